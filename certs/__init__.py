@@ -1,0 +1,1 @@
+"""How TLS is obtained and kept."""

@@ -1,0 +1,1 @@
+"""What is decided: pure functions from a request to a verdict; no I/O, no HTTP, no clock."""

@@ -1,0 +1,1 @@
+"""Facts with a source and a date, which policies read and never change."""

@@ -1,0 +1,53 @@
+"""Which resources and device classes are accelerators, and the taint their nodes carry.
+
+Sources: Karpenter AWS provider v1.14.1 (`pkg/apis/v1/labels.go`), NVIDIA k8s-device-plugin v0.20.0, NVIDIA DRA driver
+v0.4.1 (`deployments/helm/.../deviceclass-*.yaml`), AWS Neuron 2.20 release notes, `kubernetes/api` v0.36
+(`core/v1/types.go`: implicit names of device classes). As of 2026-11-21.
+"""
+
+from __future__ import annotations
+
+# Extended resources that a container asks for. `*` stands for any run of characters.
+RESOURCES = (
+    "nvidia.com/gpu",
+    "nvidia.com/gpu.shared",
+    "nvidia.com/mig-*",
+    "amd.com/gpu",
+    "habana.ai/gaudi",
+    "aws.amazon.com/neuron",
+    "aws.amazon.com/neuroncore",
+    "aws.amazon.com/neurondevice",
+)
+
+# A container may name a device class as if it were a resource (Kubernetes 1.36, DRAExtendedResource).
+IMPLICIT_CLASS_PREFIX = "deviceclass.resource.kubernetes.io/"
+
+DEVICE_CLASSES = (
+    "gpu.nvidia.com",
+    "mig.nvidia.com",
+    "mig-*.nvidia.com",
+    "vfio.gpu.nvidia.com",
+    "neuron.aws.com",
+)
+
+# The taint key on nodes that offer a resource or a device class. The first pattern that fits decides.
+TAINT_KEYS = {
+    "nvidia.com/*": "nvidia.com/gpu",
+    "*.nvidia.com": "nvidia.com/gpu",
+    "aws.amazon.com/*": "aws.amazon.com/neuron",
+    "neuron.aws.com": "aws.amazon.com/neuron",
+    "habana.ai/*": "habana.ai/gaudi",
+    "amd.com/*": "amd.com/gpu",
+}
+
+# Capacity that Karpenter knows before a node exists (core and AWS provider v1.14.1). A Pod that asks only for others
+# (MIG slices, shared GPUs) gets no node, unless a NodeOverlay or a node made otherwise offers them.
+PROVISIONED_BY_KARPENTER = frozenset(
+    {
+        "nvidia.com/gpu",
+        "amd.com/gpu",
+        "aws.amazon.com/neuron",
+        "aws.amazon.com/neuroncore",
+        "habana.ai/gaudi",
+    }
+)

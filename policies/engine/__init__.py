@@ -1,0 +1,1 @@
+"""What runs the policies: configuration, stance, evaluation, patching, verdict."""

@@ -1,0 +1,115 @@
+"""The answer to one request: what each policy found and what it costs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gpugate.policies.sdk.field import render
+from gpugate.policies.sdk.findings import Patch, Patches, Replacement, Stance, Violation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpugate.policies.engine.patching import Operation
+
+    from gpugate.policies.sdk.field import Json, Path
+    from gpugate.policies.sdk.kinds import GroupVersionKind
+    from gpugate.policies.sdk.request import Request
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A violation, or a patch that was not made, with what it costs.
+
+    `template_of` is the workload's type when the finding is in a Pod template; `note` says in a sentence why the
+    finding costs less than the policy's mode (an exemption, a violation the object had before).
+    """
+
+    policy: str
+    path: Path
+    message: str
+    stance: Stance
+    hint: str = ""
+    fix: Patches | Replacement | None = None
+    template_of: GroupVersionKind | None = None
+    note: str = ""
+    would_patch: bool = False
+
+    @property
+    def line(self) -> str:
+        """The finding in one line: policy, path, message."""
+        where = f"{render(self.path)}: " if self.path else ""
+        return f"[{self.policy}] {where}{self.message}"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one policy made of a request: passed when all is empty; else found, skipped or broke.
+
+    `patches` are those made (stance enforce). `error` is the exception that broke the policy, and `stance` what that
+    costs.
+    """
+
+    policy: str
+    stance: Stance
+    findings: tuple[Finding, ...] = ()
+    patches: tuple[Patch, ...] = ()
+    skipped: tuple[str, ...] = ()
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """All outcomes of a request, and the object as it would be stored.
+
+    `malformed` are fields of the wrong type, which the API server would refuse whatever the policies say.
+    `operations` are the RFC 6902 operations that lead from the request's object to `object`.
+    """
+
+    request: Request
+    outcomes: tuple[Outcome, ...] = ()
+    malformed: tuple[Violation, ...] = ()
+    object: dict[str, Json] | None = None
+    operations: tuple[Operation, ...] = ()
+
+    @property
+    def findings(self) -> Iterator[Finding]:
+        """Every finding, in the order of the catalogue."""
+        for outcome in self.outcomes:
+            yield from outcome.findings
+
+    @property
+    def denials(self) -> tuple[str, ...]:
+        """Why the request is refused, one line each; empty when it is allowed."""
+        lines = [f"{render(v.path)}: {v.message}" for v in self.malformed]
+        lines += [f.line for f in self.findings if f.stance is Stance.ENFORCE]
+        lines += [
+            f"[{o.policy}] could not judge this object ({o.error}); "
+            "the platform team can set the policy to warn until it is mended"
+            for o in self.outcomes
+            if o.error and o.stance is Stance.ENFORCE
+        ]
+        return tuple(lines)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the user is told beside the answer, one line each."""
+        lines = [f.line for f in self.findings if f.stance is Stance.WARN]
+        lines += [f"[{o.policy}] broke: {o.error}" for o in self.outcomes if o.error and o.stance is Stance.WARN]
+        return tuple(lines)
+
+    @property
+    def patches(self) -> tuple[tuple[str, Patch], ...]:
+        """The patches made, each with its policy."""
+        return tuple((o.policy, patch) for o in self.outcomes for patch in o.patches)
+
+    @property
+    def recorded(self) -> tuple[Finding, ...]:
+        """Findings that cost nothing and are only counted."""
+        return tuple(f for f in self.findings if f.stance is Stance.AUDIT)
+
+    @property
+    def allowed(self) -> bool:
+        """Whether the request goes through."""
+        return not self.denials

@@ -1,0 +1,1 @@
+"""The words a policy is written in."""

@@ -1,0 +1,95 @@
+"""What holds for the whole platform and is shared by many policies; a section of the configuration."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from gpugate.policies.data import accelerators
+from gpugate.policies.sdk import globs
+
+WorkloadClass: TypeAlias = Literal["training", "inference", "batch", "interactive", "system"]
+
+
+class Taint(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A taint by key and value; the effect is NoSchedule."""
+
+    key: str
+    value: str = "true"
+
+
+class Accelerators(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Resources and device classes that count as accelerators beside the known ones; `*` stands for anything."""
+
+    resources: tuple[str, ...] = ()
+    device_classes: tuple[str, ...] = ()
+
+
+class WorkloadClasses(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """How a workload's class is read from labels, node selectors and namespace names, where no framework tells it.
+
+    Labels and node selectors are key -> value -> class; namespaces are glob -> class.
+    """
+
+    labels: dict[str, dict[str, WorkloadClass]] = msgspec.field(
+        default_factory=lambda: {"workload": {"training": "training", "inference": "inference"}},
+    )
+    node_selectors: dict[str, dict[str, WorkloadClass]] = msgspec.field(
+        default_factory=lambda: {
+            "node-type": {"gpu-training": "training", "gpu-inference": "inference", "gpu-spot": "inference"},
+        },
+    )
+    namespaces: dict[str, WorkloadClass] = msgspec.field(
+        default_factory=lambda: {"ml-training*": "training", "ml-serving*": "inference", "inference*": "inference"},
+    )
+
+
+class Platform(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, dict=True):
+    """Taints, accelerators and workload classes of this platform.
+
+    `taints` maps a resource or device class (`*` stands for anything) to the taints its nodes carry: a node pool
+    needs one of them, a Pod tolerates all of them. It adds to the known ones and wins over them.
+    """
+
+    taints: dict[str, tuple[Taint, ...]] = {}
+    accelerators: Accelerators = Accelerators()
+    workload_classes: WorkloadClasses = msgspec.field(default_factory=WorkloadClasses)
+
+    def is_accelerator(self, resource: str) -> bool:
+        """Tell whether an extended resource is an accelerator."""
+        if "/" not in resource:
+            return False
+        implicit = resource.removeprefix(accelerators.IMPLICIT_CLASS_PREFIX)
+        if implicit != resource:
+            return self.is_accelerator_class(implicit)
+        return any(globs.matches(p, resource) for p in (*accelerators.RESOURCES, *self.accelerators.resources))
+
+    def is_accelerator_class(self, device_class: str) -> bool:
+        """Tell whether a DRA device class hands out accelerators."""
+        known = (*accelerators.DEVICE_CLASSES, *self.accelerators.device_classes)
+        return any(globs.matches(p, device_class) for p in known)
+
+    def taints_of(self, name: str) -> tuple[Taint, ...]:
+        """Return the taints on nodes that offer a resource or device class; none where nothing is known."""
+        name = name.removeprefix(accelerators.IMPLICIT_CLASS_PREFIX)
+        for pattern, taints in self.taints.items():
+            if globs.matches(pattern, name):
+                return taints
+        for pattern, key in accelerators.TAINT_KEYS.items():
+            if globs.matches(pattern, name):
+                return (Taint(key=key),)
+        return ()
+
+
+class Target(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The versions that policies assume, as `major.minor`; the newest known where none is given."""
+
+    kubernetes: str = "1.36"
+    karpenter: str = "1.14"
+    keda: str = "2.20"
+
+
+def at_least(version: str, minimum: str) -> bool:
+    """Compare two versions of the form `major.minor`."""
+    return tuple(map(int, version.split("."))) >= tuple(map(int, minimum.split(".")))

@@ -1,0 +1,215 @@
+"""What a policy is: a check, or a mutation, or both, of some kinds of objects."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, cast, overload
+
+import msgspec
+
+from gpugate.policies.sdk.findings import Patch, Skip, Stance, Violation
+from gpugate.policies.sdk.request import Operation, Request, Wrapper
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from types import ModuleType
+
+    from gpugate.policies.sdk.facts import Facts, Need
+    from gpugate.policies.sdk.field import Field
+    from gpugate.policies.sdk.kinds import Kind
+    from gpugate.policies.sdk.platform import Platform, Target
+
+
+class Params(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The parameters of a policy; each policy that has any derives its own."""
+
+
+T = TypeVar("T")
+P = TypeVar("P", bound=Params)
+P_co = TypeVar("P_co", bound=Params, covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Table(Generic[T]):
+    """A table of facts that is loaded when a policy that reads it is bound, never in a request."""
+
+    name: str
+    load: Callable[[], T]
+
+
+@dataclass(frozen=True, slots=True)
+class Context(Generic[P_co]):
+    """Everything a policy may know beside the thing it judges.
+
+    `subject` is that thing; `wrapper` the workload around it when it is a Pod template, else None.
+    """
+
+    params: P_co
+    subject: Field
+    wrapper: Wrapper | None
+    request: Request
+    facts: Facts
+    platform: Platform
+    target: Target
+    tables: Mapping[str, object] = field(default_factory=dict)
+    memo: dict[object, object] = field(default_factory=dict)
+
+    def derived(self, compute: Callable[[Field, Context[Params]], T]) -> T:
+        """Return what `compute` makes of the subject; computed once, however many policies ask."""
+        if compute not in self.memo:
+            self.memo[compute] = compute(self.subject, self)
+        return cast("T", self.memo[compute])
+
+    def table(self, table: Table[T]) -> T:
+        """Return a table that the policy declared."""
+        return cast("T", self.tables[table.name])
+
+
+AnyContext: TypeAlias = Context[Params]
+Validate: TypeAlias = "Callable[[Field, Context[P]], Iterator[Violation | Skip]]"
+Mutate: TypeAlias = "Callable[[Field, Context[P]], Iterator[Patch | Violation | Skip]]"
+
+
+@dataclass(frozen=True, slots=True)
+class Handler(Generic[P]):
+    """One function of a policy file and what its decorator said about it.
+
+    `run` is handed a `Context[P]`, where P is `params`; the engine keeps that promise, because it parses the
+    configuration with `params`. It yields violations and skips, and patches when it mutates.
+    """
+
+    mutates: bool
+    kinds: tuple[Kind, ...]
+    params: type[P]
+    mode: Stance
+    operations: frozenset[Operation]
+    needs: tuple[Need, ...]
+    tables: tuple[Table[Any], ...]  # Any: tables of different types stand side by side
+    run: Callable[[Field, Context[P]], Iterator[Patch | Violation | Skip]]
+
+    def __call__(self, subject: Field, ctx: Context[P]) -> Iterator[Patch | Violation | Skip]:
+        """Judge a subject."""
+        return self.run(subject, ctx)
+
+
+WRITES = frozenset({Operation.CREATE, Operation.UPDATE})
+
+
+@overload
+def validates(
+    *kinds: Kind,
+    mode: Stance = ...,
+    operations: frozenset[Operation] = ...,
+    needs: tuple[Need, ...] = ...,
+    tables: tuple[Table[Any], ...] = ...,
+) -> Callable[[Validate[Params]], Handler[Params]]: ...
+@overload
+def validates(
+    *kinds: Kind,
+    params: type[P],
+    mode: Stance = ...,
+    operations: frozenset[Operation] = ...,
+    needs: tuple[Need, ...] = ...,
+    tables: tuple[Table[Any], ...] = ...,
+) -> Callable[[Validate[P]], Handler[P]]: ...
+def validates(  # type: ignore[misc] # the overloads say what each call gives
+    *kinds: Kind,
+    params: type[Params] = Params,
+    mode: Stance = Stance.ENFORCE,
+    operations: frozenset[Operation] = WRITES,
+    needs: tuple[Need, ...] = (),
+    tables: tuple[Table[Any], ...] = (),
+) -> Callable[[Validate[Params]], Handler[Params]]:
+    """Make a function the check of a policy.
+
+    Args:
+        kinds: the kinds it judges; a Pod policy also judges every Pod template of a workload.
+        params: the type its parameters are parsed into.
+        mode: the shipped mode.
+        operations: the operations on which it has something to say.
+        needs: the kinds it looks up, with the fields it reads.
+        tables: the tables it reads.
+    """
+
+    def wrap(run: Validate[Params]) -> Handler[Params]:
+        return Handler(False, kinds, params, mode, operations, needs, tables, run)  # noqa: FBT003 -- `mutates`
+
+    return wrap
+
+
+@overload
+def mutates(
+    *kinds: Kind,
+    mode: Stance = ...,
+    operations: frozenset[Operation] = ...,
+    needs: tuple[Need, ...] = ...,
+    tables: tuple[Table[Any], ...] = ...,
+) -> Callable[[Mutate[Params]], Handler[Params]]: ...
+@overload
+def mutates(
+    *kinds: Kind,
+    params: type[P],
+    mode: Stance = ...,
+    operations: frozenset[Operation] = ...,
+    needs: tuple[Need, ...] = ...,
+    tables: tuple[Table[Any], ...] = ...,
+) -> Callable[[Mutate[P]], Handler[P]]: ...
+def mutates(  # type: ignore[misc] # the overloads say what each call gives
+    *kinds: Kind,
+    params: type[Params] = Params,
+    mode: Stance = Stance.ENFORCE,
+    operations: frozenset[Operation] = WRITES,
+    needs: tuple[Need, ...] = (),
+    tables: tuple[Table[Any], ...] = (),
+) -> Callable[[Mutate[Params]], Handler[Params]]:
+    """Make a function the mutation of a policy; the arguments are those of `validates`.
+
+    It adds only what is absent, and yields nothing when it is shown an object that it has already changed.
+    """
+
+    def wrap(run: Mutate[Params]) -> Handler[Params]:
+        return Handler(True, kinds, params, mode, operations, needs, tables, run)  # noqa: FBT003 -- `mutates`
+
+    return wrap
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """A policy as the catalogue holds it; id and documentation come from its file."""
+
+    id: str
+    doc: str
+    handlers: tuple[Handler[Any], ...]  # Any: policies with different parameters stand in one catalogue
+
+    @property
+    def title(self) -> str:
+        """The first line of the documentation."""
+        return self.doc.partition("\n")[0].rstrip(".")
+
+    @property
+    def mode(self) -> Stance:
+        """The shipped mode."""
+        return self.handlers[0].mode
+
+    @property
+    def params(self) -> type[Params]:
+        """The type of the parameters."""
+        return self.handlers[0].params
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """Every kind the policy judges."""
+        return tuple(dict.fromkeys(kind for handler in self.handlers for kind in handler.kinds))
+
+
+def policy_in(module: ModuleType) -> Policy:
+    """Read the policy that a file defines.
+
+    Raises:
+        TypeError: the file defines none, or its two functions disagree on mode or parameters.
+    """
+    handlers = tuple(value for value in vars(module).values() if isinstance(value, Handler))
+    if not handlers or len({(h.mode, h.params) for h in handlers}) != 1:
+        raise TypeError(f"{module.__name__}: one @validates, one @mutates, or both with one mode and one params type")
+    family, name = module.__name__.split(".")[-2:]
+    return Policy(f"{family}/{name.replace('_', '-')}", (module.__doc__ or "").strip(), handlers)

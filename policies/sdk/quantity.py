@@ -1,0 +1,94 @@
+"""Kubernetes quantities: every spelling the API server reads, as exact numbers.
+
+Source: `k8s.io/apimachinery/pkg/api/resource/quantity.go`, v0.36.
+"""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from gpugate.policies.sdk.field import Json
+
+Amount: TypeAlias = int | Fraction
+
+_NUMBER = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]*))?(.*)", re.DOTALL)
+_EXPONENT = re.compile(r"[eE]([+-]?[0-9]{1,18})")
+_SCALES: dict[str, Amount] = {
+    "": 1,
+    "n": Fraction(1, 10**9),
+    "u": Fraction(1, 10**6),
+    "m": Fraction(1, 1000),
+    "k": 10**3,
+    "M": 10**6,
+    "G": 10**9,
+    "T": 10**12,
+    "P": 10**15,
+    "E": 10**18,
+    "Ki": 2**10,
+    "Mi": 2**20,
+    "Gi": 2**30,
+    "Ti": 2**40,
+    "Pi": 2**50,
+    "Ei": 2**60,
+}
+_MAX = 2**63 - 1
+_MAX_EXPONENT = 64  # far above the largest value kept, far below what would cost time
+
+
+class QuantityError(ValueError):
+    """The text is not a quantity; the message says what it is instead."""
+
+
+def parse(value: Json) -> Amount:
+    """Read a quantity: `1`, `"1"`, `"1000m"`, `"1e0"`, `"1k"`, `"2Gi"`, `"+1"`, `".5"`.
+
+    The result is exact, rounded away from zero to a billionth and capped at 2**63 - 1, as the API server does.
+
+    Raises:
+        QuantityError: the value is of another type, or is not a number with one of the known suffixes.
+    """
+    if isinstance(value, str):
+        if value.isascii() and value.isdigit() and len(value) < 19:
+            return int(value)
+        return _parse_text(value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise QuantityError(f"{type_name(value)} is not a quantity: write a number such as 1 or 16Gi")
+    return value if isinstance(value, int) and abs(value) <= _MAX else _parse_text(repr(value))
+
+
+def _parse_text(text: str) -> Amount:
+    sign, whole, decimals, suffix = _NUMBER.fullmatch(text).groups("")  # type: ignore[union-attr] # matches any text
+    if not whole + decimals:
+        raise QuantityError(f"{_shown(text)} is not a quantity: write a number such as 1 or 16Gi")
+    exponent = _EXPONENT.fullmatch(suffix)
+    if exponent:
+        power = max(-_MAX_EXPONENT, min(_MAX_EXPONENT, int(exponent[1])))
+        scale: Amount = 10**power if power >= 0 else Fraction(1, 10**-power)
+    elif suffix in _SCALES:
+        scale = _SCALES[suffix]
+    else:
+        raise QuantityError(
+            f"{_shown(text)} is not a quantity: {_shown(suffix)} after the number is no known suffix; "
+            f"write {sign}{whole or '0'}{'.' + decimals if decimals else ''} alone, or one of "
+            "m, k, M, G, T, Ki, Mi, Gi, Ti",
+        )
+    amount = Fraction(int(whole or "0") * 10 ** len(decimals) + int(decimals or "0"), 10 ** len(decimals)) * scale
+    nano = -((-amount * 10**9) // 1)
+    amount = min(Fraction(nano, 10**9), Fraction(_MAX))
+    signed = -amount if sign == "-" else amount
+    return int(signed) if signed.denominator == 1 else signed
+
+
+def type_name(value: Json) -> str:
+    """Name a JSON type as people do."""
+    if isinstance(value, bool):
+        return "a boolean"
+    names: dict[type, str] = {dict: "an object", list: "a list", str: "a string", int: "a number", float: "a number"}
+    return names.get(type(value), "null")
+
+
+def _shown(text: str) -> str:
+    return f'"{text}"' if len(text) <= 40 else f'"{text[:37]}..."'
