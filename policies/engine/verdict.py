@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gpugate.policies.engine.patching import Operation
-
     from gpugate.policies.sdk.field import Json, Path
     from gpugate.policies.sdk.kinds import GroupVersionKind
     from gpugate.policies.sdk.request import Request
@@ -44,17 +43,25 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
+class TemplatePatch:
+    """A patch that the Pods of a workload's template will get when they come; the template itself is left alone."""
+
+    patch: Patch
+    template_of: GroupVersionKind
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """What one policy made of a request: passed when all is empty; else found, skipped or broke.
 
-    `patches` are those made (stance enforce). `error` is the exception that broke the policy, and `stance` what that
-    costs.
+    `patches` are those made. `error` is the exception that broke the policy, and `stance` what that costs.
     """
 
     policy: str
     stance: Stance
     findings: tuple[Finding, ...] = ()
     patches: tuple[Patch, ...] = ()
+    template_patches: tuple[TemplatePatch, ...] = ()
     skipped: tuple[str, ...] = ()
     error: str = ""
 
@@ -103,6 +110,11 @@ class Verdict:
     def patches(self) -> tuple[tuple[str, Patch], ...]:
         """The patches made, each with its policy."""
         return tuple((o.policy, patch) for o in self.outcomes for patch in o.patches)
+
+    @property
+    def template_patches(self) -> tuple[tuple[str, TemplatePatch], ...]:
+        """The patches that Pods of templates in the object will get, each with its policy."""
+        return tuple((o.policy, patch) for o in self.outcomes for patch in o.template_patches)
 
     @property
     def recorded(self) -> tuple[Finding, ...]:

@@ -59,6 +59,11 @@ class Field:
             for key, value in self.value.items():
                 yield key, Field(value, self, key)
 
+    def members(self) -> Iterator[Field]:
+        """Yield the field of each member of an object; nothing for any other value."""
+        for _, member in self.items():  # noqa: PERF102 -- a Field's items are made, not stored
+            yield member
+
     @property
     def path(self) -> Path:
         """Keys and list indices from the root of the object to here."""

@@ -11,9 +11,6 @@ from gpugate.policies.sdk.field import Field, Json
 from gpugate.policies.sdk.kinds import GroupVersionKind
 from gpugate.policies.sdk.pod_templates import pod_templates
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 _POD = GroupVersionKind("", "v1", "Pod")
 
 
@@ -54,8 +51,8 @@ class Request:
 
     kind: GroupVersionKind
     operation: Operation
-    object: Mapping[str, Json] | None
-    old_object: Mapping[str, Json] | None = None
+    object: dict[str, Json] | None
+    old_object: dict[str, Json] | None = None
     requested_kind: GroupVersionKind | None = None
     subresource: str = ""
     name: str = ""
@@ -82,9 +79,9 @@ class Request:
         return subjects_of(self.kind, self.old_object) if self.operation is Operation.UPDATE else ()
 
 
-def subjects_of(kind: GroupVersionKind, obj: Mapping[str, Json] | None) -> tuple[Subject, ...]:
+def subjects_of(kind: GroupVersionKind, obj: dict[str, Json] | None) -> tuple[Subject, ...]:
     """Return an object as a subject, and each Pod template in it as another."""
-    if not isinstance(obj, dict):
+    if obj is None:
         return ()
     root = Field(obj)
     wrapper = Wrapper(kind, root)

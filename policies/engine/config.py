@@ -1,0 +1,197 @@
+"""The policy configuration: one file for the webhook, the audit and `check`; strict, and typed at load."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+import msgspec
+
+from gpugate.policies.engine.errors import ConfigError
+from gpugate.policies.sdk.findings import Stance
+from gpugate.policies.sdk.platform import Platform, Target
+
+if TYPE_CHECKING:
+    import datetime as dt
+    from collections.abc import Iterable
+
+    from gpugate.policies.sdk.field import Json, Path
+
+API_VERSION = "gpugate.dev/v1"
+KIND = "PolicyConfig"
+
+# YAML 1.1 reads a bare `off` as false, and so does kubectl; true means nothing here and is refused.
+Mode = Literal["off", "audit", "warn", "enforce"] | bool
+
+
+class _Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A section that refuses keys it does not know."""
+
+
+class PolicyEntry(_Strict, frozen=True, kw_only=True):
+    """Mode and parameters of a policy, or of every policy that a pattern such as `pods/*` names."""
+
+    mode: Mode | None = None
+    params: dict[str, Any] | None = None  # Any: each policy parses its own, in `bind`
+
+
+class NamespacePolicyEntry(_Strict, frozen=True, kw_only=True):
+    """The mode of a policy in some namespaces."""
+
+    mode: Mode
+
+
+class NamespaceEntry(_Strict, frozen=True, kw_only=True):
+    """What differs in a namespace, or in every namespace that a pattern names."""
+
+    policies: dict[str, NamespacePolicyEntry]
+
+
+class Exemption(_Strict, frozen=True, kw_only=True):
+    """Lets some objects off some policies until a day, which is the last one it holds."""
+
+    policies: tuple[str, ...]
+    reason: str
+    owner: str
+    expires: dt.date
+    kinds: tuple[str, ...] = ("*",)
+    namespaces: tuple[str, ...] = ("*",)
+    names: tuple[str, ...] = ("*",)
+    users: tuple[str, ...] = ("*",)
+    groups: tuple[str, ...] = ("*",)
+
+
+EXCLUDED_NAMESPACES = (
+    "kube-system",
+    "kube-node-lease",
+    "kube-public",
+    "karpenter",
+    "keda",
+    "gpu-operator",
+    "gpu-monitoring",
+    "nvidia-dra-driver-gpu",
+    "gpugate",
+)
+
+
+class PolicyConfig(_Strict, frozen=True, kw_only=True):
+    """The whole configuration.
+
+    Attributes:
+        target: the versions that policies assume.
+        mode: a ceiling for the shipped mode of every policy that has no entry of its own.
+        platform: taints, accelerators and workload classes shared by many policies.
+        policies: policy id or pattern -> mode and parameters; an id beats a pattern.
+        namespaces: namespace or pattern -> what differs there; a name beats a pattern.
+        excluded_namespaces: exact names in which nothing is judged.
+        exemptions: what is let off, why, by whom and until when.
+    """
+
+    target: Target = Target()
+    mode: Mode | None = None
+    platform: Platform = msgspec.field(default_factory=Platform)
+    policies: dict[str, PolicyEntry] = {}
+    namespaces: dict[str, NamespaceEntry] = {}
+    excluded_namespaces: tuple[str, ...] = EXCLUDED_NAMESPACES
+    exemptions: tuple[Exemption, ...] = ()
+
+
+T = TypeVar("T")
+
+
+def parse_config(document: Json) -> PolicyConfig:
+    """Read a configuration document.
+
+    Raises:
+        ConfigError: an unknown key, a value of the wrong type, another apiVersion or kind, an exemption without a
+            reason, an owner or a date.
+    """
+    if not isinstance(document, dict):
+        raise ConfigError((), f"the configuration is not an object; start it with `apiVersion: {API_VERSION}`")
+    for key, wanted in (("apiVersion", API_VERSION), ("kind", KIND)):
+        if document.get(key) != wanted:
+            raise ConfigError((key,), f"must be {wanted}")
+    body = {key: value for key, value in document.items() if key not in {"apiVersion", "kind"}}
+    # Members of maps are parsed one by one first, because the parser's messages do not say which member is wrong.
+    for name, entry in _members(body.get("policies")):
+        parse(entry, PolicyEntry, ("policies", name))
+    for namespace, differing in _members(body.get("namespaces")):
+        for name, entry in _members(differing.get("policies") if isinstance(differing, dict) else None):
+            parse(entry, NamespacePolicyEntry, ("namespaces", namespace, "policies", name))
+        parse(differing, NamespaceEntry, ("namespaces", namespace))
+    config = parse(body, PolicyConfig, ())
+    for index, exemption in enumerate(config.exemptions):
+        for key in ("reason", "owner"):
+            if not getattr(exemption, key).strip():
+                raise ConfigError(("exemptions", index, key), "is empty: say it, so that the next reader knows")
+    return config
+
+
+def _members(section: Json) -> Iterable[tuple[str, Json]]:
+    return section.items() if isinstance(section, dict) else ()
+
+
+def stance_of(mode: Mode, path: Path) -> Stance:
+    """Read a mode; refuses `true`, which YAML 1.1 also makes of a bare `on` or `yes`."""
+    if mode is True:
+        raise ConfigError(path, "must be off, audit, warn or enforce, not a boolean")
+    return Stance.OFF if mode is False else Stance[mode.upper()]
+
+
+_AT = re.compile(r"(?P<what>.*?)(?: - at `\$(?P<where>[^`]*)`)?", re.DOTALL)
+_UNKNOWN = re.compile(r"Object contains unknown field `(?P<name>.*)`")
+_MISSING = re.compile(r"Object missing required field `(?P<name>.*)`")
+
+
+def parse(value: object, into: type[T], path: Path) -> T:
+    """Convert a JSON value to a type of the configuration.
+
+    Raises:
+        ConfigError: the value does not fit; the error's path starts with `path`.
+    """
+    try:
+        return msgspec.convert(value, into)
+    except msgspec.ValidationError as error:
+        raise _config_error(str(error), into, path) from None
+
+
+def _config_error(text: str, into: type, path: Path) -> ConfigError:
+    found = _AT.fullmatch(text)
+    what, where = (found["what"], found["where"] or "") if found else (text, "")
+    for step in re.finditer(r"\.([^.\[]+)|\[(\d+)\]", where.partition("[...]")[0]):
+        path = (*path, int(step[2]) if step[2] else step[1])
+    unknown, missing = _UNKNOWN.fullmatch(what), _MISSING.fullmatch(what)
+    if unknown:
+        return ConfigError((*path, unknown["name"]), f"unknown key{_did_you_mean(unknown['name'], _keys(into))}")
+    if missing:
+        return ConfigError(path, f"lacks `{missing['name']}`, which is required")
+    return ConfigError(path, what[:1].lower() + what[1:])
+
+
+def _keys(into: type) -> list[str]:
+    """Every key that the type or a section of it knows."""
+    names: list[str] = []
+    seen: set[object] = set()
+    pending: list[object] = [into]
+    while pending:
+        part = pending.pop()
+        if part in seen:
+            continue
+        seen.add(part)
+        if isinstance(part, type) and issubclass(part, msgspec.Struct):
+            fields = msgspec.structs.fields(part)
+            names += [field.encode_name for field in fields]
+            pending += [field.type for field in fields]
+        pending += [arg for arg in getattr(part, "__args__", ()) if isinstance(arg, type)]
+    return names
+
+
+def _did_you_mean(name: str, known: Iterable[str]) -> str:
+    return f"; did you mean `{near[0]}`?" if (near := near_misses(name, known)) else ""
+
+
+def near_misses(name: str, known: Iterable[str]) -> list[str]:
+    """Return the known names that look most like `name`, best first."""
+    import difflib  # noqa: PLC0415 -- only a mistake needs it, and it costs start-up time
+
+    return difflib.get_close_matches(name, list(known), n=3, cutoff=0.6)

@@ -1,0 +1,91 @@
+"""Judges a request: mutates it to a fixed point, then validates what would be stored."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from gpugate.policies.engine import shapes
+from gpugate.policies.engine.judging import Judge
+from gpugate.policies.engine.mutating import mutate
+from gpugate.policies.engine.update_ratchet import Ratchet
+from gpugate.policies.engine.verdict import Verdict
+from gpugate.policies.sdk.findings import Patch, Stance
+from gpugate.policies.sdk.request import Operation, subjects_of
+
+if TYPE_CHECKING:
+    import datetime as dt
+
+    from gpugate.policies.engine.ruleset import Ruleset
+    from gpugate.policies.sdk.facts import Facts
+    from gpugate.policies.sdk.findings import Violation
+    from gpugate.policies.sdk.request import Request, Subject
+
+
+class Phase(Enum):
+    """Which half of admission to answer for; both, where nothing stands between them."""
+
+    MUTATE = "mutate"
+    VALIDATE = "validate"
+    BOTH = "both"
+
+
+def evaluate(
+    ruleset: Ruleset,
+    request: Request,
+    facts: Facts,
+    *,
+    today: dt.date,
+    phase: Phase = Phase.BOTH,
+    template_ceiling: Stance = Stance.ENFORCE,
+) -> Verdict:
+    """Judge a request.
+
+    Args:
+        ruleset: the rules in force.
+        request: what to judge; its object is left as it is.
+        facts: other objects that rules look up.
+        today: the day, for exemptions.
+        phase: which half of admission to answer for.
+        template_ceiling: the most that a finding in a workload's Pod template costs. At admission that is a warning,
+            because the Pods are judged when they come.
+    """
+    judge = Judge(ruleset, request, facts, today, template_ceiling)
+    if request.subresource or not any(judge.concerns(subject) for subject in request.subjects):
+        return Verdict(request)
+    malformed = _malformed(request, judge)
+    subjects: tuple[Subject, ...] = request.subjects
+    mutated = None
+    if not malformed and request.operation is not Operation.DELETE:
+        mutated = mutate(judge, templates_only=phase is Phase.VALIDATE)
+        if mutated.working is not request.object:
+            subjects = subjects_of(request.kind, mutated.working)
+    if phase is not Phase.MUTATE:
+        _validate(judge, subjects)
+    return Verdict(
+        request,
+        outcomes=judge.outcomes(),
+        malformed=malformed,
+        object=mutated.stored if mutated else None,
+        operations=mutated.operations if mutated else (),
+    )
+
+
+def _malformed(request: Request, judge: Judge) -> tuple[Violation, ...]:
+    if request.operation is Operation.DELETE:
+        return ()
+    found = [v for s in request.subjects if judge.concerns(s) for v in shapes.malformed(s)]
+    if found and request.old_subjects:
+        ratchet = Ratchet(request)
+        had = {ratchet.before("", v) for s in request.old_subjects for v in shapes.malformed(s)}
+        found = [v for v in found if ratchet.now("", v) not in had]
+    return tuple(found)
+
+
+def _validate(judge: Judge, subjects: tuple[Subject, ...]) -> None:
+    for subject in subjects:
+        memo: dict[object, object] = {}
+        for rule, handler in judge.bound(subject, mutating=False):
+            for item in judge.call(rule, handler, subject, memo):
+                if not isinstance(item, Patch):
+                    judge.record(rule, handler, subject, item)

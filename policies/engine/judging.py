@@ -1,0 +1,215 @@
+"""Calls rules on subjects, and keeps what they find with what it costs."""
+
+from __future__ import annotations
+
+import traceback
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from gpugate.policies.engine.enforcement import Standing, stance
+from gpugate.policies.engine.update_ratchet import Ratchet
+from gpugate.policies.engine.verdict import Finding, Outcome, TemplatePatch
+from gpugate.policies.sdk.findings import Patch, Skip, Stance, Violation
+from gpugate.policies.sdk.policy import Context
+
+if TYPE_CHECKING:
+    import datetime as dt
+
+    from gpugate.policies.engine.ruleset import Bound, Rule, Ruleset
+    from gpugate.policies.engine.update_ratchet import Identity
+    from gpugate.policies.sdk.facts import Facts
+    from gpugate.policies.sdk.kinds import GroupVersionKind
+    from gpugate.policies.sdk.policy import Handler
+    from gpugate.policies.sdk.request import Request, Subject
+
+_HAD_BEFORE = "the object had this before the update"
+
+
+@dataclass(slots=True)
+class _Draft:
+    """An outcome while it is written."""
+
+    stance: Stance
+    findings: list[Finding] = field(default_factory=list)
+    patches: list[Patch] = field(default_factory=list)
+    template_patches: list[TemplatePatch] = field(default_factory=list)
+    skipped: dict[str, None] = field(default_factory=dict)
+    error: str = ""
+
+
+class Judge:
+    """Judges one request: which rules concern it, what they find, what that costs."""
+
+    def __init__(
+        self,
+        ruleset: Ruleset,
+        request: Request,
+        facts: Facts,
+        today: dt.date,
+        template_ceiling: Stance,
+    ) -> None:
+        self.request = request
+        self._ruleset = ruleset
+        self._facts = facts
+        self._today = today
+        self._ceiling = template_ceiling
+        self._ratchet = Ratchet(request)
+        self._standings: dict[str, Standing] = {}
+        self._drafts: dict[str, _Draft] = {}
+        self._bound: dict[tuple[GroupVersionKind, bool, bool], list[Bound]] = {}
+        self._before: dict[int, frozenset[Identity]] = {}
+
+    def bound(self, subject: Subject, *, mutating: bool) -> list[Bound]:
+        """Return the rules that judge a subject now: of its kind, of the operation, and not off here."""
+        whole = subject.wrapper is None
+        key = (subject.kind, whole, mutating)
+        if key not in self._bound:
+            handlers = self._ruleset.handlers(subject.kind, mutating=mutating)
+            requested = self.request.requested_kind
+            if whole and requested is not None and requested != subject.kind:
+                # The API server may have converted the object; a rule may be about the version the user sent.
+                handlers = (*handlers, *self._ruleset.handlers(requested, mutating=mutating))
+            operation = self.request.operation
+            self._bound[key] = [(r, h) for r, h in handlers if operation in h.operations and self.standing(r).stance]
+        return self._bound[key]
+
+    def concerns(self, subject: Subject) -> bool:
+        """Tell whether any rule judges a subject."""
+        return bool(self.bound(subject, mutating=False) or self.bound(subject, mutating=True))
+
+    def standing(self, rule: Rule) -> Standing:
+        """Return what a finding of a rule costs in this request, before what lowers a single finding."""
+        known = self._standings.get(rule.policy.id)
+        if known is None:
+            known = stance(rule, self.request, self._ruleset.config, self._today)
+            self._standings[rule.policy.id] = known
+        return known
+
+    def call(
+        self,
+        rule: Rule,
+        handler: Handler[Any],  # Any: handlers with different parameters pass through here
+        subject: Subject,
+        memo: dict[object, object],
+    ) -> list[Patch | Violation | Skip]:
+        """Run a handler on a subject; an exception is kept as the outcome of its policy and gives nothing."""
+        ctx = Context(
+            params=rule.params,
+            subject=subject.field,
+            wrapper=subject.wrapper,
+            request=self.request,
+            facts=self._facts,
+            platform=self._ruleset.config.platform,
+            target=self._ruleset.config.target,
+            tables=self._ruleset.tables,
+            memo=memo,
+        )
+        draft = self._draft(rule)
+        try:
+            return list(handler(subject.field, ctx))
+        except Exception as error:  # noqa: BLE001 -- whatever a policy raises is its outcome, never a lost request
+            ceiling = Stance.WARN if handler.mutates else self._ceiling if subject.wrapper else Stance.ENFORCE
+            draft.stance = min(draft.stance, ceiling)
+            draft.error = _described(error)
+            return []
+
+    def record(self, rule: Rule, handler: Handler[Any], subject: Subject, item: Violation | Skip) -> None:
+        """Keep a violation with what it costs, or that the policy could not look."""
+        draft = self._draft(rule)
+        if isinstance(item, Skip):
+            draft.skipped[item.reason] = None
+            return
+        standing = self.standing(rule)
+        cost = min(standing.stance, item.at_most, self._ceiling if subject.wrapper else Stance.ENFORCE)
+        note = ""
+        if cost > Stance.WARN and self._had_before(rule, handler, item):
+            cost, note = Stance.WARN, _HAD_BEFORE
+        finding = Finding(rule.policy.id, item.path, item.message, cost, item.hint, item.fix, note=note)
+        self._keep(draft, finding, standing, subject)
+
+    def record_patch(self, rule: Rule, subject: Subject, patch: Patch) -> None:
+        """Keep a patch that is made, or that the Pods of a template will get."""
+        draft = self._draft(rule)
+        if subject.wrapper:
+            draft.template_patches.append(TemplatePatch(patch, subject.wrapper.kind))
+        else:
+            draft.patches.append(patch)
+
+    def record_unmade(self, rule: Rule, subject: Subject, patch: Patch, *, lowered: bool) -> None:
+        """Keep a patch that is not made, because of the mode or (`lowered`) because of the update."""
+        standing = self.standing(rule)
+        cost = min(standing.stance, Stance.WARN)
+        message = f"would be patched: {patch.reason}"
+        note = _HAD_BEFORE if lowered else ""
+        finding = Finding(rule.policy.id, patch.path, message, cost, note=note, would_patch=True)
+        self._keep(self._draft(rule), finding, standing, subject)
+
+    def may_patch(self, rule: Rule, handler: Handler[Any], patch: Patch) -> bool:
+        """Tell whether the request may be changed so; on an UPDATE only what the update itself made necessary."""
+        if not self.request.old_subjects:
+            return True
+        return self._ratchet.may_patch(self.request, patch) and not self._had_before(rule, handler, patch)
+
+    def fail(self, policies: tuple[str, ...], error: str) -> None:
+        """Let mutations break together: none of their patches is made."""
+        for policy in policies:
+            draft = self._drafts[policy]
+            draft.stance, draft.error = min(draft.stance, Stance.WARN), error
+        for draft in self._drafts.values():
+            draft.patches.clear()
+            draft.template_patches.clear()
+
+    def outcomes(self) -> tuple[Outcome, ...]:
+        """Return what every rule that was called made of the request, in the order of the catalogue."""
+        order = {rule.policy.id: place for place, rule in enumerate(self._ruleset.rules)}
+        return tuple(
+            Outcome(
+                policy,
+                draft.stance,
+                tuple(draft.findings),
+                tuple(draft.patches),
+                tuple(draft.template_patches),
+                tuple(draft.skipped),
+                draft.error,
+            )
+            for policy, draft in sorted(self._drafts.items(), key=lambda kept: order[kept[0]])
+        )
+
+    def _keep(self, draft: _Draft, finding: Finding, standing: Standing, subject: Subject) -> None:
+        if subject.wrapper:
+            finding = replace(finding, template_of=subject.wrapper.kind)
+        if standing.exemption:
+            exemption = standing.exemption
+            finding = replace(finding, note=f"exempt until {exemption.expires}: {exemption.reason}")
+        draft.findings.append(finding)
+
+    def _draft(self, rule: Rule) -> _Draft:
+        draft = self._drafts.get(rule.policy.id)
+        if draft is None:
+            draft = self._drafts[rule.policy.id] = _Draft(self.standing(rule).stance)
+        return draft
+
+    def _had_before(self, rule: Rule, handler: Handler[Any], item: Violation | Patch) -> bool:
+        """Tell whether the old object of an UPDATE gives the same."""
+        old_subjects = self.request.old_subjects
+        if not old_subjects:
+            return False
+        if id(handler) not in self._before:
+            kept = self._draft(rule).error
+            found = [
+                self._ratchet.before(rule.policy.id, old)
+                for subject in old_subjects
+                if (rule, handler) in self.bound(subject, mutating=handler.mutates)
+                for old in self.call(rule, handler, subject, {})
+                if not isinstance(old, Skip)
+            ]
+            self._draft(rule).error = kept  # an old object that breaks a policy says nothing about the new one
+            self._before[id(handler)] = frozenset(found)
+        return self._ratchet.now(rule.policy.id, item) in self._before[id(handler)]
+
+
+def _described(error: Exception) -> str:
+    """Say what broke and where in our code; an exception's own text may quote the object."""
+    frames = traceback.extract_tb(error.__traceback__)
+    place = frames[-1] if frames else None
+    return f"{type(error).__name__} at {place.filename.rpartition('/')[2]}:{place.lineno}" if place else "error"

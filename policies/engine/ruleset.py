@@ -1,0 +1,134 @@
+"""Policies bound to a configuration, ready to judge."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+from gpugate.policies.engine.config import PolicyConfig, near_misses, parse, stance_of
+from gpugate.policies.engine.errors import ConfigError
+from gpugate.policies.sdk import globs
+from gpugate.policies.sdk.findings import Stance
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from gpugate.policies.sdk.field import Path
+    from gpugate.policies.sdk.kinds import GroupVersionKind
+    from gpugate.policies.sdk.policy import Handler, Params, Policy
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A policy with its parameters and its mode; `namespace_modes` is namespace or pattern -> mode there."""
+
+    policy: Policy
+    params: Params
+    mode: Stance
+    namespace_modes: Mapping[str, Stance]
+
+
+Bound = tuple[Rule, "Handler[Any]"]  # Any: policies with different parameters stand in one ruleset
+
+
+@dataclass(frozen=True, slots=True)
+class Ruleset:
+    """Every rule in force, in the order of the catalogue.
+
+    `validators` and `mutators` are keyed by group, version and kind; `tables` are those the rules read.
+    """
+
+    config: PolicyConfig
+    rules: tuple[Rule, ...]
+    validators: Mapping[tuple[str, str, str], tuple[Bound, ...]]
+    mutators: Mapping[tuple[str, str, str], tuple[Bound, ...]]
+    tables: Mapping[str, object] = field(default_factory=dict)
+
+    def handlers(self, kind: GroupVersionKind, *, mutating: bool) -> tuple[Bound, ...]:
+        """Return what judges objects of a type."""
+        index = self.mutators if mutating else self.validators
+        return index.get((kind.group, kind.version, kind.kind), ())
+
+
+def bind(catalog: Iterable[Policy], config: PolicyConfig) -> Ruleset:
+    """Bind policies to a configuration; loads the tables that they read.
+
+    Raises:
+        ConfigError: the configuration names an unknown policy, two patterns name the same policy or overlap on
+            namespaces, or parameters do not fit their policy.
+    """
+    policies = tuple(catalog)
+    ids = [policy.id for policy in policies]
+    _refuse_unknown(ids, config)
+    _refuse_overlapping(config.namespaces, ("namespaces",))
+    bound = tuple(_rule(policy, config) for policy in policies)
+    rules = tuple(rule for rule in bound if rule.mode or any(rule.namespace_modes.values()))
+    tables = {t.name: t for rule in rules for handler in rule.policy.handlers for t in handler.tables}
+    return Ruleset(
+        config=config,
+        rules=rules,
+        validators=_index(rules, mutating=False),
+        mutators=_index(rules, mutating=True),
+        tables={name: table.load() for name, table in tables.items()},
+    )
+
+
+def _index(rules: Sequence[Rule], *, mutating: bool) -> dict[tuple[str, str, str], tuple[Bound, ...]]:
+    index: dict[tuple[str, str, str], tuple[Bound, ...]] = {}
+    for rule in rules:
+        for handler in rule.policy.handlers:
+            for kind in handler.kinds if handler.mutates is mutating else ():
+                for version in kind.versions:
+                    key = (kind.group, version, kind.name)
+                    index[key] = (*index.get(key, ()), (rule, handler))
+    return index
+
+
+def _rule(policy: Policy, config: PolicyConfig) -> Rule:
+    key = _named(policy.id, config.policies, ("policies",))
+    entry = config.policies.get(key or "")
+    ceiling = Stance.ENFORCE if config.mode is None else stance_of(config.mode, ("mode",))
+    mode = min(policy.mode, ceiling)
+    if entry is not None and entry.mode is not None:
+        mode = stance_of(entry.mode, ("policies", key or "", "mode"))
+    params_path: Path = ("policies", key or "", "params")
+    params = parse((entry.params if entry else None) or {}, policy.params, params_path)
+    namespace_modes: dict[str, Stance] = {}
+    for namespace, differing in config.namespaces.items():
+        path = ("namespaces", namespace, "policies")
+        name = _named(policy.id, differing.policies, path)
+        if name is not None:
+            namespace_modes[namespace] = stance_of(differing.policies[name].mode, (*path, name, "mode"))
+    return Rule(policy, params, mode, namespace_modes)
+
+
+def _named(policy_id: str, entries: Mapping[str, object], path: Path) -> str | None:
+    """Return the key that names a policy: its id, else the one pattern that fits."""
+    if policy_id in entries:
+        return policy_id
+    fitting = [key for key in entries if "*" in key and globs.matches(key, policy_id)]
+    if len(fitting) > 1:
+        raise ConfigError((*path, fitting[1]), f"`{fitting[0]}` names {policy_id} too: write its id, or one pattern")
+    return fitting[0] if fitting else None
+
+
+def _refuse_unknown(ids: Sequence[str], config: PolicyConfig) -> None:
+    named: list[tuple[str, Path]] = [(key, ("policies", key)) for key in config.policies]
+    named += [(key, ("namespaces", n, "policies", key)) for n, e in config.namespaces.items() for key in e.policies]
+    named += [
+        (key, ("exemptions", index, "policies"))
+        for index, exemption in enumerate(config.exemptions)
+        for key in exemption.policies
+    ]
+    for key, path in named:
+        if not any(globs.matches(key, policy_id) for policy_id in ids):
+            near = near_misses(key, ids)
+            meant = f"did you mean `{near[0]}`?" if near else "`gpugate policies` lists them"
+            raise ConfigError(path, f"no policy is called `{key}`; {meant}")
+
+
+def _refuse_overlapping(entries: Iterable[str], path: Path) -> None:
+    for one, other in combinations([key for key in entries if "*" in key], 2):
+        if globs.overlap(one, other):
+            raise ConfigError((*path, other), f"some names fit both `{one}` and this pattern: make them disjoint")

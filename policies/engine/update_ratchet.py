@@ -1,0 +1,86 @@
+"""An UPDATE answers for what it adds: what the old object had too costs no more than a warning."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+from gpugate.policies.sdk.findings import Patch, Violation
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gpugate.policies.sdk.field import Json, Path
+    from gpugate.policies.sdk.request import Request
+
+Identity: TypeAlias = tuple[object, ...]
+
+# The members that tell elements of a list apart, as the API server's merge keys do.
+_MERGE_KEYS = ("name", "key")
+
+
+class Ratchet:
+    """Tells whether something found in the new object was there before.
+
+    Two violations are the same when policy, place and message are; two patches when policy, operation, place and
+    value are. A place names list elements by their merge key, so that it survives a reordered list.
+    """
+
+    def __init__(self, request: Request) -> None:
+        self._new = request.object or {}
+        self._old = request.old_object or {}
+
+    def now(self, policy: str, item: Violation | Patch) -> Identity:
+        """Identify something found in the new object."""
+        return _identity(policy, item, self._new)
+
+    def before(self, policy: str, item: Violation | Patch) -> Identity:
+        """Identify something found in the old object."""
+        return _identity(policy, item, self._old)
+
+    def may_patch(self, request: Request, patch: Patch) -> bool:
+        """Tell whether an UPDATE may be patched so: a Pod's new tolerations and annotations may.
+
+        The API server refuses most other changes to a stored Pod (`pkg/apis/core/validation` ValidatePodUpdate,
+        v1.36), and a changed NodePool or EC2NodeClass replaces its nodes. What the user took away stays away.
+        """
+        if request.kind.kind != "Pod":
+            return False
+        if patch.op == "append":
+            return patch.path == ("spec", "tolerations")
+        annotation = patch.op == "set" and patch.path[:2] == ("metadata", "annotations") and len(patch.path) == 3
+        return annotation and not _present(self._old, patch.path)
+
+
+def _identity(policy: str, item: Violation | Patch, root: Mapping[str, Json]) -> Identity:
+    where = _place(item.path, root)
+    return (policy, where, item.message) if isinstance(item, Violation) else (policy, where, item.op, repr(item.value))
+
+
+def _place(path: Path, root: Mapping[str, Json]) -> Identity:
+    parts: list[object] = []
+    value: Json = dict(root)
+    for part in path:
+        value = _member(value, part)
+        parts.append((_merge_key(value) or part) if isinstance(part, int) else part)
+    return tuple(parts)
+
+
+def _present(root: Mapping[str, Json], path: Path) -> bool:
+    value: Json = dict(root)
+    for part in path:
+        value = _member(value, part)
+    return value is not None
+
+
+def _member(value: Json, part: str | int) -> Json:
+    if isinstance(value, list) and isinstance(part, int):
+        return value[part] if part < len(value) else None
+    return value.get(part) if isinstance(value, dict) and isinstance(part, str) else None
+
+
+def _merge_key(element: Json) -> tuple[str, Json] | None:
+    if isinstance(element, dict):
+        for key in _MERGE_KEYS:
+            if isinstance(element.get(key), str):
+                return key, element[key]
+    return None
