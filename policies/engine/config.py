@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -12,7 +13,6 @@ from gpugate.policies.sdk.findings import Stance
 from gpugate.policies.sdk.platform import Platform, Target
 
 if TYPE_CHECKING:
-    import datetime as dt
     from collections.abc import Iterable
 
     from gpugate.policies.sdk.field import Json, Path
@@ -140,6 +140,7 @@ def stance_of(mode: Mode, path: Path) -> Stance:
 
 _AT = re.compile(r"(?P<what>.*?)(?: - at `\$(?P<where>[^`]*)`)?", re.DOTALL)
 _UNKNOWN = re.compile(r"Object contains unknown field `(?P<name>.*)`")
+_VALUE = re.compile(r"Invalid enum value '(?P<name>.*)'")
 _MISSING = re.compile(r"Object missing required field `(?P<name>.*)`")
 
 
@@ -160,16 +161,17 @@ def _config_error(text: str, into: type, path: Path) -> ConfigError:
     what, where = (found["what"], found["where"] or "") if found else (text, "")
     for step in re.finditer(r"\.([^.\[]+)|\[(\d+)\]", where.partition("[...]")[0]):
         path = (*path, int(step[2]) if step[2] else step[1])
-    unknown, missing = _UNKNOWN.fullmatch(what), _MISSING.fullmatch(what)
+    unknown, missing, value = _UNKNOWN.fullmatch(what), _MISSING.fullmatch(what), _VALUE.fullmatch(what)
     if unknown:
-        return ConfigError((*path, unknown["name"]), f"unknown key{_did_you_mean(unknown['name'], _keys(into))}")
+        return ConfigError((*path, unknown["name"]), f"unknown key{_did_you_mean(unknown['name'], _words(into))}")
     if missing:
         return ConfigError(path, f"lacks `{missing['name']}`, which is required")
-    return ConfigError(path, what[:1].lower() + what[1:])
+    meant = _did_you_mean(value["name"].lower(), _words(into)) if value else ""
+    return ConfigError(path, what[:1].lower() + what[1:] + meant)
 
 
-def _keys(into: type) -> list[str]:
-    """Every key that the type or a section of it knows."""
+def _words(into: type) -> list[str]:
+    """Every key and every fixed value that the type or a section of it knows."""
     names: list[str] = []
     seen: set[object] = set()
     pending: list[object] = [into]
@@ -182,7 +184,9 @@ def _keys(into: type) -> list[str]:
             fields = msgspec.structs.fields(part)
             names += [field.encode_name for field in fields]
             pending += [field.type for field in fields]
-        pending += [arg for arg in getattr(part, "__args__", ()) if isinstance(arg, type)]
+        arguments = getattr(part, "__args__", ())
+        names += [argument for argument in arguments if isinstance(argument, str)]
+        pending += [argument for argument in arguments if not isinstance(argument, str)]
     return names
 
 

@@ -25,7 +25,7 @@ def with_defaults(request: Request) -> Request:
     Numbers among a Pod's resources become strings, as the API server returns quantities.
     """
     fill = _DEFAULTS.get((request.kind.group, request.kind.kind))
-    if fill is None:
+    if fill is None or (request.kind.group.startswith("karpenter.") and request.kind.version != "v1"):
         return request
     return replace(
         request,

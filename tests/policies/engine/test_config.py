@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpugate.policies.engine.config import PolicyConfig, parse_config
+from gpugate.policies.engine.errors import ConfigError
+
+if TYPE_CHECKING:
+    from gpugate.policies.sdk.field import Json
+
+EXEMPTION: dict[str, Json] = {
+    "policies": ["nodepools/*"],
+    "kinds": ["NodePool"],
+    "names": ["legacy-*"],
+    "reason": "INC-4312, migrating",
+    "owner": "platform",
+    "expires": "2027-03-31",
+}
+
+
+def document(**sections: Json) -> dict[str, Json]:
+    return {"apiVersion": "gpugate.dev/v1", "kind": "PolicyConfig", **sections}
+
+
+def without(key: str) -> dict[str, Json]:
+    return {k: v for k, v in EXEMPTION.items() if k != key}
+
+
+def test_a_file_that_says_nothing_is_the_default() -> None:
+    assert parse_config(document()) == PolicyConfig()
+
+
+def test_an_exemption_holds_a_day() -> None:
+    assert parse_config(document(exemptions=[EXEMPTION])).exemptions[0].expires == dt.date(2027, 3, 31)
+
+
+def test_a_bare_off_which_yaml_reads_as_false_is_a_mode() -> None:
+    assert parse_config(document(mode=False)).mode is False
+
+
+@pytest.mark.parametrize(
+    ("config", "says"),
+    [
+        ([], "the configuration is not an object"),
+        ({"kind": "PolicyConfig"}, "apiVersion: must be gpugate.dev/v1"),
+        ({"apiVersion": "gpugate.dev/v2", "kind": "PolicyConfig"}, "apiVersion: must be gpugate.dev/v1"),
+        ({"apiVersion": "gpugate.dev/v1", "kind": "Config"}, "kind: must be PolicyConfig"),
+        (document(modee="audit"), "modee: unknown key; did you mean `mode`?"),
+        (document(mode="Audit"), "mode: invalid enum value 'Audit'; did you mean `audit`?"),
+        (document(target={"karpenter": 1.14}), "target.karpenter: expected `str`, got `float`"),
+        (document(policies={"a/b": {"modes": "warn"}}), 'policies["a/b"].modes: unknown key; did you mean `mode`?'),
+        (document(policies={"a/b": []}), 'policies["a/b"]: expected `object`, got `array`'),
+        (document(namespaces={"x": {}}), "namespaces.x: lacks `policies`, which is required"),
+        (
+            document(namespaces={"x": {"policies": {"a/b": {}}}}),
+            'namespaces.x.policies["a/b"]: lacks `mode`, which is required',
+        ),
+        (document(exemptions=[without("expires")]), "exemptions[0]: lacks `expires`, which is required"),
+        (document(exemptions=[without("reason")]), "exemptions[0]: lacks `reason`, which is required"),
+        (document(exemptions=[EXEMPTION | {"owner": " "}]), "exemptions[0].owner: is empty"),
+        (document(exemptions=[EXEMPTION | {"expires": "soon"}]), "exemptions[0].expires: invalid RFC3339 encoded date"),
+        (document(platform={"taint": {}}), "platform.taint: unknown key; did you mean `taints`?"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else None,
+)
+def test_a_mistake_is_refused_with_its_place_and_a_remedy(config: Json, says: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        parse_config(config)
+    assert str(refused.value).startswith(says)

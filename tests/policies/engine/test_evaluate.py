@@ -1,0 +1,407 @@
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpugate.policies.engine.config import parse_config
+from gpugate.policies.engine.evaluate import Phase, evaluate
+from gpugate.policies.engine.ruleset import bind
+from gpugate.policies.sdk.facts import NoFacts
+from gpugate.policies.sdk.findings import Patch, Skip, Stance, Violation
+from gpugate.policies.sdk.kinds import NODE_POOL, POD, GroupVersionKind
+from gpugate.policies.sdk.policy import AnyContext, Policy, mutates, validates
+from gpugate.policies.sdk.request import Operation, Request
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpugate.policies.engine.verdict import Verdict
+    from gpugate.policies.sdk.field import Field, Json
+
+TODAY = dt.date(2026, 11, 21)
+TOLERATION: dict[str, Json] = {"key": "nvidia.com/gpu", "operator": "Exists"}
+ANNOTATION = ("metadata", "annotations", "karpenter.sh/do-not-disrupt")
+
+
+@validates(POD)
+def named_bad(pod: Field, _ctx: AnyContext) -> Iterator[Violation | Skip]:
+    for container in pod["spec", "containers"]:
+        if container["image"].text == "bad":
+            yield Violation(container["image"].path, "image is bad")
+
+
+@validates(POD)
+def at_most_warn(pod: Field, _ctx: AnyContext) -> Iterator[Violation | Skip]:
+    if pod["spec", "hostNetwork"].value is True:
+        yield Violation(pod["spec", "hostNetwork"].path, "uses the host's network", at_most=Stance.WARN)
+
+
+@validates(POD)
+def blind(_pod: Field, _ctx: AnyContext) -> Iterator[Violation | Skip]:
+    yield Skip("no Namespaces to look at")
+
+
+@validates(POD)
+def broken(pod: Field, _ctx: AnyContext) -> Iterator[Violation | Skip]:
+    yield Violation(pod.path, str(1 // len(pod["metadata", "labels"].labels)))
+
+
+@mutates(POD)
+def tolerate(pod: Field, _ctx: AnyContext) -> Iterator[Patch | Violation | Skip]:
+    if not pod["spec", "tolerations"]:
+        yield Patch("append", ("spec", "tolerations"), TOLERATION, "adds a toleration")
+
+
+@mutates(POD)
+def protect(pod: Field, _ctx: AnyContext) -> Iterator[Patch | Violation | Skip]:
+    # Only once the toleration is there, so that the two need each other's result.
+    if pod["spec", "tolerations"] and not pod[ANNOTATION]:
+        yield Patch("set", ANNOTATION, "true", "adds an annotation")
+
+
+@mutates(POD)
+def name_it_one(pod: Field, _ctx: AnyContext) -> Iterator[Patch | Violation | Skip]:
+    if pod["spec", "schedulerName"].text != "one":
+        yield Patch("set", ("spec", "schedulerName"), "one", "sets the scheduler")
+
+
+@mutates(POD)
+def name_it_two(pod: Field, _ctx: AnyContext) -> Iterator[Patch | Violation | Skip]:
+    if pod["spec", "schedulerName"].text != "two":
+        yield Patch("set", ("spec", "schedulerName"), "two", "sets the scheduler")
+
+
+@mutates(POD)
+def restless(pod: Field, _ctx: AnyContext) -> Iterator[Patch | Violation | Skip]:
+    count = len(list(pod["spec", "tolerations"]))
+    yield Patch("append", ("spec", "tolerations"), {"key": str(count)}, "adds another")
+
+
+@mutates(POD)
+def misfit(_pod: Field, _ctx: AnyContext) -> Iterator[Patch | Violation | Skip]:
+    yield Patch("set", ("kind", "x"), 1, "does not fit")
+
+
+HANDLERS = {
+    "pods/named-bad": named_bad,
+    "pods/at-most-warn": at_most_warn,
+    "pods/blind": blind,
+    "pods/broken": broken,
+    "pods/protect": protect,
+    "pods/tolerate": tolerate,
+    "pods/name-it-one": name_it_one,
+    "pods/name-it-two": name_it_two,
+    "pods/restless": restless,
+    "pods/misfit": misfit,
+}
+
+
+def pod(**spec: Json) -> dict[str, Json]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "p"},
+        "spec": {"containers": [{"name": "a", "image": "good"}], **spec},
+    }
+
+
+BAD: Json = [{"name": "a", "image": "bad"}]
+
+
+def judge(
+    *policies: str,
+    obj: dict[str, Json] | None = None,
+    old: dict[str, Json] | None = None,
+    operation: Operation = Operation.CREATE,
+    kind: str = "v1 Pod",
+    phase: Phase = Phase.BOTH,
+    ceiling: Stance = Stance.ENFORCE,
+    user: str = "",
+    subresource: str = "",
+    namespace: str = "apps",
+    **config: Json,
+) -> Verdict:
+    catalog = [Policy(name, "A policy.", (HANDLERS[name],)) for name in policies]
+    ruleset = bind(catalog, parse_config({"apiVersion": "gpugate.dev/v1", "kind": "PolicyConfig", **config}))
+    request = Request(
+        kind=GroupVersionKind.of(*kind.split(" ")),
+        operation=operation,
+        object=obj,
+        old_object=old,
+        name="p",
+        namespace=namespace,
+        user=user,
+        subresource=subresource,
+    )
+    return evaluate(ruleset, request, NoFacts(), today=TODAY, phase=phase, template_ceiling=ceiling)
+
+
+def deployment(**spec: Json) -> dict[str, Json]:
+    template = {"metadata": {}, "spec": pod(**spec)["spec"]}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"template": template}}
+
+
+class TestCost:
+    @pytest.mark.parametrize(
+        ("mode", "denials", "warnings", "recorded"),
+        [("enforce", 1, 0, 0), ("warn", 0, 1, 0), ("audit", 0, 0, 1), ("off", 0, 0, 0)],
+    )
+    def test_the_mode_says_what_a_finding_costs(self, mode: str, denials: int, warnings: int, recorded: int) -> None:
+        verdict = judge("pods/named-bad", obj=pod(containers=BAD), policies={"pods/named-bad": {"mode": mode}})
+        assert (len(verdict.denials), len(verdict.warnings), len(verdict.recorded)) == (denials, warnings, recorded)
+
+    def test_a_finding_costs_no_more_than_it_may(self) -> None:
+        verdict = judge("pods/at-most-warn", obj=pod(hostNetwork=True))
+        assert verdict.allowed
+        assert verdict.warnings == ("[pods/at-most-warn] spec.hostNetwork: uses the host's network",)
+
+    def test_an_excluded_namespace_is_not_judged(self) -> None:
+        assert judge("pods/named-bad", obj=pod(containers=BAD), namespace="kube-system").outcomes == ()
+
+    def test_the_mode_of_a_namespace_beats_the_policys(self) -> None:
+        namespaces: Json = {"apps": {"policies": {"pods/*": {"mode": "warn"}}}}
+        assert judge("pods/named-bad", obj=pod(containers=BAD), namespaces=namespaces).allowed
+
+
+class TestExemption:
+    def exempt(self, user: str = "", **keys: Json) -> Verdict:
+        exemption: dict[str, Json] = {
+            "policies": ["pods/*"],
+            "reason": "migrating",
+            "owner": "platform",
+            "expires": "2026-11-21",
+        }
+        both = ("pods/named-bad", "pods/at-most-warn")
+        return judge(*both, obj=pod(containers=BAD), user=user, exemptions=[exemption | keys])
+
+    def test_it_records_what_it_lets_off_and_why(self) -> None:
+        verdict = self.exempt()
+        assert [f.note for f in verdict.recorded] == ["exempt until 2026-11-21: migrating"]
+        assert verdict.allowed
+
+    @pytest.mark.parametrize(
+        "keys",
+        [
+            {"expires": "2026-11-20"},
+            {"policies": ["pods/at-most-warn"]},
+            {"kinds": ["NodePool"]},
+            {"namespaces": ["team-*"]},
+            {"names": ["q*"]},
+            {"users": ["alice"]},
+            {"groups": ["admins"]},
+        ],
+        ids=lambda keys: next(iter(keys)),
+    )
+    def test_it_lets_off_only_what_it_names(self, keys: dict[str, Json]) -> None:
+        assert not self.exempt(user="bob", **keys).allowed
+
+
+class TestMirrorPod:
+    mirror = pod(containers=BAD) | {"metadata": {"name": "p", "annotations": {"kubernetes.io/config.mirror": "x"}}}
+
+    def test_one_that_a_kubelet_sends_is_not_judged(self) -> None:
+        assert judge("pods/named-bad", obj=self.mirror, user="system:node:a").allowed
+
+    def test_the_annotation_alone_exempts_nothing(self) -> None:
+        assert not judge("pods/named-bad", obj=self.mirror, user="alice").allowed
+
+
+class TestOutcomes:
+    def test_skipped_does_not_deny(self) -> None:
+        verdict = judge("pods/blind", obj=pod())
+        assert verdict.allowed
+        assert verdict.outcomes[0].skipped == ("no Namespaces to look at",)
+
+    def test_a_check_that_breaks_denies_and_names_itself_and_no_value(self) -> None:
+        verdict = judge("pods/broken", obj=pod())
+        assert verdict.denials[0].startswith(
+            "[pods/broken] could not judge this object (ZeroDivisionError at test_evaluate.py:"
+        )
+
+    def test_a_check_that_breaks_in_warn_warns(self) -> None:
+        verdict = judge("pods/broken", obj=pod(), policies={"*": {"mode": "warn"}})
+        assert verdict.allowed
+        assert verdict.warnings[0].startswith("[pods/broken] broke: ZeroDivisionError")
+
+
+class TestMutation:
+    def test_it_goes_on_until_nobody_has_anything_left_to_change(self) -> None:
+        verdict = judge("pods/protect", "pods/tolerate", obj=pod())
+        assert [policy for policy, _ in verdict.patches] == ["pods/protect", "pods/tolerate"]
+        assert [operation["path"] for operation in verdict.operations] == ["/spec/tolerations", "/metadata/annotations"]
+
+    def test_checks_judge_the_mutated_object_and_the_request_keeps_its_own(self) -> None:
+        obj = pod()
+        verdict = judge("pods/tolerate", obj=obj)
+        assert verdict.object is not None
+        assert verdict.object["spec"] == pod(tolerations=[TOLERATION])["spec"]
+        assert obj == pod()
+
+    @pytest.mark.parametrize(("mode", "warnings", "recorded"), [("warn", 1, 0), ("audit", 0, 1)])
+    def test_below_enforce_it_says_what_it_would_patch(self, mode: str, warnings: int, recorded: int) -> None:
+        verdict = judge("pods/tolerate", obj=pod(), policies={"*": {"mode": mode}})
+        assert verdict.operations == ()
+        assert [f.message for f in verdict.findings] == ["would be patched: adds a toleration"]
+        assert (len(verdict.warnings), len(verdict.recorded)) == (warnings, recorded)
+
+    @pytest.mark.parametrize(
+        ("policies", "says"),
+        [
+            (
+                ("pods/name-it-one", "pods/name-it-two"),
+                "pods/name-it-one and pods/name-it-two do not agree on spec.schedulerName",
+            ),
+            (("pods/restless",), "still not content with its own patches"),
+            (("pods/misfit",), "a patch does not fit: kind is neither an object nor a list"),
+        ],
+        ids=["two that conflict", "one that never rests", "one that does not fit"],
+    )
+    def test_mutations_that_break_send_no_patch_and_warn(self, policies: tuple[str, ...], says: str) -> None:
+        verdict = judge("pods/tolerate", *policies, obj=pod(tolerations=[TOLERATION]))
+        assert verdict.allowed
+        assert verdict.operations == ()
+        assert {o.policy: o.error for o in verdict.outcomes if o.error} == dict.fromkeys(policies, says)
+
+    def test_the_mutating_phase_denies_nothing_and_the_validating_one_patches_nothing(self) -> None:
+        both = ("pods/named-bad", "pods/tolerate")
+        mutating = judge(*both, obj=pod(containers=BAD), phase=Phase.MUTATE)
+        validating = judge(*both, obj=pod(containers=BAD), phase=Phase.VALIDATE)
+        assert (mutating.allowed, len(mutating.operations)) == (True, 1)
+        assert (validating.allowed, len(validating.operations)) == (False, 0)
+
+
+class TestTemplate:
+    def test_a_finding_carries_the_pods_stance_and_the_workloads_kind(self) -> None:
+        verdict = judge("pods/named-bad", obj=deployment(containers=BAD), kind="apps/v1 Deployment")
+        finding = next(verdict.findings)
+        assert (finding.stance, str(finding.template_of)) == (Stance.ENFORCE, "apps/v1 Deployment")
+        assert finding.path == ("spec", "template", "spec", "containers", 0, "image")
+
+    def test_at_admission_it_is_at_most_a_warning(self) -> None:
+        verdict = judge(
+            "pods/named-bad", obj=deployment(containers=BAD), kind="apps/v1 Deployment", ceiling=Stance.WARN
+        )
+        assert verdict.allowed
+        assert len(verdict.warnings) == 1
+
+    def test_it_is_never_patched_but_what_its_pods_will_get_is_said(self) -> None:
+        @mutates(POD)
+        def tolerate_here(template: Field, _ctx: AnyContext) -> Iterator[Patch | Violation | Skip]:
+            if not template["spec", "tolerations"]:
+                yield Patch("append", template["spec", "tolerations"].path, TOLERATION, "adds a toleration")
+
+        HANDLERS["pods/tolerate-here"] = tolerate_here
+        verdict = judge("pods/tolerate-here", obj=deployment(), kind="apps/v1 Deployment")
+        del HANDLERS["pods/tolerate-here"]
+        assert verdict.operations == ()
+        assert verdict.object == deployment()
+        assert [p.patch.path for _, p in verdict.template_patches] == [("spec", "template", "spec", "tolerations")]
+
+
+class TestUpdate:
+    def update(self, *policies: str, obj: dict[str, Json], old: dict[str, Json], **config: Json) -> Verdict:
+        return judge(*policies, obj=obj, old=old, operation=Operation.UPDATE, **config)
+
+    def test_what_the_old_object_had_too_is_a_warning(self) -> None:
+        verdict = self.update("pods/named-bad", obj=pod(containers=BAD), old=pod(containers=BAD))
+        assert verdict.allowed
+        assert [f.note for f in verdict.findings] == ["the object had this before the update"]
+
+    def test_what_the_update_adds_is_denied(self) -> None:
+        assert not self.update("pods/named-bad", obj=pod(containers=BAD), old=pod()).allowed
+
+    def test_a_reordered_list_adds_nothing(self) -> None:
+        good: Json = {"name": "b", "image": "good"}
+        old, new = pod(containers=[BAD[0], good]), pod(containers=[good, BAD[0]])  # type: ignore[index,list-item,call-overload]  # BAD is a list
+        assert self.update("pods/named-bad", obj=new, old=old).allowed
+
+    def test_the_same_in_another_container_is_new(self) -> None:
+        new = pod(containers=[{"name": "a", "image": "bad"}, {"name": "b", "image": "bad"}])
+        assert len(self.update("pods/named-bad", obj=new, old=pod(containers=BAD)).denials) == 1
+
+    def test_an_unchanged_object_is_not_patched(self) -> None:
+        verdict = self.update("pods/tolerate", obj=pod(), old=pod())
+        assert verdict.operations == ()
+        assert len(verdict.warnings) == 1
+
+    def test_what_the_user_took_away_stays_away(self) -> None:
+        protected = pod(tolerations=[TOLERATION]) | {"metadata": {"annotations": {ANNOTATION[2]: "true"}}}
+        verdict = self.update("pods/protect", obj=pod(tolerations=[TOLERATION]), old=protected)
+        assert verdict.operations == ()
+
+    def test_only_a_pods_tolerations_and_annotations_are_patched(self) -> None:
+        verdict = self.update("pods/name-it-one", obj=pod(), old=pod(schedulerName="one"))
+        assert verdict.operations == ()
+        assert len(verdict.warnings) == 1
+
+
+class TestNotJudged:
+    def test_a_delete(self) -> None:
+        assert judge("pods/named-bad", old=pod(containers=BAD), operation=Operation.DELETE).outcomes == ()
+
+    def test_a_subresource(self) -> None:
+        verdict = judge("pods/named-bad", obj=pod(containers=BAD), subresource="status", operation=Operation.UPDATE)
+        assert verdict.outcomes == ()
+
+    def test_a_kind_that_no_rule_is_about(self) -> None:
+        assert judge("pods/named-bad", obj={"spec": 3}, kind="example.com/v1 Thing").allowed
+
+
+class TestShape:
+    @pytest.mark.parametrize(
+        ("obj", "denial"),
+        [
+            (pod(containers={}), "spec.containers: must be a list, not an object"),
+            (pod(containers=["a"]), "spec.containers[0]: must be an object, not a string"),
+            (pod() | {"spec": []}, "spec: must be an object, not a list"),
+            (
+                pod(containers=[{"name": "a", "resources": {"limits": {"nvidia.com/gpu": "8 GPUs"}}}]),
+                (
+                    'spec.containers[0].resources.limits["nvidia.com/gpu"]: "8 GPUs" is not a quantity: " GPUs" after '
+                    "the number is no known suffix; write 8 alone, or one of m, k, M, G, T, Ki, Mi, Gi, Ti"
+                ),
+            ),
+            (
+                pod() | {"metadata": {"labels": {"team": 7}}},
+                "metadata.labels.team: must be a string, not a number: put it in quotes",
+            ),
+        ],
+        ids=lambda value: value if isinstance(value, str) else None,
+    )
+    def test_a_field_of_the_wrong_type_is_refused_and_nothing_is_patched(
+        self, obj: dict[str, Json], denial: str
+    ) -> None:
+        verdict = judge("pods/tolerate", "pods/named-bad", obj=obj)
+        assert verdict.denials == (denial,)
+        assert verdict.operations == ()
+
+    def test_one_that_was_there_before_does_not_hold_an_update_up(self) -> None:
+        odd = pod(nodeSelector=3)
+        assert judge("pods/named-bad", obj=odd, old=odd, operation=Operation.UPDATE).allowed
+
+
+def test_a_rule_about_the_version_the_user_sent_judges_a_converted_object() -> None:
+    @validates(NODE_POOL)
+    def current(pool: Field, _ctx: AnyContext) -> Iterator[Violation | Skip]:
+        yield Violation(pool.path, "v1")
+
+    beta = type(NODE_POOL)("karpenter.sh", ("v1beta1",), "NodePool", "nodepools", namespaced=False)
+
+    @validates(beta)
+    def legacy(pool: Field, _ctx: AnyContext) -> Iterator[Violation | Skip]:
+        yield Violation(pool.path, "v1beta1")
+
+    ruleset = bind(
+        [Policy("a/current", "A.", (current,)), Policy("a/legacy", "A.", (legacy,))],
+        parse_config({"apiVersion": "gpugate.dev/v1", "kind": "PolicyConfig"}),
+    )
+    request = Request(
+        kind=GroupVersionKind("karpenter.sh", "v1", "NodePool"),
+        requested_kind=GroupVersionKind("karpenter.sh", "v1beta1", "NodePool"),
+        operation=Operation.CREATE,
+        object={},
+    )
+    verdict = evaluate(ruleset, request, NoFacts(), today=TODAY)
+    assert [f.message for f in verdict.findings] == ["v1", "v1beta1"]
