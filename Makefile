@@ -1,0 +1,59 @@
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint types imports drift unit bench generate new-policy lock clean
+
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+
+help: ## What there is
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+setup: $(READY) ## A virtual environment in .venv with everything, from the hashed lock
+
+$(READY): requirements/dev.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "error: gpugate needs Python 3.11 or newer; name one: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 1; }
+	@$(PYTHON) -m venv .venv || \
+		{ rm -rf .venv; echo "error: python3-venv is missing; on Debian and Ubuntu: apt-get install python3-venv" >&2; exit 1; }
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+demo: $(READY) ## The main job on real input, without a cluster
+	@$(BIN)/python e2e/demo.py
+
+test: lint types imports drift unit ## Everything that is checked before a change lands
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(READY)
+	$(BIN)/mypy -p gpugate
+
+imports: $(READY)
+	$(BIN)/lint-imports --no-cache
+
+drift: $(READY)
+	$(BIN)/python -m gpugate.webhook.generate --check
+
+unit: $(READY)
+	$(BIN)/pytest -q
+
+bench: $(READY) ## How fast it is, printed
+	@$(BIN)/python tests/bench/bench.py
+
+generate: $(READY) ## Write again what is generated from the catalogue
+	$(BIN)/python -m gpugate.webhook.generate
+
+new-policy: $(READY) ## The four places of a new policy: make new-policy ID=pods/some-bad-pattern KIND=POD
+	@$(BIN)/python -m gpugate.webhook.generate.new_policy $(ID) $(KIND)
+
+lock: ## Resolve the dependencies again (needs uv)
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
+		--extra webhook pyproject.toml -o requirements/runtime.txt
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
+		--extra dev --allow-unsafe pyproject.toml -o requirements/dev.txt
+
+clean: ## Remove what the other targets made
+	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis src/gpugate.egg-info
