@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import gpugate.policies
+from gpugate.policies.engine.errors import GpugateError
 from gpugate.policies.sdk import kinds
 
 _ID = re.compile(r"(?P<family>[a-z]+)/(?P<name>[a-z0-9]+(?:-[a-z0-9]+)*)")
@@ -56,41 +57,39 @@ metadata:
 """
 
 
-def main(arguments: list[str]) -> int:
-    """Write the four places; refuses an id that exists or is not one, and a kind that is not known."""
+def scaffold(root: Path, policy_id: str, constant: str) -> list[str]:
+    """Write the four places below the folder of policies; returns a line about each.
+
+    Raises:
+        GpugateError: the id exists or is not one, or the kind is not known.
+    """
     known = {name: value for name, value in vars(kinds).items() if isinstance(value, kinds.Kind)}
-    policy_id, constant = [*arguments, "", ""][:2]
-    parts = _ID.fullmatch(policy_id)
-    if parts is None or constant not in known:
-        sys.stderr.write(
-            "usage: make new-policy ID=family/name-of-the-bad-pattern KIND=CONSTANT\n"
-            f"  where CONSTANT is one of {', '.join(sorted(known))}\n",
+    parts, kind = _ID.fullmatch(policy_id), known.get(constant)
+    if parts is None or kind is None:
+        raise GpugateError(
+            "make new-policy ID=family/name-of-the-bad-pattern KIND=CONSTANT\n"
+            f"  where CONSTANT is one of {', '.join(sorted(known))}",
         )
-        return 2
-    root, kind = Path(gpugate.policies.__file__).resolve().parent, known[constant]
     family, module = root / parts["family"], parts["name"].replace("-", "_")
     if (family / f"{module}.py").exists():
-        sys.stderr.write(f"{policy_id} exists: {family / module}.py\n")
-        return 2
+        raise GpugateError(f"{policy_id} exists: {family / module}.py")
     api_version = f"{kind.group}/{kind.versions[-1]}".lstrip("/")
     examples = family / "examples" / module
     bad = _EXAMPLE.format(kind=kind.name, shows="that has the bad pattern", api_version=api_version, name="bad")
     good = _EXAMPLE.format(kind=kind.name, shows="that does it right", api_version=api_version, name="good")
-    _write(family / "__init__.py", f'"""Policies on {parts["family"]}."""\n', keep=True)
-    _write(family / f"{module}.py", _POLICY.format(kind=kind.name, constant=constant))
-    _write(examples / "bad-first.yaml", bad.replace("name: bad", f"name: bad  # expect: {policy_id}"))
-    _write(examples / "good-first.yaml", good)
+    files = {
+        family / f"{module}.py": _POLICY.format(kind=kind.name, constant=constant),
+        examples / "bad-first.yaml": bad.replace("name: bad", f"name: bad  # expect: {policy_id}"),
+        examples / "good-first.yaml": good,
+    }
+    if not (family / "__init__.py").exists():
+        files[family / "__init__.py"] = f'"""Policies on {parts["family"]}."""\n'
+    for path, text in files.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
     _list_in_catalogue(root / "catalog.py", policy_id)
-    sys.stdout.write("Now: write the check and its documentation, make the examples real, `make generate test`.\n")
-    return 0
-
-
-def _write(path: Path, text: str, *, keep: bool = False) -> None:
-    if keep and path.exists():
-        return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
-    sys.stdout.write(f"wrote {path}\n")
+    shown = [path.relative_to(root.parent) for path in files]
+    return [*(f"wrote {path}" for path in shown), f"listed it in {root.name}/catalog.py"]
 
 
 def _list_in_catalogue(path: Path, policy_id: str) -> None:
@@ -100,7 +99,19 @@ def _list_in_catalogue(path: Path, policy_id: str) -> None:
     family = [i for i in ids if lines[i].strip().startswith(f'"{policy_id.partition("/")[0]}/')]
     lines.insert((family or ids)[-1] + 1, f'    "{policy_id}",\n')
     path.write_text("".join(lines))
-    sys.stdout.write(f"listed it in {path}\n")
+
+
+def main(arguments: list[str]) -> int:
+    """Scaffold the policy that the command line names."""
+    policy_id, constant = [*arguments, "", ""][:2]
+    try:
+        done = scaffold(Path(gpugate.policies.__file__).resolve().parent, policy_id, constant)
+    except GpugateError as error:
+        sys.stderr.write(f"error: {error}\n")
+        return 2
+    done.append("Now: write the check and its documentation, make the examples real, `make generate test`.")
+    sys.stdout.write("\n".join(done) + "\n")
+    return 0
 
 
 if __name__ == "__main__":

@@ -1,0 +1,217 @@
+"""The laws that every example of the library keeps."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from gpugate.webhook.check.facts import RunFacts
+
+import gpugate.policies
+from gpugate.policies.catalog import CATALOG
+from gpugate.policies.engine.defaults import with_defaults
+from gpugate.policies.engine.evaluate import Phase, evaluate
+from gpugate.policies.engine.patching import apply_all
+from gpugate.policies.engine.ruleset import bind
+from gpugate.policies.sdk.findings import Patches, Replacement, Stance
+from gpugate.policies.sdk.kinds import GroupVersionKind
+from gpugate.policies.sdk.request import Operation, Request
+from gpugate.webhook.check.examples import Example, Expected, read_example, role_of
+from gpugate.webhook.manifests.documents import Document, read_text
+from gpugate.webhook.manifests.positions import Positions
+
+if TYPE_CHECKING:
+    from gpugate.policies.engine.verdict import Verdict
+    from gpugate.policies.sdk.field import Json
+
+ROOT = Path(gpugate.policies.__file__).parent
+FILES = sorted(ROOT.glob("*/examples/*/*.yaml"))
+TODAY = dt.date(2026, 11, 21)
+
+examples = pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(ROOT)).replace("/examples", ""))
+
+
+def example_in(file: Path) -> Example:
+    return read_example(file.name, file.read_text())
+
+
+def judge(example: Example, request: Request | None = None) -> Verdict:
+    judged = with_defaults(request or example.request)
+    facts = RunFacts((*example.context, judged), complete=example.complete)
+    return evaluate(bind(CATALOG, example.config), judged, facts, today=TODAY, phase=Phase.BOTH)
+
+
+def found(verdict: Verdict, example: Example) -> frozenset[Expected]:
+    """Everything that policies found or changed, by the line of the file."""
+    paths = [(finding.policy, finding.path) for finding in verdict.findings]
+    paths += [(policy, patch.path) for policy, patch in verdict.patches]
+    paths += [(policy, made.patch.path) for policy, made in verdict.template_patches]
+    positions = Positions(example.manifest.document)
+    return frozenset(Expected(positions.find(example.manifest.prefix + path).line, policy) for policy, path in paths)
+
+
+def policies_in(expected: frozenset[Expected]) -> set[str]:
+    return {each.policy for each in expected}
+
+
+@examples
+def test_policies_find_what_is_expected_where_it_is_expected_and_nothing_else(file: Path) -> None:
+    example = example_in(file)
+    assert found(judge(example), example) == example.expected
+
+
+@examples
+def test_nothing_breaks_or_is_malformed(file: Path) -> None:
+    verdict = judge(example_in(file))
+    assert [outcome.error for outcome in verdict.outcomes if outcome.error] == []
+    assert verdict.malformed == ()
+
+
+@examples
+def test_it_says_in_its_first_line_what_it_shows(file: Path) -> None:
+    assert example_in(file).title
+
+
+@pytest.mark.parametrize(
+    "file", [f for f in FILES if f.name.startswith("bad-")], ids=lambda file: f"{file.parent.name}/{file.name}"
+)
+def test_a_bad_example_expects_its_own_policy(file: Path) -> None:
+    own = f"{file.parts[-4]}/{file.parent.name.replace('_', '-')}"
+    assert own in policies_in(example_in(file).expected)
+
+
+@pytest.mark.parametrize(
+    "file", [f for f in FILES if not f.name.startswith("bad-")], ids=lambda file: f"{file.parent.name}/{file.name}"
+)
+def test_a_good_example_expects_nothing(file: Path) -> None:
+    assert file.name.startswith(("good-", "fixed-"))
+    if file.name.startswith("good-"):
+        assert example_in(file).expected == frozenset()
+
+
+def fixed(example: Example, policy: str) -> list[dict[str, Json]]:
+    """What a bad example becomes by its mutations and by the fixes of one policy."""
+    verdict = judge(example)
+    obj = verdict.object or {}
+    for _, made in verdict.template_patches:
+        obj = apply_all(obj, (made.patch,))
+    for finding in verdict.findings:
+        if finding.policy != policy:
+            continue
+        if isinstance(finding.fix, Replacement):
+            return list(finding.fix.objects)
+        if isinstance(finding.fix, Patches):
+            obj = apply_all(obj, finding.fix.patches)
+    return [obj]
+
+
+def defaulted(obj: Json) -> Json:
+    assert isinstance(obj, dict)
+    kind = GroupVersionKind.of(str(obj["apiVersion"]), str(obj["kind"]))
+    return with_defaults(Request(kind, Operation.CREATE, obj)).object
+
+
+@pytest.mark.parametrize(
+    "file", [f for f in FILES if f.name.startswith("fixed-")], ids=lambda file: f"{file.parent.name}/{file.name}"
+)
+def test_a_bad_example_becomes_the_fixed_one(file: Path) -> None:
+    own = f"{file.parts[-4]}/{file.parent.name.replace('_', '-')}"
+    bad = example_in(file.with_name(file.name.replace("fixed-", "bad-", 1)))
+    documents = [d for d in read_text(file.name, file.read_text()) if isinstance(d, Document)]
+    wanted = [d.value for d in documents if not role_of(d) and not is_config(d)]
+    assert [defaulted(obj) for obj in fixed(bad, own)] == [defaulted(obj) for obj in wanted]
+
+
+def is_config(document: Document) -> bool:
+    return isinstance(document.value, dict) and document.value.get("kind") == "PolicyConfig"
+
+
+def as_integers(value: Json) -> Json:
+    """The same with every quantity of a whole number as an integer, as many people write them."""
+    if isinstance(value, dict):
+        return {
+            key: {k: int(v) if isinstance(v, str) and v.isdigit() else v for k, v in member.items()}
+            if key in {"limits", "requests"} and isinstance(member, dict)
+            else as_integers(member)
+            for key, member in value.items()
+        }
+    return [as_integers(member) for member in value] if isinstance(value, list) else value
+
+
+def with_generated_name(request: Request) -> Request:
+    obj = dict(request.object or {})
+    metadata = obj["metadata"]
+    assert isinstance(metadata, dict)
+    obj["metadata"] = {key: value for key, value in metadata.items() if key != "name"} | {"generateName": request.name}
+    return replace(request, object=obj, name="", generate_name=request.name)
+
+
+VARIANTS = {
+    "with integers for quantities": lambda r: replace(r, object=as_integers(r.object)),
+    "with generateName": with_generated_name,
+    "as a dry run": lambda r: replace(r, dry_run=True),
+}
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@examples
+def test_the_same_is_found(file: Path, variant: str) -> None:
+    example = example_in(file)
+    varied = judge(example, VARIANTS[variant](example.request))
+    assert policies_in(found(varied, example)) == policies_in(example.expected)
+
+
+@examples
+def test_as_an_unchanged_update_it_finds_the_same_and_holds_nothing_up(file: Path) -> None:
+    example = example_in(file)
+    obj = with_defaults(example.request).object
+    unchanged = replace(example.request, operation=Operation.UPDATE, object=obj, old_object=obj)
+    verdict = judge(example, unchanged)
+    assert policies_in(found(verdict, example)) == policies_in(example.expected)
+    assert max((finding.stance for finding in verdict.findings), default=Stance.OFF) <= Stance.WARN
+    assert verdict.operations == ()
+    assert verdict.allowed
+
+
+@examples
+def test_as_a_delete_it_is_let_through_without_a_word(file: Path) -> None:
+    example = example_in(file)
+    delete = replace(
+        example.request, operation=Operation.DELETE, object=None, old_object=with_defaults(example.request).object
+    )
+    verdict = judge(example, delete)
+    assert (verdict.allowed, verdict.operations, list(verdict.findings)) == (True, (), [])
+
+
+@examples
+def test_mutated_again_it_stays_as_it_is(file: Path) -> None:
+    example = example_in(file)
+    mutated = judge(example).object
+    again = judge(example, replace(example.request, object=mutated))
+    assert again.operations == ()
+
+
+def test_the_catalogue_holds_every_policy_file() -> None:
+    files = {
+        f"{file.parent.name}/{file.stem.replace('_', '-')}"
+        for file in ROOT.glob("*/*.py")
+        if not file.stem.startswith("_") and file.parent.name not in {"data", "engine", "sdk"}
+    }
+    assert {policy.id for policy in CATALOG} == files
+
+
+@pytest.mark.parametrize("policy", [policy.id for policy in CATALOG])
+def test_every_policy_has_a_bad_and_a_good_example(policy: str) -> None:
+    family, name = policy.split("/")
+    names = [file.name for file in (ROOT / family / "examples" / name.replace("-", "_")).glob("*.yaml")]
+    assert any(name.startswith("bad-") for name in names)
+    assert any(name.startswith("good-") for name in names)
+
+
+@pytest.mark.parametrize("policy", CATALOG, ids=lambda policy: policy.id)
+def test_every_policy_says_why_what_instead_and_from_where(policy: object) -> None:
+    doc = getattr(policy, "doc", "")
+    assert all(f"\n## {heading}\n" in doc for heading in ("Why is this bad?", "Instead", "Sources"))
