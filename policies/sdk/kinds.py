@@ -59,6 +59,26 @@ NODE_CLAIM = Kind("karpenter.sh", ("v1",), "NodeClaim", "nodeclaims", namespaced
 EC2_NODE_CLASS = Kind("karpenter.k8s.aws", ("v1",), "EC2NodeClass", "ec2nodeclasses", namespaced=False)
 AUTO_MODE_NODE_CLASS = Kind("eks.amazonaws.com", ("v1",), "NodeClass", "nodeclasses", namespaced=False)
 
+# Removed from Karpenter; `gpugate.policies.data.legacy_apis` says when.
+PROVISIONER = Kind(
+    "karpenter.sh", ("v1alpha3", "v1alpha4", "v1alpha5"), "Provisioner", "provisioners", namespaced=False
+)
+PROVISIONING_PROVISIONER = Kind("provisioning.karpenter.sh", ("v1alpha1",), "Provisioner", "provisioners")
+MACHINE = Kind("karpenter.sh", ("v1alpha5",), "Machine", "machines", namespaced=False)
+AWS_NODE_TEMPLATE = Kind(
+    "karpenter.k8s.aws",
+    ("v1alpha1",),
+    "AWSNodeTemplate",
+    "awsnodetemplates",
+    namespaced=False,
+)
+NODE_POOL_V1BETA1 = Kind("karpenter.sh", ("v1beta1",), "NodePool", "nodepools", namespaced=False)
+NODE_CLAIM_V1BETA1 = Kind("karpenter.sh", ("v1beta1",), "NodeClaim", "nodeclaims", namespaced=False)
+EC2_NODE_CLASS_V1BETA1 = Kind("karpenter.k8s.aws", ("v1beta1",), "EC2NodeClass", "ec2nodeclasses", namespaced=False)
+SCALABLE_NODE_GROUP = Kind("karpenter.sh", ("v1alpha1",), "ScalableNodeGroup", "scalablenodegroups")
+HORIZONTAL_AUTOSCALER = Kind("karpenter.sh", ("v1alpha1",), "HorizontalAutoscaler", "horizontalautoscalers")
+METRICS_PRODUCER = Kind("karpenter.sh", ("v1alpha1",), "MetricsProducer", "metricsproducers")
+
 SCALED_OBJECT = Kind("keda.sh", ("v1alpha1",), "ScaledObject", "scaledobjects")
 SCALED_JOB = Kind("keda.sh", ("v1alpha1",), "ScaledJob", "scaledjobs")
 HORIZONTAL_POD_AUTOSCALER = Kind("autoscaling", ("v1", "v2"), "HorizontalPodAutoscaler", "horizontalpodautoscalers")

@@ -1,9 +1,9 @@
 """Reads an example: manifests with what policies are expected to find in them.
 
-The last document is judged. A document that begins with the comment `# context` is another object that exists, one
-with `# old` the object before an UPDATE; `# complete context` says that nothing else of its kind exists. A
-`PolicyConfig` among them is the configuration. `# expect: ID[, ID]` at the end of a line says which policies find
-something on that line.
+The last document is judged; in a `fixed-` file, which is what a bad example becomes, the others exist beside it. A
+document that begins with the comment `# context` is another object that exists, one with `# old` the object before an
+UPDATE; `# complete context` says that nothing else of its kind exists. A `PolicyConfig` among them is the
+configuration. `# expect: ID[, ID]` at the end of a line says which policies find something on that line.
 """
 
 from __future__ import annotations
@@ -84,12 +84,12 @@ def read_example(source: str, text: str) -> Example:
     if not by_role[""]:
         raise ExampleError(f"{source}: no object to judge: the last document is the one, and needs no comment")
     *others, judged = by_role[""]
-    if others:
+    if others and not source.startswith("fixed-"):
         raise ExampleError(f"{source}: {len(others)} documents beside the last have no role: mark them `# context`")
     request = judged.request
     if by_role["old"]:
         request = replace(request, operation=Operation.UPDATE, old_object=by_role["old"][-1].request.object)
-    context = (*by_role["context"], *by_role["complete context"])
+    context = (*others, *by_role["context"], *by_role["complete context"])
     return Example(
         title=text.partition("\n")[0].lstrip("# ").strip() if text.startswith("#") else "",
         manifest=judged,

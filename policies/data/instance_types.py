@@ -1,0 +1,160 @@
+"""EC2 instance types: the labels that Karpenter matches, what Pods can ask of them, and their price.
+
+The facts, with their source and date, stand in `instance_types.json`, made by `gpugate.webhook.generate.instance_types`.
+A set of types is an integer whose bit n stands for the n-th type.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+from bisect import bisect_left
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+INSTANCE_TYPE: Final = "node.kubernetes.io/instance-type"
+GPU_NAME: Final = "karpenter.k8s.aws/instance-gpu-name"
+ACCELERATOR_NAME: Final = "karpenter.k8s.aws/instance-accelerator-name"
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Types in the order of a whole number that some of them have, such as a GPU count.
+
+    `reach[i]` is the set of types that have `numbers[i]` or more; `numbers` ascend.
+    """
+
+    numbers: tuple[int, ...]
+    reach: tuple[int, ...]
+
+    def at_least(self, number: int) -> int:
+        """Return the types whose number is this or more."""
+        place = bisect_left(self.numbers, number)
+        return self.reach[place] if place < len(self.reach) else 0
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceTypes:
+    """The catalogue as an index.
+
+    Attributes:
+        version: of the Karpenter AWS provider whose reference it was taken from.
+        date: when it was taken.
+        names: every type; the position of a name is the bit that stands for it.
+        positions: the same, the other way round.
+        prices: USD an hour on demand in us-east-1, by position; None where there is no price.
+        values: label -> value -> types. The label of the type's own name is not in it.
+        labelled: label -> types that carry it, whatever its value.
+        scales: label -> types by its number, for labels whose values are numbers.
+        allocatable: resource -> types by how much of it Pods can have: millicores, MiB or whole devices.
+        everything: all types.
+        accelerated: types with a GPU, a part of one, or another accelerator.
+    """
+
+    version: str
+    date: str
+    names: tuple[str, ...]
+    positions: Mapping[str, int]
+    prices: tuple[float | None, ...]
+    values: Mapping[str, Mapping[str, int]]
+    labelled: Mapping[str, int]
+    scales: Mapping[str, Scale]
+    allocatable: Mapping[str, Scale]
+    everything: int
+    accelerated: int
+
+    def __contains__(self, label: str) -> bool:
+        """Tell whether a label narrows instance types."""
+        return label in self.labelled
+
+    def having(self, label: str) -> int:
+        """Return the types that carry a label, whatever its value."""
+        return self.labelled.get(label, 0)
+
+    def of(self, label: str, value: str) -> int:
+        """Return the types whose label has this value."""
+        if label == INSTANCE_TYPE:
+            position = self.positions.get(value)
+            return 0 if position is None else 1 << position
+        return self.values.get(label, {}).get(value, 0)
+
+    def offering(self, resource: str) -> int:
+        """Return the types of which Pods can have some of a resource."""
+        scale = self.allocatable.get(resource)
+        return scale.at_least(1) if scale else 0
+
+    def decode(self, types: int) -> Iterator[str]:
+        """Yield the names in a set, in the order of the catalogue."""
+        for position in self.positions_in(types):
+            yield self.names[position]
+
+    def positions_in(self, types: int) -> Iterator[int]:
+        """Yield the positions in a set, ascending."""
+        while types:
+            lowest = types & -types
+            yield lowest.bit_length() - 1
+            types ^= lowest
+
+    def label(self, label: str, position: int) -> str:
+        """Return the value of a label of one type; empty where it has none."""
+        if label == INSTANCE_TYPE:
+            return self.names[position]
+        bit = 1 << position
+        return next((value for value, types in self.values.get(label, {}).items() if types & bit), "")
+
+
+class _Stored(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    source: str
+    version: str
+    date: str
+    names: tuple[str, ...]
+    prices: tuple[float | None, ...]
+    labels: dict[str, dict[str, str]]
+    allocatable: dict[str, dict[str, str]]
+
+
+def load_instance_types() -> InstanceTypes:
+    """Read the catalogue that is part of this package."""
+    content = pkgutil.get_data(__package__, "instance_types.json") or b""
+    stored = msgspec.json.decode(content, type=_Stored)
+    values = {label: _sets(by_value) for label, by_value in stored.labels.items()}
+    labelled = {label: _union(by_value) for label, by_value in values.items()}
+    everything = (1 << len(stored.names)) - 1
+    return InstanceTypes(
+        version=stored.version,
+        date=stored.date,
+        names=stored.names,
+        positions={name: position for position, name in enumerate(stored.names)},
+        prices=stored.prices,
+        values=values,
+        labelled={**labelled, INSTANCE_TYPE: everything},
+        scales={label: _scale(by_value) for label, by_value in values.items() if all(map(str.isdigit, by_value))},
+        allocatable={resource: _scale(_sets(amounts)) for resource, amounts in stored.allocatable.items()},
+        everything=everything,
+        accelerated=labelled[GPU_NAME] | labelled[ACCELERATOR_NAME],
+    )
+
+
+def _sets(stored: Mapping[str, str]) -> dict[str, int]:
+    return {value: int(types, 16) for value, types in stored.items()}
+
+
+def _union(by_value: Mapping[str, int]) -> int:
+    union = 0
+    for types in by_value.values():
+        union |= types
+    return union
+
+
+def _scale(by_value: Mapping[str, int]) -> Scale:
+    ascending = sorted((int(value), types) for value, types in by_value.items())
+    reach: list[int] = []
+    reached = 0
+    for _, types in reversed(ascending):
+        reached |= types
+        reach.append(reached)
+    return Scale(tuple(number for number, _ in ascending), tuple(reversed(reach)))

@@ -1,0 +1,109 @@
+"""Node class without the tags that tell who pays for its nodes.
+
+## Why is this bad?
+Karpenter puts the tags of an EC2NodeClass on every instance and volume it makes; AWS bills are split by them. A GPU node
+costs 1 to 140 USD an hour, and what has no team and no cost center on it is paid by nobody in particular. A value such
+as `TBD`, a template that was never filled in (`${TEAM}`), or an invisible character splits the bill just as badly. AWS
+tag keys are exact: `team` is not `Team`.
+
+## Instead
+Write every required tag with a real value under `spec.tags`. One class serves one team, as Karpenter has no tags per
+pool; where a class is shared, say so: `Team: shared`. Tags of a new class can be filled in from `defaults` or from its
+annotations; on an existing class a new tag replaces all its nodes (drift), so there it is only reported.
+
+## Sources
+aws/karpenter-provider-aws v1.14.1 `pkg/apis/v1/ec2nodeclass.go` (`spec.tags`, which is part of the drift hash); EKS Auto
+Mode `eks.amazonaws.com/v1` NodeClass (`spec.tags`); AWS Billing, "cost allocation tags" (keys are case-sensitive).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gpugate.policies.nodeclasses._tags import alike, fault
+from gpugate.policies.sdk.findings import Patch, Patches, Violation
+from gpugate.policies.sdk.kinds import AUTO_MODE_NODE_CLASS, EC2_NODE_CLASS
+from gpugate.policies.sdk.policy import Context, mutates, validates
+from gpugate.policies.sdk.policy import Params as PolicyParams
+from gpugate.policies.sdk.request import Operation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpugate.policies.sdk.field import Field
+
+
+class Params(PolicyParams, frozen=True, kw_only=True):
+    """Which tags are required, and of which form.
+
+    Attributes:
+        required: tag keys, spelled as AWS Billing knows them.
+        formats: tag key -> forms, of which the value has one: `#` is a digit, `*` any run of characters. Without an
+            entry any value will do.
+        placeholders: values that stand for none, in any case.
+        defaults: tag key -> value that a new class gets where it lacks the tag; empty: none.
+        from_annotations: tag key -> annotation of a new class that gives the value, such as
+            `Team: gpugate.dev/team` and `CostCenter: gpugate.dev/cost-center`; it goes before `defaults`; empty: none.
+    """
+
+    required: tuple[str, ...] = ("Environment", "Team", "CostCenter")
+    formats: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
+    placeholders: tuple[str, ...] = ("TBD", "none", "unknown", "changeme", "-", "todo", "n/a")
+    defaults: dict[str, str] = msgspec.field(default_factory=dict)
+    from_annotations: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+@mutates(EC2_NODE_CLASS, AUTO_MODE_NODE_CLASS, params=Params, operations=frozenset({Operation.CREATE}))
+def mutate(node_class: Field, ctx: Context[Params]) -> Iterator[Patch]:
+    """Add the tags for which there is a default; a tag that is there in another spelling is left for a person."""
+    params = ctx.params
+    tags = node_class["spec", "tags"]
+    annotations = node_class["metadata", "annotations"].labels
+    for key in sorted({*params.defaults, *params.from_annotations}):
+        if tags[key] or alike(key, tags.labels):
+            continue
+        annotation = params.from_annotations.get(key, "")
+        own = annotations.get(annotation, "")
+        if own and not fault(key, own, params.formats, params.placeholders):
+            yield Patch("set", tags[key].path, own, f"adds the tag {key} from the annotation {annotation}")
+        elif key in params.defaults:
+            yield Patch("set", tags[key].path, params.defaults[key], f"adds the tag {key} from the platform's defaults")
+
+
+@validates(EC2_NODE_CLASS, AUTO_MODE_NODE_CLASS, params=Params)
+def check(node_class: Field, ctx: Context[Params]) -> Iterator[Violation]:
+    """Report tags that are missing, written in another way, or without a real value."""
+    params = ctx.params
+    tags = node_class["spec", "tags"]
+    missing = []
+    for key in params.required:
+        tag = tags[key]
+        near = alike(key, tags.labels)
+        if not tag and near:
+            yield _misspelled(tags, near, key)
+        elif not tag:
+            missing.append(key)
+        else:
+            wrong = fault(key, tag.text, params.formats, params.placeholders)
+            if wrong:
+                yield Violation(tag.path, f"tag {key} {wrong}", hint="write the value that the bill is to be split by")
+    if missing:
+        yield Violation(
+            tags.path,
+            f"lacks {', '.join(missing)}: the cost of these nodes cannot be allocated",
+            hint=f"add {', '.join(missing)} under spec.tags",
+        )
+
+
+def _misspelled(tags: Field, near: str, key: str) -> Violation:
+    reason = f"spells the tag {key} as AWS Billing knows it"
+    return Violation(
+        tags[near].path,
+        f'tag "{near}" is not "{key}": AWS tag keys are exact',
+        hint=f"rename it to {key}",
+        fix=Patches(
+            (Patch("remove", tags[near].path, None, reason), Patch("set", tags[key].path, tags[near].value, reason)),
+        ),
+    )

@@ -1,0 +1,1 @@
+"""Policies on Karpenter NodePools and NodeClaims."""

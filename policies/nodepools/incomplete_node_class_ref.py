@@ -1,0 +1,99 @@
+"""NodePool whose nodeClassRef does not name one node class: group, kind and name.
+
+## Why is this bad?
+The API server refuses a v1 NodePool or NodeClaim without all three, so a file that has only a name, as `v1beta1`
+allowed, cannot be applied. A GPU pool that uses the class named `default` gets whatever image, volumes and tags the
+general nodes have, which is a warning.
+
+## Instead
+Write group, kind and name. For GPU pools, use a class made for them: an image with the driver, a volume large enough
+for model images, tags that tell who pays.
+
+## Sources
+Karpenter v1.14.1 `pkg/apis/crds/karpenter.sh_nodepools.yaml`, `karpenter.sh_nodeclaims.yaml` (all three are required and
+not empty); `karpenter.k8s.aws/v1` EC2NodeClass, `eks.amazonaws.com/v1` NodeClass (EKS Auto Mode).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpugate.policies.sdk import globs, node_pools
+from gpugate.policies.sdk.findings import Patch, Patches, Stance, Violation
+from gpugate.policies.sdk.kinds import NODE_CLAIM, NODE_POOL
+from gpugate.policies.sdk.node_pools import INSTANCE_TYPES, NODE_CLASS_KINDS, is_gpu_pool
+from gpugate.policies.sdk.policy import Context, validates
+from gpugate.policies.sdk.policy import Params as PolicyParams
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpugate.policies.sdk.field import Field
+
+_MEMBERS = ("group", "kind", "name")
+
+
+class Params(PolicyParams, frozen=True, kw_only=True):
+    """Which node classes may be used.
+
+    Attributes:
+        allowed_node_classes: `group/kind`, where `*` stands for anything.
+        forbidden_for_gpu: names that no GPU pool should use, where `*` stands for anything.
+    """
+
+    allowed_node_classes: tuple[str, ...] = ("*",)
+    forbidden_for_gpu: tuple[str, ...] = ("default",)
+
+
+@validates(NODE_POOL, NODE_CLAIM, params=Params, tables=(INSTANCE_TYPES,))
+def check(pool: Field, ctx: Context[Params]) -> Iterator[Violation]:
+    """Report each member that is missing, a class that is not allowed, and a general one on a GPU pool."""
+    if node_pools.made_by_karpenter(pool):
+        return
+    reference = node_pools.node_template(pool, ctx)["spec", "nodeClassRef"]
+    missing = [member for member in _MEMBERS if not reference[member].text.strip()]
+    if missing == list(_MEMBERS):
+        yield Violation(
+            reference.path,
+            "names no node class",
+            hint="write group, kind and name, such as karpenter.k8s.aws, EC2NodeClass and the name of the class",
+        )
+        return
+    for member in missing:
+        yield _missing(reference, member, node_pools.provider(pool, ctx))
+    group, kind, name = (reference[member].text for member in _MEMBERS)
+    allowed = ctx.params.allowed_node_classes
+    if not missing and not any(globs.matches(pattern, f"{group}/{kind}") for pattern in allowed):
+        yield Violation(
+            reference["kind"].path,
+            f"{group}/{kind} is not an allowed node class",
+            hint=f"use one of {', '.join(allowed)}",
+        )
+    if name and any(globs.matches(pattern, name) for pattern in ctx.params.forbidden_for_gpu):
+        yield from _general(reference["name"], ctx)
+
+
+def _missing(reference: Field, member: str, provider: str) -> Violation:
+    value = {"group": provider, "kind": NODE_CLASS_KINDS.get(provider, "")}.get(member, "")
+    message = f"nodeClassRef has no {member}, which karpenter.sh/v1 requires"
+    path = reference[member].path
+    if not value:
+        return Violation(path, message, hint=f"write the {member} of the node class")
+    reason = f"names the {member} of the node class"
+    return Violation(
+        path,
+        message,
+        hint=f"write {member}: {value}",
+        fix=Patches((Patch("set", path, value, reason),)),
+    )
+
+
+def _general(name: Field, ctx: Context[Params]) -> Iterator[Violation]:
+    """Warn, where the pool is for GPUs: a name alone does not prove that the class is unfit."""
+    if ctx.derived(is_gpu_pool):
+        yield Violation(
+            name.path,
+            f'a GPU pool uses the node class "{name.text}", which is shared with general nodes',
+            at_most=Stance.WARN,
+            hint="use a class made for GPU nodes",
+        )

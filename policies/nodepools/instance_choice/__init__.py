@@ -1,0 +1,1 @@
+"""What leaves a pool so few instance types, and which could join them."""

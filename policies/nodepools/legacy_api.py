@@ -1,0 +1,73 @@
+"""Object of a Karpenter API that no longer exists.
+
+## Why is this bad?
+Karpenter dropped `Provisioner`, `Machine` and `AWSNodeTemplate` in v0.33, and every `v1beta1` kind in v1.1.0. Where the
+old CRD is still installed the API server stores such an object and nothing acts on it: no node comes, and Pods stay
+Pending. Where it is not, the file cannot be applied at all.
+
+## Instead
+Write the `karpenter.sh/v1` NodePool and the `karpenter.k8s.aws/v1` EC2NodeClass. The fix is the converted object: fields
+in their new places, and what the old API did without being told written out, such as `kubernetes.io/arch: amd64` and
+on-demand capacity in a Provisioner. What has no place in v1 is named in the hint.
+
+Machines and NodeClaims that an old Karpenter made for its own pools pass, because refusing them would stop it.
+
+## Sources
+Karpenter's "v1beta1 migration" (v0.32) and "v1 migration" (v1.1) guides; Karpenter v1.14.1 `pkg/apis/v1alpha1`:
+`karpenter.sh/v1alpha1` NodeOverlay is a current API.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from gpugate.policies.data.legacy_apis import LEGACY_APIS
+from gpugate.policies.nodepools.conversion.convert import as_received, converted
+from gpugate.policies.sdk import kinds
+from gpugate.policies.sdk.findings import Replacement, Violation
+from gpugate.policies.sdk.node_pools import made_by_karpenter
+from gpugate.policies.sdk.policy import Params, validates
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpugate.policies.nodepools.conversion.objects import Converted
+    from gpugate.policies.sdk.field import Field
+    from gpugate.policies.sdk.policy import Context
+
+_LEGACY: Final = {(api.group, api.version, api.kind): api for api in LEGACY_APIS}
+
+
+@validates(
+    kinds.PROVISIONER,
+    kinds.PROVISIONING_PROVISIONER,
+    kinds.MACHINE,
+    kinds.AWS_NODE_TEMPLATE,
+    kinds.NODE_POOL_V1BETA1,
+    kinds.NODE_CLAIM_V1BETA1,
+    kinds.EC2_NODE_CLASS_V1BETA1,
+    kinds.SCALABLE_NODE_GROUP,
+    kinds.HORIZONTAL_AUTOSCALER,
+    kinds.METRICS_PRODUCER,
+)
+def check(obj: Field, ctx: Context[Params]) -> Iterator[Violation]:
+    """Report the API, with the object to write instead."""
+    request = ctx.request
+    # The API server converts an object to the version that the webhook asks for; the user wrote the other one.
+    gvk = request.requested_kind or request.kind
+    api = _LEGACY.get((gvk.group, gvk.version, gvk.kind))
+    if api is None or made_by_karpenter(obj):
+        return
+    new = converted(obj, gvk) if gvk == request.kind else as_received(obj)
+    yield Violation(
+        path=("apiVersion",),
+        message=f"{gvk} was removed in Karpenter {api.removed}",
+        hint=_hint(api.successor, new),
+        fix=Replacement(new.objects) if new else None,
+    )
+
+
+def _hint(successor: str, new: Converted | None) -> str:
+    hint = f"write a {successor}" if successor else "Karpenter has no such object any more: delete it"
+    open_points = "; ".join(new.open_points) if new else ""
+    return f"{hint}; then see to this: {open_points}" if open_points else hint

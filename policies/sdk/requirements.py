@@ -1,0 +1,172 @@
+"""What a NodePool or NodeClaim requires of its nodes, and which instance types meet it, as Karpenter decides it.
+
+Sources: Karpenter v1.14.1 (`pkg/scheduling/requirement.go`, `requirements.go`; `pkg/apis/v1/labels.go`: aliases of keys;
+`pkg/apis/crds/karpenter.sh_nodepools.yaml`: what an entry may hold).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from gpugate.policies.data.instance_types import InstanceTypes
+    from gpugate.policies.sdk.field import Field
+
+Operator: TypeAlias = Literal["In", "NotIn", "Exists", "DoesNotExist"]
+
+_ALIASES: Final = {
+    "beta.kubernetes.io/arch": "kubernetes.io/arch",
+    "beta.kubernetes.io/instance-type": "node.kubernetes.io/instance-type",
+    "beta.kubernetes.io/os": "kubernetes.io/os",
+    "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
+    "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
+}
+# 18 digits: every number that the CRD's int() reads and that a label could have.
+_NUMBER = re.compile(r"[+-]?[0-9]{1,18}")
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """The values that one label may have.
+
+    Attributes:
+        complement: the label may have any value but `values`, rather than only those.
+        values: the values named.
+        gte: the least whole number the value may be, or None.
+        lte: the greatest, or None.
+        min_values: how many different values the instance types to choose from must have, or None.
+    """
+
+    complement: bool
+    values: frozenset[str] = frozenset()
+    gte: int | None = None
+    lte: int | None = None
+    min_values: int | None = None
+
+    @property
+    def operator(self) -> Operator:
+        """The operator that Karpenter takes it for, bounds left aside."""
+        if self.complement:
+            return "NotIn" if self.values else "Exists"
+        return "In" if self.values else "DoesNotExist"
+
+    def allows(self, value: str) -> bool:
+        """Tell whether the label may have this value."""
+        return (value in self.values) != self.complement and _within(value, self.gte, self.lte)
+
+    def intersect(self, other: Requirement) -> Requirement:
+        """Return what both allow."""
+        gte, lte = _tighter(max, self.gte, other.gte), _tighter(min, self.lte, other.lte)
+        least = _tighter(max, self.min_values, other.min_values)
+        if gte is not None and lte is not None and gte > lte:
+            return Requirement(complement=False, min_values=least)
+        if self.complement and other.complement:
+            values = self.values | other.values
+        elif self.complement:
+            values = other.values - self.values
+        elif other.complement:
+            values = self.values - other.values
+        else:
+            values = self.values & other.values
+        values = frozenset(v for v in values if _within(v, gte, lte))
+        if self.complement and other.complement:
+            return Requirement(True, values, gte, lte, least)  # noqa: FBT003 -- `complement`
+        return Requirement(complement=False, values=values, min_values=least)
+
+
+Requirements: TypeAlias = "Mapping[str, Requirement]"
+
+
+def normalized(key: str) -> str:
+    """Return the label that a key stands for, where it is an old alias of it."""
+    return _ALIASES.get(key, key)
+
+
+def read(entry: Field) -> tuple[str, Requirement] | None:
+    """Read an element of `requirements`.
+
+    None for an element that the CRD refuses: without a key, with an operator that does not exist, `In` without a value,
+    or a bound that is not one whole number from 0. Values that are not strings are left out.
+    """
+    key, operator, values = normalized(entry["key"].text), entry["operator"].text, entry["values"].texts
+    least = entry["minValues"].integer
+    if not key:
+        return None
+    if operator in {"In", "NotIn"}:
+        excluded = operator == "NotIn"
+        return (key, Requirement(excluded, frozenset(values), min_values=least)) if values or excluded else None
+    if operator in {"Exists", "DoesNotExist"}:
+        return key, Requirement(operator == "Exists", min_values=least)
+    number = _number(values[0]) if len(values) == 1 else None
+    if number is None or number < 0:
+        return None
+    bounds = {"Gt": (number + 1, None), "Gte": (number, None), "Lt": (None, number - 1), "Lte": (None, number)}
+    if operator not in bounds:
+        return None
+    gte, lte = bounds[operator]
+    return key, Requirement(complement=True, gte=gte, lte=lte, min_values=least)
+
+
+def add(requirements: dict[str, Requirement], key: str, requirement: Requirement) -> None:
+    """Narrow what is required of a label."""
+    present = requirements.get(key)
+    requirements[key] = requirement.intersect(present) if present else requirement
+
+
+def is_only(value: str) -> Requirement:
+    """Return the requirement that a label of the node template is: this value and no other."""
+    return Requirement(complement=False, values=frozenset((value,)))
+
+
+def matching(requirements: Requirements, catalogue: InstanceTypes) -> int:
+    """Return the types that meet all requirements; labels that say nothing of an instance type are left aside."""
+    types = catalogue.everything
+    for key, requirement in requirements.items():
+        if key in catalogue:
+            types &= meeting(key, requirement, catalogue)
+    return types
+
+
+def meeting(key: str, requirement: Requirement, catalogue: InstanceTypes) -> int:
+    """Return the types that meet one requirement.
+
+    A type without the label meets `NotIn` and `DoesNotExist`. That holds for `NotIn` beside a bound too, which Karpenter
+    takes for `NotIn`.
+    """
+    named = 0
+    for value in requirement.values:
+        named |= catalogue.of(key, value)
+    if requirement.operator == "In":
+        return named
+    carrying = catalogue.having(key)
+    without = catalogue.everything & ~carrying
+    if requirement.operator == "DoesNotExist":
+        return without
+    gte, lte = requirement.gte, requirement.lte
+    if gte is not None or lte is not None:
+        scale = catalogue.scales.get(key)
+        carrying = scale.at_least(gte or 0) if scale else 0
+        if scale and lte is not None:
+            carrying &= ~scale.at_least(lte + 1)
+    return carrying & ~named | (without if requirement.values else 0)
+
+
+def _number(text: str) -> int | None:
+    return int(text) if _NUMBER.fullmatch(text) else None
+
+
+def _within(value: str, gte: int | None, lte: int | None) -> bool:
+    if gte is None and lte is None:
+        return True
+    number = _number(value)
+    return number is not None and (gte is None or number >= gte) and (lte is None or number <= lte)
+
+
+def _tighter(choose: Callable[[int, int], int], one: int | None, other: int | None) -> int | None:
+    if one is None or other is None:
+        return one if other is None else other
+    return choose(one, other)
