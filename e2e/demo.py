@@ -1,0 +1,140 @@
+"""Shows gpugate at work: reviews that a real API server sent, then manifests on disk.
+
+Run it with `make demo`. Exits with 1 when something came out otherwise than it says here.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from webhook_process import GPUGATE, running_webhook
+
+from gpugate.policies.catalog import CATALOG
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from webhook_process import Webhook
+
+ROOT = Path(__file__).resolve().parents[1]
+REVIEWS = ROOT / "tests" / "fixtures" / "reviews"
+MANIFESTS = "tests/fixtures/manifests"
+COLOURS = {"denied": 31, "allowed, patched": 36, "allowed, with a warning": 33, "allowed": 32}
+TITLES = {policy.id: policy.title for policy in CATALOG}
+
+
+@dataclass(frozen=True)
+class Scene:
+    review: str
+    path: str
+    what: str
+    decision: str
+
+
+SCENES = (
+    Scene(
+        "pod-create-gpu-untolerated.mutate",
+        "/mutate",
+        "a Pod asks for a GPU and forgets the toleration",
+        "allowed, patched",
+    ),
+    Scene("pod-create-gpu-tolerated.mutate", "/mutate", "the same with the toleration: nothing to add", "allowed"),
+    Scene("ec2nodeclass-create.mutate", "/validate", "nodes that nobody could be charged for", "denied"),
+    Scene(
+        "nodepool-create-gpu-inference.mutate",
+        "/validate",
+        "a GPU pool for Spot with little choice of types",
+        "allowed, with a warning",
+    ),
+    Scene("pod-create-by-job.validate", "/validate", "a Job controller's training Pod", "allowed, with a warning"),
+    Scene("scaledobject-create.validate", "/validate", "a ScaledObject, and no cluster to look for its HPA", "allowed"),
+    Scene("pod-update-by-job-controller.mutate", "/mutate", "the Job controller removes its finalizer", "allowed"),
+    Scene("pod-delete.validate", "/validate", "a deletion is never in the way of anybody", "allowed"),
+)
+
+
+def main() -> int:
+    surprises = 0
+    with running_webhook() as webhook:
+        print(bold("1. The webhook"), "\n", *(f"   {line}\n" for line in webhook.announced), sep="")
+        print(bold("2. Reviews as kube-apiserver 1.36.3 sent them"), end="\n\n")
+        for scene in SCENES:
+            surprises += not play(scene, webhook)
+        print(bold("3. What the webhook logged"), "\n", *(f"\n   {line}" for line in webhook.log()), "\n", sep="")
+    print(bold(f"4. gpugate check {MANIFESTS}"), end="\n\n", flush=True)
+    checked = subprocess.run([*GPUGATE, "check", MANIFESTS], cwd=ROOT, check=False)  # noqa: S603 -- our own program
+    print(f"\nexit code {checked.returncode}: 1 says that something would be denied")
+    return 0 if not surprises and checked.returncode == 1 else 1
+
+
+def play(scene: Scene, webhook: Webhook) -> bool:
+    """Send one review and print the answer; tell whether it was the expected one."""
+    review = (REVIEWS / f"{scene.review}.json").read_bytes()
+    request = json.loads(review)["request"]
+    response = webhook.send(scene.path, review)
+    decision = decided(response)
+    print(f"   {bold(shown(request))}: {scene.what}")
+    print(f"     {'sent to':10}{scene.path}")
+    print(f"     {'decision':10}{coloured(decision)}")
+    for label, text in details(response):
+        print(f"     {label:10}{text}")
+    if decision != scene.decision:
+        print(f"     {'expected':10}{scene.decision}")
+    print()
+    return decision == scene.decision
+
+
+def decided(response: dict[str, Any]) -> str:
+    if not response["allowed"]:
+        return "denied"
+    if "patch" in response:
+        return "allowed, patched"
+    return "allowed, with a warning" if "warnings" in response else "allowed"
+
+
+def details(response: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    annotations = response.get("auditAnnotations", {})
+    for line in response.get("status", {}).get("message", "").splitlines():
+        yield "reason", line
+    if "patch" in response:
+        for policy in annotations["patched"].split(","):
+            yield "reason", f"[{policy}] {TITLES[policy]}"
+        for operation in json.loads(base64.b64decode(response["patch"])):
+            yield "patch", " ".join((operation["op"], operation["path"], json.dumps(operation.get("value"))))
+    for warning in response.get("warnings", ()):
+        yield "warning", warning
+    if "skipped" in annotations:
+        yield "skipped", f"{annotations['skipped']}: the other objects it looks at are not known here"
+
+
+def shown(request: dict[str, Any]) -> str:
+    stored = request["object"] or request["oldObject"]
+    metadata = stored["metadata"]
+    name = metadata.get("name") or f"{metadata['generateName']}*"
+    where = f"{request['namespace']}/{name}" if request.get("namespace") else name
+    return f"{request['operation']} {request['kind']['kind']} {where}"
+
+
+def coloured(decision: str) -> str:
+    return styled(decision, COLOURS[decision])
+
+
+def bold(text: str) -> str:
+    return styled(text, 1)
+
+
+def styled(text: str, code: int) -> str:
+    if os.environ.get("NO_COLOR") or not sys.stdout.isatty():
+        return text
+    return f"\x1b[{code}m{text}\x1b[0m"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,75 @@
+"""`gpugate serve` as a process on loopback, and a client that trusts it."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import ssl
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Timer
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+GPUGATE = (sys.executable, "-m", "gpugate.webhook.cli.main")
+PATIENCE_SECONDS = 30
+
+
+class Webhook:
+    def __init__(self, announced: list[str], folder: Path) -> None:
+        self.announced = announced
+        self._log = folder / "log"
+        address = urlsplit(announced[-1].removeprefix("ready: "))
+        trust = ssl.create_default_context(cafile=folder / "ca.crt")
+        self._connection = http.client.HTTPSConnection(address.hostname or "", address.port, context=trust)
+
+    def send(self, path: str, review: bytes) -> dict[str, Any]:
+        """Post a review and return the `response` of the answer."""
+        self._connection.request("POST", path, review, {"Content-Type": "application/json"})
+        answer: dict[str, Any] = json.loads(self._connection.getresponse().read())
+        return dict(answer["response"])
+
+    def log(self) -> list[str]:
+        """Return the lines logged so far."""
+        return self._log.read_text(encoding="utf-8").splitlines()
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+@contextmanager
+def running_webhook() -> Iterator[Webhook]:
+    """Start the webhook on a free port, and stop it at the end."""
+    with TemporaryDirectory(prefix="gpugate-") as name:
+        folder = Path(name)
+        command = [*GPUGATE, "serve", "--host", "127.0.0.1", "--port", "0", "--ca-file", str(folder / "ca.crt")]
+        with (
+            (folder / "log").open("wb") as log,
+            subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True) as process,  # noqa: S603 -- our own program
+        ):
+            try:
+                webhook = Webhook(_until_ready(process), folder)
+                yield webhook
+                webhook.close()
+            finally:
+                process.terminate()
+
+
+def _until_ready(process: subprocess.Popen[str]) -> list[str]:
+    lines: list[str] = []
+    watchdog = Timer(PATIENCE_SECONDS, process.kill)
+    watchdog.start()
+    try:
+        for line in process.stdout or ():
+            lines.append(line.rstrip("\n"))
+            if line.startswith("ready: "):
+                return lines
+    finally:
+        watchdog.cancel()
+    raise SystemExit("the webhook did not start: run `gpugate serve --port 0` to see why")

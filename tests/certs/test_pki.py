@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+import datetime as dt
+import ipaddress
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.verification import PolicyBuilder, Store, VerificationError
+
+from gpugate.certs.pki import KeyPair, certificate_authority, server_certificate
+
+NOW = dt.datetime(2026, 11, 21, 12, tzinfo=dt.UTC)
+DAY = dt.timedelta(days=1)
+NAMES = ("gpugate.gpugate.svc", "localhost", "127.0.0.1", "::1")
+
+
+@pytest.fixture(scope="module")
+def authority() -> KeyPair:
+    return certificate_authority("gpugate-ca", now=NOW, lifetime=10 * DAY)
+
+
+@pytest.fixture(scope="module")
+def leaf(authority: KeyPair) -> KeyPair:
+    return server_certificate(authority, NAMES, now=NOW, lifetime=5 * DAY)
+
+
+def parsed(pair: KeyPair) -> x509.Certificate:
+    return x509.load_pem_x509_certificate(pair.certificate)
+
+
+def verify(leaf: KeyPair, authority: KeyPair, name: str, at: dt.datetime) -> None:
+    subject: x509.DNSName | x509.IPAddress
+    try:
+        subject = x509.IPAddress(ipaddress.ip_address(name))
+    except ValueError:
+        subject = x509.DNSName(name)
+    store = Store([parsed(authority)])
+    PolicyBuilder().store(store).time(at).build_server_verifier(subject).verify(parsed(leaf), [])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_name_verifies(leaf: KeyPair, authority: KeyPair, name: str) -> None:
+    verify(leaf, authority, name, NOW)
+
+
+@pytest.mark.parametrize("at", [NOW - dt.timedelta(minutes=59), NOW + 5 * DAY], ids=["clock-behind", "last-moment"])
+def test_valid_in_its_time(leaf: KeyPair, authority: KeyPair, at: dt.datetime) -> None:
+    verify(leaf, authority, "localhost", at)
+
+
+@pytest.mark.parametrize(
+    ("name", "at"),
+    [
+        pytest.param("other.svc", NOW, id="another-name"),
+        pytest.param("127.0.0.2", NOW, id="another-address"),
+        pytest.param("localhost", NOW - dt.timedelta(hours=2), id="too-early"),
+        pytest.param("localhost", NOW + 6 * DAY, id="expired"),
+    ],
+)
+def test_not_valid_otherwise(leaf: KeyPair, authority: KeyPair, name: str, at: dt.datetime) -> None:
+    with pytest.raises(VerificationError):
+        verify(leaf, authority, name, at)
+
+
+def test_another_authority_of_the_same_name_does_not_verify(leaf: KeyPair) -> None:
+    other = certificate_authority("gpugate-ca", now=NOW, lifetime=10 * DAY)
+    with pytest.raises(VerificationError):
+        verify(leaf, other, "localhost", NOW)
+
+
+def test_never_outlives_its_authority(authority: KeyPair) -> None:
+    leaf = server_certificate(authority, NAMES, now=NOW, lifetime=100 * DAY)
+    assert parsed(leaf).not_valid_after_utc == parsed(authority).not_valid_after_utc
+
+
+def test_authority_signs_servers_only(authority: KeyPair) -> None:
+    constraints = parsed(authority).extensions.get_extension_for_class(x509.BasicConstraints)
+    assert (constraints.critical, constraints.value.ca, constraints.value.path_length) == (True, True, 0)
+
+
+def test_identifiers_link_leaf_to_authority(leaf: KeyPair, authority: KeyPair) -> None:
+    subject = parsed(authority).extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
+    issuer = parsed(leaf).extensions.get_extension_for_class(x509.AuthorityKeyIdentifier).value
+    assert issuer.key_identifier == subject.key_identifier
+
+
+def test_keys_are_p256(leaf: KeyPair) -> None:
+    key = parsed(leaf).public_key()
+    assert isinstance(key, ec.EllipticCurvePublicKey)
+    assert isinstance(key.curve, ec.SECP256R1)
+
+
+def test_serials_differ(authority: KeyPair) -> None:
+    leaves = [server_certificate(authority, NAMES, now=NOW, lifetime=DAY) for _ in range(5)]
+    assert len({parsed(leaf).serial_number for leaf in leaves}) == 5
+
+
+def test_key_is_not_shown(authority: KeyPair) -> None:
+    assert "PRIVATE" not in repr(authority)
+
+
+@pytest.mark.parametrize("names", [(), ("",), ("bücher.example",), ("two words",)], ids=repr)
+def test_names_that_cannot_be(authority: KeyPair, names: tuple[str, ...]) -> None:
+    with pytest.raises(ValueError, match="DNS name"):
+        server_certificate(authority, names, now=NOW, lifetime=DAY)

@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+import json
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import pytest
+
+from gpugate.policies.catalog import CATALOG
+from gpugate.policies.engine.config import PolicyConfig
+from gpugate.policies.engine.ruleset import bind
+from gpugate.policies.sdk.facts import NoFacts
+from gpugate.webhook.admission import attribution
+from gpugate.webhook.admission.app import create_app
+from gpugate.webhook.admission.asgi import AdmissionAsgi
+from gpugate.webhook.admission.gate import Gate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from flask import Flask
+    from flask.testing import FlaskClient
+
+
+@pytest.fixture(scope="module")
+def gate() -> Gate:
+    return Gate(bind(CATALOG, PolicyConfig()), NoFacts(), lambda: dt.datetime(2026, 11, 21, tzinfo=dt.UTC))
+
+
+@pytest.fixture(scope="module")
+def app(gate: Gate) -> Flask:
+    return create_app(gate)
+
+
+@pytest.fixture
+def client(app: Flask) -> FlaskClient:
+    return app.test_client()
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz"])
+def test_healthy(client: FlaskClient, path: str) -> None:
+    assert (client.get(path).status_code, client.get(path).data) == (200, b"ok\n")
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"])
+@pytest.mark.parametrize("path", ["/mutate", "/validate"])
+def test_9_other_methods(client: FlaskClient, path: str, method: str) -> None:
+    response = client.open(path, method=method)
+    assert (response.status_code, response.headers["Allow"]) == (405, "POST")
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/validate/", "/mutate/", "/x/../validate", "/%2e%2e/validate", "/Validate", "/static/x"]
+)
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_12_13_paths_match_exactly_and_are_never_redirected(client: FlaskClient, path: str, method: str) -> None:
+    assert client.open(path, method=method).status_code == 404
+
+
+def test_12_doubled_slash(client: FlaskClient) -> None:
+    assert client.post("/", environ_overrides={"PATH_INFO": "//validate"}).status_code == 404
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        pytest.param({"Content-Type": "text/plain"}, id="15-text"),
+        pytest.param({"Content-Type": "application/yaml"}, id="15-yaml"),
+        pytest.param({"Content-Type": "application/json; charset=latin1"}, id="15-latin-1"),
+        pytest.param({"Content-Type": "application/json", "Content-Encoding": "gzip"}, id="16-gzip"),
+    ],
+)
+def test_unsupported_media_type(client: FlaskClient, captured: Callable[[str], bytes], headers: dict[str, str]) -> None:
+    response = client.post("/validate", data=captured("pod-delete.validate"), headers=headers)
+    assert response.status_code == 415
+
+
+@pytest.mark.parametrize("media_type", ["", "application/json", "Application/JSON; charset=UTF-8"])
+def test_15_supported_media_type(client: FlaskClient, captured: Callable[[str], bytes], media_type: str) -> None:
+    response = client.post("/validate", data=captured("pod-delete.validate"), headers={"Content-Type": media_type})
+    assert response.status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "code"),
+    [("GET", "/nowhere", 404), ("GET", "/validate", 405), ("POST", "/validate", 400)],
+    ids=["not-found", "method", "no-body"],
+)
+def test_errors_are_status_objects(client: FlaskClient, method: str, path: str, code: int) -> None:
+    response = client.open(path, method=method)
+    assert (response.mimetype, json.loads(response.data)["code"]) == ("application/json", code)
+
+
+def test_123_no_debugger_whatever_the_environment_says(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FLASK_DEBUG", "1")
+    assert create_app(gate).debug is False
+
+
+class _Broken(Gate):
+    def __init__(self) -> None:
+        pass
+
+    def answer(self, *_: object) -> NoReturn:
+        raise KeyError("canary")
+
+
+def test_a_mistake_of_ours_is_no_traceback(captured: Callable[[str], bytes]) -> None:
+    response = create_app(_Broken()).test_client().post("/validate", data=captured("pod-delete.validate"))
+    assert (response.status_code, b"canary" in response.data) == (500, False)
+
+
+def test_27_body_larger_than_it_says(client: FlaskClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attribution, "MAX_BODY", 100)
+    monkeypatch.setattr("gpugate.webhook.admission.app.MAX_BODY", 100)
+    head = b'{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{"uid":"u",'
+    response = client.post("/validate", data=head.ljust(200), headers={"Content-Type": "application/json"})
+    assert (response.status_code, response.get_json()["response"]["status"]["code"]) == (200, 413)
+
+
+def through_the_fast_path(gate: Gate, app: Flask, path: str, body: bytes) -> tuple[int, bytes, bytes]:
+    sent: list[dict[str, Any]] = []
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": body}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": path,
+        "query_string": b"timeout=10s",
+        "headers": [(b"content-type", b"application/json")],
+    }
+    asyncio.run(AdmissionAsgi(gate, app)(scope, receive, send))
+    start, end = sent
+    return start["status"], dict(start["headers"])[b"content-type"], end["body"]
+
+
+@pytest.mark.parametrize("path", ["/mutate", "/validate"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "pod-create-gpu-untolerated.mutate",
+        "ec2nodeclass-create.mutate",
+        "pod-exec-connect.mutate",
+        "nodepool-delete.validate",
+        "",
+    ],
+)
+def test_72_flask_and_the_fast_path_give_the_same_bytes(
+    gate: Gate, app: Flask, captured: Callable[[str], bytes], path: str, name: str
+) -> None:
+    body = captured(name) if name else b"{"
+    response = app.test_client().post(path, data=body, headers={"Content-Type": "application/json"})
+    flask = response.status_code, response.headers["Content-Type"].encode(), response.data
+    assert through_the_fast_path(gate, app, path, body) == flask

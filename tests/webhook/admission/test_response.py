@@ -1,0 +1,226 @@
+from __future__ import annotations
+
+import base64
+import json
+import re
+from typing import Any
+
+import jsonpatch
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpugate.policies.engine.evaluate import Phase
+from gpugate.policies.engine.verdict import Finding, Outcome, Verdict
+from gpugate.policies.sdk.findings import Patch, Stance, Violation
+from gpugate.policies.sdk.kinds import GroupVersionKind
+from gpugate.policies.sdk.request import Operation, Request
+from gpugate.webhook.admission.errors import UnacceptableError
+from gpugate.webhook.admission.response import encode, refuse, status
+from gpugate.webhook.admission.review import Review
+
+POD = GroupVersionKind("", "v1", "Pod")
+ADD = {"op": "add", "path": "/metadata/labels", "value": {"a": "b"}}
+
+texts = st.text(max_size=300)
+paths = st.lists(texts | st.integers(0, 9), max_size=4).map(tuple)
+findings = st.builds(
+    Finding,
+    policy=st.from_regex(r"[a-z]{1,20}/[a-z]{1,40}", fullmatch=True),
+    path=paths,
+    message=texts,
+    stance=st.sampled_from(Stance),
+    hint=texts,
+)
+patches = st.builds(Patch, op=st.just("set"), path=paths, value=st.none(), reason=texts)
+outcomes = st.builds(
+    Outcome,
+    policy=st.from_regex(r"[a-z]{1,20}/[a-z]{1,40}", fullmatch=True),
+    stance=st.sampled_from(Stance),
+    findings=st.lists(findings, max_size=8).map(tuple),
+    patches=st.lists(patches, max_size=2).map(tuple),
+    skipped=st.lists(texts, max_size=2).map(tuple),
+    error=texts,
+)
+requests = st.builds(
+    Request, kind=st.just(POD), operation=st.sampled_from(Operation), object=st.just({"metadata": {"name": "a"}})
+)
+verdicts = st.builds(
+    Verdict,
+    request=requests,
+    outcomes=st.lists(outcomes, max_size=40).map(tuple),
+    malformed=st.lists(st.builds(Violation, path=paths, message=texts), max_size=3).map(tuple),
+    operations=st.sampled_from([(), (ADD,), (ADD, ADD)]),
+)
+uids = st.from_regex(r"[!#-\[\]-~]{1,253}", fullmatch=True)
+versions = st.sampled_from(["admission.k8s.io/v1", "admission.k8s.io/v1beta1"])
+
+
+def answered(body: bytes) -> dict[str, Any]:
+    answer: dict[str, Any] = json.loads(body)
+    return answer
+
+
+def verdict(*found: Finding, operation: Operation = Operation.CREATE, **members: Any) -> tuple[Review, Verdict]:
+    request = Request(POD, operation, {"metadata": {"name": "a"}})
+    outcome = tuple(Outcome(f.policy, f.stance, (f,)) for f in found)
+    return Review("u", "admission.k8s.io/v1", request), Verdict(request, **({"outcomes": outcome} | members))
+
+
+def finding(stance: Stance = Stance.ENFORCE, message: str = "found", hint: str = "") -> Finding:
+    return Finding("pods/x", ("spec",), message, stance, hint)
+
+
+def response(found: tuple[Review, Verdict], phase: Phase = Phase.VALIDATE) -> dict[str, Any]:
+    told: dict[str, Any] = answered(encode(*found, phase))["response"]
+    return told
+
+
+@settings(deadline=None)
+@given(verdicts, uids, versions, st.sampled_from([Phase.MUTATE, Phase.VALIDATE]))
+def test_contract(judged: Verdict, uid: str, version: str, phase: Phase) -> None:
+    """P-050 to P-078, and row 130: whatever was found, the API server accepts the answer."""
+    answer = answered(encode(Review(uid, version, judged.request), judged, phase))
+    told = answer["response"]
+    assert (answer["apiVersion"], answer["kind"], told["uid"]) == (version, "AdmissionReview", uid)
+    assert told["allowed"] is (phase is Phase.MUTATE or judged.allowed)
+    assert ("patch" in told) == ("patchType" in told)
+    may_patch = phase is Phase.MUTATE and judged.operations and judged.request.operation is not Operation.DELETE
+    assert ("patch" in told) == bool(may_patch)
+    assert ("status" in told) is not told["allowed"]
+    if not told["allowed"]:
+        assert told["status"]["code"] in {403, 422, 500}
+        assert told["status"]["status"] == "Failure"
+        assert 0 < len(told["status"]["message"]) <= 1024
+        assert told["status"]["message"].replace("\n", "").isprintable()
+    warnings = told.get("warnings", [])
+    assert len(warnings) <= 20
+    assert len(set(warnings)) == len(warnings)
+    assert all(0 < len(w) <= 120 and w.isprintable() for w in warnings)
+    for key, value in told.get("auditAnnotations", {}).items():
+        assert re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?", key)
+        assert 0 < len(value) <= 1024
+
+
+@settings(deadline=None)
+@given(texts, uids, versions, st.sampled_from([Phase.MUTATE, Phase.VALIDATE]), st.sampled_from([400, 413, 422, 500]))
+def test_contract_of_a_refusal(message: str, uid: str, version: str, phase: Phase, code: int) -> None:
+    answer = answered(refuse(UnacceptableError(code, message, uid, version), phase))
+    told = answer["response"]
+    assert (answer["apiVersion"], answer["kind"], told["uid"]) == (version, "AdmissionReview", uid)
+    assert told["allowed"] is (phase is Phase.MUTATE)
+    assert "patch" not in told
+    if phase is Phase.MUTATE:
+        assert all(len(w) <= 120 and w.isprintable() for w in told["warnings"])
+    else:
+        assert told["status"]["code"] == code
+
+
+@settings(deadline=None)
+@given(texts, st.sampled_from([400, 404, 405, 413, 415, 418, 500]))
+def test_P_051_error_body_is_a_status(message: str, code: int) -> None:  # noqa: N802 -- the contract's number
+    body = answered(status(code, message))
+    assert (body["kind"], body["apiVersion"], body["status"], body["code"]) == ("Status", "v1", "Failure", code)
+
+
+def test_P_059_patch_is_base64_of_rfc_6902() -> None:  # noqa: N802 -- the contract's number
+    review, judged = verdict(operations=(ADD,))
+    told = response((review, judged), Phase.MUTATE)
+    patched = jsonpatch.apply_patch(review.request.object, base64.b64decode(told["patch"]))
+    assert (told["patchType"], patched["metadata"]) == ("JSONPatch", {"name": "a", "labels": {"a": "b"}} | {})
+
+
+@pytest.mark.parametrize(
+    ("found", "phase"),
+    [
+        pytest.param(verdict(operations=(ADD,)), Phase.VALIDATE, id="P-060-validating"),
+        pytest.param(verdict(operations=(ADD,), operation=Operation.DELETE), Phase.MUTATE, id="P-065-delete"),
+        pytest.param(verdict(operations=()), Phase.MUTATE, id="nothing-to-patch"),
+    ],
+)
+def test_no_patch(found: tuple[Review, Verdict], phase: Phase) -> None:
+    assert not {"patch", "patchType"} & response(found, phase).keys()
+
+
+@pytest.mark.parametrize(
+    ("found", "code", "reason"),
+    [
+        pytest.param(verdict(finding()), 403, "Forbidden", id="found"),
+        pytest.param(
+            verdict(finding(), malformed=(Violation(("spec",), "must be an object"),)), 422, "Invalid", id="malformed"
+        ),
+        pytest.param(
+            verdict(outcomes=(Outcome("pods/x", Stance.ENFORCE, error="KeyError"),)), 500, "InternalError", id="broke"
+        ),
+    ],
+)
+def test_P_071_code_and_reason_of_a_denial(found: tuple[Review, Verdict], code: int, reason: str) -> None:  # noqa: N802 -- the contract's number
+    told = response(found)["status"]
+    assert (told["code"], told["reason"]) == (code, reason)
+
+
+def test_message_lists_every_denial_with_its_hint() -> None:
+    found = verdict(finding(message="one", hint="do this"), finding(message="two"), finding(Stance.WARN, "three"))
+    assert response(found)["status"]["message"] == "[pods/x] spec: one; do this\n[pods/x] spec: two"
+
+
+def test_message_counts_what_does_not_fit() -> None:
+    found = verdict(*(finding(message=f"{number:0300}") for number in range(10)))
+    lines = response(found)["status"]["message"].split("\n")
+    assert (len(lines), lines[-1]) == (4, "and 7 more")
+
+
+def test_message_of_one_long_denial_is_cut() -> None:
+    assert response(verdict(finding(message="x" * 5000)))["status"]["message"].endswith("x...")
+
+
+def test_a_mutating_answer_warns_of_what_it_cannot_refuse() -> None:
+    told = response(
+        verdict(malformed=(Violation(("spec", "containers"), "must be a list, not a string"),)), Phase.MUTATE
+    )
+    assert (told["allowed"], told["warnings"]) == (True, ["spec.containers: must be a list, not a string"])
+
+
+@pytest.mark.parametrize(
+    ("message", "warning"),
+    [
+        pytest.param("found", "[pods/x] spec: found", id="as-it-is"),
+        pytest.param("a\nb\x1b[31m\u202e", r"[pods/x] spec: a\nb\x1b[31m\u202e", id="P-076-control-characters"),
+        pytest.param("y" * 108, f"[pods/x] {'y' * 108}", id="without-the-path-where-that-fits"),
+        pytest.param("y" * 500, f"[pods/x] {'y' * 108}...", id="cut"),
+    ],
+)
+def test_warning(message: str, warning: str) -> None:
+    assert response(verdict(finding(Stance.WARN, message)))["warnings"] == [warning]
+
+
+def test_warnings_are_counted_past_twenty() -> None:
+    warnings = response(verdict(*(finding(Stance.WARN, str(number)) for number in range(30))))["warnings"]
+    assert (len(warnings), warnings[-1]) == (20, "and 11 more warnings")
+
+
+def test_annotations_say_what_each_policy_made_of_it() -> None:
+    patch = Patch("set", ("metadata",), {}, "adds it")
+    found = verdict(
+        outcomes=(
+            Outcome("pods/a", Stance.ENFORCE, (finding(Stance.ENFORCE),)),
+            Outcome("pods/b", Stance.WARN, (finding(Stance.WARN),)),
+            Outcome("pods/c", Stance.AUDIT, (finding(Stance.AUDIT),)),
+            Outcome("pods/d", Stance.ENFORCE, patches=(patch,)),
+            Outcome("pods/e", Stance.ENFORCE, skipped=("no facts",)),
+            Outcome("pods/f", Stance.WARN, error="KeyError"),
+            Outcome("pods/g", Stance.ENFORCE),
+        )
+    )
+    assert response(found)["auditAnnotations"] == {
+        "denied": "pods/a",
+        "warned": "pods/b",
+        "recorded": "pods/c",
+        "patched": "pods/d",
+        "skipped": "pods/e",
+        "broke": "pods/f",
+    }
+
+
+def test_a_clean_answer_says_nothing_more() -> None:
+    assert response(verdict()) == {"uid": "u", "allowed": True}

@@ -1,0 +1,249 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gpugate.policies.sdk.kinds import GroupVersionKind
+from gpugate.policies.sdk.request import Operation, Request
+from gpugate.webhook.admission.attribution import MAX_BODY, MAX_DEPTH
+from gpugate.webhook.admission.errors import UnacceptableError, UnattributableError
+from gpugate.webhook.admission.review import decode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+UID = "705ab4f5-6393-11e8-b7cc-42010a800002"
+POD_KIND = {"group": "", "version": "v1", "kind": "Pod"}
+POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "team"}, "spec": {"containers": []}}
+REVIEWS = sorted((Path(__file__).parents[2] / "fixtures" / "reviews").glob("*.json"))
+ABSENT = object()
+
+
+def request(**members: Any) -> dict[str, Any]:
+    base: dict[str, Any] = {
+        "uid": UID,
+        "kind": POD_KIND,
+        "resource": {"group": "", "version": "v1", "resource": "pods"},
+        "name": "a",
+        "namespace": "team",
+        "operation": "CREATE",
+        "userInfo": {"username": "admin", "groups": ["system:masters"]},
+        "object": POD,
+        "oldObject": None,
+        "dryRun": False,
+        "options": None,
+    }
+    return {key: value for key, value in (base | members).items() if value is not ABSENT}
+
+
+def body(api_version: object = "admission.k8s.io/v1", **members: Any) -> bytes:
+    return json.dumps({"kind": "AdmissionReview", "apiVersion": api_version, "request": request(**members)}).encode()
+
+
+def with_object(text: str) -> bytes:
+    return body(object="OBJECT").replace(b'"OBJECT"', text.encode())
+
+
+def nested(levels: int) -> str:
+    return '{"kind":"Pod","apiVersion":"v1","x":' + "[" * levels + "]" * levels + "}"
+
+
+def other(member: str, value: object) -> bytes:
+    return json.dumps(
+        {"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": request()} | {member: value}
+    ).encode()
+
+
+@pytest.mark.parametrize(
+    ("sent", "code"),
+    [
+        pytest.param(b"", 400, id="18-empty"),
+        pytest.param(b'{"a', 400, id="38-truncated"),
+        pytest.param(b"[1,]", 400, id="38-trailing-comma"),
+        pytest.param(b"{'a':1}", 400, id="38-single-quotes"),
+        pytest.param(b"null", 400, id="39-null"),
+        pytest.param(b'"x"', 400, id="39-string"),
+        pytest.param(b"5", 400, id="39-number"),
+        pytest.param(b"[]", 400, id="39-list"),
+        pytest.param(b"\xef\xbb\xbf" + body(), 400, id="40-byte-order-mark"),
+        pytest.param(body().decode().encode("utf-16"), 400, id="41-utf-16"),
+        pytest.param(b"[" * 100_000, 413, id="48-deep-and-no-uid"),
+        pytest.param(b" " * (MAX_BODY + 1), 413, id="26-too-large-and-no-uid"),
+        pytest.param(other("kind", "Review"), 400, id="52-another-kind"),
+        pytest.param(other("kind", None), 400, id="52-no-kind"),
+        pytest.param(body(api_version="audit.k8s.io/v1"), 400, id="52-another-group"),
+        pytest.param(body(api_version=["admission.k8s.io/v1"]), 400, id="52-api-version-a-list"),
+        pytest.param(other("request", None), 400, id="53-request-null"),
+        pytest.param(other("request", []), 400, id="53-request-a-list"),
+        pytest.param(other("request", "x"), 400, id="53-request-a-string"),
+        pytest.param(body(api_version="admission.k8s.io/v2"), 400, id="55-v2"),
+        pytest.param(body(uid=ABSENT), 400, id="56-uid-missing"),
+        pytest.param(body(uid=""), 400, id="56-uid-empty"),
+        pytest.param(body(uid=5), 400, id="56-uid-a-number"),
+        pytest.param(body(uid="u" * 10_000), 400, id="56-uid-too-long"),
+        pytest.param(body(uid='a"b'), 400, id="56-uid-with-a-quote"),
+        pytest.param(body(uid="a\nb"), 400, id="56-uid-with-a-newline"),
+        pytest.param(other("REQUEST", {}).replace(b'"uid"', b'"UID"'), 400, id="51-keys-in-another-case"),
+    ],
+)
+def test_no_uid_is_known(sent: bytes, code: int) -> None:
+    with pytest.raises(UnattributableError) as refused:
+        decode(sent)
+    assert refused.value.code == code
+
+
+@pytest.mark.parametrize(
+    ("sent", "code", "message"),
+    [
+        pytest.param(body()[:-20], 400, "not JSON", id="38-truncated-after-the-uid"),
+        pytest.param(body() + b"{}", 400, "not JSON", id="38-trailing-text"),
+        pytest.param(with_object('{"a":NaN}'), 400, "not JSON", id="42-nan"),
+        pytest.param(with_object('{"a":1e999}'), 400, "infinity", id="42-out-of-range"),
+        pytest.param(with_object('{"a":' + "9" * 5000 + "}"), 400, "infinity", id="43-5000-digits"),
+        pytest.param(with_object(r'{"a":"\ud800"}'), 400, "surrogate", id="46-lone-surrogate"),
+        pytest.param(with_object(nested(MAX_DEPTH)), 413, "nested", id="48-one-level-too-deep"),
+        pytest.param(with_object(nested(100_000)), 413, "nested", id="48-far-too-deep"),
+        pytest.param(body() + b" " * MAX_BODY, 413, "32 MiB", id="26-too-large"),
+        pytest.param(body(operation=ABSENT), 400, "operation", id="58-operation-missing"),
+        pytest.param(body(operation="create"), 400, "operation", id="58-operation-lower-case"),
+        pytest.param(body(operation="PATCH"), 400, "operation", id="58-operation-patch"),
+        pytest.param(body(operation=None), 400, "operation", id="58-operation-null"),
+        pytest.param(body(kind=ABSENT), 400, "request.kind", id="59-kind-missing"),
+        pytest.param(body(kind="Pod"), 400, "request.kind", id="59-kind-a-string"),
+        pytest.param(body(kind=POD_KIND | {"group": None}), 400, "request.kind.group", id="59-group-null"),
+        pytest.param(body(resource=ABSENT), 400, "request.resource", id="59-resource-missing"),
+        pytest.param(body(object=POD | {"kind": "Deployment"}), 400, "request.object is not", id="61-kinds-differ"),
+        pytest.param(body(object=POD | {"apiVersion": "apps/v1"}), 400, "request.object", id="61-versions-differ"),
+        pytest.param(body(namespace="other"), 400, "namespace", id="62-namespaces-differ"),
+        pytest.param(body(object=None), 400, "object is missing", id="64-create-without-object"),
+        pytest.param(body(operation="UPDATE"), 400, "oldObject is missing", id="64-update-without-old-object"),
+        pytest.param(body(object=[]), 400, "request.object", id="64-object-a-list"),
+        pytest.param(body(dryRun="true"), 400, "request.dryRun", id="67-dry-run-a-string"),
+        pytest.param(body(userInfo={"extra": {"a": "b"}}), 400, "userInfo.extra", id="68-extra-not-lists"),
+        pytest.param(body(userInfo={"groups": "a"}), 400, "userInfo.groups", id="68-groups-a-string"),
+    ],
+)
+def test_uid_is_known_but_the_review_is_unacceptable(sent: bytes, code: int, message: str) -> None:
+    with pytest.raises(UnacceptableError, match=message) as refused:
+        decode(sent)
+    assert (refused.value.uid, refused.value.api_version, refused.value.code) == (UID, "admission.k8s.io/v1", code)
+
+
+def test_what_is_wrong_is_said_without_the_value() -> None:
+    with pytest.raises(UnacceptableError) as refused:
+        decode(body(name=["canary"], operation="canary"))
+    assert "canary" not in refused.value.message
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        pytest.param(body(api_version="admission.k8s.io/v1beta1"), id="54-v1beta1"),
+        pytest.param(other("response", {"allowed": True}), id="57-response-present"),
+        pytest.param(body(dryRun=None), id="67-dry-run-null"),
+        pytest.param(body(dryRun=ABSENT), id="67-dry-run-missing"),
+        pytest.param(body(userInfo=ABSENT), id="68-user-missing"),
+        pytest.param(body(userInfo={"groups": None, "extra": None}), id="68-groups-null"),
+        pytest.param(body(userInfo={"groups": ["g"] * 10_000}), id="68-many-groups"),
+        pytest.param(body(options={"kind": "FooOptions"}), id="69-unknown-options"),
+        pytest.param(body(subResource="foo"), id="70-unknown-subresource"),
+        pytest.param(body(futureMember={"a": 1}), id="71-P-041-unknown-members"),
+        pytest.param(with_object(r'{"a":"\u0000"}'), id="47-nul-in-a-string"),
+        pytest.param(with_object('{"a":18446744073709551616}'), id="44-beyond-64-bits"),
+        pytest.param(with_object(nested(MAX_DEPTH - 3)), id="48-just-deep-enough"),
+        pytest.param(with_object("{" + ",".join(f'"a{i}":{{}}' for i in range(1000)) + "}"), id="49-wide"),
+        pytest.param(with_object('{"a":"' + "[" * 1000 + '"}'), id="48-brackets-in-a-string"),
+    ],
+)
+def test_accepted(sent: bytes) -> None:
+    assert decode(sent).uid == UID
+
+
+@pytest.mark.parametrize("uid", ["a", UID, "x" * 253, "~!#$%&'()*"], ids=["short", "uuid", "long", "odd"])
+def test_P_057_uid_is_kept_as_it_is(uid: str) -> None:  # noqa: N802 -- the contract's number
+    assert decode(body(uid=uid)).uid == uid
+
+
+@pytest.mark.parametrize("path", REVIEWS, ids=lambda path: path.stem)
+def test_captured_reviews_are_accepted(path: Path) -> None:
+    sent = json.loads(path.read_bytes())["request"]
+    review = decode(path.read_bytes())
+    assert (review.uid, review.request.operation) == (sent["uid"], sent["operation"])
+
+
+def pod(name: str = "", generate_name: str = "") -> dict[str, Any]:
+    metadata = {"name": name, "generateName": generate_name, "namespace": "team"}
+    return POD | {"metadata": {key: value for key, value in metadata.items() if value}}
+
+
+@pytest.mark.parametrize(
+    ("sent", "expected"),
+    [
+        pytest.param(body(), ("a", "", "a"), id="P-034-named"),
+        pytest.param(body(name=ABSENT, object=pod(generate_name="g-")), ("", "g-", "g-*"), id="P-034-generate-name"),
+        pytest.param(body(name="g-x", object=pod("g-x", "g-")), ("g-x", "g-", "g-x"), id="name-made-from-prefix"),
+        pytest.param(body(operation="DELETE", object=None, oldObject=pod("a")), ("a", "", "a"), id="P-036-delete"),
+        pytest.param(
+            body(operation="DELETE", name="", object=None, oldObject=pod("old")),
+            ("old", "", "old"),
+            id="63-P-036-collection",
+        ),
+        pytest.param(body(name=None, object=POD | {"metadata": None}), ("", "", ""), id="74-metadata-null"),
+        pytest.param(body(name=None, object=POD | {"metadata": {"name": 5}}), ("", "", ""), id="74-name-a-number"),
+    ],
+)
+def test_names(sent: bytes, expected: tuple[str, str, str]) -> None:
+    request = decode(sent).request
+    assert (request.name, request.generate_name, request.shown_name) == expected
+
+
+def test_P_033_both_kinds_are_kept() -> None:  # noqa: N802 -- the contract's number
+    sent = {"group": "", "version": "v0", "kind": "Pod"}
+    found = decode(body(requestKind=sent)).request
+    assert (found.kind, found.requested_kind) == (GroupVersionKind("", "v1", "Pod"), GroupVersionKind("", "v0", "Pod"))
+
+
+def test_65_deletion_without_any_object_has_nothing_to_judge() -> None:
+    assert decode(body(operation="DELETE", object=None)).request.subjects == ()
+
+
+def test_P_036_deletion_judges_the_stored_object() -> None:  # noqa: N802 -- the contract's number
+    request = decode(body(operation="DELETE", object=None, oldObject=POD)).request
+    assert [subject.field.value for subject in request.subjects] == [POD]
+
+
+def test_P_037_connect(captured: Callable[[str], bytes]) -> None:  # noqa: N802 -- the contract's number
+    request = decode(captured("pod-exec-connect.mutate")).request
+    found = (request.operation, request.kind.kind, request.subresource, request.name, request.old_object)
+    assert found == (Operation.CONNECT, "PodExecOptions", "exec", "gpu-pod", None)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "subresource"),
+    [
+        ("pod-binding-create.mutate", "Binding", "binding"),
+        ("pod-ephemeralcontainers-update.mutate", "Pod", "ephemeralcontainers"),
+        ("pod-status-update.mutate", "Pod", "status"),
+    ],
+)
+def test_P_038_subresources(captured: Callable[[str], bytes], name: str, kind: str, subresource: str) -> None:  # noqa: N802 -- the contract's number
+    request = decode(captured(name)).request
+    assert (request.kind.kind, request.subresource) == (kind, subresource)
+
+
+def test_P_039_a_namespace_is_in_itself() -> None:  # noqa: N802 -- the contract's number
+    kind = {"group": "", "version": "v1", "kind": "Namespace"}
+    namespace = {"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "team"}}
+    assert decode(body(kind=kind, object=namespace, name="team")).request.namespace == "team"
+
+
+def test_P_040_dry_run(captured: Callable[[str], bytes]) -> None:  # noqa: N802 -- the contract's number
+    assert decode(captured("scaledobject-create-dry-run.validate")).request.dry_run
+
+
+def test_P_042_user_and_groups() -> None:  # noqa: N802 -- the contract's number
+    request: Request = decode(body()).request
+    assert (request.user, request.groups) == ("admin", ("system:masters",))

@@ -1,0 +1,176 @@
+from __future__ import annotations
+
+import json
+import socket
+import ssl
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+HEAD = b'{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{"uid":"u",'
+TOO_LARGE = 33 * 1024 * 1024
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "allowed", "annotations"),
+    [
+        ("pod-create-gpu-untolerated.mutate", "mutate", True, {"patched": "pods/missing-gpu-toleration"}),
+        ("pod-create-gpu-untolerated.validate", "validate", True, {}),
+        ("pod-create-gpu-tolerated.mutate", "mutate", True, {}),
+        ("pod-create-training.mutate", "mutate", True, {}),
+        ("pod-create-by-job.mutate", "mutate", True, {}),
+        ("pod-update-by-job-controller.mutate", "mutate", True, {}),
+        ("pod-delete.validate", "validate", True, {}),
+        ("pod-exec-connect.mutate", "mutate", True, {}),
+        ("pod-binding-create.mutate", "mutate", True, {}),
+        ("pod-status-update.mutate", "mutate", True, {}),
+        ("pod-ephemeralcontainers-update.mutate", "mutate", True, {}),
+        ("pod-ephemeralcontainers-update.validate", "validate", True, {}),
+        ("nodepool-create.validate", "validate", True, {}),
+        ("nodepool-update.validate", "validate", True, {}),
+        ("nodepool-delete.validate", "validate", True, {}),
+        ("ec2nodeclass-create.mutate", "validate", False, {"denied": "nodeclasses/missing-cost-tags"}),
+        ("scaledobject-create.validate", "validate", True, {"skipped": "scaling/hpa-conflict"}),
+        ("scaledobject-create-dry-run.mutate", "mutate", True, {}),
+    ],
+)
+def test_captured_reviews(
+    webhook: Any,
+    captured: Callable[[str], bytes],
+    name: str,
+    path: str,
+    allowed: bool,  # noqa: FBT001 -- a table's column
+    annotations: dict[str, str],
+) -> None:
+    response = getattr(webhook, path)(captured(name))
+    told = response.get("auditAnnotations", {})
+    decided = {key: told[key] for key in ("denied", "patched") if key in told}
+    expected = {key: value for key, value in annotations.items() if key != "skipped"}
+    assert (response["allowed"], decided, "patch" in response) == (allowed, expected, "patched" in annotations)
+    assert annotations.items() <= told.items()
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "headers", "code"),
+    [
+        pytest.param("POST", "/validate", b"{", {}, 400, id="38-bad-json"),
+        pytest.param("POST", "/validate", b"", {}, 400, id="18-empty-body"),
+        pytest.param("GET", "/validate", None, {}, 405, id="9-get"),
+        pytest.param("OPTIONS", "/mutate", None, {}, 405, id="9-options"),
+        pytest.param("POST", "/validate/", b"{}", {}, 404, id="12-trailing-slash"),
+        pytest.param("POST", "//validate", b"{}", {}, 404, id="12-doubled-slash"),
+        pytest.param("POST", "/x/../validate", b"{}", {}, 404, id="12-dots"),
+        pytest.param("POST", "/validate", b"{}", {"Content-Type": "text/plain"}, 415, id="15-text"),
+        pytest.param("POST", "/validate", b"{}", {"Content-Encoding": "gzip"}, 415, id="16-gzip"),
+        pytest.param("POST", "/validate", b" " * TOO_LARGE, {}, 413, id="26-33-MiB"),
+    ],
+)
+def test_bad_requests(
+    webhook: Any, method: str, path: str, body: bytes | None, headers: dict[str, str], code: int
+) -> None:
+    status, answered, answer = webhook.request(method, path, body, headers)
+    assert (status, answered["Content-Type"], answered["Connection"]) == (code, "application/json", "close")
+    assert json.loads(answer)["kind"] == "Status"
+
+
+@pytest.mark.parametrize(("phase", "allowed"), [("mutate", True), ("validate", False)], ids=["mutate", "validate"])
+def test_26_a_huge_review_with_a_uid_is_answered(webhook: Any, phase: str, allowed: bool) -> None:  # noqa: FBT001 -- a table's column
+    response = getattr(webhook, phase)(HEAD.ljust(TOO_LARGE))
+    assert (response["uid"], response["allowed"]) == ("u", allowed)
+
+
+def test_27_a_huge_chunked_review_is_answered(webhook: Any) -> None:
+    connection = webhook.connect()
+    connection.request("POST", "/validate", iter([HEAD, *[b" " * 1024 * 1024] * 33]), encode_chunked=True)
+    answer = json.loads(connection.getresponse().read())
+    connection.close()
+    assert answer["response"]["status"]["code"] == 413
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz"])
+def test_healthy(webhook: Any, path: str) -> None:
+    status, _, body = webhook.request("GET", path)
+    assert (status, body) == (200, b"ok\n")
+
+
+def test_14_a_timeout_in_the_query(webhook: Any, captured: Callable[[str], bytes]) -> None:
+    status, _, _ = webhook.request("POST", "/validate?timeout=10s", captured("pod-delete.validate"))
+    assert status == 200
+
+
+def test_36_many_reviews_on_one_connection(webhook: Any, captured: Callable[[str], bytes]) -> None:
+    connection = webhook.connect()
+    statuses = set()
+    for _ in range(1000):
+        connection.request("POST", "/validate", captured("pod-exec-connect.mutate"))
+        response = connection.getresponse()
+        response.read()
+        statuses.add((response.status, response.headers["Connection"]))
+    connection.close()
+    assert statuses == {(200, None)}
+
+
+def test_P_003_http_1_1_is_agreed_on(webhook: Any) -> None:  # noqa: N802 -- the contract's number
+    address = urlsplit(webhook.url)
+    trust = ssl.create_default_context(cafile=webhook.ca_file)
+    trust.set_alpn_protocols(["h2", "http/1.1"])
+    with (
+        socket.create_connection((address.hostname, address.port)) as plain,
+        trust.wrap_socket(plain, server_hostname="localhost") as tls,
+    ):
+        assert tls.selected_alpn_protocol() == "http/1.1"
+
+
+def test_says_how_to_register_it(webhook: Any) -> None:
+    told = "\n".join(webhook.announced)
+    assert f"clientConfig.url: {webhook.url}/validate" in told
+    assert f"clientConfig.caBundle: $(base64 -w0 {webhook.ca_file})" in told
+
+
+def test_logs_one_line_for_a_denial(webhook: Any, captured: Callable[[str], bytes]) -> None:
+    uid = webhook.validate(captured("ec2nodeclass-create.mutate"))["uid"]
+    lines = [json.loads(line) for line in webhook.log_file.read_text().splitlines()]
+    assert {"decision": "denied", "uid": uid}.items() <= lines[-1].items()
+
+
+def test_a_policy_file_is_in_force(
+    start_webhook: Any, captured: Callable[[str], bytes], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    file = tmp_path_factory.mktemp("policy") / "policy.yaml"
+    file.write_text("apiVersion: gpugate.dev/v1\nkind: PolicyConfig\nmode: audit\n")
+    response = start_webhook(file).validate(captured("ec2nodeclass-create.mutate"))
+    assert (response["allowed"], response["auditAnnotations"]) == (True, {"recorded": "nodeclasses/missing-cost-tags"})
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "gpugate.webhook.cli.main", "serve", "--host", "127.0.0.1", "--port", "0"]
+    return subprocess.run([*command, *arguments], capture_output=True, text=True, check=False)  # noqa: S603 -- ours
+
+
+def test_stops_on_sigterm(start_webhook: Any, tmp_path: Path) -> None:
+    file = tmp_path / "policy.yaml"
+    file.write_text("apiVersion: gpugate.dev/v1\nkind: PolicyConfig\n")
+    webhook = start_webhook(file)
+    assert webhook.request("GET", "/healthz")[0] == 200
+    assert webhook.stop() == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        pytest.param(["--policy-file", "nowhere.yaml"], "nowhere.yaml: no such file", id="no-policy-file"),
+        pytest.param(["--host", "192.0.2.1"], "cannot listen on 192.0.2.1 port 0", id="not-our-address"),
+        pytest.param(["--port", "99999"], "cannot listen on 127.0.0.1 port 99999", id="123-no-port"),
+        pytest.param(["--tls-cert", "a", "--tls-key", "b"], "a: no such file", id="no-certificate"),
+    ],
+)
+def test_cannot_start(arguments: list[str], message: str) -> None:
+    ended = run(*arguments)
+    assert (ended.returncode, message in ended.stderr, "Traceback" in ended.stderr) == (2, True, False)

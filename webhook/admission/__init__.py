@@ -1,0 +1,1 @@
+"""Door one: AdmissionReviews over HTTPS, as the API server sends them."""

@@ -1,0 +1,83 @@
+"""The webhook as a Flask application: which path answers what, and no opinion of its own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flask import Flask, Response, abort, request
+from werkzeug.exceptions import HTTPException, MethodNotAllowed
+
+from gpugate.policies.engine.evaluate import Phase
+from gpugate.webhook.admission.attribution import HEAD, MAX_BODY
+from gpugate.webhook.admission.media_type import unsupported
+from gpugate.webhook.admission.response import status
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gpugate.webhook.admission.gate import Gate
+
+# The path of each phase; the fast path of the front reads it too.
+ADMISSION = {"/mutate": Phase.MUTATE, "/validate": Phase.VALIDATE}
+HEALTH = ("/healthz", "/readyz")
+
+
+def create_app(gate: Gate) -> Flask:
+    """Make the application that answers with a gate.
+
+    Paths are matched exactly and never redirected, because the API server follows redirects. Every error is a
+    `metav1.Status` in JSON. No debugger, whatever the environment says.
+    """
+    app = Flask(__name__, static_folder=None)
+    app.config.update(DEBUG=False, TESTING=False, PROPAGATE_EXCEPTIONS=False)
+    app.url_map.merge_slashes = False
+    for path, phase in ADMISSION.items():
+        view = _admission(gate, phase)
+        app.add_url_rule(path, path, view, methods=["POST"], provide_automatic_options=False)
+    for path in HEALTH:
+        app.add_url_rule(path, path, _healthy, methods=["GET"], provide_automatic_options=False)
+    app.before_request(_refuse_other_paths)
+    app.register_error_handler(HTTPException, _http_error)
+    app.register_error_handler(Exception, _broken)
+    return app
+
+
+def _refuse_other_paths() -> None:
+    # Werkzeug reads //validate as /validate.
+    if request.environ["PATH_INFO"] not in {*ADMISSION, *HEALTH}:
+        abort(404)
+
+
+def _admission(gate: Gate, phase: Phase) -> Callable[[], Response]:
+    def view() -> Response:
+        refused = unsupported(request.headers.get("Content-Type", ""), request.headers.get("Content-Encoding", ""))
+        if refused:
+            return _json(415, status(415, refused))
+        # Werkzeug's own limit would cut a chunked body without a word; one byte more than allowed tells.
+        if (request.content_length or 0) > MAX_BODY:
+            answer = gate.too_large(phase, request.stream.read(HEAD))
+        else:
+            answer = gate.answer(phase, request.stream.read(MAX_BODY + 1))
+        return _json(answer.status, answer.body)
+
+    return view
+
+
+def _healthy() -> Response:
+    return Response("ok\n", mimetype="text/plain")
+
+
+def _http_error(error: HTTPException) -> Response:
+    code = error.code if error.code is not None and error.code >= 400 else 404
+    response = _json(code, status(code, f"{request.method} {request.path}: {error.name.lower()}"))
+    if isinstance(error, MethodNotAllowed) and error.valid_methods:
+        response.headers["Allow"] = ", ".join(sorted(error.valid_methods))
+    return response
+
+
+def _broken(_: Exception) -> Response:
+    return _json(500, status(500, "gpugate broke"))
+
+
+def _json(code: int, body: bytes) -> Response:
+    return Response(body, code, mimetype="application/json")
