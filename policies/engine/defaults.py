@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
+from gpugate.policies.sdk import quantity
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -76,8 +78,21 @@ def _pod(pod: dict[str, Json]) -> None:
                 _default(resources, requests={})
                 requests = _at(resources, "requests")
                 if requests is not None:
-                    resources["requests"] = {**limits, **requests}
+                    resources["requests"] = {**_readable(limits), **requests}
             _quantities(resources)
+
+
+def _readable(amounts: dict[str, Json]) -> dict[str, Json]:
+    """Leave out what is no quantity: the API server refuses it before it fills in anything."""
+
+    def is_quantity(amount: Json) -> bool:
+        try:
+            quantity.parse(amount)
+        except quantity.QuantityError:
+            return False
+        return True
+
+    return {name: amount for name, amount in amounts.items() if is_quantity(amount)}
 
 
 def _quantities(resources: dict[str, Json] | None) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.engine import patching
 from gpugate.policies.sdk.field import render
@@ -12,10 +12,12 @@ from gpugate.policies.sdk.request import subjects_of
 
 if TYPE_CHECKING:
     from gpugate.policies.engine.judging import Judge
+    from gpugate.policies.engine.ruleset import Bound
     from gpugate.policies.sdk.field import Json, Path
+    from gpugate.policies.sdk.request import Subject
 
 # A mutation that is not content with its own result after this many rounds never will be.
-_ROUNDS = 4
+_ROUNDS: Final = 4
 
 
 @dataclass(slots=True)
@@ -23,7 +25,7 @@ class Mutated:
     """The object after the mutations.
 
     `working` has the Pod templates changed too, as their Pods will be; `stored` is what the request would store, and
-    `operations` lead to it.
+    `operations` lead to it. `writers` are the policies by the path that they wrote to.
     """
 
     working: dict[str, Json]
@@ -41,7 +43,7 @@ class _BrokenError(Exception):
 
 
 def mutate(judge: Judge, *, templates_only: bool) -> Mutated:
-    """Run every mutation that concerns the request, again until none has anything left to change.
+    """Run every mutation that concerns the request, in turn, until all have seen the last change and want no other.
 
     Where two write to the same place, or one is never content, none of the patches is made and those policies broke.
 
@@ -51,13 +53,21 @@ def mutate(judge: Judge, *, templates_only: bool) -> Mutated:
     """
     untouched = judge.request.object or {}
     mutated = Mutated(untouched, untouched)
-    first = 1 if templates_only else 0
-    places = range(first, len(judge.request.subjects))
-    if not any(judge.bound(judge.request.subjects[place], mutating=True) for place in places):
+    places = range(1 if templates_only else 0, len(judge.request.subjects))
+    steps = [(place, bound) for place in places for bound in judge.bound(judge.request.subjects[place], mutating=True)]
+    if not steps:
         return mutated
+    subjects, memos = judge.request.subjects, _memos(judge)
+    content = 0
     try:
-        for turn in range(_ROUNDS):
-            if not _round(judge, mutated, places, keep=not templates_only and turn == 0):
+        for turn in range(_ROUNDS * len(steps)):
+            place, bound = steps[turn % len(steps)]
+            first = turn < len(steps) and not templates_only
+            if _step(judge, mutated, bound, subjects[place], memos[place], keep=first):
+                subjects, memos, content = subjects_of(judge.request.kind, mutated.working), _memos(judge), 0
+                continue
+            content += 1
+            if content == len(steps):
                 return mutated
     except _BrokenError as broken:
         judge.fail(broken.policies, str(broken))
@@ -66,29 +76,28 @@ def mutate(judge: Judge, *, templates_only: bool) -> Mutated:
     return Mutated(untouched, untouched)
 
 
-def _round(judge: Judge, mutated: Mutated, places: range, *, keep: bool) -> bool:
-    """Run the mutations once; tell whether anything changed."""
+def _memos(judge: Judge) -> list[dict[object, object]]:
+    return [{} for _ in judge.request.subjects]
+
+
+def _step(
+    judge: Judge, mutated: Mutated, bound: Bound, subject: Subject, memo: dict[object, object], *, keep: bool
+) -> bool:
+    """Run one mutation on one subject; tell whether it changed anything. `keep` what else it says."""
+    rule, handler = bound
     changed = False
-    for place in places:
-        subject = subjects_of(judge.request.kind, mutated.working)[place]
-        memo: dict[object, object] = {}
-        for rule, handler in judge.bound(subject, mutating=True):
-            patched = False
-            for item in judge.call(rule, handler, subject, memo):
-                if not isinstance(item, Patch):
-                    if keep:
-                        judge.record(rule, handler, subject, item)
-                    continue
-                allowed = subject.wrapper is not None or judge.may_patch(rule, handler, item)
-                if judge.standing(rule).stance is Stance.ENFORCE and allowed:
-                    _apply(mutated, item, rule.policy.id, in_template=subject.wrapper is not None)
-                    judge.record_patch(rule, subject, item)
-                    patched = True
-                elif keep:
-                    judge.record_unmade(rule, subject, item, lowered=not allowed)
-            if patched:
-                changed = True
-                subject, memo = subjects_of(judge.request.kind, mutated.working)[place], {}
+    for item in judge.call(rule, handler, subject, memo):
+        if not isinstance(item, Patch):
+            if keep:
+                judge.record(rule, handler, subject, item)
+            continue
+        allowed = subject.wrapper is not None or judge.may_patch(rule, handler, item)
+        if judge.standing(rule).stance is Stance.ENFORCE and allowed:
+            _apply(mutated, item, rule.policy.id, in_template=subject.wrapper is not None)
+            judge.record_patch(rule, subject, item)
+            changed = True
+        elif keep:
+            judge.record_unmade(rule, subject, item, lowered=not allowed)
     return changed
 
 

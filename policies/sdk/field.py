@@ -22,24 +22,20 @@ class Field:
 
     __slots__ = ("_key", "_parent", "value")
 
-    def __init__(self, value: Json, parent: Field | None = None, key: str | int = "") -> None:
+    def __init__(self, value: Json, parent: Field | None = None, key: str | int | Path = "") -> None:
         self.value = value
         self._parent = parent
         self._key = key
 
     def __getitem__(self, key: str | int | Path) -> Field:
         """Return the member `key`, or the one at the end of a tuple of keys."""
-        if isinstance(key, tuple):
-            found = self
-            for part in key:
-                found = found[part]
-            return found
+        # Policies spend most of their time here, so a whole path is one field.
+        if not isinstance(key, tuple):
+            return Field(_member(self.value, key), self, key)
         value = self.value
-        if isinstance(value, dict):
-            return Field(value.get(key) if isinstance(key, str) else None, self, key)
-        if isinstance(value, list) and isinstance(key, int) and 0 <= key < len(value):
-            return Field(value[key], self, key)
-        return Field(None, self, key)
+        for part in key:
+            value = _member(value, part)
+        return Field(value, self, key)
 
     def __bool__(self) -> bool:
         return self.value is not None
@@ -70,7 +66,10 @@ class Field:
         parts: list[str | int] = []
         field = self
         while field._parent is not None:
-            parts.append(field._key)
+            if isinstance(field._key, tuple):
+                parts.extend(reversed(field._key))
+            else:
+                parts.append(field._key)
             field = field._parent
         return tuple(reversed(parts))
 
@@ -98,6 +97,12 @@ class Field:
     def labels(self) -> dict[str, str]:
         """The string members of an object of strings, as labels and annotations are."""
         return {k: v for k, v in self.value.items() if isinstance(v, str)} if isinstance(self.value, dict) else {}
+
+
+def _member(value: Json, key: str | int) -> Json:
+    if isinstance(key, str):
+        return value.get(key) if isinstance(value, dict) else None
+    return value[key] if isinstance(value, list) and 0 <= key < len(value) else None
 
 
 def render(path: Path) -> str:

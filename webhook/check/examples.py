@@ -84,7 +84,7 @@ def read_example(source: str, text: str) -> Example:
     if not by_role[""]:
         raise ExampleError(f"{source}: no object to judge: the last document is the one, and needs no comment")
     *others, judged = by_role[""]
-    if others and not source.startswith("fixed-"):
+    if others and not source.rpartition("/")[2].startswith("fixed-"):
         raise ExampleError(f"{source}: {len(others)} documents beside the last have no role: mark them `# context`")
     request = judged.request
     if by_role["old"]:
