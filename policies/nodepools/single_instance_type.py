@@ -1,7 +1,7 @@
 """NodePool that can launch only one instance type.
 
 ## Why is this bad?
-When EC2 has no capacity of that type, no node comes and the Pods stay Pending. GPU types run short for hours, in a whole
+When EC2 runs out of the one type that a pool allows, no node comes and its Pods stay Pending. GPU types run short for hours, in a whole
 region at once. What a pool can launch is what all its requirements leave together: two values may be the same type
 twice, a label of the template is a requirement too, and a limit may rule the larger types out. A pool that matches no
 type at all, or fewer than its `minValues`, never launches anything.

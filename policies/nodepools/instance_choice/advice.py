@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gpugate.policies.data.instance_types import INSTANCE_TYPE
 from gpugate.policies.sdk import requirements
 from gpugate.policies.sdk.node_pools import AWS
 
@@ -54,6 +55,8 @@ def more_types(narrowing: Narrowing, more: tuple[int, ...], types: MatchingTypes
         return f"{narrowing.name} is required more than once, and only what all allow counts: write it once{tail}"
     values = dict.fromkeys(catalogue.label(entry.key, position) for position in more)
     new = [v for v in values if v and not entry.requirement.allows(v)]
+    if entry.key == INSTANCE_TYPE and new:
+        return f"allow {shown(new)} too: nearest in GPU, memory and price (EC2 types of {catalogue.date})"
     if entry.requirement.operator == "In" and new:
         return f"add {shown(new)} to the values of {narrowing.name}{tail}"
     return f"loosen {narrowing.name}{tail}"

@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gpugate.policies.sdk.findings import Stance
+from gpugate.webhook.report.located import Severity, Skipped, Sort
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gpugate.webhook.check.run import CheckResult
+
+    Run = Callable[..., CheckResult]
+
+POD = """\
+apiVersion: v1
+kind: Pod
+metadata:
+  name: a
+  labels: {{{}: x}}
+"""
+GOOD, DENIED, WARNED, PATCHED, BROKEN = (POD.format(x) for x in ("good", "denied", "warned", "patched", "broken"))
+DEPLOYMENT = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: a
+spec:
+  template:
+    metadata:
+      labels: {{{}: x}}
+"""
+MALFORMED = "apiVersion: v1\nkind: Pod\nmetadata:\n  name: a\nspec:\n  containers: 3\n"
+NOT_YAML = "a: b: c\n"
+REPEATED = f"{GOOD}kind: Pod\n"
+NOTHING = "# nothing\n"
+
+EXIT_CODES: dict[str, tuple[tuple[str, ...], Stance, int]] = {
+    "nothing wrong": ((GOOD,), Stance.ENFORCE, 0),
+    "a denial": ((GOOD, DENIED), Stance.ENFORCE, 1),
+    "a denial in a template": ((DEPLOYMENT.format("denied"),), Stance.ENFORCE, 1),
+    "a field of the wrong type": ((MALFORMED,), Stance.ENFORCE, 1),
+    "a warning": ((WARNED,), Stance.ENFORCE, 0),
+    "a warning that counts": ((WARNED,), Stance.WARN, 1),
+    "a patch": ((PATCHED,), Stance.ENFORCE, 0),
+    "a patch that counts": ((PATCHED,), Stance.WARN, 1),
+    "a patch of a template that counts": ((DEPLOYMENT.format("patched"),), Stance.WARN, 1),
+    "a repeated key": ((REPEATED,), Stance.ENFORCE, 0),
+    "a repeated key that counts": ((REPEATED,), Stance.WARN, 1),
+    "nothing to check": ((NOTHING,), Stance.ENFORCE, 3),
+    "something unreadable": ((GOOD, NOT_YAML), Stance.ENFORCE, 4),
+    "a broken policy": ((BROKEN,), Stance.ENFORCE, 4),
+    "a denial beats something unreadable": ((NOT_YAML, DENIED), Stance.ENFORCE, 1),
+    "something unreadable beats nothing to check": ((NOT_YAML, NOTHING), Stance.ENFORCE, 4),
+}
+EVERY = ("pods/denied", "pods/warned", "pods/patched", "pods/broken")
+
+
+@pytest.mark.parametrize(("texts", "min_stance", "code"), EXIT_CODES.values(), ids=EXIT_CODES)
+def test_the_exit_code_says_the_worst_that_was_found(texts: Any, min_stance: Stance, code: int, run: Run) -> None:
+    assert run(*texts, policies=EVERY, min_stance=min_stance).exit_code == code
+
+
+FINDINGS = {
+    "a denial": (DENIED, (Sort.VIOLATION, Severity.ERROR, "pods/denied", "1.yaml", 5, 20)),
+    "a warning at its nearest field": (WARNED, (Sort.VIOLATION, Severity.WARNING, "pods/warned", "1.yaml", 1, 1)),
+    "a patch": (PATCHED, (Sort.PATCH, Severity.NOTE, "pods/patched", "1.yaml", 3, 1)),
+    "a field of the wrong type": (MALFORMED, (Sort.MALFORMED, Severity.ERROR, "", "1.yaml", 6, 15)),
+    "a broken policy": (BROKEN, (Sort.BROKE, Severity.ERROR, "pods/broken", "1.yaml", 1, 1)),
+    "something unreadable": (NOT_YAML, (Sort.UNREADABLE, Severity.ERROR, "", "1.yaml", 1, 5)),
+    "a repeated key": (REPEATED, (Sort.AMBIGUOUS, Severity.WARNING, "", "1.yaml", 6, 1)),
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), FINDINGS.values(), ids=FINDINGS)
+def test_what_is_found_has_sort_severity_and_place(text: str, expected: object, run: Run) -> None:
+    (found,) = run(text, policies=EVERY).report.findings
+
+    place = found.place
+    assert (found.sort, found.severity, found.policy, place.file, place.line, place.column) == expected
+
+
+def test_findings_stand_in_the_order_of_files_and_lines(run: Run) -> None:
+    result = run(f"{DENIED}---\n{NOT_YAML}---\n{WARNED}", NOT_YAML, DENIED)
+
+    assert [(f.place.file, f.place.line) for f in result.report.findings] == [
+        ("1.yaml", 5),
+        ("1.yaml", 7),
+        ("1.yaml", 9),
+        ("2.yaml", 1),
+        ("3.yaml", 5),
+    ]
+
+
+def test_a_finding_in_a_template_names_the_workload(run: Run) -> None:
+    (found,) = run(DEPLOYMENT.format("denied")).report.findings
+
+    assert (found.path, found.template_of, found.place.line) == (
+        "spec.template.metadata.labels.denied",
+        "Deployment",
+        8,
+    )
+
+
+def test_a_finding_in_a_list_is_placed_in_its_item(run: Run) -> None:
+    items = "".join(f"  {line}\n" for line in DENIED.splitlines())
+    (found,) = run(f"apiVersion: v1\nkind: List\nitems:\n-{items[1:]}").report.findings
+
+    assert (found.path, found.place.line) == ("metadata.labels.denied", 8)
+
+
+def test_a_policy_that_breaks_leaves_the_others(run: Run) -> None:
+    text = POD.format("denied: x, broken")
+
+    found = {finding.policy for finding in run(text, policies=EVERY).report.findings}
+
+    assert found == {"pods/broken", "pods/denied"}
+
+
+def test_a_policy_that_cannot_look_is_counted(run: Run) -> None:
+    report = run(GOOD, DENIED, policies=("pods/blind",)).report
+
+    assert (report.skipped, report.findings) == ((Skipped("pods/blind", "needs all Namespace objects", 2),), ())
+
+
+def test_with_complete_context_what_is_missing_is_missing(run: Run) -> None:
+    namespace = "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: default\n"
+    elsewhere = GOOD.replace("name: a", "name: a\n  namespace: ml")
+
+    report = run(namespace, GOOD, elsewhere, policies=("pods/blind",), complete_context=True).report
+
+    assert [(f.place.file, f.message) for f in report.findings] == [("3.yaml", "its namespace does not exist")]
+
+
+def test_the_report_counts_what_was_looked_at(run: Run) -> None:
+    report = run(f"{GOOD}---\n{DENIED}", "{apiVersion: kustomize.config.k8s.io/v1, kind: Kustomization}").report
+
+    assert (report.objects, report.files, report.policies, report.passed_over) == (2, 2, 3, 1)
+    assert report.remarks == ("2.yaml: a kustomization: check what `kustomize build` makes of it",)

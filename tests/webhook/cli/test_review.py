@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    Run = Callable[..., Any]
+
+POD = """\
+apiVersion: v1
+kind: Pod
+metadata:
+  name: server
+  labels: {team: ml, cost-center: cc-1}
+spec:
+  containers:
+    - name: main
+      image: registry.example.org/server:1.0
+      resources: {limits: {nvidia.com/gpu: 1}}
+"""
+
+
+@pytest.fixture
+def pod(tmp_path: Path) -> Path:
+    file = tmp_path / "pod.yaml"
+    file.write_text(POD)
+    return file
+
+
+def test_a_pod_is_shown_as_it_would_be_stored(gpugate: Run, pod: Path) -> None:
+    ran = gpugate("review", pod, "--as", "jane", "-n", "serving")
+
+    assert ran.code == 0
+    assert ran.out.splitlines() == [
+        "ALLOWED, changed: CREATE of Pod server in serving by jane",
+        (
+            "  patch    [pods/missing-gpu-toleration] adds the toleration nvidia.com/gpu:NoSchedule, "
+            "which Pods that ask for nvidia.com/gpu need"
+        ),
+        "           append to spec.tolerations: {key: nvidia.com/gpu, operator: Exists, effect: NoSchedule}",
+        "",
+        "--- Pod/server as sent",
+        "+++ Pod/server as stored",
+        "@@ -16,3 +16,7 @@",
+        "           nvidia.com/gpu: '1'",
+        "   restartPolicy: Always",
+        "   terminationGracePeriodSeconds: 30",
+        "+  tolerations:",
+        "+    - key: nvidia.com/gpu",
+        "+      operator: Exists",
+        "+      effect: NoSchedule",
+    ]
+
+
+def test_the_patch_is_rfc_6902(gpugate: Run, pod: Path) -> None:
+    document = json.loads(gpugate("review", pod, "-o", "json").out)
+
+    toleration = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
+    assert document["allowed"] is True
+    assert document["patch"] == [{"op": "add", "path": "/spec/tolerations", "value": [toleration]}]
+    assert document["object"]["spec"]["tolerations"] == [toleration]
+
+
+def test_a_denied_object_is_exit_1(gpugate: Run, manifests: Path) -> None:
+    ran = gpugate("review", manifests / "ec2nodeclass-gpu-training.yaml")
+
+    assert (ran.code, ran.out.splitlines()[0]) == (1, "DENIED: CREATE of EC2NodeClass gpu-training")
+
+
+def test_an_unchanged_update_is_only_warned_about(gpugate: Run, manifests: Path) -> None:
+    file = manifests / "ec2nodeclass-gpu-training.yaml"
+
+    ran = gpugate("review", file, "--old", file)
+
+    assert (ran.code, ran.out.splitlines()[0]) == (0, "ALLOWED: UPDATE of EC2NodeClass gpu-training")
+
+
+def test_a_deletion_is_allowed(gpugate: Run, manifests: Path) -> None:
+    ran = gpugate("review", manifests / "ec2nodeclass-gpu-training.yaml", "--operation", "DELETE")
+
+    assert (ran.code, ran.out) == (0, "ALLOWED: DELETE of EC2NodeClass gpu-training\n")
+
+
+def test_an_admission_review_says_everything_itself(gpugate: Run, reviews: Path) -> None:
+    ran = gpugate("review", reviews / "pod-create-gpu-untolerated.mutate.json")
+
+    assert (ran.code, ran.out.split(" ")[:3]) == (0, ["ALLOWED,", "changed:", "CREATE"])
+
+
+PROBLEMS: dict[str, tuple[list[str], int, str]] = {
+    "not YAML": (
+        ["unclosed-quote.yaml"],
+        4,
+        "unclosed-quote.yaml:4:9: not YAML: found unexpected end of stream: close",
+    ),
+    "no object": (["list-at-the-top.yaml"], 4, "list-at-the-top.yaml:1:1: not a Kubernetes object but a list: begin"),
+    "several": (
+        ["../manifests/nodepools-gpu-tiers.yaml"],
+        4,
+        "../manifests/nodepools-gpu-tiers.yaml: holds 3 documents",
+    ),
+    "missing": (["nowhere.yaml"], 4, "nowhere.yaml: no such file or directory: check"),
+    "an update without the old object": (
+        ["../manifests/nodepool-multi-arch.yaml", "--operation", "UPDATE"],
+        2,
+        "an UPDATE needs --old FILE, and only an UPDATE has it",
+    ),
+    "flags against a review": (
+        ["../reviews/pod-delete.validate.json", "--as", "jane"],
+        2,
+        "an AdmissionReview says operation, old object, user and namespace itself: leave the flags",
+    ),
+}
+
+
+@pytest.mark.parametrize(("arguments", "code", "message"), PROBLEMS.values(), ids=PROBLEMS)
+def test_what_cannot_be_reviewed_is_one_line(
+    arguments: list[str], code: int, message: str, gpugate: Run, broken: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(broken)
+
+    ran = gpugate("review", *arguments)
+
+    assert (ran.code, ran.err.startswith(f"error: {message}"), ran.err.count("\n")) == (code, True, 1)

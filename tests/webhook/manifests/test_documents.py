@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import pytest
+
+from gpugate.webhook.manifests.documents import Document, read_bytes, read_text
+from gpugate.webhook.manifests.limits import MAX_BYTES
+from gpugate.webhook.manifests.problems import Problem
+
+
+def values(data: bytes) -> list[object]:
+    return [part.value if isinstance(part, Document) else part for part in read_bytes("f", data)]
+
+
+READABLE = {
+    "several documents": (b"a: 1\n---\nb: 2\n", [{"a": 1}, {"b": 2}]),
+    "a marker at the start": (b"---\na: 1\n", [{"a": 1}]),
+    "a comment before the marker": (b"# c\n---\na: 1\n", [{"a": 1}]),
+    "a comment behind the marker": (b"--- # Source: x.yaml\na: 1\n", [{"a": 1}]),
+    "a value behind the marker": (b"--- {a: 1}\n", [{"a": 1}]),
+    "dashes in a block": (b"a: |\n  ---\n  b\n", [{"a": "---\nb\n"}]),
+    "more dashes": (b"a: >-\n ----\n", [{"a": "----"}]),
+    "empty documents": (b"---\n---\n# c\n---\n", []),
+    "nothing": (b"", []),
+    "a byte order mark": (b"\xef\xbb\xbfa: 1\n", [{"a": 1}]),
+    "CRLF": (b"a: 1\r\n---\r\nb: 2\r\n", [{"a": 1}, {"b": 2}]),
+    "UTF-16": ("a: ü\n".encode("utf-16"), [{"a": "ü"}]),
+    "JSON": (b'{"a": [1.0, 1e3]}', [{"a": [1, 1000]}]),
+    "JSON Lines": (b'{"a": 1}\n{"a": 2}\n', [{"a": 1}, {"a": 2}]),
+    "YAML that begins with a brace": (b"{a: 1}\n---\nb: 2\n", [{"a": 1}, {"b": 2}]),
+}
+
+
+@pytest.mark.parametrize(("data", "expected"), READABLE.values(), ids=READABLE)
+def test_documents_are_read(data: bytes, expected: list[object]) -> None:
+    assert values(data) == expected
+
+
+def test_a_document_knows_the_line_it_begins_on() -> None:
+    lines = [part.first_line for part in read_text("f", "a: 1\n\n---\nb: 2\n---\nc: 3\n") if isinstance(part, Document)]
+
+    assert lines == [1, 3, 5]
+
+
+def test_a_bad_document_leaves_the_others_readable() -> None:
+    first, bad, last = read_text("f.yaml", "a: 1\n---\nb: c: d\n---\ne: 2\n")
+
+    assert isinstance(first, Document)
+    assert isinstance(bad, Problem)
+    assert isinstance(last, Document)
+    assert (bad.line, bad.column, bad.excerpt.lines) == (3, 5, ("---", "b: c: d"))
+
+
+def test_a_bad_line_leaves_the_other_lines_of_json_readable() -> None:
+    first, bad, last = read_text("f.jsonl", '{"a": 1}\n{"b": }\n{"c": 3}\n')
+
+    assert isinstance(first, Document)
+    assert isinstance(bad, Problem)
+    assert isinstance(last, Document)
+    assert (bad.line, bad.column) == (2, 7)
+
+
+UNREADABLE = {
+    "Latin-1": ("f.yaml", b"a: b\nc: \xe9", "not UTF-8 text at byte 8", (2, 4)),
+    "nested YAML": ("f.yaml", b'{"a":' * 100_000, "more than 128 levels of nesting", (1, 641)),
+    "nested JSON": ("f.json", b'{"a":' * 100_000, "nested too deeply", (1, 1)),
+    "JSON that ends early": (
+        "f.json",
+        b'{"a":\n{',
+        "not JSON: Expecting property name enclosed in double quotes",
+        (2, 2),
+    ),
+    "a number beyond range": ("f.json", b'{"a": 1e999}', "the number 1e999 is out of range", (1, 1)),
+    "NaN": ("f.json", b'{"a": NaN}', "NaN is not a number in JSON", (1, 1)),
+    "half of a surrogate pair": ("f.json", b'{"a": "\\ud800"}', "not JSON: half of a surrogate pair", (1, 1)),
+    "too large": ("f.yaml", b" " * (MAX_BYTES + 1), "larger than 64 MiB", (0, 0)),
+}
+
+
+@pytest.mark.parametrize(("name", "data", "message", "place"), UNREADABLE.values(), ids=UNREADABLE)
+def test_what_cannot_be_read_is_named_with_its_place(
+    name: str, data: bytes, message: str, place: tuple[int, int]
+) -> None:
+    problem, *_ = read_bytes(name, data)
+
+    assert isinstance(problem, Problem)
+    assert (problem.message, (problem.line, problem.column)) == (message, place)
+
+
+def test_a_repeated_key_of_json_is_a_warning() -> None:
+    problem, document = read_text("f.json", '\n{"a": 1, "a": 2}')
+
+    assert isinstance(problem, Problem)
+    assert (problem.warning, problem.line, problem.message) == (True, 2, "the key a occurs twice in an object")
+    assert isinstance(document, Document)

@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import io
+import os
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpugate.webhook.manifests.inputs import Input, Passed, expand
+from gpugate.webhook.manifests.problems import Problem
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    for name in ("b.yaml", "a.yml", "c.json", "d.txt", "deep/er/e.yaml", ".hidden/f.yaml"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    return tmp_path
+
+
+INPUTS = {
+    "a directory": (["."], ["./a.yml", "./b.yaml", "./c.json", "./deep/er/e.yaml"]),
+    "a file of any name": (["d.txt"], ["d.txt"]),
+    "a pattern": (["*.y*ml"], ["a.yml", "b.yaml"]),
+    "a deep pattern": (["**/e.yaml"], ["deep/er/e.yaml"]),
+    "standard input": (["-"], ["-"]),
+    "a file twice": (["b.yaml", ".", "./b.yaml"], ["b.yaml", "./a.yml", "./c.json", "./deep/er/e.yaml"]),
+}
+
+
+@pytest.mark.usefixtures("tree")
+@pytest.mark.parametrize(("paths", "names"), INPUTS.values(), ids=INPUTS)
+def test_paths_stand_for_files(paths: list[str], names: list[str]) -> None:
+    assert [found.name for found in expand(paths) if isinstance(found, Input)] == names
+
+
+def test_a_named_file_is_explicit_and_one_of_a_directory_is_not(tree: Path) -> None:
+    found = [part for part in expand([str(tree / "b.yaml"), str(tree / "deep")]) if isinstance(part, Input)]
+
+    assert [part.explicit for part in found] == [True, False]
+
+
+def problems(*paths: str) -> list[tuple[str, str]]:
+    return [(part.source, part.message) for part in expand(paths) if isinstance(part, Problem)]
+
+
+@pytest.mark.usefixtures("tree")
+def test_a_missing_path_is_a_problem() -> None:
+    assert problems("nowhere.yaml", "*.nothing") == [
+        ("nowhere.yaml", "no such file or directory"),
+        ("*.nothing", "no such file or directory"),
+    ]
+
+
+def test_a_directory_that_links_to_itself_is_a_problem(tree: Path) -> None:
+    (tree / "deep" / "loop").symlink_to(tree / "deep")
+
+    assert problems(".") == [("./deep/loop", "is a link to a directory above it")]
+
+
+def test_a_link_that_leads_nowhere_in_a_directory_is_passed_over(tree: Path) -> None:
+    (tree / "gone.yaml").symlink_to(tree / "nowhere")
+
+    assert problems(".") == []
+
+
+def test_a_pipe_is_a_problem(tree: Path) -> None:
+    os.mkfifo(tree / "pipe.yaml")
+
+    assert problems("pipe.yaml", "/dev/zero") == [
+        ("pipe.yaml", "is neither a file nor a directory"),
+        ("/dev/zero", "is neither a file nor a directory"),
+    ]
+
+
+def test_the_templates_of_a_chart_are_passed_over_with_a_hint(tree: Path) -> None:
+    (tree / "deep" / "Chart.yaml").touch()
+    (tree / "deep" / "templates").mkdir()
+    (tree / "deep" / "templates" / "pod.yaml").touch()
+
+    passed = [part for part in expand(["deep"]) if isinstance(part, Passed)]
+
+    assert passed == [Passed("deep/templates", "Helm templates: check what `helm template deep` makes of them")]
+
+
+def test_a_file_that_may_not_be_read_is_a_problem(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: Path) -> bytes:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("pathlib.Path.read_bytes", refuse)
+
+    problem = Input(str(tree / "b.yaml"), explicit=True).read()
+
+    assert isinstance(problem, Problem)
+    assert (problem.message, problem.remedy) == ("permission denied", "make it readable for you")
+
+
+def test_standard_input_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a: 1\n")))
+
+    assert Input("-", explicit=True).read() == b"a: 1\n"
+
+
+def test_standard_input_that_is_closed_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+
+    assert isinstance(Input("-", explicit=True).read(), Problem)

@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpugate.policies.catalog import CATALOG
+from gpugate.policies.engine.config import PolicyConfig
+from gpugate.policies.engine.ruleset import bind
+from gpugate.webhook.manifests.policy_file import PolicyFileError, load_policy_config
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HEAD = "apiVersion: gpugate.dev/v1\nkind: PolicyConfig\n"
+
+
+def test_without_a_file_every_policy_is_as_shipped() -> None:
+    assert load_policy_config(None) == PolicyConfig()
+
+
+def test_a_file_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "policy.yaml"
+    file.write_text(f"{HEAD}mode: audit\npolicies:\n  pods/mig-without-claim: {{mode: off}}\n")
+
+    config = load_policy_config(file)
+
+    assert (config.mode, config.policies["pods/mig-without-claim"].mode) == ("audit", False)
+
+
+EXEMPTION = "exemptions:\n  - policies: [pods/*]\n    reason: moving\n    owner: ml\n"
+REFUSED = {
+    "not YAML": ("a: b: c\n", "1:5: not YAML: mapping values are not allowed in this context: indent"),
+    "nothing": ("", " holds 0 documents: write one PolicyConfig"),
+    "two documents": (f"{HEAD}---\n{HEAD}", " holds 2 documents: write one PolicyConfig"),
+    "a repeated key": (f"{HEAD}mode: warn\nmode: audit\n", "4:1: the key mode occurs twice: kubectl keeps"),
+    "a list": ("- a\n", "1:1: the configuration is not an object; start it with `apiVersion: gpugate.dev/v1`"),
+    "another kind": ("apiVersion: gpugate.dev/v1\nkind: Policy\n", "2:7: kind: must be PolicyConfig"),
+    "an unknown key": (f"{HEAD}polices: {{}}\n", "3:10: polices: unknown key; did you mean `policies`?"),
+    "an unknown policy": (
+        f"{HEAD}policies:\n  pods/missing-gpu-tolerations: {{mode: warn}}\n",
+        '4:33: policies["pods/missing-gpu-tolerations"]: no policy is called `pods/missing-gpu-tolerations`; did you mean',
+    ),
+    "an unknown parameter": (
+        f"{HEAD}policies:\n  nodepools/single-instance-type:\n    params:\n      atleast: 3\n",
+        '6:16: policies["nodepools/single-instance-type"].params.atleast: unknown key; did you mean `at_least`?',
+    ),
+    "an exemption without a date": (f"{HEAD}{EXEMPTION}", "4:5: exemptions[0]: lacks `expires`, which is required"),
+}
+
+
+@pytest.mark.parametrize(("text", "message"), REFUSED.values(), ids=REFUSED)
+def test_a_mistake_is_refused_with_file_line_and_column(text: str, message: str, tmp_path: Path) -> None:
+    file = tmp_path / "policy.yaml"
+    file.write_text(text)
+
+    with pytest.raises(PolicyFileError) as caught:
+        load_policy_config(file, lambda config: bind(CATALOG, config))
+
+    assert str(caught.value).removeprefix(f"{file}:").startswith(message)
+
+
+def test_a_missing_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(PolicyFileError, match=r"policy\.yaml: no such file or directory"):
+        load_policy_config(tmp_path / "policy.yaml")

@@ -1,0 +1,155 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from gpugate.policies.sdk.findings import Patch, Patches, Replacement, Stance
+from gpugate.webhook.report import text
+from gpugate.webhook.report.colour import Paint
+from gpugate.webhook.report.located import Located, ObjectName, Place, Report, Severity, Skipped, Sort
+
+POOL = ObjectName("karpenter.sh/v1", "NodePool", "", "gpu")
+EXCERPT = ("spec:", "  disruption:", "    consolidationPolicy: WhenEmptyOrUnderutilized")
+PLACE = Place("pools/gpu.yaml", 100, 26, 50, EXCERPT, 98)
+DENIAL = Located(
+    Sort.VIOLATION,
+    Severity.ERROR,
+    "may evict running GPU work",
+    PLACE,
+    policy="nodepools/hasty-consolidation",
+    object=POOL,
+    path="spec.disruption.consolidationPolicy",
+    stance=Stance.ENFORCE,
+    why="It replaces nodes that still run Pods.",
+    hint="write WhenEmpty",
+    fix=Patches((Patch("set", ("spec", "disruption", "consolidationPolicy"), "WhenEmpty", "waits"),)),
+)
+
+
+def lines(finding: Located) -> list[str]:
+    return text.write(Report((finding,)), quiet=True).splitlines()
+
+
+def test_a_finding_shows_the_line_the_cause_and_the_fix() -> None:
+    assert lines(DENIAL) == [
+        "error[nodepools/hasty-consolidation]: may evict running GPU work",
+        "   --> pools/gpu.yaml:100:26   NodePool/gpu",
+        "    |",
+        " 98 | spec:",
+        " 99 |   disruption:",
+        "100 |     consolidationPolicy: WhenEmptyOrUnderutilized",
+        "    |                          ^^^^^^^^^^^^^^^^^^^^^^^^",
+        "    |",
+        "    = field: spec.disruption.consolidationPolicy",
+        "    = why: It replaces nodes that still run Pods.",
+        "    = fix: write WhenEmpty",
+        "    =      set spec.disruption.consolidationPolicy: WhenEmpty",
+        "    = at admission: would be DENIED (enforce)",
+        "    = docs: gpugate explain nodepools/hasty-consolidation",
+    ]
+
+
+CONSEQUENCES = {
+    "denial": (DENIAL, "would be DENIED (enforce)"),
+    "denial in a template": (replace(DENIAL, template_of="Job"), "Pods of this Job would be DENIED (enforce)"),
+    "warning": (replace(DENIAL, stance=Stance.WARN), "would be allowed with a warning (warn)"),
+    "recorded": (replace(DENIAL, stance=Stance.AUDIT), "would be allowed and recorded (audit)"),
+    "patch": (replace(DENIAL, sort=Sort.PATCH), "would be MUTATED (enforce)"),
+    "patch of a template": (
+        replace(DENIAL, sort=Sort.PATCH, template_of="Job"),
+        "Pods of this Job would be MUTATED (enforce)",
+    ),
+    "patch that is only told": (
+        replace(DENIAL, sort=Sort.PATCH, stance=Stance.WARN),
+        "would be allowed with a warning (warn)",
+    ),
+    "wrong type": (
+        replace(DENIAL, sort=Sort.MALFORMED, stance=None),
+        "would be DENIED (the API server refuses it too)",
+    ),
+}
+
+
+@pytest.mark.parametrize(("finding", "words"), CONSEQUENCES.values(), ids=CONSEQUENCES)
+def test_the_consequence_is_said_in_words(finding: Located, words: str) -> None:
+    assert f"    = at admission: {words}" in lines(finding)
+
+
+def test_a_file_as_a_whole_has_no_frame() -> None:
+    finding = Located(Sort.UNREADABLE, Severity.ERROR, "no such file", Place("a.yaml"), hint="check the spelling")
+
+    assert lines(finding) == ["error[unreadable]: no such file", " --> a.yaml", "  = fix: check the spelling"]
+
+
+def test_a_replacement_is_written_out() -> None:
+    objects: tuple[dict[str, object], ...] = ({"kind": "A", "spec": {"list": ["x"]}}, {"kind": "B"})
+    finding = replace(DENIAL, hint="", fix=Replacement(objects))  # type: ignore[arg-type] # JSON in a table
+
+    shown = lines(finding)
+
+    start = shown.index("    = fix: write this instead:")
+    assert shown[start + 1 : start + 7] == [
+        "    =        kind: A",
+        "    =        spec:",
+        "    =          list:",
+        "    =            - x",
+        "    =      ---",
+        "    =        kind: B",
+    ]
+
+
+def test_text_from_a_file_cannot_drive_the_terminal() -> None:
+    place = Place("\x1b[31m.yaml", 1, 2, 3, ("\tname: \x1b]0;owned\x07",), 1)
+    finding = Located(Sort.VIOLATION, Severity.ERROR, "a\x1b[2Jb\nc", place)
+
+    assert lines(finding) == [
+        "error[violation]: a\ufffd[2Jb\ufffdc",
+        " --> \ufffd[31m.yaml:1:2",
+        "  |",
+        "1 |  name: \ufffd]0;owned\ufffd",
+        "  |  ^",
+        "  |",
+    ]
+
+
+def test_a_very_long_line_is_cut() -> None:
+    place = Place("min.json", 1, 900, 905, ("x" * 1000,), 1)
+
+    assert lines(replace(DENIAL, place=place))[3:5] == [f"1 | {'x' * 237}...", "  |"]
+
+
+def test_colours_are_codes_around_the_same_text() -> None:
+    report = Report((DENIAL,))
+
+    painted = text.write(report, Paint(enabled=True), quiet=True)
+
+    assert painted.startswith("\x1b[1;31merror[nodepools/hasty-consolidation]\x1b[0m: \x1b[1mmay evict")
+
+
+def test_the_summary_says_what_was_not_looked_at() -> None:
+    lost = Located(Sort.UNREADABLE, Severity.ERROR, "no such file", Place("a.yaml"))
+    skipped = (Skipped("a/b", "needs Jobs", 1), Skipped("a/b", "needs Pods", 2), Skipped("a/c", "needs Jobs", 1))
+    report = Report((lost,), skipped, 1234, 1, 10, 2, ("chart/templates: Helm templates",), "Kubernetes 1.36", 4)
+
+    assert text.write(report, seconds=0.114).splitlines()[3:] == [
+        "Checked 1,234 objects in 1 file against 10 policies for Kubernetes 1.36 in 0.11 s: 1 error, 0 warnings, 0 notes",
+        "1 part could not be read and was not judged",
+        "2 policies could not look:",
+        "  a/b: needs Jobs (1 object)",
+        "  a/b: needs Pods (2 objects)",
+        "  a/c: needs Jobs (1 object)",
+        "Passed over 2 parts that are no manifest",
+        "  chart/templates: Helm templates",
+    ]
+
+
+def test_a_run_without_objects_says_so() -> None:
+    assert text.write(Report((), files=2)).splitlines() == [
+        "Checked 0 objects in 2 files against 0 policies: 0 errors, 0 warnings, 0 notes",
+        "Nothing was checked: exit code 3",
+    ]
+
+
+def test_quiet_and_nothing_found_is_nothing() -> None:
+    assert text.write(Report(()), quiet=True) == ""

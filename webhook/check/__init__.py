@@ -1,0 +1,1 @@
+"""Judges manifests on disk as admission would judge their objects."""

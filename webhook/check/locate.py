@@ -1,0 +1,108 @@
+"""Gives the findings of a verdict their place in the file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpugate.policies.sdk.field import render
+from gpugate.policies.sdk.findings import Stance
+from gpugate.webhook.manifests.excerpt import excerpt
+from gpugate.webhook.manifests.positions import Positions
+from gpugate.webhook.report.located import Located, ObjectName, Place, Severity, Sort
+from gpugate.webhook.report.policy_text import WHY, first_sentence, section
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from gpugate.policies.engine.verdict import Finding, Outcome, Verdict
+    from gpugate.policies.sdk.field import Path
+    from gpugate.policies.sdk.findings import Patch
+    from gpugate.policies.sdk.policy import Policy
+    from gpugate.webhook.manifests.objects import Manifest
+    from gpugate.webhook.manifests.problems import Problem
+
+_SEVERITY = {Stance.ENFORCE: Severity.ERROR, Stance.WARN: Severity.WARNING}
+
+
+class Locator:
+    """Finds places in one document after the other; the positions of the last one are kept."""
+
+    def __init__(self, policies: Mapping[str, Policy]) -> None:
+        self._policies = policies
+        self._last: tuple[object, Positions] | None = None
+
+    def findings(self, manifest: Manifest, verdict: Verdict) -> Iterator[Located]:
+        """Yield everything that a verdict says, errors, warnings and notes."""
+        request = manifest.request
+        name = ObjectName(request.kind.api_version, request.kind.kind, request.namespace, request.shown_name)
+        for wrong in verdict.malformed:
+            place, path = self._place(manifest, wrong.path), render(wrong.path)
+            yield Located(Sort.MALFORMED, Severity.ERROR, wrong.message, place, object=name, path=path, hint=wrong.hint)
+        for outcome in verdict.outcomes:
+            for finding in outcome.findings:
+                yield self._finding(manifest, finding, name)
+            yield from self._patches(manifest, outcome, name)
+            if outcome.error:
+                message = f"the policy could not judge this object: {outcome.error}"
+                place = self._place(manifest, ())
+                hint = "report it, and set the policy to warn or exempt the object until it is mended"
+                yield Located(Sort.BROKE, Severity.ERROR, message, place, outcome.policy, name, hint=hint)
+
+    def _finding(self, manifest: Manifest, finding: Finding, name: ObjectName) -> Located:
+        return Located(
+            sort=Sort.PATCH if finding.would_patch else Sort.VIOLATION,
+            severity=_SEVERITY.get(finding.stance, Severity.NOTE),
+            message=finding.message,
+            place=self._place(manifest, finding.path),
+            policy=finding.policy,
+            object=name,
+            path=render(finding.path),
+            stance=finding.stance,
+            why="" if finding.would_patch else self._why(finding.policy),
+            hint=finding.hint,
+            note=finding.note,
+            fix=finding.fix,
+            template_of=finding.template_of.kind if finding.template_of else "",
+        )
+
+    def _patches(self, manifest: Manifest, outcome: Outcome, name: ObjectName) -> Iterator[Located]:
+        groups: dict[tuple[str, str], list[Patch]] = {}
+        for patch in outcome.patches:
+            groups.setdefault((patch.reason, ""), []).append(patch)
+        for later in outcome.template_patches:
+            groups.setdefault((later.patch.reason, later.template_of.kind), []).append(later.patch)
+        for (reason, template_of), patches in groups.items():
+            yield Located(
+                sort=Sort.PATCH,
+                severity=Severity.NOTE,
+                message=reason,
+                place=self._place(manifest, patches[0].path),
+                policy=outcome.policy,
+                object=name,
+                path=render(patches[0].path),
+                stance=Stance.ENFORCE,
+                patches=tuple(patches),
+                template_of=template_of,
+            )
+
+    def _why(self, policy: str) -> str:
+        known = self._policies.get(policy)
+        return first_sentence(section(known.doc, WHY)) if known else ""
+
+    def _place(self, manifest: Manifest, path: Path) -> Place:
+        document = manifest.document
+        if self._last is None or self._last[0] is not document:
+            self._last = (document, Positions(document))
+        span = self._last[1].find((*manifest.prefix, *path))
+        around = excerpt(document.text.splitlines(), span.line, document.first_line)
+        return Place(document.source, span.line, span.column, span.end, around.lines, around.first_line)
+
+
+def located_problem(problem: Problem) -> Located:
+    """Show what could not be read."""
+    around = problem.excerpt
+    place = Place(problem.source, problem.line, problem.column, problem.end, around.lines, around.first_line)
+    sort, severity = (Sort.UNREADABLE, Severity.ERROR)
+    if problem.warning:
+        sort, severity = (Sort.AMBIGUOUS, Severity.WARNING)
+    return Located(sort, severity, problem.message, place, hint=problem.remedy)

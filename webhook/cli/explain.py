@@ -1,0 +1,95 @@
+"""`gpugate explain`: what a policy is about, from its own file and its examples."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from gpugate import policies
+from gpugate.policies.catalog import CATALOG
+from gpugate.policies.engine.config import near_misses
+from gpugate.webhook.cli.options import UsageError
+from gpugate.webhook.report import policy_text, yaml_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from gpugate.policies.sdk.policy import Params, Policy
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the command and return its exit code."""
+    parser = argparse.ArgumentParser(prog="gpugate explain", description="Explain a policy: why, examples, parameters.")
+    parser.add_argument("id", metavar="ID", nargs="+", help="such as nodepools/single-instance-type")
+    known = {policy.id: policy for policy in CATALOG}
+    for index, policy_id in enumerate(parser.parse_args(arguments).id):
+        if policy_id not in known:
+            near = near_misses(policy_id, known)
+            raise UsageError(f"no policy is called {policy_id}; {_did_you_mean(near)}")
+        print("\n\n" * bool(index) + "\n".join(_page(known[policy_id])))
+    return 0
+
+
+def _did_you_mean(near: list[str]) -> str:
+    return f"did you mean {near[0]}?" if near else "`gpugate policies` lists them"
+
+
+def _page(policy: Policy) -> Iterator[str]:
+    does = [what for mutating, what in ((True, "mutates"), (False, "validates")) if _has(policy, mutating=mutating)]
+    yield policy.id
+    yield policy.title
+    yield ""
+    yield f"Mode    {policy.mode.word}, as shipped"
+    yield f"Kinds   {', '.join(kind.name for kind in policy.kinds)}"
+    yield f"Does    {' and '.join(does)}"
+    for heading in (policy_text.WHY, policy_text.INSTEAD):
+        text = policy_text.section(policy.doc, heading)
+        yield from ("", heading, *_indented(text)) if text else ()
+    yield from _parameters(policy.params)
+    yield from _examples(policy)
+    sources = policy_text.section(policy.doc, policy_text.SOURCES)
+    yield from ("", policy_text.SOURCES, *_indented(sources)) if sources else ()
+
+
+def _has(policy: Policy, *, mutating: bool) -> bool:
+    return any(handler.mutates is mutating for handler in policy.handlers)
+
+
+def _parameters(params: type[Params]) -> Iterator[str]:
+    fields = msgspec.structs.fields(params)
+    if not fields:
+        return
+    yield from ("", "Parameters")
+    for field in fields:
+        yield f"  {field.encode_name} (default: {_default(field)})"
+    yield from ("", *_indented(_dedented(params.__doc__ or "")))
+
+
+def _default(field: msgspec.structs.FieldInfo) -> str:
+    if field.required:
+        return "none, required"
+    value: Any = field.default if field.default is not msgspec.NODEFAULT else field.default_factory()
+    return yaml_text.inline(msgspec.to_builtins(value))
+
+
+def _examples(policy: Policy) -> Iterator[str]:
+    family, _, name = policy.id.partition("/")
+    folder = Path(policies.__path__[0], family, "examples", name.replace("-", "_"))
+    files = sorted(folder.glob("*.yaml"))
+    for heading, prefixes in (("Bad", ("bad-",)), ("Good", ("fixed-", "good-"))):
+        found = [file for prefix in prefixes for file in files if file.name.startswith(prefix)]
+        if found:
+            yield from ("", heading, *_indented(found[0].read_text(encoding="utf-8")))
+
+
+def _indented(text: str) -> Iterator[str]:
+    yield from (f"  {line}".rstrip() for line in text.strip().splitlines())
+
+
+def _dedented(text: str) -> str:
+    import inspect  # noqa: PLC0415 -- costs start-up time
+
+    return inspect.cleandoc(text)

@@ -1,0 +1,83 @@
+"""Flags that several commands share, and what they stand for."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpugate.policies.engine.errors import GpugateError
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterable
+
+    from gpugate.policies.engine.ruleset import Ruleset
+
+
+class UsageError(GpugateError):
+    """The arguments do not fit together, or an output cannot be written."""
+
+
+def add_policy_file(parser: argparse.ArgumentParser) -> None:
+    """Add `--policy-file`."""
+    parser.add_argument(
+        "-p",
+        "--policy-file",
+        type=Path,
+        metavar="FILE",
+        help="policy.yaml: modes, parameters, exemptions (default: every policy as shipped)",
+    )
+
+
+def ruleset(policy_file: Path | None) -> Ruleset:
+    """Bind every policy to the configuration; raises a GpugateError that names the place of a mistake."""
+    from gpugate.policies.catalog import CATALOG  # noqa: PLC0415 -- importing it reads every policy
+    from gpugate.policies.engine.ruleset import bind  # noqa: PLC0415
+    from gpugate.webhook.manifests.policy_file import load_policy_config  # noqa: PLC0415
+
+    bound: list[Ruleset] = []
+    config = load_policy_config(policy_file, lambda config: bound.append(bind(CATALOG, config)))
+    return bound[0] if bound else bind(CATALOG, config)
+
+
+def outputs(values: Iterable[str], formats: Iterable[str]) -> dict[str, str]:
+    """Read `FORMAT[=FILE]` values into file -> format; the file of standard output is empty.
+
+    Raises:
+        UsageError: an unknown format, or two formats for one file.
+    """
+    known, found = tuple(formats), dict[str, str]()
+    for value in values:
+        name, _, file = value.partition("=")
+        if name not in known:
+            raise UsageError(f"-o {name}: write {' or '.join(known)}, with =FILE to write a file")
+        if file in found:
+            raise UsageError(f"-o {value}: {file or 'standard output'} already gets {found[file]}; add =FILE to one")
+        found[file] = name
+    return found
+
+
+def write(file: str, text: str) -> None:
+    """Write standard output, or a file as a whole or not at all.
+
+    Raises:
+        UsageError: the file cannot be written.
+    """
+    if not file:
+        sys.stdout.write(text)
+        return
+    target = Path(file)
+    try:
+        if target.exists() and not target.is_file():
+            target.write_text(text, encoding="utf-8")  # a device or a pipe has nothing to lose
+            return
+        unfinished = target.with_name(f".{target.name}.{os.getpid()}")
+        try:
+            unfinished.write_text(text, encoding="utf-8")
+            unfinished.replace(target)
+        finally:
+            unfinished.unlink(missing_ok=True)
+    except OSError as error:
+        raise UsageError(f"{file}: {(error.strerror or 'cannot be written').lower()}") from None

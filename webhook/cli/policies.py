@@ -1,0 +1,56 @@
+"""`gpugate policies`: one line per policy."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gpugate.policies.catalog import CATALOG
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpugate.policies.sdk.policy import Policy
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the command and return its exit code."""
+    parser = argparse.ArgumentParser(prog="gpugate policies", description="List every policy with its shipped mode.")
+    parser.add_argument("-o", "--output", choices=("text", "json"), default="text", help="default: text")
+    args = parser.parse_args(arguments)
+    if args.output == "json":
+        document = msgspec.json.encode([_described(policy) for policy in CATALOG])
+        print(msgspec.json.format(document, indent=2).decode())
+    else:
+        for row in _rows(header=sys.stdout.isatty()):
+            print(row)
+    return 0
+
+
+def _rows(*, header: bool) -> list[str]:
+    # Only a person gets a header: a program counts lines.
+    rows = [("ID", "MODE", "WHAT", "KINDS")] if header else []
+    rows += [(p.id, p.mode.word, p.title, ",".join(_kinds(p))) for p in CATALOG]
+    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    return [
+        "  ".join((*(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=False)), row[3])) for row in rows
+    ]
+
+
+def _kinds(policy: Policy) -> list[str]:
+    """The names of the kinds, each once, though a kind may have lived in several groups."""
+    return list(dict.fromkeys(kind.name for kind in policy.kinds))
+
+
+def _described(policy: Policy) -> dict[str, object]:
+    return {
+        "id": policy.id,
+        "mode": policy.mode.word,
+        "kinds": _kinds(policy),
+        "title": policy.title,
+        "mutates": any(handler.mutates for handler in policy.handlers),
+        "validates": any(not handler.mutates for handler in policy.handlers),
+    }

@@ -1,0 +1,1 @@
+"""Manifests on disk: YAML and JSON to requests, with line and column for every path."""

@@ -1,0 +1,172 @@
+"""Finds the Kubernetes objects in a document and makes each a request to create it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from gpugate.policies.sdk.field import Field, render
+from gpugate.policies.sdk.kinds import GroupVersionKind
+from gpugate.policies.sdk.quantity import type_name
+from gpugate.policies.sdk.request import Operation, Request
+from gpugate.webhook.manifests.excerpt import excerpt
+from gpugate.webhook.manifests.known_kinds import correction, is_namespaced
+from gpugate.webhook.manifests.positions import Positions
+from gpugate.webhook.manifests.problems import Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpugate.policies.sdk.field import Json, Path
+    from gpugate.webhook.manifests.documents import Document
+
+_MAX_LISTS = 3  # a list of lists of lists is what `kubectl get -o yaml` makes at worst
+# Files that look like objects and are instructions for a tool on the user's side.
+_TOOL_FILES: Final = {
+    "gpugate.dev": "gpugate's own configuration",
+    "kustomize.config.k8s.io": "a kustomization: check what `kustomize build` makes of it",
+}
+_HEAD: Final = ("apiVersion", "kind")
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """An object of a document; `prefix` is the path to it where a `kind: List` holds it."""
+
+    document: Document
+    prefix: Path
+    request: Request
+
+
+@dataclass(frozen=True, slots=True)
+class NotAManifest:
+    """A document that is not meant for the API server; `reason` is worth telling where it is not empty."""
+
+    source: str
+    line: int
+    reason: str = ""
+
+
+Found = Manifest | Problem | NotAManifest
+
+
+def objects(document: Document, *, namespace: str = "default", lenient: bool = False) -> Iterator[Found]:
+    """Yield the objects of a document.
+
+    Args:
+        document: where they stand.
+        namespace: the namespace of a namespaced object that names none.
+        lenient: pass over what is not meant to be an object, as a directory holds much of it.
+    """
+    root = Field(document.value)
+    if lenient and _is_something_else(root):
+        yield NotAManifest(document.source, document.first_line)
+    else:
+        yield from _objects(document, root, namespace, 0)
+
+
+def _is_something_else(root: Field) -> bool:
+    """Tell a file for another tool (values, a list of patches) from an object that lacks a part of its head."""
+    if isinstance(root.value, list):
+        return True
+    head = [bool(root[key]) for key in _HEAD]
+    return isinstance(root.value, dict) and not all(head) and not (any(head) and root["metadata"])
+
+
+def _objects(document: Document, field: Field, namespace: str, level: int) -> Iterator[Found]:
+    refusal = _refusal(field)
+    if refusal:
+        at, message, remedy = refusal
+        yield _problem(document, at.path, message, remedy)
+        return
+    kind = GroupVersionKind.of(field["apiVersion"].text, field["kind"].text)
+    if kind.group in _TOOL_FILES:
+        yield NotAManifest(document.source, document.first_line, _TOOL_FILES[kind.group])
+    elif (kind.group, kind.kind) == ("", "Config"):
+        yield NotAManifest(document.source, document.first_line, "a kubeconfig")
+    elif _is_list(kind, field):
+        if level >= _MAX_LISTS:
+            yield _problem(document, field.path, f"more than {_MAX_LISTS} lists in each other", "flatten them")
+            return
+        for item in field["items"]:
+            yield from _objects(document, _typed(item, kind), namespace, level + 1)
+    else:
+        yield Manifest(document, field.path, _request(kind, field, namespace))
+
+
+def _problem(document: Document, path: Path, message: str, remedy: str) -> Problem:
+    place = Positions(document).find(path)
+    around = excerpt(document.text.splitlines(), place.line, document.first_line)
+    return Problem(document.source, place.line, place.column, message, remedy, excerpt=around, end=place.end)
+
+
+def _is_list(kind: GroupVersionKind, field: Field) -> bool:
+    typed = kind.kind.endswith("List") and not field["metadata"]["name"]
+    return typed and isinstance(field["items"].value, list)
+
+
+def _refusal(field: Field) -> tuple[Field, str, str] | None:
+    """Where, what and what to do instead, when this is not an object that can be judged."""
+    if not isinstance(field.value, dict):
+        return field, f"not a Kubernetes object but {type_name(field.value)}", _not_an_object(field.value)
+    if field["sops"] and not field["kind"]:
+        return field, "encrypted with SOPS", "decrypt it first, as in `sops -d FILE | gpugate check -`"
+    for key in _HEAD:
+        if not isinstance(field[key].value, str) or not field[key].text:
+            what = f"{key} is {type_name(field[key].value)}" if field[key] else f"lacks {key}"
+            return field[key], what, f"write {key} at the top, as in `apiVersion: apps/v1` and `kind: Deployment`"
+    kind = GroupVersionKind.of(field["apiVersion"].text, field["kind"].text)
+    better = correction(kind) if not kind.kind.endswith(("List", "Config")) else None
+    if better:
+        return field["kind"], f"{kind.api_version} has no kind {kind.kind[:80]}", better
+    return _nameless(kind, field) if is_namespaced(kind) is not None else None
+
+
+def _nameless(kind: GroupVersionKind, field: Field) -> tuple[Field, str, str] | None:
+    metadata = field["metadata"]
+    if metadata and not isinstance(metadata.value, dict):
+        return metadata, f"metadata is {type_name(metadata.value)}", "write an object with a name"
+    for key in ("name", "generateName", "namespace"):
+        member = metadata[key]
+        if member and not isinstance(member.value, str):
+            what = f"{render(member.path)} is {type_name(member.value)}"
+            return member, what, "put it in quotes" if not isinstance(member.value, dict | list) else "write a string"
+    if not metadata["name"].text and not metadata["generateName"].text:
+        beside = "indent what belongs to it: `name` stands beside metadata, not under it"
+        return metadata["name"], f"{kind.kind} without a name", beside if field["name"] else "write metadata.name"
+    return None
+
+
+def _not_an_object(value: Json) -> str:
+    if isinstance(value, list):
+        return "begin each object with ---, or put them under `items:` of a `kind: List`"
+    return "write `key: value` lines; if this was an object once, its indentation or its line breaks are lost"
+
+
+def _typed(item: Field, kind: GroupVersionKind) -> Field:
+    """The items of a PodList say their type only in the list's own."""
+    if isinstance(item.value, dict) and kind.kind != "List":
+        item.value.setdefault("apiVersion", kind.api_version)
+        item.value.setdefault("kind", kind.kind.removesuffix("List"))
+    return item
+
+
+def _request(kind: GroupVersionKind, field: Field, default_namespace: str) -> Request:
+    metadata = field["metadata"]
+    name, namespaced = metadata["name"].text, is_namespaced(kind)
+    namespace = metadata["namespace"].text
+    if namespaced is None:
+        pass
+    elif namespaced:
+        namespace = namespace or default_namespace
+    else:
+        # The API server gives the creation of a Namespace the namespace itself (apiserver v0.36 handlers/create.go).
+        namespace = name if kind.kind == "Namespace" else ""
+    return Request(
+        kind=kind,
+        operation=Operation.CREATE,
+        object=field.value if isinstance(field.value, dict) else None,
+        name=name,
+        generate_name=metadata["generateName"].text,
+        namespace=namespace,
+    )

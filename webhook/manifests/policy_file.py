@@ -1,0 +1,54 @@
+"""Reads the policy configuration from its file, and says where in it a mistake is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpugate.policies.engine.config import PolicyConfig, parse_config
+from gpugate.policies.engine.errors import ConfigError, GpugateError
+from gpugate.policies.sdk.field import render
+from gpugate.webhook.manifests.documents import Document, read_bytes
+from gpugate.webhook.manifests.positions import Positions
+from gpugate.webhook.manifests.problems import Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+
+class PolicyFileError(GpugateError):
+    """The policy file cannot be read, or what it says is refused; the text begins with file, line and column."""
+
+
+def load_policy_config(path: Path | None, check: Callable[[PolicyConfig], object] | None = None) -> PolicyConfig:
+    """Read the configuration; without a file, every policy has its shipped mode.
+
+    Args:
+        path: the file.
+        check: something that may refuse the configuration too, such as `bind` with the catalogue in hand.
+
+    Raises:
+        PolicyFileError: the file cannot be read, is not YAML, or is refused; says where and what to write.
+    """
+    if path is None:
+        return PolicyConfig()
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise PolicyFileError(f"{path}: {(error.strerror or 'cannot be read').lower()}") from None
+    documents: list[Document] = []
+    for found in read_bytes(str(path), data):
+        if isinstance(found, Problem):
+            raise PolicyFileError(f"{path}:{found.line}:{found.column}: {found.message}: {found.remedy}")
+        documents.append(found)
+    if len(documents) != 1:
+        raise PolicyFileError(f"{path}: holds {len(documents)} documents: write one PolicyConfig")
+    try:
+        config = parse_config(documents[0].value)
+        if check is not None:
+            check(config)
+    except ConfigError as error:
+        place = Positions(documents[0]).find(error.path)
+        where = f"{render(error.path)}: " if error.path else ""
+        raise PolicyFileError(f"{path}:{place.line}:{place.column}: {where}{error.message}") from None
+    return config

@@ -1,0 +1,73 @@
+"""A report as JSON, for programs; `schema` changes when a field's meaning does."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from gpugate.policies.sdk.findings import Patches, Replacement
+from gpugate.webhook.report import words
+from gpugate.webhook.report.located import Located, Report, Severity
+
+if TYPE_CHECKING:
+    from gpugate.policies.sdk.findings import Patch
+
+SCHEMA: Final = "gpugate.dev/check/v1"
+
+_Object = dict[str, Any]  # Any: the JSON edge
+
+
+def write(report: Report) -> str:
+    """Write a report."""
+    document: _Object = {
+        "schema": SCHEMA,
+        "findings": [_finding(finding) for finding in report.findings],
+        "skipped": [{"policy": s.policy, "reason": s.reason, "objects": s.objects} for s in report.skipped],
+        "summary": {
+            "objects": report.objects,
+            "files": report.files,
+            "policies": report.policies,
+            "passed_over": report.passed_over,
+            "errors": report.count(Severity.ERROR),
+            "warnings": report.count(Severity.WARNING),
+            "notes": report.count(Severity.NOTE),
+            "target": report.target,
+            "exit_code": report.exit_code,
+        },
+    }
+    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
+
+
+def _finding(finding: Located) -> _Object:
+    name = finding.object
+    return {
+        "sort": finding.sort.value,
+        "severity": finding.severity.value,
+        "policy": finding.policy or None,
+        "message": finding.message,
+        "object": name
+        and {"apiVersion": name.api_version, "kind": name.kind, "namespace": name.namespace, "name": name.name},
+        "template_of": finding.template_of or None,
+        "file": finding.place.file,
+        "line": finding.place.line,
+        "column": finding.place.column,
+        "end_column": finding.place.end,
+        "path": finding.path,
+        "stance": finding.stance.word if finding.stance is not None else None,
+        "at_admission": words.at_admission(finding),
+        "note": finding.note,
+        "hint": finding.hint,
+        "fix": _fix(finding.fix),
+        "patches": [_patch(patch) for patch in finding.patches],
+    }
+
+
+def _fix(fix: Patches | Replacement | None) -> _Object | None:
+    if isinstance(fix, Patches):
+        return {"safe": fix.safe, "patches": [_patch(patch) for patch in fix.patches]}
+    return {"safe": fix.safe, "objects": list(fix.objects)} if fix else None
+
+
+def _patch(patch: Patch) -> _Object:
+    return {"op": patch.op, "path": list(patch.path), "value": patch.value, "reason": patch.reason}

@@ -1,0 +1,75 @@
+"""One verdict for a person: the decision, its reasons, and how the object changes."""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING
+
+from gpugate.policies.sdk.field import render
+from gpugate.policies.sdk.findings import Stance
+from gpugate.webhook.report import words, yaml_text
+from gpugate.webhook.report.plain import plain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpugate.policies.engine.verdict import Verdict
+
+_MARGIN = 9  # as wide as the longest label and a space
+
+
+def write(verdict: Verdict) -> str:
+    """Write a verdict, and the difference between the object as sent and as stored."""
+    lines = [_decision(verdict)]
+    for label, text in _reasons(verdict):
+        lines.append(f"  {label:<{_MARGIN}}{plain(text)}".rstrip())
+    changed = list(_diff(verdict))
+    return "\n".join([*lines, *([""] if changed else []), *changed]) + "\n"
+
+
+def _decision(verdict: Verdict) -> str:
+    request = verdict.request
+    decision = "DENIED" if not verdict.allowed else "ALLOWED, changed" if verdict.patches else "ALLOWED"
+    where = f" in {request.namespace}" if request.namespace else ""
+    who = f" by {request.user}" if request.user else ""
+    return plain(f"{decision}: {request.operation} of {request.kind.kind} {request.shown_name}{where}{who}")
+
+
+def _reasons(verdict: Verdict) -> Iterator[tuple[str, str]]:
+    for wrong in verdict.malformed:
+        yield "denied", f"{render(wrong.path)}: {wrong.message}"
+    labels = {Stance.ENFORCE: "denied", Stance.WARN: "warning", Stance.AUDIT: "recorded"}
+    for finding in verdict.findings:
+        pods = f" (Pods of this {finding.template_of.kind})" if finding.template_of else ""
+        yield labels.get(finding.stance, "note"), finding.line + pods
+        for extra in (finding.hint, finding.note):
+            if extra:
+                yield "", extra
+    for policy, patch in verdict.patches:
+        yield "patch", f"[{policy}] {patch.reason}"
+        yield "", words.change((patch,))
+    for policy, later in verdict.template_patches:
+        yield "patch", f"[{policy}] {later.patch.reason} (Pods of this {later.template_of.kind}, when they come)"
+        yield "", words.change((later.patch,))
+    for outcome in verdict.outcomes:
+        if outcome.error:
+            yield "broke", f"[{outcome.policy}] could not judge this object: {outcome.error}"
+        for reason in outcome.skipped:
+            yield "skipped", f"[{outcome.policy}] could not look: {reason}"
+
+
+def _diff(verdict: Verdict) -> Iterator[str]:
+    before, after = verdict.request.object, verdict.object
+    if before is None or after is None or not verdict.operations:
+        return
+    name = f"{verdict.request.kind.kind}/{verdict.request.shown_name}"
+    yield from (
+        plain(line)
+        for line in difflib.unified_diff(
+            yaml_text.block(before).splitlines(),
+            yaml_text.block(after).splitlines(),
+            f"{name} as sent",
+            f"{name} as stored",
+            lineterm="",
+        )
+    )

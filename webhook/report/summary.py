@@ -1,0 +1,50 @@
+"""The last lines of a report: what was looked at, and what was not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from gpugate.webhook.report.located import Report, Severity, Skipped, Sort
+from gpugate.webhook.report.plain import plain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_REASONS: Final = 4  # per policy; there may be one for each namespace
+
+
+def summary(report: Report, seconds: float | None = None) -> Iterator[str]:
+    """Yield the lines; the first one counts, the others say what was not looked at."""
+    counts = ", ".join(_count(report.count(severity), severity.value) for severity in Severity)
+    looked = f"{_count(report.objects, 'object')} in {_count(report.files, 'file')}"
+    against = f"against {_count(report.policies, 'policy')}{f' for {report.target}' if report.target else ''}"
+    took = f" in {seconds:.2f} s" if seconds is not None else ""
+    yield f"Checked {looked} {against}{took}: {counts}"
+    lost = sum(f.sort is Sort.UNREADABLE for f in report.findings)
+    if lost:
+        yield f"{_count(lost, 'part')} could not be read and {'was' if lost == 1 else 'were'} not judged"
+    yield from _skipped(report)
+    if report.passed_over:
+        yield f"Passed over {_count(report.passed_over, 'part')} that {'is' if report.passed_over == 1 else 'are'} no manifest"
+    for remark in report.remarks:
+        yield f"  {plain(remark)}"
+    if not report.objects and not lost:
+        yield "Nothing was checked: exit code 3"
+
+
+def _skipped(report: Report) -> Iterator[str]:
+    by_policy: dict[str, list[Skipped]] = {}
+    for skipped in report.skipped:
+        by_policy.setdefault(skipped.policy, []).append(skipped)
+    if by_policy:
+        yield f"{_count(len(by_policy), 'policy')} could not look:"
+    for policy, reasons in by_policy.items():
+        for skipped in reasons[:_REASONS]:
+            yield f"  {policy}: {plain(skipped.reason)} ({_count(skipped.objects, 'object')})"
+        if len(reasons) > _REASONS:
+            yield f"  {policy}: and {_count(len(reasons) - _REASONS, 'other reason')}"
+
+
+def _count(number: int, noun: str) -> str:
+    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{number:,} {noun if number == 1 else plural}"

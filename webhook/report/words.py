@@ -1,0 +1,64 @@
+"""The sentences that all formats share."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from gpugate.policies.sdk.field import render
+from gpugate.policies.sdk.findings import Patches, Replacement, Stance
+from gpugate.webhook.report import yaml_text
+from gpugate.webhook.report.located import Located, Sort
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from gpugate.policies.sdk.findings import Patch
+
+_VERBS = {Stance.ENFORCE: "DENIED", Stance.WARN: "allowed with a warning", Stance.AUDIT: "allowed and recorded"}
+
+
+def code(finding: Located) -> str:
+    """Name what found it: the policy, or the kind of trouble."""
+    return finding.policy or finding.sort.value
+
+
+def at_admission(finding: Located) -> str:
+    """Say what the webhook would do; empty where it has no part in it."""
+    if finding.sort is Sort.MALFORMED:
+        return "would be DENIED (the API server refuses it too)"
+    if finding.stance is None or finding.sort is Sort.UNREADABLE:
+        return ""
+    patched = finding.sort is Sort.PATCH and finding.stance is Stance.ENFORCE
+    verb = "MUTATED" if patched else _VERBS.get(finding.stance, "")
+    who = f"Pods of this {finding.template_of} would be" if finding.template_of else "would be"
+    return f"{who} {verb} ({finding.stance.word})" if verb else ""
+
+
+def fixes(finding: Located) -> Iterator[str]:
+    """Yield what to do: the hint, then the fix line by line."""
+    if finding.hint:
+        yield finding.hint
+    yield from changes(finding.patches)
+    if isinstance(finding.fix, Patches):
+        yield from changes(finding.fix.patches)
+    elif isinstance(finding.fix, Replacement):
+        yield "write this instead:"
+        for index, obj in enumerate(finding.fix.objects):
+            yield from ["---"] if index else []
+            yield from (f"  {line}" for line in yaml_text.block(obj).splitlines())
+
+
+def changes(patches: Iterable[Patch]) -> Iterator[str]:
+    """Say patches in a line each; what is added to one list shares a line."""
+    for _, group in groupby(patches, key=lambda patch: (patch.op, patch.path)):
+        yield change(tuple(group))
+
+
+def change(patches: Sequence[Patch]) -> str:
+    """Say patches of one place in one line, such as `set spec.replicas: 2`."""
+    path = render(patches[0].path)
+    if patches[0].op == "remove":
+        return f"remove {path}"
+    verb = "append to" if patches[0].op == "append" else "set"
+    return f"{verb} {path}: {', '.join(yaml_text.inline(patch.value) for patch in patches)}"
