@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from gpugate.policies.sdk.field import Field
     from gpugate.policies.sdk.kinds import Kind
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Known:
     """Objects of one kind. When not `complete`, what is here exists, but what is missing may exist elsewhere."""
 
     items: Sequence[Field]
     complete: bool
+
+    @cached_property
+    def by_name(self) -> Mapping[str, Field]:
+        """The objects by their name; made on first use, so it pays to hand out the same `Known` again."""
+        return {item["metadata", "name"].text: item for item in self.items}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +52,18 @@ class NoFacts:
         return Unavailable(f"no {kind.plural} to look at")
 
 
+def named(fact: Fact, name: str) -> Field | None:
+    """Return the object of this name; None when it is not among those known."""
+    return fact.by_name.get(name) if isinstance(fact, Known) else None
+
+
 @dataclass(frozen=True, slots=True)
 class Need:
-    """A kind whose objects a policy looks up, and the fields it reads of them (dotted, as the caches keep them)."""
+    """A kind whose objects a policy looks up, and the fields it reads of them.
+
+    A field is dotted, goes through the elements of lists (`spec.containers.resources`) and holds all that is below it.
+    Name and namespace are always kept.
+    """
 
     kind: Kind
     fields: tuple[str, ...]

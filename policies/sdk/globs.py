@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 
 def matches(pattern: str, text: str) -> bool:
     """Tell whether the whole text fits the pattern."""
@@ -24,15 +22,24 @@ def matches(pattern: str, text: str) -> bool:
 
 def overlap(one: str, other: str) -> bool:
     """Tell whether some text fits both patterns."""
-
-    @cache
-    def meet(i: int, j: int) -> bool:
+    # Pairs of positions that some common start of a text can reach; a loop, because patterns may be long.
+    pending, seen = [(0, 0)], {(0, 0)}
+    while pending:
+        i, j = pending.pop()
         if i == len(one) and j == len(other):
             return True
-        if i < len(one) and one[i] == "*":
-            return meet(i + 1, j) or (j < len(other) and meet(i, j + 1))
-        if j < len(other) and other[j] == "*":
-            return meet(i, j + 1) or (i < len(one) and meet(i + 1, j))
-        return i < len(one) and j < len(other) and one[i] == other[j] and meet(i + 1, j + 1)
+        for step in _steps(one[i : i + 1], other[j : j + 1]):
+            reached = (i + step[0], j + step[1])
+            if reached not in seen:
+                seen.add(reached)
+                pending.append(reached)
+    return False
 
-    return meet(0, 0)
+
+def _steps(a: str, b: str) -> tuple[tuple[int, int], ...]:
+    """Return how far each pattern may move on, given the next character of each (empty at the end)."""
+    if "*" in {a, b}:
+        skip = ((1, 0),) if a == "*" else ((0, 1),)
+        swallow = ((0, 1),) if a == "*" and b else ((1, 0),) if b == "*" and a else ()
+        return skip + swallow
+    return ((1, 1),) if a and a == b else ()

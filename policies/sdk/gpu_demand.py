@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.sdk import kinds, quantity
-from gpugate.policies.sdk.facts import Known
+from gpugate.policies.sdk.facts import Need, named
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,33 +15,45 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.field import Field
     from gpugate.policies.sdk.policy import AnyContext
 
+# What a policy that asks for the demand of a Pod declares that it looks up.
+CLAIM_NEEDS: Final = (
+    Need(kinds.RESOURCE_CLAIM, ("spec.devices.requests",)),
+    Need(kinds.RESOURCE_CLAIM_TEMPLATE, ("spec.spec.devices.requests",)),
+)
+
 
 @dataclass(frozen=True, slots=True)
 class ContainerDemand:
-    """What one container asks for: accelerator resource -> count, each above 0."""
+    """What one container asks for: accelerator resource -> count, each above 0; and the names of the claims it uses."""
 
     container: Field
     resources: dict[str, int]
     claims: frozenset[str]
 
+    @property
+    def is_sidecar(self) -> bool:
+        """Whether the container, an init container, runs beside the others until they end."""
+        return self.container["restartPolicy"].text == "Always"
+
 
 @dataclass(frozen=True, slots=True)
 class GpuDemand:
-    """What a Pod asks for.
+    """What a Pod asks for; true when that is any accelerator.
 
     Attributes:
         resources: accelerator resource -> what the scheduler counts: app containers and sidecars together, or the
             largest init container with the sidecars started before it, whichever is more.
-        containers: each container that asks for something, init containers among them.
+        containers: each container that asks for something, init containers first.
         zero: accelerator resources named with the quantity 0.
-        device_classes: accelerator classes of the DRA claims that containers use.
+        device_classes: accelerator class of the DRA claims that containers use -> devices asked for. Of alternatives
+            the largest counts; a request for all devices of a node counts as one.
         unresolved: claims whose class could not be found out, by their name in the Pod.
     """
 
     resources: dict[str, int] = field(default_factory=dict)
     containers: tuple[ContainerDemand, ...] = ()
     zero: frozenset[str] = frozenset()
-    device_classes: tuple[str, ...] = ()
+    device_classes: dict[str, int] = field(default_factory=dict)
     unresolved: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
@@ -50,7 +62,12 @@ class GpuDemand:
     @property
     def names(self) -> tuple[str, ...]:
         """Resources and device classes asked for, in a fixed order."""
-        return (*sorted(self.resources), *self.device_classes)
+        return (*sorted(self.resources), *sorted(self.device_classes))
+
+    @property
+    def doubt(self) -> str:
+        """Why the answer may be incomplete, as a sentence; empty when it is complete."""
+        return f"what the claim {self.unresolved[0]} asks for is not known" if self.unresolved else ""
 
 
 def gpu_demand(pod: Field, ctx: AnyContext) -> GpuDemand:
@@ -64,44 +81,38 @@ def gpu_demand(pod: Field, ctx: AnyContext) -> GpuDemand:
     zero: set[str] = set()
     plain = [_container(c, ctx, zero) for c in spec["containers"]]
     init = [_container(c, ctx, zero) for c in spec["initContainers"]]
-    claims = spec["resourceClaims"]
-    if not any(c.resources or c.claims for c in (*init, *plain)):
+    asking = tuple(c for c in (*init, *plain) if c.resources or c.claims)
+    if not asking:
         return GpuDemand(zero=frozenset(zero)) if zero else _NONE
-    used = frozenset().union(*(c.claims for c in (*init, *plain)))
-    classes, unresolved = _device_classes(claims, used, ctx)
-    return GpuDemand(
-        resources=_effective(plain, init),
-        containers=tuple(c for c in (*init, *plain) if c.resources or c.claims),
-        zero=frozenset(zero),
-        device_classes=classes,
-        unresolved=unresolved,
-    )
+    classes, unresolved = _device_classes(pod, frozenset().union(*(c.claims for c in asking)), ctx)
+    return GpuDemand(_effective(plain, init), asking, frozenset(zero), classes, unresolved)
 
 
-_NONE = GpuDemand()
+_NONE: Final = GpuDemand()
+_NO_CLAIMS: Final[frozenset[str]] = frozenset()
 
 
 def _container(container: Field, ctx: AnyContext, zero: set[str]) -> ContainerDemand:
-    resources: dict[str, int] = {}
     block = container["resources"].mapping
-    requests, limits = block.get("requests"), block.get("limits")
-    # A request that is absent defaults to the limit, so requests are read last and win.
-    for amounts in (limits, requests):
-        for name, value in amounts.items() if isinstance(amounts, dict) else ():
-            if "/" not in name or not ctx.platform.is_accelerator(name):
-                continue
-            try:
-                amount = math.ceil(quantity.parse(value))
-            except quantity.QuantityError:
-                continue
-            if amount > 0:
-                resources[name] = amount
-            else:
-                zero.add(name)
-                resources.pop(name, None)
-    claims = block.get("claims")
-    names = (c.get("name") for c in claims if isinstance(c, dict)) if isinstance(claims, list) else ()
-    return ContainerDemand(container, resources, frozenset(n for n in names if isinstance(n, str)))
+    limits, requests, claims = block.get("limits"), block.get("requests"), block.get("claims")
+    resources: dict[str, int] = {}
+    # A request that is absent defaults to the limit; one that is present wins.
+    asked = {**(limits if isinstance(limits, dict) else {}), **(requests if isinstance(requests, dict) else {})}
+    for name, value in asked.items():
+        if "/" not in name or not ctx.platform.is_accelerator(name):
+            continue
+        try:
+            amount = math.ceil(quantity.parse(value))
+        except quantity.QuantityError:
+            continue
+        if amount > 0:
+            resources[name] = amount
+        else:
+            zero.add(name)
+    if not isinstance(claims, list):
+        return ContainerDemand(container, resources, _NO_CLAIMS)
+    names = (claim.get("name") for claim in claims if isinstance(claim, dict))
+    return ContainerDemand(container, resources, frozenset(name for name in names if isinstance(name, str)))
 
 
 def _effective(plain: list[ContainerDemand], init: list[ContainerDemand]) -> dict[str, int]:
@@ -109,11 +120,10 @@ def _effective(plain: list[ContainerDemand], init: list[ContainerDemand]) -> dic
     sidecars: dict[str, int] = {}
     peak: dict[str, int] = {}
     for step in init:
-        sidecar = step.container["restartPolicy"].text == "Always"
         for name, count in step.resources.items():
             running = count + sidecars.get(name, 0)
             peak[name] = max(peak.get(name, 0), running)
-            if sidecar:
+            if step.is_sidecar:
                 sidecars[name] = running
     total = dict(sidecars)
     for app in plain:
@@ -122,34 +132,44 @@ def _effective(plain: list[ContainerDemand], init: list[ContainerDemand]) -> dic
     return {name: max(total.get(name, 0), peak.get(name, 0)) for name in {**total, **peak}}
 
 
-def _device_classes(claims: Field, used: frozenset[str], ctx: AnyContext) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    classes: set[str] = set()
+def _device_classes(pod: Field, used: frozenset[str], ctx: AnyContext) -> tuple[dict[str, int], tuple[str, ...]]:
+    classes: dict[str, int] = {}
     unresolved: list[str] = []
-    for claim in claims:
+    for claim in pod["spec", "resourceClaims"] if used else ():
         if claim["name"].text not in used:
             continue
-        spec = _claim_spec(claim, ctx)
+        spec = claim_spec(claim, ctx)
         if spec is None:
             unresolved.append(claim["name"].text)
-        else:
-            classes.update(c for c in requested_classes(spec) if ctx.platform.is_accelerator_class(c))
-    return tuple(sorted(classes)), tuple(unresolved)
+            continue
+        for alternatives in requested_devices(spec):
+            granted = max(alternatives, key=lambda name: alternatives[name])
+            for name, count in alternatives.items():
+                if ctx.platform.is_accelerator_class(name):
+                    classes[name] = classes.get(name, 0) + (count if name == granted else 0)
+    return classes, tuple(unresolved)
 
 
-def _claim_spec(claim: Field, ctx: AnyContext) -> Field | None:
-    """Find the spec of the ResourceClaim behind an entry of `spec.resourceClaims`."""
-    template, name = claim["resourceClaimTemplateName"].text, claim["resourceClaimName"].text
-    kind = kinds.RESOURCE_CLAIM_TEMPLATE if template else kinds.RESOURCE_CLAIM
-    fact = ctx.facts.list(kind, ctx.request.namespace)
-    for item in fact.items if isinstance(fact, Known) else ():
-        if item["metadata", "name"].text == (template or name):
-            return item["spec", "spec"] if template else item["spec"]
-    return None
+def claim_spec(claim: Field, ctx: AnyContext) -> Field | None:
+    """Return the spec of the ResourceClaim behind an entry of `spec.resourceClaims`; None where it is not known."""
+    template = claim["resourceClaimTemplateName"].text
+    if template:
+        found = named(ctx.facts.list(kinds.RESOURCE_CLAIM_TEMPLATE, ctx.request.namespace), template)
+        return found["spec", "spec"] if found else None
+    claimed = named(ctx.facts.list(kinds.RESOURCE_CLAIM, ctx.request.namespace), claim["resourceClaimName"].text)
+    return claimed["spec"] if claimed else None
 
 
-def requested_classes(spec: Field) -> Iterator[str]:
-    """Yield the device classes that the spec of a ResourceClaim asks for, alternatives included, in any version."""
+def requested_devices(spec: Field) -> Iterator[dict[str, int]]:
+    """Yield, for each request in the spec of a ResourceClaim in any version of its API, device class -> count.
+
+    Several classes are alternatives. A request without a count asks for one (`resource/v1` types, v0.36).
+    """
     for request in spec["devices", "requests"]:
+        alternatives: dict[str, int] = {}
         for ask in (request, request["exactly"], *request["firstAvailable"]):
-            if ask["deviceClassName"].text:
-                yield ask["deviceClassName"].text
+            name = ask["deviceClassName"].text
+            if name:
+                alternatives[name] = max(alternatives.get(name, 1), ask["count"].integer or 1)
+        if alternatives:
+            yield alternatives

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 import msgspec
 
@@ -49,7 +49,8 @@ class Platform(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     """Taints, accelerators and workload classes of this platform.
 
     `taints` maps a resource or device class (`*` stands for anything) to the taints its nodes carry: a node pool
-    needs one of them, a Pod tolerates all of them. It adds to the known ones and wins over them.
+    needs one of them, a Pod tolerates all of them. It adds to the known ones and wins over them; a name beats a
+    pattern, and of patterns the first that fits decides.
     """
 
     taints: dict[str, tuple[Taint, ...]] = {}
@@ -73,6 +74,8 @@ class Platform(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     def taints_of(self, name: str) -> tuple[Taint, ...]:
         """Return the taints on nodes that offer a resource or device class; none where nothing is known."""
         name = name.removeprefix(accelerators.IMPLICIT_CLASS_PREFIX)
+        if name in self.taints:
+            return self.taints[name]
         for pattern, taints in self.taints.items():
             if globs.matches(pattern, name):
                 return taints
@@ -82,12 +85,15 @@ class Platform(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         return ()
 
 
+Version: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^[0-9]+\.[0-9]+$")]
+
+
 class Target(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The versions that policies assume, as `major.minor`; the newest known where none is given."""
 
-    kubernetes: str = "1.36"
-    karpenter: str = "1.14"
-    keda: str = "2.20"
+    kubernetes: Version = "1.36"
+    karpenter: Version = "1.14"
+    keda: Version = "2.20"
 
 
 def at_least(version: str, minimum: str) -> bool:

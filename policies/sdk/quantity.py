@@ -35,7 +35,9 @@ _SCALES: dict[str, Amount] = {
     "Ei": 2**60,
 }
 _MAX = 2**63 - 1
-_MAX_EXPONENT = 64  # far above the largest value kept, far below what would cost time
+# Both far above what the largest value kept needs, and far below what would cost time.
+_MAX_EXPONENT = 64
+_MAX_DIGITS = 64
 
 
 class QuantityError(ValueError):
@@ -45,10 +47,12 @@ class QuantityError(ValueError):
 def parse(value: Json) -> Amount:
     """Read a quantity: `1`, `"1"`, `"1000m"`, `"1e0"`, `"1k"`, `"2Gi"`, `"+1"`, `".5"`.
 
-    The result is exact, rounded away from zero to a billionth and capped at 2**63 - 1, as the API server does.
+    The result is exact, rounded away from zero to a billionth and capped at 2**63 - 1, as the API server does. A text
+    without digits, such as `"."` or `"m"`, is 0 to the API server and so it is here.
 
     Raises:
-        QuantityError: the value is of another type, or is not a number with one of the known suffixes.
+        QuantityError: the value is of another type, is not a number with one of the known suffixes, or has more than
+            64 digits.
     """
     if isinstance(value, str):
         if value.isascii() and value.isdigit() and len(value) < 19:
@@ -56,19 +60,23 @@ def parse(value: Json) -> Amount:
         return _parse_text(value)
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise QuantityError(f"{type_name(value)} is not a quantity: write a number such as 1 or 16Gi")
-    return value if isinstance(value, int) and abs(value) <= _MAX else _parse_text(repr(value))
+    return max(-_MAX, min(_MAX, value)) if isinstance(value, int) else _parse_text(repr(value))
 
 
 def _parse_text(text: str) -> Amount:
     sign, whole, decimals, suffix = _NUMBER.fullmatch(text).groups("")  # type: ignore[union-attr] # matches any text
-    if not whole + decimals:
-        raise QuantityError(f"{_shown(text)} is not a quantity: write a number such as 1 or 16Gi")
+    if len(whole) + len(decimals) > _MAX_DIGITS:
+        raise QuantityError(f"{_shown(text)} has more than {_MAX_DIGITS} digits: write a shorter number")
     exponent = _EXPONENT.fullmatch(suffix)
+    if not text:
+        raise QuantityError('"" is not a quantity: write a number such as 1 or 16Gi')
     if exponent:
         power = max(-_MAX_EXPONENT, min(_MAX_EXPONENT, int(exponent[1])))
         scale: Amount = 10**power if power >= 0 else Fraction(1, 10**-power)
     elif suffix in _SCALES:
         scale = _SCALES[suffix]
+    elif not whole + decimals:
+        raise QuantityError(f"{_shown(text)} is not a quantity: write a number such as 1 or 16Gi")
     else:
         raise QuantityError(
             f"{_shown(text)} is not a quantity: {_shown(suffix)} after the number is no known suffix; "

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from gpugate.policies.sdk.field import Field, Json
 from gpugate.policies.sdk.kinds import GroupVersionKind

@@ -1,0 +1,1 @@
+"""Policies about Pods, and the Pod templates in workloads."""

@@ -1,0 +1,1 @@
+"""What the labels that say who pays must hold."""

@@ -1,0 +1,43 @@
+"""What makes the value of a cost label worthless."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from gpugate.policies.sdk.formats import fits
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_LONGEST: Final = 63
+_LEGAL: Final = re.compile(r"([A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?)?")
+
+
+def fault(value: str, placeholders: Iterable[str], forms: tuple[str, ...]) -> str:
+    """Say what is wrong with a value, to be read after the name of its label; empty when it says who pays.
+
+    A value is right when it is a legal label value, no placeholder, and has one of the forms, if there are any.
+    """
+    if not value.strip():
+        return "is empty"
+    if value.casefold() in {placeholder.casefold() for placeholder in placeholders}:
+        return f"says {value}"
+    if len(value) > _LONGEST or not _LEGAL.fullmatch(value):
+        return "is no legal label value: at most 63 letters, digits, dots, dashes and underscores"
+    if forms and not any(fits(form, value) for form in forms):
+        return f"is {value}, which does not look like {' or '.join(forms)}"
+    return ""
+
+
+def lookalike(key: str, labels: Iterable[str]) -> str | None:
+    """Return a label that differs from `key` only in case or separators: `CostCenter` for `cost-center`."""
+    wanted = _bare(key)
+    return next((label for label in labels if label != key and _bare(label) == wanted), None)
+
+
+_SEPARATORS: Final = str.maketrans("", "", "-_./")
+
+
+def _bare(key: str) -> str:
+    return key.translate(_SEPARATORS).casefold()

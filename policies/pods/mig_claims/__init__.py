@@ -1,0 +1,1 @@
+"""How a Pod gets its MIG slices through ResourceClaims instead of extended resources."""

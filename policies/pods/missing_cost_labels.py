@@ -1,0 +1,169 @@
+"""GPU Pod without the labels that say who pays for it.
+
+## Why is this bad?
+GPUs are dear, and a Pod that does not say whose it is cannot be charged to anybody. Tools such as Kubecost and OpenCost
+read the labels of Pods and namespaces. An empty label, or one that says `tbd`, is as good as none.
+
+## Instead
+Label the namespace: GPU Pods get the labels they lack from it.
+
+```yaml
+apiVersion: v1
+kind: Namespace
+metadata:
+  name: ml-serving
+  labels:
+    team: search
+    cost-center: cc-1234
+```
+
+A label of the Pod's own is never changed, and Pods without a GPU are left alone. Beware of Services and NetworkPolicies
+that select Pods by `team`: they select a Pod that got the label too. With `as_annotation` the Pods get annotations.
+
+A namespace is judged when Deployments, StatefulSets, Jobs or CronJobs in it ask for GPUs.
+
+## Sources
+- Label values: `k8s.io/apimachinery/pkg/util/validation` IsValidLabelValue, v0.36.
+- Cost by label: Kubecost and OpenCost documentation, "Allocation".
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from gpugate.policies.pods.cost_labels.faults import fault, lookalike
+from gpugate.policies.sdk import kinds
+from gpugate.policies.sdk.facts import Known, Need, named
+from gpugate.policies.sdk.findings import Patch, Skip, Stance, Violation
+from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS, gpu_demand
+from gpugate.policies.sdk.policy import Context, mutates, validates
+from gpugate.policies.sdk.policy import Params as PolicyParams
+from gpugate.policies.sdk.scale_targets import TEMPLATE_FIELDS, workload_demand
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpugate.policies.sdk.field import Field
+
+_WORKLOADS: Final = (kinds.DEPLOYMENT, kinds.STATEFUL_SET, kinds.JOB, kinds.CRON_JOB)
+_CRON_JOB_FIELDS: Final = tuple(field.replace("spec.", "spec.jobTemplate.spec.", 1) for field in TEMPLATE_FIELDS)
+
+
+class Params(PolicyParams, frozen=True, kw_only=True):
+    """Which labels are required, and of which form.
+
+    Attributes:
+        required: the labels that every GPU Pod and its namespace have.
+        formats: label -> forms, of which the value has one: `#` is a digit, `*` any run of characters. Without an entry
+            any value will do.
+        placeholders: values that stand for none, in any case.
+        as_annotation: give Pods annotations instead of labels, and take either for right.
+    """
+
+    required: tuple[str, ...] = ("team", "cost-center")
+    formats: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
+    placeholders: tuple[str, ...] = ("TBD", "none", "unknown", "changeme", "-", "todo", "n/a")
+    as_annotation: bool = False
+
+
+@mutates(kinds.POD, params=Params, needs=(*CLAIM_NEEDS, Need(kinds.NAMESPACE, ("metadata.labels",))))
+def inherit(pod: Field, ctx: Context[Params]) -> Iterator[Patch | Skip]:
+    """Add the labels that the Pod lacks and its namespace has."""
+    if not ctx.derived(gpu_demand):
+        return
+    missing = [key for key in ctx.params.required if not _label(pod, key, ctx.params)]
+    if not missing:
+        return
+    namespace = named(ctx.facts.list(kinds.NAMESPACE), ctx.request.namespace)
+    if namespace is None:
+        yield Skip(f"the labels of namespace {ctx.request.namespace or 'default'} are not known")
+        return
+    labels = namespace["metadata", "labels"].labels
+    block = "annotations" if ctx.params.as_annotation else "labels"
+    for key in missing:
+        if key in labels and not _fault(key, labels[key], ctx.params):
+            reason = (
+                f"adds the {block[:-1]} {key}: {labels[key]} of namespace {ctx.request.namespace}, for cost reports"
+            )
+            yield Patch("set", pod["metadata", block, key].path, labels[key], reason)
+
+
+@validates(kinds.POD, params=Params, needs=CLAIM_NEEDS)
+def check_pod(pod: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
+    """Report labels that are missing or say nothing."""
+    demand = ctx.derived(gpu_demand)
+    if demand:
+        hint = f"label the Pod, or namespace {ctx.request.namespace or 'default'}, from which Pods inherit"
+        yield from _faulty(pod, "its GPUs", hint, ctx.params)
+    elif demand.unresolved:
+        yield Skip(demand.doubt)
+
+
+@validates(
+    kinds.NAMESPACE,
+    params=Params,
+    needs=(
+        *CLAIM_NEEDS,
+        *(Need(kind, TEMPLATE_FIELDS) for kind in _WORKLOADS if kind is not kinds.CRON_JOB),
+        Need(kinds.CRON_JOB, _CRON_JOB_FIELDS),
+    ),
+)
+def check_namespace(namespace: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
+    """Report the same of a namespace that holds GPU workloads."""
+    faulty = tuple(_faulty(namespace, "the GPUs in it", "its GPU Pods inherit what it says", ctx.params))
+    if not faulty:
+        return
+    holds = _holds_gpu_workloads(ctx.request.name or ctx.request.generate_name, ctx)
+    if holds:
+        yield from faulty
+    elif holds is None:
+        yield Skip("whether the namespace holds GPU workloads is not known")
+
+
+def _faulty(obj: Field, whose: str, hint: str, params: Params) -> Iterator[Violation]:
+    missing = []
+    labels = obj["metadata", "labels"]
+    for key in params.required:
+        field = _label(obj, key, params)
+        if field:
+            wrong = _fault(key, field.text, params)
+            if wrong:
+                yield Violation(field.path, f"label {key} {wrong}", Stance.WARN, "write who pays")
+            continue
+        near = lookalike(key, labels.mapping)
+        if near:
+            message = f"label {near} is not {key}: reports read labels as they are written"
+            yield Violation(labels[near].path, message, Stance.WARN, f"rename it to {key}")
+        else:
+            missing.append(key)
+    if missing:
+        message = f"lacks {', '.join(missing)}: nobody can be charged for {whose}"
+        yield Violation(labels.path, message, Stance.WARN, hint)
+
+
+def _label(obj: Field, key: str, params: Params) -> Field:
+    label = obj["metadata", "labels", key]
+    annotation = obj["metadata", "annotations", key]
+    return annotation if params.as_annotation and annotation and not label else label
+
+
+def _fault(key: str, value: str, params: Params) -> str:
+    return fault(value, params.placeholders, params.formats.get(key, ()))
+
+
+def _holds_gpu_workloads(name: str, ctx: Context[Params]) -> bool | None:
+    """Tell whether a workload in the namespace asks for GPUs; None where not all of them are known."""
+    inside = replace(ctx, request=replace(ctx.request, namespace=name))
+    complete = True
+    for kind in _WORKLOADS:
+        fact = ctx.facts.list(kind, name)
+        complete = complete and isinstance(fact, Known) and fact.complete
+        for workload in fact.items if isinstance(fact, Known) else ():
+            demand = workload_demand(kind, workload, inside)
+            if demand:
+                return True
+            complete = complete and not demand.unresolved
+    return False if complete else None

@@ -1,0 +1,117 @@
+"""Pod that asks for a GPU and does not tolerate the taint of GPU nodes.
+
+## Why is this bad?
+The Pod stays Pending: Karpenter finds no node pool for it, and a GPU node that is there does not take it. GPU nodes
+carry a taint, so that only Pods that use their GPUs run there.
+
+The API server's ExtendedResourceToleration plugin, where it is on, tolerates a taint with the *name of the resource*
+only. That is not enough for MIG slices and shared GPUs (the taint is `nvidia.com/gpu`), for Neuron cores (the taint is
+`aws.amazon.com/neuron`) and for Pods that ask for their GPU through a ResourceClaim.
+
+## Instead
+The toleration is added where it is missing; a Pod that tolerates the taint in any way stays as it is. To see it in
+your manifests, write
+
+```yaml
+tolerations:
+  - key: nvidia.com/gpu
+    operator: Exists
+    effect: NoSchedule
+```
+
+Pods without a GPU, or with the quantity 0, never get it: it would let them onto GPU nodes. Nor do Pods of a DaemonSet:
+its controller reads the tolerations of the template, and makes no Pod for a node whose taint the template does not
+tolerate, so a toleration on the Pod comes too late. `extra_tolerations` adds others by workload class, for instance
+that of Spot nodes for inference; never for training, which a Spot interruption ends whatever protects it.
+
+## Sources
+- ExtendedResourceToleration: `plugin/pkg/admission/extendedresourcetoleration/admission.go`, Kubernetes v1.36; on by
+  default in EKS (EKS user guide, platform versions).
+- DaemonSets: `pkg/controller/daemon/daemon_controller.go` NodeShouldRunDaemonPod, Kubernetes v1.36.
+- Taints and tolerations: `k8s.io/api/core/v1/toleration.go`, v0.36.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from gpugate.policies.sdk.findings import Patch, Skip
+from gpugate.policies.sdk.gpu_demand import gpu_demand
+from gpugate.policies.sdk.kinds import POD
+from gpugate.policies.sdk.platform import Taint
+from gpugate.policies.sdk.policy import Context, mutates
+from gpugate.policies.sdk.policy import Params as PolicyParams
+from gpugate.policies.sdk.tolerations import tolerated
+from gpugate.policies.sdk.workload_class import CLASS_NEEDS, owner_kind, workload_class
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpugate.policies.sdk.field import Field, Json
+    from gpugate.policies.sdk.gpu_demand import GpuDemand
+
+
+class Toleration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A toleration to add, as a Pod writes it; `Exists` takes no value."""
+
+    key: str
+    operator: Literal["Equal", "Exists"] = "Equal"
+    value: str = ""
+    effect: Literal["NoSchedule", "PreferNoSchedule"] = "NoSchedule"
+
+    def __post_init__(self) -> None:
+        if self.operator == "Exists" and self.value:
+            raise ValueError("a toleration with operator Exists takes no value")
+
+    @property
+    def written(self) -> dict[str, Json]:
+        """The toleration as a Pod writes it."""
+        value: dict[str, Json] = {"value": self.value} if self.operator == "Equal" else {}
+        return {"key": self.key, "operator": self.operator, **value, "effect": self.effect}
+
+
+class Params(PolicyParams, frozen=True, kw_only=True):
+    """What Pods tolerate beside the taints of the platform.
+
+    Attributes:
+        extra_tolerations: workload class -> tolerations that its GPU Pods get beside the one for their GPU.
+    """
+
+    extra_tolerations: dict[Literal["inference", "batch", "interactive", "system"], tuple[Toleration, ...]] = (
+        msgspec.field(default_factory=dict)
+    )
+
+
+@mutates(POD, params=Params, needs=CLASS_NEEDS)
+def mutate(pod: Field, ctx: Context[Params]) -> Iterator[Patch | Skip]:
+    """Add the toleration for each kind of accelerator the Pod asks for."""
+    demand = ctx.derived(gpu_demand)
+    if not (demand or demand.unresolved) or owner_kind(pod, ctx) == "DaemonSet":
+        return
+    added: set[str] = set()
+    for name in demand.names:
+        for taint in ctx.platform.taints_of(name):
+            if taint.key in added or tolerated(pod, taint):
+                continue
+            added.add(taint.key)
+            toleration: dict[str, Json] = {"key": taint.key, "operator": "Exists", "effect": "NoSchedule"}
+            reason = f"adds the toleration {taint.key}:NoSchedule, which Pods that ask for {name} need"
+            yield Patch("append", pod["spec", "tolerations"].path, toleration, reason)
+    if ctx.params.extra_tolerations:
+        yield from _extra(pod, ctx, demand, added)
+    if demand.unresolved:
+        yield Skip(demand.doubt)
+
+
+def _extra(pod: Field, ctx: Context[Params], demand: GpuDemand, added: set[str]) -> Iterator[Patch]:
+    found = ctx.derived(workload_class)
+    if not demand or found.name is None or found.name == "training" or found.conflict == "training":
+        return
+    for extra in ctx.params.extra_tolerations.get(found.name, ()):
+        taint = Taint(key=extra.key, value=extra.value)
+        if extra.key not in added and not tolerated(pod, taint, extra.effect):
+            added.add(extra.key)
+            reason = f"adds the toleration {extra.key}:{extra.effect}, configured for class {found.name}"
+            yield Patch("append", pod["spec", "tolerations"].path, extra.written, reason)

@@ -1,0 +1,107 @@
+"""Training Pod that Karpenter may evict to save cost.
+
+## Why is this bad?
+Everything since the last checkpoint is computed again, on GPUs that are paid twice. Karpenter moves Pods to cheaper or
+newer nodes: it consolidates, and it replaces nodes that drifted. The annotation `karpenter.sh/do-not-disrupt: "true"`
+keeps Karpenter from doing so while the Pod runs.
+
+It protects against no more than that. A Spot interruption, the end of the node pool's `expireAfter`, a preemption by
+the scheduler and somebody who deletes the node all end the Pod, and drift does too where the node pool has a
+`terminationGracePeriod`. Write checkpoints, run training on on-demand or reserved capacity, and set
+`expireAfter: Never` on its node pool.
+
+## Instead
+The annotation is added to Pods that train and ask for a GPU, where it is absent. What a Pod says itself stays, also
+`"false"`, which is reported. Pods of a DaemonSet never get it: they would hold their nodes for ever.
+
+```yaml
+metadata:
+  annotations:
+    karpenter.sh/do-not-disrupt: "true"
+```
+
+With Karpenter 1.12 or later, `value` may be a duration such as `12h`, for which a Pod is protected after its start; a
+training run that hangs then does not keep its GPUs for ever.
+
+## Sources
+- Annotation and values: Karpenter v1.14.1 `pkg/apis/v1/labels.go`, `pkg/utils/pod/scheduling.go`; durations since
+  v1.12.0.
+- What it does not stop: Karpenter v1.14 documentation, "Disruption"; `pkg/controllers/disruption`,
+  `pkg/controllers/nodeclaim/expiration`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+
+from gpugate.policies.sdk.findings import Patch, Skip, Stance, Violation
+from gpugate.policies.sdk.gpu_demand import gpu_demand
+from gpugate.policies.sdk.kinds import POD
+from gpugate.policies.sdk.platform import WorkloadClass, at_least
+from gpugate.policies.sdk.policy import Context, mutates
+from gpugate.policies.sdk.policy import Params as PolicyParams
+from gpugate.policies.sdk.workload_class import CLASS_NEEDS, owner_kind, workload_class
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpugate.policies.sdk.field import Field
+
+_KEY = "karpenter.sh/do-not-disrupt"
+_DURATIONS_SINCE = "1.12"
+# "true", or a positive Go duration.
+_Protection = Annotated[
+    str,
+    msgspec.Meta(pattern=r"^(true|(?=.*[1-9])([0-9]+(\.[0-9]+)?(ns|us|ms|s|m|h))+)$(?!\n)"),
+]
+
+
+class Params(PolicyParams, frozen=True, kw_only=True):
+    """Which Pods are protected, and for how long.
+
+    Attributes:
+        classes: the workload classes whose GPU Pods are protected.
+        value: what the annotation is set to: "true", or a duration such as "12h" (Karpenter 1.12 or later).
+    """
+
+    classes: tuple[WorkloadClass, ...] = ("training",)
+    value: _Protection = "true"
+
+
+@mutates(POD, params=Params, needs=CLASS_NEEDS)
+def mutate(pod: Field, ctx: Context[Params]) -> Iterator[Patch | Violation | Skip]:
+    """Add the annotation where the Pod trains on GPUs and does not say anything itself."""
+    demand = ctx.derived(gpu_demand)
+    if not (demand or demand.unresolved):
+        return
+    found = ctx.derived(workload_class)
+    if not {found.name, found.conflict} & set(ctx.params.classes) or owner_kind(pod, ctx) == "DaemonSet":
+        return
+    if not demand:
+        yield Skip(demand.doubt)
+        return
+    if found.conflict:
+        message = f"the {found.source} says {found.name}, but what made the Pod is for {found.conflict}"
+        yield Violation(pod["metadata", "labels"].path, message, Stance.WARN, "let both say the same")
+    if found.name in ctx.params.classes:
+        yield from _annotated(pod, ctx, found.name)
+
+
+def _annotated(pod: Field, ctx: Context[Params], name: WorkloadClass) -> Iterator[Patch | Violation]:
+    annotation = pod["metadata", "annotations", _KEY]
+    if annotation.text == "false":
+        message = f'{_KEY} is "false", so Karpenter may evict this {name} Pod'
+        yield Violation(annotation.path, message, Stance.WARN, 'set it to "true", unless the Pod may be evicted')
+    if annotation:
+        return
+    value = ctx.params.value
+    if value != "true" and not at_least(ctx.target.karpenter, _DURATIONS_SINCE):
+        version = ctx.target.karpenter
+        message = f'{_KEY}: {value} needs Karpenter {_DURATIONS_SINCE}, the target is {version}: set to "true" instead'
+        yield Violation(annotation.path, message, Stance.WARN, 'configure value: "true" for this policy')
+        value = "true"
+    yield Patch(
+        "set", annotation.path, value, f'adds {_KEY}: "{value}", which keeps Karpenter from evicting {name} Pods'
+    )

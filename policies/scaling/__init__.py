@@ -1,0 +1,1 @@
+"""Policies about what scales workloads: KEDA's ScaledObject and ScaledJob, and HorizontalPodAutoscaler."""

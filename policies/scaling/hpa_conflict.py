@@ -1,0 +1,126 @@
+"""HorizontalPodAutoscaler and ScaledObject, or two ScaledObjects, that scale one workload.
+
+## Why is this bad?
+Each undoes what the other did: replicas go up and down without end, and every turn starts and stops GPU nodes. KEDA
+makes a HorizontalPodAutoscaler of its own for every ScaledObject, so there are two of them. KEDA's webhook refuses the
+ScaledObject when it comes second; it does not see a HorizontalPodAutoscaler that comes after it.
+
+## Instead
+Delete the HorizontalPodAutoscaler, and put what it measures into the triggers of the ScaledObject. To let KEDA take it
+over, annotate the ScaledObject with `scaledobject.keda.sh/transfer-hpa-ownership: "true"` and name the autoscaler in
+`spec.advanced.horizontalPodAutoscalerConfig.name`. An autoscaler annotated with
+`validations.keda.sh/hpa-ownership: "false"` is left alone, as KEDA does.
+
+It is a denial where the workload is known to ask for GPUs, a warning where the workload is not known, and nothing where
+it asks for none.
+
+## Sources
+KEDA v2.20.2 `apis/keda/v1alpha1/scaledobject_webhook.go` (verifyHpas, verifyScaledObjects),
+`config/webhooks/validation_webhooks.yaml` (it does not watch autoscalers), `apis/keda/v1alpha1/scaledobject_types.go`
+(annotations).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from gpugate.policies.sdk.facts import Known, Need
+from gpugate.policies.sdk.findings import Skip, Stance, Violation
+from gpugate.policies.sdk.kinds import HORIZONTAL_POD_AUTOSCALER, SCALED_OBJECT, Kind
+from gpugate.policies.sdk.policy import validates
+from gpugate.policies.sdk.scale_targets import TARGET_NEEDS, most_for, scale_target, target_demand
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpugate.policies.sdk.field import Field
+    from gpugate.policies.sdk.policy import AnyContext
+    from gpugate.policies.sdk.scale_targets import ScaleTarget
+
+_IGNORED: Final = "validations.keda.sh/hpa-ownership"
+_TRANSFER: Final = "scaledobject.keda.sh/transfer-hpa-ownership"
+_HPA_NAME: Final = ("spec", "advanced", "horizontalPodAutoscalerConfig", "name")
+_SCALED_OBJECTS: Final = Need(
+    SCALED_OBJECT,
+    ("metadata.annotations", "spec.scaleTargetRef", "spec.advanced.horizontalPodAutoscalerConfig.name"),
+)
+_AUTOSCALERS: Final = Need(
+    HORIZONTAL_POD_AUTOSCALER,
+    ("metadata.annotations", "metadata.ownerReferences", "spec.scaleTargetRef"),
+)
+
+
+@validates(SCALED_OBJECT, needs=(_SCALED_OBJECTS, _AUTOSCALERS, *TARGET_NEEDS))
+def check_scaled_object(scaled_object: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
+    """Report the autoscalers, and the other ScaledObjects, of the same workload."""
+    target, at_most = _judged(scaled_object, ctx)
+    if target is None or not at_most:
+        return
+    own = ctx.request.shown_name
+    for other in _scaling(target, HORIZONTAL_POD_AUTOSCALER, ctx):
+        if isinstance(other, Skip):
+            yield other
+        elif _counts(other) and not _takes_over(scaled_object, other):
+            yield _conflict(scaled_object, f"HorizontalPodAutoscaler {_name(other)}", own, target, at_most)
+    for other in _scaling(target, SCALED_OBJECT, ctx):
+        if isinstance(other, Skip):
+            yield other
+        elif _name(other) != ctx.request.name:
+            message = f"ScaledObject {own} and ScaledObject {_name(other)} both scale {target}"
+            yield Violation(
+                _reference(scaled_object), message, at_most, "put the triggers of both into one ScaledObject"
+            )
+
+
+@validates(HORIZONTAL_POD_AUTOSCALER, needs=(_SCALED_OBJECTS, *TARGET_NEEDS))
+def check_autoscaler(autoscaler: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
+    """Report the ScaledObjects of the same workload."""
+    target, at_most = _judged(autoscaler, ctx)
+    if target is None or not at_most or not _counts(autoscaler):
+        return
+    own = f"HorizontalPodAutoscaler {ctx.request.shown_name}"
+    for other in _scaling(target, SCALED_OBJECT, ctx):
+        if isinstance(other, Skip):
+            yield other
+        elif not _takes_over(other, autoscaler):
+            yield _conflict(autoscaler, own, _name(other), target, at_most)
+
+
+def _judged(scaler: Field, ctx: AnyContext) -> tuple[ScaleTarget | None, Stance]:
+    target = scale_target(scaler)
+    return target, most_for(target_demand(target, ctx)) if target else Stance.OFF
+
+
+def _scaling(target: ScaleTarget, kind: Kind, ctx: AnyContext) -> Iterator[Field | Skip]:
+    """Yield the known objects of a kind that scale a target."""
+    fact = ctx.facts.list(kind, ctx.request.namespace)
+    if isinstance(fact, Known):
+        yield from (scaler for scaler in fact.items if scale_target(scaler) == target)
+    else:
+        yield Skip(fact.reason)
+
+
+def _counts(autoscaler: Field) -> bool:
+    """KEDA's own autoscalers act for a ScaledObject, which is judged itself."""
+    owners = autoscaler["metadata", "ownerReferences"]
+    made_by_keda = any(owner["kind"].text == SCALED_OBJECT.name for owner in owners)
+    return not made_by_keda and autoscaler["metadata", "annotations", _IGNORED].text != "false"
+
+
+def _takes_over(scaled_object: Field, autoscaler: Field) -> bool:
+    transfers = scaled_object["metadata", "annotations", _TRANSFER].text == "true"
+    return transfers and scaled_object[_HPA_NAME].text == _name(autoscaler)
+
+
+def _conflict(judged: Field, autoscaler: str, scaled_object: str, target: ScaleTarget, at_most: Stance) -> Violation:
+    message = f"{autoscaler} and ScaledObject {scaled_object} both scale {target}"
+    hint = f"delete {autoscaler}: KEDA makes one for the ScaledObject; move its metrics into the triggers"
+    return Violation(_reference(judged), message, at_most, hint)
+
+
+def _reference(scaler: Field) -> tuple[str | int, ...]:
+    return scaler["spec", "scaleTargetRef"].path
+
+
+def _name(obj: Field) -> str:
+    return obj["metadata", "name"].text

@@ -1,0 +1,1 @@
+"""What ScaledObjects are given where they say nothing."""

@@ -1,0 +1,151 @@
+"""Autoscaling of a GPU workload without a bound that somebody chose.
+
+## Why is this bad?
+One wrong metric scales a workload to its maximum, and Karpenter buys the GPUs for it, as far as its node pools allow.
+KEDA takes 100 replicas where a ScaledObject or a ScaledJob does not say how many: with eight GPUs per Pod that is 800
+GPUs.
+
+## Instead
+Write the bound, and keep it low enough that reaching it by mistake is affordable:
+
+```yaml
+spec:
+  maxReplicaCount: 8
+```
+
+A ScaledObject may have at most `max_replicas` replicas; a ScaledJob or a HorizontalPodAutoscaler may at most reach
+`max_gpus` GPUs. MIG slices and Neuron cores count as their part of a device. It is a denial where the workload is known
+to ask for GPUs, a warning where a ScaledObject's workload is not known, and nothing where it asks for none.
+
+With `default_max`, ScaledObjects of GPU workloads get that bound on creation where they have none; with
+`default_fallback` and `default_stabilization` also a fallback for lost metrics and a damped way down.
+
+## Sources
+KEDA v2.20.2 `apis/keda/v1alpha1/scaledobject_types.go` (defaultHPAMaxReplicas), `scaledjob_types.go`
+(defaultScaledJobMaxReplicaCount), `scaledobject_webhook.go` (no check of the maximum).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Annotated, Final
+
+import msgspec
+
+from gpugate.policies.scaling.scaled_objects import defaults
+from gpugate.policies.sdk.findings import Patch, Skip, Violation
+from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS, GpuDemand
+from gpugate.policies.sdk.kinds import HORIZONTAL_POD_AUTOSCALER, SCALED_JOB, SCALED_OBJECT
+from gpugate.policies.sdk.policy import Context, mutates, validates
+from gpugate.policies.sdk.policy import Params as PolicyParams
+from gpugate.policies.sdk.scale_targets import (
+    TARGET_NEEDS,
+    most_for,
+    scale_target,
+    target_demand,
+    whole_gpus,
+    workload_demand,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpugate.policies.sdk.field import Field
+
+_KEDA_MAXIMUM: Final = 100
+_Count = Annotated[int, msgspec.Meta(ge=1)]
+
+
+class Params(PolicyParams, frozen=True, kw_only=True):
+    """How far autoscaling may go, and what is filled in.
+
+    Attributes:
+        max_replicas: the most replicas a ScaledObject may ask for.
+        max_gpus: the most GPUs a ScaledJob or a HorizontalPodAutoscaler may reach.
+        default_max: the maximum that a ScaledObject of a GPU workload gets on creation when it has none; off when null.
+        default_fallback: give it a fallback of its minimum, at least one replica, when it has none.
+        default_stabilization: seconds over which scaling down is damped when it has no behavior; off when null.
+    """
+
+    max_replicas: _Count = 20
+    max_gpus: _Count = 64
+    default_max: _Count | None = None
+    default_fallback: bool = False
+    default_stabilization: Annotated[int, msgspec.Meta(ge=0, le=3600)] | None = None
+
+    def __post_init__(self) -> None:
+        if self.default_max is not None and self.default_max > self.max_replicas:
+            raise ValueError(f"default_max {self.default_max} is above max_replicas {self.max_replicas}")
+
+
+@mutates(SCALED_OBJECT, params=Params, needs=TARGET_NEEDS)
+def bound(scaled_object: Field, ctx: Context[Params]) -> Iterator[Patch]:
+    """Add the defaults that the platform turned on, where the target asks for GPUs."""
+    params = ctx.params
+    if not (params.default_max or params.default_fallback or params.default_stabilization is not None):
+        return
+    if not _demand(scaled_object, ctx):
+        return
+    if params.default_max:
+        yield from defaults.maximum(scaled_object, params.default_max)
+    if params.default_fallback:
+        yield from defaults.fallback(scaled_object)
+    if params.default_stabilization is not None:
+        yield from defaults.stabilization(scaled_object, params.default_stabilization)
+
+
+@validates(SCALED_OBJECT, params=Params, needs=TARGET_NEEDS)
+def check_scaled_object(scaled_object: Field, ctx: Context[Params]) -> Iterator[Violation]:
+    """Compare the number of replicas with the bound."""
+    maximum = scaled_object["spec", "maxReplicaCount"]
+    replicas = _KEDA_MAXIMUM if not maximum else maximum.integer or 0
+    bound = ctx.params.max_replicas
+    if maximum and replicas <= bound:
+        return
+    demand = _demand(scaled_object, ctx)
+    at_most = most_for(demand)
+    if not at_most:
+        return
+    what = f"maxReplicaCount is {replicas}" if maximum else f"no maxReplicaCount, KEDA takes {_KEDA_MAXIMUM}"
+    gpus = f", {_product(replicas, demand)}" if demand else ""
+    message = f"{what}{gpus}; at most {bound} replicas are allowed"
+    yield Violation(maximum.path, message, at_most, f"write maxReplicaCount: {bound} or less")
+
+
+@validates(SCALED_JOB, params=Params, needs=CLAIM_NEEDS)
+def check_scaled_job(scaled_job: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
+    """Compare the GPUs of all its Jobs, each with all its Pods, with the bound."""
+    demand = workload_demand(SCALED_JOB, scaled_job, ctx)
+    if not demand and demand.unresolved:
+        yield Skip(demand.doubt)
+        return
+    maximum = scaled_job["spec", "maxReplicaCount"]
+    jobs = _KEDA_MAXIMUM if not maximum else maximum.integer or 0
+    pods = jobs * (scaled_job["spec", "jobTargetRef", "parallelism"].integer or 1)
+    if whole_gpus(demand) * pods > ctx.params.max_gpus:
+        absent = "" if maximum else f"no maxReplicaCount, KEDA takes {_KEDA_MAXIMUM}: "
+        message = f"{absent}{_product(pods, demand)}, above the {ctx.params.max_gpus} allowed"
+        yield Violation(maximum.path, message, hint="write a maxReplicaCount that the GPUs allow")
+
+
+@validates(HORIZONTAL_POD_AUTOSCALER, params=Params, needs=TARGET_NEEDS)
+def check_autoscaler(autoscaler: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
+    """Compare the GPUs of all replicas with the bound."""
+    maximum = autoscaler["spec", "maxReplicas"]
+    demand = _demand(autoscaler, ctx)
+    if demand is None or (not demand and demand.unresolved):
+        yield Skip(demand.doubt if demand is not None else f"{scale_target(autoscaler)} is not known")
+    elif whole_gpus(demand) * (maximum.integer or 0) > ctx.params.max_gpus:
+        message = f"{_product(maximum.integer or 0, demand)}, above the {ctx.params.max_gpus} allowed"
+        yield Violation(maximum.path, message, hint="write a maxReplicas that the GPUs allow")
+
+
+def _demand(scaler: Field, ctx: Context[Params]) -> GpuDemand | None:
+    target = scale_target(scaler)
+    return target_demand(target, ctx) if target else None
+
+
+def _product(replicas: int, demand: GpuDemand) -> str:
+    """Write the sum people would check: `100 x 8 GPUs = 800 GPUs`."""
+    each = whole_gpus(demand)
+    return f"{replicas} x {each} GPUs = {math.ceil(each * replicas)} GPUs"

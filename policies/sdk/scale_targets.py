@@ -1,0 +1,109 @@
+"""The workload that a ScaledObject or HorizontalPodAutoscaler scales, and the accelerators that one replica asks for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Final
+
+from gpugate.policies.data import accelerators, mig_profiles
+from gpugate.policies.sdk import kinds
+from gpugate.policies.sdk.facts import Need, named
+from gpugate.policies.sdk.findings import Stance
+from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS, GpuDemand, gpu_demand
+from gpugate.policies.sdk.kinds import GroupVersionKind, Kind
+from gpugate.policies.sdk.pod_templates import pod_templates
+from gpugate.policies.sdk.request import Wrapper
+
+if TYPE_CHECKING:
+    from gpugate.policies.sdk.field import Field
+    from gpugate.policies.sdk.policy import AnyContext
+
+_TARGET_KINDS: Final = (kinds.DEPLOYMENT, kinds.STATEFUL_SET, kinds.REPLICA_SET)
+# What the demand of a Pod template is read from.
+TEMPLATE_FIELDS: Final = (
+    "spec.template.spec.containers.resources",
+    "spec.template.spec.initContainers.resources",
+    "spec.template.spec.initContainers.restartPolicy",
+    "spec.template.spec.resourceClaims",
+)
+# What a policy that asks for the demand of a target declares that it looks up.
+TARGET_NEEDS: Final = (*(Need(kind, TEMPLATE_FIELDS) for kind in _TARGET_KINDS), *CLAIM_NEEDS)
+
+
+@dataclass(frozen=True, slots=True)
+class ScaleTarget:
+    """A workload as a scaler names it; its API version does not matter, its group does."""
+
+    group: str
+    kind: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}"
+
+
+def scale_target(scaler: Field) -> ScaleTarget | None:
+    """Read `spec.scaleTargetRef`; None where it names nothing.
+
+    An absent apiVersion and kind are `apps/v1` and Deployment, as KEDA reads both its own reference and an
+    autoscaler's (KEDA v2.20.2 `pkg/util/k8s.go` ParseGVKR).
+    """
+    reference = scaler["spec", "scaleTargetRef"]
+    name = reference["name"].text
+    group, _, _ = (reference["apiVersion"].text or "apps/v1").rpartition("/")
+    return ScaleTarget(group, reference["kind"].text or "Deployment", name) if name else None
+
+
+def target_demand(target: ScaleTarget, ctx: AnyContext) -> GpuDemand | None:
+    """Return what one replica of a target asks for; None where the target is not known."""
+    for kind in _TARGET_KINDS:
+        if (kind.group, kind.name) == (target.group, target.kind):
+            found = named(ctx.facts.list(kind, ctx.request.namespace), target.name)
+            return workload_demand(kind, found, ctx) if found else None
+    return None
+
+
+def workload_demand(kind: Kind, workload: Field, ctx: AnyContext) -> GpuDemand:
+    """Return what one Pod of a workload in the request's namespace asks for, of its first template with a demand."""
+    gvk = GroupVersionKind(kind.group, kind.versions[-1], kind.name)
+    demand = GpuDemand()
+    for template in pod_templates(kind.group, kind.name, workload):
+        around = replace(ctx, subject=template, wrapper=Wrapper(gvk, workload), memo={})
+        demand = gpu_demand(template, around)
+        if demand:
+            break
+    return demand
+
+
+def most_for(demand: GpuDemand | None) -> Stance:
+    """Return the highest stance that a finding about the scaling of a workload may reach.
+
+    It costs the request only where the workload asks for accelerators, and nothing where it is known to ask for none.
+    """
+    if demand:
+        return Stance.ENFORCE
+    return Stance.WARN if demand is None or demand.unresolved else Stance.OFF
+
+
+_CORES_PER_NEURON_DEVICE: Final = 2  # Inferentia2 and Trainium1; the others have more
+_MOST_SLICES_PER_GPU: Final = 7
+
+
+def whole_gpus(demand: GpuDemand) -> Fraction:
+    """Return how many accelerators one Pod occupies at least; slices and cores count as their part of a device.
+
+    A time-sliced device (`.shared`) counts as nothing, because nothing tells how many share it.
+    """
+    amounts = {**demand.resources, **demand.device_classes}
+    return sum((count * _part(name) for name, count in amounts.items()), Fraction(0))
+
+
+def _part(name: str) -> Fraction:
+    name = name.removeprefix(accelerators.IMPLICIT_CLASS_PREFIX)
+    profile = mig_profiles.profile_of(name)
+    if name.endswith(mig_profiles.SHARED_SUFFIX):
+        return Fraction(0)
+    if profile is not None or name.startswith("mig"):
+        return Fraction(1, mig_profiles.most_per_gpu(profile or "") or _MOST_SLICES_PER_GPU)
+    return Fraction(1, _CORES_PER_NEURON_DEVICE) if name == "aws.amazon.com/neuroncore" else Fraction(1)

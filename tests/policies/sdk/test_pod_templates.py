@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gpugate.policies.sdk.field import Field, render
+from gpugate.policies.sdk.pod_templates import TEMPLATES, pod_templates
+
+TEMPLATE: dict[str, Any] = {"spec": {"containers": []}}
+
+
+@pytest.mark.parametrize(
+    ("group", "kind", "spec", "paths"),
+    [
+        ("apps", "Deployment", {"template": TEMPLATE}, ["spec.template"]),
+        ("batch", "CronJob", {"jobTemplate": {"spec": {"template": TEMPLATE}}}, ["spec.jobTemplate.spec.template"]),
+        ("keda.sh", "ScaledJob", {"jobTargetRef": {"template": TEMPLATE}}, ["spec.jobTargetRef.template"]),
+        (
+            "kubeflow.org",
+            "PyTorchJob",
+            {"pytorchReplicaSpecs": {"Master": {"template": TEMPLATE}, "Worker": {"template": TEMPLATE}}},
+            ["spec.pytorchReplicaSpecs.Master.template", "spec.pytorchReplicaSpecs.Worker.template"],
+        ),
+        (
+            "jobset.x-k8s.io",
+            "JobSet",
+            {"replicatedJobs": [{"template": {"spec": {"template": TEMPLATE}}}]},
+            ["spec.replicatedJobs[0].template.spec.template"],
+        ),
+        (
+            "leaderworkerset.x-k8s.io",
+            "LeaderWorkerSet",
+            {"leaderWorkerTemplate": {"workerTemplate": TEMPLATE}},
+            ["spec.leaderWorkerTemplate.workerTemplate"],
+        ),
+        (
+            "ray.io",
+            "RayJob",
+            {"rayClusterSpec": {"headGroupSpec": {"template": TEMPLATE}, "workerGroupSpecs": [{"template": TEMPLATE}]}},
+            ["spec.rayClusterSpec.headGroupSpec.template", "spec.rayClusterSpec.workerGroupSpecs[0].template"],
+        ),
+        ("batch.volcano.sh", "Job", {"tasks": [{"template": TEMPLATE}]}, ["spec.tasks[0].template"]),
+        ("", "ConfigMap", {"template": TEMPLATE}, []),
+        ("apps", "Deployment", {"template": "a text"}, []),
+        ("batch.volcano.sh", "Job", {"tasks": "a text"}, []),
+        ("apps", "Deployment", None, []),
+    ],
+)
+def test_it_finds_every_template(group: str, kind: str, spec: object, paths: list[str]) -> None:
+    root = Field({"spec": spec})
+    assert [render(template.path) for template in pod_templates(group, kind, root)] == paths
+
+
+def test_every_workload_that_makes_pods_is_known() -> None:
+    assert {kind for _, kind in TEMPLATES} == {
+        *("CronJob", "DaemonSet", "Deployment", "Job", "ReplicaSet", "StatefulSet"),
+        *("JAXJob", "MPIJob", "Notebook", "PaddleJob", "PyTorchJob", "TFJob", "XGBoostJob"),
+        *("JobSet", "LeaderWorkerSet", "RayCluster", "RayJob", "RayService", "ScaledJob"),
+    }

@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+from contextlib import suppress
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpugate.policies.sdk.quantity import QuantityError, parse
+
+LARGEST = 2**63 - 1
+
+
+# Compared with `kubectl set resources --local` v1.36.
+@pytest.mark.parametrize(
+    ("written", "amount"),
+    [
+        (1, 1),
+        (0, 0),
+        (-2, -2),
+        (1.5, Fraction(3, 2)),
+        (1e20, LARGEST),
+        (10**30, LARGEST),
+        ("1", 1),
+        ("007", 7),
+        ("+1", 1),
+        ("-1", -1),
+        ("5.", 5),
+        (".5", Fraction(1, 2)),
+        ("1000m", 1),
+        ("1500m", Fraction(3, 2)),
+        ("1e0", 1),
+        ("1E3", 1000),
+        ("1e+3", 1000),
+        ("1.5e-3", Fraction(3, 2000)),
+        ("1k", 1000),
+        ("1E", 10**18),
+        ("2Gi", 2**31),
+        ("1u", Fraction(1, 10**6)),
+        ("0.1n", Fraction(1, 10**9)),
+        ("1e-10", Fraction(1, 10**9)),
+        ("10Ei", LARGEST),
+        ("9e99", LARGEST),
+        (".", 0),
+        ("m", 0),
+    ],
+    ids=repr,
+)
+def test_it_reads_what_the_api_server_reads(written: object, amount: int | Fraction) -> None:
+    assert parse(written) == amount
+
+
+@pytest.mark.parametrize(
+    ("written", "says"),
+    [
+        ("", '"" is not a quantity'),
+        ("8 GPUs", '"8 GPUs" is not a quantity: " GPUs" after the number is no known suffix; write 8 alone'),
+        ("two", '"two" is not a quantity: write a number'),
+        ("1K", '"K" after the number'),
+        ("1 ", '" " after the number'),
+        (" 1", '" 1" is not a quantity'),
+        ("1e", '"e" after the number'),
+        ("1\n", "no known suffix"),
+        ("\u0661", "is not a quantity"),
+        ("nan", "is not a quantity"),
+        (float("nan"), "is not a quantity"),
+        ("1" * 5000, "has more than 64 digits"),
+        ("x" * 100, r'"x{37}\.\.\." is not a quantity'),
+        (True, "a boolean is not a quantity"),
+        (None, "null is not a quantity"),
+        ([], "a list is not a quantity"),
+        ({}, "an object is not a quantity"),
+    ],
+    ids=lambda value: repr(value)[:20],
+)
+def test_it_says_what_is_wrong_with_anything_else(written: object, says: str) -> None:
+    with pytest.raises(QuantityError, match=says):
+        parse(written)
+
+
+@given(whole=st.integers(0, 10**18), decimals=st.integers(0, 10**6), power=st.integers(-9, 9))
+def test_a_number_with_an_exponent_is_exact_up_to_a_billionth(whole: int, decimals: int, power: int) -> None:
+    exact = Fraction(f"{whole}.{decimals}") * Fraction(10) ** power
+    read = parse(f"{whole}.{decimals}e{power}")
+    assert min(exact, LARGEST) <= read < exact + Fraction(1, 10**9)
+
+
+@given(st.text())
+def test_any_text_is_read_or_refused(text: str) -> None:
+    with suppress(QuantityError):
+        assert isinstance(parse(text), int | Fraction)

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import pytest
+
+from gpugate.policies.sdk.field import Field
+from gpugate.policies.sdk.findings import Stance
+from gpugate.policies.sdk.gpu_demand import GpuDemand
+from gpugate.policies.sdk.scale_targets import ScaleTarget, most_for, scale_target, target_demand, whole_gpus
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gpugate.policies.sdk.policy import Context
+
+Contexts: TypeAlias = "Callable[..., Context[Any]]"
+
+
+@pytest.mark.parametrize(
+    ("reference", "target"),
+    [
+        ({"name": "a"}, ScaleTarget("apps", "Deployment", "a")),
+        ({"apiVersion": "apps/v1", "kind": "Deployment", "name": "a"}, ScaleTarget("apps", "Deployment", "a")),
+        ({"apiVersion": "apps/v1beta2", "kind": "StatefulSet", "name": "a"}, ScaleTarget("apps", "StatefulSet", "a")),
+        ({"apiVersion": "v1", "kind": "X", "name": "a"}, ScaleTarget("", "X", "a")),
+        ({"kind": "Deployment"}, None),
+        ({}, None),
+        (None, None),
+    ],
+)
+def test_it_reads_what_a_scaler_scales(reference: object, target: ScaleTarget | None) -> None:
+    assert scale_target(Field({"spec": {"scaleTargetRef": reference}})) == target
+
+
+WORKLOADS = """
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: gpus, namespace: research}
+spec: {template: {spec: {containers: [{resources: {limits: {nvidia.com/gpu: 2}}}]}}}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: cpus, namespace: research}
+spec: {template: {spec: {containers: [{name: c}]}}}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: claims, namespace: research}
+spec:
+  template:
+    spec:
+      resourceClaims: [{name: x, resourceClaimTemplateName: unknown}]
+      containers: [{resources: {claims: [{name: x}]}}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("target", "most"),
+    [
+        (ScaleTarget("apps", "StatefulSet", "gpus"), Stance.ENFORCE),
+        (ScaleTarget("apps", "Deployment", "cpus"), Stance.OFF),
+        (ScaleTarget("apps", "Deployment", "claims"), Stance.WARN),
+        (ScaleTarget("apps", "Deployment", "missing"), Stance.WARN),
+        (ScaleTarget("apps", "Deployment", "gpus"), Stance.WARN),
+        (ScaleTarget("argoproj.io", "Rollout", "gpus"), Stance.WARN),
+    ],
+    ids=str,
+)
+def test_only_a_target_with_gpus_is_enforced(context: Contexts, target: ScaleTarget, most: Stance) -> None:
+    assert most_for(target_demand(target, context({}, facts=WORKLOADS))) is most
+
+
+@pytest.mark.parametrize(
+    ("demand", "gpus"),
+    [
+        (GpuDemand({"nvidia.com/gpu": 8}), Fraction(8)),
+        (GpuDemand({"nvidia.com/mig-1g.10gb": 2}), Fraction(2, 7)),
+        (GpuDemand({"nvidia.com/mig-3g.40gb": 1}), Fraction(1, 2)),
+        (GpuDemand({"nvidia.com/mig-9g.9gb": 1}), Fraction(1, 7)),
+        (GpuDemand({"nvidia.com/gpu.shared": 4}), Fraction(0)),
+        (GpuDemand({"aws.amazon.com/neuroncore": 2}), Fraction(1)),
+        (GpuDemand({"deviceclass.resource.kubernetes.io/gpu.nvidia.com": 2}), Fraction(2)),
+        (GpuDemand(device_classes={"gpu.nvidia.com": 4, "mig.nvidia.com": 7}), Fraction(5)),
+        (GpuDemand(), Fraction(0)),
+    ],
+)
+def test_parts_of_a_gpu_count_as_parts(demand: GpuDemand, gpus: Fraction) -> None:
+    assert whole_gpus(demand) == gpus

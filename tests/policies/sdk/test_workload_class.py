@@ -1,0 +1,218 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import pytest
+
+from gpugate.policies.sdk.platform import Platform, WorkloadClasses
+from gpugate.policies.sdk.workload_class import workload_class
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gpugate.policies.sdk.policy import Context
+
+Contexts: TypeAlias = "Callable[..., Context[Any]]"
+
+GPU = {"limits": {"nvidia.com/gpu": 1}}
+PORTS = {"ports": [{"containerPort": 8000}]}
+
+
+def pod(
+    labels: dict[str, str] | None = None, *, owner: str = "", gpu: bool = True, container: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    owners = [{"kind": owner, "name": "o", "controller": True}] if owner else []
+    resources = {"resources": GPU} if gpu else {}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "p", "labels": labels or {}, "ownerReferences": owners},
+        "spec": {"containers": [{"name": "c", **resources, **(container or {})}]},
+    }
+
+
+def kubeflow(role: str = "worker") -> dict[str, str]:
+    return {"training.kubeflow.org/job-name": "j", "training.kubeflow.org/replica-type": role}
+
+
+JOBSET = {"jobset.sigs.k8s.io/jobset-name": "j", "batch.kubernetes.io/job-name": "j-node-0"}
+JOB = {"batch.kubernetes.io/job-name": "j"}
+INDEXED = {**JOB, "batch.kubernetes.io/job-completion-index": "0"}
+HUB = {"app": "jupyterhub", "component": "singleuser-server"}
+
+
+@pytest.mark.parametrize(
+    ("obj", "expected"),
+    [
+        pytest.param(pod(kubeflow("worker")), "training", id="PyTorchJob worker"),
+        pytest.param(pod(kubeflow("master"), gpu=False), "training", id="TFJob chief on CPUs"),
+        pytest.param(pod({**kubeflow("launcher"), **JOB}, gpu=False), "batch", id="MPIJob launcher"),
+        pytest.param(pod(kubeflow("launcher")), "training", id="MPIJob launcher that computes"),
+        pytest.param(
+            pod({"training.kubeflow.org/job-name": "j", "training.kubeflow.org/job-role": "launcher"}, gpu=False),
+            None,
+            id="MPIJob v2 launcher",
+        ),
+        pytest.param(pod(JOBSET), "training", id="JobSet, TrainJob"),
+        pytest.param(pod(JOBSET, gpu=False), "batch", id="TrainJob initializer"),
+        pytest.param(pod({"volcano.sh/job-name": "j"}, owner="Job"), "training", id="Volcano"),
+        pytest.param(pod({"leaderworkerset.sigs.k8s.io/name": "l"}, owner="StatefulSet"), "inference", id="LWS"),
+        pytest.param(pod({"serving.kserve.io/inferenceservice": "i"}), "inference", id="KServe"),
+        pytest.param(pod({"notebook-name": "n"}, owner="StatefulSet"), "interactive", id="Kubeflow notebook"),
+        pytest.param(pod(HUB), "interactive", id="JupyterHub"),
+        pytest.param(pod({"ray.io/cluster": "made-for-job"}), "training", id="RayJob"),
+        pytest.param(pod({"ray.io/cluster": "made-for-service"}), "inference", id="RayService"),
+        pytest.param(pod({"ray.io/cluster": "plain"}), None, id="RayCluster"),
+        pytest.param(pod({"ray.io/cluster": "unknown"}), None, id="RayCluster that is not known"),
+        pytest.param(pod({"kueue.x-k8s.io/queue-name": "q"}), None, id="Kueue says nothing"),
+        pytest.param(pod(INDEXED, owner="Job"), "training", id="indexed Job"),
+        pytest.param(pod(JOB, owner="Job"), "batch", id="Job that is not known"),
+        pytest.param(pod({"job-name": "parallel"}, owner="Job"), "training", id="parallel Job"),
+        pytest.param(pod({"job-name": "indexed"}, owner="Job"), "training", id="Job that is indexed"),
+        pytest.param(pod({"job-name": "single"}, owner="Job"), "batch", id="single Job"),
+        pytest.param(pod(owner="DaemonSet"), "system", id="DaemonSet"),
+        pytest.param(pod(owner="ReplicaSet", container=PORTS), "inference", id="ReplicaSet with ports"),
+        pytest.param(pod(owner="StatefulSet", container={"readinessProbe": {}}), "inference", id="with a probe"),
+        pytest.param(pod(owner="ReplicaSet"), None, id="ReplicaSet without ports"),
+        pytest.param(pod(container=PORTS), None, id="bare Pod with ports"),
+        pytest.param(pod(), None, id="bare Pod"),
+    ],
+)
+def test_the_framework_or_the_owner_of_a_pod_tells(context: Contexts, obj: dict[str, Any], expected: str) -> None:
+    facts = """
+apiVersion: ray.io/v1
+kind: RayCluster
+metadata: {name: made-for-job, namespace: research, labels: {ray.io/originated-from-crd: RayJob}}
+---
+apiVersion: ray.io/v1
+kind: RayCluster
+metadata: {name: made-for-service, namespace: research, labels: {ray.io/originated-from-crd: RayService}}
+---
+apiVersion: ray.io/v1
+kind: RayCluster
+metadata: {name: plain, namespace: research}
+---
+apiVersion: batch/v1
+kind: Job
+metadata: {name: parallel, namespace: research}
+spec: {parallelism: 4}
+---
+apiVersion: batch/v1
+kind: Job
+metadata: {name: indexed, namespace: research}
+spec: {completionMode: Indexed}
+---
+apiVersion: batch/v1
+kind: Job
+metadata: {name: single, namespace: research}
+spec: {parallelism: 1}
+"""
+    assert context(obj, facts=facts).derived(workload_class).name == expected
+
+
+@pytest.mark.parametrize(
+    ("api_version", "kind", "path", "expected"),
+    [
+        ("kubeflow.org/v1", "PyTorchJob", ("pytorchReplicaSpecs", "Worker"), "training"),
+        ("kubeflow.org/v1", "TFJob", ("tfReplicaSpecs", "PS"), "training"),
+        ("kubeflow.org/v1", "XGBoostJob", ("xgbReplicaSpecs", "Worker"), "training"),
+        ("kubeflow.org/v1", "PaddleJob", ("paddleReplicaSpecs", "Worker"), "training"),
+        ("kubeflow.org/v1", "JAXJob", ("jaxReplicaSpecs", "Worker"), "training"),
+        ("kubeflow.org/v2beta1", "MPIJob", ("mpiReplicaSpecs", "Worker"), "training"),
+        ("kubeflow.org/v1", "Notebook", (), "interactive"),
+        ("batch.volcano.sh/v1alpha1", "Job", ("tasks", 0), "training"),
+        ("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", None, "inference"),
+        ("ray.io/v1", "RayJob", ("rayClusterSpec", "headGroupSpec"), "training"),
+        ("ray.io/v1", "RayService", ("rayClusterConfig", "headGroupSpec"), "inference"),
+        ("ray.io/v1", "RayCluster", ("headGroupSpec",), None),
+        ("apps/v1", "DaemonSet", (), "system"),
+        ("batch/v1", "Job", (), "batch"),
+    ],
+)
+def test_the_workload_around_a_template_tells(
+    context: Contexts, api_version: str, kind: str, path: tuple[str | int, ...] | None, expected: str
+) -> None:
+    template = {"metadata": {}, "spec": pod()["spec"]}
+    spec: Any = {"leaderWorkerTemplate": {"workerTemplate": template}} if path is None else {"template": template}
+    for key in reversed(path or ()):
+        spec = [spec] if isinstance(key, int) else {key: spec}
+    workload = {"apiVersion": api_version, "kind": kind, "metadata": {"name": "w"}, "spec": spec}
+    assert context(workload, subject=1).derived(workload_class).name == expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "expected"),
+    [
+        ("Job", {"parallelism": 4}, "training"),
+        ("Job", {"completionMode": "Indexed"}, "training"),
+        ("CronJob", {"jobTemplate": {"spec": {"parallelism": 2}}}, "training"),
+        ("CronJob", {"jobTemplate": {"spec": {}}}, "batch"),
+    ],
+)
+def test_a_parallel_or_indexed_job_trains(context: Contexts, kind: str, spec: dict[str, Any], expected: str) -> None:
+    template = {"spec": pod()["spec"]}
+    job = spec["jobTemplate"]["spec"] if kind == "CronJob" else spec
+    workload = {"apiVersion": "batch/v1", "kind": kind, "metadata": {"name": "w"}, "spec": spec}
+    job["template"] = template
+    assert context(workload, subject=1).derived(workload_class).name == expected
+
+
+def test_jobs_of_a_scaled_job_are_batch_work(context: Contexts) -> None:
+    workload = {
+        "apiVersion": "keda.sh/v1alpha1",
+        "kind": "ScaledJob",
+        "metadata": {"name": "w"},
+        "spec": {"jobTargetRef": {"template": {"spec": pod()["spec"]}}},
+    }
+    assert context(workload, subject=1).derived(workload_class).name == "batch"
+
+
+NAMESPACE = """
+apiVersion: v1
+kind: Namespace
+metadata: {name: research, labels: {gpugate.dev/workload-class: interactive}}
+"""
+
+
+def labelled(**labels: str) -> dict[str, Any]:
+    return pod({key.replace("_", "-"): value for key, value in labels.items()})
+
+
+def selecting(node_type: str) -> dict[str, Any]:
+    obj = pod({"workload": "genai"})
+    obj["spec"]["nodeSelector"] = {"node-type": node_type}
+    return obj
+
+
+@pytest.mark.parametrize(
+    ("obj", "namespace", "facts", "expected"),
+    [
+        pytest.param(
+            pod({"gpugate.dev/workload-class": "batch"}), "research", NAMESPACE, "batch", id="the Pod's label"
+        ),
+        pytest.param(pod({"gpugate.dev/workload-class": "x"}), "research", NAMESPACE, "interactive", id="no class"),
+        pytest.param(labelled(workload="training"), "research", NAMESPACE, "interactive", id="the namespace's label"),
+        pytest.param(labelled(workload="training"), "inference", "", "training", id="a label of the configuration"),
+        pytest.param(selecting("gpu-training"), "default", "", "training", id="a node selector"),
+        pytest.param(selecting("gpu-spot"), "ml-training", "", "inference", id="a node selector before the namespace"),
+        pytest.param(pod(), "ml-training-1", "", "training", id="the namespace's name"),
+        pytest.param(pod(INDEXED, owner="Job"), "ml-serving", "", "inference", id="before the owner"),
+    ],
+)
+def test_what_people_say_comes_first(
+    context: Contexts, obj: dict[str, Any], namespace: str, facts: str, expected: str
+) -> None:
+    assert context(obj, namespace=namespace, facts=facts).derived(workload_class).name == expected
+
+
+def test_a_framework_that_disagrees_is_remembered(context: Contexts) -> None:
+    found = context(pod({**kubeflow(), "workload": "inference"})).derived(workload_class)
+    assert (found.name, found.source, found.conflict) == ("inference", "label workload of the Pod", "training")
+
+
+def test_the_rules_are_the_platforms(context: Contexts) -> None:
+    rules = WorkloadClasses(labels={"kind": {"finetune": "training"}}, node_selectors={}, namespaces={"lab-*": "batch"})
+    platform = Platform(workload_classes=rules)
+    assert context(labelled(kind="finetune"), platform=platform).derived(workload_class).name == "training"
+    assert context(pod(), platform=platform, namespace="lab-1").derived(workload_class).name == "batch"
+    assert context(pod(), platform=platform, namespace="ml-training").derived(workload_class).name is None
