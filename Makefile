@@ -25,7 +25,7 @@ demo: $(READY) ## The main job on real input, without a cluster
 test: lint types imports drift unit ## Everything that is checked before a change lands
 
 lint: $(READY)
-	$(BIN)/ruff check .
+	$(BIN)/ruff check --no-cache .
 	$(BIN)/ruff format --check .
 
 types: $(READY)

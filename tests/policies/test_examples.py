@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from gpugate.webhook.check.facts import RunFacts
 
 import gpugate.policies
 from gpugate.policies.catalog import CATALOG
@@ -20,6 +19,7 @@ from gpugate.policies.sdk.findings import Patches, Replacement, Stance
 from gpugate.policies.sdk.kinds import GroupVersionKind
 from gpugate.policies.sdk.request import Operation, Request
 from gpugate.webhook.check.examples import Example, Expected, read_example, role_of
+from gpugate.webhook.check.facts import RunFacts
 from gpugate.webhook.manifests.documents import Document, read_text
 from gpugate.webhook.manifests.positions import Positions
 
