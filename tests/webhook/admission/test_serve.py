@@ -80,6 +80,32 @@ def test_bad_requests(
     assert json.loads(answer)["kind"] == "Status"
 
 
+MALFORMED = {
+    "77-a-quantity-in-words": (
+        ("spec", "containers", 0, "resources", "limits", "nvidia.com/gpu"),
+        "8 GPUs",
+        'spec.containers[0].resources.limits["nvidia.com/gpu"]: "8 GPUs" is not a quantity',
+    ),
+    "75-a-list-where-an-object-belongs": (("spec", "containers", 0), ["c"], "spec.containers[0]: must be an object"),
+    "74-a-spec-that-is-a-list": (("spec",), [], "spec: must be an object, not a list"),
+}
+
+
+@pytest.mark.parametrize(("path", "value", "says"), MALFORMED.values(), ids=MALFORMED)
+def test_a_field_of_the_wrong_type(
+    webhook: Any, captured: Callable[[str], bytes], path: tuple[str | int, ...], value: object, says: str
+) -> None:
+    review = json.loads(captured("pod-create-gpu-untolerated.mutate"))
+    parent = review["request"]["object"]
+    for key in path[:-1]:
+        parent = parent[key]
+    parent[path[-1]] = value
+    mutating, validating = webhook.mutate(review), webhook.validate(review)
+    assert (mutating["allowed"], "patch" in mutating, len(mutating["warnings"])) == (True, False, 1)
+    assert (validating["allowed"], validating["status"]["code"]) == (False, 422)
+    assert validating["status"]["message"].startswith(says)
+
+
 @pytest.mark.parametrize(("phase", "allowed"), [("mutate", True), ("validate", False)], ids=["mutate", "validate"])
 def test_26_a_huge_review_with_a_uid_is_answered(webhook: Any, phase: str, allowed: bool) -> None:  # noqa: FBT001 -- a table's column
     response = getattr(webhook, phase)(HEAD.ljust(TOO_LARGE))
