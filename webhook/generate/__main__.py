@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import gpugate.policies
 from gpugate.policies.catalog import CATALOG
 from gpugate.webhook.generate.policy_index import policy_index
+from gpugate.webhook.generate.policy_page import policy_page
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,7 +19,11 @@ if TYPE_CHECKING:
 def generated() -> Mapping[Path, str]:
     """Return every generated file with what belongs in it."""
     policies = Path(gpugate.policies.__file__).resolve().parent
-    return {policies / "README.md": policy_index(CATALOG)}
+    pages = policies.parent / "docs" / "policies"
+    return {
+        policies / "README.md": policy_index(CATALOG),
+        **{pages / f"{policy.id}.md": policy_page(policy) for policy in CATALOG},
+    }
 
 
 def main() -> int:
@@ -26,13 +31,19 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m gpugate.webhook.generate", description=__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing, and fail when a file is stale")
     check = parser.parse_args().check
-    stale = [(path, text) for path, text in generated().items() if not path.exists() or path.read_text() != text]
-    for path, text in stale:
+    wanted = generated()
+    pages = {path.parent.parent for path in wanted if path.parent.parent.name == "policies"}
+    left_over = [path for folder in pages for path in folder.glob("*/*.md") if path not in wanted]
+    stale = [path for path, text in wanted.items() if not path.exists() or path.read_text() != text]
+    for path in (*stale, *left_over):
         if check:
-            sys.stderr.write(f"{path.name} in {path.parent.name}/ is stale: run `make generate`\n")
+            sys.stderr.write(f"{path} is stale: run `make generate`\n")
+        elif path in wanted:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(wanted[path])
         else:
-            path.write_text(text)
-    return 1 if check and stale else 0
+            path.unlink()
+    return 1 if check and (stale or left_over) else 0
 
 
 if __name__ == "__main__":

@@ -28,7 +28,8 @@ def policy_index(catalog: Iterable[Policy]) -> str:
 
 
 def _row(policy: Policy) -> str:
-    path = policy.id.replace("-", "_")
     kinds = ", ".join(dict.fromkeys(kind.name for kind in policy.kinds))
-    does = " and ".join("mutates" if handler.mutates else "validates" for handler in policy.handlers)
-    return f"| [`{policy.id}`]({path}.py) | {policy.title} | {kinds} | {does} | {policy.mode.word} |"
+    does = " and ".join(dict.fromkeys("mutates" if handler.mutates else "validates" for handler in policy.handlers))
+    return (
+        f"| [`{policy.id}`](../docs/policies/{policy.id}.md) | {policy.title} | {kinds} | {does} | {policy.mode.word} |"
+    )
