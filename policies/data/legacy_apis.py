@@ -100,3 +100,12 @@ NODE_CLASS_MOVES: Final = tuple(
         "context",
     )
 )
+
+# Keys of labels, annotations and taints that Karpenter dropped in v1.0, and what it reads instead (`designs/v1-api.md` and
+# `designs/v1-roadmap.md` in kubernetes-sigs/karpenter v1.14.1).
+LEGACY_KEYS: Final = {
+    "karpenter.sh/do-not-consolidate": "karpenter.sh/do-not-disrupt",
+    "karpenter.sh/do-not-evict": "karpenter.sh/do-not-disrupt",
+    "karpenter.sh/disruption": "karpenter.sh/disrupted",
+    "karpenter.sh/provisioner-name": "karpenter.sh/nodepool",
+}

@@ -51,7 +51,7 @@ def evaluate(
             because the Pods are judged when they come.
     """
     judge = Judge(ruleset, request, facts, today, template_ceiling)
-    if request.subresource or not any(judge.concerns(subject) for subject in request.subjects):
+    if not any(judge.concerns(subject) for subject in request.subjects):
         return Verdict(request)
     malformed = _malformed(request, judge)
     subjects: tuple[Subject, ...] = request.subjects

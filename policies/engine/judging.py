@@ -60,15 +60,17 @@ class Judge:
         self._before: dict[int, frozenset[Identity]] = {}
 
     def bound(self, subject: Subject, *, mutating: bool) -> list[Bound]:
-        """Return the rules that judge a subject now: of its kind, of the operation, and not off here."""
+        """Return the rules that judge a subject now: of its kind, subresource and operation, and not off here."""
         whole = subject.wrapper is None
         key = (subject.kind, whole, mutating)
         if key not in self._bound:
-            handlers = self._ruleset.handlers(subject.kind, mutating=mutating)
+            subresource = self.request.subresource
+            handlers = self._ruleset.handlers(subject.kind, subresource, mutating=mutating)
             requested = self.request.requested_kind
             if whole and requested is not None and requested != subject.kind:
                 # The API server may have converted the object; a rule may be about the version the user sent.
-                handlers = (*handlers, *self._ruleset.handlers(requested, mutating=mutating))
+                sent = self._ruleset.handlers(requested, subresource, mutating=mutating)
+                handlers = (*handlers, *(bound for bound in sent if bound not in handlers))
             operation = self.request.operation
             self._bound[key] = [(r, h) for r, h in handlers if operation in h.operations and self.standing(r).stance]
         return self._bound[key]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from gpugate.policies.engine.config import PolicyConfig, near_misses, parse, stance_of
 from gpugate.policies.engine.errors import ConfigError
@@ -12,7 +12,7 @@ from gpugate.policies.sdk import globs
 from gpugate.policies.sdk.findings import Stance
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from gpugate.policies.sdk.field import Path
     from gpugate.policies.sdk.kinds import GroupVersionKind
@@ -30,29 +30,32 @@ class Rule:
 
 
 Bound = tuple[Rule, "Handler[Any]"]  # Any: policies with different parameters stand in one ruleset
+_Index: TypeAlias = "Mapping[tuple[str, str, str, str], tuple[Bound, ...]]"
 
 
 @dataclass(frozen=True, slots=True)
 class Ruleset:
     """Every rule in force, in the order of the catalogue.
 
-    `validators` and `mutators` are keyed by group, version and kind; `tables` are those the rules read.
+    `validators` and `mutators` are keyed by group, version, kind and subresource; `tables` are those the rules read.
     """
 
     config: PolicyConfig
     rules: tuple[Rule, ...]
-    validators: Mapping[tuple[str, str, str], tuple[Bound, ...]]
-    mutators: Mapping[tuple[str, str, str], tuple[Bound, ...]]
+    validators: _Index
+    mutators: _Index
     tables: Mapping[str, object] = field(default_factory=dict)
 
-    def handlers(self, kind: GroupVersionKind, *, mutating: bool) -> tuple[Bound, ...]:
-        """Return what judges objects of a type."""
+    def handlers(self, kind: GroupVersionKind, subresource: str = "", *, mutating: bool) -> tuple[Bound, ...]:
+        """Return what judges objects of a type, or requests to a subresource of it."""
         index = self.mutators if mutating else self.validators
-        return index.get((kind.group, kind.version, kind.kind), ())
+        return index.get((kind.group, kind.version, kind.kind, subresource), ())
 
 
-def bind(catalog: Iterable[Policy], config: PolicyConfig) -> Ruleset:
+def bind(catalog: Iterable[Policy], config: PolicyConfig, only: Collection[str] | None = None) -> Ruleset:
     """Bind policies to a configuration; loads the tables that they read.
+
+    With `only`, the rules of these ids are in force and no others; the whole configuration is checked all the same.
 
     Raises:
         ConfigError: the configuration names an unknown policy, two patterns name the same policy or overlap on
@@ -64,6 +67,8 @@ def bind(catalog: Iterable[Policy], config: PolicyConfig) -> Ruleset:
     _refuse_overlapping(config.namespaces, ("namespaces",))
     bound = tuple(_rule(policy, config) for policy in policies)
     rules = tuple(rule for rule in bound if rule.mode or any(rule.namespace_modes.values()))
+    if only is not None:
+        rules = tuple(rule for rule in rules if rule.policy.id in only)
     tables = {t.name: t for rule in rules for handler in rule.policy.handlers for t in handler.tables}
     return Ruleset(
         config=config,
@@ -74,13 +79,13 @@ def bind(catalog: Iterable[Policy], config: PolicyConfig) -> Ruleset:
     )
 
 
-def _index(rules: Sequence[Rule], *, mutating: bool) -> dict[tuple[str, str, str], tuple[Bound, ...]]:
-    index: dict[tuple[str, str, str], tuple[Bound, ...]] = {}
+def _index(rules: Sequence[Rule], *, mutating: bool) -> _Index:
+    index: dict[tuple[str, str, str, str], tuple[Bound, ...]] = {}
     for rule in rules:
         for handler in rule.policy.handlers:
             for kind in handler.kinds if handler.mutates is mutating else ():
                 for version in kind.versions:
-                    key = (kind.group, version, kind.name)
+                    key = (kind.group, version, kind.name, kind.subresource)
                     index[key] = (*index.get(key, ()), (rule, handler))
     return index
 

@@ -50,6 +50,17 @@ def _string(field: Field) -> Iterator[Violation]:
         yield from _wrong(field, "a string")
 
 
+def _boolean(field: Field) -> Iterator[Violation]:
+    if not isinstance(field.value, bool):
+        yield from _wrong(field, "true or false")
+
+
+def _integer(field: Field) -> Iterator[Violation]:
+    whole = isinstance(field.value, float) and field.value.is_integer()
+    if field.integer is None and not whole:
+        yield from _wrong(field, "a whole number")
+
+
 def _object(**members: _Shape) -> _Shape:
     def check(field: Field) -> Iterator[Violation]:
         if not isinstance(field.value, dict):
@@ -89,10 +100,24 @@ _POD_SPEC = _object(
     tolerations=_list(_object(key=_string, operator=_string, value=_string, effect=_string)),
 )
 _NODE_CLAIM_SPEC = _object(
+    expireAfter=_string,
     nodeClassRef=_object(group=_string, kind=_string, name=_string),
     requirements=_list(_REQUIREMENT),
     startupTaints=_list(_TAINT),
     taints=_list(_TAINT),
+    terminationGracePeriod=_string,
+)
+_DISRUPTION = _object(
+    budgets=_list(_object(duration=_string, reasons=_list(_string), schedule=_string)),
+    consolidateAfter=_string,
+    consolidationPolicy=_string,
+)
+_EC2_NODE_CLASS_SPEC = _object(
+    amiFamily=_string,
+    amiSelectorTerms=_list(_object(alias=_string, name=_string, owner=_string, ssmParameter=_string, tags=_strings)),
+    blockDeviceMappings=_list(_object(ebs=_object(deleteOnTermination=_boolean, encrypted=_boolean))),
+    metadataOptions=_object(httpEndpoint=_string, httpPutResponseHopLimit=_integer, httpTokens=_string),
+    tags=_strings,
 )
 _SCALE_TARGET = _object(apiVersion=_string, kind=_string, name=_string)
 
@@ -101,12 +126,15 @@ _SHAPES: Final = {
     ("karpenter.sh", "NodePool"): _object(
         metadata=_METADATA,
         spec=_object(
+            disruption=_DISRUPTION,
             limits=_quantities,
+            replicas=_integer,
             template=_object(metadata=_METADATA, spec=_NODE_CLAIM_SPEC),
+            weight=_integer,
         ),
     ),
     ("karpenter.sh", "NodeClaim"): _object(metadata=_METADATA, spec=_NODE_CLAIM_SPEC),
-    ("karpenter.k8s.aws", "EC2NodeClass"): _object(metadata=_METADATA, spec=_object(tags=_strings)),
+    ("karpenter.k8s.aws", "EC2NodeClass"): _object(metadata=_METADATA, spec=_EC2_NODE_CLASS_SPEC),
     ("keda.sh", "ScaledObject"): _object(metadata=_METADATA, spec=_object(scaleTargetRef=_SCALE_TARGET)),
     ("autoscaling", "HorizontalPodAutoscaler"): _object(
         metadata=_METADATA,

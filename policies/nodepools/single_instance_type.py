@@ -32,7 +32,7 @@ from gpugate.policies.nodepools.instance_choice.siblings import siblings, widene
 from gpugate.policies.sdk import node_pools
 from gpugate.policies.sdk.findings import Skip, Stance, Violation
 from gpugate.policies.sdk.kinds import NODE_CLAIM, NODE_POOL
-from gpugate.policies.sdk.node_pools import AWS, INSTANCE_TYPES, MatchingTypes, is_gpu_pool, matching_types
+from gpugate.policies.sdk.node_pools import AWS, INSTANCE_TYPES, MatchingTypes, is_for_accelerators, matching_types
 from gpugate.policies.sdk.policy import Context, validates
 from gpugate.policies.sdk.policy import Params as PolicyParams
 
@@ -87,7 +87,7 @@ def check(pool: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
     if types is None:
         yield Skip(f"the instance types of {node_pools.provider(pool, ctx)} are not known")
         return
-    if ctx.params.only_gpu_pools and not _for_accelerators(pool, types, ctx):
+    if ctx.params.only_gpu_pools and not is_for_accelerators(pool, ctx):
         return
     left = within_limits(types, pool) & _offered(types, ctx.params)
     if not left and not types.unknown:
@@ -97,11 +97,6 @@ def check(pool: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
         yield from unmet_minimums(types, left)
     if not _single_is_right(pool, types, ctx.params):
         yield from _too_few(pool, types, left, ctx)
-
-
-def _for_accelerators(pool: Field, types: MatchingTypes, ctx: Context[Params]) -> bool:
-    """A pool that matches nothing is for accelerators when it says so."""
-    return bool(ctx.derived(is_gpu_pool)) or (not types.known and node_pools.declares_accelerators(pool, ctx))
 
 
 def _offered(types: MatchingTypes, params: Params) -> int:

@@ -34,8 +34,8 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from gpugate.policies.pods.cost_labels.faults import fault, lookalike
 from gpugate.policies.sdk import kinds
+from gpugate.policies.sdk.cost_labels import fault, lookalike
 from gpugate.policies.sdk.facts import Known, Need, named
 from gpugate.policies.sdk.findings import Patch, Skip, Stance, Violation
 from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS, gpu_demand

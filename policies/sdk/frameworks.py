@@ -50,6 +50,7 @@ _KINDS: Final[dict[tuple[str, str], Mark]] = {
     ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): Mark("inference", "a LeaderWorkerSet"),
     ("ray.io", "RayJob"): Mark("training", "a RayJob"),
     ("ray.io", "RayService"): Mark("inference", "a RayService"),
+    ("serving.kserve.io", "InferenceService"): Mark("inference", "an InferenceService"),
 }
 _LABELS: Final[dict[str, Mark]] = {
     "training.kubeflow.org/job-name": Mark("training", "label training.kubeflow.org/job-name"),

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.sdk import kinds, quantity
+from gpugate.policies.sdk.device_requests import alternatives, device_requests
 from gpugate.policies.sdk.facts import Need, named
 
 if TYPE_CHECKING:
@@ -142,9 +143,9 @@ def _device_classes(pod: Field, used: frozenset[str], ctx: AnyContext) -> tuple[
         if spec is None:
             unresolved.append(claim["name"].text)
             continue
-        for alternatives in requested_devices(spec):
-            granted = max(alternatives, key=lambda name: alternatives[name])
-            for name, count in alternatives.items():
+        for asked in requested_devices(spec):
+            granted = max(asked, key=lambda name: asked[name])
+            for name, count in asked.items():
                 if ctx.platform.is_accelerator_class(name):
                     classes[name] = classes.get(name, 0) + (count if name == granted else 0)
     return classes, tuple(unresolved)
@@ -165,11 +166,11 @@ def requested_devices(spec: Field) -> Iterator[dict[str, int]]:
 
     Several classes are alternatives. A request without a count asks for one (`resource/v1` types, v0.36).
     """
-    for request in spec["devices", "requests"]:
-        alternatives: dict[str, int] = {}
-        for ask in (request, request["exactly"], *request["firstAvailable"]):
+    for request in device_requests(spec):
+        classes: dict[str, int] = {}
+        for ask in alternatives(request):
             name = ask["deviceClassName"].text
             if name:
-                alternatives[name] = max(alternatives.get(name, 1), ask["count"].integer or 1)
-        if alternatives:
-            yield alternatives
+                classes[name] = max(classes.get(name, 1), ask["count"].integer or 1)
+        if classes:
+            yield classes

@@ -30,13 +30,17 @@ class GroupVersionKind:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind in the versions that have one shape for a policy's purposes."""
+    """A kind in the versions that have one shape for a policy's purposes.
+
+    With a `subresource`, what is meant are requests to that subresource, whose objects are of this kind too.
+    """
 
     group: str
     versions: tuple[str, ...]
     name: str
     plural: str
     namespaced: bool = True
+    subresource: str = ""
 
     def covers(self, gvk: GroupVersionKind) -> bool:
         """Tell whether an object of this type is of this kind."""
@@ -44,6 +48,8 @@ class Kind:
 
 
 POD = Kind("", ("v1",), "Pod", "pods")
+# An UPDATE of the whole Pod, in which nothing but `spec.ephemeralContainers` can change.
+POD_EPHEMERAL_CONTAINERS = Kind("", ("v1",), "Pod", "pods", subresource="ephemeralcontainers")
 NAMESPACE = Kind("", ("v1",), "Namespace", "namespaces", namespaced=False)
 
 DEPLOYMENT = Kind("apps", ("v1",), "Deployment", "deployments")
@@ -83,8 +89,13 @@ SCALED_OBJECT = Kind("keda.sh", ("v1alpha1",), "ScaledObject", "scaledobjects")
 SCALED_JOB = Kind("keda.sh", ("v1alpha1",), "ScaledJob", "scaledjobs")
 HORIZONTAL_POD_AUTOSCALER = Kind("autoscaling", ("v1", "v2"), "HorizontalPodAutoscaler", "horizontalpodautoscalers")
 
+# Only v1: v1beta1 left with Kubernetes 1.25, and its empty selector selected nothing.
+POD_DISRUPTION_BUDGET = Kind("policy", ("v1",), "PodDisruptionBudget", "poddisruptionbudgets")
+
 _DRA_VERSIONS = ("v1alpha3", "v1beta1", "v1beta2", "v1")
 RESOURCE_CLAIM = Kind("resource.k8s.io", _DRA_VERSIONS, "ResourceClaim", "resourceclaims")
 RESOURCE_CLAIM_TEMPLATE = Kind("resource.k8s.io", _DRA_VERSIONS, "ResourceClaimTemplate", "resourceclaimtemplates")
 DEVICE_CLASS = Kind("resource.k8s.io", _DRA_VERSIONS, "DeviceClass", "deviceclasses", namespaced=False)
 RAY_CLUSTER = Kind("ray.io", ("v1",), "RayCluster", "rayclusters")
+# How NVIDIA's GPU operator sets a cluster's GPUs up; there is one.
+CLUSTER_POLICY = Kind("nvidia.com", ("v1",), "ClusterPolicy", "clusterpolicies", namespaced=False)

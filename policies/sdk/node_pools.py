@@ -95,8 +95,7 @@ def provider(pool: Field, ctx: AnyContext) -> str:
 def requirement_entries(pool: Field, ctx: AnyContext) -> Iterator[Entry]:
     """Yield every requirement; labels of a NodePool's template are requirements too."""
     template = node_template(pool, ctx)
-    # Without a group the pool may be one of Auto Mode; with Karpenter's own these keys are a user's labels.
-    auto_mode = template["spec", "nodeClassRef", "group"].text in {"", AUTO_MODE}
+    auto_mode = _may_be_auto_mode(template)
     for field in template["spec", "requirements"]:
         found = requirements.read(field)
         if found:
@@ -106,6 +105,16 @@ def requirement_entries(pool: Field, ctx: AnyContext) -> Iterator[Entry]:
     for key, field in template["metadata", "labels"].items():
         label = _label(requirements.normalized(key), auto_mode=auto_mode)
         yield Entry(field, label, requirements.is_only(field.text))
+
+
+def label_of(key: str, template: Field) -> str:
+    """Return the label that a key in a node template stands for: old aliases and Auto Mode's names are translated."""
+    return _label(requirements.normalized(key), auto_mode=_may_be_auto_mode(template))
+
+
+def _may_be_auto_mode(template: Field) -> bool:
+    """Without a group the pool may be one of Auto Mode; with Karpenter's own these keys are a user's labels."""
+    return template["spec", "nodeClassRef", "group"].text in {"", AUTO_MODE}
 
 
 def _label(key: str, *, auto_mode: bool) -> str:
@@ -151,6 +160,14 @@ def is_gpu_pool(pool: Field, ctx: AnyContext) -> bool | None:
     if types is None:
         return None
     return bool(types.accelerated) and (types.accelerated == types.known or declares_accelerators(pool, ctx))
+
+
+def is_for_accelerators(pool: Field, ctx: AnyContext) -> bool:
+    """Tell the same also where no type is known to match; then what the pool says of accelerators decides."""
+    types = ctx.derived(matching_types)
+    if types is not None and types.known:
+        return bool(ctx.derived(is_gpu_pool))
+    return declares_accelerators(pool, ctx)
 
 
 def declares_accelerators(pool: Field, ctx: AnyContext) -> bool:

@@ -43,7 +43,8 @@ class Subject:
 class Request:
     """A create, update or delete of one object.
 
-    `kind` is the type `object` is in; `requested_kind` the one the user sent, before the API server converted it.
+    With a `subresource` the request is to that part of the object, and only rules about that part judge it. `kind` is
+    the type `object` is in; `requested_kind` the one the user sent, before the API server converted it.
     `name` is empty where the API server has yet to make one from `generate_name`. `old_object` is None on CREATE,
     `object` on DELETE.
     """

@@ -16,10 +16,12 @@ from gpugate.policies.sdk.pod_templates import pod_templates
 from gpugate.policies.sdk.request import Wrapper
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from gpugate.policies.sdk.field import Field
     from gpugate.policies.sdk.policy import AnyContext
 
-_TARGET_KINDS: Final = (kinds.DEPLOYMENT, kinds.STATEFUL_SET, kinds.REPLICA_SET)
+TARGET_KINDS: Final = (kinds.DEPLOYMENT, kinds.STATEFUL_SET, kinds.REPLICA_SET)
 # What the demand of a Pod template is read from.
 TEMPLATE_FIELDS: Final = (
     "spec.template.spec.containers.resources",
@@ -28,7 +30,7 @@ TEMPLATE_FIELDS: Final = (
     "spec.template.spec.resourceClaims",
 )
 # What a policy that asks for the demand of a target declares that it looks up.
-TARGET_NEEDS: Final = (*(Need(kind, TEMPLATE_FIELDS) for kind in _TARGET_KINDS), *CLAIM_NEEDS)
+TARGET_NEEDS: Final = (*(Need(kind, TEMPLATE_FIELDS) for kind in TARGET_KINDS), *CLAIM_NEEDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,23 +59,37 @@ def scale_target(scaler: Field) -> ScaleTarget | None:
 
 def target_demand(target: ScaleTarget, ctx: AnyContext) -> GpuDemand | None:
     """Return what one replica of a target asks for; None where the target is not known."""
-    for kind in _TARGET_KINDS:
+    found = target_workload(target, ctx)
+    return workload_demand(*found, ctx) if found else None
+
+
+def target_workload(target: ScaleTarget, ctx: AnyContext) -> tuple[Kind, Field] | None:
+    """Return the kind and the object of a target in the request's namespace; None where it is not known."""
+    for kind in TARGET_KINDS:
         if (kind.group, kind.name) == (target.group, target.kind):
             found = named(ctx.facts.list(kind, ctx.request.namespace), target.name)
-            return workload_demand(kind, found, ctx) if found else None
+            return (kind, found) if found else None
     return None
 
 
 def workload_demand(kind: Kind, workload: Field, ctx: AnyContext) -> GpuDemand:
     """Return what one Pod of a workload in the request's namespace asks for, of its first template with a demand."""
-    gvk = GroupVersionKind(kind.group, kind.versions[-1], kind.name)
     demand = GpuDemand()
-    for template in pod_templates(kind.group, kind.name, workload):
-        around = replace(ctx, subject=template, wrapper=Wrapper(gvk, workload), memo={})
-        demand = gpu_demand(template, around)
+    for around in template_contexts(kind, workload, ctx):
+        demand = around.derived(gpu_demand)
         if demand:
             break
     return demand
+
+
+def template_contexts(kind: Kind, workload: Field, ctx: AnyContext) -> Iterator[AnyContext]:
+    """Yield a context whose subject is a Pod template, for each of a workload in the request's namespace.
+
+    With it a policy that judges another object, or the workload as a whole, learns what it would of the Pods.
+    """
+    gvk = GroupVersionKind(kind.group, kind.versions[-1], kind.name)
+    for template in pod_templates(kind.group, kind.name, workload):
+        yield replace(ctx, subject=template, wrapper=Wrapper(gvk, workload), memo={})
 
 
 def most_for(demand: GpuDemand | None) -> Stance:

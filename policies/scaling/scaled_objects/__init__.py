@@ -1,1 +1,1 @@
-"""What ScaledObjects are given where they say nothing."""
+"""ScaledObjects: what they say, and what they are given where they say nothing."""

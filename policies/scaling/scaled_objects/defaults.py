@@ -25,8 +25,9 @@ def maximum(scaled_object: Field, replicas: int) -> Iterator[Patch]:
 def fallback(scaled_object: Field) -> Iterator[Patch]:
     """Set `fallback`, so that replicas do not freeze when the metric is lost.
 
-    KEDA refuses a fallback unless a trigger other than cpu and memory is of type AverageValue, which is the default
-    (v2.20.2 `scaledobject_webhook.go` verifyFallback).
+    Only where a trigger other than cpu and memory is of type AverageValue, which is the default: before v2.18 KEDA
+    refuses a fallback for others, and since then it has none for type Value while no replica is ready (v2.20.2
+    `CHANGELOG.md`, `pkg/fallback/fallback.go`).
     """
     spec = scaled_object["spec"]
     usable = any(

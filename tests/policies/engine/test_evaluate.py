@@ -10,7 +10,7 @@ from gpugate.policies.engine.evaluate import Phase, evaluate
 from gpugate.policies.engine.ruleset import bind
 from gpugate.policies.sdk.facts import NoFacts
 from gpugate.policies.sdk.findings import Patch, Skip, Stance, Violation
-from gpugate.policies.sdk.kinds import NODE_POOL, POD, GroupVersionKind
+from gpugate.policies.sdk.kinds import NODE_POOL, POD, POD_EPHEMERAL_CONTAINERS, GroupVersionKind
 from gpugate.policies.sdk.policy import AnyContext, Policy, mutates, validates
 from gpugate.policies.sdk.request import Operation, Request
 
@@ -30,6 +30,12 @@ def named_bad(pod: Field, _ctx: AnyContext) -> Iterator[Violation | Skip]:
     for container in pod["spec", "containers"]:
         if container["image"].text == "bad":
             yield Violation(container["image"].path, "image is bad")
+
+
+@validates(POD_EPHEMERAL_CONTAINERS)
+def debugs(pod: Field, _ctx: AnyContext) -> Iterator[Violation | Skip]:
+    for container in pod["spec", "ephemeralContainers"]:
+        yield Violation(container.path, "is for debugging")
 
 
 @validates(POD)
@@ -86,6 +92,7 @@ def misfit(_pod: Field, _ctx: AnyContext) -> Iterator[Patch | Violation | Skip]:
 
 HANDLERS = {
     "pods/named-bad": named_bad,
+    "pods/debugs": debugs,
     "pods/at-most-warn": at_most_warn,
     "pods/blind": blind,
     "pods/broken": broken,
@@ -341,12 +348,41 @@ class TestNotJudged:
     def test_a_delete(self) -> None:
         assert judge("pods/named-bad", old=pod(containers=BAD), operation=Operation.DELETE).outcomes == ()
 
-    def test_a_subresource(self) -> None:
-        verdict = judge("pods/named-bad", obj=pod(containers=BAD), subresource="status", operation=Operation.UPDATE)
+    @pytest.mark.parametrize("subresource", ["status", "resize", "ephemeralcontainers"])
+    def test_a_subresource_that_no_rule_is_about(self, subresource: str) -> None:
+        verdict = judge(
+            *("pods/named-bad", "pods/tolerate"),
+            obj=pod(containers=BAD),
+            old=pod(),
+            subresource=subresource,
+            operation=Operation.UPDATE,
+        )
         assert verdict.outcomes == ()
 
     def test_a_kind_that_no_rule_is_about(self) -> None:
         assert judge("pods/named-bad", obj={"spec": 3}, kind="example.com/v1 Thing").allowed
+
+
+class TestSubresource:
+    def debug(self, new: Json, old: Json = None, subresource: str = "ephemeralcontainers") -> Verdict:
+        return judge(
+            "pods/debugs",
+            obj=pod(ephemeralContainers=new),
+            old=pod(ephemeralContainers=old),
+            operation=Operation.UPDATE,
+            subresource=subresource,
+        )
+
+    def test_rules_about_it_judge_its_requests(self) -> None:
+        assert self.debug([{"name": "d"}]).denials == ("[pods/debugs] spec.ephemeralContainers[0]: is for debugging",)
+
+    def test_they_judge_no_others(self) -> None:
+        assert self.debug([{"name": "d"}], subresource="").outcomes == ()
+
+    def test_it_answers_for_what_it_adds(self) -> None:
+        verdict = self.debug([{"name": "d"}, {"name": "e"}], old=[{"name": "d"}])
+        assert verdict.denials == ("[pods/debugs] spec.ephemeralContainers[1]: is for debugging",)
+        assert len(verdict.warnings) == 1
 
 
 class TestShape:
@@ -405,3 +441,24 @@ def test_a_rule_about_the_version_the_user_sent_judges_a_converted_object() -> N
     )
     verdict = evaluate(ruleset, request, NoFacts(), today=TODAY)
     assert [f.message for f in verdict.findings] == ["v1", "v1beta1"]
+
+
+def test_a_rule_about_both_versions_judges_a_converted_object_once() -> None:
+    both = type(NODE_POOL)("karpenter.sh", ("v1beta1", "v1"), "NodePool", "nodepools", namespaced=False)
+
+    @validates(both)
+    def check(pool: Field, _ctx: AnyContext) -> Iterator[Violation | Skip]:
+        yield Violation(pool.path, "found")
+
+    ruleset = bind(
+        [Policy("a/both", "A.", (check,))],
+        parse_config({"apiVersion": "gpugate.dev/v1", "kind": "PolicyConfig"}),
+    )
+    request = Request(
+        kind=GroupVersionKind("karpenter.sh", "v1", "NodePool"),
+        requested_kind=GroupVersionKind("karpenter.sh", "v1beta1", "NodePool"),
+        operation=Operation.CREATE,
+        object={},
+    )
+    verdict = evaluate(ruleset, request, NoFacts(), today=TODAY)
+    assert [f.message for f in verdict.findings] == ["found"]

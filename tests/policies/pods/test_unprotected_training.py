@@ -53,3 +53,12 @@ def test_the_platform_may_protect_more_classes(context: Contexts) -> None:
     (patch,) = mutate(ctx.subject, ctx)
     assert isinstance(patch, Patch)
     assert patch.path == ("metadata", "annotations", "karpenter.sh/do-not-disrupt")
+
+
+def test_the_annotation_of_an_older_karpenter_does_not_protect(context: Contexts) -> None:
+    obj = pod({"limits": {"nvidia.com/gpu": 1}}, workload="training")
+    obj["metadata"]["annotations"] = {"karpenter.sh/do-not-evict": "true"}
+    ctx = context(obj, params=Params())
+    (patch,) = mutate(ctx.subject, ctx)
+    assert isinstance(patch, Patch)
+    assert patch.path == ("metadata", "annotations", "karpenter.sh/do-not-disrupt")

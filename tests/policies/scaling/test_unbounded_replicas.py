@@ -83,7 +83,7 @@ ALL = Params(default_max=8, default_fallback=True, default_stabilization=300)
         pytest.param(
             {"triggers": [{"type": "prometheus", "metricType": "Value"}]},
             {"maxReplicaCount", "behavior"},
-            id="KEDA refuses one for values",
+            id="KEDA has none for values while nothing is ready",
         ),
         pytest.param(
             {"advanced": {"horizontalPodAutoscalerConfig": {"behavior": {"scaleUp": {}}}}},

@@ -57,4 +57,5 @@ def test_every_workload_that_makes_pods_is_known() -> None:
         *("CronJob", "DaemonSet", "Deployment", "Job", "ReplicaSet", "StatefulSet"),
         *("JAXJob", "MPIJob", "Notebook", "PaddleJob", "PyTorchJob", "TFJob", "XGBoostJob"),
         *("JobSet", "LeaderWorkerSet", "RayCluster", "RayJob", "RayService", "ScaledJob"),
+        *("CronWorkflow", "InferenceService", "Workflow", "WorkflowTemplate"),
     }

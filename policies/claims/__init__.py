@@ -1,0 +1,1 @@
+"""Policies on ResourceClaims, their templates and DeviceClasses (Dynamic Resource Allocation)."""

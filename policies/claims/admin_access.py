@@ -1,0 +1,86 @@
+"""Administrative access to devices outside the namespaces meant for it.
+
+## Why is this bad?
+A claim with `adminAccess: true` gets devices that are allocated to others, past quotas and without leaving a trace in
+what the scheduler counts: whoever may write one can read and disturb every GPU of the cluster. Kubernetes allows it in
+namespaces with the label `resource.kubernetes.io/admin-access: "true"`, which everybody who may label a namespace can
+set.
+
+## Instead
+Ask for devices without `adminAccess`. Monitoring and other services of the platform run in the namespaces that
+`admin_namespaces` names, beside those that the configuration excludes anyway; only members of `admin_groups` label
+others.
+
+## Sources
+`kubernetes/api` v0.36 `resource/v1/types.go` (AdminAccess, DRAAdminNamespaceLabelKey: the value is "true",
+case-sensitive); Kubernetes v1.36 `pkg/registry/resource` (AuthorizedForAdmin); KEP-5018.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from gpugate.policies.claims._written import written_requests
+from gpugate.policies.sdk import globs
+from gpugate.policies.sdk.device_requests import alternatives
+from gpugate.policies.sdk.findings import Patch, Patches, Violation
+from gpugate.policies.sdk.kinds import NAMESPACE, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE
+from gpugate.policies.sdk.policy import Context, validates
+from gpugate.policies.sdk.policy import Params as PolicyParams
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpugate.policies.sdk.field import Field
+
+_LABEL: Final = "resource.kubernetes.io/admin-access"
+
+
+class Params(PolicyParams, frozen=True, kw_only=True):
+    """Where administrative access is meant to be.
+
+    Attributes:
+        admin_namespaces: namespaces with claims for it, where `*` stands for anything.
+        admin_groups: groups whose members may label other namespaces for it.
+    """
+
+    admin_namespaces: tuple[str, ...] = ()
+    admin_groups: tuple[str, ...] = ("system:masters",)
+
+
+@validates(RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE, params=Params)
+def check_claim(claim: Field, ctx: Context[Params]) -> Iterator[Violation]:
+    """Report every request for administrative access."""
+    if _is_admin_namespace(ctx):
+        return
+    for request in written_requests(claim, ctx):
+        for ask in alternatives(request):
+            access = ask["adminAccess"]
+            if access.value is True:
+                message = "adminAccess reaches devices that others hold; it is for monitoring in admin namespaces"
+                reason = "asks for devices as everybody does"
+                yield Violation(
+                    access.path,
+                    message,
+                    hint="remove adminAccess, or add the namespace to admin_namespaces",
+                    fix=Patches((Patch("remove", access.path, None, reason),)),
+                )
+
+
+@validates(NAMESPACE, params=Params)
+def check_namespace(namespace: Field, ctx: Context[Params]) -> Iterator[Violation]:
+    """Report the label that allows it, on any other namespace."""
+    label = namespace["metadata", "labels", _LABEL]
+    if label.text != "true" or _is_admin_namespace(ctx) or set(ctx.request.groups) & set(ctx.params.admin_groups):
+        return
+    message = f"{_LABEL} lets everybody who may write claims here reach the GPUs of others"
+    yield Violation(
+        label.path,
+        message,
+        hint="remove the label, or add the namespace to admin_namespaces",
+        fix=Patches((Patch("remove", label.path, None, "allows no claims with adminAccess here"),)),
+    )
+
+
+def _is_admin_namespace(ctx: Context[Params]) -> bool:
+    return any(globs.matches(pattern, ctx.request.namespace) for pattern in ctx.params.admin_namespaces)

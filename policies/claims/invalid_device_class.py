@@ -1,0 +1,108 @@
+"""Name that no DeviceClass can have, or that none has.
+
+## Why is this bad?
+The API server refuses a claim for `nvidia.com/mig-1g.10gb`: that is the name of an extended resource, and the name of a
+DeviceClass is a DNS subdomain, which has no slash. A claim for a class that does not exist is accepted, and its Pod
+stays pending for ever; that is a warning.
+
+## Instead
+Name the class and choose the slice by its profile:
+
+```yaml
+exactly:
+  deviceClassName: mig.nvidia.com
+  selectors:
+    - cel:
+        expression: device.attributes['gpu.nvidia.com'].profile == '1g.10gb'
+```
+
+## Sources
+Kubernetes v1.36 `pkg/apis/resource/validation/validation.go` (validateDeviceClassName); NVIDIA DRA driver v0.4.1
+`deployments/helm/dra-driver-nvidia-gpu/templates` (its classes and the attribute `profile`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from gpugate.policies.claims._written import written_requests
+from gpugate.policies.data import mig_profiles
+from gpugate.policies.sdk import dns_names
+from gpugate.policies.sdk.device_requests import alternatives
+from gpugate.policies.sdk.facts import Fact, Need, Unavailable, named
+from gpugate.policies.sdk.findings import Patch, Patches, Skip, Stance, Violation
+from gpugate.policies.sdk.kinds import DEVICE_CLASS, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE
+from gpugate.policies.sdk.policy import validates
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpugate.policies.sdk.field import Field
+    from gpugate.policies.sdk.policy import AnyContext
+
+_SHOWN: Final = 80  # characters of a name that may be anything
+_GPU: Final = "nvidia.com/gpu"
+
+
+@validates(DEVICE_CLASS)
+def check_class(device_class: Field, ctx: AnyContext) -> Iterator[Violation]:  # noqa: ARG001 -- every policy is handed it
+    """Compare the name with the form it must have."""
+    metadata = device_class["metadata"]
+    name = metadata["name"] or metadata["generateName"]
+    # What the API server makes of generateName ends in letters and digits.
+    whole = name.text if metadata["name"] else f"{name.text}x"
+    if name and not dns_names.is_subdomain(whole):
+        yield Violation(name.path, _message(name.text), hint="use lower-case letters, digits, - and dots")
+
+
+@validates(RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE, needs=(Need(DEVICE_CLASS, ()),))
+def check_claim(claim: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
+    """Compare every class that is asked for with the form of a name, and with the classes there are."""
+    fact = ctx.facts.list(DEVICE_CLASS)
+    for request in written_requests(claim, ctx):
+        for ask in alternatives(request):
+            name = ask["deviceClassName"]
+            if name.text and not dns_names.is_subdomain(name.text):
+                yield _misnamed(ask, name)
+            elif name.text:
+                yield from _unknown(name, fact)
+
+
+def _message(name: str) -> str:
+    if "/" in name:
+        return f'"{name[:_SHOWN]}" is the name of an extended resource, not of a DeviceClass'
+    return f'"{name[:_SHOWN]}" is not a DNS subdomain, as the name of a DeviceClass must be'
+
+
+def _misnamed(ask: Field, name: Field) -> Violation:
+    reason = "names the device class that hands these devices out"
+    profile = mig_profiles.profile_of(name.text)
+    profile = profile and (mig_profiles.near_miss(profile) or profile)
+    if profile and mig_profiles.gpus_with(profile):
+        by_profile = f"device.attributes['gpu.nvidia.com'].profile == '{profile}'"
+        fix = Patches(
+            (
+                Patch("set", name.path, "mig.nvidia.com", reason),
+                Patch("append", ask["selectors"].path, {"cel": {"expression": by_profile}}, reason),
+            ),
+        )
+        hint = f"use mig.nvidia.com with a CEL selector on profile '{profile}'"
+        return Violation(name.path, _message(name.text), hint=hint, fix=fix)
+    if name.text == _GPU:
+        gpu = Patches((Patch("set", name.path, "gpu.nvidia.com", reason),))
+        return Violation(name.path, _message(name.text), hint="use gpu.nvidia.com", fix=gpu)
+    hint = "name a DeviceClass: kubectl get deviceclasses lists them"
+    return Violation(name.path, _message(name.text), hint=hint)
+
+
+def _unknown(name: Field, fact: Fact) -> Iterator[Violation | Skip]:
+    if named(fact, name.text):
+        return
+    if isinstance(fact, Unavailable):
+        yield Skip(fact.reason)
+    elif not fact.complete:
+        yield Skip(f"DeviceClass {name.text} is not among the objects to look at")
+    else:
+        known = ", ".join(sorted(fact.by_name)[:5])
+        message = f"DeviceClass {name.text[:_SHOWN]} does not exist"
+        yield Violation(name.path, message, Stance.WARN, f"name one of these: {known}" if known else "create it")

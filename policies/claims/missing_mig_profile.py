@@ -1,0 +1,83 @@
+"""ResourceClaim for a MIG slice that does not say which.
+
+## Why is this bad?
+The class `mig.nvidia.com` offers the slices of every size. A claim without a selector takes any of them: 10 GB today,
+80 GB tomorrow, so the model may not fit, or holds seven times what it needs. A selector that looks for the profile under
+another driver's attributes fails when it is evaluated, and no device is ever found.
+
+## Instead
+Choose by profile, as the driver publishes it:
+
+```yaml
+selectors:
+  - cel:
+      expression: device.attributes['gpu.nvidia.com'].profile == '1g.10gb'
+```
+
+A selector on the capacity of a slice, such as its memory, or on its `uuid` says as much.
+
+## Sources
+NVIDIA DRA driver v0.4.1 `deployments/helm/dra-driver-nvidia-gpu/templates/deviceclass-mig.yaml`,
+`cmd/gpu-kubelet-plugin/deviceinfo.go` (attributes and capacities); `kubernetes/api` v0.36 `resource/v1/types.go` (an error
+in a selector keeps the device from being chosen).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from gpugate.policies.claims._written import written_requests
+from gpugate.policies.sdk import globs
+from gpugate.policies.sdk.device_requests import alternatives
+from gpugate.policies.sdk.findings import Patch, Patches, Stance, Violation
+from gpugate.policies.sdk.kinds import RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE
+from gpugate.policies.sdk.policy import Context, validates
+from gpugate.policies.sdk.policy import Params as PolicyParams
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpugate.policies.sdk.field import Field, Path
+
+_DRIVER: Final = "gpu.nvidia.com"
+_CHOOSES: Final = re.compile(r"\bprofile\b|\buuid\b|\bdevice\.capacity\b")
+_ATTRIBUTE: Final = re.compile(r"""device\.attributes\[(['"])(?P<domain>[^'"]{1,63})\1\]\.profile\b""")
+
+
+class Params(PolicyParams, frozen=True, kw_only=True):
+    """Which classes offer slices of every size.
+
+    Attributes:
+        device_classes: their names, where `*` stands for anything.
+    """
+
+    device_classes: tuple[str, ...] = ("mig.nvidia.com",)
+
+
+@validates(RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE, params=Params, mode=Stance.WARN)
+def check(claim: Field, ctx: Context[Params]) -> Iterator[Violation]:
+    """Look for a selector on the size, and for one that looks in the wrong place."""
+    for request in written_requests(claim, ctx):
+        for ask in alternatives(request):
+            device_class = ask["deviceClassName"].text
+            # One that takes all devices, or looks at those of others, is not about a size.
+            exempt = ask["allocationMode"].text == "All" or ask["adminAccess"].value is True
+            if not exempt and any(globs.matches(pattern, device_class) for pattern in ctx.params.device_classes):
+                yield from _of_slices(ask, device_class)
+
+
+def _of_slices(ask: Field, device_class: str) -> Iterator[Violation]:
+    expressions = [selector["cel", "expression"] for selector in ask["selectors"]]
+    if not any(_CHOOSES.search(expression.text) for expression in expressions):
+        path: Path = ask["selectors"].path if ask["selectors"] else ask["deviceClassName"].path
+        message = f"{device_class} without a selector on the profile takes a slice of any size"
+        hint = f"add the CEL selector device.attributes['{_DRIVER}'].profile == '1g.10gb', with your profile"
+        yield Violation(path, message, hint=hint)
+    for expression in expressions:
+        found = _ATTRIBUTE.search(expression.text)
+        if found and found["domain"] != _DRIVER:
+            message = f"device.attributes['{found['domain']}'] has no profile; the driver's name is {_DRIVER}"
+            fixed = _ATTRIBUTE.sub(f"device.attributes['{_DRIVER}'].profile", expression.text)
+            patch = Patch("set", expression.path, fixed, "reads the attribute that the driver publishes")
+            yield Violation(expression.path, message, hint="write the driver's name", fix=Patches((patch,)))

@@ -1,0 +1,1 @@
+"""Policies on PodDisruptionBudgets, and on workloads that need one."""

@@ -1,0 +1,73 @@
+"""How many Pods a workload has: what it says itself, or what scales it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from gpugate.policies.sdk.facts import Known, Need
+from gpugate.policies.sdk.kinds import HORIZONTAL_POD_AUTOSCALER, SCALED_OBJECT
+from gpugate.policies.sdk.scale_targets import scale_target
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpugate.policies.sdk.field import Field
+    from gpugate.policies.sdk.policy import AnyContext
+    from gpugate.policies.sdk.scale_targets import ScaleTarget
+
+# What a policy that asks for the replicas of a workload declares that it looks up.
+SCALER_NEEDS: Final = (
+    Need(HORIZONTAL_POD_AUTOSCALER, ("spec.maxReplicas", "spec.minReplicas", "spec.scaleTargetRef")),
+    Need(
+        SCALED_OBJECT,
+        ("spec.idleReplicaCount", "spec.maxReplicaCount", "spec.minReplicaCount", "spec.scaleTargetRef"),
+    ),
+)
+_KEDA_MAXIMUM: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Replicas:
+    """The fewest and the most Pods of a workload; `certain` when nothing can scale it that is not known."""
+
+    least: int
+    most: int
+    certain: bool
+
+
+def replicas_of(workload: Field, target: ScaleTarget, ctx: AnyContext) -> Replicas:
+    """Return the bounds of what scales a workload, else the number it says itself, 1 where it says none.
+
+    KEDA's defaults are 0 and 100 replicas (v2.20.2 `apis/keda/v1alpha1/scaledobject_types.go`), an autoscaler's minimum
+    is 1 (`autoscaling/v2`).
+    """
+    scalers = tuple(_scalers(target, ctx))
+    if scalers:
+        return Replicas(min(least for least, _ in scalers), max(most for _, most in scalers), certain=True)
+    own = _number(workload["spec", "replicas"], 1)
+    facts = (ctx.facts.list(need.kind, ctx.request.namespace) for need in SCALER_NEEDS)
+    return Replicas(own, own, all(isinstance(fact, Known) and fact.complete for fact in facts))
+
+
+def _scalers(target: ScaleTarget, ctx: AnyContext) -> Iterator[tuple[int, int]]:
+    for need in SCALER_NEEDS:
+        fact = ctx.facts.list(need.kind, ctx.request.namespace)
+        for scaler in fact.items if isinstance(fact, Known) else ():
+            if scale_target(scaler) == target:
+                yield _bounds_of_keda(scaler) if need.kind is SCALED_OBJECT else _bounds(scaler)
+
+
+def _bounds(autoscaler: Field) -> tuple[int, int]:
+    spec = autoscaler["spec"]
+    return _number(spec["minReplicas"], 1), _number(spec["maxReplicas"], 1)
+
+
+def _bounds_of_keda(scaled_object: Field) -> tuple[int, int]:
+    spec = scaled_object["spec"]
+    least = _number(spec["minReplicaCount"], 0)
+    return min(_number(spec["idleReplicaCount"], least), least), _number(spec["maxReplicaCount"], _KEDA_MAXIMUM)
+
+
+def _number(field: Field, default: int) -> int:
+    return default if field.integer is None else field.integer

@@ -1,0 +1,119 @@
+"""PodDisruptionBudget that lets no Pod be evicted, ever.
+
+## Why is this bad?
+Karpenter evicts the Pods of a node before it takes the node away, and waits while a budget forbids it, for ever where
+the node has no `terminationGracePeriod`. With `maxUnavailable: 0`, `minAvailable: 100%` or a `minAvailable` of all the
+Pods there are, GPU nodes are neither consolidated nor replaced for a new image, and an interrupted Spot node is cut off
+with the Pods on it.
+
+## Instead
+Let one Pod go at a time, however many there are:
+
+```yaml
+spec:
+  maxUnavailable: 1
+```
+
+A training Pod that must not be disturbed needs no budget but the annotation `karpenter.sh/do-not-disrupt: "true"`.
+
+It is a denial where a selected Deployment, StatefulSet or ReplicaSet is known to ask for GPUs, a warning where none that
+is selected is known, and nothing where they ask for none. A `minAvailable` that blocks only while an autoscaler is at its
+minimum, or that protects a single Pod, is a warning.
+
+## Sources
+`kubernetes/api` v0.36 `policy/v1/types.go`; Kubernetes v1.36 `pkg/controller/disruption/disruption.go` (percentages are
+rounded up); Karpenter v1.14.1 `pkg/controllers/node/termination/terminator`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from gpugate.policies.disruption._selected import SELECTED_NEEDS, Selected, selected_by
+from gpugate.policies.sdk.findings import Patch, Patches, Stance, Violation
+from gpugate.policies.sdk.kinds import POD_DISRUPTION_BUDGET
+from gpugate.policies.sdk.policy import validates
+from gpugate.policies.sdk.scale_targets import most_for
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpugate.policies.sdk.field import Field
+    from gpugate.policies.sdk.policy import AnyContext
+
+_HINT: Final = "write maxUnavailable: 1, which lets nodes be drained one Pod at a time"
+
+
+@dataclass(frozen=True, slots=True)
+class _Share:
+    """A number of Pods, or a percentage of them."""
+
+    number: int
+    percent: bool
+
+    def __str__(self) -> str:
+        return f"{self.number}%" if self.percent else str(self.number)
+
+    def of(self, pods: int) -> int:
+        """Return how many of some Pods this is, rounded up."""
+        return -(-self.number * pods // 100) if self.percent else self.number
+
+
+@validates(POD_DISRUPTION_BUDGET, needs=SELECTED_NEEDS)
+def check(budget: Field, ctx: AnyContext) -> Iterator[Violation]:
+    """Find out whether any number of Pods leaves room for an eviction."""
+    spec = budget["spec"]
+    unavailable, available = _share(spec["maxUnavailable"]), _share(spec["minAvailable"])
+    if not spec["selector"] or (unavailable is None and available is None):
+        return
+    selected = tuple(selected_by(budget, ctx))
+    at_most = max((most_for(one.demand) for one in selected), default=most_for(None))
+    if not at_most:
+        return
+    if unavailable is not None and unavailable.number == 0:
+        message = (
+            f"maxUnavailable {unavailable} lets no Pod{_owner(selected)} be evicted: no node with one can be drained"
+        )
+        yield Violation(spec["maxUnavailable"].path, message, at_most, _HINT, _one_at_a_time(spec))
+    elif available is not None and available.percent and available.number >= 100:
+        message = f"minAvailable {available} lets no Pod{_owner(selected)} be evicted: no node with one can be drained"
+        yield Violation(spec["minAvailable"].path, message, at_most, _HINT, _one_at_a_time(spec))
+    elif available is not None and selected:
+        yield from _compared(spec, available, selected, at_most)
+
+
+def _compared(spec: Field, available: _Share, selected: tuple[Selected, ...], at_most: Stance) -> Iterator[Violation]:
+    """Compare with the fewest and the most Pods that the selected workloads have together."""
+    least = sum(one.replicas.least for one in selected)
+    most = sum(one.replicas.most for one in selected)
+    path, owner = spec["minAvailable"].path, _owner(selected)
+    if most > 1 and available.of(most) >= most:
+        certain = all(one.replicas.certain for one in selected)
+        message = f"minAvailable {available} of at most {most} Pods{owner} lets none be evicted"
+        ceiling = at_most if certain else min(at_most, Stance.WARN)
+        yield Violation(path, message, ceiling, _HINT, _one_at_a_time(spec))
+    elif least > 0 and available.of(least) >= least:
+        pods = f"the only Pod{owner}" if most == 1 else f"any Pod{owner} while there are only {least}"
+        message = f"minAvailable {available} does not let {pods} be evicted"
+        yield Violation(path, message, min(at_most, Stance.WARN), "run more Pods than minAvailable, or " + _HINT)
+
+
+def _owner(selected: tuple[Selected, ...]) -> str:
+    asking = [one.name for one in selected if one.demand or one.demand.unresolved]
+    return f" of {asking[0]}" if len(asking) == 1 else ""
+
+
+def _one_at_a_time(spec: Field) -> Patches:
+    reason = "lets one Pod be evicted at a time, so that nodes can be drained"
+    removed = (Patch("remove", spec["minAvailable"].path, None, reason),) if spec["minAvailable"] else ()
+    return Patches((*removed, Patch("set", spec["maxUnavailable"].path, 1, reason)))
+
+
+def _share(field: Field) -> _Share | None:
+    """Read a number or a percentage; None where there is neither."""
+    if field.integer is not None:
+        return _Share(field.integer, percent=False)
+    digits = field.text.removesuffix("%")
+    percent = field.text.endswith("%") and digits.isascii() and digits.isdigit() and len(digits) < 10
+    return _Share(int(digits), percent=True) if percent else None

@@ -1,0 +1,105 @@
+"""Inference on GPUs with several replicas and no PodDisruptionBudget.
+
+## Why is this bad?
+Karpenter may take several nodes away at once, when it consolidates, replaces old images or loses Spot capacity. Without
+a budget nothing keeps it from evicting all replicas of a model server together, and with GPUs the next one needs minutes
+to start.
+
+## Instead
+Add a budget that selects the Pods:
+
+```yaml
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata:
+  name: llm
+spec:
+  maxUnavailable: 1
+  selector:
+    matchLabels:
+      app: llm
+```
+
+It is said of Deployments and StatefulSets of class inference whose Pods ask for GPUs, from `min_replicas` on; where an
+autoscaler is known its minimum counts. It is judged only where all budgets of the namespace are known.
+
+## Sources
+Karpenter documentation "Disruption" v1.14; `kubernetes/api` v0.36 `policy/v1/types.go` (an empty selector selects every
+Pod of the namespace).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Final
+
+import msgspec
+
+from gpugate.policies.disruption._replicas import SCALER_NEEDS, replicas_of
+from gpugate.policies.sdk.facts import Known, Need
+from gpugate.policies.sdk.findings import Skip, Stance, Violation
+from gpugate.policies.sdk.gpu_demand import gpu_demand
+from gpugate.policies.sdk.kinds import DEPLOYMENT, POD_DISRUPTION_BUDGET, STATEFUL_SET
+from gpugate.policies.sdk.policy import Context, validates
+from gpugate.policies.sdk.policy import Params as PolicyParams
+from gpugate.policies.sdk.scale_targets import ScaleTarget, template_contexts
+from gpugate.policies.sdk.selectors import selects
+from gpugate.policies.sdk.workload_class import CLASS_NEEDS, workload_class
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpugate.policies.sdk.field import Field
+
+_BUDGETS: Final = Need(POD_DISRUPTION_BUDGET, ("spec.selector",))
+
+
+class Params(PolicyParams, frozen=True, kw_only=True):
+    """Which workloads need a budget.
+
+    Attributes:
+        min_replicas: the number of replicas from which on there must be one.
+    """
+
+    min_replicas: Annotated[int, msgspec.Meta(ge=2)] = 2
+
+
+@validates(
+    DEPLOYMENT,
+    STATEFUL_SET,
+    params=Params,
+    mode=Stance.WARN,
+    needs=(_BUDGETS, *SCALER_NEEDS, *CLASS_NEEDS),
+)
+def check(workload: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
+    """Look for a budget that selects the Pods."""
+    kind = DEPLOYMENT if DEPLOYMENT.covers(ctx.request.kind) else STATEFUL_SET
+    for pods in template_contexts(kind, workload, ctx):
+        demand = pods.derived(gpu_demand)
+        if not (demand or demand.unresolved) or pods.derived(workload_class).name != "inference":
+            continue
+        if not demand:
+            yield Skip(demand.doubt)
+            continue
+        # Before the API server makes a name, the start that it is made from stands for it.
+        name = ctx.request.name or ctx.request.generate_name
+        target = ScaleTarget(kind.group, kind.name, name)
+        yield from _without_budget(workload, pods.subject["metadata", "labels"].labels, target, ctx)
+
+
+def _without_budget(
+    workload: Field, labels: dict[str, str], target: ScaleTarget, ctx: Context[Params]
+) -> Iterator[Violation | Skip]:
+    replicas = replicas_of(workload, target, ctx).least
+    if replicas < ctx.params.min_replicas:
+        return
+    budgets = ctx.facts.list(POD_DISRUPTION_BUDGET, ctx.request.namespace)
+    if not isinstance(budgets, Known):
+        yield Skip(budgets.reason)
+    elif any(selects(budget["spec", "selector"], labels) for budget in budgets.items):
+        return
+    elif not budgets.complete:
+        yield Skip(f"a PodDisruptionBudget for {target} is not among the objects to look at")
+    else:
+        message = f"{target} runs {replicas} replicas, and no PodDisruptionBudget keeps one of them up"
+        hint = "add a PodDisruptionBudget with maxUnavailable: 1 that selects the labels of the Pods"
+        yield Violation(workload["spec", "replicas"].path, message, hint=hint)

@@ -1,0 +1,111 @@
+"""Tag of an EC2NodeClass that AWS or Karpenter refuses.
+
+## Why is this bad?
+One tag that AWS refuses keeps every NodePool of this class from getting a node: it is on the request for the instance,
+its volumes and the launch template, and on the instance profile that Karpenter makes for `role`. The CRD checks only a few
+names, so the object is stored and Pods stay Pending.
+
+## Instead
+At most 42 tags, as AWS allows 50 on a resource and Karpenter adds its own. Keys of 1 to 128 characters and values of up to
+256; letters, digits, blanks and `_ . : / = + - @`. No key that starts with `aws:`, none that Karpenter sets itself, and no
+two that differ in case alone: IAM takes them for one.
+
+With `instanceProfile` instead of `role` no IAM resource is tagged; other characters, and keys that differ in case, are
+warnings then, as billing and other AWS services still stumble over them.
+
+## Sources
+aws/karpenter-provider-aws v1.14.1 `pkg/apis/crds/karpenter.k8s.aws_ec2nodeclasses.yaml`, `pkg/apis/v1/labels.go`
+(RestrictedTagPatterns), `pkg/utils/utils.go` (GetTags), `pkg/apis/v1/ec2nodeclass.go` (InstanceProfileTags); Amazon EC2
+user guide "Tag restrictions"; IAM API reference, Tag, and IAM user guide "Tags for IAM resources".
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from typing import TYPE_CHECKING, Annotated, Final
+
+import msgspec
+
+from gpugate.policies.sdk.findings import Patch, Patches, Stance, Violation
+from gpugate.policies.sdk.kinds import EC2_NODE_CLASS
+from gpugate.policies.sdk.policy import Context, validates
+from gpugate.policies.sdk.policy import Params as PolicyParams
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpugate.policies.sdk.field import Field
+
+_RESERVED: Final = frozenset(
+    {"eks:eks-cluster-name", "karpenter.k8s.aws/ec2nodeclass", "karpenter.sh/nodeclaim", "karpenter.sh/nodepool"}
+)
+_RESERVED_START: Final = "kubernetes.io/cluster"
+_LONGEST_KEY, _LONGEST_VALUE = 128, 256
+_SIGNS: Final = frozenset("_.:/=+-@")
+_UNFILLED: Final = ("${", "{{")
+
+
+class Params(PolicyParams, frozen=True, kw_only=True):
+    """How many tags there may be.
+
+    Attributes:
+        max_tags: the most tags of a class; AWS allows 50 on a resource, of which Karpenter needs some.
+    """
+
+    max_tags: Annotated[int, msgspec.Meta(ge=1, le=50)] = 42
+
+
+@validates(EC2_NODE_CLASS, params=Params)
+def check(node_class: Field, ctx: Context[Params]) -> Iterator[Violation]:
+    """Report every tag that is refused, and too many of them."""
+    tags = node_class["spec", "tags"]
+    if len(tags.mapping) > ctx.params.max_tags:
+        message = f"{len(tags.mapping)} tags, at most {ctx.params.max_tags} leave room for those of Karpenter"
+        yield Violation(tags.path, message, hint="leave out tags that nobody reads")
+    # Only the tags of an instance profile, which Karpenter makes for a role, are as strict as IAM.
+    strict = Stance.WARN if node_class["spec", "instanceProfile"].text else Stance.ENFORCE
+    seen: dict[str, str] = {}
+    for key, tag in tags.items():
+        yield from _refused(key, tag)
+        yield from _unusual(key, tag, strict)
+        first = seen.setdefault(key.casefold(), key)
+        if first != key:
+            message = f'tag keys "{_short(first)}" and "{_short(key)}" differ in case alone'
+            yield Violation(tag.path, message, strict, "keep the one that AWS Billing knows")
+
+
+def _refused(key: str, tag: Field) -> Iterator[Violation]:
+    if key in _RESERVED or key.startswith(_RESERVED_START):
+        patch = Patch("remove", tag.path, None, "leaves out the tag, which Karpenter sets itself")
+        message = f'tag key "{_short(key)}" is set by Karpenter itself'
+        yield Violation(tag.path, message, hint="leave the tag out", fix=Patches((patch,), safe=True))
+    elif key.casefold().startswith("aws:"):
+        yield Violation(tag.path, f'tag key "{_short(key)}" starts with aws:, which AWS keeps for itself', hint=_RENAME)
+    if not 0 < len(key) <= _LONGEST_KEY:
+        message = f"a tag key has {len(key)} characters, AWS allows 1 to {_LONGEST_KEY}"
+        yield Violation(tag.path[:-1], message, hint=_RENAME)  # the key itself would fill the screen
+    if len(tag.text) > _LONGEST_VALUE:
+        message = f"the value of tag {_short(key)} has {len(tag.text)} characters, AWS allows {_LONGEST_VALUE}"
+        yield Violation(tag.path, message, hint="write a shorter value")
+
+
+def _unusual(key: str, tag: Field, at_most: Stance) -> Iterator[Violation]:
+    for what, text in (("key", key), ("value", tag.text)):
+        if any(sign in text for sign in _UNFILLED):  # which nodeclasses/unexpanded-placeholder reports
+            continue
+        odd = next((character for character in text if not _is_allowed(character)), "")
+        if odd:
+            name = f"U+{ord(odd):04X}" if odd.isspace() or not odd.isprintable() else f'"{odd}"'
+            message = f"the {what} of tag {_short(key)} has the character {name}, which IAM refuses"
+            yield Violation(tag.path, message, at_most, "use letters, digits, blanks and _ . : / = + - @")
+
+
+def _is_allowed(character: str) -> bool:
+    return character.isalnum() or character in _SIGNS or unicodedata.category(character)[0] in "LZN"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 40 else f"{text[:37]}..."
+
+
+_RENAME: Final = "choose another key"

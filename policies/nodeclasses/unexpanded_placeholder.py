@@ -1,0 +1,90 @@
+"""NodePool, EC2NodeClass or ScaledObject with a placeholder where a value belongs.
+
+## Why is this bad?
+The file is a template that nobody rendered: no role, subnet or security group has the name `KarpenterNodeRole-${CLUSTER_NAME}`,
+so no node ever starts, and a scaler with such an address reads nothing. The CRDs take any string, so the object is stored and
+the mistake shows much later, as Pods that stay Pending.
+
+## Instead
+Render the file before it is applied: `envsubst`, `helm template`, `kustomize build`. `my-cluster`, the name that manuals
+use, is a warning, as somebody may have called a cluster so.
+
+Not judged: `spec.userData` of a node class, where a shell expands `${NAME}` on the node; annotations; the
+`restAPITemplate` of KEDA's ActiveMQ trigger and the metadata of its InfluxDB trigger, which have such signs for a reason.
+
+## Sources
+aws/karpenter-provider-aws v1.14.1 `pkg/apis/crds/karpenter.k8s.aws_ec2nodeclasses.yaml` (role, selector terms and tags are
+any string); Karpenter v1.14 "Getting started" (`${CLUSTER_NAME}`, rendered by envsubst); KEDA v2.20.2
+`pkg/scalers/activemq_scaler.go` (restAPITemplate).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from gpugate.policies.sdk.findings import Stance, Violation
+from gpugate.policies.sdk.kinds import EC2_NODE_CLASS, NODE_POOL, SCALED_OBJECT
+from gpugate.policies.sdk.policy import Context, validates
+from gpugate.policies.sdk.policy import Params as PolicyParams
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpugate.policies.sdk.field import Field
+
+_PLACEHOLDER: Final = re.compile(
+    r"\$\{[A-Za-z_][A-Za-z0-9_.:-]{0,100}\}|\{\{[^{}]{0,200}\}\}|<[A-Z][A-Z0-9_-]{0,100}>|REPLACE_ME"
+)
+_SIGNS: Final = ("${", "{{", "<", "REPLACE_ME")  # one of which every placeholder has
+_TEMPLATES: Final = frozenset({"annotations", "restAPITemplate", "userData"})
+_FLUX: Final = frozenset({"metadata"})  # Flux, the language of InfluxDB's queries, interpolates `${name}`
+
+
+class Params(PolicyParams, frozen=True, kw_only=True):
+    """What else looks unfinished.
+
+    Attributes:
+        manual_names: names out of manuals that are warned of.
+    """
+
+    manual_names: tuple[str, ...] = ("my-cluster",)
+
+
+@validates(NODE_POOL, EC2_NODE_CLASS, SCALED_OBJECT, params=Params)
+def check(obj: Field, ctx: Context[Params]) -> Iterator[Violation]:
+    """Report each key and value that has a placeholder in it."""
+    for field, text in _texts(obj):
+        found = _PLACEHOLDER.search(text) if any(sign in text for sign in _SIGNS) else None
+        if found:
+            shown = found[0] if len(found[0]) <= 40 else f"{found[0][:37]}..."
+            yield Violation(field.path, f"contains {shown}, which was never filled in", hint="render the file first")
+            continue
+        name = next((name for name in ctx.params.manual_names if _names(text, name)), "")
+        if name:
+            message = f'contains "{name}", the name that manuals use'
+            yield Violation(field.path, message, Stance.WARN, "write the name of your own")
+
+
+def _texts(obj: Field) -> Iterator[tuple[Field, str]]:
+    """Yield every string that somebody filled in, keys too, with the field it stands at."""
+    pending = [obj["metadata", "labels"], obj["spec"]]
+    while pending:
+        field = pending.pop()
+        if isinstance(field.value, str):
+            yield field, field.text
+        skipped = _FLUX if field["type"].text == "influxdb" else _TEMPLATES
+        for key, member in field.items():
+            yield member, key
+            if key not in skipped:
+                pending.append(member)
+        pending.extend(field)
+
+
+def _names(text: str, name: str) -> bool:
+    """Tell whether a text has a name as a whole word: `my-cluster` is not in `academy-cluster` or `my-cluster-2`."""
+    start = text.find(name)
+    if start < 0:
+        return False
+    before, after = text[start - 1 : start], text[start + len(name) :][:1]
+    return not before.isalnum() and not after.isalnum() and after not in {"-", "_"}

@@ -1,0 +1,45 @@
+"""What policies on the disruption of GPU pools have in common: which pools they judge."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpugate.policies.sdk import node_pools
+from gpugate.policies.sdk.findings import Skip
+from gpugate.policies.sdk.node_pools import declares_accelerators, is_gpu_pool
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from gpugate.policies.sdk.field import Field
+    from gpugate.policies.sdk.findings import Violation
+    from gpugate.policies.sdk.policy import AnyContext
+
+
+def if_gpu_pool(pool: Field, ctx: AnyContext, found: Iterable[Violation | Skip]) -> Iterator[Violation | Skip]:
+    """Yield what was found, where the pool is for accelerators.
+
+    A pool of a provider whose types are not known is for accelerators when it says so.
+    """
+    for_gpus = ctx.derived(is_gpu_pool)
+    if for_gpus or (for_gpus is None and declares_accelerators(pool, ctx)):
+        yield from found
+    elif for_gpus is None:
+        for _ in found:
+            yield Skip(f"the instance types of {node_pools.provider(pool, ctx)} are not known")
+            return
+
+
+def is_training(pool: Field, ctx: AnyContext) -> bool:
+    """Tell whether the labels of a pool say that it is for training."""
+    return node_pools.pool_class(pool, ctx) == "training"
+
+
+def is_static(pool: Field) -> bool:
+    """Tell whether a pool keeps a fixed number of nodes, which Karpenter does not consolidate."""
+    return bool(pool["spec", "replicas"])
+
+
+def is_reserved(pool: Field, ctx: AnyContext) -> bool:
+    """Tell whether a pool has only reserved capacity, which costs the same when nobody uses it."""
+    return node_pools.capacity_types(node_pools.pool_requirements(pool, ctx)) == {"reserved"}

@@ -1,0 +1,1 @@
+"""What kinds of accelerators a pool may launch, and how many."""

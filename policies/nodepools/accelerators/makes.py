@@ -1,0 +1,99 @@
+"""The makes of accelerator among a pool's instance types, and how many of one its limits let it have.
+
+Source: aws/karpenter-provider-aws v1.14.1 (`pkg/apis/v1/labels.go`, `pkg/providers/instancetype/types.go`: which resource
+a type of which manufacturer offers).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from gpugate.policies.sdk.node_pools import AWS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from gpugate.policies.data.instance_types import InstanceTypes, Scale
+    from gpugate.policies.sdk.node_pools import MatchingTypes
+    from gpugate.policies.sdk.quantity import Amount
+
+_MANUFACTURERS: Final = (f"{AWS}/instance-gpu-manufacturer", f"{AWS}/instance-accelerator-manufacturer")
+_CPU: Final = f"{AWS}/instance-cpu"
+_BYTES_PER_MIB: Final = 2**20
+_RESOURCES: Final = {
+    "nvidia": ("nvidia.com/gpu",),
+    "amd": ("amd.com/gpu",),
+    "habana": ("habana.ai/gaudi",),
+    "aws": ("aws.amazon.com/neuron", "aws.amazon.com/neuroncore"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Make:
+    """Accelerators of one manufacturer.
+
+    Attributes:
+        manufacturer: as Karpenter's labels spell it.
+        resources: what Pods ask for to get one; the first counts whole devices.
+        types: the types of the pool that have them, parts of a device included.
+        offering: those of them that offer the first resource.
+    """
+
+    manufacturer: str
+    resources: tuple[str, ...]
+    types: int
+    offering: int
+
+
+def makes(types: MatchingTypes) -> Iterator[Make]:
+    """Yield each make among the types of a pool, the one with most types first.
+
+    Accelerators that Pods cannot ask for, such as Qualcomm's, are left out.
+    """
+    catalogue = types.catalogue
+    found = []
+    for manufacturer, resources in _RESOURCES.items():
+        made = catalogue.of(_MANUFACTURERS[0], manufacturer) | catalogue.of(_MANUFACTURERS[1], manufacturer)
+        having = types.known & made
+        if having:
+            found.append(Make(manufacturer, resources, having, having & catalogue.offering(resources[0])))
+    yield from sorted(found, key=lambda make: -make.types.bit_count())
+
+
+def reachable(make: Make, limits: Mapping[str, Amount], catalogue: InstanceTypes) -> int | None:
+    """Return the most devices that limits on cpu, memory and nodes let a pool have; None where they set no bound.
+
+    A limit of 0 allows none.
+    """
+    bounds = {name: limits[name] for name in ("cpu", "memory", "nodes") if name in limits}
+    if not bounds:
+        return None
+    most = 0
+    for position in catalogue.positions_in(make.offering):
+        nodes = min(int(limit // _needed(name, position, catalogue)) for name, limit in bounds.items())
+        most = max(most, nodes * devices(make, position, catalogue))
+    return most
+
+
+def devices(make: Make, position: int, catalogue: InstanceTypes) -> int:
+    """Return how many devices of a make one type has."""
+    return _amount(catalogue.allocatable[make.resources[0]], position)
+
+
+def most_devices(make: Make, catalogue: InstanceTypes) -> int:
+    """Return how many devices the largest type of a make has."""
+    return max((devices(make, position, catalogue) for position in catalogue.positions_in(make.offering)), default=0)
+
+
+def _needed(resource: str, position: int, catalogue: InstanceTypes) -> int:
+    """Return how much of a limit one node of a type takes, at least: Pods can have a part of its memory."""
+    if resource == "nodes":
+        return 1
+    if resource == "cpu":
+        return _amount(catalogue.scales[_CPU], position)
+    return _amount(catalogue.allocatable["memory"], position) * _BYTES_PER_MIB
+
+
+def _amount(scale: Scale, position: int) -> int:
+    return max((n for n, reach in zip(scale.numbers, scale.reach, strict=True) if reach >> position & 1), default=0)

@@ -1,0 +1,88 @@
+"""Disruption budget of a GPU NodePool that keeps empty nodes.
+
+## Why is this bad?
+A budget of 0 nodes without `reasons` holds for empty nodes too, so GPU nodes that nobody uses stay and are paid for as
+long as it is active. Most people who write it want to protect nodes that are in use. The smallest of all active budgets
+counts: another one beside it does not open it again.
+
+## Instead
+Say for which reasons the budget holds:
+
+```yaml
+budgets:
+  - nodes: "0"
+    reasons: [Underutilized, Drifted]
+```
+
+All budgets are followed over a week (a year, where a schedule names days of a month), in UTC as Karpenter does. Up to
+`max_blocked_hours` of a day are let pass, such as 8 hours in which nothing should move.
+
+Pools with `spec.replicas` and pools of reserved capacity alone pass: their empty nodes go, or cost, the same.
+
+## Sources
+Karpenter v1.14.1 `pkg/apis/v1/nodepool.go` (GetAllowedDisruptionsByReason: the minimum over the active budgets; a
+budget without reasons holds for all).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+
+from gpugate.policies.nodepools._gpu_pools import if_gpu_pool, is_reserved, is_static
+from gpugate.policies.nodepools.disruption_budgets.budget import REASONS, Budget
+from gpugate.policies.nodepools.disruption_budgets.simulation import timeline
+from gpugate.policies.sdk.findings import Patch, Patches, Skip, Stance, Violation
+from gpugate.policies.sdk.kinds import NODE_POOL
+from gpugate.policies.sdk.node_pools import INSTANCE_TYPES
+from gpugate.policies.sdk.policy import Context, validates
+from gpugate.policies.sdk.policy import Params as PolicyParams
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpugate.policies.sdk.field import Field
+
+
+class Params(PolicyParams, frozen=True, kw_only=True):
+    """How long empty nodes may be kept.
+
+    Attributes:
+        max_blocked_hours: on how many hours of a day (UTC) budgets may keep empty nodes.
+    """
+
+    max_blocked_hours: Annotated[int, msgspec.Meta(ge=0, le=24)] = 12
+
+
+@validates(NODE_POOL, params=Params, mode=Stance.WARN, tables=(INSTANCE_TYPES,))
+def check(pool: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
+    """Report each budget of 0 nodes that has a part in keeping empty nodes for too long."""
+    if pool["spec", "disruption", "budgets"].value and not is_static(pool) and not is_reserved(pool, ctx):
+        yield from if_gpu_pool(pool, ctx, _found(ctx))
+
+
+def _found(ctx: Context[Params]) -> Iterator[Violation]:
+    times = ctx.derived(timeline)
+    if times is None:
+        return
+    blocked = times.allowed("Empty", pool_nodes=1).get(0, 0)
+    hours = times.most_hours_of_a_day(blocked)
+    if hours <= ctx.params.max_blocked_hours:
+        return
+    how_long = "always" if blocked == times.quarters else f"up to {hours:g} hours of a day"
+    for budget in times.budgets:
+        if "Empty" in budget.reasons and not budget.allowed(1) and times.active(budget) & blocked:
+            yield _blocking(budget, how_long)
+
+
+def _blocking(budget: Budget, how_long: str) -> Violation:
+    reasons = budget.field["reasons"]
+    message = f'nodes "{budget.nodes}" {"for" if reasons else "without reasons holds for"} Empty: empty GPU nodes are kept {how_long}'
+    others = [reason for reason in REASONS if reason != "Empty" and reason in budget.reasons]
+    if not others:
+        hint = "leave this budget out"
+        return Violation(reasons.path, message, hint=hint)
+    names = ", ".join(others)
+    patch = Patch("set", reasons.path, [*others], f"limits the budget to {names}, so that empty nodes go")
+    return Violation(reasons.path, message, hint=f"write reasons: [{names}]", fix=Patches((patch,)))

@@ -1,0 +1,80 @@
+"""Training NodePool that ends nodes in use when they reach an age.
+
+## Why is this bad?
+When a node reaches `expireAfter`, by default 30 days, Karpenter drains it whatever runs there: budgets and the
+annotation `karpenter.sh/do-not-disrupt` do not hold that back. Pods without the annotation lose what they computed since
+their last checkpoint; Pods with it stay, on a node that takes no others and is paid for until they end.
+
+With a `terminationGracePeriod` all its Pods are gone after that time, so it must be long enough to write a checkpoint.
+
+## Instead
+```yaml
+spec:
+  template:
+    spec:
+      expireAfter: Never
+```
+
+Where nodes must be renewed, write a `terminationGracePeriod` of at least `min_grace`. It also lets drift end Pods that
+have the annotation. A change of either field replaces the nodes that exist.
+
+A pool is for training by its labels.
+
+## Sources
+Karpenter v1.14.1 `pkg/apis/v1/nodeclaim.go` (both fields), `pkg/controllers/nodeclaim/expiration` (no budget, no
+annotation), `pkg/apis/crds/karpenter.sh_nodepools.yaml` (default of 720h); documentation v1.14 "Disruption".
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpugate.policies.nodepools._gpu_pools import if_gpu_pool, is_training
+from gpugate.policies.sdk import durations
+from gpugate.policies.sdk.durations import Duration, DurationError
+from gpugate.policies.sdk.findings import Patch, Patches, Skip, Stance, Violation
+from gpugate.policies.sdk.kinds import NODE_POOL
+from gpugate.policies.sdk.node_pools import INSTANCE_TYPES
+from gpugate.policies.sdk.policy import Context, validates
+from gpugate.policies.sdk.policy import Params as PolicyParams
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpugate.policies.sdk.field import Field
+
+
+class Params(PolicyParams, frozen=True, kw_only=True):
+    """What makes an expiry bearable.
+
+    Attributes:
+        min_grace: the shortest `terminationGracePeriod` in which a run can save its state.
+    """
+
+    min_grace: Duration = "1h"
+
+
+@validates(NODE_POOL, params=Params, mode=Stance.WARN, tables=(INSTANCE_TYPES,))
+def check(pool: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
+    """Report an age without a grace period, and a grace period that is too short."""
+    if is_training(pool, ctx):
+        yield from if_gpu_pool(pool, ctx, _found(pool["spec", "template", "spec"], ctx.params.min_grace))
+
+
+def _found(node: Field, min_grace: str) -> Iterator[Violation]:
+    age, grace = node["expireAfter"], node["terminationGracePeriod"]
+    if age.text in {"", "Never"}:
+        return
+    hint = f"write expireAfter: Never, or a terminationGracePeriod of {min_grace} or more"
+    if not grace:
+        patch = Patch("set", age.path, "Never", "lets training end by itself, whatever the age of its node")
+        message = f"expireAfter {age.text[:20]} drains nodes on which training runs, whatever protects its Pods"
+        yield Violation(age.path, message, hint=hint, fix=Patches((patch,)))
+        return
+    try:
+        short = durations.parse(grace.text) < durations.parse(min_grace)
+    except DurationError:  # the API server refuses it
+        return
+    if short:
+        message = f"training has {grace.text} to save its state when nodes expire, less than {min_grace}"
+        yield Violation(grace.path, message, hint=hint)

@@ -1,0 +1,1 @@
+"""How the values of labels of instance types are spelled."""

@@ -1,0 +1,57 @@
+"""The value that somebody meant who wrote one that no instance type has.
+
+Sources: aws/karpenter-provider-aws v1.14.1 `pkg/providers/instancetype/types.go` (values are in lower case, with dashes for
+blanks; memory is in MiB); `kubernetes.io/arch` has Go's names of architectures.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from gpugate.policies.data.instance_types import INSTANCE_TYPE
+from gpugate.policies.sdk.node_pools import AWS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from gpugate.policies.data.instance_types import InstanceTypes
+
+GPU_MEMORY: Final = f"{AWS}/instance-gpu-memory"
+MEMORIES: Final = frozenset({GPU_MEMORY, f"{AWS}/instance-memory"})
+
+# Other names of the same thing, folded.
+_SYNONYMS: Final = {
+    "x8664": "amd64",
+    "x64": "amd64",
+    "aarch64": "arm64",
+    "a10": "a10g",
+    "rtxpro6000": "rtx-pro-server-6000",
+}
+_MAKERS: Final = ("nvidia", "tesla", "amd", "aws")
+_WITH_UNIT: Final = re.compile(r"([0-9]{1,9})\s*(?:(m)|(g))(?:i?b?)", re.IGNORECASE)
+_MIB_PER_GIB: Final = 1024
+
+
+def meant(label: str, value: str, catalogue: InstanceTypes) -> str:
+    """Return the value of a label that is this one but for case, separators or the maker; empty where there is none."""
+    known: Iterable[str] = catalogue.names if label == INSTANCE_TYPE else catalogue.values[label]
+    wanted = _folded(value)
+    wanted = _SYNONYMS.get(wanted, wanted)
+    bare = {wanted, *(wanted.removeprefix(maker) for maker in _MAKERS)}
+    return next((each for each in known if each in bare or _folded(each) in bare), "")
+
+
+def in_mebibytes(text: str) -> int | None:
+    """Return what `80Gi`, `80GB` or `512Mi` is in MiB; None where the text has no unit.
+
+    GB counts as GiB: vendors write the memory of a GPU so.
+    """
+    found = _WITH_UNIT.fullmatch(text.strip())
+    if not found:
+        return None
+    return int(found[1]) * (_MIB_PER_GIB if found[3] else 1)
+
+
+def _folded(text: str) -> str:
+    return "".join(character for character in text.casefold() if character.isalnum())

@@ -1,0 +1,97 @@
+"""Disruption budget of a GPU NodePool that cannot be read, or does not do what it says.
+
+## Why is this bad?
+A schedule that Karpenter cannot read stops all disruption of the pool, for every reason and at all times: empty GPU
+nodes stay, and nodes with an old image are never replaced. The API server lets most of them through, as it only looks
+for five words. Other faults, such as `nodes: 0` without quotes, make it refuse the whole pool.
+
+A budget that is active always although it has a schedule, or never, is reported as a warning: a duration that reaches
+the next start, a duration of zero, a date that does not exist, and an empty list of reasons.
+
+## Instead
+Five fields in UTC: minute, hour, day of month, month, day of week (0 to 6, or SUN to SAT), or `@daily` and the like; no
+`7`, `L` or `#`, no time zone and no range that wraps. A duration of hours and minutes. A string for the number of nodes:
+
+```yaml
+budgets:
+  - nodes: "0"
+    reasons: [Underutilized, Drifted]
+    schedule: "0 9 * * MON-FRI"
+    duration: 8h
+```
+
+## Sources
+Karpenter v1.14.1 `pkg/apis/v1/nodepool.go` (IsActive, GetAllowedDisruptionsByReason, which fails closed) and
+`pkg/apis/crds/karpenter.sh_nodepools.yaml`; robfig/cron v3.0.1 `parser.go`, `spec.go`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpugate.policies.nodepools._gpu_pools import if_gpu_pool
+from gpugate.policies.nodepools.disruption_budgets.budget import Budget, Fault, faults
+from gpugate.policies.nodepools.disruption_budgets.simulation import MOST_BUDGETS, Timeline, timeline
+from gpugate.policies.sdk.findings import Patch, Patches, Skip, Stance, Violation
+from gpugate.policies.sdk.kinds import NODE_POOL
+from gpugate.policies.sdk.node_pools import INSTANCE_TYPES
+from gpugate.policies.sdk.policy import Params, validates
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpugate.policies.sdk.field import Field
+    from gpugate.policies.sdk.policy import Context
+
+
+@validates(NODE_POOL, tables=(INSTANCE_TYPES,))
+def check(pool: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
+    """Report every fault; where there is none, the budgets that are active always or never."""
+    if pool["spec", "disruption", "budgets"].value:
+        yield from if_gpu_pool(pool, ctx, _found(pool, ctx))
+
+
+def _found(pool: Field, ctx: Context[Params]) -> Iterator[Violation]:
+    times = ctx.derived(timeline)
+    budgets = pool["spec", "disruption", "budgets"]
+    count = len(list(budgets))
+    if count > MOST_BUDGETS:
+        message = f"has {count} budgets, the API server allows {MOST_BUDGETS}"
+        yield Violation(budgets.path, message, hint="leave out those that others make needless")
+    elif times is None:
+        for budget in budgets:
+            yield from (_refused(fault) for fault in faults(budget))
+    else:
+        for each in times.budgets:
+            yield from _idle(each, times)
+
+
+def _refused(fault: Fault) -> Violation:
+    value = fault.field.value
+    fix = None
+    if fault.field.path[-1] == "nodes" and isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        fix = Patches(
+            (Patch("set", fault.field.path, str(value), "makes nodes a string, as the CRD wants it"),), safe=True
+        )
+    return Violation(fault.field.path, fault.message, hint=fault.hint, fix=fix)
+
+
+def _idle(budget: Budget, times: Timeline) -> Iterator[Violation]:
+    reasons, duration = budget.field["reasons"], budget.field["duration"]
+    if not budget.reasons:
+        message = "the budget has an empty list of reasons, so it holds for none"
+        yield Violation(reasons.path, message, Stance.WARN, "name the reasons, or leave the field out for all of them")
+    if budget.schedule is None:
+        return
+    active = times.active(budget)
+    if active == times.everything:
+        schedule = budget.field["schedule"]
+        drop = tuple(
+            Patch("remove", field.path, None, "leaves out what changes nothing") for field in (schedule, duration)
+        )
+        message = f'schedule "{schedule.text[:40]}" with duration {duration.text} makes a budget that is always active'
+        hint = "leave schedule and duration out, or shorten the duration"
+        yield Violation(duration.path, message, Stance.WARN, hint, Patches(drop, safe=True))
+    elif not active:
+        message = f"duration {duration.text} makes a budget that is never active"
+        yield Violation(duration.path, message, Stance.WARN, "write how long it is active, or leave the budget out")

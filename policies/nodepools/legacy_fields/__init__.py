@@ -1,0 +1,1 @@
+"""Writes fields of older Karpenter APIs as v1 has them."""

@@ -1,0 +1,1 @@
+"""Where objects use keys that Karpenter dropped."""

@@ -1,0 +1,125 @@
+"""GPU pool whose nodes carry no labels that say who pays for them.
+
+## Why is this bad?
+Kubecost and OpenCost split the cost of a node by its labels, and the idle part of a GPU node is charged to nobody when it has
+none. An empty label, or one that says `tbd`, is as good as none.
+
+## Instead
+Write `team` and `cost-center` under `spec.template.metadata.labels`. A new pool can get them from its own labels
+(`from_labels`) or from `defaults`. A pool that exists is never changed: a label of the template replaces all its nodes
+(drift). A label of the template is also a requirement, so Pods that select by `team` then fit the pool.
+
+## Sources
+Karpenter v1.14.1 `pkg/apis/v1/nodepool.go` (template labels are part of the drift hash), `labels.go` (domains it keeps for
+itself); OpenCost and Kubecost documentation, "Allocation".
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from gpugate.policies.sdk.cost_labels import fault, lookalike
+from gpugate.policies.sdk.findings import Patch, Patches, Stance, Violation
+from gpugate.policies.sdk.kinds import NODE_POOL
+from gpugate.policies.sdk.node_pools import INSTANCE_TYPES, is_for_accelerators
+from gpugate.policies.sdk.policy import Context, mutates, validates
+from gpugate.policies.sdk.policy import Params as PolicyParams
+from gpugate.policies.sdk.request import Operation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpugate.policies.sdk.field import Field
+
+_RESERVED: Final = ("kubernetes.io", "karpenter.sh", "karpenter.k8s.aws")
+
+
+class Params(PolicyParams, frozen=True, kw_only=True):
+    """Which labels are required, and of which form.
+
+    Attributes:
+        required: the labels that the nodes of every GPU pool have.
+        formats: label -> forms, of which the value has one: `#` is a digit, `*` any run of characters. Without an entry
+            any value will do.
+        placeholders: values that stand for none, in any case.
+        defaults: label -> value that a new pool gets where it lacks the label; empty: none.
+        from_labels: label -> label of the new pool itself that gives the value, such as `team: team`; it goes before
+            `defaults`; empty: none.
+    """
+
+    required: tuple[str, ...] = ("team", "cost-center")
+    formats: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
+    placeholders: tuple[str, ...] = ("TBD", "none", "unknown", "changeme", "-", "todo", "n/a")
+    defaults: dict[str, str] = msgspec.field(default_factory=dict)
+    from_labels: dict[str, str] = msgspec.field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Refuse labels that mean something to Kubernetes or Karpenter: they would change which nodes start."""
+        for label in (*self.defaults, *self.from_labels):
+            domain = label.rpartition("/")[0]
+            if any(f".{domain}".endswith(f".{reserved}") for reserved in _RESERVED):
+                raise ValueError(f"{label} is no label of your own: it would choose nodes")
+
+
+@mutates(
+    NODE_POOL,
+    params=Params,
+    mode=Stance.WARN,
+    operations=frozenset({Operation.CREATE}),
+    tables=(INSTANCE_TYPES,),
+)
+def mutate(pool: Field, ctx: Context[Params]) -> Iterator[Patch]:
+    """Add the labels for which there is a value; one that is there in another spelling is left for a person."""
+    params = ctx.params
+    wanted = sorted({*params.defaults, *params.from_labels})
+    if not wanted or not is_for_accelerators(pool, ctx):
+        return
+    labels = pool["spec", "template", "metadata", "labels"]
+    own = pool["metadata", "labels"].labels
+    for key in wanted:
+        if labels[key] or lookalike(key, labels.mapping):
+            continue
+        source = params.from_labels.get(key, "")
+        if source in own and not fault(own[source], params.placeholders, params.formats.get(key, ())):
+            yield Patch("set", labels[key].path, own[source], f"adds the label {key} from the pool's label {source}")
+        elif key in params.defaults:
+            value = params.defaults[key]
+            yield Patch("set", labels[key].path, value, f"adds the label {key} from the platform's defaults")
+
+
+@validates(NODE_POOL, params=Params, mode=Stance.WARN, tables=(INSTANCE_TYPES,))
+def check(pool: Field, ctx: Context[Params]) -> Iterator[Violation]:
+    """Report labels that are missing, spelled in another way, or that say nothing."""
+    if not is_for_accelerators(pool, ctx):
+        return
+    params = ctx.params
+    labels = pool["spec", "template", "metadata", "labels"]
+    missing = []
+    for key in params.required:
+        label = labels[key]
+        if label:
+            wrong = fault(label.text, params.placeholders, params.formats.get(key, ()))
+            if wrong:
+                yield Violation(label.path, f"label {key} {wrong}", hint="write who pays")
+            continue
+        near = lookalike(key, labels.mapping)
+        if near:
+            yield _misspelled(labels, near, key)
+        else:
+            missing.append(key)
+    if missing:
+        message = f"its nodes lack {', '.join(missing)}: nobody can be charged for their GPUs"
+        hint = f"add {', '.join(missing)} under spec.template.metadata.labels"
+        yield Violation(labels.path, message, hint=hint)
+
+
+def _misspelled(labels: Field, near: str, key: str) -> Violation:
+    reason = f"spells the label {key} as reports read it"
+    renamed = (
+        Patch("remove", labels[near].path, None, reason),
+        Patch("set", labels[key].path, labels[near].value, reason),
+    )
+    message = f"label {near} is not {key}: reports read labels as they are written"
+    return Violation(labels[near].path, message, hint=f"rename it to {key}", fix=Patches(renamed))

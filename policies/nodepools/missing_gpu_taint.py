@@ -1,0 +1,114 @@
+"""GPU pool without a taint that keeps other Pods off.
+
+## Why is this bad?
+Without a taint any Pod that fits runs on the GPU nodes: a log collector keeps a node of 50 USD an hour alive, and fills
+the CPU and memory that the next GPU Pod needs. A startup taint does not help, as it goes away when the node is ready;
+nor does `PreferNoSchedule`, which the scheduler overrides when it finds no other place.
+
+## Instead
+Write the taint that GPU Pods tolerate, with the effect `NoSchedule` or `NoExecute`; its value does not matter here:
+
+```yaml
+taints:
+  - key: nvidia.com/gpu
+    value: "true"
+    effect: NoSchedule
+```
+
+Each make of accelerator has its own key: `nvidia.com/gpu`, `amd.com/gpu`, `habana.ai/gaudi`, `aws.amazon.com/neuron`.
+Another key is right where `platform.taints` says so, and none is needed for a resource that it gives no taints.
+
+A pool whose taint describes some of its accelerators and not others is a warning: require one manufacturer.
+
+## Sources
+Karpenter v1.14.1 `pkg/apis/v1/nodeclaim.go` (`taints`, `startupTaints`); Kubernetes v1.36 `core/v1` TaintEffect; EC2 types as
+of 2026-07-20.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from gpugate.policies.nodepools.accelerators.makes import makes
+from gpugate.policies.sdk import node_pools
+from gpugate.policies.sdk.findings import Patch, Patches, Skip, Stance, Violation
+from gpugate.policies.sdk.kinds import NODE_POOL
+from gpugate.policies.sdk.node_pools import INSTANCE_TYPES, is_gpu_pool, matching_types
+from gpugate.policies.sdk.policy import Context, Params, validates
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpugate.policies.nodepools.accelerators.makes import Make
+    from gpugate.policies.sdk.field import Field
+    from gpugate.policies.sdk.platform import Taint
+
+_KEEPS_OFF: Final = frozenset({"NoSchedule", "NoExecute"})
+
+
+@validates(NODE_POOL, tables=(INSTANCE_TYPES,))
+def check(pool: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
+    """Report the makes of accelerator whose nodes no taint describes."""
+    types = ctx.derived(matching_types)
+    if types is None:
+        yield Skip(f"the instance types of {node_pools.provider(pool, ctx)} are not known")
+        return
+    if not ctx.derived(is_gpu_pool):
+        return
+    template = pool["spec", "template", "spec"]
+    present = {t["key"].text for t in template["taints"] if t["effect"].text in _KEEPS_OFF}
+    wanted = {make: _taints(make, ctx) for make in makes(types)}
+    open_to_all = [make for make, taints in wanted.items() if taints and present.isdisjoint(t.key for t in taints)]
+    if not open_to_all:
+        return
+    if len(open_to_all) < len(wanted):
+        yield from (_another_make(make, template["taints"]) for make in open_to_all)
+    else:
+        largest = open_to_all[0]
+        yield _none(template, largest.resources[0], wanted[largest])
+
+
+def _taints(make: Make, ctx: Context[Params]) -> tuple[Taint, ...]:
+    """Return the taints of which one is enough; none where the platform says that these nodes have none."""
+    return tuple(dict.fromkeys(taint for name in make.resources for taint in ctx.platform.taints_of(name)))
+
+
+def _another_make(make: Make, taints: Field) -> Violation:
+    count = make.types.bit_count()
+    return Violation(
+        taints.path,
+        f"{count} of the instance types {'has' if count == 1 else 'have'} {make.resources[0]}, which no taint is for",
+        at_most=Stance.WARN,
+        hint="require one manufacturer with karpenter.k8s.aws/instance-gpu-manufacturer",
+    )
+
+
+def _none(template: Field, resource: str, wanted: tuple[Taint, ...]) -> Violation:
+    taint = wanted[0]
+    keys = {each.key for each in wanted}
+    hint = f"write the taint {taint.key}={taint.value}:NoSchedule under spec.template.spec.taints"
+    reason = f"adds the taint {taint.key}, which keeps Pods without an accelerator off"
+    added = Patch(
+        "append",
+        template["taints"].path,
+        {"key": taint.key, "value": taint.value, "effect": "NoSchedule"},
+        reason,
+    )
+    for weak in template["taints"]:
+        if weak["key"].text in keys:
+            effect = weak["effect"]
+            message = f"the taint {weak['key'].text} has the effect {effect.text}, which keeps no Pod off"
+            stronger = Patch("set", effect.path, "NoSchedule", "makes the taint keep Pods without an accelerator off")
+            return Violation(effect.path, message, hint="write effect: NoSchedule", fix=Patches((stronger,)))
+    for brief in template["startupTaints"]:
+        if brief["key"].text in keys:
+            message = f"the taint {brief['key'].text} is a startup taint, which goes away when the node is ready"
+            moved = Patch("remove", brief.path, None, "a startup taint is removed when the node is ready")
+            return Violation(brief.path, message, hint=hint, fix=Patches((moved, added)))
+    others = "none of its taints" if template["taints"].value else "no taint"
+    return Violation(
+        template["taints"].path,
+        f"{others} keeps Pods off that ask for no {resource}",
+        hint=hint,
+        fix=Patches((added,)),
+    )

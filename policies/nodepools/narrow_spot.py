@@ -1,0 +1,122 @@
+"""Spot pool of one instance family or one zone.
+
+## Why is this bad?
+Spot capacity runs out by family and zone: a pool that has only one of either loses all its nodes in the same minutes, and
+gets none back. How many instance types it has says little, as the sizes of one family come and go together.
+
+How many *types* a pool needs is the matter of `nodepools/single-instance-type`.
+
+## Instead
+Name GPUs of at least two families (`l4` is g6 and gr6, `l40s` is g6e, `a10g` is g5), or allow on-demand capacity in a
+second pool with a lower weight. Leave out `topology.kubernetes.io/zone`, so that every subnet of the node class counts, or
+name two zones at least. One zone is right for workloads that need EFA or a placement group; those are better off
+on-demand.
+
+## Sources
+AWS "Best practices for Amazon EC2 Spot" (flexible about instance types and Availability Zones); Karpenter v1.14.1
+`pkg/apis/v1/labels.go`; EC2 types as of 2026-07-20.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
+
+import msgspec
+
+from gpugate.policies.nodepools.accelerators.makes import makes
+from gpugate.policies.nodepools.instance_choice.advice import shown
+from gpugate.policies.nodepools.instance_choice.narrowing import edited, narrowest, within_limits
+from gpugate.policies.sdk import node_pools
+from gpugate.policies.sdk.findings import Skip, Stance, Violation
+from gpugate.policies.sdk.kinds import NODE_POOL
+from gpugate.policies.sdk.node_pools import AWS, INSTANCE_TYPES, is_gpu_pool, matching_types
+from gpugate.policies.sdk.policy import Context, validates
+from gpugate.policies.sdk.policy import Params as PolicyParams
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpugate.policies.sdk.field import Field
+    from gpugate.policies.sdk.node_pools import MatchingTypes
+
+_FAMILY: Final = f"{AWS}/instance-family"
+_ZONES: Final = ("topology.kubernetes.io/zone", "topology.k8s.aws/zone-id")
+
+Count: TypeAlias = Annotated[int, msgspec.Meta(ge=1)]
+
+
+class Params(PolicyParams, frozen=True, kw_only=True):
+    """What counts as narrow.
+
+    Attributes:
+        families: how many instance families a pool needs that may use Spot.
+        on_demand_families: how many one needs that may not.
+        zones: how many zones a pool needs that may use Spot and names its zones.
+    """
+
+    families: Count = 2
+    on_demand_families: Count = 1
+    zones: Count = 2
+
+
+@validates(NODE_POOL, params=Params, mode=Stance.WARN, tables=(INSTANCE_TYPES,))
+def check(pool: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
+    """Count the families and the zones that are left."""
+    types = ctx.derived(matching_types)
+    if types is None:
+        yield Skip(f"the instance types of {node_pools.provider(pool, ctx)} are not known")
+        return
+    if not ctx.derived(is_gpu_pool):
+        return
+    spot = "spot" in node_pools.capacity_types(types.requirements)
+    needed = ctx.params.families if spot else ctx.params.on_demand_families
+    yield from _families(pool, types, needed, "Spot" if spot else "this pool")
+    if spot:
+        yield from _few_zones(types, ctx.params.zones)
+
+
+def _families(pool: Field, types: MatchingTypes, needed: int, whose: str) -> Iterator[Violation]:
+    if needed <= 1:
+        return
+    families = _some_families(types, within_limits(types, pool), needed)
+    if not families or len(families) >= needed:
+        return
+    cause = narrowest(types, pool, types.catalogue.everything, needed)
+    if cause is None:
+        return
+    one = len(families) == 1
+    message = f"only the instance famil{'y' if one else 'ies'} {shown(families)}, where {whose} needs {needed}"
+    like = cause.others & _of_the_same_makes(types)
+    by_name = types.catalogue.values[_FAMILY]
+    others = sorted(name for name, members in by_name.items() if members & like and name not in families)
+    hint = f"loosen {cause.short}, which leaves out {shown(others)}" if others else "allow other GPUs"
+    yield Violation(edited(cause.field).path, message, hint=hint)
+
+
+def _of_the_same_makes(types: MatchingTypes) -> int:
+    alike = 0
+    for make in makes(types):
+        alike |= types.catalogue.offering(make.resources[0])
+    return alike
+
+
+def _some_families(types: MatchingTypes, left: int, needed: int) -> list[str]:
+    """Return the families of the types left, or as many of them as are needed; a type's name starts with it."""
+    found = {name.partition(".")[0] for name in types.unknown}
+    while left and len(found) < needed:
+        name = types.catalogue.names[left.bit_length() - 1].partition(".")[0]
+        found.add(name)
+        left &= ~(types.catalogue.of(_FAMILY, name) | 1 << left.bit_length() - 1)
+    return sorted(found)
+
+
+def _few_zones(types: MatchingTypes, needed: int) -> Iterator[Violation]:
+    for key in _ZONES:
+        required = types.requirements.get(key)
+        if required is None or required.complement or len(required.values) >= needed:
+            continue
+        field = next(entry.field for entry in types.entries if entry.key == key)
+        named = shown(sorted(required.values)) or "none"
+        message = f"Spot in {len(required.values)} zone{'' if len(required.values) == 1 else 's'} only ({named})"
+        hint = f"name {needed} zones or more, or leave the requirement out"
+        yield Violation(edited(field).path, message, Stance.WARN, hint)

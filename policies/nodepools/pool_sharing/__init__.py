@@ -1,0 +1,1 @@
+"""Which workloads, and which other pools, share the nodes of a NodePool."""

@@ -1,0 +1,138 @@
+"""The GPU workloads that are known, and which of them the nodes of a pool are meant for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from gpugate.policies.sdk import kinds, node_pools, requirements
+from gpugate.policies.sdk.facts import Known, Need, Unavailable
+from gpugate.policies.sdk.findings import Skip
+from gpugate.policies.sdk.gpu_demand import gpu_demand
+from gpugate.policies.sdk.platform import Taint
+from gpugate.policies.sdk.pod_templates import TEMPLATES
+from gpugate.policies.sdk.scale_targets import template_contexts
+from gpugate.policies.sdk.tolerations import tolerated
+from gpugate.policies.sdk.workload_class import CLASS_NEEDS, workload_class
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpugate.policies.sdk.field import Field
+    from gpugate.policies.sdk.kinds import Kind
+    from gpugate.policies.sdk.platform import WorkloadClass
+    from gpugate.policies.sdk.policy import AnyContext
+
+_KINDS: Final = (kinds.DEPLOYMENT, kinds.STATEFUL_SET, kinds.JOB, kinds.CRON_JOB)
+_TEMPLATE: Final = (
+    "metadata.annotations",
+    "metadata.labels",
+    "spec.affinity.nodeAffinity",
+    "spec.containers.livenessProbe",
+    "spec.containers.ports",
+    "spec.containers.readinessProbe",
+    "spec.containers.resources",
+    "spec.containers.startupProbe",
+    "spec.initContainers.resources",
+    "spec.initContainers.restartPolicy",
+    "spec.nodeSelector",
+    "spec.resourceClaims",
+    "spec.tolerations",
+)
+_JOB_FIELDS: Final = {
+    "Job": ("spec.completionMode", "spec.parallelism"),
+    "CronJob": ("spec.jobTemplate.spec.completionMode", "spec.jobTemplate.spec.parallelism"),
+}
+
+
+def _need(kind: Kind) -> Need:
+    paths = (".".join(path) for path in TEMPLATES[kind.group, kind.name])
+    fields = tuple(f"{path}.{field}" for path in paths for field in _TEMPLATE)
+    return Need(kind, (*fields, *_JOB_FIELDS.get(kind.name, ())))
+
+
+# What a policy that asks for the workloads of a pool declares that it looks up.
+WORKLOAD_NEEDS: Final = (*(_need(kind) for kind in _KINDS), *CLASS_NEEDS)
+
+_NODE_POOL: Final = "karpenter.sh/nodepool"
+_OWN_DOMAINS: Final = ("karpenter.sh/", "karpenter.k8s.aws/", "eks.amazonaws.com/", "topology.kubernetes.io/")
+_KUBERNETES: Final = ("kubernetes.io/", "node.kubernetes.io/")
+_HARD_EFFECTS: Final = frozenset({"NoSchedule", "NoExecute"})
+
+
+@dataclass(frozen=True, slots=True)
+class GpuWorkload:
+    """A workload whose Pods ask for accelerators: its name for people, its class and its template."""
+
+    shown: str
+    name: WorkloadClass | None
+    template: Field
+
+    @property
+    def selector(self) -> dict[str, str]:
+        """The labels that its nodes must have."""
+        return self.template["spec", "nodeSelector"].labels
+
+    @property
+    def is_free(self) -> bool:
+        """Whether neither a node selector nor a node affinity binds it to some pools."""
+        return not self.selector and not self.template["spec", "affinity", "nodeAffinity"].value
+
+
+def unknown_workloads(ctx: AnyContext) -> Skip | None:
+    """Say why workloads are not known; None where they are."""
+    facts = (ctx.facts.list(kind) for kind in _KINDS)
+    return next((Skip(fact.reason) for fact in facts if isinstance(fact, Unavailable)), None)
+
+
+def gpu_workloads(_pool: Field, ctx: AnyContext) -> tuple[GpuWorkload, ...]:
+    """Return the workloads known that ask for accelerators."""
+    return tuple(_workloads(ctx))
+
+
+def _workloads(ctx: AnyContext) -> Iterator[GpuWorkload]:
+    for kind in _KINDS:
+        fact = ctx.facts.list(kind)
+        for workload in fact.items if isinstance(fact, Known) else ():
+            namespace, name = workload["metadata", "namespace"].text, workload["metadata", "name"].text
+            at_home = replace(ctx, request=replace(ctx.request, namespace=namespace))
+            for around in template_contexts(kind, workload, at_home):
+                if around.derived(gpu_demand):
+                    shown = f"{kind.name} {namespace}/{name}" if namespace else f"{kind.name} {name}"
+                    yield GpuWorkload(shown, around.derived(workload_class).name, around.subject)
+
+
+def selects(workload: GpuWorkload, pool: Field, ctx: AnyContext) -> bool:
+    """Tell whether a workload names a label that the pool gives to its nodes, and nothing that they lack."""
+    own = pool["spec", "template", "metadata", "labels"].labels
+    selector = workload.selector
+    if workload.template["spec", "affinity", "nodeAffinity"].value or not ({*own, _NODE_POOL} & selector.keys()):
+        return False
+    return _fits(selector, pool, ctx) and tolerates(workload, pool, ctx)
+
+
+def _fits(selector: dict[str, str], pool: Field, ctx: AnyContext) -> bool:
+    required = node_pools.pool_requirements(pool, ctx)
+    for key, value in selector.items():
+        label = requirements.normalized(key)
+        if label == _NODE_POOL:
+            fits = value == pool["metadata", "name"].text
+        elif label in required:
+            fits = required[label].allows(value)
+        else:
+            # Any node can have a label that Karpenter knows; one of a user's own is on no node that does not get it.
+            fits = label.startswith((*_OWN_DOMAINS, *_KUBERNETES))
+        if not fits:
+            return False
+    return True
+
+
+def tolerates(workload: GpuWorkload, pool: Field, ctx: AnyContext) -> bool:
+    """Tell whether a workload tolerates the taints of a pool; it is given the tolerations of its accelerators."""
+    given = node_pools.accelerator_taint_keys(ctx)
+    return all(
+        taint["key"].text in given
+        or tolerated(workload.template, Taint(key=taint["key"].text, value=taint["value"].text), taint["effect"].text)
+        for taint in pool["spec", "template", "spec", "taints"]
+        if taint["effect"].text in _HARD_EFFECTS
+    )

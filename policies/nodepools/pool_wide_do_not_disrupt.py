@@ -1,0 +1,51 @@
+"""GPU NodePool that puts the annotation do-not-disrupt on all its nodes.
+
+## Why is this bad?
+Annotations of the template are copied to every node, and a node with `karpenter.sh/do-not-disrupt: "true"` is never
+consolidated and never replaced for drift: GPU nodes stay when they are empty, and keep the image they started with. They
+do end when they reach `expireAfter`, and Spot interruptions take them as ever, so it does not even protect what runs.
+
+## Instead
+Annotate the Pods that must not be disturbed, not the nodes; `pods/unprotected-training` does it for training. To protect
+a pool as a whole, use disruption budgets with `reasons: [Underutilized, Drifted]`.
+
+Only the value `"true"` has an effect on nodes; others pass. So do pools with `spec.replicas` and pools of reserved
+capacity alone, whose nodes are kept on purpose.
+
+## Sources
+Karpenter v1.14.1 `pkg/controllers/state/statenode.go` (ValidateNodeDisruptable),
+`pkg/controllers/provisioning/scheduling/nodeclaimtemplate.go` (annotations of the template).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from gpugate.policies.nodepools._gpu_pools import if_gpu_pool, is_reserved, is_static
+from gpugate.policies.sdk.findings import Patch, Patches, Skip, Violation
+from gpugate.policies.sdk.kinds import NODE_POOL
+from gpugate.policies.sdk.node_pools import INSTANCE_TYPES
+from gpugate.policies.sdk.policy import Params, validates
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpugate.policies.sdk.field import Field
+    from gpugate.policies.sdk.policy import Context
+
+_KEY: Final = "karpenter.sh/do-not-disrupt"
+
+
+@validates(NODE_POOL, tables=(INSTANCE_TYPES,))
+def check(pool: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
+    """Report the annotation on the template of the nodes."""
+    annotation = pool["spec", "template", "metadata", "annotations", _KEY]
+    if annotation.text != "true" or is_static(pool) or is_reserved(pool, ctx):
+        return
+    found = Violation(
+        annotation.path,
+        f"{_KEY} on every node of a GPU pool: not even empty nodes are removed",
+        hint="annotate the Pods that must not be disturbed instead",
+        fix=Patches((Patch("remove", annotation.path, None, "lets Karpenter remove nodes that are empty"),)),
+    )
+    yield from if_gpu_pool(pool, ctx, (found,))

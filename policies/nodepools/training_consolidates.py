@@ -1,0 +1,79 @@
+"""Training NodePool whose nodes are consolidated while they are in use, or at once when they are empty.
+
+## Why is this bad?
+Karpenter empties a node that it finds too little used, and what a training run computed since its last checkpoint is
+lost. Only the annotation `karpenter.sh/do-not-disrupt` on each Pod holds it back. A node that goes as soon as it is
+empty is bought again minutes later, when the next step of the run or its restart asks for it: GPU nodes start slowly,
+and EC2 may have none left.
+
+A pool that says nothing gets `WhenEmptyOrUnderutilized` and `0s`.
+
+## Instead
+```yaml
+disruption:
+  consolidationPolicy: WhenEmpty
+  consolidateAfter: 30m
+```
+
+A pool is for training by its labels: `gpugate.dev/workload-class` or `workload: training`, or `node-type: gpu-training`.
+Pools with `spec.replicas` pass: Karpenter does not consolidate them.
+
+## Sources
+Karpenter v1.14.1 `pkg/apis/v1/nodepool.go` and `pkg/apis/crds/karpenter.sh_nodepools.yaml` (defaults),
+`pkg/controllers/disruption/consolidation.go` (WhenEmpty).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpugate.policies.nodepools._gpu_pools import if_gpu_pool, is_static, is_training
+from gpugate.policies.sdk import durations
+from gpugate.policies.sdk.durations import Duration, DurationError
+from gpugate.policies.sdk.findings import Patch, Patches, Skip, Violation
+from gpugate.policies.sdk.kinds import NODE_POOL
+from gpugate.policies.sdk.node_pools import INSTANCE_TYPES
+from gpugate.policies.sdk.policy import Context, validates
+from gpugate.policies.sdk.policy import Params as PolicyParams
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpugate.policies.sdk.field import Field
+
+
+class Params(PolicyParams, frozen=True, kw_only=True):
+    """What a training pool needs.
+
+    Attributes:
+        min_after: how long a node must have been empty before it goes.
+    """
+
+    min_after: Duration = "10m"
+
+
+@validates(NODE_POOL, params=Params, tables=(INSTANCE_TYPES,))
+def check(pool: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
+    """Report a policy other than WhenEmpty, and a wait that is too short."""
+    if is_training(pool, ctx) and not is_static(pool):
+        yield from if_gpu_pool(pool, ctx, _found(pool["spec", "disruption"], ctx.params))
+
+
+def _found(disruption: Field, params: Params) -> Iterator[Violation]:
+    policy, after = disruption["consolidationPolicy"], disruption["consolidateAfter"]
+    if after.text != "Never" and policy.text not in {"", "WhenEmpty"}:
+        message = f"consolidationPolicy {policy.text[:30]} evicts training Pods from nodes that are little used"
+        yield Violation(policy.path, message, hint="write WhenEmpty", fix=_set(policy, "WhenEmpty"))
+    try:
+        short = durations.parse(after.text) < durations.parse(params.min_after)
+    except DurationError:  # Never, or what the API server refuses
+        return
+    if short:
+        message = f"consolidateAfter is {after.text}, a training pool needs at least {params.min_after}"
+        hint = f"write {params.min_after} or more"
+        yield Violation(after.path, message, hint=hint, fix=_set(after, params.min_after))
+
+
+def _set(field: Field, value: str) -> Patches:
+    reason = f"sets {field.path[-1]}: {value}, which keeps training Pods and the nodes they return to"
+    return Patches((Patch("set", field.path, value, reason),))

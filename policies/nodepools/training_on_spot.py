@@ -1,0 +1,106 @@
+"""Training pool that may use Spot capacity.
+
+## Why is this bad?
+EC2 takes a Spot instance back with two minutes' notice, and neither `karpenter.sh/do-not-disrupt` nor a disruption budget
+stops it: a distributed training stops whole when it loses one node. What was computed since the last checkpoint is paid
+for and lost. A pool without a `karpenter.sh/capacity-type` requirement may use Spot too, and prefers it.
+
+A pool is for training when its nodes are labelled `gpugate.dev/workload-class: training`, `workload: training` or
+`node-type: gpu-training`; `platform.workload_classes` knows other labels.
+
+## Instead
+Require `karpenter.sh/capacity-type In [on-demand, reserved]`. `reserved` is what capacity reservations and Capacity
+Blocks are used with; a node class that selects reservations for a pool that does not allow it leaves them unused, which
+is a warning, as is a pool that allows nothing else while its class selects none.
+
+## Sources
+Karpenter v1.14.1 `pkg/apis/v1/labels.go` (capacity types), `website/content/en/v1.14/concepts/disruption.md` (interruption);
+aws/karpenter-provider-aws v1.14.1 `pkg/providers/launchtemplate/types.go` (nodes that are not reserved take no capacity
+reservation).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from gpugate.policies.sdk import node_pools
+from gpugate.policies.sdk.facts import Need, named
+from gpugate.policies.sdk.findings import Patch, Patches, Stance, Violation
+from gpugate.policies.sdk.kinds import EC2_NODE_CLASS, NODE_POOL
+from gpugate.policies.sdk.node_pools import CAPACITY_TYPE, INSTANCE_TYPES
+from gpugate.policies.sdk.policy import Context, Params, validates
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpugate.policies.sdk.field import Field, Json
+    from gpugate.policies.sdk.node_pools import Entry
+
+_RESERVATIONS: Final = "spec.capacityReservationSelectorTerms"
+_CHECKPOINTED: Final = "gpugate.dev/checkpointed"
+_PARTS: Final = ("labels", "annotations")
+_REASON: Final = "keeps training off Spot capacity"
+_STEADY: Final[list[Json]] = ["on-demand", "reserved"]
+
+
+@validates(NODE_POOL, needs=(Need(EC2_NODE_CLASS, (_RESERVATIONS,)),), tables=(INSTANCE_TYPES,))
+def check(pool: Field, ctx: Context[Params]) -> Iterator[Violation]:
+    """Report that Spot is allowed, and reservations that the pool and its node class do not agree on."""
+    if node_pools.pool_class(pool, ctx) != "training" or not node_pools.is_for_accelerators(pool, ctx):
+        return
+    entries = tuple(node_pools.requirement_entries(pool, ctx))
+    allowed = node_pools.capacity_types(node_pools.combined(entries))
+    stated = tuple(entry for entry in entries if entry.key == CAPACITY_TYPE)
+    if "spot" in allowed:
+        yield _spot(pool, stated)
+        return
+    yield from _reservations(pool, stated, allowed, ctx)
+
+
+def _spot(pool: Field, stated: tuple[Entry, ...]) -> Violation:
+    template = pool["spec", "template"]
+    checkpointed = any(
+        "true" in each["metadata", part, _CHECKPOINTED].text for each in (pool, template) for part in _PARTS
+    )
+    loss = "the work since its last checkpoint" if checkpointed else "its work"
+    hint = f"require {CAPACITY_TYPE} In [on-demand, reserved]"
+    if not stated:
+        path = template["spec", "requirements"].path
+        message = f"names no {CAPACITY_TYPE}, so training may run on Spot and lose {loss}"
+        return Violation(path, message, hint=hint, fix=Patches((Patch("append", path, _requirement(), _REASON),)))
+    message = f"lets training run on Spot, which EC2 takes back: it loses {loss}"
+    entry = stated[0]
+    values = entry.field["values"]
+    for value in values if entry.field["operator"].text == "In" and len(stated) == 1 else ():
+        if value.text == "spot":
+            only = len(values.texts) == 1
+            change = Patch("set", values.path, _STEADY, _REASON) if only else Patch("remove", value.path, None, _REASON)
+            return Violation(value.path, message, hint=hint, fix=Patches((change,)))
+    return Violation((values or entry.field).path, message, hint=hint)
+
+
+def _requirement() -> Json:
+    return {"key": CAPACITY_TYPE, "operator": "In", "values": _STEADY}
+
+
+def _reservations(
+    pool: Field,
+    stated: tuple[Entry, ...],
+    allowed: frozenset[str],
+    ctx: Context[Params],
+) -> Iterator[Violation]:
+    """Compare the pool with its node class, where that is known."""
+    reference = pool["spec", "template", "spec", "nodeClassRef"]
+    own = node_pools.provider(pool, ctx) == node_pools.AWS
+    node_class = named(ctx.facts.list(EC2_NODE_CLASS), reference["name"].text) if own else None
+    if node_class is None or not stated:
+        return
+    selected = bool(node_class[tuple(_RESERVATIONS.split("."))].value)
+    field = stated[0].field["values"] or stated[0].field
+    if selected and "reserved" not in allowed:
+        message = "its node class selects capacity reservations, which only capacity-type reserved uses"
+        yield Violation(field.path, message, Stance.WARN, "add reserved")
+    elif allowed == {"reserved"} and not selected:
+        message = "allows reserved capacity only, and its node class selects no capacity reservation: no node starts"
+        hint = f"add {_RESERVATIONS} to the EC2NodeClass"
+        yield Violation(field.path, message, Stance.WARN, hint)

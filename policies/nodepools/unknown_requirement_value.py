@@ -1,0 +1,130 @@
+"""GPU pool that requires a value which no instance type has.
+
+## Why is this bad?
+Karpenter compares values as they are written, so `H100` matches nothing where the label says `h100`, and the API server does not
+object. Beside right values a wrong one stays unnoticed: the pool has fewer types than its author thinks. Memory is
+counted in MiB and per GPU, so `instance-gpu-memory Gt 79` lets every GPU in.
+
+## Instead
+Write values as Karpenter's labels have them: in lower case, with dashes for blanks (`rtx-pro-server-6000`), memory as a
+number of MiB (`81920` for 80 GiB). A value that only `NotIn` names, such as that of a retired type, does no harm.
+
+Types that are newer than the catalogue belong in `also_known`.
+
+## Sources
+Karpenter v1.14.1 `pkg/scheduling/requirement.go`; aws/karpenter-provider-aws v1.14.1 `pkg/providers/instancetype/types.go`
+(values of labels); EC2 types as of 2026-07-20.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from gpugate.policies.data.instance_types import ACCELERATOR_NAME, GPU_NAME, INSTANCE_TYPE
+from gpugate.policies.nodepools.instance_choice.advice import shown
+from gpugate.policies.nodepools.instance_labels.spelling import GPU_MEMORY, MEMORIES, in_mebibytes, meant
+from gpugate.policies.sdk import globs, node_pools
+from gpugate.policies.sdk.findings import Patch, Patches, Skip, Stance, Violation
+from gpugate.policies.sdk.kinds import NODE_POOL
+from gpugate.policies.sdk.node_pools import AWS, INSTANCE_TYPES, matching_types
+from gpugate.policies.sdk.policy import Context, validates
+from gpugate.policies.sdk.policy import Params as PolicyParams
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpugate.policies.data.instance_types import InstanceTypes
+    from gpugate.policies.sdk.field import Field
+
+_NAMES: Final = (
+    "kubernetes.io/arch",
+    INSTANCE_TYPE,
+    GPU_NAME,
+    ACCELERATOR_NAME,
+    *(
+        f"{AWS}/instance-{part}"
+        for part in ("gpu-manufacturer", "accelerator-manufacturer", "category", "family", "size")
+    ),
+)
+_NUMBERS: Final = (GPU_MEMORY, f"{AWS}/instance-gpu-count", f"{AWS}/instance-accelerator-count")
+# No GPU has less than this in MiB; what is below was meant in GiB.
+_GIB_RATHER: Final = 1000
+
+
+class Params(PolicyParams, frozen=True, kw_only=True):
+    """What else there is.
+
+    Attributes:
+        also_known: label -> values that are right though the catalogue lacks them; `*` stands for anything.
+    """
+
+    also_known: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
+
+
+@validates(NODE_POOL, params=Params, mode=Stance.WARN, tables=(INSTANCE_TYPES,))
+def check(pool: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
+    """Report each value that no type has, and what was probably meant."""
+    types = ctx.derived(matching_types)
+    if types is None:
+        yield Skip(f"the instance types of {node_pools.provider(pool, ctx)} are not known")
+        return
+    if not node_pools.is_for_accelerators(pool, ctx):
+        return
+    for field, label, operator in _required(pool):
+        if any(globs.matches(pattern, field.text) for pattern in ctx.params.also_known.get(label, ())):
+            continue
+        if label in types.catalogue.scales:
+            yield from _number(field, label, operator, types.catalogue)
+        elif label in _NAMES and not types.catalogue.of(label, field.text):
+            yield from _name(field, label, operator, types.catalogue)
+
+
+def _required(pool: Field) -> Iterator[tuple[Field, str, str]]:
+    """Yield every value that is required, with its label and operator; a label of the template is required too."""
+    template = pool["spec", "template"]
+    for entry in template["spec", "requirements"]:
+        for value in entry["values"]:
+            yield value, node_pools.label_of(entry["key"].text, template), entry["operator"].text
+    for key, field in template["metadata", "labels"].items():
+        yield field, node_pools.label_of(key, template), "In"
+
+
+def _name(field: Field, label: str, operator: str, catalogue: InstanceTypes) -> Iterator[Violation]:
+    short = label.rpartition("/")[2]
+    right = meant(label, field.text, catalogue)
+    if right:
+        message = f"no EC2 instance type has {short} {shown([field.text])}"
+        yield Violation(field.path, message, hint=f"write {right}", fix=_written(field, right))
+    elif operator == "In":
+        message = f"no EC2 instance type of {catalogue.date} has {short} {shown([field.text])}"
+        hint = "write a value that a type has; one that is newer counts with the parameter also_known"
+        yield Violation(field.path, message, hint=hint)
+
+
+def _number(field: Field, label: str, operator: str, catalogue: InstanceTypes) -> Iterator[Violation]:
+    text, short = field.text, label.rpartition("/")[2]
+    if not (text.isascii() and text.isdigit()):
+        right = in_mebibytes(text) if label in MEMORIES else None
+        unit = " of MiB" if label in MEMORIES else ""
+        message = f"{shown([text])} is no {short}: it is a whole number{unit}"
+        hint = f"write {right}" if right else "write the number alone"
+        yield Violation(field.path, message, hint=hint, fix=_written(field, str(right)) if right else None)
+    elif label == GPU_MEMORY and 0 < int(text) < _GIB_RATHER:
+        right = int(text) * 1024
+        message = f"{text} MiB is less than any GPU has: {short} is in MiB"
+        certain = operator != "In" or catalogue.of(label, str(right))
+        yield Violation(
+            field.path, message, hint=f"write {right}", fix=_written(field, str(right)) if certain else None
+        )
+    elif operator == "In" and label in _NUMBERS and not catalogue.of(label, text):
+        some = shown(str(number) for number in catalogue.scales[label].numbers)
+        each = ", which is per GPU" if label == GPU_MEMORY else ""
+        yield Violation(
+            field.path, f"no EC2 instance type has {short} {shown([text])}{each}", hint=f"types have {some}"
+        )
+
+
+def _written(field: Field, value: str) -> Patches:
+    return Patches((Patch("set", field.path, value, f"writes {value} as the label has it"),))

@@ -1,1 +1,0 @@
-"""What the labels that say who pays must hold."""

@@ -1,0 +1,101 @@
+"""Pod whose do-not-disrupt annotation has a value that Karpenter does not read.
+
+## Why is this bad?
+The Pod looks protected and is not: Karpenter reads `"true"` and, from 1.12 on, a positive duration, and takes any other
+value for no annotation at all. `"True"`, `"yes"`, `"1"` and `"-5m"` protect nothing, and a duration protects nothing
+with Karpenter 1.11 or older.
+
+## Instead
+Write `"true"`, in quotes, or a duration such as `12h`, for which the Pod is protected after its start.
+
+```yaml
+metadata:
+  annotations:
+    karpenter.sh/do-not-disrupt: "true"
+```
+
+`"false"` is the same as no annotation. On a GPU Pod that does not train it is reported, because it does nothing there
+but look like a choice; training that opts out so is `pods/unprotected-training`.
+
+## Sources
+Karpenter v1.14.1 `pkg/utils/pod/scheduling.go` IsDoNotDisruptActive, parseDoNotDisrupt; v1.11.0 the same file, which
+compares with "true" only.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from gpugate.policies.sdk import durations
+from gpugate.policies.sdk.findings import Patch, Patches, Stance, Violation
+from gpugate.policies.sdk.gpu_demand import gpu_demand
+from gpugate.policies.sdk.kinds import POD
+from gpugate.policies.sdk.platform import at_least
+from gpugate.policies.sdk.policy import AnyContext, validates
+from gpugate.policies.sdk.workload_class import CLASS_NEEDS, workload_class
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpugate.policies.sdk.field import Field
+
+_KEY: Final = "karpenter.sh/do-not-disrupt"
+_DURATIONS_SINCE: Final = "1.12"
+_LONGEST_SHOWN: Final = 20
+# What people write for yes and no.
+_MEANT: Final = {
+    **dict.fromkeys(("true", "yes", "y", "on", "1", "enabled"), "true"),
+    **dict.fromkeys(("false", "no", "n", "off", "0", "disabled"), "false"),
+}
+
+
+@validates(POD, needs=CLASS_NEEDS)
+def check(pod: Field, ctx: AnyContext) -> Iterator[Violation]:
+    """Report a value that protects nothing; without a GPU little is lost, so that it is a warning."""
+    annotation = pod["metadata", "annotations", _KEY]
+    value = annotation.value
+    if not isinstance(value, str) or value == "true" or _is_template(value, ctx):
+        return
+    demand = ctx.derived(gpu_demand)
+    if value == "false":
+        trains = ctx.derived(workload_class).name == "training"
+        if demand and not trains:
+            message = f'{_KEY} is "false", which is the same as no annotation'
+            yield Violation(annotation.path, message, Stance.WARN, "delete it, unless it keeps a tool from adding it")
+        return
+    wrong = _fault(value, ctx.target.karpenter)
+    if not wrong:
+        return
+    meant = _MEANT.get(value.strip().lower())
+    fix = None
+    if meant:
+        fix = Patches((Patch("set", annotation.path, meant, f'writes "{meant}", which Karpenter reads'),), safe=True)
+    yield Violation(
+        annotation.path,
+        f"{_shown(value)} {wrong}: the Pod is not protected",
+        Stance.ENFORCE if demand else Stance.WARN,
+        f'write "{meant or "true"}"',
+        fix,
+    )
+
+
+def _fault(value: str, karpenter: str) -> str:
+    """Say why Karpenter of a version takes a value other than "true" for none; empty where it does not."""
+    try:
+        nanoseconds = durations.parse(value)
+    except durations.DurationError:
+        return 'is neither "true" nor a duration'
+    if nanoseconds <= 0:
+        return "is a duration that is over before it starts"
+    if not at_least(karpenter, _DURATIONS_SINCE):
+        return f"is a duration, which Karpenter reads from {_DURATIONS_SINCE} on (the target is {karpenter})"
+    return ""
+
+
+def _is_template(value: str, ctx: AnyContext) -> bool:
+    """Tell whether Argo puts something else in its place before it makes the Pod."""
+    return ctx.wrapper is not None and ctx.wrapper.kind.group == "argoproj.io" and "{{" in value
+
+
+def _shown(value: str) -> str:
+    return f'"{value}"' if len(value) <= _LONGEST_SHOWN else f'"{value[:_LONGEST_SHOWN]}..."'

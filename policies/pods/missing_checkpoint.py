@@ -1,0 +1,86 @@
+"""Training workload with nowhere to write checkpoints.
+
+## Why is this bad?
+When its Pod ends early, all that was computed is lost. Whatever protects it from disruption, a Pod ends with its node:
+by a failure of the machine, a Spot interruption, an expiry or an upgrade. What a container writes to its own file
+system, to an `emptyDir` or to the disk of the node goes with it.
+
+## Instead
+Mount a PersistentVolumeClaim, or a volume of another kind that is kept elsewhere, and write checkpoints to it.
+
+```yaml
+volumes:
+  - name: checkpoints
+    persistentVolumeClaim:
+      claimName: checkpoints
+```
+
+Training that names an object store in its arguments or environment (`s3://` and the like) is left alone. Where a
+library writes to one without either, the annotation `gpugate.dev/checkpointed: "true"` makes the report say so; it does
+not silence it. An exemption in the policy configuration does.
+
+## Sources
+- Volumes: `k8s.io/api/core/v1/types.go` VolumeSource, v0.36; Volcano v1.15.1 `batch/v1alpha1` VolumeSpec.
+- What ends a protected Pod: Karpenter v1.14 documentation, "Disruption".
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpugate.policies.pods.training.presumption import says_checkpointed, trains
+from gpugate.policies.pods.training.storage import names_object_store, outlives
+from gpugate.policies.sdk.findings import Skip, Stance, Violation
+from gpugate.policies.sdk.gpu_demand import gpu_demand
+from gpugate.policies.sdk.kinds import POD
+from gpugate.policies.sdk.pod_templates import pod_templates
+from gpugate.policies.sdk.policy import Context, validates
+from gpugate.policies.sdk.policy import Params as PolicyParams
+from gpugate.policies.sdk.workload_class import CLASS_NEEDS, owner_kind, workload_class
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpugate.policies.sdk.field import Field
+
+
+class Params(PolicyParams, frozen=True, kw_only=True):
+    """What counts as a place for checkpoints beside a volume.
+
+    Attributes:
+        object_stores: how the addresses of object stores begin.
+    """
+
+    object_stores: tuple[str, ...] = ("s3://", "gs://", "az://", "abfs://", "abfss://")
+
+
+@validates(POD, params=Params, mode=Stance.WARN, needs=CLASS_NEEDS)
+def check(pod: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
+    """Report a template, or a Pod that nobody made from one, without storage that outlives it."""
+    if ctx.wrapper is None and owner_kind(pod, ctx):
+        return
+    demand = ctx.derived(gpu_demand)
+    if not demand and demand.unresolved and ctx.derived(workload_class).name == "training":
+        yield Skip(demand.doubt)
+    if not ctx.derived(trains) or any(_has_storage(each, ctx) for each in _together(pod, ctx)):
+        return
+    said = says_checkpointed(pod)
+    yield Violation(
+        pod["spec", "volumes"].path,
+        "says that it writes checkpoints, but mounts no volume that outlives the Pod and names no object store"
+        if said
+        else "mounts no volume that outlives the Pod: training starts again when its node fails",
+        hint="mount a PersistentVolumeClaim for checkpoints, or name the object store in an argument",
+    )
+
+
+def _together(pod: Field, ctx: Context[Params]) -> Iterator[Field]:
+    """Yield the Pod, or all templates of its workload: of those that train together one may write for the others."""
+    if ctx.wrapper is None:
+        yield pod
+    else:
+        yield from pod_templates(ctx.wrapper.kind.group, ctx.wrapper.kind.kind, ctx.wrapper.root)
+
+
+def _has_storage(pod: Field, ctx: Context[Params]) -> bool:
+    return outlives(pod, ctx.wrapper) or names_object_store(pod, ctx.params.object_stores)

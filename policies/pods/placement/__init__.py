@@ -1,0 +1,1 @@
+"""Where a Pod may run, and who put it there."""

@@ -1,0 +1,1 @@
+"""Pods that train models."""

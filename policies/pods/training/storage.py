@@ -1,0 +1,60 @@
+"""Where a training Pod can write what outlives it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from gpugate.policies.sdk.field import Field
+    from gpugate.policies.sdk.request import Wrapper
+
+# Sources of volumes that are gone with the Pod or its node, or cannot be written (`core/v1` VolumeSource, v0.36). All
+# others are storage elsewhere.
+_FLEETING: Final = frozenset(
+    {"configMap", "downwardAPI", "emptyDir", "ephemeral", "gitRepo", "hostPath", "image", "projected", "secret"}
+)
+# Where a workload of another shape has volumes for its Pods: StatefulSet and Argo, Volcano.
+_OF_WORKLOADS: Final = (
+    ("spec", "volumeClaimTemplates"),
+    ("spec", "workflowSpec", "volumeClaimTemplates"),
+    ("spec", "volumes"),
+)
+
+
+def outlives(pod: Field, wrapper: Wrapper | None) -> bool:
+    """Tell whether a Pod or Pod template, or the workload around it, has storage to write to that outlives the Pod."""
+    written = {
+        mount["name"].text
+        for name in ("containers", "initContainers")
+        for container in pod["spec", name]
+        for mount in container["volumeMounts"]
+        if mount["readOnly"].value is not True
+    }
+    return any(v["name"].text in written and _lasts(v) for v in pod["spec", "volumes"]) or bool(
+        wrapper and any(_adds_volumes(wrapper.root[path]) for path in _OF_WORKLOADS)
+    )
+
+
+def names_object_store(pod: Field, prefixes: tuple[str, ...]) -> bool:
+    """Tell whether an argument or environment variable of a container names an object store."""
+    texts = [
+        text
+        for container in pod["spec", "containers"]
+        for field in (container["command"], container["args"])
+        for text in field.texts
+    ]
+    texts += [variable["value"].text for container in pod["spec", "containers"] for variable in container["env"]]
+    return any(prefix in text for prefix in prefixes for text in texts)
+
+
+def _lasts(volume: Field) -> bool:
+    return any(
+        source and name not in _FLEETING and source["readOnly"].value is not True
+        for name, source in volume.items()
+        if name != "name"
+    )
+
+
+def _adds_volumes(volumes: Field) -> bool:
+    """Tell whether a workload claims a volume of its own for its Pods; Volcano names the claim beside the mount."""
+    return any(volume["spec"] or volume["volumeClaim"] or volume["volumeClaimName"] for volume in volumes)

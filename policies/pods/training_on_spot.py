@@ -1,0 +1,118 @@
+"""Training Pod that may run on Spot capacity.
+
+## Why is this bad?
+EC2 takes a Spot instance back two minutes after it says so, and everything since the last checkpoint is computed again.
+The annotation `karpenter.sh/do-not-disrupt` does not stop that. A training Pod that selects no nodes runs wherever the
+tolerated node pool of the highest weight puts it: on Spot, or on the nodes for inference, which are consolidated all
+the time.
+
+## Instead
+Select the nodes for training, and their capacity.
+
+```yaml
+nodeSelector:
+  node-type: gpu-training
+  karpenter.sh/capacity-type: on-demand # or reserved
+```
+
+Where the NodePools are known, a Pod that none of them would put on Spot is left alone. A Pod that asks for GPUs, serves
+nothing and is protected from disruption by hand counts as training too. The annotation `gpugate.dev/checkpointed: "true"`
+changes what the report says, and nothing else.
+
+## Sources
+- Weights and requirements: Karpenter v1.14.1 `pkg/apis/v1/nodepool.go`, documentation "Scheduling".
+- What do-not-disrupt stops: Karpenter v1.14 documentation, "Disruption".
+- Notice of two minutes: Amazon EC2 user guide, "Spot Instance interruption notices".
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from gpugate.policies.pods.placement.node_requirements import alternatives, may_have, selected
+from gpugate.policies.pods.placement.pools import POOL_NEED, pools_for
+from gpugate.policies.pods.training.presumption import says_checkpointed, trains
+from gpugate.policies.sdk.facts import Known
+from gpugate.policies.sdk.findings import Skip, Stance, Violation
+from gpugate.policies.sdk.gpu_demand import gpu_demand
+from gpugate.policies.sdk.kinds import NODE_POOL, POD
+from gpugate.policies.sdk.node_pools import CAPACITY_TYPE, INSTANCE_TYPES, capacity_types, pool_class
+from gpugate.policies.sdk.policy import AnyContext, validates
+from gpugate.policies.sdk.workload_class import CLASS_NEEDS, workload_class
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpugate.policies.sdk.field import Field
+
+_POOL: Final = "karpenter.sh/nodepool"
+
+
+@validates(POD, mode=Stance.WARN, needs=(*CLASS_NEEDS, POOL_NEED), tables=(INSTANCE_TYPES,))
+def check(pod: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
+    """Report that the Pod selects Spot, that a pool may put it there, or that nothing keeps it off."""
+    demand = ctx.derived(gpu_demand)
+    if not demand and demand.unresolved and ctx.derived(workload_class).name == "training":
+        yield Skip(demand.doubt)
+    if not ctx.derived(trains):
+        return
+    selector = pod["spec", "nodeSelector"]
+    if "spot" in selected(CAPACITY_TYPE, ctx):
+        where = selector[CAPACITY_TYPE] or pod["spec", "affinity"]
+        yield Violation(where.path, f"selects Spot capacity for training: {_loss(pod)}", hint=_hint(ctx))
+        return
+    message = _spot_message(pod, ctx) if may_have(CAPACITY_TYPE, "spot", ctx) else _company_message(pod, ctx)
+    if message:
+        yield Violation(selector.path, message, hint=_hint(ctx))
+
+
+def _spot_message(pod: Field, ctx: AnyContext) -> str:
+    """Say what may put the Pod on Spot; empty where nothing known does, and the Pod or complete facts keep it off."""
+    for pool, both in pools_for(pod, ctx.derived(gpu_demand), ctx):
+        if "spot" in capacity_types(both):
+            name = pool["metadata", "name"].text
+            return f"NodePool {name} may put this training Pod on Spot: {_loss(pod)}"
+    if _chooses(ctx) or _complete(ctx):
+        return ""
+    return f"nothing keeps this training Pod off Spot: {_loss(pod)}"
+
+
+def _company_message(pod: Field, ctx: AnyContext) -> str:
+    """Say that the Pod may share nodes with inference; empty where it selects its nodes, or complete facts say not."""
+    if _chooses(ctx):
+        return ""
+    demand = ctx.derived(gpu_demand)
+    for pool, _ in pools_for(pod, demand, ctx):
+        if pool_class(pool, ctx) == "inference":
+            name = pool["metadata", "name"].text
+            return f"NodePool {name}, which is for inference, may take this training Pod and is consolidated under it"
+    return "" if _complete(ctx) else "selects no nodes for training: others may be consolidated under it"
+
+
+def _complete(ctx: AnyContext) -> bool:
+    fact = ctx.facts.list(NODE_POOL)
+    return isinstance(fact, Known) and fact.complete
+
+
+def _training_labels(ctx: AnyContext) -> Iterator[tuple[str, str]]:
+    """Yield the labels by which the platform tells the nodes for training."""
+    for key, classes in ctx.platform.workload_classes.node_selectors.items():
+        yield from ((key, value) for value, name in classes.items() if name == "training")
+
+
+def _chooses(ctx: AnyContext) -> bool:
+    """Tell whether the Pod selects the nodes for training, or one pool: what that pool may use is its business."""
+    if any(_POOL not in required for required in ctx.derived(alternatives)):
+        return any(selected(key, ctx) == {value} for key, value in _training_labels(ctx))
+    return True
+
+
+def _loss(pod: Field) -> str:
+    if says_checkpointed(pod):
+        return "an interruption costs what was computed since the last checkpoint"
+    return "do-not-disrupt does not stop an interruption"
+
+
+def _hint(ctx: AnyContext) -> str:
+    label = next((f"{key}: {value} and " for key, value in _training_labels(ctx) if not _chooses(ctx)), "")
+    return f"add {label}{CAPACITY_TYPE}: on-demand (or reserved) to nodeSelector"

@@ -1,0 +1,117 @@
+"""MIG slice that no GPU can be cut into, or that the container cannot use.
+
+## Why is this bad?
+The Pod stays Pending for ever: a resource such as `nvidia.com/mig-1g10gb` looks right and is offered by no node. Each
+GPU can be cut into a few profiles only, and a profile of a GPU that EC2 does not have is a warning. So is more than one
+slice in a container, of which a CUDA process sees one, and a slice where the GPU operator's MIG strategy is not
+`mixed`: slices then appear as `nvidia.com/gpu`, and nothing offers `nvidia.com/mig-*`.
+
+## Instead
+Write the profile as NVIDIA does: compute slices, a point, memory, such as `nvidia.com/mig-1g.10gb` (A100 80GB, H100) or
+`nvidia.com/mig-1g.5gb` (A100 40GB). For more memory take a larger profile rather than two slices.
+
+## Sources
+- Profiles: NVIDIA gpu-operator v26.7.0 `assets/state-mig-manager/0400_configmap.yaml`, mig-parted v0.15.0.
+- Names and strategies: NVIDIA k8s-device-plugin v0.20.0 `README.md`; one device for a process: NVIDIA MIG user guide.
+- Attribute `profile`: NVIDIA DRA driver v0.4.1 `cmd/gpu-kubelet-plugin/deviceinfo.go`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from gpugate.policies.data.mig_profiles import gpus_with, near_miss, profile_of, resource_of
+from gpugate.policies.pods._amounts import asked
+from gpugate.policies.sdk.device_requests import alternatives, claim_spec_of, device_requests
+from gpugate.policies.sdk.facts import Known, Need
+from gpugate.policies.sdk.findings import Patch, Patches, Stance, Violation
+from gpugate.policies.sdk.kinds import CLUSTER_POLICY, POD, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE
+from gpugate.policies.sdk.policy import AnyContext, validates
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpugate.policies.pods._amounts import Asked
+    from gpugate.policies.sdk.field import Field
+
+_SHARED: Final = ".shared"
+_CHOSEN: Final = re.compile(r"""\.profile\s*==\s*(?P<quote>['"])(?P<profile>[^'"]{1,40})(?P=quote)""")
+
+
+@validates(POD, needs=(Need(CLUSTER_POLICY, ("spec.mig.strategy",)),))
+def check_pod(_pod: Field, ctx: AnyContext) -> Iterator[Violation]:
+    """Report slices that do not exist, several in a container, and those that the cluster does not offer."""
+    offered = False
+    for each in ctx.derived(asked):
+        profile = profile_of(each.name)
+        if profile is None or each.amount <= 0:
+            continue
+        yield from _unknown(each.field, profile, _renamed(each, profile))
+        if each.amount > 1:
+            message = f"{each.amount} x {profile} in one container: a CUDA process sees one slice"
+            hint = "ask for one slice of a larger profile, or run several Pods"
+            yield Violation(each.field.path, message, Stance.WARN, hint)
+        if not offered:
+            offered = True
+            yield from _not_offered(each.field, ctx)
+
+
+@validates(RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE, needs=(Need(CLUSTER_POLICY, ("spec.mig.strategy",)),))
+def check_claim(claim: Field, ctx: AnyContext) -> Iterator[Violation]:
+    """Report a selector for a profile that does not exist."""
+    for request in device_requests(claim_spec_of(claim, ctx.request.kind.kind)):
+        for ask in alternatives(request):
+            if ask["deviceClassName"].text.endswith("nvidia.com"):
+                for selector in ask["selectors"]:
+                    expression = selector["cel", "expression"]
+                    for chosen in _CHOSEN.finditer(expression.text):
+                        yield from _unknown(expression, chosen["profile"], _rewritten(expression, chosen))
+
+
+def _unknown(field: Field, profile: str, fix: Patches | None) -> Iterator[Violation]:
+    gpus = gpus_with(profile)
+    if not gpus:
+        meant = near_miss(profile)
+        hint = f"write {meant}" if meant else "write a profile such as 1g.10gb (A100 80GB, H100) or 1g.5gb (A100 40GB)"
+        yield Violation(field.path, f"no GPU can be cut into {_shown(profile)}", hint=hint, fix=fix)
+    elif not any(gpu.families for gpu in gpus):
+        names = " or ".join(gpu.name for gpu in gpus)
+        message = f"{profile} is a slice of {names}, which no EC2 instance type has"
+        yield Violation(field.path, message, Stance.WARN, "take a profile of a GPU that your nodes have")
+
+
+def _renamed(each: Asked, profile: str) -> Patches | None:
+    meant = near_miss(profile)
+    if meant is None:
+        return None
+    new = resource_of(meant) + (_SHARED if each.name.endswith(_SHARED) else "")
+    blocks = [each.container["resources", name] for name in ("limits", "requests")]
+    patches = []
+    for block in (block for block in blocks if block[each.name] and not block[new]):
+        patches.append(Patch("set", block[new].path, block[each.name].value, f"asks for {new}, which exists"))
+        patches.append(Patch("remove", block[each.name].path, None, f"removes {each.name}, which does not"))
+    return Patches(tuple(patches)) if patches else None
+
+
+def _rewritten(expression: Field, chosen: re.Match[str]) -> Patches | None:
+    meant = near_miss(chosen["profile"])
+    if meant is None:
+        return None
+    start, end = chosen.span("profile")
+    text = expression.text[:start] + meant + expression.text[end:]
+    return Patches((Patch("set", expression.path, text, f"chooses the profile {meant}, which exists"),))
+
+
+def _not_offered(field: Field, ctx: AnyContext) -> Iterator[Violation]:
+    fact = ctx.facts.list(CLUSTER_POLICY)
+    for policy in fact.items if isinstance(fact, Known) else ():
+        strategy = policy["spec", "mig", "strategy"].text
+        if strategy in {"single", "none"}:
+            message = f"the GPU operator's MIG strategy is {strategy}: no node offers {field.path[-1]}"
+            yield Violation(field.path, message, Stance.WARN, "ask for nvidia.com/gpu, or set mig.strategy: mixed")
+            return
+
+
+def _shown(profile: str) -> str:
+    return profile if len(profile) <= 20 else f"{profile[:20]}..."

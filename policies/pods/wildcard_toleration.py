@@ -1,0 +1,83 @@
+"""Pod that tolerates every taint.
+
+## Why is this bad?
+It may run on any node, GPU nodes among them, whatever the taints say. A toleration without a key also covers the taint
+by which Karpenter empties a node, `karpenter.sh/disrupted`: Karpenter does not evict such a Pod, which then ends with
+its node, without a drain. With the effect `NoExecute` the Pod also stays on nodes that have failed.
+
+## Instead
+Name the taints that the Pod is to tolerate. Agents that must run on every node belong in a DaemonSet: its Pods are left
+alone.
+
+```yaml
+tolerations:
+  - key: nvidia.com/gpu
+    operator: Exists
+    effect: NoSchedule
+```
+
+## Sources
+- Tolerations: `k8s.io/api/core/v1/toleration.go`, v0.36.
+- Drain: Karpenter v1.14.1 `pkg/utils/pod/scheduling.go` IsEvictable, IsDrainable.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from gpugate.policies.pods.placement.daemon_sets import is_of_daemon_set
+from gpugate.policies.sdk.findings import Patch, Patches, Stance, Violation
+from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS, gpu_demand
+from gpugate.policies.sdk.kinds import POD
+from gpugate.policies.sdk.policy import AnyContext, validates
+from gpugate.policies.sdk.tolerations import tolerates
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpugate.policies.sdk.field import Field, Json
+
+# What each effect lets the Pod do; a preference keeps nothing off a node.
+_CONSEQUENCES: Final = {
+    "": "may run on GPU nodes, and Karpenter does not drain it",
+    "NoSchedule": "may run on GPU nodes, and Karpenter does not drain it",
+    "NoExecute": "stays on nodes that have failed",
+}
+
+
+@validates(POD, mode=Stance.WARN, needs=CLAIM_NEEDS)
+def check(pod: Field, ctx: AnyContext) -> Iterator[Violation]:
+    """Report the first toleration without a key, and what it allows."""
+    wild = [t for t in pod["spec", "tolerations"] if _is_wild(t)]
+    if not wild or is_of_daemon_set(pod, ctx):
+        return
+    effects = [t["effect"].text for t in wild]
+    worst = next(effect for effect in _CONSEQUENCES if effect in effects)
+    reach = f"every {worst} taint" if worst else "every taint"
+    yield Violation(
+        wild[0].path,
+        f"tolerates {reach}: the Pod {_CONSEQUENCES[worst]}",
+        hint="name the taints; an agent for every node belongs in a DaemonSet",
+        fix=Patches(tuple(_named(pod, wild, ctx))),
+    )
+
+
+def _is_wild(toleration: Field) -> bool:
+    return (
+        not toleration["key"].text
+        and toleration["operator"].text == "Exists"
+        and toleration["effect"].text in _CONSEQUENCES
+    )
+
+
+def _named(pod: Field, wild: list[Field], ctx: AnyContext) -> Iterator[Patch]:
+    """Tolerate the taints of the accelerators that the Pod asks for, and no others."""
+    others = [t for t in pod["spec", "tolerations"] if not _is_wild(t)]
+    taints = dict.fromkeys(taint for name in ctx.derived(gpu_demand).names for taint in ctx.platform.taints_of(name))
+    for taint in taints:
+        if not any(tolerates(t, taint) for t in others):
+            named: dict[str, Json] = {"key": taint.key, "operator": "Exists", "effect": "NoSchedule"}
+            yield Patch("append", pod["spec", "tolerations"].path, named, f"tolerates {taint.key} by its name")
+    # From the end, so that the places of those before stay the same.
+    for toleration in reversed(wild):
+        yield Patch("remove", toleration.path, None, "removes the toleration of every taint")

@@ -1,0 +1,77 @@
+"""Query for an average, which is then divided by the number of replicas once more.
+
+## Why is this bad?
+The workload cannot scale out: an average of 100 % against a threshold of 70 asks for two replicas, however many there
+are and however busy they are. A trigger without `metricType` is an `AverageValue`: the autoscaler takes the result of
+the query for a total, and wants one replica for each `threshold` in it. An average never becomes a total.
+
+## Instead
+Write `metricType: Value`, which compares the average itself with the threshold, or query a total:
+
+```yaml
+triggers:
+  - type: prometheus
+    metricType: Value
+    metadata:
+      serverAddress: http://prometheus.monitoring:9090
+      query: avg(DCGM_FI_DEV_GPU_UTIL{pod=~"llm-.*"})
+      threshold: "70"
+```
+
+It is found where the query is an average, a maximum or a quantile of a metric whose greatest value is known, and that
+value asks for fewer replicas than `maxReplicaCount`. With `scalingModifiers` the triggers' thresholds do not count.
+
+## Sources
+KEDA v2.20.2 `pkg/scalers/scaler.go` (GetMetricTargetType: AverageValue where nothing is said), `prometheus_scaler.go`;
+`k8s.io/kubernetes/pkg/controller/podautoscaler/replica_calculator.go` v1.36 (GetExternalPerPodMetricReplicas:
+ceil(usage / target)); dcgm-exporter `etc/dcp-metrics-included.csv` (units).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from gpugate.policies.scaling.queries.bounds import most
+from gpugate.policies.scaling.queries.numbers import number
+from gpugate.policies.scaling.scaled_objects.triggers import has_formula, highest_stance, maximum, queries
+from gpugate.policies.sdk.findings import Patch, Patches, Stance, Violation
+from gpugate.policies.sdk.kinds import SCALED_OBJECT
+from gpugate.policies.sdk.platform import at_least
+from gpugate.policies.sdk.policy import validates
+from gpugate.policies.sdk.scale_targets import TARGET_NEEDS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpugate.policies.sdk.field import Field
+    from gpugate.policies.sdk.policy import AnyContext
+
+
+@validates(SCALED_OBJECT, mode=Stance.WARN, needs=TARGET_NEEDS)
+def check(scaled_object: Field, ctx: AnyContext) -> Iterator[Violation]:
+    """Compare the replicas that the largest result asks for with those allowed."""
+    at_most = ctx.derived(highest_stance)
+    if not at_most or has_formula(scaled_object):
+        return
+    allowed = maximum(scaled_object)
+    for trigger, query in ctx.derived(queries):
+        kind = trigger["metricType"]
+        threshold = number(trigger["metadata", "threshold"].text)
+        bound = most(query)
+        if kind.text not in {"", "AverageValue"} or bound is None or threshold is None or threshold <= 0:
+            continue
+        replicas = math.ceil(bound / threshold)
+        if replicas < allowed:
+            found = f"the query gives {float(bound):g} at most: by {float(threshold):g} per replica that asks for"
+            message = f"{found} {replicas}, never for the {allowed} of maxReplicaCount"
+            hint = "write metricType: Value, or query a total"
+            yield Violation(kind.path, message, at_most, hint, _fix(scaled_object, kind, ctx))
+
+
+def _fix(scaled_object: Field, kind: Field, ctx: AnyContext) -> Patches | None:
+    # Before 2.18 KEDA refuses a fallback beside it (CHANGELOG.md, #6655).
+    if scaled_object["spec", "fallback"] and not at_least(ctx.target.keda, "2.18"):
+        return None
+    reason = "sets metricType: Value, because the query is an average already"
+    return Patches((Patch("set", kind.path, "Value", reason),))

@@ -1,0 +1,117 @@
+"""Workload that may grow to more GPUs than the platform has for it.
+
+## Why is this bad?
+Replicas times GPUs is what a workload may take, and it is easily more than anybody meant: eight replicas of eight GPUs
+are 64. Beyond the limits of the node pools the last replicas stay Pending for ever, and while they wait the workload has
+taken everything that other workloads share with it.
+
+## Instead
+Lower the maximum, or raise the limits of the pools if that many GPUs are really meant.
+
+A ScaledObject's `maxReplicaCount`, and the `replicas` of a Deployment or StatefulSet, may reach `max_gpus` GPUs, and
+what all node pools together allow on which its Pods can land. MIG slices and Neuron cores count as their part of a
+device. Where a ScaledObject has no maximum, `scaling/unbounded-replicas` says so.
+
+The pools are compared only when all of them are known, and each that can take the Pods has a limit for the resource.
+
+## Sources
+KEDA v2.20.2 `apis/keda/v1alpha1/scaledobject_webhook.go` (no check of the maximum); Karpenter v1.14.1
+`pkg/controllers/provisioning/scheduling` (limits, taints, requirements of pools).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Final
+
+import msgspec
+
+from gpugate.policies.scaling.scaled_objects.landing import PLACEMENT_FIELDS, POOL_NEEDS, TABLES, shortage
+from gpugate.policies.sdk.facts import Need
+from gpugate.policies.sdk.findings import Skip, Stance, Violation
+from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS
+from gpugate.policies.sdk.kinds import DEPLOYMENT, SCALED_OBJECT, STATEFUL_SET, Kind
+from gpugate.policies.sdk.pod_templates import pod_templates
+from gpugate.policies.sdk.policy import Context, validates
+from gpugate.policies.sdk.policy import Params as PolicyParams
+from gpugate.policies.sdk.scale_targets import (
+    TARGET_KINDS,
+    TARGET_NEEDS,
+    scale_target,
+    target_workload,
+    whole_gpus,
+    workload_demand,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpugate.policies.sdk.field import Field
+    from gpugate.policies.sdk.gpu_demand import GpuDemand
+
+_KINDS: Final = {kind.name: kind for kind in (DEPLOYMENT, STATEFUL_SET)}
+_PLACEMENTS: Final = tuple(Need(kind, PLACEMENT_FIELDS) for kind in TARGET_KINDS)
+
+
+class Params(PolicyParams, frozen=True, kw_only=True):
+    """How much one workload may take.
+
+    Attributes:
+        max_gpus: the most GPUs that all replicas of a workload may have together.
+    """
+
+    max_gpus: Annotated[int, msgspec.Meta(ge=1)] = 64
+
+
+@validates(
+    SCALED_OBJECT,
+    params=Params,
+    mode=Stance.WARN,
+    needs=(*TARGET_NEEDS, *_PLACEMENTS, *POOL_NEEDS),
+    tables=TABLES,
+)
+def check_scaled_object(scaled_object: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
+    """Compare the GPUs of all replicas with what there is."""
+    target, replicas = scale_target(scaled_object), scaled_object["spec", "maxReplicaCount"]
+    if target is None or not replicas:
+        return
+    found = target_workload(target, ctx)
+    if found is None:
+        yield Skip(f"{target} is not known")
+    else:
+        yield from _judge(replicas, *found, ctx)
+
+
+@validates(DEPLOYMENT, STATEFUL_SET, params=Params, mode=Stance.WARN, needs=(*CLAIM_NEEDS, *POOL_NEEDS), tables=TABLES)
+def check_workload(workload: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
+    """Compare the GPUs of all replicas with what there is."""
+    yield from _judge(workload["spec", "replicas"], _KINDS[ctx.request.kind.kind], workload, ctx)
+
+
+def _judge(field: Field, kind: Kind, workload: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
+    replicas = 1 if not field else field.integer or 0
+    demand = workload_demand(kind, workload, ctx)
+    if not demand:
+        if demand.unresolved:
+            yield Skip(demand.doubt)
+        return
+    each = whole_gpus(demand)
+    if each * replicas > ctx.params.max_gpus:
+        total = f"{replicas} replicas x {each} GPUs = {float(each * replicas):g} GPUs"
+        message = f"{total}, above the {ctx.params.max_gpus} allowed"
+        yield Violation(field.path, message, hint="lower the number of replicas")
+    for template in pod_templates(kind.group, kind.name, workload):
+        yield from _beyond_pools(field, replicas, template, demand, ctx)
+
+
+def _beyond_pools(
+    field: Field, replicas: int, template: Field, demand: GpuDemand, ctx: Context[Params]
+) -> Iterator[Violation | Skip]:
+    for resource, count in sorted(demand.resources.items()):
+        found = shortage(template, resource, count, replicas, ctx)
+        if isinstance(found, str):
+            yield Skip(found)
+        elif found:
+            pools = f"pool {found.pools[0]} allows" if len(found.pools) == 1 else f"{len(found.pools)} pools allow"
+            total = f"{replicas} replicas x {count} {resource} = {replicas * count}"
+            hint = f"lower the number of replicas, or raise the limits of {', '.join(found.pools[:5])}"
+            yield Violation(field.path, f"{total}, above the {found.amount} that {pools}", hint=hint)

@@ -1,0 +1,104 @@
+"""ScaledObject with settings that have no effect.
+
+## Why is this bad?
+A setting without effect misleads whoever relies on it: a `cooldownPeriod` keeps no GPU Pod through a pause unless the
+workload goes to zero, and a `metricName` names no metric any more. It hides what really decides: the query, the
+threshold and the behavior of the autoscaler.
+
+## Instead
+Delete them. How slowly a workload that keeps some replicas scales down is said in
+`spec.advanced.horizontalPodAutoscalerConfig.behavior.scaleDown`; the metric of a trigger is called `s0-prometheus`, by
+its place and its type.
+
+- `metricName` has no effect since KEDA 2.12 in triggers that do not read a metric of that name from their source.
+- `cooldownPeriod`, `initialCooldownPeriod` and the `activation...` values of triggers decide between zero, or
+  `idleReplicaCount`, and the minimum: they have no effect where `minReplicaCount` is above 0 and there is no
+  `idleReplicaCount`.
+
+`pollingInterval` is left alone: a workload that never goes to zero is still polled, which counts failures for the
+fallback.
+
+## Sources
+KEDA v2.20.2 `CHANGELOG.md` (v2.12.0, #4899), the scalers' metadata in `pkg/scalers`,
+`pkg/scaling/executor/scale_scaledobjects.go` (RequestScale, scaleToZeroOrIdle), `pkg/scaling/scale_handler.go`
+(getScalerState), `apis/keda/v1alpha1/scaledobject_webhook.go` (the warning on cooldownPeriod).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from gpugate.policies.scaling.scaled_objects.triggers import highest_stance, minimum
+from gpugate.policies.sdk.findings import Patch, Patches, Stance, Violation
+from gpugate.policies.sdk.kinds import SCALED_OBJECT
+from gpugate.policies.sdk.policy import validates
+from gpugate.policies.sdk.scale_targets import TARGET_NEEDS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpugate.policies.sdk.field import Field
+    from gpugate.policies.sdk.policy import AnyContext
+
+# Those that had a metricName of their own in v2.9 or overwrite it in v2.20; azure-monitor, aws-cloudwatch,
+# huawei-cloudeye and solarwinds read it, and external scalers are given everything.
+_WITHOUT_METRIC_NAME: Final = frozenset(
+    {
+        "azure-blob",
+        "azure-data-explorer",
+        "azure-log-analytics",
+        "cassandra",
+        "couchdb",
+        "elasticsearch",
+        "graphite",
+        "influxdb",
+        "mongodb",
+        "mssql",
+        "mysql",
+        "opensearch",
+        "postgresql",
+        "prometheus",
+        "rabbitmq",
+    }
+)
+_EXTERNAL: Final = frozenset({"external", "external-mock", "external-push"})
+
+
+@validates(SCALED_OBJECT, mode=Stance.WARN, needs=TARGET_NEEDS)
+def check(scaled_object: Field, ctx: AnyContext) -> Iterator[Violation]:
+    """Report each setting that KEDA does not read, or reads to no effect."""
+    at_most = ctx.derived(highest_stance)
+    if not at_most:
+        return
+    for trigger in scaled_object["spec", "triggers"]:
+        name = trigger["metadata", "metricName"]
+        if name and trigger["type"].text in _WITHOUT_METRIC_NAME:
+            message = f"KEDA ignores metricName in a trigger of type {trigger['type'].text}"
+            hint = "delete it; the query says which metric it is"
+            yield _ignored(name, message, at_most, hint)
+    if minimum(scaled_object) > 0 and not scaled_object["spec", "idleReplicaCount"]:
+        yield from _on_the_way_to_zero(scaled_object, at_most)
+
+
+def _on_the_way_to_zero(scaled_object: Field, at_most: Stance) -> Iterator[Violation]:
+    spec = scaled_object["spec"]
+    why = f"has an effect only on the way from and to 0 replicas; minReplicaCount is {minimum(scaled_object)}"
+    slow = "delete it; slow scaling down is said in advanced.horizontalPodAutoscalerConfig.behavior.scaleDown"
+    for name in ("cooldownPeriod", "initialCooldownPeriod"):
+        if spec[name]:
+            yield _ignored(spec[name], f"{name} {why}", at_most, slow)
+    activations = [
+        member
+        for trigger in spec["triggers"]
+        if trigger["type"].text not in _EXTERNAL
+        for key, member in trigger["metadata"].items()
+        if key.startswith("activation")
+    ]
+    for field in (*activations, spec["advanced", "scalingModifiers", "activationTarget"]):
+        if field:
+            yield _ignored(field, f"{field.path[-1]} {why}", at_most, "delete it")
+
+
+def _ignored(field: Field, message: str, at_most: Stance, hint: str) -> Violation:
+    fix = Patches((Patch("remove", field.path, None, "removes a setting that has no effect"),), safe=True)
+    return Violation(field.path, message, at_most, hint, fix)

@@ -1,0 +1,81 @@
+"""Scaling on Prometheus without a usable fallback for the time it is away.
+
+## Why is this bad?
+When Prometheus cannot be asked, the number of replicas freezes: too few for the load, or GPUs that nobody uses until
+somebody notices. A workload at zero stays at zero. A fallback outside the bounds of scaling says a number that is never
+reached.
+
+## Instead
+Say how many replicas are right without a metric, between minimum and maximum:
+
+```yaml
+spec:
+  minReplicaCount: 1
+  maxReplicaCount: 8
+  fallback:
+    failureThreshold: 3
+    replicas: 2
+```
+
+It is found where the workload asks for GPUs or is not known. The behaviors `currentReplicas` and `scalingModifiers` do
+not read `replicas`, so there it may be anything.
+
+## Sources
+KEDA v2.20.2 `pkg/fallback/fallback.go`, `apis/keda/v1alpha1/scaledobject_types.go` (CheckFallbackValid: no check against
+the bounds), `CHANGELOG.md` (v2.18.0: fallback for metrics of type Value; v2.19.0: fallback starts a workload at zero).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from gpugate.policies.scaling.scaled_objects import defaults
+from gpugate.policies.scaling.scaled_objects.triggers import highest_stance, maximum, minimum, queries
+from gpugate.policies.sdk.findings import Patch, Patches, Stance, Violation
+from gpugate.policies.sdk.kinds import SCALED_OBJECT
+from gpugate.policies.sdk.platform import at_least
+from gpugate.policies.sdk.policy import validates
+from gpugate.policies.sdk.scale_targets import TARGET_NEEDS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpugate.policies.sdk.field import Field
+    from gpugate.policies.sdk.policy import AnyContext
+
+_NUMBER_UNREAD: Final = frozenset({"currentReplicas", "scalingModifiers"})
+
+
+@validates(SCALED_OBJECT, mode=Stance.WARN, needs=TARGET_NEEDS)
+def check(scaled_object: Field, ctx: AnyContext) -> Iterator[Violation]:
+    """Report a fallback that is missing, or outside minimum and maximum."""
+    asks = [trigger for trigger, _ in ctx.derived(queries)]
+    if not asks:
+        return
+    at_most = ctx.derived(highest_stance)
+    if not at_most:
+        return
+    fallback = scaled_object["spec", "fallback"]
+    if fallback:
+        if fallback["behavior"].text not in _NUMBER_UNREAD:
+            yield from _outside(scaled_object, fallback["replicas"], at_most)
+    # Before 2.18 KEDA refuses one for metrics of type Value (CHANGELOG.md, #6655).
+    elif at_least(ctx.target.keda, "2.18") or any(ask["metricType"].text != "Value" for ask in asks):
+        patches = tuple(defaults.fallback(scaled_object))
+        message = "no fallback: the number of replicas freezes while Prometheus cannot be asked"
+        hint = "write a fallback with the replicas that are right without a metric"
+        yield Violation(fallback.path, message, at_most, hint, Patches(patches) if patches else None)
+
+
+def _outside(scaled_object: Field, replicas: Field, at_most: Stance) -> Iterator[Violation]:
+    number, least, most = replicas.integer, minimum(scaled_object), maximum(scaled_object)
+    if number is None or least > most or least <= number <= most:
+        return
+    name, bound = ("maxReplicaCount", most) if number > most else ("minReplicaCount", least)
+    message = f"fallback.replicas is {number}, {'above' if number > most else 'below'} {name} {bound}, which wins"
+    patch = Patch(
+        "set", replicas.path, bound, f"sets the replicas of the fallback to {name}, which is what it amounts to"
+    )
+    yield Violation(
+        replicas.path, message, at_most, f"write a number from {least} to {most}", Patches((patch,), safe=True)
+    )

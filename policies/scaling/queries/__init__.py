@@ -1,0 +1,1 @@
+"""What the Prometheus queries of triggers ask for."""

@@ -1,0 +1,99 @@
+"""Scaling to zero on metrics that only the scaled Pods export.
+
+## Why is this bad?
+The workload never leaves zero: without a Pod there is no metric, no result counts as 0, and 0 starts no Pod. Requests
+wait for ever, or are lost.
+
+## Instead
+Measure the demand where it arrives: requests at the gateway or router, messages in a queue, the KEDA HTTP add-on. Or
+keep one replica with `minReplicaCount: 1`.
+
+```yaml
+triggers:
+  - type: prometheus
+    metadata:
+      serverAddress: http://prometheus.monitoring:9090
+      query: sum(rate(vllm:num_incoming_requests_total{model="llama-3"}[1m]))   # of the router, not of the Pods
+      threshold: "1"
+```
+
+It is found where every trigger is a Prometheus query for metrics of the workload's own Pods (of vLLM and Triton; of
+DCGM, containers and Pods where the query names the workload's Pods), or of type cpu or memory, which start nothing from
+zero. It is not where another trigger stands beside them, a query gives a result without Pods (`absent`, `vector(1)`), a
+negative `activationThreshold` or the annotation `autoscaling.keda.sh/force-activation` starts it anyway, a formula
+combines the triggers, or a fallback takes over because `ignoreNullValues` is "false".
+
+## Sources
+KEDA v2.20.2 `pkg/scalers/prometheus_scaler.go` (an empty result is 0, active is above activationThreshold),
+`pkg/scaling/scale_handler.go` (cpu and memory beside others, active while falling back),
+`pkg/scaling/executor/scale_scaledobjects.go`; vLLM `vllm/v1/metrics/loggers.py`; vLLM production-stack
+`src/vllm_router/services/metrics_service`; dcgm-exporter `etc/dcp-metrics-included.csv`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from gpugate.policies.scaling.queries import metrics
+from gpugate.policies.scaling.queries.numbers import number
+from gpugate.policies.scaling.queries.own_pods import only_of_own_pods
+from gpugate.policies.scaling.scaled_objects.triggers import floor, has_formula, highest_stance, queries
+from gpugate.policies.sdk.findings import Patch, Patches, Stance, Violation
+from gpugate.policies.sdk.kinds import SCALED_OBJECT
+from gpugate.policies.sdk.policy import validates
+from gpugate.policies.sdk.scale_targets import TARGET_NEEDS, scale_target
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpugate.policies.sdk.field import Field
+    from gpugate.policies.sdk.policy import AnyContext
+
+_FORCED: Final = "autoscaling.keda.sh/force-activation"
+_FALSE: Final = frozenset({"0", "f", "F", "FALSE", "False", "false"})  # Go v1.26 `strconv.ParseBool`
+_NEVER_FROM_ZERO: Final = frozenset({"cpu", "memory"})
+
+
+@validates(SCALED_OBJECT, mode=Stance.WARN, needs=TARGET_NEEDS)
+def check(scaled_object: Field, ctx: AnyContext) -> Iterator[Violation]:
+    """Find ScaledObjects that may go to zero and have no trigger that could bring them back."""
+    lowest = floor(scaled_object)
+    target = scale_target(scaled_object)
+    if target is None or lowest.integer or has_formula(scaled_object) or _forced(scaled_object):
+        return
+    others = [t for t in scaled_object["spec", "triggers"] if t["type"].text not in _NEVER_FROM_ZERO]
+    asks = ctx.derived(queries)
+    if not asks or len(asks) < len(others):
+        return
+    namespace = ctx.request.namespace
+    if any(_starts_anyway(trigger, scaled_object) for trigger, _ in asks) or not all(
+        only_of_own_pods(query, target.name, namespace) for _, query in asks
+    ):
+        return
+    at_most = ctx.derived(highest_stance)
+    if at_most:
+        metric = metrics.right_name(asks[0][1].selectors[0].metric) or "its metric"
+        name = "idleReplicaCount" if lowest.path[-1] == "idleReplicaCount" else "minReplicaCount"
+        message = f"{name} is 0, and without a Pod of {target} there is no {metric} to leave it"
+        hint = "measure the demand at the gateway or queue, or keep one replica"
+        yield Violation(lowest.path, message, at_most, hint, _fix(lowest))
+
+
+def _forced(scaled_object: Field) -> bool:
+    forced = scaled_object["metadata", "annotations", _FORCED]
+    return bool(forced) and forced.text not in _FALSE
+
+
+def _starts_anyway(ask: Field, scaled_object: Field) -> bool:
+    """Tell whether a query without a result still counts as active: 0 is above a threshold, or is an error."""
+    metadata = ask["metadata"]
+    activation = number(metadata["activationThreshold"].text)
+    if metadata["ignoreNullValues"].text.strip() in _FALSE:
+        return bool(scaled_object["spec", "fallback"])
+    return activation is not None and activation < 0
+
+
+def _fix(lowest: Field) -> Patches:
+    if lowest.path[-1] == "idleReplicaCount":
+        return Patches((Patch("remove", lowest.path, None, "keeps the minimum when no trigger is active"),))
+    return Patches((Patch("set", lowest.path, 1, "keeps one replica, whose metrics tell when more are needed"),))

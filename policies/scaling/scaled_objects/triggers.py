@@ -1,0 +1,60 @@
+"""The replicas and triggers of a ScaledObject, as KEDA reads them.
+
+Source: KEDA v2.20.2 `apis/keda/v1alpha1/scaledobject_types.go`, `pkg/scaling/executor/scale_scaledobjects.go`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from gpugate.policies.scaling.queries import promql
+from gpugate.policies.sdk.findings import Stance
+from gpugate.policies.sdk.scale_targets import most_for, scale_target, target_demand
+
+if TYPE_CHECKING:
+    from gpugate.policies.scaling.queries.promql import Query
+    from gpugate.policies.sdk.field import Field
+    from gpugate.policies.sdk.policy import AnyContext
+
+KEDA_MAXIMUM: Final = 100
+_FORMULA: Final = ("spec", "advanced", "scalingModifiers", "formula")
+
+
+def highest_stance(scaled_object: Field, ctx: AnyContext) -> Stance:
+    """Return the highest stance of a finding in a ScaledObject; OFF where its target asks for no GPU, or none is named.
+
+    Take it from `ctx.derived`, for every policy asks.
+    """
+    target = scale_target(scaled_object)
+    return most_for(target_demand(target, ctx)) if target else Stance.OFF
+
+
+def minimum(scaled_object: Field) -> int:
+    """Return the fewest replicas while a trigger is active."""
+    return scaled_object["spec", "minReplicaCount"].integer or 0
+
+
+def maximum(scaled_object: Field) -> int:
+    """Return the most replicas."""
+    replicas = scaled_object["spec", "maxReplicaCount"].integer
+    return KEDA_MAXIMUM if replicas is None else replicas
+
+
+def floor(scaled_object: Field) -> Field:
+    """Return the field that says how many replicas remain when no trigger is active; absent means 0."""
+    idle = scaled_object["spec", "idleReplicaCount"]
+    return idle or scaled_object["spec", "minReplicaCount"]
+
+
+def has_formula(scaled_object: Field) -> bool:
+    """Tell whether a formula makes one metric of all triggers, so that no trigger counts by itself."""
+    return bool(scaled_object[_FORMULA].text)
+
+
+def queries(scaled_object: Field, _: AnyContext) -> tuple[tuple[Field, Query], ...]:
+    """Return each Prometheus trigger with its query; take it from `ctx.derived`, for several policies ask."""
+    return tuple(
+        (trigger, promql.read(trigger["metadata", "query"].text))
+        for trigger in scaled_object["spec", "triggers"]
+        if trigger["type"].text == "prometheus"
+    )

@@ -1,0 +1,70 @@
+"""Query for a metric that does not exist, or for the rate of one that is no counter.
+
+## Why is this bad?
+A query without a result counts as 0, so the workload stays at its minimum however many requests wait, and nothing says
+so. vLLM's metrics have a colon: `vllm:num_requests_running`. And `rate()` tells how fast a counter grows: of the number
+of requests that run right now it gives noise, which is about 0 under a steady load.
+
+## Instead
+Name the metric as it is exported, and ask for a gauge itself, or for its average over a time:
+
+```yaml
+query: sum(avg_over_time(vllm:num_requests_running[1m]))
+```
+
+The names are those of vLLM; the gauges those of vLLM, Triton and DCGM. A metric that a platform renames with a
+recording rule is better given a name of its own.
+
+## Sources
+vLLM `vllm/v1/metrics/loggers.py`; dcgm-exporter `etc/dcp-metrics-included.csv` (types); Prometheus v3.5
+`docs/querying/functions.md` (rate, irate and increase are for counters); KEDA v2.20.2
+`pkg/scalers/prometheus_scaler.go` (ignoreNullValues).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from gpugate.policies.scaling.queries import metrics
+from gpugate.policies.scaling.scaled_objects.triggers import highest_stance, queries
+from gpugate.policies.sdk.findings import Patch, Patches, Stance, Violation
+from gpugate.policies.sdk.kinds import SCALED_OBJECT
+from gpugate.policies.sdk.policy import validates
+from gpugate.policies.sdk.scale_targets import TARGET_NEEDS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpugate.policies.scaling.queries.promql import Selector
+    from gpugate.policies.sdk.field import Field
+    from gpugate.policies.sdk.policy import AnyContext
+
+_FOR_COUNTERS: Final = frozenset({"increase", "irate", "rate"})
+
+
+@validates(SCALED_OBJECT, mode=Stance.WARN, needs=TARGET_NEEDS)
+def check(_: Field, ctx: AnyContext) -> Iterator[Violation]:
+    """Report each metric of a query that is misnamed, and each gauge whose rate is asked for."""
+    at_most = ctx.derived(highest_stance)
+    for trigger, read in ctx.derived(queries) if at_most else ():
+        query, selectors = trigger["metadata", "query"], read.selectors
+        wrong = [s for s in selectors if metrics.right_name(s.metric) != s.metric]
+        rates = [s for s in selectors if metrics.is_gauge(s.metric) and s.call and s.call.name in _FOR_COUNTERS]
+        if not wrong and not rates:
+            continue
+        fix = Patches((Patch("set", query.path, _mended(query.text, wrong, rates), "asks for what is exported"),))
+        for name in dict.fromkeys(s.metric for s in wrong):
+            right = metrics.right_name(name)
+            message = f"vLLM exports {right}, with a colon, not {name}"
+            yield Violation(query.path, message, at_most, f"write {right}", fix)
+        for call, name in dict.fromkeys((s.call.name, metrics.right_name(s.metric)) for s in rates if s.call):
+            message = f"{call}() is for counters, and {name} is a gauge"
+            yield Violation(query.path, message, at_most, f"write avg_over_time(), or {name} alone", fix)
+
+
+def _mended(text: str, wrong: list[Selector], rates: list[Selector]) -> str:
+    changes = {s.start: (s.metric, metrics.right_name(s.metric)) for s in wrong if text.startswith(s.metric, s.start)}
+    changes |= {s.call.start: (s.call.name, "avg_over_time") for s in rates if s.call}
+    for start, (old, new) in sorted(changes.items(), reverse=True):
+        text = text[:start] + new + text[start + len(old) :]
+    return text

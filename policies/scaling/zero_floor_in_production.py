@@ -1,0 +1,116 @@
+"""Production workload on GPUs that may scale below the replicas its service level needs.
+
+## Why is this bad?
+The first requests after a pause wait for a node, a driver, an image and a model: minutes, not seconds. One replica alone
+is gone with its node. That is fine for a development model and breaks the promise of a production one.
+
+## Instead
+Keep the replicas the service level asks for:
+
+```yaml
+spec:
+  minReplicaCount: 2
+```
+
+A workload's service level is the label `gpugate.dev/sla` of the ScaledObject, of the workload it scales or of the
+namespace, and that of a namespace whose name is in `namespaces`. Where they differ, the one that asks for most replicas
+counts, so no label lowers what another asks for. `idleReplicaCount` is a floor below the minimum.
+
+## Sources
+KEDA v2.20.2 `apis/keda/v1alpha1/scaledobject_types.go` (minReplicaCount is 0 where absent; idleReplicaCount).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Final
+
+import msgspec
+
+from gpugate.policies.scaling.scaled_objects.triggers import floor, highest_stance, maximum, minimum
+from gpugate.policies.sdk import globs, kinds
+from gpugate.policies.sdk.facts import Need, named
+from gpugate.policies.sdk.findings import Patch, Patches, Skip, Stance, Violation
+from gpugate.policies.sdk.policy import Context, validates
+from gpugate.policies.sdk.policy import Params as PolicyParams
+from gpugate.policies.sdk.scale_targets import TARGET_KINDS, TARGET_NEEDS, scale_target, target_workload
+from gpugate.policies.sdk.workload_class import namespace_labels
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpugate.policies.sdk.field import Field
+
+_LABEL: Final = "gpugate.dev/sla"
+_LABEL_NEEDS: Final = tuple(Need(kind, ("metadata.labels",)) for kind in (*TARGET_KINDS, kinds.NAMESPACE))
+_Count = Annotated[int, msgspec.Meta(ge=0)]
+
+
+class Params(PolicyParams, frozen=True, kw_only=True):
+    """Which service levels there are.
+
+    Attributes:
+        sla_min: service level, as the label names it -> the fewest replicas; a level that is not in it asks for none.
+        namespaces: name of a namespace, where `*` stands for anything -> the service level of what is in it.
+    """
+
+    sla_min: dict[str, _Count] = msgspec.field(default_factory=lambda: {"prod": 2, "production": 2})
+    namespaces: dict[str, str] = msgspec.field(default_factory=lambda: {"prod": "prod", "production": "prod"})
+
+
+@validates(kinds.SCALED_OBJECT, params=Params, mode=Stance.WARN, needs=(*TARGET_NEEDS, *_LABEL_NEEDS))
+def check(scaled_object: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
+    """Compare the fewest replicas with those that the service level asks for."""
+    lowest = floor(scaled_object)
+    replicas = lowest.integer or 0
+    if replicas >= max(ctx.params.sla_min.values(), default=0):
+        return
+    at_most = ctx.derived(highest_stance)
+    if not at_most:
+        return
+    needed, where = max(_levels(scaled_object, ctx), default=(0, ""))
+    if replicas >= needed:
+        yield from _unknown(scaled_object, ctx)
+    else:
+        message = f"goes down to {replicas} replicas; {where} asks for at least {needed}"
+        yield Violation(
+            lowest.path, message, at_most, f"keep {needed} replicas or more", _fix(scaled_object, needed, where)
+        )
+
+
+def _unknown(scaled_object: Field, ctx: Context[Params]) -> Iterator[Skip]:
+    """Say whose labels could ask for more, and are not known."""
+    target = scale_target(scaled_object)
+    if target and target_workload(target, ctx) is None:
+        yield Skip(f"{target} is not known")
+    if named(ctx.facts.list(kinds.NAMESPACE), ctx.request.namespace) is None:
+        yield Skip(f"the labels of namespace {ctx.request.namespace or 'default'} are not known")
+
+
+def _levels(scaled_object: Field, ctx: Context[Params]) -> Iterator[tuple[int, str]]:
+    """Yield the fewest replicas that each statement asks for, and what states it."""
+    target = scale_target(scaled_object)
+    found = target_workload(target, ctx) if target else None
+    labels = {
+        "its label": scaled_object["metadata", "labels"].labels,
+        f"the label of {target}": found[1]["metadata", "labels"].labels if found else {},
+        f"the label of namespace {ctx.request.namespace}": namespace_labels(ctx),
+    }
+    for whose, present in labels.items():
+        level = present.get(_LABEL, "")
+        yield ctx.params.sla_min.get(level, 0), f"{whose} {_LABEL}={level}"
+    for pattern, level in ctx.params.namespaces.items():
+        if globs.matches(pattern, ctx.request.namespace):
+            yield ctx.params.sla_min.get(level, 0), f"namespace {ctx.request.namespace}"
+
+
+def _fix(scaled_object: Field, needed: int, where: str) -> Patches | None:
+    if needed > maximum(scaled_object):
+        return None
+    spec = scaled_object["spec"]
+    patches = []
+    if spec["idleReplicaCount"]:
+        patches.append(Patch("remove", spec["idleReplicaCount"].path, None, "keeps the minimum when nobody asks"))
+    if minimum(scaled_object) < needed:
+        reason = f"keeps {needed} replicas, for which {where} asks"
+        patches.append(Patch("set", spec["minReplicaCount"].path, needed, reason))
+    return Patches(tuple(patches))

@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gpugate.policies.engine.shapes import malformed
+from gpugate.policies.sdk.field import Field, render
+from gpugate.policies.sdk.kinds import GroupVersionKind
+from gpugate.policies.sdk.request import Subject
+
+if TYPE_CHECKING:
+    from gpugate.policies.sdk.field import Json
+
+NODE_POOL = GroupVersionKind.of("karpenter.sh/v1", "NodePool")
+EC2_NODE_CLASS = GroupVersionKind.of("karpenter.k8s.aws/v1", "EC2NodeClass")
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "wrong"),
+    [
+        (NODE_POOL, {"disruption": {"consolidateAfter": 30}}, "spec.disruption.consolidateAfter"),
+        (NODE_POOL, {"disruption": {"budgets": {"nodes": "0"}}}, "spec.disruption.budgets"),
+        (NODE_POOL, {"disruption": {"budgets": [{"reasons": "Empty"}]}}, "spec.disruption.budgets[0].reasons"),
+        (NODE_POOL, {"template": {"spec": {"expireAfter": 720}}}, "spec.template.spec.expireAfter"),
+        (NODE_POOL, {"weight": "10"}, "spec.weight"),
+        (EC2_NODE_CLASS, {"metadataOptions": {"httpPutResponseHopLimit": "2"}}, ".httpPutResponseHopLimit"),
+        (EC2_NODE_CLASS, {"blockDeviceMappings": [{"ebs": {"encrypted": "true"}}]}, "[0].ebs.encrypted"),
+        (EC2_NODE_CLASS, {"amiSelectorTerms": [{"alias": 2023}]}, "spec.amiSelectorTerms[0].alias"),
+    ],
+)
+def test_a_field_of_another_type_is_named(kind: GroupVersionKind, spec: Json, wrong: str) -> None:
+    (found,) = malformed(Subject(kind, Field({"spec": spec})))
+    assert render(found.path).endswith(wrong)
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec"),
+    [
+        (NODE_POOL, {"weight": 10.0, "disruption": {"budgets": [{"nodes": 0}], "consolidateAfter": "30m"}}),
+        (EC2_NODE_CLASS, {"blockDeviceMappings": [{"ebs": {"encrypted": True}}], "amiFamily": None}),
+    ],
+)
+def test_the_right_types_pass(kind: GroupVersionKind, spec: Any) -> None:
+    assert list(malformed(Subject(kind, Field({"spec": spec})))) == []
