@@ -29,12 +29,8 @@ class Standing:
 def stance(rule: Rule, request: Request, config: PolicyConfig, today: dt.date) -> Standing:
     """Tell what a finding of a rule costs in a request.
 
-    The namespace's mode beats the rule's own. An exempted finding is recorded and costs nothing. Nothing is judged in
-    an excluded namespace, nor a mirror Pod, which runs whatever admission says: the annotation counts only when a
-    kubelet sends it, because anybody can write it.
+    The namespace's mode beats the rule's own. An exempted finding is recorded and costs nothing.
     """
-    if request.namespace in config.excluded_namespaces or _is_mirror(request):
-        return Standing(Stance.OFF)
     mode = _mode(rule, request.namespace)
     if mode is Stance.OFF:
         return Standing(mode)
@@ -42,6 +38,15 @@ def stance(rule: Rule, request: Request, config: PolicyConfig, today: dt.date) -
         if today <= exemption.expires and _lets_off(exemption, rule.policy.id, request):
             return Standing(Stance.AUDIT, exemption)
     return Standing(mode)
+
+
+def is_left_alone(request: Request, config: PolicyConfig) -> bool:
+    """Tell whether no rule judges a request at all: in an excluded namespace, and for mirror Pods.
+
+    A mirror Pod runs whatever admission says. Its annotation counts only when a kubelet sends it, because anybody can
+    write it.
+    """
+    return request.namespace in config.excluded_namespaces or _is_mirror(request)
 
 
 def _mode(rule: Rule, namespace: str) -> Stance:

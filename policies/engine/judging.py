@@ -6,7 +6,7 @@ import traceback
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from gpugate.policies.engine.enforcement import Standing, stance
+from gpugate.policies.engine.enforcement import Standing, is_left_alone, stance
 from gpugate.policies.engine.update_ratchet import Ratchet
 from gpugate.policies.engine.verdict import Finding, Outcome, TemplatePatch
 from gpugate.policies.sdk.findings import Patch, Skip, Stance, Violation
@@ -58,11 +58,14 @@ class Judge:
         self._drafts: dict[str, _Draft] = {}
         self._bound: dict[tuple[GroupVersionKind, bool, bool], list[Bound]] = {}
         self._before: dict[int, frozenset[Identity]] = {}
+        self._left_alone = is_left_alone(request, ruleset.config)
 
     def bound(self, subject: Subject, *, mutating: bool) -> list[Bound]:
         """Return the rules that judge a subject now: of its kind, subresource and operation, and not off here."""
         whole = subject.wrapper is None
         key = (subject.kind, whole, mutating)
+        if self._left_alone:
+            return []
         if key not in self._bound:
             subresource = self.request.subresource
             handlers = self._ruleset.handlers(subject.kind, subresource, mutating=mutating)
@@ -163,7 +166,7 @@ class Judge:
 
     def outcomes(self) -> tuple[Outcome, ...]:
         """Return what every rule that was called made of the request, in the order of the catalogue."""
-        order = {rule.policy.id: place for place, rule in enumerate(self._ruleset.rules)}
+        order = self._ruleset.order
         return tuple(
             Outcome(
                 policy,

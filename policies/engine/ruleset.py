@@ -37,13 +37,15 @@ _Index: TypeAlias = "Mapping[tuple[str, str, str, str], tuple[Bound, ...]]"
 class Ruleset:
     """Every rule in force, in the order of the catalogue.
 
-    `validators` and `mutators` are keyed by group, version, kind and subresource; `tables` are those the rules read.
+    `validators` and `mutators` are keyed by group, version, kind and subresource; `order` is policy id -> place in
+    the catalogue; `tables` are those the rules read.
     """
 
     config: PolicyConfig
     rules: tuple[Rule, ...]
     validators: _Index
     mutators: _Index
+    order: Mapping[str, int]
     tables: Mapping[str, object] = field(default_factory=dict)
 
     def handlers(self, kind: GroupVersionKind, subresource: str = "", *, mutating: bool) -> tuple[Bound, ...]:
@@ -75,6 +77,7 @@ def bind(catalog: Iterable[Policy], config: PolicyConfig, only: Collection[str] 
         rules=rules,
         validators=_index(rules, mutating=False),
         mutators=_index(rules, mutating=True),
+        order={rule.policy.id: place for place, rule in enumerate(rules)},
         tables={name: table.load() for name, table in tables.items()},
     )
 

@@ -206,10 +206,10 @@ def policy_in(module: ModuleType) -> Policy:
     """Read the policy that a file defines.
 
     Raises:
-        TypeError: the file defines none, or its two functions disagree on mode or parameters.
+        TypeError: the file defines none, or its functions disagree on mode or parameters.
     """
     handlers = tuple(value for value in vars(module).values() if isinstance(value, Handler))
     if not handlers or len({(h.mode, h.params) for h in handlers}) != 1:
-        raise TypeError(f"{module.__name__}: one @validates, one @mutates, or both with one mode and one params type")
+        raise TypeError(f"{module.__name__}: needs @validates or @mutates, all with one mode and one params type")
     family, name = module.__name__.split(".")[-2:]
     return Policy(f"{family}/{name.replace('_', '-')}", (module.__doc__ or "").strip(), handlers)

@@ -113,13 +113,15 @@ def _code(verdict: Verdict) -> int:
 
 def _annotations(verdict: Verdict) -> dict[str, str]:
     """Say in the audit log what each policy made of the request; the keys are legal annotation names."""
+    # Most outcomes say nothing: the policy passed.
+    said = [o for o in verdict.outcomes if o.findings or o.patches or o.skipped or o.error]
     by_key = {
-        "denied": [o.policy for o in verdict.outcomes if _reaches(o, Stance.ENFORCE)],
-        "patched": [o.policy for o in verdict.outcomes if o.patches],
-        "warned": [o.policy for o in verdict.outcomes if _reaches(o, Stance.WARN)],
-        "recorded": [o.policy for o in verdict.outcomes if _reaches(o, Stance.AUDIT)],
-        "skipped": [o.policy for o in verdict.outcomes if o.skipped],
-        "broke": [o.policy for o in verdict.outcomes if o.error],
+        "denied": [o.policy for o in said if _reaches(o, Stance.ENFORCE)],
+        "patched": [o.policy for o in said if o.patches],
+        "warned": [o.policy for o in said if _reaches(o, Stance.WARN)],
+        "recorded": [o.policy for o in said if _reaches(o, Stance.AUDIT)],
+        "skipped": [o.policy for o in said if o.skipped],
+        "broke": [o.policy for o in said if o.error],
     }
     return {key: listed(policies, _LONGEST_ANNOTATION) for key, policies in by_key.items() if policies}
 
