@@ -54,7 +54,12 @@ SCENES = (
         "allowed, with a warning",
     ),
     Scene("pod-create-by-job.validate", "/validate", "a Job controller's training Pod", "allowed, with a warning"),
-    Scene("scaledobject-create.validate", "/validate", "a ScaledObject, and no cluster to look for its HPA", "allowed"),
+    Scene(
+        "scaledobject-create.validate",
+        "/validate",
+        "a ScaledObject that can never leave zero replicas",
+        "allowed, with a warning",
+    ),
     Scene("pod-update-by-job-controller.mutate", "/mutate", "the Job controller removes its finalizer", "allowed"),
     Scene("pod-delete.validate", "/validate", "a deletion is never in the way of anybody", "allowed"),
 )

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import traceback
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from gpugate.policies.engine.breakage import described
 from gpugate.policies.engine.enforcement import Standing, is_left_alone, stance
 from gpugate.policies.engine.update_ratchet import Ratchet
 from gpugate.policies.engine.verdict import Finding, Outcome, TemplatePatch
@@ -115,7 +115,7 @@ class Judge:
         except Exception as error:  # noqa: BLE001 -- whatever a policy raises is its outcome, never a lost request
             ceiling = Stance.WARN if handler.mutates else self._ceiling if subject.wrapper else Stance.ENFORCE
             draft.stance = min(draft.stance, ceiling)
-            draft.error = _described(error)
+            draft.error = described(error)
             return []
 
     def record(self, rule: Rule, handler: Handler[Any], subject: Subject, item: Violation | Skip) -> None:
@@ -211,10 +211,3 @@ class Judge:
             self._draft(rule).error = kept  # an old object that breaks a policy says nothing about the new one
             self._before[id(handler)] = frozenset(found)
         return self._ratchet.now(rule.policy.id, item) in self._before[id(handler)]
-
-
-def _described(error: Exception) -> str:
-    """Say what broke and where in our code; an exception's own text may quote the object."""
-    frames = traceback.extract_tb(error.__traceback__)
-    place = frames[-1] if frames else None
-    return f"{type(error).__name__} at {place.filename.rpartition('/')[2]}:{place.lineno}" if place else "error"

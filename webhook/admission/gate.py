@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import traceback
 from contextlib import suppress
 from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING, TypeAlias
 
+from gpugate.policies.engine.breakage import described
 from gpugate.policies.engine.evaluate import Phase, evaluate
 from gpugate.policies.sdk.findings import Stance
 from gpugate.webhook.admission.attribution import too_large
@@ -116,6 +116,4 @@ class Gate:
 
 
 def _broke(error: Exception) -> str:
-    """Say what broke and where in our code; the exception's own text may quote the object."""
-    last = traceback.extract_tb(error.__traceback__)[-1]
-    return f"gpugate broke ({type(error).__name__} at {last.filename.rpartition('/')[2]}:{last.lineno})"
+    return f"gpugate broke ({described(error)})"
