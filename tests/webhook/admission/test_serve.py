@@ -41,7 +41,7 @@ TOO_LARGE = 33 * 1024 * 1024
             "scaledobject-create.validate",
             "validate",
             True,
-            {"skipped": "scaling/hpa-conflict,scaling/gpu-ceiling,scaling/zero-floor-in-production"},
+            {"skipped": "scaling/gpu-ceiling,scaling/hpa-conflict,scaling/zero-floor-in-production"},
         ),
         ("scaledobject-create-dry-run.mutate", "mutate", True, {}),
     ],
