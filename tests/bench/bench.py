@@ -12,9 +12,12 @@ import os
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from corpus import write_corpus
 
 from gpugate.policies.catalog import CATALOG
 from gpugate.policies.data.instance_types import load_instance_types
@@ -31,6 +34,9 @@ if TYPE_CHECKING:
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures"
 GPUGATE = str(Path(sys.executable).with_name("gpugate"))
 RUNS = 15
+RUNS_OF_A_CORPUS = 3
+# As on a user's machine: Python keeps its bytecode from the first run on.
+ENVIRONMENT = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
 FIRST_TEN = {
     "nodeclasses/missing-cost-tags",
     "nodepools/incomplete-node-class-ref",
@@ -72,20 +78,34 @@ def cpu(work: Callable[[], object], times: int) -> list[float]:
 def wall(*command: str) -> list[float]:
     """Seconds from start to end of a process, several times."""
     measured = []
-    # As on a user's machine: Python keeps its bytecode from the first run on.
-    environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
     for _ in range(RUNS + 1):
         started = time.perf_counter()
-        subprocess.run(command, check=False, capture_output=True, env=environment)  # noqa: S603 -- our own program
+        subprocess.run(command, check=False, capture_output=True, env=ENVIRONMENT)  # noqa: S603 -- our own program
         measured.append(time.perf_counter() - started)
     return measured[1:]
 
 
+def corpus(files: int) -> tuple[list[float], list[float]]:
+    """Seconds from start to end, and MB of the largest process, of checks of so many files."""
+    seconds, megabytes = [], []
+    with tempfile.TemporaryDirectory() as folder:
+        write_corpus(Path(folder), files)
+        for _ in range(RUNS_OF_A_CORPUS):
+            started = time.perf_counter()
+            command = [GPUGATE, "check", folder, "-o", f"json={os.devnull}"]
+            process = subprocess.Popen(command, env=ENVIRONMENT)  # noqa: S603 -- our own program
+            _, _, usage = os.wait4(process.pid, 0)
+            process.returncode = 0
+            seconds.append(time.perf_counter() - started)
+            megabytes.append(usage.ru_maxrss / 1024)
+    return seconds, megabytes
+
+
 def show(what: str, measured: list[float], unit: str, aim: float) -> None:
-    scale = {"us": 1e6, "ms": 1e3}[unit]
+    scale = {"us": 1e6, "ms": 1e3}.get(unit, 1)
     least, median, most = min(measured) * scale, statistics.median(measured) * scale, max(measured) * scale
     verdict = "" if median <= aim else "   above the aim"
-    sys.stdout.write(f"{what:<58}{median:8.1f} {unit}  ({least:.1f} to {most:.1f}; aim {aim:g}){verdict}\n")
+    sys.stdout.write(f"{what:<58}{median:8.1f} {unit:2}  ({least:.1f} to {most:.1f}; aim {aim:g}){verdict}\n")
 
 
 def share(count: int) -> tuple[Policy, ...]:
@@ -116,6 +136,10 @@ def main() -> None:
     show("gpugate --version, wall", wall(GPUGATE, "--version"), "ms", 80)
     one = str(FIXTURES / "manifests" / "nodepool-gpu-training.yaml")
     show("gpugate check of one file, wall", wall(GPUGATE, "check", one), "ms", 200)
+    for files, aim in ((1_000, 1.5), (10_000, 10)):
+        seconds, megabytes = corpus(files)
+        show(f"gpugate check of {files:,} files, wall", seconds, "s", aim)
+        show(f"gpugate check of {files:,} files, largest process", megabytes, "MB", 150)
 
 
 if __name__ == "__main__":

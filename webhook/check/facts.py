@@ -27,12 +27,20 @@ class RunFacts:
         self._objects: dict[tuple[str, str], list[Request]] = {}
         for request in requests:
             self._objects.setdefault((request.kind.group, request.kind.kind), []).append(request)
+        self._namespaces: dict[Kind, dict[str | None, Known]] = {}
 
     def list(self, kind: Kind, namespace: str | None = None) -> Fact:
-        """Return the objects of a kind, of one namespace where one is given."""
-        items = tuple(
-            Field(dict(request.object or {}))
-            for request in self._objects.get((kind.group, kind.name), ())
-            if kind.covers(request.kind) and (namespace is None or request.namespace == namespace)
-        )
-        return Known(items, self._complete)
+        """Return the objects of a kind, of one namespace where one is given; the same `Known` each time."""
+        known = self._namespaces.get(kind)
+        if known is None:
+            known = self._namespaces[kind] = self._by_namespace(kind)
+        return known.get(namespace) or Known((), self._complete)
+
+    def _by_namespace(self, kind: Kind) -> dict[str | None, Known]:
+        found: dict[str | None, list[Field]] = {None: []}
+        for request in self._objects.get((kind.group, kind.name), ()):
+            if kind.covers(request.kind):
+                item = Field(dict(request.object or {}))
+                found[None].append(item)
+                found.setdefault(request.namespace, []).append(item)
+        return {namespace: Known(tuple(items), self._complete) for namespace, items in found.items()}

@@ -1,34 +1,32 @@
-"""Judges everything that was loaded, and adds it up."""
+"""Judges everything that paths stand for, and adds it up."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gpugate.policies.engine.defaults import with_defaults
-from gpugate.policies.engine.evaluate import Phase, evaluate
 from gpugate.policies.sdk.findings import Stance
-from gpugate.webhook.check.facts import RunFacts
-from gpugate.webhook.check.locate import Locator, located_problem
-from gpugate.webhook.manifests.inputs import Passed
+from gpugate.webhook.check.locate import located_problem
+from gpugate.webhook.check.session import LocalSession
+from gpugate.webhook.manifests.inputs import Input, Passed
+from gpugate.webhook.manifests.problems import Problem
 from gpugate.webhook.report.located import Located, Report, Skipped, Sort
 
 if TYPE_CHECKING:
-    import datetime as dt
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from gpugate.policies.engine.ruleset import Ruleset
-    from gpugate.policies.engine.verdict import Verdict
-    from gpugate.webhook.manifests.load import Loaded
-    from gpugate.webhook.manifests.objects import Manifest
+    from gpugate.policies.sdk.request import Request
+    from gpugate.webhook.check.options import Options
+    from gpugate.webhook.check.session import Judged, Numbered, Session
 
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """Each manifest with its verdict, and the report on all of them."""
+    """The report on a run, and the facts in each file that has some, by the file's place in the run."""
 
-    judged: tuple[tuple[Manifest, Verdict], ...]
     report: Report
+    facts: Sequence[tuple[int, list[Request]]]
 
     @property
     def exit_code(self) -> int:
@@ -37,70 +35,67 @@ class CheckResult:
 
 
 def check(
-    loaded: Loaded,
+    found: Sequence[Input | Problem | Passed],
     ruleset: Ruleset,
-    today: dt.date,
-    *,
-    complete_context: bool = False,
-    min_stance: Stance = Stance.ENFORCE,
+    options: Options,
+    session: Session | None = None,
+    step: Callable[[int], None] = lambda _: None,
 ) -> CheckResult:
     """Judge the objects of some files.
 
     Args:
-        loaded: what the files hold; the objects are facts for each other.
+        found: what paths were expanded to; the objects in the files are facts for each other.
         ruleset: the rules in force.
-        today: the day, for exemptions.
-        complete_context: the files hold every object of the cluster, so that what is missing in them is missing.
-        min_stance: the least that counts for the exit code; below `enforce`, patches count too.
+        options: how to judge.
+        session: what reads and judges; this process where none is given.
+        step: told how many files were read, then how many were judged.
     """
-    requests = [with_defaults(manifest.request) for manifest in loaded.manifests]
-    facts = RunFacts(requests, complete=complete_context)
-    judged = tuple(
-        (manifest, evaluate(ruleset, request, facts, today=today, phase=Phase.BOTH, template_ceiling=Stance.ENFORCE))
-        for manifest, request in zip(loaded.manifests, requests, strict=True)
-    )
-    locator = Locator({rule.policy.id: rule.policy for rule in ruleset.rules})
-    findings = [located_problem(problem) for problem in loaded.problems]
-    for manifest, verdict in judged:
-        findings += locator.findings(manifest, verdict)
-    findings = _in_order(findings, loaded.files)
+    session = session or LocalSession(ruleset, options)
+    facts = session.read(numbered(found), step)
+    judged = session.judge([fact for _, facts_of_file in facts for fact in facts_of_file], step)
+    judged.findings += [located_problem(part) for part in found if isinstance(part, Problem)]
+    passed = [part for part in found if isinstance(part, Passed)]
+    judged.remarks += [f"{part.name}: {part.reason}" for part in passed]
+    judged.remarks += _repeated(judged)
+    names = tuple(part.label for part in found if isinstance(part, Input))
+    return CheckResult(_report(judged, ruleset, options, names, len(passed)), facts)
+
+
+def numbered(found: Sequence[Input | Problem | Passed]) -> list[Numbered]:
+    """Return the files with their places in the run."""
+    return [(number, part) for number, part in enumerate(found) if isinstance(part, Input)]
+
+
+def _repeated(judged: Judged) -> Iterator[str]:
+    """Say that objects occur more than once, as they do in a base and its overlays."""
+    repeated = sorted(name for name, count in judged.names.items() if count > 1)
+    if repeated:
+        _, kind, namespace, name = repeated[0]
+        first = "/".join(part for part in (kind, namespace, name) if part)
+        others = f" and {len(repeated) - 1:,} more" if len(repeated) > 1 else ""
+        yield f"{first}{others} occurs more than once: each was judged by itself"
+
+
+def _report(judged: Judged, ruleset: Ruleset, options: Options, names: tuple[str, ...], passed: int) -> Report:
+    order = {name: index for index, name in enumerate(names)}
+
+    def place(finding: Located) -> tuple[int, int, int]:
+        return order.get(finding.place.file, -1), finding.place.line, finding.place.column
+
+    findings = tuple(sorted(judged.findings, key=place))
     target = ruleset.config.target
-    return CheckResult(
-        judged,
-        Report(
-            findings=tuple(findings),
-            skipped=_skipped([verdict for _, verdict in judged]),
-            objects=len(judged),
-            files=len(loaded.files),
-            policies=len(ruleset.rules),
-            passed_over=len(loaded.passed_over),
-            remarks=_remarks(loaded),
-            target=f"Kubernetes {target.kubernetes}, Karpenter {target.karpenter}, KEDA {target.keda}",
-            exit_code=_exit_code(findings, len(judged), min_stance),
-        ),
-    )
-
-
-def _in_order(findings: Sequence[Located], files: Sequence[str]) -> list[Located]:
-    """Sort by file, in the order in which they were read, then by line."""
-    order = {name: index for index, name in enumerate(files)}
-    return sorted(findings, key=lambda f: (order.get(f.place.file, -1), f.place.line, f.place.column))
-
-
-def _skipped(verdicts: Sequence[Verdict]) -> tuple[Skipped, ...]:
-    counts: dict[tuple[str, str], int] = {}
-    for verdict in verdicts:
-        for outcome in verdict.outcomes:
-            for reason in dict.fromkeys(outcome.skipped):
-                counts[outcome.policy, reason] = counts.get((outcome.policy, reason), 0) + 1
-    return tuple(Skipped(policy, reason, count) for (policy, reason), count in sorted(counts.items()))
-
-
-def _remarks(loaded: Loaded) -> tuple[str, ...]:
-    return tuple(
-        f"{part.name if isinstance(part, Passed) else part.source}: {part.reason}"
-        for part in loaded.passed_over
-        if part.reason
+    return Report(
+        findings=findings,
+        skipped=tuple(Skipped(policy, why, count) for (policy, why), count in sorted(judged.skipped.items())),
+        objects=judged.objects,
+        files=len(names),
+        policies=len(ruleset.rules),
+        passed_over=judged.passed_over + passed,
+        remarks=tuple(sorted(judged.remarks)),
+        target=f"Kubernetes {target.kubernetes}, Karpenter {target.karpenter}, KEDA {target.keda}",
+        exit_code=_exit_code(findings, judged.objects, options.min_stance),
+        suppressed=tuple(sorted(judged.suppressed, key=lambda passing: place(passing.finding))),
+        names=names,
     )
 
 
@@ -117,4 +112,4 @@ def _counts(finding: Located, min_stance: Stance) -> bool:
         return True
     if finding.sort is Sort.VIOLATION:
         return finding.stance is not None and finding.stance >= min_stance
-    return finding.sort in {Sort.PATCH, Sort.AMBIGUOUS} and min_stance < Stance.ENFORCE
+    return finding.sort in {Sort.PATCH, Sort.AMBIGUOUS, Sort.IGNORE} and min_stance < Stance.ENFORCE

@@ -2,86 +2,123 @@
 
 from __future__ import annotations
 
-import argparse
 import datetime as dt
 import os
 import sys
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from gpugate.policies.catalog import CATALOG
 from gpugate.policies.sdk.findings import Stance
-from gpugate.webhook.check.run import check
+from gpugate.webhook.check.options import Options
+from gpugate.webhook.check.run import CheckResult, check
+from gpugate.webhook.check.session import LocalSession
 from gpugate.webhook.cli import options
-from gpugate.webhook.manifests.load import load
+from gpugate.webhook.cli.check_flags import parser
+from gpugate.webhook.cli.formats import FORMATS, Shown
+from gpugate.webhook.cli.options import UsageError
+from gpugate.webhook.cli.progress import MANY_FILES, progress
+from gpugate.webhook.cli.selection import selected
+from gpugate.webhook.manifests.inputs import Input, Passed, expand
+from gpugate.webhook.manifests.problems import Problem
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Sequence
 
-    from gpugate.webhook.report.located import Report
+    from gpugate.policies.engine.ruleset import Ruleset
+    from gpugate.webhook.check.session import Session
 
-_EPILOG = """examples:
-  gpugate check clusters/ apps/
-  helm template my-app | gpugate check -
-  gpugate check . -o text -o json=findings.json"""
+_Found = list[Input | Problem | Passed]
+_FILES_PER_PROCESS = 100  # fewer are read before a process has started
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run the command and return its exit code."""
     started = time.perf_counter()
-    args = _parser().parse_args(arguments)
-    wanted = options.outputs(args.output or ["text"], ("text", "json"))
-    ruleset = options.ruleset(args.policy_file)
-    result = check(
-        load([*args.path, *args.filename] or ["."], namespace=args.namespace),
-        ruleset,
-        dt.datetime.now(dt.UTC).date(),
+    args = parser().parse_args(arguments)
+    paths = [*args.path, *args.filename] or ["."]
+    wanted = options.outputs(args.output or ([] if args.diff else ["text"]), FORMATS)
+    _refuse(args, wanted)
+    known = [policy.id for policy in CATALOG]
+    only = selected(known, args.select, args.ignore)
+    ruleset = options.ruleset(args.policy_file, only)
+    how = Options(
+        today=dt.datetime.now(dt.UTC).date(),
+        namespace=args.namespace,
         complete_context=args.complete_context,
         min_stance=Stance[args.min_mode.upper()],
+        known=frozenset(known),
+        ignores=not args.no_ignores,
     )
+    found = _expanded(paths, args)
+    result = _checked(found, ruleset, how, only, args)
+    if args.fix or args.diff:
+        result = _mended(found, result, ruleset, how, only, args)
+    policies = [rule.policy for rule in ruleset.rules]
+    shown = Shown(result.report, policies, time.perf_counter() - started, args.color, args.quiet)
     for file, name in wanted.items():
-        seconds = time.perf_counter() - started
-        options.write(file, _json(result.report) if name == "json" else _text(result.report, args, seconds, file))
+        options.write(file, shown.write(name, file))
     return result.exit_code
 
 
-def _text(report: Report, args: argparse.Namespace, seconds: float, file: str) -> str:
-    from gpugate.webhook.report import colour, text  # noqa: PLC0415 -- only the formats that are asked for
-
-    is_terminal = not file and sys.stdout.isatty()
-    painted = colour.wanted(args.color, is_terminal=is_terminal, environment=os.environ)
-    return text.write(report, colour.Paint(painted), quiet=args.quiet, seconds=seconds)
-
-
-def _json(report: Report) -> str:
-    from gpugate.webhook.report import json  # noqa: PLC0415 -- only the formats that are asked for
-
-    return json.write(report)
+def _refuse(args: argparse.Namespace, wanted: dict[str, str]) -> None:
+    if args.unsafe_fixes and not (args.fix or args.diff):
+        raise UsageError("--unsafe-fixes says which changes --fix or --diff make: add one of them")
+    if args.diff and "" in wanted:
+        raise UsageError(f"-o {wanted['']}: standard output gets the diff; add =FILE")
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="gpugate check",
-        description="Judge manifests as admission would. Reads files and talks to no network.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    add = parser.add_argument
-    add("path", nargs="*", metavar="PATH", help="a file, a directory, a pattern, or - for standard input (default: .)")
-    add("-f", "--filename", action="append", default=[], metavar="PATH", help="the same as PATH, as kubectl has it")
-    add("-o", "--output", action="append", metavar="FMT[=FILE]", help="text (default) or json; repeatable")
-    options.add_policy_file(parser)
-    add("-n", "--namespace", default="default", help="the namespace of objects that name none (default: default)")
-    add(
-        "--complete-context",
-        action="store_true",
-        help="these are all objects of the cluster: what is missing here is missing there",
-    )
-    add(
-        "--min-mode",
-        choices=("warn", "enforce"),
-        default="enforce",
-        help="exit with 1 on warnings and patches too (warn), or on denials only (enforce, the default)",
-    )
-    add("--color", choices=("auto", "always", "never"), default="auto", help="NO_COLOR and FORCE_COLOR are honoured")
-    add("-q", "--quiet", action="store_true", help="findings only, no summary")
-    return parser
+def _expanded(paths: Sequence[str], args: argparse.Namespace) -> _Found:
+    found = list(expand(paths))
+    for index, part in enumerate(found):
+        if isinstance(part, Input) and part.is_stream and (args.fix or args.diff):
+            if args.fix:
+                raise UsageError(f"--fix cannot write to {part.label}; use --diff")
+            data = part.read()
+            found[index] = data if isinstance(data, Problem) else replace(part, data=data)
+    return found
+
+
+def _checked(
+    found: _Found, ruleset: Ruleset, how: Options, only: frozenset[str] | None, args: argparse.Namespace
+) -> CheckResult:
+    files = sum(isinstance(part, Input) for part in found)
+    session: Session = LocalSession(ruleset, how)
+    jobs = args.jobs or (min(_processors(), files // _FILES_PER_PROCESS) if files >= MANY_FILES else 1)
+    if jobs > 1:
+        from gpugate.webhook.check.workers import WorkerSession  # noqa: PLC0415 -- costs start-up time
+
+        session = WorkerSession(jobs, ruleset.config, only, how, LocalSession(ruleset, how))
+    # After the processes are started, because a progress bar has a thread.
+    with progress(files, quiet=args.quiet) as step:
+        return check(found, ruleset, how, session, step)
+
+
+def _processors() -> int:
+    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return available or 1
+
+
+def _mended(
+    found: _Found,
+    result: CheckResult,
+    ruleset: Ruleset,
+    how: Options,
+    only: frozenset[str] | None,
+    args: argparse.Namespace,
+) -> CheckResult:
+    from gpugate.webhook.cli import mending  # noqa: PLC0415 -- only where something is changed
+
+    mended = mending.mended(found, result, ruleset, how, unsafe=args.unsafe_fixes)
+    if args.diff:
+        sys.stdout.write(mending.diff(mended.files))
+        for line in mended.left:
+            print(line, file=sys.stderr)
+        return replace(result, report=replace(result.report, unfixed=mended.left))
+    for file in mended.files:
+        mending.write(file)
+    if mended.files:
+        result = _checked(found, ruleset, how, only, args)
+    return replace(result, report=replace(result.report, fixed=mended.changes, unfixed=mended.left))

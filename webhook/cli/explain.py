@@ -79,10 +79,16 @@ def _examples(policy: Policy) -> Iterator[str]:
     family, _, name = policy.id.partition("/")
     folder = Path(policies.__path__[0], family, "examples", name.replace("-", "_"))
     files = sorted(folder.glob("*.yaml"))
-    for heading, prefixes in (("Bad", ("bad-",)), ("Good", ("fixed-", "good-"))):
-        found = [file for prefix in prefixes for file in files if file.name.startswith(prefix)]
-        if found:
-            yield from ("", heading, *_indented(found[0].read_text(encoding="utf-8")))
+    shown = dict(zip(("Bad", "Good"), _pair(files), strict=False))
+    for heading, file in shown.items():
+        yield from ("", heading, *_indented(file.read_text(encoding="utf-8")))
+
+
+def _pair(files: Sequence[Path]) -> tuple[Path, ...]:
+    """A bad example and what becomes of it; else the first bad one and the first good one."""
+    bad, good = ([file for file in files if file.name.startswith(prefix)] for prefix in ("bad-", "good-"))
+    pairs = ((file, file.with_name(file.name.replace("bad-", "fixed-", 1))) for file in bad)
+    return next((pair for pair in pairs if pair[1] in files), (*bad[:1], *good[:1]))
 
 
 def _indented(text: str) -> Iterator[str]:

@@ -11,7 +11,7 @@ from gpugate.policies.engine.errors import GpugateError
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from gpugate.policies.engine.ruleset import Ruleset
 
@@ -20,7 +20,7 @@ class UsageError(GpugateError):
     """The arguments do not fit together, or an output cannot be written."""
 
 
-def add_policy_file(parser: argparse.ArgumentParser) -> None:
+def add_policy_file(parser: argparse._ActionsContainer) -> None:
     """Add `--policy-file`."""
     parser.add_argument(
         "-p",
@@ -31,15 +31,15 @@ def add_policy_file(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def ruleset(policy_file: Path | None) -> Ruleset:
-    """Bind every policy to the configuration; raises a GpugateError that names the place of a mistake."""
+def ruleset(policy_file: Path | None, only: Collection[str] | None = None) -> Ruleset:
+    """Bind policies to the configuration, all or those of some ids; a GpugateError names the place of a mistake."""
     from gpugate.policies.catalog import CATALOG  # noqa: PLC0415 -- importing it reads every policy
     from gpugate.policies.engine.ruleset import bind  # noqa: PLC0415
     from gpugate.webhook.manifests.policy_file import load_policy_config  # noqa: PLC0415
 
     bound: list[Ruleset] = []
-    config = load_policy_config(policy_file, lambda config: bound.append(bind(CATALOG, config)))
-    return bound[0] if bound else bind(CATALOG, config)
+    config = load_policy_config(policy_file, lambda config: bound.append(bind(CATALOG, config, only)))
+    return bound[0] if bound else bind(CATALOG, config, only)
 
 
 def outputs(values: Iterable[str], formats: Iterable[str]) -> dict[str, str]:
@@ -52,7 +52,8 @@ def outputs(values: Iterable[str], formats: Iterable[str]) -> dict[str, str]:
     for value in values:
         name, _, file = value.partition("=")
         if name not in known:
-            raise UsageError(f"-o {name}: write {' or '.join(known)}, with =FILE to write a file")
+            words = f"{', '.join(known[:-1])} or {known[-1]}"
+            raise UsageError(f"-o {name}: write {words}, with =FILE to write a file")
         if file in found:
             raise UsageError(f"-o {value}: {file or 'standard output'} already gets {found[file]}; add =FILE to one")
         found[file] = name

@@ -25,12 +25,13 @@ _TEMPLATE: Final = "this looks like a template: render it first, as in `helm tem
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One document of a file: its text, the line of the file on which that begins (from 1), and its value."""
+    """One document of a file: its text, the line (from 1) and the offset at which that begins, and its value."""
 
     source: str
     text: str
     first_line: int
     value: Json
+    start: int = 0
 
 
 def read_bytes(source: str, data: bytes) -> Iterator[Document | Problem]:
@@ -42,15 +43,21 @@ def read_bytes(source: str, data: bytes) -> Iterator[Document | Problem]:
     if len(data) > MAX_BYTES:
         yield Problem(source, 0, 0, f"larger than {MAX_BYTES >> 20} MiB", "split it")
         return
-    encoding = "utf-16" if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "utf-8-sig"
     try:
-        text = data.decode(encoding)
+        text = data.decode(encoding(data))
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         column = error.start - data.rfind(b"\n", 0, error.start)
         yield Problem(source, line, column, f"not UTF-8 text at byte {error.start}", "save it as UTF-8")
         return
     yield from read_text(source, text)
+
+
+def encoding(data: bytes) -> str:
+    """Name the codec that reads a file, and writes it with the byte order mark that it has."""
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    return "utf-8-sig" if data.startswith(codecs.BOM_UTF8) else "utf-8"
 
 
 def read_text(source: str, text: str) -> Iterator[Document | Problem]:
@@ -61,10 +68,11 @@ def read_text(source: str, text: str) -> Iterator[Document | Problem]:
         if source.endswith(_JSON_SUFFIXES) or isinstance(found[0], Document):
             yield from found
             return
-    line = 1
+    line, start = 1, 0
     for chunk in _chunks(text):
-        yield from _yaml(source, chunk, line)
+        yield from _yaml(source, chunk, line, start)
         line += len(chunk.splitlines())
+        start += len(chunk)
 
 
 def _chunks(text: str) -> Iterator[str]:
@@ -76,7 +84,7 @@ def _chunks(text: str) -> Iterator[str]:
     yield text[start:]
 
 
-def _yaml(source: str, text: str, first_line: int) -> Iterator[Document | Problem]:
+def _yaml(source: str, text: str, first_line: int, start: int) -> Iterator[Document | Problem]:
     try:
         parsed = yaml_reader.read(text)
     except ReadError as error:
@@ -85,7 +93,7 @@ def _yaml(source: str, text: str, first_line: int) -> Iterator[Document | Proble
     for note in parsed.notes:
         yield _problem(source, text, first_line, note, warning=True)
     if parsed.value is not None:
-        yield Document(source, text, first_line, parsed.value)
+        yield Document(source, text, first_line, parsed.value, start)
 
 
 def _json(source: str, text: str) -> Iterator[Document | Problem]:
@@ -97,7 +105,7 @@ def _json(source: str, text: str) -> Iterator[Document | Problem]:
         for key in part.repeated:
             message = f"the key {key} occurs twice in an object"
             yield Problem(source, line + part.line, 1, message, "kubectl keeps the last one only", warning=True)
-        yield Document(source, part.text, line + part.line, part.value)
+        yield Document(source, part.text, line + part.line, part.value, part.start)
 
 
 def _problem(

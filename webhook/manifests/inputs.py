@@ -21,13 +21,19 @@ _TEMPLATES = "Helm templates: check what `helm template {}` makes of them"
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """A file to read, by its name for people; `explicit` when the user named it and not only its directory."""
+    """A file to read, by its name for people; `explicit` when the user named it and not only its directory.
+
+    `data` is the content where it was read before, because it can be read only once.
+    """
 
     name: str
     explicit: bool
+    data: bytes | None = None
 
     def read(self) -> bytes | Problem:
         """Return the content, or why there is none."""
+        if self.data is not None:
+            return self.data
         try:
             if self.name == STDIN:
                 if sys.stdin is None:
@@ -36,6 +42,11 @@ class Input:
             return Path(self.name).read_bytes()
         except OSError as error:
             return _unreadable(self.name, error)
+
+    @property
+    def is_stream(self) -> bool:
+        """Whether it can be read only once, and by this process."""
+        return self.name == STDIN or self.name.startswith("/dev/")
 
     @property
     def label(self) -> str:

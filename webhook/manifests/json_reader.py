@@ -22,10 +22,11 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One document: its text, the line on which it begins (from 0), its value, and keys that an object repeats."""
+    """One document: its text, the line and offset at which it begins (from 0), its value, and keys it repeats."""
 
     text: str
     line: int
+    start: int
     value: Json | ReadError
     repeated: tuple[str, ...] = ()
 
@@ -51,7 +52,7 @@ def read(text: str) -> Iterator[Part]:
             message = "nested too deeply" if deep else str(error)
             remedy = f"{MAX_DEPTH} levels is more than any Kubernetes object has" if deep else "write another value"
             value, end = ReadError(message, 1, 1, remedy), _resume(text, begin + 1)
-        yield Part(text[begin:end], line, value, tuple(dict.fromkeys(repeated)))
+        yield Part(text[begin:end], line, begin, value, tuple(dict.fromkeys(repeated)))
         line += text.count("\n", begin, end)
         position = end
 

@@ -31,30 +31,37 @@ def load(paths: Iterable[str], *, namespace: str = "default") -> Loaded:
         paths: what the user named.
         namespace: the namespace of objects that name none.
     """
+    return load_files(expand(paths), namespace=namespace)
+
+
+def load_files(files: Iterable[Input | Problem | Passed], *, namespace: str = "default") -> Loaded:
+    """Read files that paths were expanded to; the namespace is that of objects that name none."""
     manifests: list[Manifest] = []
     problems: list[Problem] = []
     passed_over: list[NotAManifest | Passed] = []
-    files: list[str] = []
-    for found in expand(paths):
+    names: list[str] = []
+    for found in files:
         if isinstance(found, Input):
-            files.append(found.label)
-        for part in _in_file(found, namespace) if isinstance(found, Input) else (found,):
+            names.append(found.label)
+        for part in parts(found, namespace) if isinstance(found, Input) else (found,):
+            if isinstance(part, Document):
+                continue
             if isinstance(part, Manifest):
                 manifests.append(part)
             elif isinstance(part, Problem):
                 problems.append(part)
             else:
                 passed_over.append(part)
-    return Loaded(tuple(manifests), tuple(problems), tuple(passed_over), tuple(files))
+    return Loaded(tuple(manifests), tuple(problems), tuple(passed_over), tuple(names))
 
 
-def _in_file(file: Input, namespace: str) -> Iterator[Manifest | Problem | NotAManifest]:
+def parts(file: Input, namespace: str) -> Iterator[Document | Manifest | Problem | NotAManifest]:
+    """Yield what a file holds: each document that can be read, followed by the objects in it."""
     data = file.read()
     if isinstance(data, Problem):
         yield data
         return
     for document in read_bytes(file.label, data):
+        yield document
         if isinstance(document, Document):
             yield from objects(document, namespace=namespace, lenient=not file.explicit)
-        else:
-            yield document

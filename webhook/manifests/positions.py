@@ -86,7 +86,7 @@ def _member(node: Any, name: str) -> tuple[Any, Any] | None:
         if key.value == "<<" and not key.style:
             for merged in _merged(value):
                 found = _member(merged, name) or found
-        elif _text(key) == name:
+        elif scalars.key_text(key.value, quoted=bool(key.style)) == name:
             found = (key, value)
     return found
 
@@ -96,15 +96,6 @@ def _merged(value: Any) -> Iterator[Any]:
         yield from reversed(value.value)
     else:
         yield value
-
-
-def _text(key: yaml.ScalarNode) -> str:
-    if key.style or (key.value and key.value[0] not in scalars.HINTS):
-        return str(key.value)
-    try:
-        return scalars.key(scalars.resolve(key.value))
-    except scalars.ScalarError:
-        return str(key.value)
 
 
 def _element(node: Any, index: int) -> tuple[Any, Any] | None:

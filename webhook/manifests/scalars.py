@@ -120,6 +120,16 @@ def key(value: Scalar) -> str:
     return str(value) if isinstance(value, int) else _float_key(value)
 
 
+def key_text(text: str, *, quoted: bool) -> str:
+    """Write a key as it stands in a text as the key of a JSON object; one that kubectl refuses stays as it is."""
+    if quoted or (text and text[0] not in HINTS):
+        return text
+    try:
+        return key(resolve(text))
+    except ScalarError:
+        return text
+
+
 def _float_key(value: float) -> str:
     """The shortest text that reads as the same 32-bit number, as Go's `FormatFloat(value, 'g', -1, 32)`."""
 

@@ -7,6 +7,7 @@ half the time.
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -184,7 +185,8 @@ class _Builder:
         if isinstance(value, dict | list):
             raise _error(event, "a key is an object or a list", "write a string")
         try:
-            return scalars.key(value)
+            # Thousands of objects have the same few keys.
+            return sys.intern(scalars.key(value))
         except scalars.ScalarError as error:
             raise _error(event, str(error), "put it in quotes") from None
 

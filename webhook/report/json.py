@@ -23,6 +23,7 @@ def write(report: Report) -> str:
     document: _Object = {
         "schema": SCHEMA,
         "findings": [_finding(finding) for finding in report.findings],
+        "suppressed": [{**_finding(s.finding), "reason": s.reason} for s in report.suppressed],
         "skipped": [{"policy": s.policy, "reason": s.reason, "objects": s.objects} for s in report.skipped],
         "summary": {
             "objects": report.objects,
@@ -32,6 +33,8 @@ def write(report: Report) -> str:
             "errors": report.count(Severity.ERROR),
             "warnings": report.count(Severity.WARNING),
             "notes": report.count(Severity.NOTE),
+            "suppressed": len(report.suppressed),
+            "fixed": report.fixed,
             "target": report.target,
             "exit_code": report.exit_code,
         },

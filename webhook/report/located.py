@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from enum import Enum, StrEnum
 from typing import TYPE_CHECKING
 
+from gpugate.policies.sdk.findings import Patches, Stance
+
 if TYPE_CHECKING:
-    from gpugate.policies.sdk.findings import Patch, Patches, Replacement, Stance
+    from gpugate.policies.sdk.findings import Patch, Replacement
 
 
 class Severity(StrEnum):
@@ -31,6 +33,8 @@ class Sort(Enum):
     """A file or a document of it cannot be read."""
     AMBIGUOUS = "ambiguous"
     """A document is read in another way than it looks."""
+    IGNORE = "ignore"
+    """A comment that lets findings pass is wrong, or lets none pass."""
     BROKE = "broke"
     """A policy raised an exception, so that the object is not fully judged."""
 
@@ -88,6 +92,22 @@ class Located:
     patches: tuple[Patch, ...] = ()
     template_of: str = ""
 
+    @property
+    def safely_fixable(self) -> bool:
+        """Whether it can be mended without a change to scheduling or cost; what is exempt needs no mending."""
+        safe = isinstance(self.fix, Patches) and self.fix.safe
+        return not self.exempt and (safe or bool(self.patches))
+
+    @property
+    def unsafely_fixable(self) -> bool:
+        """Whether it can be mended, and the fix is one to look at first."""
+        return not self.exempt and self.fix is not None and not self.safely_fixable
+
+    @property
+    def exempt(self) -> bool:
+        """Whether the configuration lets the object off; only then does a note lower a finding this far."""
+        return bool(self.note) and self.stance is Stance.AUDIT
+
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
@@ -99,10 +119,20 @@ class Skipped:
 
 
 @dataclass(frozen=True, slots=True)
+class Suppressed:
+    """A finding that a comment beside it lets pass, and the reason that the comment gives."""
+
+    finding: Located
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """A run: what was found, in the order of the files, and what was looked at.
 
     `passed_over` counts documents and directories that are not manifests; `remarks` are sentences about some of them.
+    `suppressed` is what comments let pass, `fixed` how many changes were made to files, `unfixed` says where one could
+    not be made and why, `names` are the files that were read.
     """
 
     findings: tuple[Located, ...]
@@ -114,6 +144,10 @@ class Report:
     remarks: tuple[str, ...] = ()
     target: str = ""
     exit_code: int = 0
+    suppressed: tuple[Suppressed, ...] = ()
+    fixed: int = 0
+    unfixed: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
 
     def count(self, severity: Severity) -> int:
         """Return how many findings have a severity."""

@@ -19,7 +19,9 @@ def summary(report: Report, seconds: float | None = None) -> Iterator[str]:
     looked = f"{_count(report.objects, 'object')} in {_count(report.files, 'file')}"
     against = f"against {_count(report.policies, 'policy')}{f' for {report.target}' if report.target else ''}"
     took = f" in {seconds:.2f} s" if seconds is not None else ""
-    yield f"Checked {looked} {against}{took}: {counts}"
+    passing = f", {len(report.suppressed):,} suppressed" if report.suppressed else ""
+    yield f"Checked {looked} {against}{took}: {counts}{passing}"
+    yield from _fixes(report)
     lost = sum(f.sort is Sort.UNREADABLE for f in report.findings)
     if lost:
         yield f"{_count(lost, 'part')} could not be read and {'was' if lost == 1 else 'were'} not judged"
@@ -30,6 +32,22 @@ def summary(report: Report, seconds: float | None = None) -> Iterator[str]:
         yield f"  {plain(remark)}"
     if not report.objects and not lost:
         yield "Nothing was checked: exit code 3"
+
+
+def _fixes(report: Report) -> Iterator[str]:
+    if report.fixed:
+        yield f"Made {_count(report.fixed, 'change')}"
+    for line in report.unfixed:
+        yield f"  {plain(line)}"
+    if report.unfixed:
+        return  # what is left was just said
+    safe = sum(finding.safely_fixable for finding in report.findings)
+    unsafe = sum(finding.unsafely_fixable for finding in report.findings)
+    if safe:
+        further = f", {unsafe:,} more with --unsafe-fixes" if unsafe else ""
+        yield f"{_count(safe, 'finding')} can be mended with --fix{further}"
+    elif unsafe:
+        yield f"{_count(unsafe, 'finding')} can be mended with --fix --unsafe-fixes"
 
 
 def _skipped(report: Report) -> Iterator[str]:

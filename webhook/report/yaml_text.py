@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from gpugate.webhook.manifests import scalars
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -23,7 +25,16 @@ class _Dumper(yaml.SafeDumper):
 
 
 def _text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style="|" if "\n" in value else None)
+    style = "|" if "\n" in value else '"' if _is_misread(value) else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
+
+
+def _is_misread(text: str) -> bool:
+    """Tell whether kubectl takes a text for something else where PyYAML does not, such as `y` and `1e3`."""
+    try:
+        return scalars.resolve(text) != text
+    except scalars.ScalarError:
+        return True
 
 
 _Dumper.add_representer(str, _text)
@@ -38,7 +49,7 @@ def inline(value: Json) -> str:
     """Write a value on one line."""
     text = yaml.dump(
         value,
-        Dumper=yaml.SafeDumper,
+        Dumper=_Dumper,
         default_flow_style=True,
         sort_keys=False,
         allow_unicode=True,

@@ -7,12 +7,13 @@ import pytest
 
 from gpugate.policies.engine.config import PolicyConfig
 from gpugate.policies.engine.ruleset import bind
-from gpugate.policies.sdk.facts import Known
+from gpugate.policies.sdk.facts import Known, Need
 from gpugate.policies.sdk.findings import Patch, Skip, Stance, Violation
 from gpugate.policies.sdk.kinds import NAMESPACE, POD
 from gpugate.policies.sdk.policy import AnyContext, Policy, mutates, validates
+from gpugate.webhook.check.options import Options
 from gpugate.webhook.check.run import CheckResult, check
-from gpugate.webhook.manifests.load import load
+from gpugate.webhook.manifests.inputs import expand
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -41,7 +42,7 @@ def _patched(pod: Field, _: AnyContext) -> Iterator[Patch]:
         yield Patch("set", pod["metadata", "annotations", "added"].path, "yes", "adds an annotation")
 
 
-@validates(POD)
+@validates(POD, needs=(Need(NAMESPACE, ("metadata.name",)),))
 def _blind(pod: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
     namespaces = ctx.facts.list(NAMESPACE)
     if not isinstance(namespaces, Known) or not namespaces.complete:
@@ -77,6 +78,6 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., CheckR
         for name, text in zip(names, texts, strict=True):
             (tmp_path / name).write_text(text)
         ruleset = bind([CATALOG[name] for name in policies], PolicyConfig())
-        return check(load(names), ruleset, dt.date(2026, 1, 1), **options)
+        return check(list(expand(names)), ruleset, Options(dt.date(2026, 1, 1), known=frozenset(CATALOG), **options))
 
     return checked

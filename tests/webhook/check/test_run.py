@@ -134,8 +134,16 @@ def test_with_complete_context_what_is_missing_is_missing(run: Run) -> None:
     assert [(f.place.file, f.message) for f in report.findings] == [("3.yaml", "its namespace does not exist")]
 
 
+def test_an_object_that_occurs_twice_is_judged_twice_and_told(run: Run) -> None:
+    report = run(DENIED, f"{DENIED}---\n{GOOD.replace('name: a', 'name: b')}").report
+
+    assert [finding.place.file for finding in report.findings] == ["1.yaml", "2.yaml"]
+    assert report.remarks == ("Pod/default/a occurs more than once: each was judged by itself",)
+
+
 def test_the_report_counts_what_was_looked_at(run: Run) -> None:
-    report = run(f"{GOOD}---\n{DENIED}", "{apiVersion: kustomize.config.k8s.io/v1, kind: Kustomization}").report
+    other = DENIED.replace("name: a", "name: b")
+    report = run(f"{GOOD}---\n{other}", "{apiVersion: kustomize.config.k8s.io/v1, kind: Kustomization}").report
 
     assert (report.objects, report.files, report.policies, report.passed_over) == (2, 2, 3, 1)
     assert report.remarks == ("2.yaml: a kustomization: check what `kustomize build` makes of it",)

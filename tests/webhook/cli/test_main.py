@@ -50,7 +50,7 @@ USAGE = {
     ),
     "unknown format": (
         ["check", "-o", "sarf"],
-        "error: -o sarf: write text or json, with =FILE to write a file\n",
+        "error: -o sarf: write text, concise, json, github, sarif, junit or markdown, with =FILE to write a file\n",
     ),
     "two formats for one output": (
         ["check", "-o", "text", "-o", "json"],

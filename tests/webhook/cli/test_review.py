@@ -47,7 +47,7 @@ def test_a_pod_is_shown_as_it_would_be_stored(gpugate: Run, pod: Path) -> None:
         "--- Pod/server as sent",
         "+++ Pod/server as stored",
         "@@ -16,3 +16,7 @@",
-        "           nvidia.com/gpu: '1'",
+        '           nvidia.com/gpu: "1"',
         "   restartPolicy: Always",
         "   terminationGracePeriodSeconds: 30",
         "+  tolerations:",

@@ -4,7 +4,7 @@ import json as decoder
 
 from gpugate.policies.sdk.findings import Patch, Patches, Replacement, Stance
 from gpugate.webhook.report import json
-from gpugate.webhook.report.located import Located, ObjectName, Place, Report, Severity, Skipped, Sort
+from gpugate.webhook.report.located import Located, ObjectName, Place, Report, Severity, Skipped, Sort, Suppressed
 
 PATCH = Patch("append", ("spec", "tolerations"), {"key": "nvidia.com/gpu"}, "adds a toleration")
 FINDING = Located(
@@ -83,6 +83,16 @@ def test_the_summary_names_schema_counts_and_exit_code() -> None:
         "errors": 1,
         "warnings": 0,
         "notes": 0,
+        "suppressed": 0,
+        "fixed": 0,
         "target": "Kubernetes 1.36",
         "exit_code": 1,
     }
+
+
+def test_what_a_comment_lets_pass_has_its_reason() -> None:
+    document = decoder.loads(json.write(Report((), suppressed=(Suppressed(FINDING, "agreed"),))))
+
+    (passing,) = document["suppressed"]
+    assert (passing["policy"], passing["line"], passing["reason"]) == ("pods/wrong", 3, "agreed")
+    assert (document["findings"], document["summary"]["suppressed"]) == ([], 1)

@@ -7,7 +7,7 @@ import pytest
 from gpugate.policies.sdk.findings import Patch, Patches, Replacement, Stance
 from gpugate.webhook.report import text
 from gpugate.webhook.report.colour import Paint
-from gpugate.webhook.report.located import Located, ObjectName, Place, Report, Severity, Skipped, Sort
+from gpugate.webhook.report.located import Located, ObjectName, Place, Report, Severity, Skipped, Sort, Suppressed
 
 POOL = ObjectName("karpenter.sh/v1", "NodePool", "", "gpu")
 EXCERPT = ("spec:", "  disruption:", "    consolidationPolicy: WhenEmptyOrUnderutilized")
@@ -153,3 +153,30 @@ def test_a_run_without_objects_says_so() -> None:
 
 def test_quiet_and_nothing_found_is_nothing() -> None:
     assert text.write(Report(()), quiet=True) == ""
+
+
+FIX = Patches((Patch("set", ("spec",), 1, ""),))
+SAFE = replace(DENIAL, fix=replace(FIX, safe=True))
+UNSAFE = replace(DENIAL, fix=FIX)
+MENDING = {
+    "safe and unsafe": ((SAFE, UNSAFE, UNSAFE), ["1 finding can be mended with --fix, 2 more with --unsafe-fixes"]),
+    "unsafe": ((UNSAFE,), ["1 finding can be mended with --fix --unsafe-fixes"]),
+    "a patch": ((replace(DENIAL, fix=None, patches=FIX.patches),), ["1 finding can be mended with --fix"]),
+    "exempt": ((replace(SAFE, stance=Stance.AUDIT, note="exempt until 2030-01-01: agreed"),), []),
+    "without a fix": ((replace(DENIAL, fix=None),), []),
+}
+
+
+@pytest.mark.parametrize(("findings", "said"), MENDING.values(), ids=MENDING)
+def test_the_summary_says_what_can_be_mended(findings: tuple[Located, ...], said: list[str]) -> None:
+    assert [line for line in text.write(Report(findings, objects=1)).splitlines() if "mended" in line] == said
+
+
+def test_the_summary_says_what_was_done_and_what_was_let_pass() -> None:
+    report = Report((), objects=1, suppressed=(Suppressed(DENIAL, "agreed"),), fixed=2, unfixed=("a.yaml:1: left",))
+
+    assert text.write(report).splitlines() == [
+        "Checked 1 object in 0 files against 0 policies: 0 errors, 0 warnings, 0 notes, 1 suppressed",
+        "Made 2 changes",
+        "  a.yaml:1: left",
+    ]

@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gpugate.policies.engine.config import PolicyConfig
+from gpugate.policies.engine.needs import Needs
+from gpugate.policies.engine.ruleset import bind
+from gpugate.policies.sdk.facts import Need
+from gpugate.policies.sdk.kinds import DEPLOYMENT, POD, GroupVersionKind
+from gpugate.policies.sdk.policy import AnyContext, Policy, validates
+from gpugate.policies.sdk.request import Operation, Request
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpugate.policies.sdk.field import Field
+    from gpugate.policies.sdk.findings import Violation
+
+
+def needs(*fields: str) -> Needs:
+    @validates(POD, needs=(Need(DEPLOYMENT, fields),))
+    def nothing(_pod: Field, _ctx: AnyContext) -> Iterator[Violation]:
+        yield from ()
+
+    return Needs(bind([Policy("pods/some", "A policy.", (nothing,))], PolicyConfig()).rules)
+
+
+def request(obj: dict[str, Any], kind: str = "Deployment") -> Request:
+    return Request(GroupVersionKind("apps", "v1", kind), Operation.CREATE, obj)
+
+
+WHOLE: dict[str, Any] = {
+    "metadata": {"name": "a", "namespace": "ml", "labels": {"x": "y"}},
+    "spec": {"replicas": 2, "template": {"containers": [{"name": "c", "image": "i"}, {"name": "d"}]}},
+}
+NAMED = {"name": "a", "namespace": "ml"}
+KEPT: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
+    "name and namespace always": ((), {"metadata": NAMED}),
+    "a value": (("spec.replicas",), {"metadata": NAMED, "spec": {"replicas": 2}}),
+    "all below a field": (("metadata.labels",), {"metadata": {**NAMED, "labels": {"x": "y"}}}),
+    "a field of each element": (
+        ("spec.template.containers.name",),
+        {"metadata": NAMED, "spec": {"template": {"containers": [{"name": "c"}, {"name": "d"}]}}},
+    ),
+    "what is missing": (("spec.other.field",), {"metadata": NAMED, "spec": {}}),
+    "a field and one in it": (("spec", "spec.replicas"), {"metadata": NAMED, "spec": WHOLE["spec"]}),
+    "one in a field and the field": (("spec.replicas", "spec"), {"metadata": NAMED, "spec": WHOLE["spec"]}),
+}
+
+
+@pytest.mark.parametrize(("fields", "kept"), KEPT.values(), ids=KEPT)
+def test_only_what_is_read_is_kept(fields: tuple[str, ...], kept: dict[str, Any]) -> None:
+    projected = needs(*fields).project(request(WHOLE))
+
+    assert projected is not None
+    assert projected.object == kept
+
+
+def test_of_a_kind_that_nobody_looks_up_nothing_is_kept() -> None:
+    assert needs("spec").project(request(WHOLE, "StatefulSet")) is None

@@ -1,0 +1,117 @@
+"""Comments that let findings pass: `# gpugate: ignore[ID, ID] reason`.
+
+A comment behind something counts for its own line; one on a line of its own for the next line that is neither empty
+nor a comment. A finding stands on the line of its key or list item. At admission nothing reads them.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from gpugate.policies.engine.config import near_misses
+from gpugate.webhook.manifests.excerpt import excerpt
+from gpugate.webhook.report.located import Located, Place, Severity, Sort, Suppressed
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Sequence
+
+    from gpugate.webhook.manifests.documents import Document
+
+_MARK: Final = "gpugate:"
+_COMMENT: Final = re.compile(r"#[ \t]*gpugate:[ \t]*ignore\b[ \t]*(?:\[(?P<ids>[^]\n]*)])?(?P<reason>[^\r\n]*)")
+_FORM: Final = "write `# gpugate: ignore[pods/some-policy] why it may stay`"
+_SUPPRESSIBLE: Final = {Sort.VIOLATION, Sort.PATCH}
+
+
+@dataclass(frozen=True, slots=True)
+class Ignore:
+    """A comment: where it stands, the line (from 1) it counts for, the policies it names and why."""
+
+    place: Place
+    line: int
+    policies: tuple[str, ...]
+    reason: str
+
+
+def ignores(document: Document) -> Iterator[Ignore]:
+    """Yield the comments of a document, in order."""
+    if _MARK not in document.text:
+        return
+    from gpugate.webhook.check.editing.errors import EditError  # noqa: PLC0415 -- few files have such comments
+    from gpugate.webhook.check.editing.tree import parse, texts  # noqa: PLC0415
+
+    text = document.text
+    try:
+        spans = tuple(texts(parse(text)))
+    except EditError:
+        return
+    lines = text.splitlines()
+    for found in _COMMENT.finditer(text):
+        if any(start <= found.start() < end for start, end in spans):
+            continue
+        begin = text.rfind("\n", 0, found.start()) + 1
+        index = text.count("\n", 0, begin)
+        number, column = document.first_line + index, found.start() - begin + 1
+        around = excerpt(lines, number, document.first_line)
+        place = Place(document.source, number, column, column + len(found[0]), around.lines, around.first_line)
+        alone = not text[begin : found.start()].strip()
+        ids = tuple(name.strip() for name in (found["ids"] or "").split(",") if name.strip())
+        yield Ignore(
+            place, document.first_line + (_next(lines, index) if alone else index), ids, found["reason"].strip()
+        )
+
+
+def _next(lines: Sequence[str], index: int) -> int:
+    """The line that a comment on its own counts for, from 0; past the end where none follows."""
+    for number in range(index + 1, len(lines)):
+        if lines[number].strip() and not lines[number].lstrip().startswith("#"):
+            return number
+    return len(lines)
+
+
+def sift(
+    findings: Iterable[Located], comments: Sequence[Ignore], known: Collection[str], unused: Collection[str]
+) -> tuple[list[Located], list[Suppressed]]:
+    """Part what is found in a file into what stays and what its comments let pass; wrong comments are findings too.
+
+    Args:
+        findings: what was found in the file.
+        comments: its comments.
+        known: every policy there is.
+        unused: the policies of which a comment is told that nothing needs it; not those that did not look.
+    """
+    honoured = [comment for comment in comments if comment.reason]
+    used: set[tuple[int, str]] = set()
+    kept: list[Located] = []
+    suppressed: list[Suppressed] = []
+    for finding in findings:
+        passing = [c for c in honoured if c.line == finding.place.line and finding.policy in c.policies]
+        if passing and finding.sort in _SUPPRESSIBLE:
+            used.update((id(comment), finding.policy) for comment in passing)
+            suppressed.append(Suppressed(finding, passing[0].reason))
+        else:
+            kept.append(finding)
+    for comment in comments:
+        kept += _faults(comment, known)
+        for policy in comment.policies if comment.reason else ():
+            if policy in unused and (id(comment), policy) not in used:
+                kept.append(_wrong(comment, f"{policy} finds nothing on line {comment.line}", "remove it"))
+    return kept, suppressed
+
+
+def _faults(comment: Ignore, known: Collection[str]) -> Iterator[Located]:
+    if not comment.policies:
+        yield _wrong(comment, "this comment names no policy", _FORM)
+    elif not comment.reason:
+        yield _wrong(comment, "this comment gives no reason, so that it lets nothing pass", _FORM)
+    for policy in comment.policies:
+        if policy not in known:
+            near = near_misses(policy, known)
+            remedy = f"did you mean {near[0]}?" if near else "`gpugate policies` lists them"
+            yield _wrong(comment, f"no policy is called {policy}", remedy)
+
+
+def _wrong(comment: Ignore, message: str, remedy: str) -> Located:
+    return Located(Sort.IGNORE, Severity.WARNING, message, comment.place, hint=remedy)

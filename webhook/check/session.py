@@ -1,0 +1,176 @@
+"""Reads some files and then judges them, once the facts of all files of the run are known."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from gpugate.policies.engine.defaults import with_defaults
+from gpugate.policies.engine.evaluate import Phase, evaluate
+from gpugate.policies.engine.needs import Needs
+from gpugate.policies.sdk.findings import Stance
+from gpugate.policies.sdk.kinds import GroupVersionKind
+from gpugate.policies.sdk.pod_templates import TEMPLATES
+from gpugate.webhook.check.facts import RunFacts
+from gpugate.webhook.check.ignores import ignores, sift
+from gpugate.webhook.check.locate import Locator, located_problem
+from gpugate.webhook.manifests.documents import Document
+from gpugate.webhook.manifests.load import parts
+from gpugate.webhook.manifests.objects import Manifest, NotAManifest
+from gpugate.webhook.manifests.problems import Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from gpugate.policies.engine.ruleset import Ruleset
+    from gpugate.policies.engine.verdict import Verdict
+    from gpugate.policies.sdk.facts import Facts
+    from gpugate.policies.sdk.request import Request
+    from gpugate.webhook.check.ignores import Ignore
+    from gpugate.webhook.check.options import Options
+    from gpugate.webhook.manifests.inputs import Input
+    from gpugate.webhook.report.located import Located, Suppressed
+
+
+_POD = GroupVersionKind("", "v1", "Pod")
+
+
+def judge(manifest: Manifest, ruleset: Ruleset, facts: Facts, options: Options) -> Verdict:
+    """Judge one object as admission would, both halves, and its Pods as if they came."""
+    request = with_defaults(manifest.request)
+    return evaluate(ruleset, request, facts, today=options.today, phase=Phase.BOTH, template_ceiling=Stance.ENFORCE)
+
+
+@dataclass(slots=True)
+class Judged:
+    """What was found in some files, and what was looked at.
+
+    `skipped` counts objects by policy and reason, `names` by group, kind, namespace and name.
+    """
+
+    findings: list[Located] = field(default_factory=list)
+    suppressed: list[Suppressed] = field(default_factory=list)
+    skipped: Counter[tuple[str, str]] = field(default_factory=Counter)
+    names: Counter[tuple[str, str, str, str]] = field(default_factory=Counter)
+    objects: int = 0
+    passed_over: int = 0
+    remarks: list[str] = field(default_factory=list)
+
+    def add(self, other: Judged) -> None:
+        """Take in what was found in other files."""
+        self.findings += other.findings
+        self.suppressed += other.suppressed
+        self.skipped += other.skipped
+        self.names += other.names
+        self.objects += other.objects
+        self.passed_over += other.passed_over
+        self.remarks += other.remarks
+
+
+@dataclass(slots=True)
+class _File:
+    """What is kept of a file until it is judged."""
+
+    manifests: list[Manifest] = field(default_factory=list)
+    comments: list[Ignore] = field(default_factory=list)
+    unreadable: bool = False
+
+
+Numbered = tuple[int, "Input"]  # a file and its place in the run
+
+
+class Session(Protocol):
+    """Something that reads files and then judges them; `step` is called for each file, each time."""
+
+    def read(self, files: Sequence[Numbered], step: Callable[[int], None]) -> list[tuple[int, list[Request]]]:
+        """Read files; return the facts in each, with its place in the run."""
+        ...
+
+    def judge(self, facts: Sequence[Request], step: Callable[[int], None]) -> Judged:
+        """Judge what was read, with the facts of the whole run."""
+        ...
+
+
+class LocalSession:
+    """Reads and judges in this process."""
+
+    def __init__(self, ruleset: Ruleset, options: Options) -> None:
+        self._ruleset = ruleset
+        self._options = options
+        self._needs = Needs(ruleset.rules)
+        self._concern: dict[GroupVersionKind, bool] = {}
+        self._files: list[_File] = []
+        self._judged = Judged()
+
+    def read(self, files: Sequence[Numbered], step: Callable[[int], None]) -> list[tuple[int, list[Request]]]:
+        """Read files; return the facts in each, with its place in the run."""
+        found: list[tuple[int, list[Request]]] = []
+        for number, file in files:
+            facts = self._read(parts(file, self._options.namespace))
+            if facts:
+                found.append((number, facts))
+            step(1)
+        return found
+
+    def judge(self, facts: Sequence[Request], step: Callable[[int], None]) -> Judged:
+        """Judge what was read, with the facts of the whole run."""
+        locator = Locator({rule.policy.id: rule.policy for rule in self._ruleset.rules})
+        known = RunFacts(facts, complete=self._options.complete_context)
+        for file in self._files:
+            self._judge(file, known, locator)
+            step(1)
+        return self._judged
+
+    def _read(self, found: Iterable[Document | Manifest | Problem | NotAManifest]) -> list[Request]:
+        file = _File()
+        facts: list[Request] = []
+        self._files.append(file)
+        for part in found:
+            if isinstance(part, Manifest):
+                self._count(part.request)
+                if self._concerns(part.request.kind):
+                    file.manifests.append(part)
+                if self._needs.of(part.request.kind) is not None:
+                    fact = self._needs.project(with_defaults(part.request))
+                    facts += [fact] if fact else []
+            elif isinstance(part, Document):
+                file.comments += ignores(part) if self._options.ignores else ()
+            elif isinstance(part, Problem):
+                file.unreadable |= not part.warning
+                self._judged.findings.append(located_problem(part))
+            else:
+                self._judged.passed_over += 1
+                self._judged.remarks += [f"{part.source}: {part.reason}"] if part.reason else []
+        return facts
+
+    def _count(self, request: Request) -> None:
+        self._judged.objects += 1
+        if request.name:
+            self._judged.names[request.kind.group, request.kind.kind, request.namespace, request.name] += 1
+
+    def _concerns(self, kind: GroupVersionKind) -> bool:
+        """Tell whether any rule judges objects of a type, so that the others need not be kept."""
+        if kind not in self._concern:
+            kinds = [kind] + ([_POD] if (kind.group, kind.kind) in TEMPLATES else [])
+            self._concern[kind] = any(
+                self._ruleset.handlers(k, mutating=mutating) for k in kinds for mutating in (True, False)
+            )
+        return self._concern[kind]
+
+    def _judge(self, file: _File, facts: RunFacts, locator: Locator) -> None:
+        found: list[Located] = []
+        blind: set[str] = set()
+        for manifest in file.manifests:
+            verdict = judge(manifest, self._ruleset, facts, self._options)
+            found += locator.findings(manifest, verdict)
+            for outcome in verdict.outcomes:
+                self._judged.skipped.update((outcome.policy, reason) for reason in dict.fromkeys(outcome.skipped))
+                if outcome.skipped:
+                    blind.add(outcome.policy)
+        if file.comments:
+            # Of what could not be read or judged nobody can say that a comment is of no use.
+            in_force = set() if file.unreadable else {rule.policy.id for rule in self._ruleset.rules} - blind
+            found, suppressed = sift(found, file.comments, self._options.known, in_force)
+            self._judged.suppressed += suppressed
+        self._judged.findings += found

@@ -1,0 +1,123 @@
+"""Several processes that read and judge the files of a run together.
+
+Each keeps what it read until it judges, so that only facts and findings travel between processes.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+from multiprocessing.connection import wait
+from typing import TYPE_CHECKING, Any, Final
+
+from gpugate.policies.catalog import CATALOG
+from gpugate.policies.engine.errors import GpugateError
+from gpugate.policies.engine.ruleset import bind
+from gpugate.webhook.check.session import Judged, LocalSession
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Sequence
+    from multiprocessing.connection import Connection
+
+    from gpugate.policies.engine.config import PolicyConfig
+    from gpugate.policies.sdk.request import Request
+    from gpugate.webhook.check.options import Options
+    from gpugate.webhook.check.session import Numbered
+
+_STEPS: Final = 50  # files after which a process says how far it is
+
+
+class WorkerError(GpugateError):
+    """A process ended before its work was done."""
+
+
+class WorkerSession:
+    """Reads and judges in several processes; `local` does what only this process can read."""
+
+    def __init__(
+        self, count: int, config: PolicyConfig, only: Collection[str] | None, options: Options, local: LocalSession
+    ) -> None:
+        self._local = local
+        self._processes = []
+        self._connections: list[Connection[Any, Any]] = []
+        for _ in range(count):
+            ours, theirs = multiprocessing.Pipe()
+            process = multiprocessing.Process(target=_work, args=(theirs, config, only, options), daemon=True)
+            process.start()
+            theirs.close()
+            self._processes.append(process)
+            self._connections.append(ours)
+
+    @property
+    def process_ids(self) -> list[int]:
+        """The ids of the processes."""
+        return [process.pid or 0 for process in self._processes]
+
+    def read(self, files: Sequence[Numbered], step: Callable[[int], None]) -> list[tuple[int, list[Request]]]:
+        """Read files; return the facts in each, with its place in the run."""
+        here = [(number, file) for number, file in files if file.is_stream]
+        others = [(number, file) for number, file in files if not file.is_stream]
+        count = len(self._connections)
+        for index in range(count):
+            self._send(index, others[index::count])
+        facts = self._local.read(here, step)
+        for found in self._answers(step):
+            facts += found
+        return sorted(facts, key=lambda numbered: numbered[0])
+
+    def judge(self, facts: Sequence[Request], step: Callable[[int], None]) -> Judged:
+        """Judge what was read, with the facts of the whole run."""
+        for index in range(len(self._connections)):
+            self._send(index, facts)
+        judged = self._local.judge(facts, step)
+        for found in self._answers(step):
+            judged.add(found)
+        for process in self._processes:
+            process.join()
+        return judged
+
+    def _answers(self, step: Callable[[int], None]) -> list[Any]:
+        """Collect one answer of each process, in their order."""
+        answers: dict[int, Any] = {}
+        while len(answers) < len(self._connections):
+            waiting = [c for index, c in enumerate(self._connections) if index not in answers]
+            for connection in wait(waiting):
+                index = self._connections.index(connection)  # type: ignore[arg-type] # it is one of those waited for
+                try:
+                    message = self._connections[index].recv()
+                except (EOFError, ConnectionError):
+                    raise self._ended(index) from None
+                if isinstance(message, int):
+                    step(message)
+                else:
+                    answers[index] = message
+        return [answers[index] for index in range(len(self._connections))]
+
+    def _send(self, index: int, message: object) -> None:
+        try:
+            self._connections[index].send(message)
+        except ConnectionError:
+            raise self._ended(index) from None
+
+    def _ended(self, index: int) -> WorkerError:
+        self._processes[index].join()
+        return WorkerError(f"a process ended early with code {self._processes[index].exitcode}; try --jobs 1")
+
+
+def _work(
+    connection: Connection[Any, Any], config: PolicyConfig, only: Collection[str] | None, options: Options
+) -> None:
+    done = 0
+
+    def step(files: int) -> None:
+        nonlocal done
+        done += files
+        if done >= _STEPS:
+            connection.send(done)
+            done = 0
+
+    session = LocalSession(bind(CATALOG, config, only), options)
+    try:
+        connection.send(session.read(connection.recv(), step))
+        connection.send(session.judge(connection.recv(), step))
+    except (EOFError, ConnectionError, KeyboardInterrupt):
+        return  # whoever asked has gone

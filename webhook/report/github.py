@@ -1,0 +1,49 @@
+"""Workflow commands for GitHub Actions, which shows them beside the lines of a pull request.
+
+GitHub shows ten annotations of each severity per step, so that the worst come first; `-o markdown` holds them all.
+Source: GitHub's documentation, "Workflow commands for GitHub Actions", and `actions/toolkit` (`packages/core/src/command.ts`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpugate.webhook.report import words
+from gpugate.webhook.report.located import Located, Report, Severity
+from gpugate.webhook.report.plain import plain
+from gpugate.webhook.report.summary import summary
+from gpugate.webhook.report.uris import relative
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
+_ORDER = list(_COMMANDS)
+
+
+def write(report: Report, root: Path) -> str:
+    """Write a report; paths are from `root` on, the working copy's top."""
+    worst_first = sorted(report.findings, key=lambda finding: _ORDER.index(finding.severity))
+    # The other lines of the summary quote files, and the runner would obey a line of theirs that begins with `::`.
+    counts = next(summary(report))
+    return "".join(f"{line}\n" for line in [*(_command(finding, root) for finding in worst_first), counts])
+
+
+def _command(finding: Located, root: Path) -> str:
+    place = finding.place
+    properties = {"file": relative(place.file, root)}
+    if place.line:
+        properties |= {"line": str(place.line), "endLine": str(place.line)}
+        properties |= {"col": str(place.column), "endColumn": str(place.end)}
+    properties["title"] = words.code(finding)
+    about = f" ({finding.object})" if finding.object else ""
+    fixes = [f"fix: {line}" for line in words.fixes(finding)][:1]
+    text = "\n".join(plain(line) for line in [f"{finding.message}{about}", *fixes])
+    named = ",".join(f"{key}={_escaped(plain(value), ':,')}" for key, value in properties.items())
+    return f"::{_COMMANDS[finding.severity]} {named}::{_escaped(text)}"
+
+
+def _escaped(text: str, further: str = "") -> str:
+    for character in f"%\r\n{further}":
+        text = text.replace(character, f"%{ord(character):02X}")
+    return text

@@ -1,0 +1,83 @@
+"""JUnit XML, which CI systems show as tests: a suite for each file, a case for each object and policy with findings.
+
+A file in which nothing is wrong is one case that passes, so that no report is empty. Errors fail; warnings and notes
+pass and are told as output; what could not be read or judged is an error of the case. Source of the shape: the schema
+of Jenkins' xUnit plugin (`junit-10.xsd`), and GitLab's and Buildkite's documentation of the attributes they read.
+"""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree as ET
+
+from gpugate.webhook.report import words
+from gpugate.webhook.report.located import Located, Report, Severity, Sort
+from gpugate.webhook.report.plain import plain
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_INCOMPLETE = {Sort.UNREADABLE, Sort.BROKE}
+
+
+def write(report: Report, seconds: float = 0.0) -> str:
+    """Write a report; `seconds` is how long the run took."""
+    root = ET.Element("testsuites", name="gpugate", time=f"{seconds:.3f}")
+    by_file: dict[str, list[Located]] = {name: [] for name in report.names}
+    for finding in report.findings:
+        by_file.setdefault(finding.place.file, []).append(finding)
+    for file, findings in by_file.items():
+        suite = ET.SubElement(root, "testsuite", name=plain(file), time="0")
+        _cases(suite, file, findings)
+        _count(suite)
+    if report.skipped:
+        suite = ET.SubElement(root, "testsuite", name="could not look", time="0")
+        for skipped in report.skipped:
+            case = ET.SubElement(suite, "testcase", name=plain(skipped.reason), classname=skipped.policy, time="0")
+            ET.SubElement(case, "skipped", message=plain(skipped.reason))
+        _count(suite)
+    _count(root)
+    ET.indent(root)
+    return f"<?xml version='1.0' encoding='utf-8'?>\n{ET.tostring(root, encoding='unicode')}\n"
+
+
+def _cases(suite: ET.Element, file: str, findings: Sequence[Located]) -> None:
+    if not any(finding.severity is Severity.ERROR for finding in findings):
+        ET.SubElement(suite, "testcase", name=plain(file), classname="gpugate", time="0")
+
+    def case_of(finding: Located) -> tuple[str, str]:
+        return words.code(finding), str(finding.object or "")
+
+    for (code, name), group in groupby(sorted(findings, key=case_of), key=case_of):
+        found = list(group)
+        attributes = {"name": plain(name or file), "classname": code, "time": "0", "file": plain(file)}
+        if found[0].place.line:
+            attributes["line"] = str(found[0].place.line)
+        _case(ET.SubElement(suite, "testcase", attributes), found)
+
+
+def _case(case: ET.Element, findings: Sequence[Located]) -> None:
+    errors = [finding for finding in findings if finding.severity is Severity.ERROR]
+    if errors:
+        tag = "error" if errors[0].sort in _INCOMPLETE else "failure"
+        failed = ET.SubElement(case, tag, message=plain(errors[0].message), type=words.code(errors[0]))
+        failed.text = "\n\n".join(map(_text, errors))
+    others = [finding for finding in findings if finding.severity is not Severity.ERROR]
+    if others:
+        ET.SubElement(case, "system-out").text = "\n\n".join(map(_text, others))
+
+
+def _text(finding: Located) -> str:
+    place = finding.place
+    where = f"{place.file}:{place.line}:{place.column}" if place.line else place.file
+    lines = [f"{finding.severity.value}: {finding.message}", where, *([finding.path] if finding.path else [])]
+    lines += [f"fix: {line}" for line in words.fixes(finding)]
+    return "\n".join(plain(line) for line in lines)
+
+
+def _count(parent: ET.Element) -> None:
+    cases = list(parent.iter("testcase"))
+    parent.set("tests", str(len(cases)))
+    for attribute, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
+        parent.set(attribute, str(sum(case.find(tag) is not None for case in cases)))

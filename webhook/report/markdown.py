@@ -1,0 +1,60 @@
+"""A report as GitHub and GitLab show it in a summary or a comment."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from gpugate.webhook.report import words
+from gpugate.webhook.report.located import Located, Report, Severity
+from gpugate.webhook.report.plain import plain
+from gpugate.webhook.report.summary import summary
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# A comment holds 65,536 characters and a step's summary 1 MiB; the lines here stay far below both.
+_MOST_ROWS: Final = 200
+_ORDER: Final = list(Severity)
+_MARKUP: Final = re.compile(r"([\\`*_\[\]<>|#@~&])")
+
+
+def write(report: Report, seconds: float | None = None) -> str:
+    """Write a report: a table, the worst first, and how to mend what is wrong."""
+    return "".join(f"{line}\n" for line in _lines(report, seconds))
+
+
+def _lines(report: Report, seconds: float | None) -> Iterator[str]:
+    counts, *others = summary(report, seconds)
+    yield from ("### gpugate", "", counts)
+    findings = sorted(report.findings, key=lambda finding: _ORDER.index(finding.severity))
+    if findings:
+        yield from ("", "| | where | what |", "|---|---|---|")
+        yield from (_row(finding) for finding in findings[:_MOST_ROWS])
+    if len(findings) > _MOST_ROWS:
+        yield from ("", f"and {len(findings) - _MOST_ROWS:,} more")
+    fixes = list(dict.fromkeys(line for finding in findings[:_MOST_ROWS] for line in _fix(finding)))
+    if fixes:
+        yield from ("", "<details><summary>How to mend them</summary>", "", *fixes, "", "</details>")
+    if others:
+        yield from ("", *(f"- {_text(line.strip())}" for line in others))
+
+
+def _row(finding: Located) -> str:
+    place = finding.place
+    where = f"{_text(place.file)}:{place.line}" if place.line else _text(place.file)
+    about = f"<br>{_text(str(finding.object))}" if finding.object else ""
+    return f"| {finding.severity.value} | {where}{about} | {_text(finding.message)} (`{words.code(finding)}`) |"
+
+
+def _fix(finding: Located) -> Iterator[str]:
+    lines = [plain(line) for line in words.fixes(finding)]
+    if lines:
+        yield f"- {_text(finding.place.file)}:{finding.place.line}, `{words.code(finding)}`: {_text(lines[0])}"
+    for line in lines[1:]:
+        yield f"      {line}"
+
+
+def _text(text: str) -> str:
+    """Take the meaning from all that Markdown, HTML and mentions would read."""
+    return _MARKUP.sub(r"\\\1", plain(text))

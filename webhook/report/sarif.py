@@ -1,0 +1,124 @@
+"""SARIF 2.1.0 (OASIS, errata 01), in the subset that GitHub's code scanning reads.
+
+A region is on one line, because a file is shown beside the finding. The fingerprint is made of policy, object and
+field, so that it outlives every change to the lines around.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from gpugate import __version__
+from gpugate.webhook.report import policy_text, words
+from gpugate.webhook.report.located import Located, Place, Report, Sort
+from gpugate.webhook.report.plain import plain
+from gpugate.webhook.report.uris import relative, uri
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    from gpugate.policies.sdk.policy import Policy
+
+SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
+FINGERPRINT: Final = "gpugate/v1"
+# What is found without a policy, in words.
+_TROUBLES: Final = {
+    Sort.MALFORMED: "A field has a type that the API server refuses.",
+    Sort.UNREADABLE: "A file, or a document in it, cannot be read.",
+    Sort.AMBIGUOUS: "A document means something else to Kubernetes than it looks.",
+    Sort.IGNORE: "A comment that lets findings pass is wrong, or lets none pass.",
+}
+_MOST_TEXT: Final = 1024  # GitHub refuses longer descriptions
+
+_Object = dict[str, Any]  # Any: the JSON edge
+
+
+def write(report: Report, policies: Iterable[Policy], root: Path) -> str:
+    """Write a report; `policies` explain what they found, paths are from `root` on."""
+    rules = _rules(report, policies)
+    index = {rule["id"]: number for number, rule in enumerate(rules)}
+    seen: Counter[str] = Counter()
+    driver = {"name": "gpugate", "semanticVersion": __version__, "rules": rules}
+    run = {
+        "tool": {"driver": driver},
+        "automationDetails": {"id": "gpugate/check/"},
+        "columnKind": "unicodeCodePoints",
+        "results": [_result(finding, index, root, seen) for finding in report.findings],
+    }
+    document = {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
+    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
+
+
+def _rules(report: Report, policies: Iterable[Policy]) -> list[_Object]:
+    known = {policy.id: policy for policy in policies}
+    found: dict[str, _Object] = {}
+    for finding in report.findings:
+        code = words.code(finding)
+        if code not in found:
+            policy = known.get(code)
+            found[code] = _policy_rule(policy, finding) if policy else _trouble_rule(code, finding)
+    return [found[code] for code in sorted(found)]
+
+
+def _policy_rule(policy: Policy, finding: Located) -> _Object:
+    why = policy_text.first_sentence(policy_text.section(policy.doc, policy_text.WHY))
+    instead = policy_text.section(policy.doc, policy_text.INSTEAD)
+    return {
+        "id": policy.id,
+        "name": "".join(part.capitalize() for part in policy.id.replace("/", "-").split("-")),
+        "shortDescription": {"text": policy.title[:_MOST_TEXT]},
+        "fullDescription": {"text": (why or policy.title)[:_MOST_TEXT]},
+        "help": {"text": instead or policy.title, "markdown": f"# {policy.doc}"},
+        "defaultConfiguration": {"level": finding.severity.value},
+        "properties": {"tags": [policy.id.partition("/")[0]], "precision": "very-high"},
+    }
+
+
+def _trouble_rule(code: str, finding: Located) -> _Object:
+    text = {"text": _TROUBLES.get(finding.sort, "A policy could not judge an object.")}
+    rule = {"id": code, "name": code.capitalize(), "shortDescription": text, "fullDescription": text, "help": text}
+    return {**rule, "defaultConfiguration": {"level": finding.severity.value}}
+
+
+def _result(finding: Located, index: dict[str, int], root: Path, seen: Counter[str]) -> _Object:
+    code = words.code(finding)
+    about = f" ({finding.object})" if finding.object else ""
+    text = "\n".join([f"{finding.message}{about}", *(f"Fix: {line}" for line in words.fixes(finding))])
+    location: _Object = {"physicalLocation": _physical(finding.place, root)}
+    if finding.object:
+        name = finding.object
+        full = f"{name.api_version}/{name}#{finding.path}"
+        location["logicalLocations"] = [{"fullyQualifiedName": plain(full), "kind": "object"}]
+    return {
+        "ruleId": code,
+        "ruleIndex": index[code],
+        "level": finding.severity.value,
+        "message": {"text": "\n".join(plain(line) for line in text.split("\n"))},
+        "locations": [location],
+        "partialFingerprints": {FINGERPRINT: _fingerprint(finding, root, seen)},
+    }
+
+
+def _physical(place: Place, root: Path) -> _Object:
+    physical: _Object = {"artifactLocation": {"uri": uri(place.file, root)}}
+    if place.line:
+        region = {"startLine": place.line, "endLine": place.line}
+        columns = {"startColumn": max(1, place.column), "endColumn": max(place.end, place.column + 1, 2)}
+        physical["region"] = region | columns
+    return physical
+
+
+def _fingerprint(finding: Located, root: Path, seen: Counter[str]) -> str:
+    name = finding.object
+    # Without an object there is only the file and what is said of it.
+    about: Sequence[str] = (relative(finding.place.file, root), finding.message)
+    if name:
+        about = (name.api_version, name.kind, name.namespace, name.name, finding.path)
+    found = hashlib.sha256("\0".join((words.code(finding), *about)).encode(errors="replace")).hexdigest()
+    seen[found] += 1
+    return found if seen[found] == 1 else f"{found}:{seen[found]}"
