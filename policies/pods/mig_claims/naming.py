@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import Final
 
 _DNS_LABEL: Final = 63
@@ -31,4 +30,6 @@ def _dashed(profile: str) -> str:
 def _shortened(name: str) -> str:
     if len(name) <= _DNS_LABEL:
         return name
+    import hashlib  # noqa: PLC0415 -- long names are rare, and it costs start-up time
+
     return f"{name[:_KEPT]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
