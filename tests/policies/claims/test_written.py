@@ -54,7 +54,7 @@ def count(ctx: Context[Any], policy: str, user: str) -> int:
 @pytest.mark.parametrize(
     ("user", "judged"),
     [
-        ("alice", True),
+        ("developer", True),
         ("system:serviceaccount:ci:deployer", True),
         ("system:serviceaccount:research:resource-claim-controller", True),
         ("system:kube-scheduler", False),

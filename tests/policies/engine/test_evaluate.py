@@ -196,13 +196,13 @@ class TestExemption:
             {"kinds": ["NodePool"]},
             {"namespaces": ["team-*"]},
             {"names": ["q*"]},
-            {"users": ["alice"]},
+            {"users": ["developer"]},
             {"groups": ["admins"]},
         ],
         ids=lambda keys: next(iter(keys)),
     )
     def test_it_lets_off_only_what_it_names(self, keys: dict[str, Json]) -> None:
-        assert not self.exempt(user="bob", **keys).allowed
+        assert not self.exempt(user="somebody-else", **keys).allowed
 
 
 class TestMirrorPod:
@@ -212,7 +212,7 @@ class TestMirrorPod:
         assert judge("pods/named-bad", obj=self.mirror, user="system:node:a").allowed
 
     def test_the_annotation_alone_exempts_nothing(self) -> None:
-        assert not judge("pods/named-bad", obj=self.mirror, user="alice").allowed
+        assert not judge("pods/named-bad", obj=self.mirror, user="developer").allowed
 
 
 class TestOutcomes:

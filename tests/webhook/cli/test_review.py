@@ -33,11 +33,11 @@ def pod(tmp_path: Path) -> Path:
 
 
 def test_a_pod_is_shown_as_it_would_be_stored(gpugate: Run, pod: Path) -> None:
-    ran = gpugate("review", pod, "--as", "jane", "-n", "serving")
+    ran = gpugate("review", pod, "--as", "developer", "-n", "serving")
 
     assert ran.code == 0
     assert ran.out.splitlines() == [
-        "ALLOWED, changed: CREATE of Pod server in serving by jane",
+        "ALLOWED, changed: CREATE of Pod server in serving by developer",
         (
             "  patch    [pods/missing-gpu-toleration] adds the toleration nvidia.com/gpu:NoSchedule, "
             "which Pods that ask for nvidia.com/gpu need"
@@ -111,7 +111,7 @@ PROBLEMS: dict[str, tuple[list[str], int, str]] = {
         "an UPDATE needs --old FILE, and only an UPDATE has it",
     ),
     "flags against a review": (
-        ["../reviews/pod-delete.validate.json", "--as", "jane"],
+        ["../reviews/pod-delete.validate.json", "--as", "developer"],
         2,
         "an AdmissionReview says operation, old object, user and namespace itself: leave the flags",
     ),

@@ -12,7 +12,7 @@ from gpugate.webhook.report.located import Located, Place, Report
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-ROOT = Path("/work/copy")
+ROOT = Path("/checkout/copy")
 
 
 def lines(*findings: Located) -> Sequence[str]:
@@ -46,7 +46,7 @@ def test_a_file_cannot_add_properties_or_commands(denial: Located) -> None:
 
 PATHS = {
     "relative": ("pods/a.yaml", "pods/a.yaml"),
-    "below the top": ("/work/copy/pods/a.yaml", "pods/a.yaml"),
+    "below the top": ("/checkout/copy/pods/a.yaml", "pods/a.yaml"),
     "elsewhere": ("/etc/a.yaml", "/etc/a.yaml"),
     "of a shell": ("./a.yaml", "a.yaml"),
 }

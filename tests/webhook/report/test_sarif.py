@@ -14,7 +14,7 @@ from gpugate.webhook.report.located import Located, Place, Report, Severity, Sor
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-ROOT = Path("/work/copy")
+ROOT = Path("/checkout/copy")
 # The members that the schema of SARIF 2.1.0 (errata 01) allows where we write one, of those that we write; `!` marks
 # what it requires.
 MESSAGE: Final = {"text!": str}
@@ -78,7 +78,7 @@ def test_the_log_has_the_shape_of_the_schema(report: Report) -> None:
 
 
 def test_a_result_is_on_one_line_of_a_relative_file(denial: Located) -> None:
-    (result,) = run_of(replace(denial, place=replace(denial.place, file="/work/copy/a b/pod.yaml")))["results"]
+    (result,) = run_of(replace(denial, place=replace(denial.place, file="/checkout/copy/a b/pod.yaml")))["results"]
 
     assert result["locations"][0]["physicalLocation"] == {
         "artifactLocation": {"uri": "a%20b/pod.yaml"},

@@ -26,7 +26,7 @@ def workload(kind: str) -> dict[str, Any]:
     [
         (OWNED, CONTROLLER, True),
         (OWNED, "", True),
-        (OWNED, "alice", False),
+        (OWNED, "developer", False),
         (OWNED, "system:serviceaccount:default:daemon-set-controller", False),
         (OWNED | {"controller": False}, CONTROLLER, False),
         (OWNED | {"kind": "ReplicaSet"}, CONTROLLER, False),
