@@ -1,7 +1,7 @@
 """Workflow commands for GitHub Actions, which shows them beside the lines of a pull request.
 
-GitHub shows ten annotations of each severity per step, so that the worst come first; `-o markdown` holds them all.
-Source: GitHub's documentation, "Workflow commands for GitHub Actions", and `actions/toolkit` (`packages/core/src/command.ts`).
+GitHub shows only the first few of a step, so that the worst come first; `-o markdown` holds them all. Source: GitHub's
+documentation, "Workflow commands for GitHub Actions"; the escapes are those that `@actions/core` writes.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ _TROUBLES: Final = {
     Sort.AMBIGUOUS: "A document means something else to Kubernetes than it looks.",
     Sort.IGNORE: "A comment that lets findings pass is wrong, or lets none pass.",
 }
-_MOST_TEXT: Final = 1024  # GitHub refuses longer descriptions
+_MOST_TEXT: Final = 1024  # of a description, in GitHub's documentation of SARIF support
 
 _Object = dict[str, Any]  # Any: the JSON edge
 

@@ -13,6 +13,8 @@ from gpugate.policies.engine.config import PolicyConfig
 from gpugate.policies.engine.defaults import with_defaults
 from gpugate.policies.engine.evaluate import Phase, evaluate
 from gpugate.policies.engine.ruleset import bind
+from gpugate.policies.sdk.field import render
+from gpugate.policies.sdk.findings import Stance
 from gpugate.webhook.check.facts import RunFacts
 from gpugate.webhook.manifests.load import load
 
@@ -149,6 +151,22 @@ COMPLETE = {
     "deployment-model-a-serving-without-selector: Deployment model-a-serving": {"disruption/missing-inference-pdb"},
 }
 
+# What the API server itself refuses, as CRDs and validation of Karpenter v1.14.1 and Kubernetes v1.36 have it: the field,
+# and whether a policy is about that field too. A linter owes the reader the second kind.
+REFUSED = {
+    "deployment-model-a-serving-without-selector: Deployment model-a-serving": ("spec.selector", False),
+    "deployment-model-serving-spot-without-selector: Deployment model-serving-spot": ("spec.selector", False),
+    "nodepool-gpu-inference-without-node-class-group: NodePool gpu-inference-pool": (
+        "spec.template.spec.nodeClassRef.group",
+        True,
+    ),
+    "nodepool-gpu-inference-without-template: NodePool gpu-inference-pool": ("spec.template.spec.nodeClassRef", True),
+    "resourceclaimtemplate-mig-1g10gb: ResourceClaimTemplate mig-1g10gb": (
+        "spec.spec.devices.requests[0].deviceClassName",
+        True,
+    ),
+}
+
 
 def read() -> dict[str, Request]:
     loaded = load([str(file) for file in sorted(MANIFESTS.iterdir())])
@@ -180,6 +198,14 @@ def test_every_manifest_is_in_the_table() -> None:
 @every_object
 def test_alone(name: str) -> None:
     assert found(name, RunFacts([REQUESTS[name]])) == ALONE[name]
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_the_api_server_refuses_is_denied_where_a_policy_is_about_the_field(name: str) -> None:
+    path, judged = REFUSED[name]
+    verdict = evaluate(RULESET, REQUESTS[name], RunFacts([]), today=dt.date(2026, 11, 21), phase=Phase.BOTH)
+    denied = {render(finding.path) for finding in verdict.findings if finding.stance is Stance.ENFORCE}
+    assert (path in denied) is judged
 
 
 @every_object
