@@ -81,7 +81,8 @@ class PolicyConfig(_Strict, frozen=True, kw_only=True):
         target: the versions that policies assume.
         mode: a ceiling for the shipped mode of every policy that has no entry of its own.
         platform: taints, accelerators and workload classes shared by many policies.
-        policies: policy id or pattern -> mode and parameters; an id beats a pattern.
+        policies: policy id or pattern -> mode and parameters; an id beats a pattern, and only an id turns on a policy
+            that ships off.
         namespaces: namespace or pattern -> what differs there; a name beats a pattern.
         excluded_namespaces: exact names in which nothing is judged.
         exemptions: what is let off, why, by whom and until when.

@@ -94,7 +94,7 @@ def _index(rules: Sequence[Rule], *, mutating: bool) -> _Index:
 
 
 def _rule(policy: Policy, config: PolicyConfig) -> Rule:
-    key = _named(policy.id, config.policies, ("policies",))
+    key = _named(policy, config.policies, ("policies",))
     entry = config.policies.get(key or "")
     ceiling = Stance.ENFORCE if config.mode is None else stance_of(config.mode, ("mode",))
     mode = min(policy.mode, ceiling)
@@ -105,20 +105,23 @@ def _rule(policy: Policy, config: PolicyConfig) -> Rule:
     namespace_modes: dict[str, Stance] = {}
     for namespace, differing in config.namespaces.items():
         path = ("namespaces", namespace, "policies")
-        name = _named(policy.id, differing.policies, path)
+        name = _named(policy, differing.policies, path)
         if name is not None:
             namespace_modes[namespace] = stance_of(differing.policies[name].mode, (*path, name, "mode"))
     return Rule(policy, params, mode, namespace_modes)
 
 
-def _named(policy_id: str, entries: Mapping[str, object], path: Path) -> str | None:
-    """Return the key that names a policy: its id, else the one pattern that fits."""
-    if policy_id in entries:
-        return policy_id
-    fitting = [key for key in entries if "*" in key and globs.matches(key, policy_id)]
+def _named(policy: Policy, entries: Mapping[str, object], path: Path) -> str | None:
+    """Return the key that names a policy: its id, else the one pattern that fits.
+
+    A policy that ships off is turned on by its id only: whoever writes `pods/*` does not think of it.
+    """
+    if policy.id in entries:
+        return policy.id
+    fitting = [key for key in entries if "*" in key and globs.matches(key, policy.id)]
     if len(fitting) > 1:
-        raise ConfigError((*path, fitting[1]), f"`{fitting[0]}` names {policy_id} too: write its id, or one pattern")
-    return fitting[0] if fitting else None
+        raise ConfigError((*path, fitting[1]), f"`{fitting[0]}` names {policy.id} too: write its id, or one pattern")
+    return fitting[0] if fitting and policy.mode is not Stance.OFF else None
 
 
 def _refuse_unknown(ids: Sequence[str], config: PolicyConfig) -> None:

@@ -58,6 +58,11 @@ def modes(**sections: Json) -> dict[str, Stance]:
             {"namespaces": {"research-*": {"policies": {"nodepools/three": {"mode": "warn"}}}}},
             {"pods/one": Stance.ENFORCE, "pods/two": Stance.WARN, "nodepools/three": Stance.OFF},
         ),
+        ({"policies": {"*": {"mode": "warn"}}}, {"pods/one": Stance.WARN, "pods/two": Stance.WARN}),
+        (
+            {"namespaces": {"research-*": {"policies": {"nodepools/*": {"mode": "warn"}}}}},
+            {"pods/one": Stance.ENFORCE, "pods/two": Stance.WARN},
+        ),
     ],
     ids=[
         "shipped modes",
@@ -67,6 +72,8 @@ def modes(**sections: Json) -> dict[str, Stance]:
         "an id beats a pattern",
         "off is not bound",
         "on in some namespaces is bound",
+        "a pattern turns nothing on that ships off",
+        "nor does a pattern in a namespace",
     ],
 )
 def test_the_mode_of_a_rule(sections: dict[str, Json], expected: dict[str, Stance]) -> None:
