@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from gpugate.policies.sdk import node_pools
 from gpugate.policies.sdk.findings import Skip
-from gpugate.policies.sdk.node_pools import declares_accelerators, is_gpu_pool
+from gpugate.policies.sdk.node_pools import declares_accelerators, is_gpu_pool, matching_types
+from gpugate.policies.sdk.policy import Params
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from gpugate.policies.sdk.field import Field
     from gpugate.policies.sdk.findings import Violation
-    from gpugate.policies.sdk.policy import AnyContext
+    from gpugate.policies.sdk.node_pools import MatchingTypes
+    from gpugate.policies.sdk.policy import AnyContext, Context
+
+P = TypeVar("P", bound=Params)
 
 
 def if_gpu_pool(pool: Field, ctx: AnyContext, found: Iterable[Violation | Skip]) -> Iterator[Violation | Skip]:
@@ -28,6 +32,17 @@ def if_gpu_pool(pool: Field, ctx: AnyContext, found: Iterable[Violation | Skip])
         for _ in found:
             yield Skip(f"the instance types of {node_pools.provider(pool, ctx)} are not known")
             return
+
+
+def with_gpu_types(
+    pool: Field, ctx: Context[P], find: Callable[[Field, MatchingTypes, Context[P]], Iterator[Violation]]
+) -> Iterator[Violation | Skip]:
+    """Yield what is found in the types of a GPU pool; skipped where the types of its provider are not known."""
+    types = ctx.derived(matching_types)
+    if types is None:
+        yield Skip(f"the instance types of {node_pools.provider(pool, ctx)} are not known")
+    elif ctx.derived(is_gpu_pool):
+        yield from find(pool, types, ctx)
 
 
 def is_training(pool: Field, ctx: AnyContext) -> bool:

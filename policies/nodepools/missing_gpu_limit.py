@@ -29,11 +29,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 
+from gpugate.policies.nodepools._gpu_pools import with_gpu_types
 from gpugate.policies.nodepools.accelerators.makes import makes, most_devices, reachable
 from gpugate.policies.sdk import node_pools
 from gpugate.policies.sdk.findings import Patch, Patches, Skip, Stance, Violation
 from gpugate.policies.sdk.kinds import NODE_POOL
-from gpugate.policies.sdk.node_pools import INSTANCE_TYPES, is_gpu_pool, matching_types
+from gpugate.policies.sdk.node_pools import INSTANCE_TYPES
 from gpugate.policies.sdk.policy import Context, validates
 from gpugate.policies.sdk.policy import Params as PolicyParams
 
@@ -61,12 +62,10 @@ class Params(PolicyParams, frozen=True, kw_only=True):
 @validates(NODE_POOL, params=Params, tables=(INSTANCE_TYPES,))
 def check(pool: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
     """Report the makes of accelerator that nothing limits, and limits above the platform's own."""
-    types = ctx.derived(matching_types)
-    if types is None:
-        yield Skip(f"the instance types of {node_pools.provider(pool, ctx)} are not known")
-        return
-    if not ctx.derived(is_gpu_pool):
-        return
+    yield from with_gpu_types(pool, ctx, _found)
+
+
+def _found(pool: Field, types: MatchingTypes, ctx: Context[Params]) -> Iterator[Violation]:
     found = tuple(make for make in makes(types) if make.offering)
     yield from _too_many(pool, types, found, ctx.params.max_per_pool)
     limits = node_pools.limits(pool)

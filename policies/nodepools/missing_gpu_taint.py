@@ -29,11 +29,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from gpugate.policies.nodepools._gpu_pools import with_gpu_types
 from gpugate.policies.nodepools.accelerators.makes import makes
-from gpugate.policies.sdk import node_pools
 from gpugate.policies.sdk.findings import Patch, Patches, Skip, Stance, Violation
 from gpugate.policies.sdk.kinds import NODE_POOL
-from gpugate.policies.sdk.node_pools import INSTANCE_TYPES, is_gpu_pool, matching_types
+from gpugate.policies.sdk.node_pools import INSTANCE_TYPES
 from gpugate.policies.sdk.policy import Context, Params, validates
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
     from gpugate.policies.nodepools.accelerators.makes import Make
     from gpugate.policies.sdk.field import Field
+    from gpugate.policies.sdk.node_pools import MatchingTypes
     from gpugate.policies.sdk.platform import Taint
 
 _KEEPS_OFF: Final = frozenset({"NoSchedule", "NoExecute"})
@@ -49,12 +50,10 @@ _KEEPS_OFF: Final = frozenset({"NoSchedule", "NoExecute"})
 @validates(NODE_POOL, tables=(INSTANCE_TYPES,))
 def check(pool: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
     """Report the makes of accelerator whose nodes no taint describes."""
-    types = ctx.derived(matching_types)
-    if types is None:
-        yield Skip(f"the instance types of {node_pools.provider(pool, ctx)} are not known")
-        return
-    if not ctx.derived(is_gpu_pool):
-        return
+    yield from with_gpu_types(pool, ctx, _found)
+
+
+def _found(pool: Field, types: MatchingTypes, ctx: Context[Params]) -> Iterator[Violation]:
     template = pool["spec", "template", "spec"]
     present = {t["key"].text for t in template["taints"] if t["effect"].text in _KEEPS_OFF}
     wanted = {make: _taints(make, ctx) for make in makes(types)}

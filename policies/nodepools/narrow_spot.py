@@ -23,13 +23,14 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
 import msgspec
 
+from gpugate.policies.nodepools._gpu_pools import with_gpu_types
 from gpugate.policies.nodepools.accelerators.makes import makes
 from gpugate.policies.nodepools.instance_choice.advice import shown
 from gpugate.policies.nodepools.instance_choice.narrowing import edited, narrowest, within_limits
 from gpugate.policies.sdk import node_pools
 from gpugate.policies.sdk.findings import Skip, Stance, Violation
 from gpugate.policies.sdk.kinds import NODE_POOL
-from gpugate.policies.sdk.node_pools import AWS, INSTANCE_TYPES, is_gpu_pool, matching_types
+from gpugate.policies.sdk.node_pools import AWS, INSTANCE_TYPES
 from gpugate.policies.sdk.policy import Context, validates
 from gpugate.policies.sdk.policy import Params as PolicyParams
 
@@ -62,12 +63,10 @@ class Params(PolicyParams, frozen=True, kw_only=True):
 @validates(NODE_POOL, params=Params, mode=Stance.WARN, tables=(INSTANCE_TYPES,))
 def check(pool: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
     """Count the families and the zones that are left."""
-    types = ctx.derived(matching_types)
-    if types is None:
-        yield Skip(f"the instance types of {node_pools.provider(pool, ctx)} are not known")
-        return
-    if not ctx.derived(is_gpu_pool):
-        return
+    yield from with_gpu_types(pool, ctx, _found)
+
+
+def _found(pool: Field, types: MatchingTypes, ctx: Context[Params]) -> Iterator[Violation]:
     spot = "spot" in node_pools.capacity_types(types.requirements)
     needed = ctx.params.families if spot else ctx.params.on_demand_families
     yield from _families(pool, types, needed, "Spot" if spot else "this pool")

@@ -17,7 +17,7 @@ from gpugate.webhook.admission.certificate import identity, names
 from gpugate.webhook.admission.gate import Gate
 from gpugate.webhook.admission.options import ServeError, ServeOptions
 from gpugate.webhook.admission.registration import READY, how_to_register
-from gpugate.webhook.manifests.policy_file import load_policy_config
+from gpugate.webhook.manifests.policy_file import load_policy_file
 
 if TYPE_CHECKING:
     import socket
@@ -34,8 +34,7 @@ def serve(options: ServeOptions) -> int:
         PolicyFileError: the policy file cannot be read or is refused.
         ServeError: a certificate cannot be used, or the address is taken.
     """
-    config = load_policy_config(options.policy_file, lambda config: bind(CATALOG, config))
-    ruleset = bind(CATALOG, config)
+    ruleset = load_policy_file(options.policy_file, lambda config: bind(CATALOG, config))
     tls = identity(options, _now())
     listener = _listen(options)
     telemetry.to_stderr()

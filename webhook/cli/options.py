@@ -35,11 +35,9 @@ def ruleset(policy_file: Path | None, only: Collection[str] | None = None) -> Ru
     """Bind policies to the configuration, all or those of some ids; a GpugateError names the place of a mistake."""
     from gpugate.policies.catalog import CATALOG  # noqa: PLC0415 -- importing it reads every policy
     from gpugate.policies.engine.ruleset import bind  # noqa: PLC0415
-    from gpugate.webhook.manifests.policy_file import load_policy_config  # noqa: PLC0415
+    from gpugate.webhook.manifests.policy_file import load_policy_file  # noqa: PLC0415
 
-    bound: list[Ruleset] = []
-    config = load_policy_config(policy_file, lambda config: bound.append(bind(CATALOG, config, only)))
-    return bound[0] if bound else bind(CATALOG, config, only)
+    return load_policy_file(policy_file, lambda config: bind(CATALOG, config, only))
 
 
 def outputs(values: Iterable[str], formats: Iterable[str]) -> dict[str, str]:

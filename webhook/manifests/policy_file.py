@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from gpugate.policies.engine.config import PolicyConfig, parse_config
 from gpugate.policies.engine.errors import ConfigError, GpugateError
@@ -16,22 +16,25 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+T = TypeVar("T")
+
+
 class PolicyFileError(GpugateError):
     """The policy file cannot be read, or what it says is refused; the text begins with file, line and column."""
 
 
-def load_policy_config(path: Path | None, check: Callable[[PolicyConfig], object] | None = None) -> PolicyConfig:
-    """Read the configuration; without a file, every policy has its shipped mode.
+def load_policy_file(path: Path | None, use: Callable[[PolicyConfig], T]) -> T:
+    """Read the configuration and return what is made of it; without a file, every policy has its shipped mode.
 
     Args:
         path: the file.
-        check: something that may refuse the configuration too, such as `bind` with the catalogue in hand.
+        use: what makes something of it, such as `bind` with the catalogue in hand; it may refuse the configuration too.
 
     Raises:
         PolicyFileError: the file cannot be read, is not YAML, or is refused; says where and what to write.
     """
     if path is None:
-        return PolicyConfig()
+        return use(PolicyConfig())
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -44,11 +47,8 @@ def load_policy_config(path: Path | None, check: Callable[[PolicyConfig], object
     if len(documents) != 1:
         raise PolicyFileError(f"{path}: holds {len(documents)} documents: write one PolicyConfig")
     try:
-        config = parse_config(documents[0].value)
-        if check is not None:
-            check(config)
+        return use(parse_config(documents[0].value))
     except ConfigError as error:
         place = Positions(documents[0]).find(error.path)
         where = f"{render(error.path)}: " if error.path else ""
         raise PolicyFileError(f"{path}:{place.line}:{place.column}: {where}{error.message}") from None
-    return config

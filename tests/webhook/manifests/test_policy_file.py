@@ -7,23 +7,28 @@ import pytest
 from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.config import PolicyConfig
 from gpugate.policies.engine.ruleset import bind
-from gpugate.webhook.manifests.policy_file import PolicyFileError, load_policy_config
+from gpugate.webhook.manifests.policy_file import PolicyFileError, load_policy_file
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+
+def as_it_is(config: PolicyConfig) -> PolicyConfig:
+    return config
+
 
 HEAD = "apiVersion: gpugate.dev/v1\nkind: PolicyConfig\n"
 
 
 def test_without_a_file_every_policy_is_as_shipped() -> None:
-    assert load_policy_config(None) == PolicyConfig()
+    assert load_policy_file(None, as_it_is) == PolicyConfig()
 
 
 def test_a_file_is_read(tmp_path: Path) -> None:
     file = tmp_path / "policy.yaml"
     file.write_text(f"{HEAD}mode: audit\npolicies:\n  pods/mig-without-claim: {{mode: off}}\n")
 
-    config = load_policy_config(file)
+    config = load_policy_file(file, as_it_is)
 
     assert (config.mode, config.policies["pods/mig-without-claim"].mode) == ("audit", False)
 
@@ -55,11 +60,11 @@ def test_a_mistake_is_refused_with_file_line_and_column(text: str, message: str,
     file.write_text(text)
 
     with pytest.raises(PolicyFileError) as caught:
-        load_policy_config(file, lambda config: bind(CATALOG, config))
+        load_policy_file(file, lambda config: bind(CATALOG, config))
 
     assert str(caught.value).removeprefix(f"{file}:").startswith(message)
 
 
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(PolicyFileError, match=r"policy\.yaml: no such file or directory"):
-        load_policy_config(tmp_path / "policy.yaml")
+        load_policy_file(tmp_path / "policy.yaml", as_it_is)
