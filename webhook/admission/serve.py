@@ -11,9 +11,10 @@ from gpugate import __version__
 from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.ruleset import bind
 from gpugate.policies.sdk.facts import NoFacts
-from gpugate.webhook.admission import front, telemetry
+from gpugate.webhook.admission import telemetry
 from gpugate.webhook.admission.app import create_app
 from gpugate.webhook.admission.certificate import identity, names
+from gpugate.webhook.admission.front import server as front
 from gpugate.webhook.admission.gate import Gate
 from gpugate.webhook.admission.options import ServeError, ServeOptions
 from gpugate.webhook.admission.registration import READY, how_to_register

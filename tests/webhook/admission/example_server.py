@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import gpugate.policies
 from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.ruleset import bind
-from gpugate.webhook.admission import front
 from gpugate.webhook.admission.app import create_app
 from gpugate.webhook.admission.certificate import identity
+from gpugate.webhook.admission.front import server as front
 from gpugate.webhook.admission.gate import Answer, Gate
 from gpugate.webhook.admission.options import ServeOptions
 from gpugate.webhook.check.examples import read_example

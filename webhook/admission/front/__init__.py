@@ -1,0 +1,1 @@
+"""Sockets, TLS and HTTP limits: what stands between the network and the application."""

@@ -1,0 +1,1 @@
+"""What a live cluster holds; the only folder that imports the Kubernetes client."""
