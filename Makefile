@@ -1,9 +1,10 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint types imports drift unit bench generate new-policy lock clean
+.PHONY: help setup demo test slow lint types imports drift unit bench generate new-policy lock clean
 
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
+COUNTS ?= small
 
 help: ## What there is
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -40,8 +41,11 @@ drift: $(READY)
 unit: $(READY)
 	$(BIN)/pytest -q
 
-bench: $(READY) ## How fast it is, printed
-	@$(BIN)/python tests/bench/bench.py
+slow: $(READY) ## Servers under load and faults; COUNTS=full for as often as it takes to believe it
+	$(BIN)/pytest -q tests/slow --counts $(COUNTS)
+
+bench: $(READY) ## How fast it is; BENCH='--save FILE' keeps it, BENCH='--compare FILE' fails on what got slower
+	@$(BIN)/python tests/bench/bench.py $(BENCH)
 
 generate: $(READY) ## Write again what is generated from the catalogue
 	$(BIN)/python -m gpugate.webhook.generate

@@ -141,3 +141,12 @@ def _pem(certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> KeyP
         certificate.public_bytes(serialization.Encoding.PEM),
         key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()),
     )
+
+
+def expiry(certificate: bytes) -> dt.datetime:
+    """Return until when the first certificate of a PEM chain is valid, in UTC.
+
+    Raises:
+        ValueError: there is no certificate in it.
+    """
+    return x509.load_pem_x509_certificates(certificate)[0].not_valid_after_utc

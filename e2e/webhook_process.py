@@ -48,7 +48,8 @@ def running_webhook() -> Iterator[Webhook]:
     """Start the webhook on a free port, and stop it at the end."""
     with TemporaryDirectory(prefix="gpugate-") as name:
         folder = Path(name)
-        command = [*GPUGATE, "serve", "--host", "127.0.0.1", "--port", "0", "--ca-file", str(folder / "ca.crt")]
+        command = [*GPUGATE, "serve", "--host", "127.0.0.1", "--port", "0", "--health-port", "0", "--drain", "0"]
+        command += ["--ca-file", str(folder / "ca.crt")]
         with (
             (folder / "log").open("wb") as log,
             subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True) as process,  # noqa: S603 -- our own program

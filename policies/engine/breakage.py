@@ -5,7 +5,7 @@ from __future__ import annotations
 import traceback
 
 
-def described(error: Exception) -> str:
+def described(error: BaseException) -> str:
     """Name an exception and the line of ours that it came from, such as `KeyError at gpu_demand.py:12`."""
     frames = traceback.extract_tb(error.__traceback__)
     if not frames:

@@ -2,6 +2,7 @@
 
 GpugateError
 └── ConfigError          the configuration is refused: what is wrong, at which field, and what to write instead
+OutOfTimeError           whoever asked wanted no more policies to be called
 """
 
 from __future__ import annotations
@@ -25,3 +26,11 @@ class ConfigError(GpugateError):
         super().__init__(f"{render(path)}: {message}" if path else message)
         self.path = path
         self.message = message
+
+
+class OutOfTimeError(Exception):
+    """The time to judge a request was over before `policy` could be called; there is no verdict."""
+
+    def __init__(self, policy: str) -> None:
+        super().__init__(f"out of time before {policy}")
+        self.policy = policy

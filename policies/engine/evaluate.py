@@ -15,6 +15,7 @@ from gpugate.policies.sdk.request import Operation, subjects_of
 
 if TYPE_CHECKING:
     import datetime as dt
+    from collections.abc import Callable
 
     from gpugate.policies.engine.ruleset import Ruleset
     from gpugate.policies.sdk.facts import Facts
@@ -30,7 +31,7 @@ class Phase(Enum):
     BOTH = "both"
 
 
-def evaluate(
+def evaluate(  # noqa: PLR0913 -- the three that make a verdict, and what differs between doors by its name
     ruleset: Ruleset,
     request: Request,
     facts: Facts,
@@ -38,6 +39,7 @@ def evaluate(
     today: dt.date,
     phase: Phase = Phase.BOTH,
     template_ceiling: Stance = Stance.ENFORCE,
+    out_of_time: Callable[[], bool] | None = None,
 ) -> Verdict:
     """Judge a request.
 
@@ -49,8 +51,12 @@ def evaluate(
         phase: which half of admission to answer for.
         template_ceiling: the most that a finding in a workload's Pod template costs. At admission that is a warning,
             because the Pods are judged when they come.
+        out_of_time: asked before every call of a policy; judging ends when it says yes.
+
+    Raises:
+        OutOfTimeError: the time was over before every policy was called.
     """
-    judge = Judge(ruleset, request, facts, today, template_ceiling)
+    judge = Judge(ruleset, request, facts, today, template_ceiling, out_of_time)
     if not any(judge.concerns(subject) for subject in request.subjects):
         return Verdict(request)
     malformed = _malformed(request, judge)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpugate.policies.engine.breakage import described
 from gpugate.policies.engine.enforcement import Standing, is_left_alone, stance
+from gpugate.policies.engine.errors import OutOfTimeError
 from gpugate.policies.engine.update_ratchet import Ratchet
 from gpugate.policies.engine.verdict import Finding, Outcome, TemplatePatch
 from gpugate.policies.sdk.findings import Patch, Skip, Stance, Violation
@@ -14,6 +15,7 @@ from gpugate.policies.sdk.policy import Context
 
 if TYPE_CHECKING:
     import datetime as dt
+    from collections.abc import Callable
 
     from gpugate.policies.engine.ruleset import Bound, Rule, Ruleset
     from gpugate.policies.engine.update_ratchet import Identity
@@ -47,14 +49,18 @@ class Judge:
         facts: Facts,
         today: dt.date,
         template_ceiling: Stance,
+        out_of_time: Callable[[], bool] | None = None,
     ) -> None:
         self.request = request
         self._ruleset = ruleset
         self._facts = facts
         self._today = today
         self._ceiling = template_ceiling
+        self._out_of_time = out_of_time
         self._ratchet = Ratchet(request)
         self._standings: dict[str, Standing] = {}
+        # Every policy that was called, with its stance; most have nothing to say, and no draft.
+        self._called: dict[str, Stance] = {}
         self._drafts: dict[str, _Draft] = {}
         self._bound: dict[tuple[GroupVersionKind, bool, bool], list[Bound]] = {}
         self._before: dict[int, frozenset[Identity]] = {}
@@ -97,7 +103,13 @@ class Judge:
         subject: Subject,
         memo: dict[object, object],
     ) -> list[Patch | Violation | Skip]:
-        """Run a handler on a subject; an exception is kept as the outcome of its policy and gives nothing."""
+        """Run a handler on a subject; an exception is kept as the outcome of its policy and gives nothing.
+
+        Raises:
+            OutOfTimeError: the time is over.
+        """
+        if self._out_of_time is not None and self._out_of_time():
+            raise OutOfTimeError(rule.policy.id)
         ctx = Context(
             params=rule.params,
             subject=subject.field,
@@ -109,18 +121,19 @@ class Judge:
             tables=self._ruleset.tables,
             memo=memo,
         )
-        draft = self._draft(rule)
+        self._called.setdefault(rule.policy.id, self.standing(rule).stance)
         try:
             return list(handler(subject.field, ctx))
-        except Exception as error:  # noqa: BLE001 -- whatever a policy raises is its outcome, never a lost request
+        except (Exception, SystemExit) as error:  # noqa: BLE001 -- what a policy raises is its outcome, never a lost request
             ceiling = Stance.WARN if handler.mutates else self._ceiling if subject.wrapper else Stance.ENFORCE
+            draft = self._draft(rule.policy.id)
             draft.stance = min(draft.stance, ceiling)
             draft.error = described(error)
             return []
 
     def record(self, rule: Rule, handler: Handler[Any], subject: Subject, item: Violation | Skip) -> None:
         """Keep a violation with what it costs, or that the policy could not look."""
-        draft = self._draft(rule)
+        draft = self._draft(rule.policy.id)
         if isinstance(item, Skip):
             draft.skipped[item.reason] = None
             return
@@ -134,7 +147,7 @@ class Judge:
 
     def record_patch(self, rule: Rule, subject: Subject, patch: Patch) -> None:
         """Keep a patch that is made, or that the Pods of a template will get."""
-        draft = self._draft(rule)
+        draft = self._draft(rule.policy.id)
         if subject.wrapper:
             draft.template_patches.append(TemplatePatch(patch, subject.wrapper.kind))
         else:
@@ -147,7 +160,7 @@ class Judge:
         message = f"would be patched: {patch.reason}"
         note = _HAD_BEFORE if lowered else ""
         finding = Finding(rule.policy.id, patch.path, message, cost, note=note, would_patch=True)
-        self._keep(self._draft(rule), finding, standing, subject)
+        self._keep(self._draft(rule.policy.id), finding, standing, subject)
 
     def may_patch(self, rule: Rule, handler: Handler[Any], patch: Patch) -> bool:
         """Tell whether the request may be changed so; on an UPDATE only what the update itself made necessary."""
@@ -158,7 +171,7 @@ class Judge:
     def fail(self, policies: tuple[str, ...], error: str) -> None:
         """Let mutations break together: none of their patches is made."""
         for policy in policies:
-            draft = self._drafts[policy]
+            draft = self._draft(policy)
             draft.stance, draft.error = min(draft.stance, Stance.WARN), error
         for draft in self._drafts.values():
             draft.patches.clear()
@@ -167,17 +180,20 @@ class Judge:
     def outcomes(self) -> tuple[Outcome, ...]:
         """Return what every rule that was called made of the request, in the order of the catalogue."""
         order = self._ruleset.order
-        return tuple(
-            Outcome(
-                policy,
-                draft.stance,
-                tuple(draft.findings),
-                tuple(draft.patches),
-                tuple(draft.template_patches),
-                tuple(draft.skipped),
-                draft.error,
-            )
-            for policy, draft in sorted(self._drafts.items(), key=lambda kept: order[kept[0]])
+        return tuple(self._outcome(policy) for policy in sorted(self._called, key=order.__getitem__))
+
+    def _outcome(self, policy: str) -> Outcome:
+        draft = self._drafts.get(policy)
+        if draft is None:
+            return Outcome(policy, self._called[policy])
+        return Outcome(
+            policy,
+            draft.stance,
+            tuple(draft.findings),
+            tuple(draft.patches),
+            tuple(draft.template_patches),
+            tuple(draft.skipped),
+            draft.error,
         )
 
     def _keep(self, draft: _Draft, finding: Finding, standing: Standing, subject: Subject) -> None:
@@ -188,10 +204,10 @@ class Judge:
             finding = replace(finding, note=f"exempt until {exemption.expires}: {exemption.reason}")
         draft.findings.append(finding)
 
-    def _draft(self, rule: Rule) -> _Draft:
-        draft = self._drafts.get(rule.policy.id)
+    def _draft(self, policy: str) -> _Draft:
+        draft = self._drafts.get(policy)
         if draft is None:
-            draft = self._drafts[rule.policy.id] = _Draft(self.standing(rule).stance)
+            draft = self._drafts[policy] = _Draft(self._called[policy])
         return draft
 
     def _had_before(self, rule: Rule, handler: Handler[Any], item: Violation | Patch) -> bool:
@@ -200,7 +216,7 @@ class Judge:
         if not old_subjects:
             return False
         if id(handler) not in self._before:
-            kept = self._draft(rule).error
+            kept = self._draft(rule.policy.id).error
             found = [
                 self._ratchet.before(rule.policy.id, old)
                 for subject in old_subjects
@@ -208,6 +224,8 @@ class Judge:
                 for old in self.call(rule, handler, subject, {})
                 if not isinstance(old, Skip)
             ]
-            self._draft(rule).error = kept  # an old object that breaks a policy says nothing about the new one
+            self._draft(
+                rule.policy.id
+            ).error = kept  # an old object that breaks a policy says nothing about the new one
             self._before[id(handler)] = frozenset(found)
         return self._ratchet.now(rule.policy.id, item) in self._before[id(handler)]

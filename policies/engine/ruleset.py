@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from gpugate.policies.engine.config import PolicyConfig, near_misses, parse, stance_of
 from gpugate.policies.engine.errors import ConfigError
@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.field import Path
     from gpugate.policies.sdk.kinds import GroupVersionKind
     from gpugate.policies.sdk.policy import Handler, Params, Policy
+
+
+# The longest name that Kubernetes allows (`k8s.io/apimachinery` util/validation, DNS1123SubdomainMaxLength, v0.36).
+_LONGEST_PATTERN: Final = 253
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +144,10 @@ def _refuse_unknown(ids: Sequence[str], config: PolicyConfig) -> None:
 
 
 def _refuse_overlapping(entries: Iterable[str], path: Path) -> None:
-    for one, other in combinations([key for key in entries if "*" in key], 2):
+    patterns = [key for key in entries if "*" in key]
+    for pattern in patterns:
+        if len(pattern) > _LONGEST_PATTERN:
+            raise ConfigError((*path, pattern), f"is longer than {_LONGEST_PATTERN} characters, which no name is")
+    for one, other in combinations(patterns, 2):
         if globs.overlap(one, other):
             raise ConfigError((*path, other), f"some names fit both `{one}` and this pattern: make them disjoint")

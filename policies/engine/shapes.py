@@ -49,9 +49,13 @@ class _Quoted(_Scalar):
         yield Violation(field.path, f"must be a string, not {quantity.type_name(field.value)}: put it in quotes")
 
 
+# Fewer digits than this are a quantity whatever they are.
+_PLAIN_DIGITS = 19
+
+
 class _Quantity:
     def fits(self, value: Json) -> bool:
-        if isinstance(value, str) and value.isascii() and value.isdigit():
+        if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < _PLAIN_DIGITS:
             return True
         try:
             quantity.parse(value)

@@ -124,4 +124,7 @@ class Verdict:
     @property
     def allowed(self) -> bool:
         """Whether the request goes through."""
-        return not self.denials
+        if self.malformed:
+            return False
+        denied = any(finding.stance is Stance.ENFORCE for finding in self.findings)
+        return not denied and not any(o.error and o.stance is Stance.ENFORCE for o in self.outcomes)

@@ -70,9 +70,9 @@ def _found(ctx: Context[Params]) -> Iterator[Violation]:
     hours = times.most_hours_of_a_day(blocked)
     if hours <= ctx.params.max_blocked_hours:
         return
-    how_long = "always" if blocked == times.quarters else f"up to {hours:g} hours of a day"
+    how_long = "always" if blocked == times.stretch.quarters else f"up to {hours:g} hours of a day"
     for budget in times.budgets:
-        if "Empty" in budget.reasons and not budget.allowed(1) and times.active(budget) & blocked:
+        if "Empty" in budget.reasons and not budget.allowed(1) and times.window(budget).quarters & blocked:
             yield _blocking(budget, how_long)
 
 

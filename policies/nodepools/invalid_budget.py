@@ -83,8 +83,8 @@ def _idle(budget: Budget, times: Timeline) -> Iterator[Violation]:
         yield Violation(reasons.path, message, Stance.WARN, "name the reasons, or leave the field out for all of them")
     if budget.schedule is None:
         return
-    active = times.active(budget)
-    if active == times.everything:
+    window = times.window(budget)
+    if window.always:
         schedule = budget.field["schedule"]
         drop = tuple(
             Patch("remove", field.path, None, "leaves out what changes nothing") for field in (schedule, duration)
@@ -92,6 +92,6 @@ def _idle(budget: Budget, times: Timeline) -> Iterator[Violation]:
         message = f'schedule "{schedule.text[:40]}" with duration {duration.text} makes a budget that is always active'
         hint = "leave schedule and duration out, or shorten the duration"
         yield Violation(duration.path, message, Stance.WARN, hint, Patches(drop, safe=True))
-    elif not active:
+    elif window.never:
         message = f"duration {duration.text} makes a budget that is never active"
         yield Violation(duration.path, message, Stance.WARN, "write how long it is active, or leave the budget out")

@@ -113,7 +113,7 @@ def _join(allowed: dict[int, int], max_nodes: int) -> int:
 
 
 def _since(times: Timeline, when: int) -> str:
-    return "at any time" if when == times.quarters else f"from {times.first(when)}"
+    return "at any time" if when == times.stretch.quarters else f"from {times.first(when)}"
 
 
 def _bounded(budgets: Field, reasons: list[str], max_nodes: int) -> Patches:

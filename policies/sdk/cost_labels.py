@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.sdk.formats import fits
@@ -39,5 +40,6 @@ def lookalike(key: str, labels: Iterable[str]) -> str | None:
 _SEPARATORS: Final = str.maketrans("", "", "-_./")
 
 
+@lru_cache(maxsize=4096)
 def _bare(key: str) -> str:
     return key.translate(_SEPARATORS).casefold()

@@ -46,6 +46,13 @@ class Field:
             for index, value in enumerate(self.value):
                 yield Field(value, self, index)
 
+    def having(self, key: str, value: Json) -> Iterator[Field]:
+        """Yield the elements of a list that are objects with this member, as an environment has few of a name."""
+        if isinstance(self.value, list):
+            for index, element in enumerate(self.value):
+                if isinstance(element, dict) and element.get(key) == value:
+                    yield Field(element, self, index)
+
     def __repr__(self) -> str:
         return f"Field({render(self.path)})"
 

@@ -37,7 +37,8 @@ class Table(Generic[T]):
     load: Callable[[], T]
 
 
-@dataclass(frozen=True, slots=True)
+# Not frozen, because one is made for each policy and request, and that would take three times as long.
+@dataclass(slots=True)
 class Context(Generic[P_co]):
     """Everything a policy may know beside the thing it judges.
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from fractions import Fraction
+from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ _MAX = 2**63 - 1
 # Both far above what the largest value kept needs, and far below what would cost time.
 _MAX_EXPONENT = 64
 _MAX_DIGITS = 64
+# Longer ones are read each time, so that what is remembered stays small whatever is sent.
+_USUAL_LENGTH = 24
 
 
 class QuantityError(ValueError):
@@ -57,10 +60,16 @@ def parse(value: Json) -> Amount:
     if isinstance(value, str):
         if value.isascii() and value.isdigit() and len(value) < 19:
             return int(value)
-        return _parse_text(value)
+        return _parse_usual(value) if len(value) <= _USUAL_LENGTH else _parse_text(value)
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise QuantityError(f"{type_name(value)} is not a quantity: write a number such as 1 or 16Gi")
     return max(-_MAX, min(_MAX, value)) if isinstance(value, int) else _parse_text(repr(value))
+
+
+@lru_cache(maxsize=1024)
+def _parse_usual(text: str) -> Amount:
+    """Read a text that will come again: a cluster writes `500m` and `2Gi` in every other Pod."""
+    return _parse_text(text)
 
 
 def _parse_text(text: str) -> Amount:

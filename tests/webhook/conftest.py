@@ -38,6 +38,7 @@ class Webhook:
             self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)  # noqa: S603 -- ours
         self.announced = self._until_ready()
         self.url = self.announced[-1].removeprefix("ready: ")
+        self.health_url = next((line[8:] for line in self.announced if line.startswith("health: ")), "")
         self._connection = self.connect()
 
     def _until_ready(self) -> list[str]:
@@ -81,9 +82,12 @@ class Webhook:
         response: Json = json.loads(answer)["response"]
         return response
 
-    def stop(self) -> int:
+    def disconnect(self) -> None:
         if hasattr(self, "_connection"):
             self._connection.close()
+
+    def stop(self) -> int:
+        self.disconnect()
         self.process.terminate()
         if self.process.stdout is not None:
             self.process.stdout.close()
@@ -110,7 +114,8 @@ def start_webhook(
     @functools.cache
     def start(policy_file: Path | None = None) -> Webhook:
         ca_file = tmp_path_factory.mktemp("webhook") / "ca.crt"
-        command = [sys.executable, "-m", "gpugate.webhook.cli.main", "serve", "--host", "127.0.0.1", "--port", "0"]
+        command = [sys.executable, "-m", "gpugate.webhook.cli.main", "serve", "--host", "127.0.0.1"]
+        command += ["--port", "0", "--health-port", "0", "--drain", "0"]
         command += ["--ca-file", str(ca_file)]
         command += ["--policy-file", str(policy_file)] if policy_file else []
         return start_process(command, ca_file)

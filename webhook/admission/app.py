@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from flask import Flask, Response, abort, request
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
@@ -11,18 +11,33 @@ from gpugate.policies.engine.evaluate import Phase
 from gpugate.webhook.admission.attribution import HEAD, MAX_BODY
 from gpugate.webhook.admission.media_type import unsupported
 from gpugate.webhook.admission.response import status
+from gpugate.webhook.admission.time_budget import seconds_left
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from gpugate.webhook.admission.gate import Gate
 
 # The path of each phase; the fast path of the front reads it too.
 ADMISSION = {"/mutate": Phase.MUTATE, "/validate": Phase.VALIDATE}
-HEALTH = ("/healthz", "/readyz")
+_HEALTH = ("/healthz", "/readyz", "/metrics")
+# What is answered where: admission over TLS, health and metrics on a port of their own without.
+_PATHS = {"https": frozenset(ADMISSION), "http": frozenset(_HEALTH)}
 
 
-def create_app(gate: Gate) -> Flask:
+class Health(Protocol):
+    """What the server knows of itself."""
+
+    def missing(self) -> Sequence[str]:
+        """Say what is not there yet, or not any more, for the server to be ready; empty when it is."""
+        ...
+
+    def exposition(self, accept: str) -> tuple[str, bytes]:
+        """Return metrics as a content type and a body, in the best format of those that are accepted."""
+        ...
+
+
+def create_app(gate: Gate, health: Health) -> Flask:
     """Make the application that answers with a gate.
 
     Paths are matched exactly and never redirected, because the API server follows redirects. Every error is a
@@ -34,8 +49,8 @@ def create_app(gate: Gate) -> Flask:
     for path, phase in ADMISSION.items():
         view = _admission(gate, phase)
         app.add_url_rule(path, path, view, methods=["POST"], provide_automatic_options=False)
-    for path in HEALTH:
-        app.add_url_rule(path, path, _healthy, methods=["GET"], provide_automatic_options=False)
+    for path, answer in zip(_HEALTH, (_alive, _ready(health), _metrics(health)), strict=True):
+        app.add_url_rule(path, path, answer, methods=["GET"], provide_automatic_options=False)
     app.before_request(_refuse_other_paths)
     app.register_error_handler(HTTPException, _http_error)
     app.register_error_handler(Exception, _broken)
@@ -44,7 +59,7 @@ def create_app(gate: Gate) -> Flask:
 
 def _refuse_other_paths() -> None:
     # Werkzeug reads //validate as /validate.
-    if request.environ["PATH_INFO"] not in {*ADMISSION, *HEALTH}:
+    if request.environ["PATH_INFO"] not in _PATHS[request.scheme]:
         abort(404)
 
 
@@ -57,14 +72,31 @@ def _admission(gate: Gate, phase: Phase) -> Callable[[], Response]:
         if (request.content_length or 0) > MAX_BODY:
             answer = gate.too_large(phase, request.stream.read(HEAD))
         else:
-            answer = gate.answer(phase, request.stream.read(MAX_BODY + 1))
+            answer = gate.answer(phase, request.stream.read(MAX_BODY + 1), seconds_left(request.query_string, waited=0))
         return _json(answer.status, answer.body)
 
     return view
 
 
-def _healthy() -> Response:
+def _alive() -> Response:
     return Response("ok\n", mimetype="text/plain")
+
+
+def _ready(health: Health) -> Callable[[], Response]:
+    def view() -> Response:
+        missing = health.missing()
+        text = "".join(f"missing: {part}\n" for part in missing) or "ok\n"
+        return Response(text, 503 if missing else 200, mimetype="text/plain")
+
+    return view
+
+
+def _metrics(health: Health) -> Callable[[], Response]:
+    def view() -> Response:
+        content_type, body = health.exposition(request.headers.get("Accept", ""))
+        return Response(body, content_type=content_type)
+
+    return view
 
 
 def _http_error(error: HTTPException) -> Response:

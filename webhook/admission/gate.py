@@ -1,4 +1,4 @@
-"""The ruleset in force and the facts to hand: answers reviews, bytes in and bytes out."""
+"""The rules in force and the facts to hand: answers reviews, bytes in and bytes out."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from time import perf_counter
 from typing import TYPE_CHECKING, TypeAlias
 
 from gpugate.policies.engine.breakage import described
+from gpugate.policies.engine.errors import OutOfTimeError
 from gpugate.policies.engine.evaluate import Phase, evaluate
 from gpugate.policies.sdk.findings import Stance
-from gpugate.webhook.admission.attribution import too_large
-from gpugate.webhook.admission.errors import ReviewError, UnacceptableError, UnattributableError
+from gpugate.webhook.admission.attribution import attributed_by_head, too_large
+from gpugate.webhook.admission.errors import ReviewError, UnacceptableError
 from gpugate.webhook.admission.response import encode, refuse, status
-from gpugate.webhook.admission.review import decode
+from gpugate.webhook.admission.review import Review, decode
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -22,7 +23,14 @@ if TYPE_CHECKING:
     from gpugate.policies.engine.ruleset import Ruleset
     from gpugate.policies.engine.verdict import Verdict
     from gpugate.policies.sdk.facts import Facts
-    from gpugate.webhook.admission.review import Review
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """A ruleset, and the generation of the configuration it was bound to: the same bytes give the same generation."""
+
+    ruleset: Ruleset
+    generation: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +43,14 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What became of one review: judged (`review`, `verdict`), or not (`error`); `seconds` it took."""
+    """What became of one review: judged (`review`, `verdict`), or not (`error`); `seconds` it took.
+
+    `generation` is that of the rules that were in force when it came.
+    """
 
     phase: Phase
     seconds: float
+    generation: str
     review: Review | None = None
     verdict: Verdict | None = None
     error: ReviewError | None = None
@@ -52,19 +64,28 @@ def _unobserved(_: Observation) -> None:
 
 
 class Gate:
-    """Judges reviews by one ruleset; safe to call from several threads, because nothing in it changes."""
+    """Judges reviews by the rules in force; safe to call from several threads, as nothing but those ever changes."""
 
     def __init__(
         self,
-        ruleset: Ruleset,
+        rules: Rules,
         facts: Facts,
         clock: Callable[[], dt.datetime],
         observe: Observe = _unobserved,
     ) -> None:
-        self._ruleset = ruleset
+        self._rules = rules
         self._facts = facts
         self._clock = clock
         self._observe = observe
+
+    @property
+    def rules(self) -> Rules:
+        """The rules in force."""
+        return self._rules
+
+    def use(self, rules: Rules) -> None:
+        """Judge by these rules from the next review on; reviews that are being judged keep theirs."""
+        self._rules = rules
 
     def mutate(self, body: bytes) -> Answer:
         """Answer a review sent to the mutating webhook: a patch, or none."""
@@ -74,39 +95,48 @@ class Gate:
         """Answer a review sent to the validating webhook: allowed, or not and why."""
         return self.answer(Phase.VALIDATE, body)
 
-    def answer(self, phase: Phase, body: bytes) -> Answer:
-        """Answer a review sent to the webhook of a phase; never raises."""
+    def answer(self, phase: Phase, body: bytes, seconds_left: float | None = None) -> Answer:
+        """Answer a review sent to the webhook of a phase; never raises.
+
+        Args:
+            phase: which webhook it was sent to.
+            body: the review.
+            seconds_left: for how long it may be judged. When they are over, no further policy is asked: the validating
+                webhook denies, the mutating one changes nothing. Without a number it may take as long as it takes.
+        """
         started = perf_counter()
+        # Read once, so that other rules that come meanwhile judge nothing of this review.
+        rules = self._rules
+        out_of_time = None if seconds_left is None else _after(started + seconds_left)
+        review: Review | None = None
         try:
             review = decode(body)
-        except ReviewError as error:
-            return self._refused(phase, error, started)
-        except Exception as error:  # noqa: BLE001 -- as below, with no uid to answer to
-            return self._refused(phase, UnattributableError(500, _broke(error)), started)
-        try:
             verdict = evaluate(
-                self._ruleset,
+                rules.ruleset,
                 review.request,
                 self._facts,
                 today=self._clock().date(),
                 phase=phase,
                 template_ceiling=Stance.WARN,
+                out_of_time=out_of_time,
             )
-            answer = Answer(200, encode(review, verdict, phase))
-        except Exception as error:  # noqa: BLE001 -- whatever breaks in here, the API server gets an answer with its uid
-            broke = UnacceptableError(500, _broke(error), review.uid, review.api_version)
-            return self._refused(phase, broke, started, review)
-        self._tell(Observation(phase, perf_counter() - started, review, verdict))
+            answer = Answer(200, encode(review, verdict, phase, rules.generation))
+        except BaseException as error:  # noqa: BLE001 -- whatever breaks in here, even by sys.exit, an answer goes out
+            refusal = _refusal(error, review, body, perf_counter() - started)
+            return self._refused(phase, refusal, started, rules, review)
+        self._tell(Observation(phase, perf_counter() - started, rules.generation, review, verdict))
         return answer
 
     def too_large(self, phase: Phase, head: bytes) -> Answer:
         """Answer a review whose body is larger than may be read, of which these are the first bytes."""
-        return self._refused(phase, too_large(head), perf_counter())
+        return self._refused(phase, too_large(head), perf_counter(), self._rules)
 
-    def _refused(self, phase: Phase, error: ReviewError, started: float, review: Review | None = None) -> Answer:
-        self._tell(Observation(phase, perf_counter() - started, review, error=error))
+    def _refused(
+        self, phase: Phase, error: ReviewError, started: float, rules: Rules, review: Review | None = None
+    ) -> Answer:
+        self._tell(Observation(phase, perf_counter() - started, rules.generation, review, error=error))
         if isinstance(error, UnacceptableError):
-            return Answer(200, refuse(error, phase))
+            return Answer(200, refuse(error, phase, rules.generation if review else ""))
         return Answer(error.code, status(error.code, error.message))
 
     def _tell(self, observation: Observation) -> None:
@@ -115,5 +145,24 @@ class Gate:
             self._observe(observation)
 
 
-def _broke(error: Exception) -> str:
-    return f"gpugate broke ({described(error)})"
+def _after(deadline: float) -> Callable[[], bool]:
+    return lambda: perf_counter() >= deadline
+
+
+def _refusal(error: BaseException, review: Review | None, body: bytes, seconds: float) -> ReviewError:
+    """Say why there is no verdict, attributed to a uid wherever one is known."""
+    if isinstance(error, ReviewError):
+        return error
+    if isinstance(error, OutOfTimeError):
+        code, message = (
+            504,
+            (
+                f"out of time after {seconds:.1f} s, before {error.policy}: apply it again; "
+                "if that does not help, raise timeoutSeconds of the webhook"
+            ),
+        )
+    else:
+        code, message = 500, f"gpugate broke ({described(error)})"
+    if review is None:
+        return attributed_by_head(code, message, body)
+    return UnacceptableError(code, message, review.uid, review.api_version)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.sdk.findings import Stance
-from gpugate.webhook.admission.wording import cut, plain
+from gpugate.webhook.admission.wording import brief, plain, within
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gpugate.policies.engine.verdict import Verdict
 
+# In bytes; nobody reads more of a denial, and it is written into events and logs.
 LONGEST_MESSAGE: Final = 1024
 # Advice of `k8s.io/api` admission/v1 types.go (v0.36): longer ones may be cut by the API server.
 LONGEST_WARNING: Final = 120
@@ -19,17 +20,18 @@ MOST_WARNINGS: Final = 20
 
 
 def denial(verdict: Verdict) -> str:
-    """Write every denial of a verdict with what to do instead, one line each, in about 1 KiB."""
-    lines = [plain(line) for line in _reasons(verdict)]
+    """Write every denial of a verdict with what to do instead, one line each, in 1 KiB."""
+    lines = list(_reasons(verdict))
     shown: list[str] = []
-    room = LONGEST_MESSAGE
+    room = LONGEST_MESSAGE - len("\nand 1000000 more")
     for line in lines:
+        text = within(plain(line[:LONGEST_MESSAGE]), LONGEST_MESSAGE)
         # The first is always shown, and room is left to say that others are not.
-        if shown and len(line) + len("\nand 10000 more") > room:
+        if shown and len(text.encode()) > room:
             shown.append(f"and {len(lines) - len(shown)} more")
             break
-        shown.append(cut(line, LONGEST_MESSAGE - len("\nand 10000 more")))
-        room -= len(shown[-1]) + 1
+        shown.append(within(text, room))
+        room -= len(shown[-1].encode()) + 1
     return "\n".join(shown)
 
 
@@ -42,8 +44,8 @@ def warnings(verdict: Verdict, *, and_denials: bool) -> list[str]:
     """
     lines = (*verdict.denials, *verdict.warnings) if and_denials else verdict.warnings
     # Where there is no room for both, what was found tells more than where.
-    brief = {f.line: f"[{f.policy}] {f.message}" for f in verdict.findings if len(f.line) > LONGEST_WARNING}
-    told = list(dict.fromkeys(cut(plain(brief.get(line, line)), LONGEST_WARNING) for line in lines))
+    shorter = {f.line: f"[{f.policy}] {f.message}" for f in verdict.findings if len(f.line) > LONGEST_WARNING}
+    told = list(dict.fromkeys(brief(shorter.get(line, line), LONGEST_WARNING) for line in lines))
     if len(told) > MOST_WARNINGS:
         told[MOST_WARNINGS - 1 :] = [f"and {len(told) - MOST_WARNINGS + 1} more warnings"]
     return told

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
 
 # The line that says the server answers; scripts wait for it.
 READY = "ready: "
+# The line that says where probes and scrapes go.
+HEALTH = "health: "
 
 
 def how_to_register(url: str, authority: bytes | None, ca_file: Path | None) -> str:

@@ -15,9 +15,10 @@ import orjson
 from gpugate.policies.engine.evaluate import Phase
 from gpugate.policies.sdk.findings import Stance
 from gpugate.policies.sdk.request import Operation
+from gpugate.webhook.admission import patch
 from gpugate.webhook.admission.envelope import KIND
-from gpugate.webhook.admission.messages import denial, warnings
-from gpugate.webhook.admission.wording import cut, listed, plain
+from gpugate.webhook.admission.messages import LONGEST_MESSAGE, LONGEST_WARNING, MOST_WARNINGS, denial, warnings
+from gpugate.webhook.admission.wording import brief, listed, plain, within
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,15 +30,20 @@ if TYPE_CHECKING:
 # An annotation is kept in the audit log of every request; this holds some twenty policy ids.
 _LONGEST_ANNOTATION: Final = 1024
 
+_NOT_MUTATED: Final = "[gpugate] not mutated: "
+
 _REASONS: Final = {
     400: "BadRequest",
     403: "Forbidden",
     404: "NotFound",
     405: "MethodNotAllowed",
+    408: "Timeout",
     413: "RequestEntityTooLarge",
     415: "UnsupportedMediaType",
     422: "Invalid",
+    429: "TooManyRequests",
     500: "InternalError",
+    504: "Timeout",
 }
 
 
@@ -60,7 +66,7 @@ class _Response(TypedDict):
     auditAnnotations: NotRequired[dict[str, str]]
 
 
-def encode(review: Review, verdict: Verdict, phase: Phase) -> bytes:
+def encode(review: Review, verdict: Verdict, phase: Phase, generation: str) -> bytes:
     """Write the answer to a review that was judged.
 
     A mutating answer always allows, and says what it found in warnings: what would be stored in the end is the
@@ -68,32 +74,41 @@ def encode(review: Review, verdict: Verdict, phase: Phase) -> bytes:
     """
     mutating = phase is Phase.MUTATE
     response: _Response = {"uid": review.uid, "allowed": mutating or verdict.allowed}
+    told, annotations = warnings(verdict, and_denials=mutating), _annotations(verdict)
     if not response["allowed"]:
         response["status"] = _failure(_code(verdict), denial(verdict))
     elif mutating and verdict.operations and review.request.operation is not Operation.DELETE:
-        response["patch"] = base64.b64encode(orjson.dumps(verdict.operations)).decode("ascii")
-        response["patchType"] = "JSONPatch"
-    if told := warnings(verdict, and_denials=mutating):
+        operations = patch.written(verdict.operations)
+        if len(operations) > patch.LARGEST:
+            told = [f"{_NOT_MUTATED}the patch is larger than {patch.LARGEST >> 20} MiB", *told[: MOST_WARNINGS - 1]]
+            annotations["unpatched"] = annotations.pop("patched", "")
+        else:
+            response["patch"] = base64.b64encode(operations).decode("ascii")
+            response["patchType"] = "JSONPatch"
+    if told:
         response["warnings"] = told
-    if annotations := _annotations(verdict):
-        response["auditAnnotations"] = annotations
+    response["auditAnnotations"] = {"generation": generation, **annotations}
     return _written(review.api_version, response)
 
 
-def refuse(error: UnacceptableError, phase: Phase) -> bytes:
-    """Write the answer to a review that could not be judged: a denial, or to the mutating webhook a warning."""
+def refuse(error: UnacceptableError, phase: Phase, generation: str = "") -> bytes:
+    """Write the answer to a review that could not be judged: a denial, or to the mutating webhook a warning.
+
+    `generation` is that of the rules it would have been judged by, where it came so far.
+    """
     response: _Response = {"uid": error.uid, "allowed": phase is Phase.MUTATE}
     if phase is Phase.MUTATE:
-        response["warnings"] = [cut(f"[gpugate] not mutated: {plain(error.message)}", 120)]
+        response["warnings"] = [brief(_NOT_MUTATED + error.message, LONGEST_WARNING)]
     else:
-        response["status"] = _failure(error.code, cut(plain(error.message), 1024))
+        response["status"] = _failure(error.code, _shown(error.message))
+    if generation:
+        response["auditAnnotations"] = {"generation": generation}
     return _written(error.api_version, response)
 
 
 def status(code: int, message: str) -> bytes:
     """Write a `metav1.Status`, the body of every HTTP error: the API server shows its message to the user."""
-    failure = _failure(code, cut(plain(message), 1024))
-    return orjson.dumps({"kind": "Status", "apiVersion": "v1", "metadata": {}, **failure})
+    return orjson.dumps({"kind": "Status", "apiVersion": "v1", "metadata": {}, **_failure(code, _shown(message))})
 
 
 def _written(api_version: str, response: _Response) -> bytes:
@@ -101,7 +116,11 @@ def _written(api_version: str, response: _Response) -> bytes:
 
 
 def _failure(code: int, message: str) -> Status:
-    return {"status": "Failure", "message": message, "reason": _REASONS.get(code, "Unknown"), "code": code}
+    return {"status": "Failure", "message": message, "reason": _REASONS.get(code, ""), "code": code}
+
+
+def _shown(message: str) -> str:
+    return within(plain(message[: LONGEST_MESSAGE + 1]), LONGEST_MESSAGE)
 
 
 def _code(verdict: Verdict) -> int:

@@ -50,6 +50,9 @@ def _checked(members: dict[str, Json]) -> Request:
         raise ReviewError(400, f"request.object is missing from a {wire.operation}")
     if wire.operation is Operation.UPDATE and wire.old_object is None:
         raise ReviewError(400, "request.oldObject is missing from an UPDATE")
+    if wire.operation is Operation.DELETE and judged is None:
+        # The API server sends what is stored since Kubernetes 1.15; without it nobody knows what would go.
+        raise ReviewError(400, "request.oldObject is missing from a DELETE")
     for member, obj in (("object", wire.object), ("oldObject", wire.old_object)):
         if obj is not None and (obj.get("kind", kind.kind), obj.get("apiVersion", kind.api_version)) != (
             kind.kind,

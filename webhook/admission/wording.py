@@ -22,6 +22,17 @@ def cut(text: str, length: int) -> str:
     return text if len(text) <= length else text[: length - len(ELLIPSIS)] + ELLIPSIS
 
 
+def brief(text: str, length: int) -> str:
+    """Write a text plainly in at most `length` characters; looks at no more of it than that."""
+    return cut(plain(text[: length + 1]), length)
+
+
+def within(text: str, size: int) -> str:
+    """Shorten a text to at most `size` bytes of UTF-8; what was cut shows as an ellipsis."""
+    data = text.encode()
+    return text if len(data) <= size else data[: size - len(ELLIPSIS)].decode(errors="ignore") + ELLIPSIS
+
+
 def listed(items: Iterable[str], length: int) -> str:
     """Join items with commas as far as they fit; what did not fit shows as a count."""
     shown, rest, used = [], 0, 0

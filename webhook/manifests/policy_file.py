@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from gpugate.policies.engine.config import PolicyConfig, parse_config
 from gpugate.policies.engine.errors import ConfigError, GpugateError
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
+
+# `k8s.io/api` core/v1 types.go, ConfigMap and MaxSecretSize (v0.36).
+MAX_POLICY_FILE: Final = 2**20
 
 
 class PolicyFileError(GpugateError):
@@ -33,12 +36,27 @@ def load_policy_file(path: Path | None, use: Callable[[PolicyConfig], T]) -> T:
     Raises:
         PolicyFileError: the file cannot be read, is not YAML, or is refused; says where and what to write.
     """
-    if path is None:
-        return use(PolicyConfig())
+    return use(PolicyConfig()) if path is None else parse_policy_file(path, read_policy_file(path), use)
+
+
+def read_policy_file(path: Path) -> bytes:
+    """Read the bytes of the configuration.
+
+    Raises:
+        PolicyFileError: the file cannot be read, or is larger than a ConfigMap.
+    """
     try:
-        data = path.read_bytes()
+        with path.open("rb") as file:
+            data = file.read(MAX_POLICY_FILE + 1)
     except OSError as error:
         raise PolicyFileError(f"{path}: {(error.strerror or 'cannot be read').lower()}") from None
+    if len(data) > MAX_POLICY_FILE:
+        raise PolicyFileError(f"{path}: larger than {MAX_POLICY_FILE >> 20} MiB, the most that a ConfigMap holds")
+    return data
+
+
+def parse_policy_file(path: Path, data: bytes, use: Callable[[PolicyConfig], T]) -> T:
+    """Return what is made of the configuration in the bytes of a file; as `load_policy_file`, without reading it."""
     documents: list[Document] = []
     for found in read_bytes(str(path), data):
         if isinstance(found, Problem):

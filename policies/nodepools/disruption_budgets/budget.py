@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 REASONS: Final = ("Underutilized", "Empty", "Drifted")
 
 _NODES = re.compile(r"(100|[0-9]{1,2})%|[0-9]+")
-_DURATION = re.compile(r"([0-9]+[hm]|[0-9]+h[0-9]+m)(0s)?")
+_DURATION = re.compile(r"(?=[0-9])(?:([0-9]{1,18})h)?(?:([0-9]{1,18})m)?(?:0s)?")
+_MOST_MINUTES = (2**63 - 1) // durations.MINUTE  # that Go's nanoseconds can count
 _MOST_NODES = 2**31 - 1
 _DEFAULT_NODES = "10%"  # of the CRD
 
@@ -74,7 +75,7 @@ def read(field: Field) -> Budget:
     # An empty list of reasons holds for none, unlike one that is left out.
     reasons = frozenset(field["reasons"].texts if field["reasons"] else REASONS)
     schedule = cron.parse(field["schedule"].text) if field["schedule"] else None
-    minutes = durations.parse(field["duration"].text) // durations.MINUTE if schedule else 0
+    minutes = (_minutes(field["duration"].text) or 0) if schedule else 0
     return Budget(field, field["nodes"].text or _DEFAULT_NODES, reasons, schedule, minutes)
 
 
@@ -115,13 +116,20 @@ def _schedule(field: Field) -> Iterator[Fault]:
             message = f"schedule {error}; {result}"
             yield Fault(schedule, message, f"write minute, hour, day, month and day of week in UTC: {_EXAMPLE}")
     if duration:
-        try:
-            wrong = "" if _DURATION.fullmatch(duration.text) else "is not of whole hours and minutes"
-            durations.parse(duration.text)
-        except durations.DurationError as error:
-            wrong = wrong or str(error)
-        if wrong:
+        minutes = _minutes(duration.text)
+        if minutes is None or minutes > _MOST_MINUTES:
+            wrong = (
+                "is not of whole hours and minutes"
+                if minutes is None
+                else "is longer than 292 years, the longest that can be read"
+            )
             yield Fault(duration, f'duration "{duration.text[:20]}" {wrong}', "write hours and minutes, such as 8h30m")
+
+
+def _minutes(duration: str) -> int | None:
+    """Return how long a duration of whole hours and minutes is; None when it is none of those."""
+    found = _DURATION.fullmatch(duration)
+    return int(found[1] or 0) * 60 + int(found[2] or 0) if found and (found[1] or found[2]) else None
 
 
 _EXAMPLE = 'schedule: "0 9 * * MON-FRI" and duration: 8h'

@@ -12,10 +12,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    import datetime as dt
+from functools import lru_cache
+from typing import Final
 
 MINUTES_PER_DAY: Final = 1440
 
@@ -75,17 +73,8 @@ class Schedule:
         """Whether every week is like the other."""
         return len(self.months) == 12 and len(self.days) == 31
 
-    @property
-    def day(self) -> int:
-        """The starts on a day that fits, one bit for each minute of the day."""
-        return sum(1 << (hour * 60 + minute) for hour in self.hours for minute in self.minutes)
 
-    def fits(self, date: dt.date) -> bool:
-        """Tell whether it starts on this day."""
-        by_month, by_week = date.day in self.days, date.isoweekday() % 7 in self.weekdays
-        return date.month in self.months and (by_month and by_week if self.both_days else by_month or by_week)
-
-
+@lru_cache(maxsize=512)
 def parse(text: str) -> Schedule:
     """Read a schedule.
 

@@ -28,9 +28,9 @@ _DIRECTORIES: Final = (
 
 def visible_devices(container: Field) -> Iterator[Field]:
     """Yield the environment variables of a container that name GPUs; one that refers to something else is not seen."""
-    for variable in container["env"]:
+    for variable in container["env"].having("name", VISIBLE_DEVICES):
         value = variable["value"]
-        if variable["name"].text == VISIBLE_DEVICES and value and value.value not in _NO_DEVICES:
+        if value and value.value not in _NO_DEVICES:
             yield variable
 
 

@@ -106,6 +106,10 @@ def test_the_mode_of_a_rule(sections: dict[str, Json], expected: dict[str, Stanc
             'namespaces["*-b"]: some names fit both `a-*` and this pattern',
         ),
         (
+            {"namespaces": {"a" * 253 + "*": {"policies": {}}}},
+            f'namespaces["{"a" * 253}*"]: is longer than 253 characters, which no name is',
+        ),
+        (
             {"namespaces": {"a": {"policies": {"pods/won": {"mode": "warn"}}}}},
             'namespaces.a.policies["pods/won"]: no policy is called `pods/won`',
         ),

@@ -11,12 +11,12 @@ from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.config import PolicyConfig
 from gpugate.policies.engine.ruleset import bind
 from gpugate.policies.sdk.facts import NoFacts
-from gpugate.webhook.admission.gate import Gate
+from gpugate.webhook.admission.gate import Gate, Rules
 
 CAPTURED = Path(__file__).parents[2] / "fixtures/reviews/pod-ephemeralcontainers-update.validate.json"
 VISIBLE = {"env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]}
 PRIVILEGED = {"securityContext": {"privileged": True}}
-GATE = Gate(bind(CATALOG, PolicyConfig()), NoFacts(), lambda: dt.datetime(2026, 11, 21, tzinfo=dt.UTC))
+GATE = Gate(Rules(bind(CATALOG, PolicyConfig()), "g"), NoFacts(), lambda: dt.datetime(2026, 11, 21, tzinfo=dt.UTC))
 
 
 def answer(added: dict[str, Any], *, gpu: bool, tolerant: bool = True, **request: str) -> dict[str, Any]:

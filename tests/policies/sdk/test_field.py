@@ -46,6 +46,20 @@ def test_the_elements_of_a_list_and_of_nothing_else_can_be_walked() -> None:
     assert list(Field(POD)["spec"]) == []
 
 
+@pytest.mark.parametrize(
+    ("value", "paths"),
+    [
+        ([{"name": "a"}, {"name": "b"}, "a", None, {"name": "a", "value": "1"}], [("env", 0), ("env", 4)]),
+        ([{"name": 1}, {}], []),
+        ({"name": "a"}, []),
+        (None, []),
+    ],
+    ids=["some-elements", "none", "an-object", "absent"],
+)
+def test_the_elements_of_a_list_that_have_a_member(value: Json, paths: list[Path]) -> None:
+    assert [element.path for element in Field({"env": value})["env"].having("name", "a")] == paths
+
+
 def test_the_members_of_an_object_and_of_nothing_else_can_be_walked() -> None:
     assert [key for key, _ in Field(POD).items()] == ["metadata", "spec"]
     assert [member.path for member in Field(POD).members()] == [("metadata",), ("spec",)]

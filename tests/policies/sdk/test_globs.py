@@ -49,4 +49,16 @@ def test_patterns_overlap(one: str, other: str, *, overlapping: bool) -> None:
 
 def test_long_patterns_are_no_problem() -> None:
     assert overlap("a" * 3000 + "*", "*" + "a" * 3000)
-    assert not matches("*a" * 3000, "a" * 2999)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text"),
+    [
+        pytest.param("*a" * 100_000, "a" * 99_999, id="one-letter-too-few"),
+        pytest.param("*a" * 30 + "*b", "a" * 1_000_000, id="nothing-to-end-with"),
+        pytest.param("*" + "a" * 500 + "b*c", "a" * 1_000_000, id="nearly-everywhere"),
+        pytest.param("*" * 100_000 + "a", "b" * 100_000, id="stars-alone"),
+    ],
+)
+def test_hostile_patterns_are_matched_in_linear_time(pattern: str, text: str) -> None:
+    assert not matches(pattern, text)

@@ -15,10 +15,13 @@ import gpugate.policies
 from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.ruleset import bind
 from gpugate.webhook.admission.app import create_app
-from gpugate.webhook.admission.certificate import identity
-from gpugate.webhook.admission.front import server as front
-from gpugate.webhook.admission.gate import Answer, Gate
+from gpugate.webhook.admission.asgi import AdmissionAsgi
+from gpugate.webhook.admission.certificate import Certificate
+from gpugate.webhook.admission.front.server import Front, listen
+from gpugate.webhook.admission.gate import Answer, Gate, Rules
 from gpugate.webhook.admission.options import ServeOptions
+from gpugate.webhook.admission.workers.board import Board
+from gpugate.webhook.admission.workers.worker import Duties, Worker
 from gpugate.webhook.check.examples import read_example
 from gpugate.webhook.check.facts import RunFacts
 
@@ -26,7 +29,8 @@ if TYPE_CHECKING:
     from gpugate.policies.engine.evaluate import Phase
 
 ROOT = Path(gpugate.policies.__file__).parent
-UID = re.compile(rb'"uid": ?"([^"]+)"')
+# The path of the example below the policies, and a number for each call.
+UID = re.compile(rb'"uid":"([^"#]+)#')
 
 
 def now() -> dt.datetime:
@@ -36,34 +40,50 @@ def now() -> dt.datetime:
 class ExampleGate(Gate):
     def __init__(self) -> None:
         super().__init__(
-            bind(CATALOG, read_example("", "apiVersion: v1\nkind: Pod\nmetadata: {name: x}\n").config),
+            Rules(bind(CATALOG, read_example("", "apiVersion: v1\nkind: Pod\nmetadata: {name: x}\n").config), "g"),
             RunFacts(()),
             now,
         )
         self._gates: dict[str, Gate] = {}
 
-    def answer(self, phase: Phase, body: bytes) -> Answer:
+    def answer(self, phase: Phase, body: bytes, seconds_left: float | None = None) -> Answer:
         found = UID.search(body)
         assert found is not None
         name = found[1].decode()
         if name not in self._gates:
             example = read_example(name, (ROOT / name).read_text())
-            facts = RunFacts((*example.context, example.request), complete=example.complete)
-            self._gates[name] = Gate(bind(CATALOG, example.config), facts, now)
-        return self._gates[name].answer(phase, body)
+            facts = RunFacts(example.context, complete=example.complete)
+            self._gates[name] = Gate(Rules(bind(CATALOG, example.config), "g"), facts, now)
+        return self._gates[name].answer(phase, body, seconds_left)
+
+
+class NothingToSay:
+    def missing(self) -> tuple[str, ...]:
+        return ()
+
+    def exposition(self, accept: str) -> tuple[str, bytes]:
+        return accept, b""
+
+
+def serve(gate: Gate, options: ServeOptions) -> None:
+    """Run the front with a gate in this process, and say where it is."""
+    certificate = Certificate(options, dt.datetime.now(tz=dt.UTC))
+    listener, health = listen(options.host, options.port), listen(options.host, options.health_port)
+
+    def front() -> Front:
+        app = create_app(gate, NothingToSay())
+        sys.stdout.write(f"ready: https://127.0.0.1:{listener.getsockname()[1]}\n")
+        sys.stdout.flush()
+        return Front(
+            lambda load, turns: AdmissionAsgi(gate, app, load, turns, lambda _: None), options.limits, lambda _: None
+        )
+
+    duties = Duties(missing=lambda: (), tick=lambda _: None, reload=lambda: None, stop=lambda: None)
+    Worker(0, Board(1), drain_seconds=0).run(front, (listener, lambda: certificate.identity.context), health, duties)
 
 
 def main() -> None:
-    gate = ExampleGate()
-    options = ServeOptions(host="127.0.0.1", port=0, ca_file=Path(sys.argv[1]))
-    listener = front.listen(options.host, options.port)
-
-    def announce() -> None:
-        sys.stdout.write(f"ready: https://127.0.0.1:{listener.getsockname()[1]}\n")
-        sys.stdout.flush()
-
-    tls = identity(options, dt.datetime.now(tz=dt.UTC))
-    front.run(gate, create_app(gate), listener, tls.context, announce)
+    serve(ExampleGate(), ServeOptions(host="127.0.0.1", port=0, health_port=0, ca_file=Path(sys.argv[1])))
 
 
 if __name__ == "__main__":

@@ -14,7 +14,9 @@ from gpugate.policies.sdk.facts import NoFacts
 from gpugate.webhook.admission import attribution
 from gpugate.webhook.admission.app import create_app
 from gpugate.webhook.admission.asgi import AdmissionAsgi
-from gpugate.webhook.admission.gate import Gate
+from gpugate.webhook.admission.front.limits import Limits
+from gpugate.webhook.admission.front.load import Load, Turns
+from gpugate.webhook.admission.gate import Gate, Rules
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,14 +25,35 @@ if TYPE_CHECKING:
     from flask.testing import FlaskClient
 
 
+PLAIN = "http://localhost"
+
+
+class KnownHealth:
+    def __init__(self, *missing: str) -> None:
+        self._missing = missing
+
+    def missing(self) -> tuple[str, ...]:
+        return self._missing
+
+    def exposition(self, accept: str) -> tuple[str, bytes]:
+        return "text/plain; version=1.0.0", f"# for {accept}\n".encode()
+
+
 @pytest.fixture(scope="module")
 def gate() -> Gate:
-    return Gate(bind(CATALOG, PolicyConfig()), NoFacts(), lambda: dt.datetime(2026, 11, 21, tzinfo=dt.UTC))
+    return Gate(Rules(bind(CATALOG, PolicyConfig()), "g"), NoFacts(), lambda: dt.datetime(2026, 11, 21, tzinfo=dt.UTC))
+
+
+def made(gate: Gate, *missing: str) -> Flask:
+    app = create_app(gate, KnownHealth(*missing))
+    # As reviews come; probes and scrapes come without TLS.
+    app.config["PREFERRED_URL_SCHEME"] = "https"
+    return app
 
 
 @pytest.fixture(scope="module")
 def app(gate: Gate) -> Flask:
-    return create_app(gate)
+    return made(gate)
 
 
 @pytest.fixture
@@ -40,7 +63,30 @@ def client(app: Flask) -> FlaskClient:
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz"])
 def test_healthy(client: FlaskClient, path: str) -> None:
-    assert (client.get(path).status_code, client.get(path).data) == (200, b"ok\n")
+    assert (client.get(path, base_url=PLAIN).status_code, client.get(path, base_url=PLAIN).data) == (200, b"ok\n")
+
+
+def test_not_ready_says_what_is_missing(gate: Gate) -> None:
+    client = made(gate, "worker 1: nodepools not listed", "shutting down").test_client()
+    answer = client.get("/readyz", base_url=PLAIN)
+    assert (answer.status_code, answer.text) == (
+        503,
+        "missing: worker 1: nodepools not listed\nmissing: shutting down\n",
+    )
+
+
+def test_metrics_are_in_the_format_that_is_accepted(client: FlaskClient) -> None:
+    answer = client.get("/metrics", base_url=PLAIN, headers={"Accept": "application/openmetrics-text"})
+    assert (answer.text, answer.content_type) == ("# for application/openmetrics-text\n", "text/plain; version=1.0.0")
+
+
+@pytest.mark.parametrize(
+    ("scheme", "path"),
+    [("https", "/healthz"), ("https", "/readyz"), ("https", "/metrics"), ("http", "/mutate"), ("http", "/validate")],
+)
+def test_each_port_has_its_own_paths(client: FlaskClient, scheme: str, path: str) -> None:
+    method = "POST" if scheme == "http" else "GET"
+    assert client.open(path, method=method, base_url=f"{scheme}://localhost").status_code == 404
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"])
@@ -94,7 +140,7 @@ def test_errors_are_status_objects(client: FlaskClient, method: str, path: str, 
 
 def test_123_no_debugger_whatever_the_environment_says(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FLASK_DEBUG", "1")
-    assert create_app(gate).debug is False
+    assert made(gate).debug is False
 
 
 class _Broken(Gate):
@@ -106,7 +152,7 @@ class _Broken(Gate):
 
 
 def test_a_mistake_of_ours_is_no_traceback(captured: Callable[[str], bytes]) -> None:
-    response = create_app(_Broken()).test_client().post("/validate", data=captured("pod-delete.validate"))
+    response = made(_Broken()).test_client().post("/validate", data=captured("pod-delete.validate"))
     assert (response.status_code, b"canary" in response.data) == (500, False)
 
 
@@ -130,11 +176,19 @@ def through_the_fast_path(gate: Gate, app: Flask, path: str, body: bytes) -> tup
     scope = {
         "type": "http",
         "method": "POST",
+        "scheme": "https",
         "path": path,
+        "raw_path": path.encode(),
+        "state": {},
         "query_string": b"timeout=10s",
         "headers": [(b"content-type", b"application/json")],
     }
-    asyncio.run(AdmissionAsgi(gate, app)(scope, receive, send))
+
+    async def answer() -> None:
+        turns = Turns(asyncio.get_running_loop())
+        await AdmissionAsgi(gate, app, Load(Limits()), turns, lambda _: None)(scope, receive, send)
+
+    asyncio.run(answer())
     start, end = sent
     return start["status"], dict(start["headers"])[b"content-type"], end["body"]
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpugate.certs.pki import certificate_authority, server_certificate
-from gpugate.webhook.admission.certificate import identity, names
+from gpugate.webhook.admission.certificate import Certificate, names
 from gpugate.webhook.admission.options import ServeError, ServeOptions
 
 if TYPE_CHECKING:
@@ -27,12 +27,14 @@ def given(tmp_path: Path) -> tuple[Path, Path]:
 
 
 def test_a_given_certificate_is_used(given: tuple[Path, Path]) -> None:
-    assert identity(ServeOptions("127.0.0.1", 0, None, *given), NOW).authority is None
+    assert (
+        Certificate(ServeOptions("127.0.0.1", 0, tls_cert=given[0], tls_key=given[1]), NOW).identity.authority is None
+    )
 
 
 def test_one_is_made_when_none_is_given(tmp_path: Path) -> None:
     ca_file = tmp_path / "ca.crt"
-    made = identity(ServeOptions("127.0.0.1", 0, ca_file=ca_file), NOW)
+    made = Certificate(ServeOptions("127.0.0.1", 0, ca_file=ca_file), NOW).identity
     assert made.authority == ca_file.read_bytes()
 
 
@@ -50,19 +52,92 @@ def test_names_of_a_made_certificate(host: str, san: tuple[str, ...], expected: 
 
 def test_missing_file(given: tuple[Path, Path], tmp_path: Path) -> None:
     with pytest.raises(ServeError, match=r"nowhere\.crt: no such file"):
-        identity(ServeOptions("127.0.0.1", 0, None, tmp_path / "nowhere.crt", given[1]), NOW)
+        Certificate(ServeOptions("127.0.0.1", 0, tls_cert=tmp_path / "nowhere.crt", tls_key=given[1]), NOW)
 
 
 def test_swapped_files(given: tuple[Path, Path]) -> None:
     with pytest.raises(ServeError, match=r"tls\.key.*PEM"):
-        identity(ServeOptions("127.0.0.1", 0, None, given[1], given[0]), NOW)
+        Certificate(ServeOptions("127.0.0.1", 0, tls_cert=given[1], tls_key=given[0]), NOW)
 
 
 def test_name_that_cannot_be() -> None:
     with pytest.raises(ServeError, match="two words"):
-        identity(ServeOptions("127.0.0.1", 0, tls_san=("two words",)), NOW)
+        Certificate(ServeOptions("127.0.0.1", 0, tls_san=("two words",)), NOW)
 
 
 def test_ca_file_that_cannot_be_written(tmp_path: Path) -> None:
     with pytest.raises(ServeError, match="is a directory"):
-        identity(ServeOptions("127.0.0.1", 0, ca_file=tmp_path), NOW)
+        Certificate(ServeOptions("127.0.0.1", 0, ca_file=tmp_path), NOW)
+
+
+@pytest.fixture
+def in_force(given: tuple[Path, Path]) -> Certificate:
+    return Certificate(ServeOptions("127.0.0.1", 0, tls_cert=given[0], tls_key=given[1]), NOW)
+
+
+def another(given: tuple[Path, Path], lifetime: dt.timedelta) -> None:
+    authority = certificate_authority("another", now=NOW, lifetime=lifetime)
+    pair = server_certificate(authority, ["localhost"], now=NOW, lifetime=lifetime)
+    given[0].write_bytes(pair.certificate)
+    given[1].write_bytes(pair.key)
+
+
+def test_files_that_did_not_change_are_left_alone(in_force: Certificate) -> None:
+    assert in_force.poll() is None
+
+
+def test_files_that_changed_are_taken_up(in_force: Certificate, given: tuple[Path, Path]) -> None:
+    before = in_force.identity
+    another(given, 2 * DAY)
+    assert in_force.poll() == ""
+    assert (in_force.identity.not_after, in_force.identity.context is before.context) == (NOW + 2 * DAY, False)
+
+
+@pytest.mark.parametrize(
+    ("spoiled", "says"),
+    [
+        pytest.param(b"", "PEM", id="emptied"),
+        pytest.param(b"-----BEGIN CERTIFICATE-----\nMIIB", "PEM", id="truncated"),
+        pytest.param(None, "no such file", id="removed"),
+    ],
+)
+def test_files_that_cannot_be_used_leave_the_last_good_ones(
+    in_force: Certificate, given: tuple[Path, Path], spoiled: bytes | None, says: str
+) -> None:
+    before = in_force.identity
+    if spoiled is None:
+        given[0].unlink()
+    else:
+        given[0].write_bytes(spoiled)
+    error = in_force.poll()
+    assert error is not None
+    assert says in error
+    assert in_force.identity is before
+
+
+def test_one_of_two_files_alone_is_not_taken_up(in_force: Certificate, given: tuple[Path, Path]) -> None:
+    before, key = in_force.identity, given[1].read_bytes()
+    another(given, 2 * DAY)
+    written, _ = given[1].read_bytes(), given[1].write_bytes(key)
+    assert "does not belong" in (in_force.poll() or "")
+    assert in_force.identity is before
+    given[1].write_bytes(written)
+    assert in_force.poll() == ""
+
+
+def test_a_link_that_was_turned_is_noticed(tmp_path: Path) -> None:
+    for name, lifetime in (("one", DAY), ("two", 2 * DAY)):
+        (tmp_path / name).mkdir()
+        another((tmp_path / name / "tls.crt", tmp_path / name / "tls.key"), lifetime)
+    data = tmp_path / "..data"
+    data.symlink_to(tmp_path / "one")
+    options = ServeOptions("127.0.0.1", 0, tls_cert=data / "tls.crt", tls_key=data / "tls.key")
+    certificate = Certificate(options, NOW)
+    (tmp_path / "..tmp").symlink_to(tmp_path / "two")
+    (tmp_path / "..tmp").rename(data)
+    assert (certificate.poll(), certificate.identity.not_after) == ("", NOW + 2 * DAY)
+
+
+def test_a_made_certificate_never_changes() -> None:
+    certificate = Certificate(ServeOptions("127.0.0.1", 0), NOW)
+    assert (certificate.poll(), certificate.reload()) == (None, None)

@@ -8,13 +8,13 @@ import pytest
 
 from gpugate.policies.engine.config import Exemption, PolicyConfig
 from gpugate.policies.engine.evaluate import Phase
-from gpugate.policies.engine.ruleset import Ruleset, bind
+from gpugate.policies.engine.ruleset import bind
 from gpugate.policies.sdk.facts import NoFacts
 from gpugate.policies.sdk.findings import Patch, Violation
 from gpugate.policies.sdk.kinds import DEPLOYMENT, POD
 from gpugate.policies.sdk.policy import AnyContext, Policy, mutates, validates
 from gpugate.webhook.admission.attribution import HEAD
-from gpugate.webhook.admission.gate import Answer, Gate, Observation
+from gpugate.webhook.admission.gate import Answer, Gate, Observation, Rules
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -56,13 +56,13 @@ def now() -> dt.datetime:
     return dt.datetime(2026, 11, 21, tzinfo=dt.UTC)
 
 
-def ruleset() -> Ruleset:
-    return bind(POLICIES, PolicyConfig())
+def rules() -> Rules:
+    return Rules(bind(POLICIES, PolicyConfig()), "g")
 
 
 @pytest.fixture
 def gate() -> Gate:
-    return Gate(ruleset(), NoFacts(), now)
+    return Gate(rules(), NoFacts(), now)
 
 
 def review(labels: dict[str, str] | None = None, **members: Any) -> bytes:
@@ -89,7 +89,7 @@ def test_mutate_patches(gate: Gate) -> None:
     assert (told["allowed"], told["patchType"], told["auditAnnotations"]) == (
         True,
         "JSONPatch",
-        {"patched": "pods/seen"},
+        {"generation": "g", "patched": "pods/seen"},
     )
 
 
@@ -100,13 +100,13 @@ def test_validate_denies(gate: Gate) -> None:
 
 
 def test_validate_allows(gate: Gate) -> None:
-    assert response(gate.validate(review())) == {"uid": "u", "allowed": True}
+    assert response(gate.validate(review())) == {"uid": "u", "allowed": True, "auditAnnotations": {"generation": "g"}}
 
 
 def test_an_exemption_holds_by_the_clock() -> None:
     expires = dt.date(2026, 11, 20)
     exemption = Exemption(policies=("pods/bad-label",), reason="INC-1", owner="platform", expires=expires)
-    bound = bind(POLICIES, PolicyConfig(exemptions=(exemption,)))
+    bound = Rules(bind(POLICIES, PolicyConfig(exemptions=(exemption,))), "g")
     earlier = Gate(bound, NoFacts(), lambda: now() - dt.timedelta(days=1))
     later = Gate(bound, NoFacts(), now)
     allowed = [response(gate.validate(review({"bad": "1"})))["allowed"] for gate in (earlier, later)]
@@ -115,7 +115,11 @@ def test_an_exemption_holds_by_the_clock() -> None:
 
 def test_a_broken_policy_denies_and_is_named(gate: Gate) -> None:
     told = response(gate.validate(review({"breaks": "1"})))
-    assert (told["allowed"], told["status"]["code"], told["auditAnnotations"]) == (False, 500, {"broke": "pods/breaks"})
+    assert (told["allowed"], told["status"]["code"], told["auditAnnotations"]) == (
+        False,
+        500,
+        {"generation": "g", "broke": "pods/breaks"},
+    )
     assert CANARY not in json.dumps(told)
 
 
@@ -136,7 +140,7 @@ class TestRefused:
         def broken_clock() -> dt.datetime:
             raise RuntimeError(CANARY)
 
-        told = response(Gate(ruleset(), NoFacts(), broken_clock).answer(phase, review()))
+        told = response(Gate(rules(), NoFacts(), broken_clock).answer(phase, review()))
         assert (told["allowed"], CANARY in json.dumps(told)) == (allowed, False)
 
 
@@ -164,7 +168,7 @@ def test_every_review_is_observed_once(
     judged: bool,  # noqa: FBT001 -- a table's column
     refused: bool,  # noqa: FBT001 -- a table's column
 ) -> None:
-    Gate(ruleset(), NoFacts(), now, observed.append).validate(body)
+    Gate(rules(), NoFacts(), now, observed.append).validate(body)
     assert [(o.verdict is not None, o.error is not None) for o in observed] == [(judged, refused)]
 
 
@@ -172,7 +176,7 @@ def test_an_observer_that_fails_costs_nothing() -> None:
     def observe(_: Observation) -> None:
         raise OSError
 
-    assert response(Gate(ruleset(), NoFacts(), now, observe).validate(review()))["allowed"]
+    assert response(Gate(rules(), NoFacts(), now, observe).validate(review()))["allowed"]
 
 
 def test_templates_only_warn(gate: Gate) -> None:
@@ -184,4 +188,4 @@ def test_templates_only_warn(gate: Gate) -> None:
 
 
 def test_captured_exec_is_none_of_our_business(gate: Gate, captured: Callable[[str], bytes]) -> None:
-    assert response(gate.mutate(captured("pod-exec-connect.mutate"))).keys() == {"uid", "allowed"}
+    assert response(gate.mutate(captured("pod-exec-connect.mutate"))).keys() == {"uid", "allowed", "auditAnnotations"}

@@ -22,7 +22,11 @@ from gpugate.webhook.admission.review import Review
 POD = GroupVersionKind("", "v1", "Pod")
 ADD = {"op": "add", "path": "/metadata/labels", "value": {"a": "b"}}
 
-texts = st.text(max_size=300)
+# Control and bidirectional characters, lone surrogates, and texts far longer than what may be shown.
+_odd = st.characters() | st.sampled_from('\n\r\t\0\x1b\x7f\x85\u200b\u202e\u2028\u2066\ufeff\ud800\udfff"\\')
+texts = st.text(_odd, max_size=300) | st.builds(
+    lambda text, times: text * times, st.text(_odd, max_size=10), st.just(1024)
+)
 paths = st.lists(texts | st.integers(0, 9), max_size=4).map(tuple)
 findings = st.builds(
     Finding,
@@ -72,7 +76,7 @@ def finding(stance: Stance = Stance.ENFORCE, message: str = "found", hint: str =
 
 
 def response(found: tuple[Review, Verdict], phase: Phase = Phase.VALIDATE) -> dict[str, Any]:
-    told: dict[str, Any] = answered(encode(*found, phase))["response"]
+    told: dict[str, Any] = answered(encode(*found, phase, "g"))["response"]
     return told
 
 
@@ -80,7 +84,7 @@ def response(found: tuple[Review, Verdict], phase: Phase = Phase.VALIDATE) -> di
 @given(verdicts, uids, versions, st.sampled_from([Phase.MUTATE, Phase.VALIDATE]))
 def test_contract(judged: Verdict, uid: str, version: str, phase: Phase) -> None:
     """P-050 to P-078, and row 130: whatever was found, the API server accepts the answer."""
-    answer = answered(encode(Review(uid, version, judged.request), judged, phase))
+    answer = answered(encode(Review(uid, version, judged.request), judged, phase, "0123456789ab"))
     told = answer["response"]
     assert (answer["apiVersion"], answer["kind"], told["uid"]) == (version, "AdmissionReview", uid)
     assert told["allowed"] is (phase is Phase.MUTATE or judged.allowed)
@@ -91,19 +95,23 @@ def test_contract(judged: Verdict, uid: str, version: str, phase: Phase) -> None
     if not told["allowed"]:
         assert told["status"]["code"] in {403, 422, 500}
         assert told["status"]["status"] == "Failure"
-        assert 0 < len(told["status"]["message"]) <= 1024
+        assert 0 < len(told["status"]["message"].encode()) <= 1024
         assert told["status"]["message"].replace("\n", "").isprintable()
+        assert told["status"]["reason"] in {"Forbidden", "Invalid", "InternalError"}
     warnings = told.get("warnings", [])
     assert len(warnings) <= 20
     assert len(set(warnings)) == len(warnings)
     assert all(0 < len(w) <= 120 and w.isprintable() for w in warnings)
-    for key, value in told.get("auditAnnotations", {}).items():
+    assert told["auditAnnotations"]["generation"] == "0123456789ab"
+    for key, value in told["auditAnnotations"].items():
         assert re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?", key)
         assert 0 < len(value) <= 1024
 
 
 @settings(deadline=None)
-@given(texts, uids, versions, st.sampled_from([Phase.MUTATE, Phase.VALIDATE]), st.sampled_from([400, 413, 422, 500]))
+@given(
+    texts, uids, versions, st.sampled_from([Phase.MUTATE, Phase.VALIDATE]), st.sampled_from([400, 413, 422, 500, 504])
+)
 def test_contract_of_a_refusal(message: str, uid: str, version: str, phase: Phase, code: int) -> None:
     answer = answered(refuse(UnacceptableError(code, message, uid, version), phase))
     told = answer["response"]
@@ -113,7 +121,8 @@ def test_contract_of_a_refusal(message: str, uid: str, version: str, phase: Phas
     if phase is Phase.MUTATE:
         assert all(len(w) <= 120 and w.isprintable() for w in told["warnings"])
     else:
-        assert told["status"]["code"] == code
+        assert (told["status"]["code"], told["status"]["message"].isprintable()) == (code, True)
+        assert len(told["status"]["message"].encode()) <= 1024
 
 
 @settings(deadline=None)
@@ -121,6 +130,8 @@ def test_contract_of_a_refusal(message: str, uid: str, version: str, phase: Phas
 def test_P_051_error_body_is_a_status(message: str, code: int) -> None:  # noqa: N802 -- the contract's number
     body = answered(status(code, message))
     assert (body["kind"], body["apiVersion"], body["status"], body["code"]) == ("Status", "v1", "Failure", code)
+    assert body["message"].isprintable()
+    assert len(body["message"].encode()) <= 1024
 
 
 def test_P_059_patch_is_base64_of_rfc_6902() -> None:  # noqa: N802 -- the contract's number
@@ -213,6 +224,7 @@ def test_annotations_say_what_each_policy_made_of_it() -> None:
         )
     )
     assert response(found)["auditAnnotations"] == {
+        "generation": "g",
         "denied": "pods/a",
         "warned": "pods/b",
         "recorded": "pods/c",
@@ -223,4 +235,4 @@ def test_annotations_say_what_each_policy_made_of_it() -> None:
 
 
 def test_a_clean_answer_says_nothing_more() -> None:
-    assert response(verdict()) == {"uid": "u", "allowed": True}
+    assert response(verdict()) == {"uid": "u", "allowed": True, "auditAnnotations": {"generation": "g"}}

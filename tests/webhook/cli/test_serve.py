@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gpugate.webhook.admission import serve
+from gpugate.webhook.admission.front.limits import Limits
 from gpugate.webhook.admission.options import ServeOptions
+from gpugate.webhook.cluster.options import ClusterOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -65,6 +67,64 @@ def test_the_environment_stands_in_for_flags(
     assert served == [
         ServeOptions(host="127.0.0.1", port=8443, policy_file=Path("p.yaml"), tls_san=("a.svc", "b.svc")),
     ]
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        pytest.param(["--workers", "3"], {"workers": 3}, id="workers"),
+        pytest.param(["--health-port", "9090"], {"health_port": 9090}, id="health-port"),
+        pytest.param(["--drain", "0"], {"drain_seconds": 0}, id="drain"),
+        pytest.param(["--max-connections", "10"], {"limits": Limits(connections=10)}, id="connections"),
+        pytest.param(["--max-connections-per-source", "5"], {"limits": Limits(per_source=5)}, id="per-source"),
+        pytest.param(["--trace"], {"trace": True}, id="trace"),
+        pytest.param(["--kubeconfig", "k"], {"cluster": ClusterOptions(Path("k"))}, id="kubeconfig"),
+        pytest.param(["--context", "c"], {"cluster": ClusterOptions(context="c")}, id="context"),
+    ],
+)
+def test_each_flag_sets_its_option(
+    gpugate: Run, served: list[ServeOptions], flags: list[str], expected: dict[str, Any]
+) -> None:
+    gpugate("serve", *flags)
+
+    assert {name: getattr(served[0], name) for name in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [pytest.param([], ClusterOptions(in_cluster=True), id="looked-at"), pytest.param(["--no-cluster"], None, id="not")],
+)
+def test_the_cluster_around_a_pod(
+    gpugate: Run,
+    served: list[ServeOptions],
+    monkeypatch: pytest.MonkeyPatch,
+    flags: list[str],
+    expected: ClusterOptions | None,
+) -> None:
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+
+    gpugate("serve", *flags)
+
+    assert served[0].cluster == expected
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "says"),
+    [
+        ("GPUGATE_PORT", "abc", "GPUGATE_PORT (or --port): 'abc' is not a whole number from 0 to 65535"),
+        ("GPUGATE_PORT", "70000", "GPUGATE_PORT (or --port): '70000' is not a whole number from 0 to 65535"),
+        ("GPUGATE_WORKERS", "0", "GPUGATE_WORKERS (or --workers): '0' is not a whole number from 1 to 64"),
+        ("GPUGATE_DRAIN", "-1", "GPUGATE_DRAIN (or --drain): '-1' is not a whole number from 0 to 600"),
+    ],
+)
+def test_123_a_variable_that_is_no_number_is_named(
+    gpugate: Run, monkeypatch: pytest.MonkeyPatch, variable: str, value: str, says: str
+) -> None:
+    monkeypatch.setenv(variable, value)
+
+    ran = gpugate("serve")
+
+    assert (ran.code, says in ran.err) == (2, True)
 
 
 def test_a_flag_wins_over_the_environment(

@@ -68,3 +68,10 @@ def test_a_mistake_is_refused_with_file_line_and_column(text: str, message: str,
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(PolicyFileError, match=r"policy\.yaml: no such file or directory"):
         load_policy_file(tmp_path / "policy.yaml", as_it_is)
+
+
+def test_a_file_larger_than_a_config_map_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "policy.yaml"
+    file.write_text(f"{HEAD}#{'x' * 2**20}\n")
+    with pytest.raises(PolicyFileError, match=r"policy\.yaml: larger than 1 MiB, the most that a ConfigMap holds"):
+        load_policy_file(file, as_it_is)

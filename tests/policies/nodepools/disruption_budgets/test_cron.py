@@ -7,18 +7,23 @@ import datetime as dt
 import pytest
 
 from gpugate.policies.nodepools.disruption_budgets import cron
-from gpugate.policies.nodepools.disruption_budgets.cron import ScheduleError
+from gpugate.policies.nodepools.disruption_budgets.cron import Schedule, ScheduleError
 
 SUNDAY = dt.date(2028, 1, 2)
+
+
+def starts_on(schedule: Schedule, date: dt.date) -> bool:
+    by_month, by_week = date.day in schedule.days, date.isoweekday() % 7 in schedule.weekdays
+    return date.month in schedule.months and (by_month and by_week if schedule.both_days else by_month or by_week)
 
 
 def hits(text: str) -> list[str]:
     """The first three starts of a week from Sunday, as day and time."""
     schedule = cron.parse(text)
     dates = [SUNDAY + dt.timedelta(days=day) for day in range(7)]
-    minutes = [minute for minute in range(cron.MINUTES_PER_DAY) if schedule.day >> minute & 1]
-    found = [(date.isoweekday() % 7, minute) for date in dates if schedule.fits(date) for minute in minutes]
-    return [f"{day} {minute // 60:02}:{minute % 60:02}" for day, minute in found[:3]]
+    times = [(hour, minute) for hour in sorted(schedule.hours) for minute in sorted(schedule.minutes)]
+    found = [(date.isoweekday() % 7, *time) for date in dates if starts_on(schedule, date) for time in times]
+    return [f"{day} {hour:02}:{minute:02}" for day, hour, minute in found[:3]]
 
 
 @pytest.mark.parametrize(

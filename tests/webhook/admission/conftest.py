@@ -1,0 +1,87 @@
+"""The fake API server in front of real webhook processes.
+
+`api_server` has the webhook with the shipped modes registered, mutating and validating. `library(name)` gives one whose
+webhook judges with the configuration and the facts of an example; `library.outcome(name)` is what becomes of the request
+that the example shows.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from api_server.admission import ApiServer
+from api_server.client import Client
+from api_server.library import as_it_says, defaulted
+from api_server.webhooks import Webhook
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from api_server.outcomes import Outcome
+
+EXAMPLE_SERVER = Path(__file__).with_name("example_server.py")
+
+
+@pytest.fixture(scope="session")
+def registered(start_process: Callable[..., Any]) -> Iterator[Callable[..., ApiServer]]:
+    """Make an API server that knows a webhook process, mutating and validating."""
+    # Processes outlive the connections to them, so that none waits at its end for a client to leave.
+    assert start_process
+    clients: list[Client] = []
+
+    def register(process: Any, **members: Any) -> ApiServer:
+        pair = [Client(f"{process.url}/{path}", process.ca_file) for path in ("mutate", "validate")]
+        clients.extend(pair)
+        mutating, validating = (
+            Webhook(f"{name}.gpugate.dev", client, **members)
+            for name, client in zip(("mutate", "validate"), pair, strict=True)
+        )
+        return ApiServer((mutating,), (validating,), defaulted)
+
+    yield register
+    for client in clients:
+        client.close()
+
+
+@pytest.fixture(scope="session")
+def api_server(registered: Callable[..., ApiServer], webhook: Any) -> ApiServer:
+    return registered(webhook, reinvocation_policy="IfNeeded")
+
+
+class Library:
+    def __init__(self, api_server: ApiServer) -> None:
+        self._api_server = api_server
+        self._numbers = itertools.count()
+
+    def __call__(self, name: str, version: str = "v1") -> ApiServer:
+        mutating, validating = (
+            tuple(replace(webhook, versions=(version,)) for webhook in webhooks)
+            for webhooks in (self._api_server.mutating, self._api_server.validating)
+        )
+        # The server tells by the uid which example a review is of.
+        return replace(
+            self._api_server,
+            mutating=mutating,
+            validating=validating,
+            new_uid=lambda: f"{name}#{next(self._numbers)}",
+        )
+
+    @functools.cache  # noqa: B019 -- one library for the whole run
+    def outcome(self, name: str) -> Outcome:
+        return self(name).admit(as_it_says(name))
+
+
+@pytest.fixture(scope="session")
+def library(
+    registered: Callable[..., ApiServer],
+    start_process: Callable[..., Any],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Library:
+    ca_file = tmp_path_factory.mktemp("examples") / "ca.crt"
+    return Library(registered(start_process([sys.executable, str(EXAMPLE_SERVER), str(ca_file)], ca_file)))

@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+import pytest
+
+from gpugate.webhook.admission.front.connections import Connections, Place
+from gpugate.webhook.admission.front.events import FrontEvent
+
+
+def entered(connections: Connections, source: str) -> Place:
+    place = connections.enter(source)
+    assert isinstance(place, Place)
+    return place
+
+
+def test_the_bound_in_all() -> None:
+    connections = Connections(2, 2)
+    entered(connections, "a")
+    entered(connections, "b")
+    assert connections.enter("c") is FrontEvent.REFUSED_TOTAL
+
+
+def test_the_bound_of_one_source_leaves_room_for_others() -> None:
+    connections = Connections(10, 2)
+    entered(connections, "a")
+    entered(connections, "a")
+    assert connections.enter("a") is FrontEvent.REFUSED_SOURCE
+    assert isinstance(connections.enter("b"), Place)
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_place_is_given_back_once(times: int) -> None:
+    connections = Connections(2, 1)
+    place = entered(connections, "a")
+    entered(connections, "b")
+    for _ in range(times):
+        place.release()
+    assert connections.open == 1
+    entered(connections, "a")
+    assert connections.enter("c") is FrontEvent.REFUSED_TOTAL

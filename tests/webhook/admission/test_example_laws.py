@@ -1,0 +1,69 @@
+"""The laws that every example of the library keeps on its way through the API server."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from api_server.library import FILES, as_it_says, deletion, known_by_name, unchanged, with_generated_name, with_object
+
+if TYPE_CHECKING:
+    from api_server.outcomes import Outcome
+
+
+def of_each(names: list[str]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("name", names, ids=lambda name: name.replace("/examples", ""))
+
+
+examples = of_each(FILES)
+
+
+def patches(outcome: Outcome) -> list[bytes]:
+    return [call.response.patch for call in outcome.calls if call.response and call.response.patch]
+
+
+def words(outcome: Outcome) -> set[str]:
+    """What was made of the request, in words of the audit annotations."""
+    return {key.partition("/")[2] for key in outcome.audit_annotations} - {"skipped", "generation"}
+
+
+def decision(outcome: Outcome) -> tuple[object, ...]:
+    """Everything that must not depend on how the same request comes."""
+    return outcome.admitted, outcome.message, outcome.warnings, dict(outcome.audit_annotations), patches(outcome)
+
+
+@examples
+def test_P_092_mutated_again_it_stays_as_it_is(name: str, library: Any) -> None:  # noqa: N802 -- the contract's number
+    mutated = library.outcome(name).mutated
+    again = library(name).admit(with_object(name, mutated))
+    assert (patches(again), again.mutated) == ([], mutated)
+
+
+@examples
+def test_P_036_a_delete_is_let_through_without_a_word(name: str, library: Any) -> None:  # noqa: N802 -- the contract's number
+    outcome = library(name).admit(deletion(name))
+    assert (outcome.admitted, patches(outcome), outcome.warnings, words(outcome)) == (True, [], (), set())
+
+
+@examples
+def test_P_035_an_unchanged_update_is_not_held_up(name: str, library: Any) -> None:  # noqa: N802 -- the contract's number
+    outcome = library(name).admit(unchanged(name))
+    assert (outcome.admitted, patches(outcome), words(outcome) - {"warned", "recorded"}) == (True, [], set())
+
+
+@examples
+def test_P_040_a_dry_run_is_decided_alike(name: str, library: Any) -> None:  # noqa: N802 -- the contract's number
+    dry = library(name).admit(as_it_says(name).as_dry_run())
+    assert decision(dry) == decision(library.outcome(name))
+
+
+@examples
+def test_P_077_v1beta1_is_decided_alike(name: str, library: Any) -> None:  # noqa: N802 -- the contract's number
+    beta = library(name, version="v1beta1").admit(as_it_says(name))
+    assert decision(beta) == decision(library.outcome(name))
+
+
+@of_each([name for name in FILES if not known_by_name(name)])
+def test_P_034_a_generated_name_is_decided_alike(name: str, library: Any) -> None:  # noqa: N802 -- the contract's number
+    generated, named = library(name).admit(with_generated_name(name)), library.outcome(name)
+    assert (generated.admitted, generated.audit_annotations) == (named.admitted, named.audit_annotations)

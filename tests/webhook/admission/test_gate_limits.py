@@ -1,0 +1,258 @@
+"""What a gate answers when there is no time, when a policy ends the process, and when an answer cannot be written."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gpugate.policies.engine.config import PolicyConfig
+from gpugate.policies.engine.evaluate import Phase
+from gpugate.policies.engine.ruleset import bind
+from gpugate.policies.sdk.facts import NoFacts
+from gpugate.policies.sdk.findings import Patch, Stance, Violation
+from gpugate.policies.sdk.kinds import POD
+from gpugate.policies.sdk.policy import AnyContext, Policy, mutates, validates
+from gpugate.webhook.admission.errors import UnacceptableError
+from gpugate.webhook.admission.gate import Gate, Observation, Rules
+from gpugate.webhook.admission.patch import LARGEST
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpugate.policies.sdk.field import Field, Json
+    from gpugate.webhook.admission.review import Review
+
+PHASES = [pytest.param(Phase.MUTATE, id="mutate"), pytest.param(Phase.VALIDATE, id="validate")]
+
+
+def now() -> dt.datetime:
+    return dt.datetime(2026, 11, 21, tzinfo=dt.UTC)
+
+
+def gate(*policies: Policy, observed: list[Observation] | None = None) -> Gate:
+    rules = Rules(bind(policies, PolicyConfig()), "g")
+    return Gate(rules, NoFacts(), now, (observed if observed is not None else []).append)
+
+
+def finding(name: str, mode: Stance = Stance.ENFORCE) -> Policy:
+    @validates(POD, mode=mode)
+    def check(pod: Field, _: AnyContext) -> Iterator[Violation]:
+        yield Violation(pod.path, "is a Pod")
+
+    return Policy(name, "", (check,))
+
+
+def raising(error: BaseException, mode: Stance = Stance.ENFORCE) -> Policy:
+    @validates(POD, mode=mode)
+    def check(_pod: Field, _ctx: AnyContext) -> Iterator[Violation]:
+        raise error
+
+    return Policy("pods/raises", "", (check,))
+
+
+def patching(value: Json) -> Policy:
+    @mutates(POD)
+    def check(pod: Field, _: AnyContext) -> Iterator[Patch]:
+        if not pod["metadata", "annotations"]:
+            yield Patch("set", ("metadata", "annotations"), value, "adds it")
+
+    return Policy("pods/patches", "", (check,))
+
+
+def review(**members: Any) -> bytes:
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": {}}
+    request = {
+        "uid": "u",
+        "kind": {"group": "", "version": "v1", "kind": "Pod"},
+        "resource": {"group": "", "version": "v1", "resource": "pods"},
+        "operation": "CREATE",
+        "object": pod,
+    }
+    envelope = {"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": request | members}
+    return json.dumps(envelope).encode()
+
+
+def answered(gate: Gate, phase: Phase, body: bytes, seconds_left: float | None = None) -> dict[str, Any]:
+    answer = gate.answer(phase, body, seconds_left)
+    assert answer.status == 200
+    told: dict[str, Any] = json.loads(answer.body)["response"]
+    return told
+
+
+class TestOutOfTime:
+    def test_validating_denies_and_says_what_to_do(self) -> None:
+        told = answered(gate(finding("pods/slow")), Phase.VALIDATE, review(), 0)
+        status = told["status"]
+        assert (told["allowed"], status["code"], status["reason"]) == (False, 504, "Timeout")
+        assert status["message"] == (
+            "out of time after 0.0 s, before pods/slow: apply it again; "
+            "if that does not help, raise timeoutSeconds of the webhook"
+        )
+
+    def test_mutating_changes_nothing_and_warns(self) -> None:
+        told = answered(gate(patching({"a": "b"})), Phase.MUTATE, review(), 0)
+        assert (told["allowed"], "patch" in told) == (True, False)
+        assert told["warnings"][0].startswith(
+            "[gpugate] not mutated: out of time after 0.0 s, before pods/patches: apply"
+        )
+
+    @pytest.mark.parametrize("seconds_left", [None, 60.0])
+    def test_there_is_time_enough(self, seconds_left: float | None) -> None:
+        told = answered(gate(finding("pods/quick")), Phase.VALIDATE, review(), seconds_left)
+        assert told["status"]["code"] == 403
+
+    def test_what_no_policy_judges_is_allowed(self) -> None:
+        kind = {"group": "", "version": "v1", "kind": "Foo"}
+        body = review(kind=kind, object={"kind": "Foo", "apiVersion": "v1"})
+        assert answered(gate(finding("pods/slow")), Phase.VALIDATE, body, 0)["allowed"]
+
+    def test_it_is_observed(self) -> None:
+        observed: list[Observation] = []
+        gate(finding("pods/slow"), observed=observed).answer(Phase.VALIDATE, review(), 0)
+        (one,) = observed
+        assert (one.generation, one.error and one.error.code, one.review and one.review.uid) == ("g", 504, "u")
+
+
+ERRORS = [KeyError("k"), TypeError(), RecursionError(), MemoryError(), SystemExit(3), SystemExit("canary")]
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=repr)
+class TestF23:
+    def test_an_enforcing_policy_that_breaks_denies_and_is_named(self, error: BaseException) -> None:
+        status = answered(gate(raising(error)), Phase.VALIDATE, review())["status"]
+        assert (status["code"], "[pods/raises] could not judge this object" in status["message"]) == (500, True)
+
+    def test_a_warning_policy_that_breaks_warns(self, error: BaseException) -> None:
+        told = answered(gate(raising(error, Stance.WARN)), Phase.VALIDATE, review())
+        assert (told["allowed"], "[pods/raises] broke" in told["warnings"][0]) == (True, True)
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_F_23_even_an_interrupt_is_answered(phase: Phase) -> None:  # noqa: N802 -- the fault's number
+    told = answered(gate(raising(KeyboardInterrupt())), phase, review())
+    assert told["allowed"] is (phase is Phase.MUTATE)
+
+
+NO_JSON = [
+    pytest.param({"a": float("nan")}, id="nan"),
+    pytest.param({"a": float("inf")}, id="infinity"),
+    pytest.param({"a": b"bytes"}, id="bytes"),
+    pytest.param({"a": now()}, id="date"),
+    pytest.param({"a": {1, 2}}, id="set"),
+    pytest.param({"a": "\ud800"}, id="lone-surrogate"),
+    pytest.param({"a": 2**80}, id="beyond-64-bits"),
+    pytest.param({1: "a"}, id="key-a-number"),
+]
+
+
+@pytest.mark.parametrize("value", NO_JSON)
+def test_129_a_patch_that_json_cannot_say_is_not_sent(value: Any) -> None:
+    told = answered(gate(patching(value)), Phase.MUTATE, review())
+    assert (told["uid"], told["allowed"], "patch" in told, len(told["warnings"])) == ("u", True, False, 1)
+
+
+def test_129_nor_is_one_that_is_nested_too_deeply() -> None:
+    value: Json = "a"
+    for _ in range(300):
+        value = [value]
+    told = answered(gate(patching({"a": value})), Phase.MUTATE, review())
+    assert (told["allowed"], "patch" in told) == (True, False)
+
+
+def test_P_078_a_patch_that_is_too_large_is_not_sent() -> None:  # noqa: N802 -- the contract's number
+    told = answered(gate(patching({"a": "x" * LARGEST})), Phase.MUTATE, review())
+    assert (told["allowed"], "patch" in told, told["warnings"]) == (
+        True,
+        False,
+        ["[gpugate] not mutated: the patch is larger than 1 MiB"],
+    )
+    assert told["auditAnnotations"] == {"generation": "g", "unpatched": "pods/patches"}
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_129_an_answer_that_cannot_be_written_gives_way_to_a_constant(
+    phase: Phase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> bytes:
+        raise ValueError
+
+    monkeypatch.setattr("gpugate.webhook.admission.gate.encode", broken)
+    told = answered(gate(finding("pods/x")), phase, review())
+    assert (told["uid"], told["allowed"], told["auditAnnotations"]) == ("u", phase is Phase.MUTATE, {"generation": "g"})
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_our_own_mistake_in_reading_is_answered_by_the_head(phase: Phase, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_: bytes) -> Review:
+        raise MemoryError
+
+    monkeypatch.setattr("gpugate.webhook.admission.gate.decode", broken)
+    told = answered(gate(finding("pods/x")), phase, review())
+    assert (told["uid"], told["allowed"]) == ("u", phase is Phase.MUTATE)
+
+
+def test_what_is_too_large_is_observed_with_its_uid() -> None:
+    observed: list[Observation] = []
+    gate(observed=observed).too_large(Phase.VALIDATE, review()[:512])
+    (one,) = observed
+    assert isinstance(one.error, UnacceptableError)
+    assert (one.generation, one.error.code, one.error.uid) == ("g", 413, "u")
+
+
+ANY_KIND = {"group": "example.org", "version": "v1", "kind": "Thing"}
+ALLOWED = [
+    pytest.param({"kind": ANY_KIND, "object": {"a": 1}}, id="60-unknown-kind"),
+    pytest.param({"kind": ANY_KIND, "operation": "CONNECT", "object": None}, id="66-connect-without-object"),
+    pytest.param({"subResource": "foo"}, id="70-unknown-subresource"),
+    pytest.param({"kind": ANY_KIND, "operation": "DELETE", "object": None, "oldObject": {}}, id="65-empty-old-object"),
+    pytest.param({"kind": {"group": "", "version": "v1", "kind": "List"}, "object": {"items": []}}, id="91-list"),
+    pytest.param({"kind": {"group": "", "version": "v1", "kind": "Binding"}, "object": {"a": {}}}, id="92-binding"),
+]
+
+
+@pytest.mark.parametrize("phase", PHASES)
+@pytest.mark.parametrize("members", ALLOWED)
+def test_what_no_rule_names_is_allowed(members: dict[str, Any], phase: Phase) -> None:
+    told = answered(gate(finding("pods/x"), patching({"a": "b"})), phase, review(**members))
+    assert told == {"uid": "u", "allowed": True, "auditAnnotations": {"generation": "g"}}
+
+
+def test_72_the_path_decides_what_is_answered() -> None:
+    both = gate(finding("pods/x"), patching({"a": "b"}))
+    mutating, validating = (answered(both, phase, review()) for phase in (Phase.MUTATE, Phase.VALIDATE))
+    assert (mutating["allowed"], "patch" in mutating, validating["allowed"], "patch" in validating) == (
+        True,
+        True,
+        False,
+        False,
+    )
+
+
+def test_73_a_uid_that_comes_again_is_judged_again() -> None:
+    observed: list[Observation] = []
+    same = gate(finding("pods/x"), observed=observed)
+    answers = [same.validate(review()) for _ in range(2)]
+    assert (answers[0], len(observed)) == (answers[1], 2)
+
+
+def test_other_rules_judge_from_the_next_review_on() -> None:
+    used = gate(finding("pods/x"))
+    used.use(Rules(bind((), PolicyConfig()), "h"))
+    told = answered(used, Phase.VALIDATE, review())
+    assert (used.rules.generation, told["allowed"], told["auditAnnotations"]) == ("h", True, {"generation": "h"})
+
+
+def test_a_review_keeps_the_rules_it_began_with() -> None:
+    other = Rules(bind((), PolicyConfig()), "h")
+
+    @validates(POD)
+    def swaps(pod: Field, _: AnyContext) -> Iterator[Violation]:
+        used.use(other)
+        yield Violation(pod.path, "is a Pod")
+
+    used = gate(Policy("pods/swaps", "", (swaps,)), finding("pods/x"))
+    told = answered(used, Phase.VALIDATE, review())
+    assert told["auditAnnotations"] == {"generation": "g", "denied": "pods/swaps,pods/x"}

@@ -1,0 +1,121 @@
+"""Another mutating webhook undoes or spoils what ours did: what counts in the end is the object that would be stored."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import pytest
+from api_server.attributes import create
+from api_server.stub_webhook import InProcess, allowing, patching
+from api_server.webhooks import Webhook
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from api_server.admission import ApiServer
+    from api_server.outcomes import Outcome
+
+Json = dict[str, Any]
+TOLERATION = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
+RESOURCES = "/spec/containers/0/resources"
+
+
+@pytest.fixture
+def pod(captured: Callable[[str], bytes]) -> Json:
+    obj: Json = json.loads(captured("pod-create-gpu-untolerated.mutate"))["request"]["object"]
+    return obj
+
+
+def without_our_toleration(request: Json) -> Any:
+    tolerations = request["object"]["spec"]["tolerations"]
+    if TOLERATION not in tolerations:
+        return allowing(request)
+    return patching(request, [{"op": "remove", "path": f"/spec/tolerations/{tolerations.index(TOLERATION)}"}])
+
+
+def once(behaviour: Callable[[Json], Any]) -> Callable[[Json], Any]:
+    """Behave so at the first call, and well afterwards."""
+    turns = iter([behaviour])
+
+    def behave(request: Json) -> Any:
+        return next(turns, allowing)(request)
+
+    return behave
+
+
+def resources(**amounts: str) -> Callable[[Json], Any]:
+    """Ask for other resources."""
+    named = {name.replace("__", "/").replace("_", "."): amount for name, amount in amounts.items()}
+    value = {"limits": named, "requests": named}
+    return lambda request: patching(request, [{"op": "replace", "path": RESOURCES, "value": value}])
+
+
+def admitted(
+    api_server: ApiServer,
+    pod: Json,
+    behaviour: Callable[[Json], Any],
+    *,
+    reinvoked: Literal["Never", "IfNeeded"] = "Never",
+    ours_again: Literal["Never", "IfNeeded"] = "IfNeeded",
+) -> Outcome:
+    """Take a Pod past our mutation, another one and our validation."""
+    hostile = Webhook("other.example.com", InProcess(behaviour), reinvocation_policy=reinvoked, ours=False)
+    ours = tuple(replace(webhook, reinvocation_policy=ours_again) for webhook in api_server.mutating)
+    return replace(api_server, mutating=(*ours, hostile)).admit(create(pod))
+
+
+def tolerates(outcome: Outcome) -> bool:
+    assert outcome.mutated is not None
+    return TOLERATION in outcome.mutated["spec"]["tolerations"]
+
+
+def test_P_090_a_toleration_that_was_removed_is_added_again(api_server: ApiServer, pod: Json) -> None:  # noqa: N802 -- the contract's number
+    outcome = admitted(api_server, pod, without_our_toleration)
+    assert (outcome.admitted, tolerates(outcome)) == (True, True)
+
+
+def test_P_090_we_are_called_twice_at_most(api_server: ApiServer, pod: Json) -> None:  # noqa: N802 -- the contract's number
+    outcome = admitted(api_server, pod, without_our_toleration, reinvoked="IfNeeded")
+    assert [call.webhook for call in outcome.calls].count("mutate.gpugate.dev") == 2
+    assert not tolerates(outcome)
+
+
+def test_P_091_we_change_nothing_when_called_again_for_nothing(api_server: ApiServer, pod: Json) -> None:  # noqa: N802 -- the contract's number
+    other = [{"op": "add", "path": "/metadata/annotations", "value": {"a": "b"}}]
+    outcome = admitted(api_server, pod, once(lambda request: patching(request, other)))
+    ours = [call.response for call in outcome.calls if call.webhook == "mutate.gpugate.dev"]
+    assert [bool(response and response.patch) for response in ours] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "policy"),
+    [
+        pytest.param(resources(nvidia_com__gpu="1500m"), "pods/invalid-gpu-quantity", id="half-a-GPU-more"),
+        pytest.param(
+            resources(**{"nvidia_com__gpu": "1", "nvidia_com__mig-1g_5gb": "1"}),
+            "pods/mixed-gpu-resources",
+            id="a-slice-beside-it",
+        ),
+        pytest.param(resources(cpu="1"), "pods/gpu-node-squatter", id="no-GPU-any-more"),
+    ],
+)
+def test_validation_judges_what_another_made_of_it(
+    api_server: ApiServer, pod: Json, behaviour: Callable[[Json], Any], policy: str
+) -> None:
+    outcome = admitted(api_server, pod, behaviour, ours_again="Never")
+    assert not outcome.admitted
+    assert f'"validate.gpugate.dev" denied the request: [{policy}]' in outcome.message
+
+
+def test_validation_judges_what_another_mended(api_server: ApiServer, pod: Json) -> None:
+    broken = json.loads(json.dumps(pod).replace('"nvidia.com/gpu": "1"', '"nvidia.com/gpu": "1500m"'))
+    assert not api_server.admit(create(broken)).admitted
+    assert admitted(api_server, broken, once(resources(nvidia_com__gpu="1"))).admitted
+
+
+@pytest.mark.parametrize("amount", ["2", "8"])
+def test_another_number_of_GPUs_is_admitted(api_server: ApiServer, pod: Json, amount: str) -> None:  # noqa: N802 -- a unit
+    outcome = admitted(api_server, pod, once(resources(nvidia_com__gpu=amount)))
+    assert (outcome.admitted, tolerates(outcome)) == (True, True)

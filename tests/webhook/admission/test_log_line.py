@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import json
+import string
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpugate.policies.catalog import IDS
+from gpugate.webhook.admission.log_line import LONGEST_LINE, line
+
+ESCAPED = set(string.printable) - set("\t\n\r\x0b\x0c")
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        pytest.param("plain", "plain", id="ASCII"),
+        pytest.param("a\nb\r\n", r"a\nb\r\n", id="10-line-feed"),
+        pytest.param("\x1b[2J", r"\x1b[2J", id="10-escape-sequence"),
+        pytest.param("\x9b31m", r"\x9b31m", id="10-C1-control"),
+        pytest.param("\x7f", r"\x7f", id="10-delete"),
+        pytest.param("\u202egpj.exe", r"\u202egpj.exe", id="10-right-to-left"),
+        pytest.param("a\u2028b\u2029", r"a\u2028b\u2029", id="10-line-separators"),
+        pytest.param("\ud800", r"\ud800", id="10-lone-surrogate"),
+        pytest.param("\x00", r"\x00", id="10-null"),
+        pytest.param('"}', '"}', id="10-quote"),
+        pytest.param("größe", "größe", id="letters"),
+        pytest.param("x" * 254, "x" * 250 + "...", id="too-long"),
+    ],
+)
+def test_what_a_reader_of_the_json_sees(text: str, shown: str) -> None:
+    assert json.loads(line({"name": text})) == {"name": shown}
+
+
+@given(st.dictionaries(st.sampled_from(["name", "namespace", "user", "kind", "error", "uid"]), st.text(max_size=400)))
+def test_any_text_is_one_line_of_printable_ascii(fields: dict[str, str]) -> None:
+    written = line(fields).decode("ascii")
+    assert written.endswith("\n")
+    assert set(written[:-1]) <= ESCAPED
+
+
+@pytest.mark.parametrize("worst", ["\U0001f600", "\u202e", '"', "\x00"], ids=["astral", "bidi", "quote", "null"])
+def test_the_longest_line_is_written_at_once_to_a_pipe(worst: str) -> None:
+    names = ("time", "uid", "kind", "namespace", "name", "user", "error", "generation", "mode", "phase")
+    written = line({**dict.fromkeys(names, worst * 10_000), "policies": list(IDS), "milliseconds": 10_000.123})
+    assert len(written) <= LONGEST_LINE
+    assert set(json.loads(written)) == {*names, "policies", "milliseconds"}
+
+
+def test_many_items_are_counted() -> None:
+    assert json.loads(line({"policies": ["p"] * 40}))["policies"] == ["p"] * 31 + ["and 9 more"]

@@ -1,0 +1,220 @@
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpugate.policies.catalog import CATALOG
+from gpugate.policies.engine.evaluate import Phase
+from gpugate.policies.engine.verdict import Finding, Outcome, Verdict
+from gpugate.policies.sdk.findings import Patch, Stance, Violation
+from gpugate.policies.sdk.kinds import GroupVersionKind
+from gpugate.policies.sdk.request import Operation, Request
+from gpugate.webhook.admission.errors import ReviewError, UnattributableError
+from gpugate.webhook.admission.front.events import FrontEvent
+from gpugate.webhook.admission.gate import Observation
+from gpugate.webhook.admission.metrics import Metrics
+from gpugate.webhook.admission.review import Review
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+POD = Request(GroupVersionKind("", "v1", "Pod"), Operation.CREATE, {}, name="a", namespace="team", user="u")
+POLICY = "pods/missing-gpu-toleration"
+DENIED = Outcome(POLICY, Stance.ENFORCE, (Finding(POLICY, (), "m", Stance.ENFORCE),))
+WARNED = Outcome(POLICY, Stance.WARN, (Finding(POLICY, (), "m", Stance.WARN),))
+RECORDED = Outcome(POLICY, Stance.AUDIT, (Finding(POLICY, (), "m", Stance.AUDIT),))
+PATCHED = Outcome(POLICY, Stance.ENFORCE, patches=(Patch("set", ("spec",), 1, "r"),))
+SKIPPED = Outcome(POLICY, Stance.ENFORCE, skipped=("no nodepools to look at",))
+BROKE = Outcome(POLICY, Stance.WARN, error="KeyError")
+
+
+@pytest.fixture
+def metrics() -> Metrics:
+    return Metrics(CATALOG)
+
+
+def samples(metrics: Metrics, prefix: str = "gpugate_") -> dict[str, float]:
+    """Every sample that is not zero, as `name{labels}`."""
+    lines = metrics.exposition("")[1].decode().splitlines()
+    values = dict(line.rsplit(" ", 1) for line in lines if line.startswith(prefix))
+    return {name: float(value) for name, value in values.items() if float(value) and "_created" not in name}
+
+
+def judged(*outcomes: Outcome, phase: Phase = Phase.VALIDATE, request: Request = POD) -> Observation:
+    operations = ({"op": "add", "path": "/spec", "value": 1},) if PATCHED in outcomes else ()
+    verdict = Verdict(request, outcomes, operations=operations)
+    return Observation(phase, 0.0004, "3f2a", Review("u", "admission.k8s.io/v1", request), verdict)
+
+
+@pytest.mark.parametrize(
+    ("observation", "labels"),
+    [
+        pytest.param(judged(), 'decision="passed",kind="Pod",operation="CREATE",phase="validate"', id="passed"),
+        pytest.param(judged(DENIED), 'decision="denied",kind="Pod",operation="CREATE",phase="validate"', id="denied"),
+        pytest.param(
+            judged(PATCHED, phase=Phase.MUTATE),
+            'decision="patched",kind="Pod",operation="CREATE",phase="mutate"',
+            id="patched",
+        ),
+        pytest.param(judged(BROKE), 'decision="broke",kind="Pod",operation="CREATE",phase="validate"', id="broke"),
+        pytest.param(
+            Observation(
+                Phase.VALIDATE,
+                0.1,
+                "3f2a",
+                Review("u", "admission.k8s.io/v1", POD),
+                Verdict(POD, malformed=(Violation((), "m"),)),
+            ),
+            'decision="malformed",kind="Pod",operation="CREATE",phase="validate"',
+            id="malformed",
+        ),
+        pytest.param(
+            judged(request=Request(GroupVersionKind("x.io", "v1", "Pod"), Operation.DELETE, None)),
+            'decision="passed",kind="other",operation="DELETE",phase="validate"',
+            id="kind-of-another-group",
+        ),
+        pytest.param(
+            Observation(Phase.MUTATE, 0.1, "3f2a", error=UnattributableError(400, "m")),
+            'decision="refused",kind="unread",operation="unread",phase="mutate"',
+            id="unread",
+        ),
+    ],
+)
+def test_reviews_by_what_became_of_them(metrics: Metrics, observation: Observation, labels: str) -> None:
+    metrics.observe(observation)
+    assert samples(metrics, "gpugate_reviews_total") == {f"gpugate_reviews_total{{{labels}}}": 1}
+
+
+@pytest.mark.parametrize(
+    ("outcome", "phase", "decisions", "mode"),
+    [
+        pytest.param(DENIED, Phase.VALIDATE, ["denied"], "enforce", id="denied"),
+        pytest.param(DENIED, Phase.MUTATE, ["warned"], "enforce", id="a-mutating-answer-never-denies"),
+        pytest.param(PATCHED, Phase.MUTATE, ["patched"], "enforce", id="patched"),
+        pytest.param(WARNED, Phase.VALIDATE, ["warned"], "warn", id="warned"),
+        pytest.param(RECORDED, Phase.VALIDATE, ["recorded"], "audit", id="recorded"),
+        pytest.param(SKIPPED, Phase.VALIDATE, ["skipped"], "enforce", id="skipped"),
+        pytest.param(BROKE, Phase.VALIDATE, ["broke"], "warn", id="broke"),
+        pytest.param(Outcome(POLICY, Stance.ENFORCE), Phase.VALIDATE, [], "enforce", id="passed"),
+        pytest.param(
+            Outcome(POLICY, Stance.ENFORCE, (*DENIED.findings, *WARNED.findings), skipped=("x",)),
+            Phase.VALIDATE,
+            ["denied", "skipped", "warned"],
+            "enforce",
+            id="several",
+        ),
+    ],
+)
+def test_what_each_policy_decided(
+    metrics: Metrics, outcome: Outcome, phase: Phase, decisions: list[str], mode: str
+) -> None:
+    metrics.observe(judged(outcome, phase=phase))
+    assert samples(metrics, "gpugate_policy_outcomes_total") == {
+        f'gpugate_policy_outcomes_total{{decision="{decision}",mode="{mode}",policy="{POLICY}"}}': 1
+        for decision in decisions
+    }
+
+
+@pytest.mark.parametrize(("code", "label"), [(400, "400"), (413, "413"), (500, "500"), (504, "504"), (418, "other")])
+def test_refusals_by_code(metrics: Metrics, code: int, label: str) -> None:
+    metrics.observe(Observation(Phase.VALIDATE, 0.1, "3f2a", error=ReviewError(code, "m")))
+    assert samples(metrics, "gpugate_refused") == {f'gpugate_refused_reviews_total{{code="{label}"}}': 1}
+
+
+def test_durations_in_seconds(metrics: Metrics) -> None:
+    metrics.observe(judged())
+    name = "gpugate_review_duration_seconds"
+    found = samples(metrics, name)
+    assert (found[f'{name}_sum{{phase="validate"}}'], found[f'{name}_count{{phase="validate"}}']) == (0.0004, 1)
+    assert f'{name}_bucket{{le="0.00025",phase="validate"}}' not in found
+    assert found[f'{name}_bucket{{le="0.0005",phase="validate"}}'] == 1
+
+
+@pytest.mark.parametrize(
+    ("tell", "expected"),
+    [
+        pytest.param(
+            lambda m: m.front(FrontEvent.SHED_WORK), {'gpugate_front_events_total{event="shed_work"}': 1}, id="front"
+        ),
+        pytest.param(lambda m: m.connections(25), {"gpugate_connections": 25}, id="connections"),
+        pytest.param(lambda m: m.body_bytes(6000), {"gpugate_body_bytes": 6000}, id="body-bytes"),
+        pytest.param(lambda m: m.log_dropped(3), {"gpugate_log_lines_dropped_total": 3}, id="log-dropped"),
+        pytest.param(lambda m: m.worker_restarted(), {"gpugate_worker_restarts_total": 1}, id="worker-restarted"),
+        pytest.param(
+            lambda m: m.certificate(dt.datetime(2026, 11, 21, tzinfo=dt.UTC)),
+            {"gpugate_certificate_expiry_timestamp_seconds": 1795219200},
+            id="certificate",
+        ),
+        pytest.param(
+            lambda m: m.certificate_reloaded(ok=True),
+            {"gpugate_certificate_last_reload_successful": 1},
+            id="certificate-reloaded",
+        ),
+        pytest.param(
+            lambda m: m.facts("NodePool", 12),
+            {'gpugate_facts_available{kind="NodePool"}': 1, 'gpugate_facts_objects{kind="NodePool"}': 12},
+            id="facts",
+        ),
+        pytest.param(lambda m: m.facts("NodePool", None), {}, id="facts-unavailable"),
+        pytest.param(
+            lambda m: m.facts("Secret", 1),
+            {'gpugate_facts_available{kind="other"}': 1, 'gpugate_facts_objects{kind="other"}': 1},
+            id="facts-of-an-unknown-kind",
+        ),
+        pytest.param(
+            lambda m: m.reloaded("00000000ffff", ok=False), {"gpugate_config_hash": 0xFFFF}, id="failed-reload"
+        ),
+    ],
+)
+def test_what_happens_to_the_server(
+    metrics: Metrics, tell: Callable[[Metrics], None], expected: dict[str, float]
+) -> None:
+    tell(metrics)
+    assert samples(metrics) == expected
+
+
+def test_reload_that_succeeded(metrics: Metrics) -> None:
+    metrics.reloaded("shipped", ok=True)
+    found = samples(metrics, "gpugate_config")
+    assert found["gpugate_config_last_reload_successful"] == 1
+    assert found["gpugate_config_last_reload_success_timestamp_seconds"] > 1_700_000_000
+    assert "gpugate_config_hash" not in found
+
+
+def test_nothing_is_said_that_is_not_known(metrics: Metrics) -> None:
+    assert b"gpugate_certificate_expiry" not in metrics.exposition("")[1]
+
+
+def test_t_28_the_number_of_series_does_not_depend_on_what_is_reviewed(metrics: Metrics) -> None:
+    def review(number: int) -> Observation:
+        kind = GroupVersionKind(f"group-{number}.io", "v1", f"Kind{number}")
+        name = f"name-{number}"
+        request = Request(kind, Operation.CREATE, {}, name=name, namespace=name, user=name, groups=(name,))
+        return judged(DENIED, request=request)
+
+    metrics.observe(review(0))
+    before = len(metrics.exposition("")[1].splitlines())
+    for number in range(1, 10_000):
+        metrics.observe(review(number))
+    assert len(metrics.exposition("")[1].splitlines()) == before
+
+
+@pytest.mark.parametrize(
+    ("accept", "content_type", "end"),
+    [
+        pytest.param("", "text/plain", "", id="plain"),
+        pytest.param(
+            "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1",
+            "application/openmetrics-text",
+            "# EOF\n",
+            id="as-prometheus-asks",
+        ),
+        pytest.param("text/html", "text/plain", "", id="anything-else"),
+    ],
+)
+def test_format(metrics: Metrics, accept: str, content_type: str, end: str) -> None:
+    sent_type, body = metrics.exposition(accept)
+    assert sent_type.startswith(content_type)
+    assert body.decode().endswith(end)

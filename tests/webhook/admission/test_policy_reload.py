@@ -1,0 +1,284 @@
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import json
+import os
+import shutil
+import sys
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gpugate.policies.catalog import CATALOG
+from gpugate.policies.sdk.facts import NoFacts
+from gpugate.webhook.admission.gate import Gate, Rules
+from gpugate.webhook.admission.policy_reload import SHIPPED, PolicyFileWatch, Reload, load_rules
+from gpugate.webhook.manifests.policy_file import PolicyFileError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+HEAD = "apiVersion: gpugate.dev/v1\nkind: PolicyConfig\n"
+AUDIT, WARN = HEAD + "mode: audit\n", HEAD + "mode: warn\n"
+REVIEWS = Path(__file__).parents[2] / "fixtures" / "reviews"
+
+
+def generation(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+class Watched:
+    """A policy file, its watch, and what that used and told."""
+
+    def __init__(self, path: Path, text: str = AUDIT) -> None:
+        self.path = path
+        path.write_text(text)
+        self.used: list[Rules] = []
+        self.told: list[Reload] = []
+        self.watch = PolicyFileWatch(path, load_rules(path), self.used.append, self.told.append)
+
+    @property
+    def generations(self) -> list[str]:
+        return [rules.generation for rules in self.used]
+
+    def replace(self, text: str | bytes) -> None:
+        new = self.path.with_name("new")
+        new.write_bytes(text if isinstance(text, bytes) else text.encode())
+        new.replace(self.path)
+
+
+@pytest.fixture
+def watched(tmp_path: Path) -> Watched:
+    found = Watched(tmp_path / "policy.yaml")
+    found.watch.poll()
+    return found
+
+
+def test_without_a_file_every_policy_is_as_shipped() -> None:
+    rules = load_rules(None)
+    assert (rules.generation, len(rules.ruleset.order) > 0) == (SHIPPED, True)
+
+
+def test_without_a_file_nothing_changes() -> None:
+    told: list[Reload] = []
+    watch = PolicyFileWatch(None, load_rules(None), lambda _: None, told.append)
+    watch.poll()
+    watch.reload()
+    assert told == [Reload(SHIPPED)]
+
+
+def test_the_generation_is_of_the_bytes_that_were_parsed(tmp_path: Path) -> None:
+    file = tmp_path / "policy.yaml"
+    file.write_text(AUDIT)
+    assert load_rules(file).generation == generation(AUDIT)
+
+
+def test_a_file_that_stays_as_it_was_is_no_news(watched: Watched) -> None:
+    watched.watch.poll()
+    assert (watched.used, watched.told) == ([], [])
+
+
+def test_a_file_that_did_not_change_is_not_read(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Path, "open", None)
+    watched.watch.poll()
+    assert watched.told == []
+
+
+def test_a_change_between_loading_and_watching_is_seen(tmp_path: Path) -> None:
+    watched = Watched(tmp_path / "policy.yaml")
+    watched.replace(WARN)
+    watched.watch.poll()
+    assert (watched.generations, watched.told) == ([generation(WARN)], [Reload(generation(WARN))])
+
+
+def in_place(watched: Watched) -> None:
+    watched.path.write_text(WARN)
+
+
+def renamed(watched: Watched) -> None:
+    watched.replace(WARN)
+
+
+@pytest.mark.parametrize("change", [in_place, renamed])
+def test_a_change_is_taken_up(watched: Watched, change: Callable[[Watched], None]) -> None:
+    change(watched)
+    watched.watch.poll()
+    assert (watched.generations, watched.told) == ([generation(WARN)], [Reload(generation(WARN))])
+
+
+def test_F_21_a_config_map_is_swapped_as_the_kubelet_does(tmp_path: Path) -> None:  # noqa: N802 -- the fault's number
+    def project(name: str, text: str) -> Path:
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "policy.yaml").write_text(text)
+        link = tmp_path / "..data_tmp"
+        link.symlink_to(name)
+        link.replace(tmp_path / "..data")
+        return folder
+
+    first = project("..2026_01_01", AUDIT)
+    path = tmp_path / "policy.yaml"
+    path.symlink_to("..data/policy.yaml")
+    used: list[Rules] = []
+    told: list[Reload] = []
+    watch = PolicyFileWatch(path, load_rules(path), used.append, told.append)
+    watch.poll()
+
+    project("..2026_01_02", WARN)
+    shutil.rmtree(first)
+    watch.poll()
+
+    assert ([rules.generation for rules in used], told) == ([generation(WARN)], [Reload(generation(WARN))])
+
+
+def removed(watched: Watched) -> None:
+    watched.path.unlink()
+
+
+def directory(watched: Watched) -> None:
+    watched.path.unlink()
+    watched.path.mkdir()
+
+
+def pipe(watched: Watched) -> None:
+    watched.path.unlink()
+    os.mkfifo(watched.path)
+
+
+def dangling(watched: Watched) -> None:
+    watched.path.unlink()
+    watched.path.symlink_to("..data/policy.yaml")
+
+
+def loop(watched: Watched) -> None:
+    watched.path.unlink()
+    watched.path.symlink_to(watched.path.name)
+
+
+def holding(text: str | bytes) -> Callable[[Watched], None]:
+    return lambda watched: watched.replace(text)
+
+
+FAILURES = [
+    pytest.param(removed, "no such file or directory", id="deleted"),
+    pytest.param(directory, "is a directory", id="a-directory"),
+    pytest.param(pipe, "is a pipe", id="a-pipe"),
+    pytest.param(dangling, "no such file or directory", id="a-link-to-nothing"),
+    pytest.param(loop, "too many levels of symbolic links", id="a-link-to-itself"),
+    pytest.param(holding(b""), "holds 0 documents", id="empty"),
+    pytest.param(holding(HEAD + "policies:\n  pods/mig-with"), "policies", id="half-written"),
+    pytest.param(holding("a: [b"), "not YAML", id="invalid-yaml"),
+    pytest.param(holding(HEAD + "modee: audit\n"), "did you mean `mode`?", id="113-unknown-key"),
+    pytest.param(holding(HEAD + "mode: true\n"), "not a boolean", id="114-wrong-type"),
+    pytest.param(holding(HEAD.replace("v1", "v2")), "must be gpugate.dev/v1", id="122-newer-version"),
+    pytest.param(holding(AUDIT + "#" * 5 * 2**20), "larger than 1 MiB", id="5-MiB"),
+    pytest.param(holding(AUDIT.encode() + b"# \xff\n"), "not UTF-8", id="not-UTF-8"),
+    pytest.param(holding(AUDIT.encode() + b"# \xe2\x82"), "not UTF-8", id="120-cut-in-a-character"),
+]
+
+
+@pytest.mark.parametrize(("failure", "message"), FAILURES)
+class TestLastGood:
+    def test_F_21_stays(self, watched: Watched, failure: Callable[[Watched], None], message: str) -> None:  # noqa: N802 -- the fault's number
+        failure(watched)
+        watched.watch.poll()
+        (told,) = watched.told
+        assert (watched.used, told.generation, message in told.error) == ([], generation(AUDIT), True)
+
+    def test_is_told_once(self, watched: Watched, failure: Callable[[Watched], None], message: str) -> None:  # noqa: ARG002 -- the table's
+        failure(watched)
+        watched.watch.poll()
+        watched.watch.poll()
+        assert len(watched.told) == 1
+
+    def test_is_told_again_on_demand(self, watched: Watched, failure: Callable[[Watched], None], message: str) -> None:
+        failure(watched)
+        watched.watch.poll()
+        watched.watch.reload()
+        assert message in watched.told[1].error
+
+    def test_gives_way_to_a_good_file(self, watched: Watched, failure: Callable[[Watched], None], message: str) -> None:  # noqa: ARG002 -- the table's
+        failure(watched)
+        watched.watch.poll()
+        if watched.path.is_dir():
+            watched.path.rmdir()
+        watched.replace(WARN)
+        watched.watch.poll()
+        assert (watched.generations, watched.told[-1]) == ([generation(WARN)], Reload(generation(WARN)))
+
+
+def test_the_old_file_come_back_is_told_but_not_bound_again(watched: Watched) -> None:
+    watched.replace("")
+    watched.watch.poll()
+    watched.replace(AUDIT)
+    watched.watch.poll()
+    assert (watched.used, watched.told[1:]) == ([], [Reload(generation(AUDIT))])
+
+
+def test_another_failure_is_told_too(watched: Watched) -> None:
+    for text in ("", "- a\n"):
+        watched.replace(text)
+        watched.watch.poll()
+    assert ["0 documents" in watched.told[0].error, "not an object" in watched.told[1].error] == [True, True]
+
+
+def test_our_own_mistake_keeps_the_rules(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gpugate.webhook.admission.policy_reload.bind", None)
+    watched.replace(WARN)
+    watched.watch.poll()
+    assert (watched.used, "cannot be used (TypeError" in watched.told[0].error) == ([], True)
+
+
+def test_on_demand_the_same_file_is_bound_again(watched: Watched) -> None:
+    watched.watch.reload()
+    assert (watched.generations, watched.told) == ([generation(AUDIT)], [Reload(generation(AUDIT))])
+
+
+def test_a_refused_file_is_refused_at_start(tmp_path: Path) -> None:
+    with pytest.raises(PolicyFileError, match="no such file"):
+        load_rules(tmp_path / "policy.yaml")
+
+
+def test_F_22_every_answer_is_of_one_generation(tmp_path: Path) -> None:  # noqa: N802 -- the fault's number
+    """Two hundred reloads of two files that decide differently, while another thread answers."""
+    review = (REVIEWS / "ec2nodeclass-create.mutate.json").read_bytes()
+    enforcing = HEAD + "policies:\n  nodeclasses/missing-cost-tags: {mode: enforce}\n"
+    off = HEAD + "policies:\n  '*': {mode: off}\n"
+    path = tmp_path / "policy.yaml"
+    path.write_text(enforcing)
+    gate = Gate(load_rules(path), NoFacts(), lambda: dt.datetime(2026, 11, 21, tzinfo=dt.UTC))
+    watch = PolicyFileWatch(path, gate.rules, gate.use, lambda _: None)
+    answers: list[dict[str, Any]] = []
+    done = threading.Event()
+
+    def answer() -> None:
+        while not done.is_set():
+            answers.append(json.loads(gate.validate(review).body)["response"])
+
+    thread = threading.Thread(target=answer)
+    before = sys.getswitchinterval()
+    # So often that reviews are interrupted at every point, and that all reloads are over soon.
+    sys.setswitchinterval(0.0001)
+    thread.start()
+    try:
+        for text in (off, enforcing) * 100:
+            new = path.with_name("new")
+            new.write_text(text)
+            new.replace(path)
+            watch.poll()
+    finally:
+        done.set()
+        thread.join()
+        sys.setswitchinterval(before)
+
+    seen = {(a["auditAnnotations"]["generation"], a["allowed"]) for a in answers}
+    assert seen == {(generation(enforcing), False), (generation(off), True)}
+
+
+def test_every_policy_is_bound(tmp_path: Path) -> None:
+    path = tmp_path / "policy.yaml"
+    path.write_text(WARN)
+    assert len(load_rules(path).ruleset.rules) == sum(bool(policy.mode) for policy in CATALOG)

@@ -1,0 +1,225 @@
+"""The rules that every answer keeps, whatever was asked: each case is sent to both endpoints of the real process."""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from api_server import go_json
+from api_server.audit_annotations import AuditAnnotations
+from api_server.json_patch import decode
+from api_server.patch_conduct import check
+from api_server.responses import HttpAnswer, verify
+from api_server.warning_headers import WarningRecorder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Json = dict[str, Any]
+REVIEWS = Path(__file__).parents[2] / "fixtures" / "reviews"
+UNUSABLE = {
+    "75-malformed": ("pod-create-gpu-untolerated.mutate", b'"containers":[', b'"containers":["x",'),
+    "48-too-deep": ("pod-create-gpu-untolerated.mutate", b'"spec":{', b'"spec":{"x":' + b"[" * 300 + b"]" * 300 + b","),
+    "58-operation": ("pod-create-gpu-untolerated.mutate", b'"CREATE"', b'"PATCH"'),
+    "46-lone-surrogate": ("pod-create-gpu-untolerated.mutate", b'"image":"x"', rb'"image":"\ud800"'),
+    "38-truncated": ("pod-create-gpu-untolerated.mutate", b'"dryRun"', b""),
+    "47-control-characters": (
+        "pod-create-gpu-untolerated.mutate",
+        b'"nvidia.com/gpu":"1"',
+        rb'"nvidia.com/gpu":"\n\u001b"',
+    ),
+}
+
+
+def sent() -> dict[str, bytes]:
+    real = {path.stem: go_json.encode(json.loads(path.read_bytes())) for path in sorted(REVIEWS.glob("*.json"))}
+    return real | {name: real[source].replace(old, new) for name, (source, old, new) in UNUSABLE.items()}
+
+
+SENT = sent()
+MEMBERS = {"uid", "allowed", "status", "patch", "patchType", "warnings", "auditAnnotations"}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A review, where it went and what came back."""
+
+    body: bytes
+    mutating: bool
+    answer: HttpAnswer
+
+    @property
+    def uid(self) -> str:
+        found = re.search(rb'"uid":"([^"]+)"', self.body)
+        assert found is not None
+        return found[1].decode()
+
+    @property
+    def envelope(self) -> Json:
+        review: Json = json.loads(self.answer.body)
+        return review
+
+    @property
+    def response(self) -> Json:
+        response: Json = self.envelope["response"]
+        return response
+
+    @property
+    def request(self) -> Json:
+        request: Json = json.loads(self.body)["request"]
+        return request
+
+
+@pytest.fixture(scope="module")
+def asking(webhook: Any) -> Callable[[str, str], Asked]:
+    @functools.cache
+    def ask(name: str, path: str) -> Asked:
+        status, headers, body = webhook.request("POST", path, SENT[name])
+        named = {key.lower(): value for key, value in headers.items()}
+        return Asked(SENT[name], path == "/mutate", HttpAnswer(status, named, body))
+
+    return ask
+
+
+@pytest.fixture(params=[f"{name}{path}" for name in SENT for path in ("/mutate", "/validate")])
+def asked(request: pytest.FixtureRequest, asking: Callable[[str, str], Asked]) -> Asked:
+    name, _, path = request.param.rpartition("/")
+    return asking(name, f"/{path}")
+
+
+def test_P_050_200_and_json(asked: Asked) -> None:  # noqa: N802 -- the contract's number
+    assert (asked.answer.status, asked.answer.headers["content-type"]) == (200, "application/json")
+
+
+def test_P_054_the_api_server_accepts_it(asked: Asked) -> None:  # noqa: N802 -- the contract's number
+    verify(asked.answer, asked.uid, "admission.k8s.io/v1", mutating=asked.mutating)
+
+
+def test_P_057_uid_is_echoed(asked: Asked) -> None:  # noqa: N802 -- the contract's number
+    assert asked.response["uid"] == asked.uid
+
+
+def test_P_058_type_is_that_of_the_request(asked: Asked) -> None:  # noqa: N802 -- the contract's number
+    assert (asked.envelope["apiVersion"], asked.envelope["kind"]) == ("admission.k8s.io/v1", "AdmissionReview")
+
+
+def test_P_059_patch_and_its_type_together(asked: Asked) -> None:  # noqa: N802 -- the contract's number
+    assert ("patch" in asked.response, asked.response.get("patchType")) in {(False, None), (True, "JSONPatch")}
+
+
+def test_P_060_no_patch_from_validation(asked: Asked) -> None:  # noqa: N802 -- the contract's number
+    assert asked.mutating or "patch" not in asked.response
+
+
+def test_P_062_patches_are_well_conducted(asked: Asked) -> None:  # noqa: N802 -- the contract's number
+    patch = verify(asked.answer, asked.uid, "admission.k8s.io/v1", mutating=asked.mutating).patch
+    if patch:
+        check(asked.request["object"], decode(patch))
+
+
+def test_P_064_no_empty_patch(asked: Asked) -> None:  # noqa: N802 -- the contract's number
+    patch = verify(asked.answer, asked.uid, "admission.k8s.io/v1", mutating=asked.mutating).patch
+    assert patch == b"" or decode(patch)
+
+
+def test_P_070_a_denial_says_why(asked: Asked) -> None:  # noqa: N802 -- the contract's number
+    if not asked.response["allowed"]:
+        status = asked.response["status"]
+        assert status["message"]
+        assert len(status["message"]) <= 1024
+
+
+def test_P_071_a_denial_has_a_code_and_a_reason(asked: Asked) -> None:  # noqa: N802 -- the contract's number
+    if not asked.response["allowed"]:
+        status = asked.response["status"]
+        assert (status["code"] >= 400, status["status"], bool(status["reason"])) == (True, "Failure", True)
+
+
+def test_P_073_no_status_where_it_is_allowed(asked: Asked) -> None:  # noqa: N802 -- the contract's number
+    assert not (asked.response["allowed"] and "status" in asked.response)
+
+
+def test_P_074_mutation_never_denies(asked: Asked) -> None:  # noqa: N802 -- the contract's number
+    assert not asked.mutating or asked.response["allowed"]
+
+
+def test_P_075_no_annotation_is_dropped(asked: Asked) -> None:  # noqa: N802 -- the contract's number
+    annotations = AuditAnnotations()
+    for key, value in asked.response.get("auditAnnotations", {}).items():
+        annotations.add("validate.gpugate.dev", key, value)
+    assert annotations.dropped == []
+
+
+def test_P_076_no_warning_is_dropped_or_cut(asked: Asked) -> None:  # noqa: N802 -- the contract's number
+    recorder, warnings = WarningRecorder(), asked.response.get("warnings", [])
+    for warning in warnings:
+        recorder.add(warning)
+    assert recorder.sent == warnings
+    assert all(len(warning) <= 120 and not warning.startswith("Warning") for warning in warnings)
+
+
+def test_P_078_bounded(asked: Asked) -> None:  # noqa: N802 -- the contract's number
+    assert len(asked.answer.body) < 16 * 1024
+
+
+def test_P_080_no_member_that_nobody_knows(asked: Asked) -> None:  # noqa: N802 -- the contract's number
+    assert asked.response.keys() <= MEMBERS
+
+
+@pytest.mark.parametrize("name", UNUSABLE)
+def test_what_cannot_be_judged_is_refused_by_validation(name: str, asking: Callable[[str, str], Asked]) -> None:
+    assert asking(name, "/validate").response["allowed"] is False
+
+
+@pytest.mark.parametrize("name", UNUSABLE)
+def test_what_cannot_be_judged_is_warned_of_by_mutation(name: str, asking: Callable[[str, str], Asked]) -> None:
+    assert asking(name, "/mutate").response["warnings"]
+
+
+@pytest.mark.parametrize("path", ["/mutate", "/validate"])
+@pytest.mark.parametrize(
+    "uid", ["a", "x" * 253, "~!#$%&'()*+,-./:;<=>?@[]^_`{|}", "00000000-0000-0000-0000-000000000000"]
+)
+def test_P_057_any_uid_is_echoed_byte_for_byte(webhook: Any, path: str, uid: str) -> None:  # noqa: N802 -- the contract's number
+    review = json.loads(SENT["pod-delete.validate"])
+    review["request"]["uid"] = uid
+    _, _, body = webhook.request("POST", path, json.dumps(review).encode())
+    assert json.loads(body)["response"]["uid"] == uid
+
+
+def test_P_065_no_patch_with_a_deletion_whatever_is_deleted(webhook: Any) -> None:  # noqa: N802 -- the contract's number
+    review = json.loads(SENT["pod-create-gpu-untolerated.mutate"])
+    request = review["request"]
+    request |= {"operation": "DELETE", "object": None, "oldObject": request["object"]}
+    assert "patch" not in webhook.mutate(review)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/",
+        "/mutate/",
+        "/validate/",
+        "//mutate",
+        "/x/../validate",
+        "/Validate",
+        "/%76alidate",
+        "/healthz/",
+        "/validate?timeout=5s",
+    ],
+)
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_P_013_never_a_redirect(webhook: Any, method: str, path: str) -> None:  # noqa: N802 -- the contract's number
+    status, _, _ = webhook.request(method, path, SENT["pod-delete.validate"])
+    assert not 300 <= status < 400
+
+
+def test_this_suite_sees_patches_and_denials(asking: Callable[[str, str], Asked]) -> None:
+    answers = [asking(name, path).response for name in SENT for path in ("/mutate", "/validate")]
+    assert sum("patch" in answer for answer in answers) >= 2
+    assert sum(not answer["allowed"] for answer in answers) >= len(UNUSABLE)

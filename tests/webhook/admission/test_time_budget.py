@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import pytest
+
+from gpugate.webhook.admission.time_budget import seconds_left
+
+
+@pytest.mark.parametrize(
+    ("query", "seconds"),
+    [
+        pytest.param("timeout=10s", 8, id="P-002-as-the-API-server-sends-it"),
+        pytest.param("timeout=1s", 0.8, id="shortest"),
+        pytest.param("timeout=30s", 24, id="longest"),
+        pytest.param("timeout=1m30s", 24, id="capped"),
+        pytest.param("timeout=1.5s", 1.2, id="fraction"),
+        pytest.param("timeout=500ms", 0.4, id="milliseconds"),
+        pytest.param("", 8, id="14-missing"),
+        pytest.param("timeout=", 8, id="14-empty"),
+        pytest.param("timeout=abc", 8, id="14-no-duration"),
+        pytest.param("timeout=10", 8, id="14-no-unit"),
+        pytest.param("timeout=-1s", 8, id="14-negative"),
+        pytest.param("timeout=0s", 8, id="14-no-time-at-all"),
+        pytest.param("timeout=NaNs", 8, id="14-not-a-number"),
+        pytest.param("timeout=1s and more", 8, id="14-something-behind"),
+        pytest.param("timeout=\u0661s", 8, id="14-digits-of-another-script"),
+        pytest.param("timeout=1e9s", 24, id="14-far-too-long"),
+        pytest.param("timeout=1e999999h", 24, id="14-out-of-range"),
+        pytest.param("timeout=5s&timeout=1s", 4, id="14-the-first-counts"),
+        pytest.param("timeout=abc&timeout=1s", 8, id="14-the-first-counts-though-it-is-none"),
+        pytest.param("a=b&timeout=5s&c=d", 4, id="among-others"),
+        pytest.param("xtimeout=5s", 8, id="another-name"),
+        pytest.param("timeout=" + "1" * 2**20 + "s", 8, id="14-a-megabyte"),
+        pytest.param("timeout=1s" * 2**18, 8, id="14-a-megabyte-of-them"),
+    ],
+)
+@pytest.mark.parametrize("kind", [str, bytes])
+def test_most_of_the_timeout_is_left(query: str, seconds: float, kind: type[str | bytes]) -> None:
+    assert seconds_left(query if kind is str else query.encode(), waited=0) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize(("waited", "seconds"), [(0.5, 7.5), (8, 0), (100, 0)])
+def test_what_was_waited_is_gone(waited: float, seconds: float) -> None:
+    assert seconds_left("timeout=10s", waited) == pytest.approx(seconds)

@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import os
+
+from gpugate.webhook.admission.workers.board import Board
+
+
+def test_workers_that_have_not_served_yet_are_missing() -> None:
+    board = Board(2)
+    board.beat(0, ())
+    assert (board.missing(), board.is_serving) == (("worker 2: starting",), False)
+
+
+def test_ready_when_every_worker_serves_and_misses_nothing() -> None:
+    board = Board(2)
+    board.beat(0, ())
+    board.beat(1, ())
+    assert (board.missing(), board.is_serving) == ((), True)
+
+
+def test_what_a_worker_misses_is_said() -> None:
+    board = Board(1)
+    board.beat(0, ("nodepools.karpenter.sh not listed yet", "jobs.batch not listed yet"))
+    assert board.missing() == ("worker 1: nodepools.karpenter.sh not listed yet; jobs.batch not listed yet",)
+
+
+def test_a_long_list_is_cut() -> None:
+    board = Board(1)
+    board.beat(0, ["x" * 100] * 100)
+    assert len(board.missing()[0]) < 300
+
+
+def test_draining_is_said_first_and_whatever_workers_say() -> None:
+    board = Board(1)
+    board.beat(0, ())
+    board.drain()
+    assert (board.missing(), board.is_draining) == (("shutting down",), True)
+
+
+def test_beats_are_counted_and_cleared() -> None:
+    board = Board(1)
+    board.beat(0, ())
+    board.beat(0, ())
+    counted = board.beats(0)
+    board.clear(0)
+    assert (counted, board.beats(0), board.is_serving) == (2, 0, False)
+
+
+def test_other_processes_see_it() -> None:
+    board = Board(1)
+    child = os.fork()
+    if not child:
+        board.beat(0, ())
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert (board.beats(0), board.missing()) == (1, ())

@@ -1,0 +1,167 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+PATIENCE_SECONDS = 30
+STRICT = "apiVersion: gpugate.dev/v1\nkind: PolicyConfig\n"
+LENIENT = STRICT + "policies: {nodeclasses/missing-cost-tags: {mode: audit}}\n"
+
+
+@pytest.fixture
+def start(start_process: Callable[..., Any], tmp_path: Path) -> Iterator[Callable[..., Any]]:
+    started = []
+
+    def serve(*arguments: str) -> Any:
+        command = [sys.executable, "-m", "gpugate.webhook.cli.main", "serve", "--host", "127.0.0.1", "--port", "0"]
+        command += ["--health-port", "0", "--ca-file", str(tmp_path / "ca.crt"), *arguments]
+        started.append(start_process(command, tmp_path / "ca.crt"))
+        return started[-1]
+
+    yield serve
+    for webhook in started:
+        # Some of them are told to leave with a connection open, and would wait for it.
+        webhook.process.send_signal(signal.SIGKILL)
+        webhook.stop()
+
+
+def eventually(true: Callable[[], object]) -> bool:
+    """Wait for something that another process does in its own time."""
+    end = time.monotonic() + PATIENCE_SECONDS
+    while not true():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+def workers(webhook: Any) -> list[int]:
+    """The process ids of the workers."""
+    pid = webhook.process.pid
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def ready(webhook: Any) -> str:
+    try:
+        with urllib.request.urlopen(webhook.health_url + "/readyz") as answer:  # noqa: S310 -- on loopback, our own URL
+            return str(answer.read().decode())
+    except urllib.error.HTTPError as error:
+        return error.read().decode()
+
+
+def denies(webhook: Any, review: bytes) -> bool:
+    """Send a review on a connection of its own, which any worker may take."""
+    connection = webhook.connect()
+    connection.request("POST", "/validate", review, {"Content-Type": "application/json"})
+    answer = json.loads(connection.getresponse().read())
+    connection.close()
+    return not answer["response"]["allowed"]
+
+
+@pytest.fixture
+def denied(captured: Callable[[str], bytes]) -> bytes:
+    return captured("ec2nodeclass-create.mutate")
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_as_many_workers_as_asked_for(start: Callable[..., Any], count: int) -> None:
+    assert len(workers(start("--workers", str(count)))) == count
+
+
+def test_F_01_a_worker_that_is_killed_is_replaced(start: Callable[..., Any], denied: bytes) -> None:  # noqa: N802 -- a number
+    webhook = start("--workers", "1")
+    (killed,) = workers(webhook)
+    os.kill(killed, signal.SIGKILL)
+    assert eventually(lambda: workers(webhook) not in ([], [killed]))
+    assert denies(webhook, denied)
+
+
+def test_F_06_a_second_signal_ends_it_at_once(start: Callable[..., Any]) -> None:  # noqa: N802 -- a number
+    webhook = start("--drain", "600")
+    webhook.process.send_signal(signal.SIGTERM)
+    assert eventually(lambda: "shutting down" in ready(webhook))
+    webhook.process.send_signal(signal.SIGTERM)
+    assert webhook.process.wait(PATIENCE_SECONDS) == 1
+
+
+def test_F_04_after_a_sigterm_it_answers_and_asks_to_leave(start: Callable[..., Any], denied: bytes) -> None:  # noqa: N802 -- a number
+    webhook = start("--drain", "600", "--workers", "1")
+    webhook.process.send_signal(signal.SIGTERM)
+    assert eventually(lambda: "shutting down" in ready(webhook))
+    connection = webhook.connect()
+    connection.request("POST", "/validate", denied, {"Content-Type": "application/json"})
+    answer = connection.getresponse()
+    told = (answer.status, answer.headers["Connection"])
+    answer.close()
+    connection.close()
+    assert told == (200, "close")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["sigterm", "sigint"])
+def test_it_leaves_when_nobody_is_connected(start: Callable[..., Any], number: int) -> None:
+    webhook = start("--drain", "0")
+    webhook.disconnect()
+    webhook.process.send_signal(number)
+    assert webhook.process.wait(PATIENCE_SECONDS) == 0
+
+
+def test_F_43_a_sighup_reads_the_policy_file_again_in_place(  # noqa: N802 -- a number
+    start: Callable[..., Any], denied: bytes, tmp_path: Path
+) -> None:
+    file = tmp_path / "policy.yaml"
+    file.write_text(STRICT)
+    webhook = start("--policy-file", str(file), "--workers", "1")
+    before = workers(webhook), denies(webhook, denied)
+    file.write_text(LENIENT)
+    webhook.process.send_signal(signal.SIGHUP)
+    assert eventually(lambda: not denies(webhook, denied))
+    assert (workers(webhook), True) == before
+
+
+def test_F_21_a_broken_policy_file_leaves_the_last_good_one(  # noqa: N802 -- a number
+    start: Callable[..., Any], denied: bytes, tmp_path: Path
+) -> None:
+    file = tmp_path / "policy.yaml"
+    file.write_text(STRICT)
+    webhook = start("--policy-file", str(file))
+    file.write_text(STRICT + "policies: {nodepools/no-such-policy: {mode: warn}}\n")
+    assert eventually(lambda: "policy file refused" in webhook.log_file.read_text())
+    assert (denies(webhook, denied), ready(webhook)) == (True, "ok\n")
+
+
+def test_a_worker_that_starts_later_has_the_last_good_policy_file(
+    start: Callable[..., Any], denied: bytes, tmp_path: Path
+) -> None:
+    file = tmp_path / "policy.yaml"
+    file.write_text(STRICT)
+    webhook = start("--policy-file", str(file), "--workers", "1")
+    file.write_text(LENIENT)
+    assert eventually(lambda: "policy file in force" in webhook.log_file.read_text())
+    file.write_text("broken: [")
+    assert eventually(lambda: "policy file refused" in webhook.log_file.read_text())
+    (killed,) = workers(webhook)
+    os.kill(killed, signal.SIGKILL)
+    assert eventually(lambda: workers(webhook) not in ([], [killed]))
+    assert not denies(webhook, denied)
+
+
+def test_metrics_are_of_all_workers(start: Callable[..., Any], denied: bytes) -> None:
+    webhook = start("--workers", "3")
+    for _ in range(12):
+        assert denies(webhook, denied)
+    with urllib.request.urlopen(webhook.health_url + "/metrics") as answer:  # noqa: S310 -- on loopback, our own URL
+        lines = answer.read().decode().splitlines()
+    counted = [line for line in lines if line.startswith("gpugate_reviews_total") and 'decision="denied"' in line]
+    assert [line.rpartition(" ")[2] for line in counted] == ["12.0"]

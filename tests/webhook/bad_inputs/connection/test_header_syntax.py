@@ -1,0 +1,98 @@
+"""Heads that are too large, or that two servers could read in two ways."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+KIB = 1024
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        pytest.param([b"X-Long: " + b"x" * 9 * KIB], id="28-header-line-of-9-KB"),
+        pytest.param([b"X" * 9 * KIB + b": x"], id="28-name-of-9-KB"),
+        pytest.param([b"X-%d: x" % number for number in range(200)], id="28-200-headers"),
+        pytest.param([b"X-Long: " + b"x" * KIB * KIB], id="28-header-of-1-MB"),
+        pytest.param([b"X-%d: %s" % (number, b"x" * KIB) for number in range(20)], id="28-20-headers-of-1-KB"),
+        pytest.param([b"x" * KIB * KIB], id="28-1-MB-and-no-colon"),
+        pytest.param([b"X-Tiny:"] * 10_000, id="28-10000-empty-headers"),
+    ],
+)
+def test_large_heads(wire: Any, headers: list[bytes]) -> None:
+    wire.refused(431, "head", wire.post(*headers))
+
+
+def test_28_heads_within_the_bounds(wire: Any) -> None:
+    wire.allowed(wire.post(b"X-Long: " + b"x" * 7 * KIB, *[b"X-%d: x" % number for number in range(90)]))
+
+
+def test_28_request_line_without_end(wire: Any) -> None:
+    wire.refused({400, 414, 431}, "URL|head", b"POST /" + b"a" * KIB * KIB)
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        pytest.param(b"", id="29-no-host"),
+        pytest.param(b"Host: a\r\nHost: b\r\n", id="29-two-hosts"),
+        pytest.param(b"Host: a\r\nHost: a\r\n", id="29-the-same-host-twice"),
+    ],
+)
+def test_hosts(wire: Any, head: bytes) -> None:
+    request = wire.post().replace(b"Host: gpugate\r\n", head, 1)
+    wire.refused(400, "Host", request)
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        pytest.param(b"X-A: a\r\n b", id="30-folded"),
+        pytest.param(b"X-A: a\r\n\tb", id="30-folded-with-a-tab"),
+        pytest.param(b"Content-Length : 2", id="30-space-before-the-colon"),
+        pytest.param(b"X-A\t: a", id="30-tab-before-the-colon"),
+        pytest.param(b" X-A: a", id="30-space-before-the-name"),
+        pytest.param(b"X-A: a\x00b", id="30-NUL"),
+        pytest.param(b"X-A: a\rb", id="30-CR"),
+        pytest.param(b"X-A: a\x01b", id="30-control-character"),
+        pytest.param(b"X\x00A: a", id="30-NUL-in-a-name"),
+        pytest.param(b"Content_Length: 2", id="30-underscore"),
+        pytest.param(b"X-A", id="30-no-colon"),
+        pytest.param(b": a", id="30-no-name"),
+        pytest.param("X-\u00c4: a".encode(), id="30-name-not-in-ASCII"),
+    ],
+)
+def test_headers_that_are_none(wire: Any, header: bytes) -> None:
+    wire.refused(400, "HTTP/1.1|header", wire.post(header))
+
+
+@pytest.mark.parametrize(
+    ("line_end", "instead", "count"),
+    [
+        pytest.param(b"\r\n", b"\n", -1, id="31-everywhere"),
+        pytest.param(b"HTTP/1.1\r\n", b"HTTP/1.1\n", 1, id="31-after-the-request-line"),
+        pytest.param(b"gpugate\r\n", b"gpugate\n", 1, id="31-after-a-header"),
+        pytest.param(b"\r\n\r\n", b"\r\n\n", 1, id="31-at-the-end-of-the-head"),
+        pytest.param(b"\r\n\r\n", b"\n\r\n", 1, id="31-before-the-end-of-the-head"),
+        pytest.param(b"gpugate\r\n", b"gpugate\r", 1, id="31-carriage-return-alone"),
+    ],
+)
+def test_bare_line_feeds(wire: Any, line_end: bytes, instead: bytes, count: int) -> None:
+    head, end, body = wire.post().partition(b"\r\n\r\n")
+    wire.refused(400, "HTTP/1.1", (head + end).replace(line_end, instead, count) + body)
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        pytest.param(b"\x00" * 1000, id="35-NUL"),
+        pytest.param(bytes(range(128, 256)) * 1000, id="35-high-bytes"),
+        pytest.param(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"\x00" * 600, id="35-TLS-in-TLS"),
+        pytest.param(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", id="35-an-answer"),
+        pytest.param(b'{"kind":"AdmissionReview"}\r\n\r\n', id="35-JSON-alone"),
+    ],
+)
+def test_garbage(wire: Any, sent: bytes) -> None:
+    wire.refused(400, "HTTP/1.1", sent)

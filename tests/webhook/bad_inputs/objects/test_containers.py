@@ -1,0 +1,135 @@
+"""Pods whose containers are of a wrong type, too many, or in the lists that are easily forgotten."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+C = {"name": "c", "image": "x"}
+GPU = C | {"resources": {"limits": {"nvidia.com/gpu": "1"}}}
+HIDDEN = C | {"env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]}
+TOLERATIONS = [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}]
+COSTS = {"team": "search", "cost-center": "cc-1234"}
+
+
+def pod(spec: Any, labels: Any = None) -> Any:
+    metadata = {"name": "a", "namespace": "default", "labels": COSTS | (labels or {})}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+@pytest.mark.parametrize(
+    ("spec", "says"),
+    [
+        pytest.param({"containers": None}, None, id="75-null"),
+        pytest.param({"containers": []}, None, id="75-empty"),
+        pytest.param({"containers": {}}, "spec.containers: must be a list, not an object", id="75-object"),
+        pytest.param({"containers": "c"}, "spec.containers: must be a list, not a string", id="75-string"),
+        pytest.param({"containers": [None]}, r"containers\[0\]: must be an object, not null", id="75-element-null"),
+        pytest.param({"containers": [C, "c"]}, r"containers\[1\]: must be an object", id="75-element-a-string"),
+        pytest.param({"containers": [C | {"resources": []}]}, "resources: must be an object", id="75-resources-a-list"),
+        pytest.param(
+            {"containers": [C | {"resources": {"limits": "1"}}]}, "limits: must be an object", id="75-limits-a-string"
+        ),
+        pytest.param({"containers": [C | {"name": 5}]}, "name: must be a string, not a number", id="75-name-a-number"),
+        pytest.param({"containers": [C] * 5000}, None, id="75-5000-containers"),
+        pytest.param(
+            {"containers": [GPU] * 5000, "tolerations": TOLERATIONS}, "5000 nvidia.com/gpu", id="75-5000-GPUs"
+        ),
+        pytest.param({"containers": ["c"] * 5000}, "must be an object", id="75-5000-wrong-elements"),
+        pytest.param(
+            {"containers": [C], "initContainers": {}}, "initContainers: must be a list", id="76-init-an-object"
+        ),
+        pytest.param(
+            {"containers": [C], "tolerations": "x"}, "tolerations: must be a list", id="83-tolerations-a-string"
+        ),
+    ],
+)
+def test_wrong_types(judged: Callable[..., Any], review: Callable[..., Any], spec: Any, says: str | None) -> None:
+    answer = judged(review(pod(spec)), says)
+    assert says is None or answer["status"]["code"] in {403, 422}
+
+
+SIDECAR = {"restartPolicy": "Always"}
+
+
+@pytest.mark.parametrize(
+    ("spec", "says"),
+    [
+        pytest.param({"containers": [HIDDEN]}, "NVIDIA_VISIBLE_DEVICES", id="76-container"),
+        pytest.param({"containers": [C], "initContainers": [HIDDEN]}, "NVIDIA_VISIBLE_DEVICES", id="76-init"),
+        pytest.param(
+            {"containers": [C], "initContainers": [HIDDEN | SIDECAR]}, "NVIDIA_VISIBLE_DEVICES", id="76-sidecar"
+        ),
+        pytest.param({"containers": [C], "ephemeralContainers": [HIDDEN]}, "NVIDIA_VISIBLE_DEVICES", id="76-ephemeral"),
+    ],
+)
+def test_every_list_of_containers_counts(
+    judged: Callable[..., Any], review: Callable[..., Any], spec: Any, says: str | None
+) -> None:
+    judged(review(pod(spec)), says)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        pytest.param({"containers": [GPU]}, id="76-container"),
+        pytest.param({"containers": [C], "initContainers": [GPU]}, id="76-78-init"),
+        pytest.param({"containers": [C], "initContainers": [GPU | SIDECAR]}, id="76-sidecar"),
+    ],
+)
+def test_gpus_of_every_list_are_tolerated(ask: Callable[..., Any], review: Callable[..., Any], spec: Any) -> None:
+    operations = json.loads(base64.b64decode(ask("/mutate", review(pod(spec)))["patch"]))
+    assert [operation["path"].split("/")[:3] for operation in operations] == [["", "spec", "tolerations"]]
+
+
+def test_76_debug_container_added_to_a_running_pod(judged: Callable[..., Any], review: Callable[..., Any]) -> None:
+    old, new = pod({"containers": [C]}), pod({"containers": [C], "ephemeralContainers": [HIDDEN]})
+    sent = review(new, operation="UPDATE", oldObject=old, subResource="ephemeralcontainers")
+    judged(sent, "NVIDIA_VISIBLE_DEVICES")
+
+
+@pytest.mark.parametrize(
+    "image",
+    [
+        pytest.param("", id="82-empty"),
+        pytest.param(None, id="82-null"),
+        pytest.param(5, id="82-number"),
+        pytest.param("a" * 10 * 1024, id="82-10-KB"),
+        pytest.param("a/" * 5 * 1024, id="82-10-KB-of-slashes"),
+        pytest.param("a:" * 5 * 1024 + "@", id="82-10-KB-of-colons"),
+        pytest.param("a@sha256:" + "0" * 64, id="82-digest"),
+        pytest.param("REG:5000/x:y@sha256:", id="82-digest-missing"),
+        pytest.param("registry.ex\u0430mple.com/x", id="82-homoglyph"),
+        pytest.param("x:1 ", id="82-space-at-the-end"),
+        pytest.param("x:1\n\x1b[31m", id="82-control-characters"),
+    ],
+)
+def test_images(judged: Callable[..., Any], review: Callable[..., Any], image: Any) -> None:
+    labels = {"workload": "inference"}
+    judged(review(pod({"containers": [GPU | {"image": image}], "tolerations": TOLERATIONS}, labels)), None)
+
+
+@pytest.mark.parametrize(
+    "member",
+    [
+        pytest.param({"nodeSelector": None}, id="83-nodeSelector-null"),
+        pytest.param({"tolerations": None}, id="83-tolerations-null"),
+        pytest.param({"tolerations": [{"operator": "Exists"}]}, id="83-toleration-without-key"),
+        pytest.param({"affinity": {"nodeAffinity": {"a": ["x" * 1024] * 1024}}}, id="83-affinity-of-1-MB"),
+        pytest.param({"affinity": "x", "topologySpreadConstraints": 5, "volumes": "y"}, id="83-others-of-wrong-types"),
+        pytest.param({"resourceClaims": None, "runtimeClassName": None}, id="83-claims-null"),
+    ],
+)
+def test_placement(judged: Callable[..., Any], review: Callable[..., Any], member: Any) -> None:
+    judged(review(pod({"containers": [C]} | member)), None)
+
+
+def test_83_toleration_of_everything_is_warned_of(judged: Callable[..., Any], review: Callable[..., Any]) -> None:
+    answer = judged(review(pod({"containers": [C], "tolerations": [{"operator": "Exists"}]})), None)
+    assert "pods/wildcard-toleration" in answer["warnings"][0]

@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+import datetime as dt
+import ssl
+from typing import TYPE_CHECKING
+
+import pytest
+from cluster.fake_api_server import Answer, FakeApiServer, status
+from cluster.reflected import connected
+
+from gpugate.certs.pki import certificate_authority, server_certificate
+from gpugate.certs.serving import server_context
+from gpugate.webhook.cluster.connection import connect
+from gpugate.webhook.cluster.errors import ApiError, UnreachableError
+from gpugate.webhook.cluster.options import ClusterOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+NOW = dt.datetime.now(tz=dt.UTC)
+DAY = dt.timedelta(days=1)
+
+
+@pytest.fixture
+def tls_api(tmp_path: Path) -> Iterator[FakeApiServer]:
+    authority = certificate_authority("kubernetes", now=NOW, lifetime=DAY)
+    (tmp_path / "ca.crt").write_bytes(authority.certificate)
+    (tmp_path / "other.crt").write_bytes(certificate_authority("other", now=NOW, lifetime=DAY).certificate)
+    server = FakeApiServer(server_context(server_certificate(authority, ["127.0.0.1"], now=NOW, lifetime=DAY))).start()
+    server.serve("", ("v1",), "Namespace", "namespaces", namespaced=False)
+    yield server
+    server.stop()
+
+
+def test_an_api_server_with_a_certificate_of_the_cluster_is_read(tls_api: FakeApiServer, tmp_path: Path) -> None:
+    file = tls_api.kubeconfig(tmp_path / "kubeconfig", **{"certificate-authority": str(tmp_path / "ca.crt")})
+    connection = connect(ClusterOptions(file))
+
+    assert b"NamespaceList" in connection.read("/api/v1/namespaces", {})
+    connection.close()
+
+
+@pytest.mark.parametrize("trusted", ["other.crt", None], ids=["another authority", "the public ones"])
+def test_a_certificate_of_somebody_else_is_refused(tls_api: FakeApiServer, tmp_path: Path, trusted: str | None) -> None:
+    cluster = {"certificate-authority": str(tmp_path / trusted)} if trusted else {}
+    connection = connect(ClusterOptions(tls_api.kubeconfig(tmp_path / "kubeconfig", **cluster)))
+
+    with pytest.raises(UnreachableError, match="its certificate is not trusted: the certificate-authority of the kube"):
+        connection.read("/api/v1/namespaces", {})
+
+
+def test_a_port_that_does_not_speak_tls(api: FakeApiServer, tmp_path: Path) -> None:
+    api.url = api.url.replace("http:", "https:")
+
+    with pytest.raises(UnreachableError, match="no TLS: is this the HTTPS port of an API server"):
+        connected(api, tmp_path).read("/api/v1/namespaces", {})
+
+
+def test_a_port_where_nobody_listens(closed_api: FakeApiServer, tmp_path: Path) -> None:
+    with pytest.raises(UnreachableError, match="connection refused: is the API server running"):
+        connected(closed_api, tmp_path).read("/api/v1/namespaces", {})
+
+
+def test_a_name_that_nobody_has(api: FakeApiServer, tmp_path: Path) -> None:
+    api.url = "http://api.invalid:6443"
+
+    with pytest.raises(UnreachableError, match="the name does not resolve"):
+        connected(api, tmp_path).read("/api/v1/namespaces", {})
+
+
+def test_an_answer_that_breaks_off(api: FakeApiServer, tmp_path: Path) -> None:
+    api.answers.append(Answer("namespaces", body=b"{", cut=True))
+
+    with pytest.raises(UnreachableError, match="the connection broke"):
+        connected(api, tmp_path).read("/api/v1/namespaces", {})
+
+
+ERRORS = {
+    "a status": (status("namespaces", 403, "Forbidden"), 403, "Forbidden", 0.0),
+    "a time to wait": (status("namespaces", 429, "TooManyRequests", Retry_After="7"), 429, "TooManyRequests", 7.0),
+    "a time to wait that is a date": (
+        status("namespaces", 503, "", Retry_After="Sat, 21 Nov 2026 10:00:00 GMT"),
+        503,
+        "",
+        0.0,
+    ),
+    "a time to wait in the status": (
+        Answer("namespaces", 504, b'{"reason": "Timeout", "details": {"retryAfterSeconds": 3}}'),
+        504,
+        "Timeout",
+        3.0,
+    ),
+    "the page of a proxy": (Answer("namespaces", 502, b"<html>"), 502, "", 0.0),
+    "a redirect is not followed": (Answer("namespaces", 307, headers={"Location": "/api/v1/pods"}), 307, "", 0.0),
+}
+
+
+@pytest.mark.parametrize(("answer", "code", "reason", "wait"), ERRORS.values(), ids=ERRORS)
+def test_errors_of_the_api_server(
+    api: FakeApiServer, tmp_path: Path, answer: Answer, code: int, reason: str, wait: float
+) -> None:
+    api.answers.append(answer)
+    connection = connected(api, tmp_path)
+
+    with pytest.raises(ApiError) as error:
+        connection.read("/api/v1/namespaces", {})
+    connection.close()
+
+    assert (error.value.code, error.value.reason, error.value.retry_after) == (code, reason, wait)
+    assert len(api.requests) == 1
+
+
+def test_a_token_that_was_replaced_is_read_again_when_the_old_one_is_refused(
+    api: FakeApiServer, tmp_path: Path
+) -> None:
+    api.token = "first"  # noqa: S105 -- no secret
+    connection = connected(api, tmp_path)
+    api.token = "second"  # noqa: S105 -- no secret
+    api.kubeconfig(tmp_path / "kubeconfig")
+
+    with pytest.raises(ApiError, match="401"):
+        connection.read("/api/v1/namespaces", {})
+
+    assert b"NamespaceList" in connection.read("/api/v1/namespaces", {})
+    connection.close()
+
+
+def test_a_connection_that_was_closed_meanwhile_is_replaced(api: FakeApiServer, tmp_path: Path) -> None:
+    connection = connected(api, tmp_path)
+    connection.read("/api/v1/namespaces", {})
+    api._server.hang_up()
+
+    assert b"NamespaceList" in connection.read("/api/v1/namespaces", {})
+    connection.close()
+
+
+def test_verification_can_only_be_turned_off_in_the_kubeconfig(tls_api: FakeApiServer, tmp_path: Path) -> None:
+    connection = connect(ClusterOptions(tls_api.kubeconfig(tmp_path / "kubeconfig")))
+
+    assert connection._client.rest_client.pool_manager.connection_pool_kw["cert_reqs"] == ssl.CERT_REQUIRED

@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpugate.webhook.cluster.credentials import check, load
+from gpugate.webhook.cluster.errors import ClusterError
+from gpugate.webhook.cluster.options import ClusterOptions, detect
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+GOOD = """
+clusters: [{name: one, cluster: {server: "https://10.0.0.1:6443/"}}]
+users: [{name: me, user: {token: s3cret}}]
+contexts: [{name: one, context: {cluster: one, user: me}}, {name: lost, context: {cluster: gone, user: me}}]
+current-context: one
+"""
+BAD = {
+    "no file": (None, None, "there is no kubeconfig at {file}: name another with --kubeconfig"),
+    "an empty file": ("", None, "file is empty"),
+    "a list": ("- token: s3cret\n", None, "not readable (TypeError)"),
+    "broken YAML": ("users: [\n  token: s3cret\n", None, "not readable (ParserError)"),
+    "an unknown context": (GOOD, "two", "has no context two: `kubectl config get-contexts` lists them"),
+    "a context of an unknown cluster": (GOOD, "lost", "Expected object with name gone"),
+    "no current context": (GOOD.replace("current-context: one", ""), None, "Expected key current-context"),
+}
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "kubeconfig"
+
+
+@pytest.mark.parametrize("use", [check, load])
+@pytest.mark.parametrize(("content", "context", "says"), BAD.values(), ids=BAD)
+def test_a_kubeconfig_that_cannot_be_used_is_explained_without_its_content(
+    file: Path, use: object, content: str | None, context: str | None, says: str
+) -> None:
+    if content is not None:
+        file.write_text(content)
+
+    with pytest.raises(ClusterError) as error:
+        use(ClusterOptions(file, context))  # type: ignore[operator] # check or load
+
+    assert says.format(file=file) in str(error.value)
+    assert "s3cret" not in str(error.value)
+
+
+def test_the_current_context_is_used(file: Path) -> None:
+    file.write_text(GOOD)
+
+    check(ClusterOptions(file))
+
+    assert load(ClusterOptions(file)).configuration.host == "https://10.0.0.1:6443"
+
+
+def test_a_context_may_be_named_where_none_is_current(file: Path) -> None:
+    file.write_text(GOOD.replace("current-context: one", ""))
+
+    check(ClusterOptions(file, "one"))
+
+    assert load(ClusterOptions(file, "one")).configuration.host == "https://10.0.0.1:6443"
+
+
+def test_the_environment_names_a_kubeconfig(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file.write_text(GOOD)
+    monkeypatch.setenv("KUBECONFIG", str(file))
+
+    assert load(ClusterOptions()).configuration.host == "https://10.0.0.1:6443"
+
+
+@pytest.mark.parametrize("use", [check, load])
+def test_outside_of_a_pod_there_is_no_service_account(use: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+
+    with pytest.raises(ClusterError, match="this is no Pod with a ServiceAccount"):
+        use(ClusterOptions(in_cluster=True))  # type: ignore[operator] # check or load
+
+
+IN_POD = {"KUBERNETES_SERVICE_HOST": "10.0.0.1"}
+MEANT = {
+    "nothing": (None, None, {}, None),
+    "a Pod": (None, None, IN_POD, ClusterOptions(in_cluster=True)),
+    "a file, even in a Pod": ("f", None, IN_POD, ClusterOptions("f", None)),  # type: ignore[arg-type] # any path
+    "a context, even in a Pod": (None, "c", IN_POD, ClusterOptions(None, "c")),
+    "a kubeconfig that nobody named": (None, None, {"KUBECONFIG": "f"}, None),
+}
+
+
+@pytest.mark.parametrize(("kubeconfig", "context", "environ", "meant"), MEANT.values(), ids=MEANT)
+def test_the_cluster_that_is_meant(
+    kubeconfig: Path | None,
+    context: str | None,
+    environ: dict[str, str],
+    meant: ClusterOptions | None,
+) -> None:
+    assert detect(kubeconfig, context, environ) == meant
+
+
+def test_the_kubeconfig_of_the_user(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file.write_text(GOOD)
+    monkeypatch.setattr("gpugate.webhook.cluster.credentials.DEFAULT_KUBECONFIG", str(file))
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+
+    assert load(ClusterOptions()).configuration.host == "https://10.0.0.1:6443"

@@ -1,0 +1,60 @@
+"""Policies find the same with the facts of a cluster as with those of a complete set of files."""
+
+from __future__ import annotations
+
+import datetime as dt
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import gpugate.policies
+from gpugate.policies.catalog import CATALOG
+from gpugate.policies.engine.defaults import with_defaults
+from gpugate.policies.engine.evaluate import evaluate
+from gpugate.policies.engine.needs import Needs
+from gpugate.policies.engine.ruleset import bind
+from gpugate.webhook.check.examples import read_example
+from gpugate.webhook.check.facts import RunFacts
+from gpugate.webhook.cluster.facts import ClusterFacts
+from gpugate.webhook.cluster.objects import Objects
+from gpugate.webhook.cluster.projection import Projection
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpugate.policies.sdk.kinds import Kind
+    from gpugate.policies.sdk.request import Request
+
+ROOT = Path(gpugate.policies.__file__).parent
+FILES = sorted(ROOT.glob("*/examples/*/*.yaml"))
+TODAY = dt.date(2026, 11, 21)
+
+
+def objects(kind: Kind, needs: Needs, requests: Sequence[Request]) -> Objects:
+    """What the API server would list: each object with its namespace written in it."""
+    project = Projection(kind, needs)
+    stored = [
+        {**request.object, "metadata": {**request.object["metadata"], "namespace": request.namespace}}  # type: ignore[dict-item] # examples have metadata
+        for request in requests
+        if kind.covers(request.kind) and request.object
+    ]
+    return Objects.of(project(obj) for obj in stored)
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(ROOT)).replace("/examples", ""))
+def test_the_facts_of_a_cluster_are_facts_like_others(file: Path) -> None:
+    example = read_example(file.name, file.read_text())
+    ruleset = bind(CATALOG, example.config)
+    needs = Needs(ruleset.rules)
+    requests = [with_defaults(request) for request in (*example.context, example.request)]
+    facts = ClusterFacts()
+    for kind in needs.kinds:
+        facts.admit(kind, "test")
+        facts.put(kind, "test", objects(kind, needs, requests))
+
+    verdicts = [
+        evaluate(ruleset, requests[-1], known, today=TODAY) for known in (RunFacts(requests, complete=True), facts)
+    ]
+
+    assert verdicts[1] == verdicts[0]

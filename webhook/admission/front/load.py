@@ -1,0 +1,83 @@
+"""How much a worker has taken on: bytes that it holds, and requests that wait their turn."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from gpugate.webhook.admission.front.limits import Limits
+
+# How slowly the mean follows: one review among so many.
+_MEMORY: Final = 32
+# What a review takes until one was measured, in seconds.
+_FIRST_GUESS: Final = 0.0005
+
+
+class Load:
+    """The load of one worker, which answers one request at a time."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._most_bytes = limits.in_flight
+        self._most_seconds = limits.waiting
+        self._mean = _FIRST_GUESS
+        self.body_bytes = 0
+        self.waiting = 0
+
+    def take(self, size: int) -> bool:
+        """Account for so many bytes of a body; False when there is no room for them."""
+        if self.body_bytes + size > self._most_bytes:
+            return False
+        self.body_bytes += size
+        return True
+
+    def give_back(self, size: int) -> None:
+        """Forget so many bytes."""
+        self.body_bytes -= size
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the requests that wait are more work than may wait."""
+        return self.waiting * self._mean > self._most_seconds
+
+    def is_late(self, waited: float) -> bool:
+        """Tell whether a request has waited longer than any should, in seconds."""
+        return waited > self._most_seconds
+
+    def took(self, seconds: float) -> None:
+        """Learn what one request took."""
+        self._mean += (seconds - self._mean) / _MEMORY
+
+
+class Turns:
+    """Lets one request after the other go on, each in a turn of the event loop of its own.
+
+    Between two turns the loop takes up connections and reads what came, so that the load is seen as it is, and what
+    is too much can be turned away.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._queue: deque[asyncio.Future[None]] = deque()
+        self._taken = False
+
+    async def take(self) -> None:
+        """Wait for a turn; first come, first served."""
+        if self._taken:
+            turn = self._loop.create_future()
+            self._queue.append(turn)
+            await turn
+        else:
+            self._taken = True
+            self._loop.call_soon(self._next)
+
+    def _next(self) -> None:
+        while self._queue:
+            turn = self._queue.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                self._loop.call_soon(self._next)
+                return
+        self._taken = False

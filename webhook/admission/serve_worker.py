@@ -1,0 +1,150 @@
+"""Puts one worker together: gate, facts, application, front, and what keeps them up to date."""
+
+from __future__ import annotations
+
+from time import monotonic
+from typing import TYPE_CHECKING, Final
+
+from gpugate.policies.engine.needs import Needs
+from gpugate.policies.sdk.facts import NoFacts
+from gpugate.webhook.admission.app import create_app
+from gpugate.webhook.admission.asgi import AdmissionAsgi
+from gpugate.webhook.admission.front.server import Front
+from gpugate.webhook.admission.gate import Gate
+from gpugate.webhook.admission.judged_kinds import judged_kinds
+from gpugate.webhook.admission.policy_reload import PolicyFileWatch
+from gpugate.webhook.admission.shared import now
+from gpugate.webhook.admission.workers.worker import Duties, Worker
+
+if TYPE_CHECKING:
+    from gpugate.webhook.admission.gate import Observation, Rules
+    from gpugate.webhook.admission.policy_reload import Reload
+    from gpugate.webhook.admission.shared import Shared
+    from gpugate.webhook.admission.tracing import Tracer
+    from gpugate.webhook.cluster.state import KindState
+    from gpugate.webhook.cluster.watch import ClusterWatch
+
+# For how long new rules wait for the facts that only they look up.
+_FACTS_SECONDS: Final = 10.0
+
+
+def run_worker(number: int, shared: Shared) -> None:
+    """Serve as a worker until told to leave; called in a process of its own."""
+    _Parts(shared).run(number)
+
+
+class _Parts:
+    """The parts of one worker."""
+
+    def __init__(self, shared: Shared) -> None:
+        self._shared = shared
+        shared.log.start()
+        shared.report_start()
+        self._cluster = self._watched_cluster()
+        self._tracer = self._started_tracer()
+        self._next: tuple[Rules, float] | None = None
+        facts = self._cluster.facts if self._cluster else NoFacts()
+        self._gate = Gate(shared.rules, facts, now, self._observe)
+        self._policy_file = PolicyFileWatch(shared.options.policy_file, shared.rules, self._use, self._reloaded)
+
+    def run(self, number: int) -> None:
+        shared = self._shared
+        duties = Duties(self._missing, self._tick, self._reload, self._stop)
+        admission = (shared.admission, lambda: shared.certificate.identity.context)
+        worker = Worker(number, shared.board, shared.options.drain_seconds)
+        worker.run(self._front, admission, shared.health, duties)
+
+    def missing(self) -> tuple[str, ...]:
+        """Say what all workers miss, for readiness."""
+        return self._shared.board.missing()
+
+    def exposition(self, accept: str) -> tuple[str, bytes]:
+        """Return the metrics of all workers."""
+        return self._shared.metrics.exposition(accept)
+
+    def _front(self) -> Front:
+        app = create_app(self._gate, self)
+        count = self._shared.metrics.front
+        span = self._tracer.span if self._tracer else None
+        return Front(
+            lambda load, turns: AdmissionAsgi(self._gate, app, load, turns, count, span),
+            self._shared.options.limits,
+            count,
+        )
+
+    def _watched_cluster(self) -> ClusterWatch | None:
+        options = self._shared.options.cluster
+        if options is None:
+            return None
+        from gpugate.webhook.cluster.connection import connect  # noqa: PLC0415 -- imports the Kubernetes client
+        from gpugate.webhook.cluster.watch import ClusterWatch  # noqa: PLC0415 -- as above
+
+        watch = ClusterWatch(connect(options), Needs(self._shared.rules.ruleset.rules), self._told)
+        watch.start()
+        return watch
+
+    def _started_tracer(self) -> Tracer | None:
+        if not self._shared.options.trace:
+            return None
+        from gpugate.policies.catalog import CATALOG  # noqa: PLC0415 -- only for the kinds of a span
+        from gpugate.webhook.admission.tracing import Tracer, otlp_provider  # noqa: PLC0415 -- an extra
+
+        return Tracer(otlp_provider(), judged_kinds(CATALOG))
+
+    def _observe(self, observation: Observation) -> None:
+        self._shared.metrics.observe(observation)
+        self._shared.log.observe(observation)
+        if self._tracer:
+            self._tracer.observe(observation)
+
+    def _use(self, rules: Rules) -> None:
+        """Judge by new rules, once what they look up has been read as they need it, or has been waited for enough."""
+        if self._cluster:
+            self._cluster.need(Needs(rules.ruleset.rules))
+        self._next = rules, monotonic() + _FACTS_SECONDS
+        self._take_up_next()
+
+    def _take_up_next(self) -> None:
+        if self._next is not None:
+            rules, latest = self._next
+            if not (self._cluster and self._cluster.behind()) or monotonic() >= latest:
+                self._gate.use(rules)
+                self._next = None
+
+    def _reloaded(self, reload: Reload) -> None:
+        # The supervisor reads the same file and writes it to the log, once.
+        self._shared.metrics.reloaded(reload.generation, not reload.error)
+
+    def _told(self, state: KindState) -> None:
+        self._shared.metrics.facts(state.kind.name, state.objects)
+        if state.reason:
+            self._shared.log.event(
+                "warning",
+                "facts not available",
+                resource=state.resource,
+                standing=state.standing.value,
+                reason=state.reason,
+            )
+
+    def _missing(self) -> tuple[str, ...]:
+        return self._cluster.missing() if self._cluster else ()
+
+    def _tick(self, front: Front) -> None:
+        self._policy_file.poll()
+        self._take_up_next()
+        self._shared.poll_certificate()
+        for kind, seconds in self._cluster.ages().items() if self._cluster else ():
+            self._shared.metrics.facts_age(kind.name, seconds)
+        self._shared.metrics.connections(front.places.open)
+        self._shared.metrics.body_bytes(front.load.body_bytes)
+
+    def _reload(self) -> None:
+        self._policy_file.reload()
+        self._shared.poll_certificate(again=True)
+
+    def _stop(self) -> None:
+        if self._cluster:
+            self._cluster.stop()
+        if self._tracer:
+            self._tracer.close()
+        self._shared.log.close()
