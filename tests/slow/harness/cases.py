@@ -1,0 +1,105 @@
+"""What is sent, and what the right answer to it is."""
+
+from __future__ import annotations
+
+import base64
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import jsonpatch
+import orjson
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+REVIEWS = Path(__file__).parents[2] / "fixtures" / "reviews"
+# The request's uid comes first in the API server's JSON, and is the only one that we replace.
+_UID = "00000000-0000-4000-8000-000000000000"
+
+
+class WrongAnswerError(Exception):
+    """An answer that does not match its request."""
+
+
+@dataclass(slots=True)
+class Case:
+    """A review without its uid, and the decision expected.
+
+    `denied` is the policy that denies it, or "" when it is allowed; where it depends on the rules in force, a mapping
+    from generation to that. `patched` is the pointer of what the patch must have added, or "" when there is no patch.
+    """
+
+    path: str
+    before: bytes
+    after: bytes
+    object: Any
+    denied: str | Mapping[str, str] = ""
+    patched: str = ""
+    _applied: set[str] = field(default_factory=set)
+
+    def body(self, uid: str) -> bytes:
+        return b"".join((self.before, uid.encode(), self.after))
+
+    def check(self, uid: str, answer: bytes) -> str:
+        """Return the generation of the rules that answered, "" when it does not say.
+
+        Raises:
+            WrongAnswerError: this is not the answer to that request.
+        """
+        review = orjson.loads(answer)
+        response = review["response"]
+        if response["uid"] != uid:
+            raise WrongAnswerError(f"uid {response['uid']} instead of {uid}")
+        told = response.get("auditAnnotations", {})
+        generation: str = told.get("generation", "")
+        denied = self.denied if isinstance(self.denied, str) else self.denied.get(generation)
+        if denied is None:
+            raise WrongAnswerError(f"generation {generation!r} was never in force")
+        if response["allowed"] is bool(denied) or denied not in told.get("denied", ""):
+            raise WrongAnswerError(f"allowed is {response['allowed']}, denied is {told.get('denied')} by {generation}")
+        self._check_patch(response)
+        return generation
+
+    def _check_patch(self, response: dict[str, Any]) -> None:
+        if ("patch" in response) is not bool(self.patched):
+            raise WrongAnswerError("a patch is missing" if self.patched else "a patch that nobody asked for")
+        if self.patched and response["patch"] not in self._applied:
+            patched = jsonpatch.apply_patch(self.object, base64.b64decode(response["patch"]).decode())
+            if self.patched not in json.dumps(patched):
+                raise WrongAnswerError(f"the patch does not add {self.patched}")
+            self._applied.add(response["patch"])
+
+
+def case(review: str, path: str, *, denied: str | Mapping[str, str] = "", patched: str = "") -> Case:
+    """Make a case of a captured review."""
+    return _of(json.loads((REVIEWS / f"{review}.json").read_text()), path, denied, patched)
+
+
+def heavy() -> Case:
+    """Make a case that takes some 20 ms to judge: a NodePool with hundreds of requirements."""
+    captured = json.loads((REVIEWS / "nodepool-create.validate.json").read_text())
+    captured["request"]["object"]["spec"]["template"]["spec"]["requirements"] += [
+        {"key": "karpenter.k8s.aws/instance-cpu", "operator": "Gt", "values": [str(number % 10)]}
+        for number in range(500)
+    ]
+    return _of(captured, "/validate", "", "")
+
+
+def _of(captured: Any, path: str, denied: str | Mapping[str, str], patched: str) -> Case:
+    request = captured["request"]
+    captured["request"] = {**request, "uid": _UID}
+    before, after = json.dumps(captured, separators=(",", ":")).split(_UID)
+    return Case(path, before.encode(), after.encode(), request["object"], denied, patched)
+
+
+def usual() -> tuple[Case, ...]:
+    """What a cluster sends: Pods that are patched, left alone and validated, and an object that is denied."""
+    return (
+        case("pod-create-gpu-untolerated.mutate", "/mutate", patched='"key": "nvidia.com/gpu"'),
+        case("pod-create-by-job.validate", "/validate"),
+        case("pod-create-gpu-tolerated.mutate", "/mutate"),
+        case("ec2nodeclass-create.mutate", "/validate", denied="nodeclasses/missing-cost-tags"),
+        case("nodepool-create.validate", "/validate"),
+    )

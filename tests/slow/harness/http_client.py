@@ -1,0 +1,102 @@
+"""HTTP/1.1 over TLS as the API server speaks it to webhooks.
+
+At most 25 idle connections, the one used last first, each for 90 s at most; active ones unbounded (Go's net/http
+Transport as `k8s.io/client-go` transport/cache.go sets it up, v0.36). A connection found closed before anything was
+written is replaced; one that closes later loses its request, because a POST is not sent again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import select
+import ssl
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+IDLE_CONNECTIONS = 25
+IDLE_SECONDS = 90
+
+
+class LostError(Exception):
+    """A request that got no answer; the text is the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
+class Connection:
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._used = time.monotonic()
+        self._readable = select.poll()
+        self._readable.register(writer.get_extra_info("socket").fileno(), select.POLLIN)
+        served = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
+        self.certificate = hashlib.sha256(served).hexdigest()
+
+    @property
+    def usable(self) -> bool:
+        """Whether it can carry another request: an idle connection with something to read has been closed."""
+        closed = self._writer.is_closing() or self._reader.at_eof() or self._readable.poll(0)
+        return not closed and time.monotonic() - self._used < IDLE_SECONDS
+
+    async def exchange(self, request: bytes) -> Response:
+        try:
+            self._writer.write(request)
+            head = (await self._reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+            headers = {key.lower(): value.strip() for key, _, value in (line.partition(":") for line in head[1:-2])}
+            body = await self._reader.readexactly(int(headers["content-length"]))
+        except asyncio.IncompleteReadError as error:
+            raise LostError(f"closed after {len(error.partial)} bytes of the answer") from None
+        except OSError as error:
+            raise LostError(f"{type(error).__name__} before the answer") from None
+        self._used = time.monotonic()
+        return Response(int(head[0].split()[1]), headers, body)
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+class Pool:
+    def __init__(self, address: tuple[str, int], ca_file: Path) -> None:
+        self._address = address
+        self._trust = ssl.create_default_context(cafile=ca_file)
+        self._idle: list[Connection] = []
+
+    def idle(self) -> Connection | None:
+        """Take the idle connection used last, if there is one."""
+        while self._idle:
+            connection = self._idle.pop()
+            if connection.usable:
+                return connection
+            connection.close()
+        return None
+
+    async def connect(self) -> Connection:
+        try:
+            reader, writer = await asyncio.open_connection(
+                *self._address, ssl=self._trust, server_hostname="localhost", ssl_shutdown_timeout=1
+            )
+        except OSError as error:
+            raise LostError(f"{type(error).__name__} while connecting") from None
+        return Connection(reader, writer)
+
+    def put_back(self, connection: Connection) -> None:
+        if len(self._idle) < IDLE_CONNECTIONS:
+            self._idle.append(connection)
+        else:
+            connection.close()
+
+    def close(self) -> None:
+        for connection in self._idle:
+            connection.close()
+        self._idle.clear()

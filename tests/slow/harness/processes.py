@@ -1,0 +1,61 @@
+"""What /proc says of a process, and waiting until it says something."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+PATIENCE_SECONDS = 60
+_PAUSE_SECONDS = 0.01
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+_TICK = os.sysconf("SC_CLK_TCK")
+
+
+def wait_until(true: Callable[[], object], what: str, patience: float = PATIENCE_SECONDS) -> float:
+    """Wait for a condition; returns how many seconds it took."""
+    started = time.monotonic()
+    while not true():
+        assert time.monotonic() - started < patience, f"waited in vain until {what}"
+        time.sleep(_PAUSE_SECONDS)
+    return time.monotonic() - started
+
+
+def children(pid: int) -> list[int]:
+    """The processes that a process has started and that have not ended."""
+    try:
+        listed = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except OSError:
+        return []
+    return [child for child in map(int, listed) if alive(child)]
+
+
+def alive(pid: int) -> bool:
+    """Whether any thread of it runs still; until the last has ended its connections are open."""
+    return any(_fields(thread)[0] not in {"Z", "X"} for thread in _threads(pid))
+
+
+def megabytes(pid: int) -> float:
+    """Resident memory."""
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE / 2**20
+
+
+def cpu_seconds(pid: int) -> float:
+    fields = _fields(Path(f"/proc/{pid}/stat"))
+    return (int(fields[11]) + int(fields[12])) / _TICK
+
+
+def _threads(pid: int) -> list[Path]:
+    return list(Path(f"/proc/{pid}/task").glob("*/stat"))
+
+
+def _fields(stat: Path) -> list[str]:
+    """The fields after the name, which may hold anything: state first (proc_pid_stat(5)); of what has gone, dead."""
+    try:
+        return stat.read_text().rpartition(")")[2].split()
+    except OSError:
+        return ["X"]
