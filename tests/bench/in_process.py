@@ -1,0 +1,88 @@
+"""CPU time of one review from bytes to bytes, without a server."""
+
+from __future__ import annotations
+
+import datetime as dt
+import time
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from captured import review
+from figures import Measured, figure
+
+from gpugate.policies.catalog import CATALOG
+from gpugate.policies.data.instance_types import load_instance_types
+from gpugate.policies.engine.config import PolicyConfig
+from gpugate.policies.engine.ruleset import bind
+from gpugate.policies.sdk.facts import NoFacts
+from gpugate.webhook.admission.gate import Gate, Rules
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from gpugate.policies.sdk.policy import Policy
+
+RUNS: Final = 15
+FIRST_TEN: Final = {
+    "nodeclasses/missing-cost-tags",
+    "nodepools/incomplete-node-class-ref",
+    "nodepools/legacy-api",
+    "nodepools/single-instance-type",
+    "pods/mig-without-claim",
+    "pods/missing-cost-labels",
+    "pods/missing-gpu-toleration",
+    "pods/unprotected-training",
+    "scaling/hpa-conflict",
+    "scaling/unbounded-replicas",
+}
+
+
+class _Work(NamedTuple):
+    name: str
+    unit: str
+    aim: float
+    times: int
+    call: Callable[[], object]
+
+
+def measure() -> Iterator[Measured]:
+    """Measure reviews with ten, thirty and all policies bound, and what it takes to load the instance types.
+
+    All are run in turns, so that a slow minute of the machine does not fall on one of them.
+    """
+    works = (
+        *_reviews("10 policies", tuple(policy for policy in CATALOG if policy.id in FIRST_TEN), 200, 400),
+        *_reviews("30 policies", _share(30), 300, 1000),
+        *_reviews("all policies", CATALOG, 300, 1000),
+        _Work("instance types loaded, CPU", "ms", 15, 5, load_instance_types),
+    )
+    runs: dict[str, list[float]] = {work.name: [] for work in works}
+    for repetition in range(-1, RUNS):
+        for work in works:
+            seconds = _cpu(work)
+            if repetition >= 0:
+                runs[work.name].append(seconds)
+    for work in works:
+        yield Measured(figure(work.name, runs[work.name], work.unit), work.aim)
+
+
+def _reviews(bound: str, policies: tuple[Policy, ...], pod_aim: float, pool_aim: float) -> Iterator[_Work]:
+    gate = Gate(Rules(bind(policies, PolicyConfig()), "bench"), NoFacts(), lambda: dt.datetime.now(dt.UTC))
+    pod, pool = review("pod-create-by-job.mutate", 6144), review("nodepool-create.validate")
+    patched = review("pod-create-gpu-untolerated.mutate", 6144)
+    yield _Work(f"{bound}: /mutate, a Pod of 6 KB, CPU", "us", pod_aim, 400, lambda: gate.mutate(pod))
+    yield _Work(f"{bound}: /mutate, a Pod of 6 KB, patched, CPU", "us", pod_aim, 400, lambda: gate.mutate(patched))
+    yield _Work(f"{bound}: /validate, a Pod of 6 KB, CPU", "us", pod_aim, 400, lambda: gate.validate(pod))
+    yield _Work(f"{bound}: /validate, a NodePool of 2 KB, CPU", "us", pool_aim, 200, lambda: gate.validate(pool))
+
+
+def _share(count: int) -> tuple[Policy, ...]:
+    """So many policies, evenly from every part of the catalogue."""
+    return tuple(CATALOG[place * len(CATALOG) // count] for place in range(count))
+
+
+def _cpu(work: _Work) -> float:
+    """Return the seconds of CPU of one call, measured over many."""
+    started = time.process_time()
+    for _ in range(work.times):
+        work.call()
+    return (time.process_time() - started) / work.times
