@@ -53,7 +53,6 @@ async def serve(listener: socket.socket, tls: ssl.SSLContext) -> None:
     front.loop.add_signal_handler(signal.SIGTERM, stop.set)
     keeping_time = asyncio.create_task(front.keep_time())
     await stop.wait()
-    front.close_idle()
     await front.leave(1)
     keeping_time.cancel()
 

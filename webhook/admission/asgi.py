@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -139,7 +138,7 @@ class AdmissionAsgi:
 
     def _answer(self, scope: Scope, headers: dict[bytes, bytes], body: _Body) -> tuple[int, Headers, bytes]:
         complete = scope["state"].get("complete")
-        waited = asyncio.get_running_loop().time() - complete if complete is not None else 0.0
+        waited = self._turns.now() - complete if complete is not None else 0.0
         if scope["state"].get("full") or self._load.is_late(waited):
             self._count(FrontEvent.SHED_WORK)
             body.no_room = True

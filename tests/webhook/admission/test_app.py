@@ -185,8 +185,9 @@ def through_the_fast_path(gate: Gate, app: Flask, path: str, body: bytes) -> tup
     }
 
     async def answer() -> None:
-        turns = Turns(asyncio.get_running_loop())
-        await AdmissionAsgi(gate, app, Load(Limits()), turns, lambda _: None)(scope, receive, send)
+        load = Load(Limits())
+        turns = Turns(asyncio.get_running_loop(), load)
+        await AdmissionAsgi(gate, app, load, turns, lambda _: None)(scope, receive, send)
 
     asyncio.run(answer())
     start, end = sent

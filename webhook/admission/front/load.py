@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 # How slowly the mean follows: one review among so many.
 _MEMORY: Final = 32
+# How much work is done before the event loop looks at sockets again, in seconds; one request, if that takes longer.
+_TURN_SECONDS: Final = 0.002
 # What a review takes until one was measured, in seconds.
 _FIRST_GUESS: Final = 0.0005
 
@@ -22,7 +24,7 @@ class Load:
     def __init__(self, limits: Limits) -> None:
         self._most_bytes = limits.in_flight
         self._most_seconds = limits.waiting
-        self._mean = _FIRST_GUESS
+        self.mean = _FIRST_GUESS
         self.body_bytes = 0
         self.waiting = 0
 
@@ -40,7 +42,7 @@ class Load:
     @property
     def is_full(self) -> bool:
         """Whether the requests that wait are more work than may wait."""
-        return self.waiting * self._mean > self._most_seconds
+        return self.waiting * self.mean > self._most_seconds
 
     def is_late(self, waited: float) -> bool:
         """Tell whether a request has waited longer than any should, in seconds."""
@@ -48,36 +50,46 @@ class Load:
 
     def took(self, seconds: float) -> None:
         """Learn what one request took."""
-        self._mean += (seconds - self._mean) / _MEMORY
+        self.mean += (seconds - self.mean) / _MEMORY
 
 
 class Turns:
-    """Lets one request after the other go on, each in a turn of the event loop of its own.
+    """Lets requests go on one after the other, some in each turn of the event loop.
 
     Between two turns the loop takes up connections and reads what came, so that the load is seen as it is, and what
     is too much can be turned away.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, load: Load) -> None:
         self._loop = loop
+        self._load = load
         self._queue: deque[asyncio.Future[None]] = deque()
-        self._taken = False
+        self._left = 1
+        self._counting = False
+
+    def now(self) -> float:
+        """Return the loop's time, in seconds."""
+        return self._loop.time()
 
     async def take(self) -> None:
         """Wait for a turn; first come, first served."""
-        if self._taken:
+        if self._queue or not self._left:
             turn = self._loop.create_future()
             self._queue.append(turn)
             await turn
-        else:
-            self._taken = True
+            return
+        self._left -= 1
+        if not self._counting:
+            self._counting = True
             self._loop.call_soon(self._next)
 
     def _next(self) -> None:
-        while self._queue:
+        self._left = max(1, int(_TURN_SECONDS / self._load.mean))
+        self._counting = bool(self._queue)
+        if self._counting:
+            self._loop.call_soon(self._next)
+        while self._queue and self._left:
             turn = self._queue.popleft()
             if not turn.done():
                 turn.set_result(None)
-                self._loop.call_soon(self._next)
-                return
-        self._taken = False
+                self._left -= 1

@@ -63,7 +63,7 @@ class Front:
         self.open: set[Connection] = set()
         self.draining = False
         self.config = uvicorn.Config(
-            app(self.load, Turns(self.loop)),
+            app(self.load, Turns(self.loop, self.load)),
             http="httptools",
             ws="none",
             interface="asgi3",

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from gpugate.webhook.admission.front.limits import Limits
-from gpugate.webhook.admission.front.load import Load
+from gpugate.webhook.admission.front.load import Load, Turns
 
 
 def test_bytes_are_taken_up_to_the_bound() -> None:
@@ -33,3 +35,54 @@ def test_full_is_more_than_a_second_of_work(seconds: float, waiting: int, full: 
         load.took(seconds)
     load.waiting = waiting
     assert load.is_full is full
+
+
+async def taken(turns: Turns, order: list[str], name: str) -> None:
+    await turns.take()
+    order.append(name)
+
+
+def test_turns_are_taken_in_the_order_of_asking() -> None:
+    order: list[str] = []
+
+    async def ask() -> None:
+        turns = Turns(asyncio.get_running_loop(), Load(Limits()))
+        await asyncio.gather(*(taken(turns, order, str(number)) for number in range(20)))
+
+    asyncio.run(ask())
+    assert order == [str(number) for number in range(20)]
+
+
+@pytest.mark.parametrize(("seconds", "most"), [pytest.param(1, 1, id="slow"), pytest.param(0.0005, 4, id="quick")])
+def test_a_turn_of_the_loop_holds_some_work_and_no_more(seconds: float, most: int) -> None:
+    order: list[str] = []
+    per_turn: list[int] = []
+
+    async def ask() -> None:
+        loop, load = asyncio.get_running_loop(), Load(Limits())
+        for _ in range(1000):
+            load.took(seconds)
+        turns = Turns(loop, load)
+        asked = [loop.create_task(taken(turns, order, "x")) for _ in range(20)]
+        while not all(task.done() for task in asked):
+            before = len(order)
+            await asyncio.sleep(0)
+            per_turn.append(len(order) - before)
+
+    asyncio.run(ask())
+    assert (sum(per_turn), max(per_turn)) == (20, most)
+
+
+def test_a_request_that_gave_up_takes_no_turn() -> None:
+    order: list[str] = []
+
+    async def ask() -> None:
+        loop = asyncio.get_running_loop()
+        turns = Turns(loop, Load(Limits()))
+        asked = [loop.create_task(taken(turns, order, str(number))) for number in range(4)]
+        await asyncio.sleep(0)
+        asked[2].cancel()
+        await asyncio.gather(*asked, return_exceptions=True)
+
+    asyncio.run(ask())
+    assert order == ["0", "1", "3"]
