@@ -6,12 +6,12 @@ import socket
 import ssl
 import subprocess
 import sys
-import time
 import urllib.request
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import pytest
+from eventually import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -185,16 +185,9 @@ def test_says_how_to_register_it(webhook: Any) -> None:
 
 def test_logs_one_line_for_a_denial(webhook: Any, captured: Callable[[str], bytes]) -> None:
     uid = webhook.validate(captured("ec2nodeclass-create.mutate"))["uid"]
-    found = eventually(lambda: [line for line in webhook.log_file.read_text().splitlines() if uid in line])
-    assert {json.loads(line)["decision"] for line in found} == {"denied"}
-
-
-def eventually(found: Callable[[], list[str]]) -> list[str]:
-    """Wait for something that another process does in its own time."""
-    end = time.monotonic() + 30
-    while not (last := found()) and time.monotonic() < end:
-        time.sleep(0.01)
-    return last
+    assert eventually(lambda: uid in webhook.log_file.read_text())
+    lines = webhook.log_file.read_text().splitlines()
+    assert {json.loads(line)["decision"] for line in lines if uid in line} == {"denied"}
 
 
 def test_a_policy_file_is_in_force(

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
 _TICK_SECONDS: Final = 1.0
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-# A worker whose event loop has not come round for so many ticks is stuck in something that cannot be interrupted.
-_TICKS_WITHOUT_BEAT: Final = 30
+# A worker whose event loop has not come round for so many seconds is stuck in something that cannot be interrupted: the
+# API server waits that long at most (`timeoutSeconds`, Kubernetes v1.36).
+_STUCK_SECONDS: Final = 30
 # A worker that dies younger than this, in seconds, will die again: the next one waits that long.
 _YOUNG: Final = 1.0
 # What the workers take to leave after they stopped accepting, and some.
@@ -56,12 +57,14 @@ class Supervisor:
         listeners: Sequence[socket.socket],
         drain_seconds: float,
         ended: Callable[[Told], None],
+        stuck_seconds: int = _STUCK_SECONDS,
     ) -> None:
         self._work = work
         self._board = board
         self._listeners = listeners
         self._drain_seconds = drain_seconds
         self._ended = ended
+        self._stuck_seconds = stuck_seconds
         self._context = multiprocessing.get_context("fork")
         self._hired: dict[int, _Hired] = {}
         self._due: dict[int, float] = {}
@@ -180,7 +183,7 @@ class Supervisor:
             beats = self._board.beats(worker)
             hired.silent_ticks = hired.silent_ticks + 1 if beats == hired.beats else 0
             hired.beats = beats
-            if hired.silent_ticks >= _TICKS_WITHOUT_BEAT:
+            if hired.silent_ticks * _TICK_SECONDS >= self._stuck_seconds:
                 hired.process.kill()
 
     def _send(self, number: int) -> None:

@@ -4,13 +4,13 @@ import json
 import os
 import signal
 import sys
-import time
 import urllib.error
 import urllib.request
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from eventually import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -35,16 +35,6 @@ def start(start_process: Callable[..., Any], tmp_path: Path) -> Iterator[Callabl
         # Some of them are told to leave with a connection open, and would wait for it.
         webhook.process.send_signal(signal.SIGKILL)
         webhook.stop()
-
-
-def eventually(true: Callable[[], object]) -> bool:
-    """Wait for something that another process does in its own time."""
-    end = time.monotonic() + PATIENCE_SECONDS
-    while not true():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.01)
-    return True
 
 
 def workers(webhook: Any) -> list[int]:

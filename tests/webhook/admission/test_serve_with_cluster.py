@@ -1,0 +1,109 @@
+"""The webhook beside an API server: what it looks up decides, and readiness waits for it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from cluster.fake_api_server import FakeApiServer
+from eventually import eventually
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+HPAS = ("autoscaling", "horizontalpodautoscalers")
+POLICY = "scaling/hpa-conflict"
+
+
+@pytest.fixture
+def api() -> Iterator[FakeApiServer]:
+    server = FakeApiServer()
+    server.serve("autoscaling", ("v2", "v1"), "HorizontalPodAutoscaler", "horizontalpodautoscalers")
+    server.serve("keda.sh", ("v1alpha1",), "ScaledObject", "scaledobjects")
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def serve(start_process: Callable[..., Any], api: FakeApiServer, tmp_path: Path) -> Iterator[Callable[..., Any]]:
+    started = []
+
+    def start(*flags: str) -> Any:
+        kubeconfig = api.kubeconfig(tmp_path / "kubeconfig")
+        command = [sys.executable, "-m", "gpugate.webhook.cli.main", "serve", "--host", "127.0.0.1", "--port", "0"]
+        command += ["--health-port", "0", "--drain", "0", "--ca-file", str(tmp_path / "ca.crt")]
+        started.append(start_process([*command, "--kubeconfig", str(kubeconfig), *flags], tmp_path / "ca.crt"))
+        return started[-1]
+
+    yield start
+    for webhook in started:
+        webhook.stop()
+
+
+def ready(webhook: Any) -> str:
+    try:
+        with urllib.request.urlopen(webhook.health_url + "/readyz") as answer:  # noqa: S310 -- on loopback, our own URL
+            return str(answer.read().decode())
+    except urllib.error.HTTPError as error:
+        return error.read().decode()
+
+
+@pytest.fixture
+def scaled_object(captured: Callable[[str], bytes]) -> Any:
+    return json.loads(captured("scaledobject-create.validate"))["request"]["object"]
+
+
+def autoscaler(scaled_object: Any) -> dict[str, Any]:
+    target = scaled_object["spec"]["scaleTargetRef"]
+    reference = {"apiVersion": "apps/v1", "kind": target.get("kind", "Deployment"), "name": target["name"]}
+    return {
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": "by-hand", "namespace": scaled_object["metadata"]["namespace"]},
+        "spec": {"maxReplicas": 4, "scaleTargetRef": reference},
+    }
+
+
+def outcome(webhook: Any, review: bytes) -> dict[str, str]:
+    return dict(webhook.validate(review)["auditAnnotations"])
+
+
+def test_what_is_looked_up_decides(
+    serve: Callable[..., Any], api: FakeApiServer, captured: Callable[[str], bytes], scaled_object: Any
+) -> None:
+    webhook = (api.start(), serve("--workers", "2"))[1]
+    review = captured("scaledobject-create.validate")
+    before = outcome(webhook, review)
+    api.store.put(HPAS, autoscaler(scaled_object))
+    assert POLICY not in before.get("skipped", "") + before.get("warned", "")
+    assert eventually(lambda: POLICY in outcome(webhook, review).get("warned", ""))
+
+
+def test_readiness_waits_until_the_cluster_answers(serve: Callable[..., Any], api: FakeApiServer) -> None:
+    webhook = serve("--workers", "1")
+    told = ready(webhook)
+    api.start()
+    assert ("missing: worker 1: facts: " in told, "not listed yet" in told) == (True, True)
+    assert eventually(lambda: ready(webhook) == "ok\n")
+
+
+def test_F_12_an_outage_changes_nothing(  # noqa: N802 -- a number
+    serve: Callable[..., Any], api: FakeApiServer, captured: Callable[[str], bytes], scaled_object: Any
+) -> None:
+    api.start().store.put(HPAS, autoscaler(scaled_object))
+    webhook = serve("--workers", "1")
+    api.stop()
+    warned = outcome(webhook, captured("scaledobject-create.validate"))["warned"]
+    assert (POLICY in warned, ready(webhook)) == (True, "ok\n")
+
+
+def test_a_kubeconfig_that_is_not_there(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "gpugate.webhook.cli.main", "serve", "--kubeconfig", str(tmp_path / "nowhere")]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 -- ours
+    assert (ended.returncode, "nowhere" in ended.stderr, "Traceback" in ended.stderr) == (2, True, False)

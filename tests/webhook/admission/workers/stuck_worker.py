@@ -1,0 +1,28 @@
+"""A supervisor with a worker that begins to serve and then never comes round again; prints how it ended."""
+
+from __future__ import annotations
+
+import sys
+import threading
+
+from gpugate.webhook.admission.workers.board import Board
+from gpugate.webhook.admission.workers.supervisor import Supervisor
+
+
+def main() -> int:
+    board = Board(1)
+
+    def work(number: int) -> None:
+        board.beat(number, ())
+        threading.Event().wait()
+
+    def ended(told: object) -> None:
+        sys.stdout.write(f"{told}\n")
+        sys.stdout.flush()
+
+    supervisor = Supervisor(work, board, (), 0, ended, stuck_seconds=1)
+    return supervisor.run(1, lambda: None, lambda: None, lambda: None)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

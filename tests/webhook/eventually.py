@@ -1,0 +1,21 @@
+"""Waiting for what another process does in its own time."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+PATIENCE_SECONDS = 60
+
+
+def eventually(true: Callable[[], object]) -> bool:
+    """Ask again until it is so; False when it never is."""
+    end = time.monotonic() + PATIENCE_SECONDS
+    while not true():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.01)
+    return True
