@@ -16,6 +16,8 @@ import ssl
 import subprocess
 import sys
 import threading
+import urllib.error
+import urllib.request
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlsplit
@@ -81,6 +83,14 @@ class Webhook:
         assert status == 200, answer
         response: Json = json.loads(answer)["response"]
         return response
+
+    def readiness(self) -> str:
+        """What `/readyz` says, ready or not."""
+        try:
+            with urllib.request.urlopen(self.health_url + "/readyz") as answer:  # noqa: S310 -- on loopback, our own URL
+                return str(answer.read().decode())
+        except urllib.error.HTTPError as error:
+            return error.read().decode()
 
     def disconnect(self) -> None:
         if hasattr(self, "_connection"):

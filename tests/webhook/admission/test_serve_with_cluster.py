@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import urllib.error
-import urllib.request
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -46,14 +44,6 @@ def serve(start_process: Callable[..., Any], api: FakeApiServer, tmp_path: Path)
         webhook.stop()
 
 
-def ready(webhook: Any) -> str:
-    try:
-        with urllib.request.urlopen(webhook.health_url + "/readyz") as answer:  # noqa: S310 -- on loopback, our own URL
-            return str(answer.read().decode())
-    except urllib.error.HTTPError as error:
-        return error.read().decode()
-
-
 @pytest.fixture
 def scaled_object(captured: Callable[[str], bytes]) -> Any:
     return json.loads(captured("scaledobject-create.validate"))["request"]["object"]
@@ -87,10 +77,10 @@ def test_what_is_looked_up_decides(
 
 def test_readiness_waits_until_the_cluster_answers(serve: Callable[..., Any], api: FakeApiServer) -> None:
     webhook = serve("--workers", "1")
-    told = ready(webhook)
+    told = webhook.readiness()
     api.start()
     assert ("missing: worker 1: facts: " in told, "not listed yet" in told) == (True, True)
-    assert eventually(lambda: ready(webhook) == "ok\n")
+    assert eventually(lambda: webhook.readiness() == "ok\n")
 
 
 def test_F_12_an_outage_changes_nothing(  # noqa: N802 -- a number
@@ -100,7 +90,7 @@ def test_F_12_an_outage_changes_nothing(  # noqa: N802 -- a number
     webhook = serve("--workers", "1")
     api.stop()
     warned = outcome(webhook, captured("scaledobject-create.validate"))["warned"]
-    assert (POLICY in warned, ready(webhook)) == (True, "ok\n")
+    assert (POLICY in warned, webhook.readiness()) == (True, "ok\n")
 
 
 def test_a_kubeconfig_that_is_not_there(tmp_path: Path) -> None:

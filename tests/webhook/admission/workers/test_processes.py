@@ -43,14 +43,6 @@ def workers(webhook: Any) -> list[int]:
     return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
-def ready(webhook: Any) -> str:
-    try:
-        with urllib.request.urlopen(webhook.health_url + "/readyz") as answer:  # noqa: S310 -- on loopback, our own URL
-            return str(answer.read().decode())
-    except urllib.error.HTTPError as error:
-        return error.read().decode()
-
-
 def denies(webhook: Any, review: bytes) -> bool:
     """Send a review on a connection of its own, which any worker may take."""
     connection = webhook.connect()
@@ -81,7 +73,7 @@ def test_F_01_a_worker_that_is_killed_is_replaced(start: Callable[..., Any], den
 def test_F_06_a_second_signal_ends_it_at_once(start: Callable[..., Any]) -> None:  # noqa: N802 -- a number
     webhook = start("--drain", "600")
     webhook.process.send_signal(signal.SIGTERM)
-    assert eventually(lambda: "shutting down" in ready(webhook))
+    assert eventually(lambda: "shutting down" in webhook.readiness())
     webhook.process.send_signal(signal.SIGTERM)
     assert webhook.process.wait(PATIENCE_SECONDS) == 1
 
@@ -89,7 +81,7 @@ def test_F_06_a_second_signal_ends_it_at_once(start: Callable[..., Any]) -> None
 def test_F_04_after_a_sigterm_it_answers_and_asks_to_leave(start: Callable[..., Any], denied: bytes) -> None:  # noqa: N802 -- a number
     webhook = start("--drain", "600", "--workers", "1")
     webhook.process.send_signal(signal.SIGTERM)
-    assert eventually(lambda: "shutting down" in ready(webhook))
+    assert eventually(lambda: "shutting down" in webhook.readiness())
     connection = webhook.connect()
     connection.request("POST", "/validate", denied, {"Content-Type": "application/json"})
     answer = connection.getresponse()
@@ -128,7 +120,7 @@ def test_F_21_a_broken_policy_file_leaves_the_last_good_one(  # noqa: N802 -- a 
     webhook = start("--policy-file", str(file))
     file.write_text(STRICT + "policies: {nodepools/no-such-policy: {mode: warn}}\n")
     assert eventually(lambda: "policy file refused" in webhook.log_file.read_text())
-    assert (denies(webhook, denied), ready(webhook)) == (True, "ok\n")
+    assert (denies(webhook, denied), webhook.readiness()) == (True, "ok\n")
 
 
 def test_a_worker_that_starts_later_has_the_last_good_policy_file(
