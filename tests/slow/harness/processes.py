@@ -50,7 +50,11 @@ def cpu_seconds(pid: int) -> float:
 
 
 def _threads(pid: int) -> list[Path]:
-    return list(Path(f"/proc/{pid}/task").glob("*/stat"))
+    try:
+        return list(Path(f"/proc/{pid}/task").glob("*/stat"))
+    except FileNotFoundError:
+        # It went away while we looked.
+        return []
 
 
 def _fields(stat: Path) -> list[str]:

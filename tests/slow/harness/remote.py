@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import multiprocessing
+import os
 import traceback
 from typing import TYPE_CHECKING, Any
 
@@ -62,6 +63,8 @@ async def _serve(pipe: Connection, served: Any) -> None:
             reply: tuple[object, str] = (await getattr(served, method)(*arguments), "")
         except Exception:  # noqa: BLE001 -- told to the caller
             reply = (None, traceback.format_exc())
+        # Watching it for reading made it one that does not block, and would leave a long reply half sent.
+        os.set_blocking(pipe.fileno(), True)
         pipe.send(reply)
 
     def heard() -> None:
