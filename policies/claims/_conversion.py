@@ -5,7 +5,13 @@ from __future__ import annotations
 from copy import deepcopy
 from typing import TYPE_CHECKING, Final
 
-from gpugate.policies.sdk.device_requests import INLINE_VERSIONS, MEMBERS, claim_spec_of, device_requests
+from gpugate.policies.sdk.device_requests import (
+    INLINE_VERSIONS,
+    MEMBERS,
+    claim_spec_of,
+    device_requests,
+    own_members,
+)
 
 if TYPE_CHECKING:
     from gpugate.policies.sdk.field import Field, Json
@@ -47,7 +53,7 @@ def as_v1(obj: Field, kind: GroupVersionKind) -> dict[str, Json] | None:
 
 def _request(request: Field) -> dict[str, Json]:
     """Return a request with its members under `exactly`; empty where it has them elsewhere too, or is no object."""
-    inline: dict[str, Json] = {key: request[key].value for key in MEMBERS if request[key]}
+    inline: dict[str, Json] = {key: request[key].value for key in own_members(request)}
     others = {key: value for key, value in request.mapping.items() if key not in MEMBERS}
     if not inline:
         return others

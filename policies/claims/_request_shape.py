@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.sdk import dns_names
-from gpugate.policies.sdk.device_requests import INLINE_VERSIONS, MEMBERS, alternatives
+from gpugate.policies.sdk.device_requests import INLINE_VERSIONS, alternatives, own_members
 from gpugate.policies.sdk.findings import Patch, Patches, Violation
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def faults_of_references(devices: Field) -> Iterator[Violation]:
 
 
 def _of_form(request: Field, version: str) -> Iterator[Violation]:
-    inline = [name for name in MEMBERS if request[name]]
+    inline = own_members(request)
     exactly, first = request["exactly"], request["firstAvailable"]
     if version in INLINE_VERSIONS and exactly:
         message = f"{version} has no exactly: there a request holds its members itself"
@@ -78,7 +78,7 @@ def _of_form(request: Field, version: str) -> Iterator[Violation]:
         yield Violation(first.path, message, hint="put each into a request, or all of them under firstAvailable")
 
 
-def _wrapped(request: Field, inline: list[str]) -> Patches:
+def _wrapped(request: Field, inline: tuple[str, ...]) -> Patches:
     reason = "puts what the request asks for under exactly, where this version reads it"
     members = {name: request[name].value for name in inline}
     removed = (Patch("remove", request[name].path, None, reason) for name in inline)

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from gpugate.policies.sdk.facts import Known, Need, named
 from gpugate.policies.sdk.findings import Skip, Stance, Violation
+from gpugate.policies.sdk.gpu_demand import HAS_CLAIM
 from gpugate.policies.sdk.kinds import POD, RESOURCE_CLAIM_TEMPLATE
 from gpugate.policies.sdk.policy import validates
 
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.policy import AnyContext
 
 
-@validates(POD, mode=Stance.WARN, needs=(Need(RESOURCE_CLAIM_TEMPLATE, ()),))
+@validates(POD, mode=Stance.WARN, needs=(Need(RESOURCE_CLAIM_TEMPLATE, ()),), concerns=HAS_CLAIM)
 def check(pod: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
     """Look up every template that the Pod names."""
     for claim in pod["spec", "resourceClaims"]:

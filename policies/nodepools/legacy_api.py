@@ -25,7 +25,7 @@ from gpugate.policies.data.legacy_apis import LEGACY_APIS
 from gpugate.policies.nodepools.conversion.convert import as_received, converted
 from gpugate.policies.sdk import kinds
 from gpugate.policies.sdk.findings import Replacement, Violation
-from gpugate.policies.sdk.node_pools import made_by_karpenter
+from gpugate.policies.sdk.node_pools import MADE_BY_KARPENTER, made_by_karpenter
 from gpugate.policies.sdk.policy import Params, validates
 
 if TYPE_CHECKING:
@@ -41,10 +41,8 @@ _LEGACY: Final = {(api.group, api.version, api.kind): api for api in LEGACY_APIS
 @validates(
     kinds.PROVISIONER,
     kinds.PROVISIONING_PROVISIONER,
-    kinds.MACHINE,
     kinds.AWS_NODE_TEMPLATE,
     kinds.NODE_POOL_V1BETA1,
-    kinds.NODE_CLAIM_V1BETA1,
     kinds.EC2_NODE_CLASS_V1BETA1,
     kinds.SCALABLE_NODE_GROUP,
     kinds.HORIZONTAL_AUTOSCALER,
@@ -52,11 +50,22 @@ _LEGACY: Final = {(api.group, api.version, api.kind): api for api in LEGACY_APIS
 )
 def check(obj: Field, ctx: Context[Params]) -> Iterator[Violation]:
     """Report the API, with the object to write instead."""
+    yield from _judged(obj, ctx)
+
+
+@validates(kinds.MACHINE, kinds.NODE_CLAIM_V1BETA1, concerns=~MADE_BY_KARPENTER)
+def check_node(obj: Field, ctx: Context[Params]) -> Iterator[Violation]:
+    """Report the same of a node that somebody asks for by hand."""
+    if not made_by_karpenter(obj):
+        yield from _judged(obj, ctx)
+
+
+def _judged(obj: Field, ctx: Context[Params]) -> Iterator[Violation]:
     request = ctx.request
     # The API server converts an object to the version that the webhook asks for; the user wrote the other one.
     gvk = request.requested_kind or request.kind
     api = _LEGACY.get((gvk.group, gvk.version, gvk.kind))
-    if api is None or made_by_karpenter(obj):
+    if api is None:
         return
     new = converted(obj, gvk) if gvk == request.kind else as_received(obj)
     yield Violation(

@@ -22,7 +22,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.data.legacy_apis import LEGACY_KEYS
-from gpugate.policies.nodepools.legacy_keys.uses import Place, in_metadata, in_node_template, in_pod
+from gpugate.policies.nodepools.legacy_keys.uses import USED_IN_POD, Place, in_metadata, in_node_template, in_pod
 from gpugate.policies.sdk.findings import Patch, Patches, Stance, Violation
 from gpugate.policies.sdk.kinds import EC2_NODE_CLASS, NODE_POOL, POD
 from gpugate.policies.sdk.platform import at_least
@@ -51,7 +51,7 @@ _PROTECTION: Final = "karpenter.sh/do-not-disrupt"
 _DISRUPTED: Final = "karpenter.sh/disrupted"
 
 
-@validates(POD, mode=Stance.WARN)
+@validates(POD, mode=Stance.WARN, concerns=USED_IN_POD)
 def check_pod(pod: Field, ctx: Context[Params]) -> Iterator[Violation]:
     """Report each dropped key in a Pod or Pod template, with the one that took its place."""
     if at_least(ctx.target.karpenter, _DROPPED_IN):

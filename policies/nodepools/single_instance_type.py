@@ -78,7 +78,7 @@ class Params(PolicyParams, frozen=True, kw_only=True):
     min_values_policy: Literal["strict", "best_effort"] = "strict"
 
 
-@validates(NODE_POOL, NODE_CLAIM, params=Params, tables=(INSTANCE_TYPES,))
+@validates(NODE_POOL, NODE_CLAIM, params=Params, tables=(INSTANCE_TYPES,), concerns=~node_pools.MADE_BY_KARPENTER)
 def check(pool: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
     """Count the instance types that are left, and report where there are too few."""
     if node_pools.made_by_karpenter(pool):

@@ -18,8 +18,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpugate.policies.pods.placement.daemon_sets import is_of_daemon_set
-from gpugate.policies.pods.placement.gpu_nodes import gpu_tolerations
+from gpugate.policies.pods.placement.daemon_sets import OF_DAEMON_SET, is_of_daemon_set
+from gpugate.policies.pods.placement.gpu_nodes import NAMES_GPU_TAINT, gpu_tolerations
 from gpugate.policies.sdk.findings import Patch, Patches, Skip, Violation
 from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS, gpu_demand
 from gpugate.policies.sdk.kinds import POD
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.field import Field
 
 
-@validates(POD, needs=CLAIM_NEEDS)
+@validates(POD, needs=CLAIM_NEEDS, concerns=NAMES_GPU_TAINT & ~OF_DAEMON_SET)
 def check(pod: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
     """Report the first toleration; one without a key, which tolerates everything, is another policy's business."""
     tolerations = [t for t in ctx.derived(gpu_tolerations) if t["key"].text]

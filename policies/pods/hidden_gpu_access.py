@@ -35,24 +35,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from gpugate.policies.pods.hidden_access.signs import VISIBLE_DEVICES, broad, direct, visible_devices
-from gpugate.policies.pods.placement.daemon_sets import is_of_daemon_set
-from gpugate.policies.pods.placement.gpu_nodes import reaches_gpu_nodes
+from gpugate.policies.pods.hidden_access.signs import BROAD, DIRECT, VISIBLE_DEVICES, broad, direct, visible_devices
+from gpugate.policies.pods.placement.daemon_sets import OF_DAEMON_SET, is_of_daemon_set
+from gpugate.policies.pods.placement.gpu_nodes import MAY_REACH_GPU_NODES, reaches_gpu_nodes
 from gpugate.policies.sdk.findings import Patch, Patches, Skip, Stance, Violation
 from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS, gpu_demand
 from gpugate.policies.sdk.kinds import POD, POD_EPHEMERAL_CONTAINERS
 from gpugate.policies.sdk.node_pools import INSTANCE_TYPES
 from gpugate.policies.sdk.policy import AnyContext, validates
+from gpugate.policies.sdk.request import Operation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gpugate.policies.sdk.field import Field
 
+_CONCERNS: Final = DIRECT | (BROAD & MAY_REACH_GPU_NODES & ~OF_DAEMON_SET)
 _HINT: Final = "ask for the GPU in resources.limits, or take this away"
 
 
-@validates(POD, needs=CLAIM_NEEDS, tables=(INSTANCE_TYPES,))
+@validates(POD, needs=CLAIM_NEEDS, tables=(INSTANCE_TYPES,), concerns=_CONCERNS)
 def check(pod: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
     """Report every way to a GPU that the Pod has beside a request."""
     lists = ("initContainers", "containers", "ephemeralContainers")
@@ -60,7 +62,13 @@ def check(pod: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
     yield from _judged(pod, containers, tuple(direct(pod)), ctx)
 
 
-@validates(POD_EPHEMERAL_CONTAINERS, needs=CLAIM_NEEDS, tables=(INSTANCE_TYPES,))
+@validates(
+    POD_EPHEMERAL_CONTAINERS,
+    operations=frozenset({Operation.UPDATE}),
+    needs=CLAIM_NEEDS,
+    tables=(INSTANCE_TYPES,),
+    concerns=_CONCERNS,
+)
 def check_debug_containers(pod: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
     """Report the same of debug containers; the rest of the Pod was judged when it came."""
     yield from _judged(pod, tuple(pod["spec", "ephemeralContainers"]), (), ctx)

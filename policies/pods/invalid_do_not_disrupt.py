@@ -27,6 +27,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.sdk import durations
+from gpugate.policies.sdk.concerns import Key
 from gpugate.policies.sdk.findings import Patch, Patches, Stance, Violation
 from gpugate.policies.sdk.gpu_demand import gpu_demand
 from gpugate.policies.sdk.kinds import POD
@@ -49,7 +50,7 @@ _MEANT: Final = {
 }
 
 
-@validates(POD, needs=CLASS_NEEDS)
+@validates(POD, needs=CLASS_NEEDS, concerns=Key("metadata.annotations", (_KEY,)))
 def check(pod: Field, ctx: AnyContext) -> Iterator[Violation]:
     """Report a value that protects nothing; without a GPU little is lost, so that it is a warning."""
     annotation = pod["metadata", "annotations", _KEY]

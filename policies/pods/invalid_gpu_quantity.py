@@ -30,7 +30,7 @@ import msgspec
 from gpugate.policies.data import mig_profiles
 from gpugate.policies.pods._amounts import asked
 from gpugate.policies.sdk.findings import Patch, Patches, Violation
-from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS, gpu_demand
+from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS, NAMES_ACCELERATOR, gpu_demand
 from gpugate.policies.sdk.kinds import POD
 from gpugate.policies.sdk.node_pools import INSTANCE_TYPES
 from gpugate.policies.sdk.policy import Context, validates
@@ -54,7 +54,7 @@ class Params(PolicyParams, frozen=True, kw_only=True):
     max_per_pod: dict[str, Annotated[int, msgspec.Meta(ge=0)]] = msgspec.field(default_factory=dict)
 
 
-@validates(POD, params=Params, needs=CLAIM_NEEDS, tables=(INSTANCE_TYPES,))
+@validates(POD, params=Params, needs=CLAIM_NEEDS, tables=(INSTANCE_TYPES,), concerns=NAMES_ACCELERATOR)
 def check(_pod: Field, ctx: Context[Params]) -> Iterator[Violation]:
     """Report amounts that the API server refuses, and those that no node has."""
     amounts = ctx.derived(asked)

@@ -42,8 +42,9 @@ from typing import TYPE_CHECKING
 from gpugate.policies.pods.mig_claims.intent import PROFILE, claim_intended
 from gpugate.policies.pods.mig_claims.obstacles import ClaimParams
 from gpugate.policies.pods.mig_claims.rewriting import rewrite, slices_of
+from gpugate.policies.sdk.concerns import Key
 from gpugate.policies.sdk.findings import Patch, Skip, Stance, Violation
-from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS, gpu_demand
+from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS, NAMES_ACCELERATOR, gpu_demand
 from gpugate.policies.sdk.kinds import POD
 from gpugate.policies.sdk.policy import Context, mutates
 
@@ -53,7 +54,13 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.field import Field
 
 
-@mutates(POD, params=ClaimParams, mode=Stance.OFF, needs=CLAIM_NEEDS)
+@mutates(
+    POD,
+    params=ClaimParams,
+    mode=Stance.OFF,
+    needs=CLAIM_NEEDS,
+    concerns=NAMES_ACCELERATOR | Key("metadata.annotations", (PROFILE,)),
+)
 def mutate(pod: Field, ctx: Context[ClaimParams]) -> Iterator[Patch | Violation | Skip]:
     """Give the Pod claims for the slices it asks for."""
     if pod["metadata", "annotations", PROFILE]:

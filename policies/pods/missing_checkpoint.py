@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING
 from gpugate.policies.pods.training.presumption import says_checkpointed, trains
 from gpugate.policies.pods.training.storage import names_object_store, outlives
 from gpugate.policies.sdk.findings import Skip, Stance, Violation
-from gpugate.policies.sdk.gpu_demand import gpu_demand
+from gpugate.policies.sdk.gpu_demand import MAY_DEMAND, gpu_demand
 from gpugate.policies.sdk.kinds import POD
 from gpugate.policies.sdk.pod_templates import pod_templates
 from gpugate.policies.sdk.policy import Context, validates
@@ -54,7 +54,7 @@ class Params(PolicyParams, frozen=True, kw_only=True):
     object_stores: tuple[str, ...] = ("s3://", "gs://", "az://", "abfs://", "abfss://")
 
 
-@validates(POD, params=Params, mode=Stance.WARN, needs=CLASS_NEEDS)
+@validates(POD, params=Params, mode=Stance.WARN, needs=CLASS_NEEDS, concerns=MAY_DEMAND)
 def check(pod: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
     """Report a template, or a Pod that nobody made from one, without storage that outlives it."""
     if ctx.wrapper is None and owner_kind(pod, ctx):

@@ -38,7 +38,7 @@ from gpugate.policies.sdk import kinds
 from gpugate.policies.sdk.cost_labels import fault, lookalike
 from gpugate.policies.sdk.facts import Known, Need, named
 from gpugate.policies.sdk.findings import Patch, Skip, Stance, Violation
-from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS, gpu_demand
+from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS, MAY_DEMAND, gpu_demand
 from gpugate.policies.sdk.policy import Context, mutates, validates
 from gpugate.policies.sdk.policy import Params as PolicyParams
 from gpugate.policies.sdk.scale_targets import TEMPLATE_FIELDS, workload_demand
@@ -69,7 +69,12 @@ class Params(PolicyParams, frozen=True, kw_only=True):
     as_annotation: bool = False
 
 
-@mutates(kinds.POD, params=Params, needs=(*CLAIM_NEEDS, Need(kinds.NAMESPACE, ("metadata.labels",))))
+@mutates(
+    kinds.POD,
+    params=Params,
+    needs=(*CLAIM_NEEDS, Need(kinds.NAMESPACE, ("metadata.labels",))),
+    concerns=MAY_DEMAND,
+)
 def inherit(pod: Field, ctx: Context[Params]) -> Iterator[Patch | Skip]:
     """Add the labels that the Pod lacks and its namespace has."""
     if not ctx.derived(gpu_demand):
@@ -91,7 +96,7 @@ def inherit(pod: Field, ctx: Context[Params]) -> Iterator[Patch | Skip]:
             yield Patch("set", pod["metadata", block, key].path, labels[key], reason)
 
 
-@validates(kinds.POD, params=Params, needs=CLAIM_NEEDS)
+@validates(kinds.POD, params=Params, needs=CLAIM_NEEDS, concerns=MAY_DEMAND)
 def check_pod(pod: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
     """Report labels that are missing or say nothing."""
     demand = ctx.derived(gpu_demand)

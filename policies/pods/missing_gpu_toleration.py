@@ -38,7 +38,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from gpugate.policies.sdk.findings import Patch, Skip
-from gpugate.policies.sdk.gpu_demand import gpu_demand
+from gpugate.policies.sdk.gpu_demand import MAY_DEMAND, gpu_demand
 from gpugate.policies.sdk.kinds import POD
 from gpugate.policies.sdk.platform import Taint
 from gpugate.policies.sdk.policy import Context, mutates
@@ -84,7 +84,7 @@ class Params(PolicyParams, frozen=True, kw_only=True):
     )
 
 
-@mutates(POD, params=Params, needs=CLASS_NEEDS)
+@mutates(POD, params=Params, needs=CLASS_NEEDS, concerns=MAY_DEMAND)
 def mutate(pod: Field, ctx: Context[Params]) -> Iterator[Patch | Skip]:
     """Add the toleration for each kind of accelerator the Pod asks for."""
     demand = ctx.derived(gpu_demand)

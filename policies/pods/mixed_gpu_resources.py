@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.data import accelerators
 from gpugate.policies.sdk.findings import Skip, Stance, Violation
-from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS, claim_spec, gpu_demand, requested_devices
+from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS, MAY_DEMAND, claim_spec, gpu_demand, requested_devices
 from gpugate.policies.sdk.kinds import POD
 from gpugate.policies.sdk.policy import AnyContext, validates
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _CLAIM: Final = "a ResourceClaim for GPUs"
 
 
-@validates(POD, needs=CLAIM_NEEDS)
+@validates(POD, needs=CLAIM_NEEDS, concerns=MAY_DEMAND)
 def check(pod: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
     """Report containers that mix, or else the first container that differs from those before."""
     demand = ctx.derived(gpu_demand)

@@ -23,9 +23,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.pods._amounts import asked
-from gpugate.policies.pods.placement.node_requirements import selected
+from gpugate.policies.pods.placement.node_requirements import selected, selecting_by
 from gpugate.policies.pods.sharing.remedies import PRODUCT, remedy
 from gpugate.policies.sdk.findings import Stance, Violation
+from gpugate.policies.sdk.gpu_demand import NAMES_ACCELERATOR
 from gpugate.policies.sdk.kinds import POD
 from gpugate.policies.sdk.node_pools import INSTANCE_TYPES
 from gpugate.policies.sdk.platform import WorkloadClass
@@ -51,7 +52,14 @@ class Params(PolicyParams, frozen=True, kw_only=True):
     classes: tuple[WorkloadClass, ...] = ("inference",)
 
 
-@validates(POD, params=Params, mode=Stance.WARN, needs=CLASS_NEEDS, tables=(INSTANCE_TYPES,))
+@validates(
+    POD,
+    params=Params,
+    mode=Stance.WARN,
+    needs=CLASS_NEEDS,
+    tables=(INSTANCE_TYPES,),
+    concerns=NAMES_ACCELERATOR | selecting_by(PRODUCT),
+)
 def check(pod: Field, ctx: Context[Params]) -> Iterator[Violation]:
     """Report what asks for a shared GPU, or else what selects one; nodes that share by MPS are not meant."""
     found = next(_shared(pod, ctx), None)

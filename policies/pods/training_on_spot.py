@@ -34,7 +34,7 @@ from gpugate.policies.pods.placement.pools import POOL_NEED, pools_for
 from gpugate.policies.pods.training.presumption import says_checkpointed, trains
 from gpugate.policies.sdk.facts import Known
 from gpugate.policies.sdk.findings import Skip, Stance, Violation
-from gpugate.policies.sdk.gpu_demand import gpu_demand
+from gpugate.policies.sdk.gpu_demand import MAY_DEMAND, gpu_demand
 from gpugate.policies.sdk.kinds import NODE_POOL, POD
 from gpugate.policies.sdk.node_pools import CAPACITY_TYPE, INSTANCE_TYPES, capacity_types, pool_class
 from gpugate.policies.sdk.policy import AnyContext, validates
@@ -48,7 +48,13 @@ if TYPE_CHECKING:
 _POOL: Final = "karpenter.sh/nodepool"
 
 
-@validates(POD, mode=Stance.WARN, needs=(*CLASS_NEEDS, POOL_NEED), tables=(INSTANCE_TYPES,))
+@validates(
+    POD,
+    mode=Stance.WARN,
+    needs=(*CLASS_NEEDS, POOL_NEED),
+    tables=(INSTANCE_TYPES,),
+    concerns=MAY_DEMAND,
+)
 def check(pod: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
     """Report that the Pod selects Spot, that a pool may put it there, or that nothing keeps it off."""
     demand = ctx.derived(gpu_demand)

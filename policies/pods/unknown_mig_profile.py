@@ -26,6 +26,7 @@ from gpugate.policies.pods._amounts import asked
 from gpugate.policies.sdk.device_requests import alternatives, claim_spec_of, device_requests
 from gpugate.policies.sdk.facts import Known, Need
 from gpugate.policies.sdk.findings import Patch, Patches, Stance, Violation
+from gpugate.policies.sdk.gpu_demand import NAMES_ACCELERATOR
 from gpugate.policies.sdk.kinds import CLUSTER_POLICY, POD, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE
 from gpugate.policies.sdk.policy import AnyContext, validates
 
@@ -39,7 +40,7 @@ _SHARED: Final = ".shared"
 _CHOSEN: Final = re.compile(r"""\.profile\s*==\s*(?P<quote>['"])(?P<profile>[^'"]{1,40})(?P=quote)""")
 
 
-@validates(POD, needs=(Need(CLUSTER_POLICY, ("spec.mig.strategy",)),))
+@validates(POD, needs=(Need(CLUSTER_POLICY, ("spec.mig.strategy",)),), concerns=NAMES_ACCELERATOR)
 def check_pod(_pod: Field, ctx: AnyContext) -> Iterator[Violation]:
     """Report slices that do not exist, several in a container, and those that the cluster does not offer."""
     offered = False

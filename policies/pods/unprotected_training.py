@@ -37,7 +37,7 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 
 from gpugate.policies.sdk.findings import Patch, Skip, Stance, Violation
-from gpugate.policies.sdk.gpu_demand import gpu_demand
+from gpugate.policies.sdk.gpu_demand import MAY_DEMAND, gpu_demand
 from gpugate.policies.sdk.kinds import POD
 from gpugate.policies.sdk.platform import WorkloadClass, at_least
 from gpugate.policies.sdk.policy import Context, mutates
@@ -70,20 +70,24 @@ class Params(PolicyParams, frozen=True, kw_only=True):
     value: _Protection = "true"
 
 
-@mutates(POD, params=Params, needs=CLASS_NEEDS)
+@mutates(POD, params=Params, needs=CLASS_NEEDS, concerns=MAY_DEMAND)
 def mutate(pod: Field, ctx: Context[Params]) -> Iterator[Patch | Violation | Skip]:
     """Add the annotation where the Pod trains on GPUs and does not say anything itself."""
     demand = ctx.derived(gpu_demand)
     if not (demand or demand.unresolved):
         return
     found = ctx.derived(workload_class)
-    if not {found.name, found.conflict} & set(ctx.params.classes) or owner_kind(pod, ctx) == "DaemonSet":
+    if owner_kind(pod, ctx) == "DaemonSet":
+        return
+    if not {found.name, found.conflict} & set(ctx.params.classes):
+        if found.doubt:
+            yield Skip(found.doubt)
         return
     if not demand:
         yield Skip(demand.doubt)
         return
     if found.conflict:
-        message = f"the {found.source} says {found.name}, but what made the Pod is for {found.conflict}"
+        message = f"says {found.name} ({found.source}), but what made it is for {found.conflict}"
         yield Violation(pod["metadata", "labels"].path, message, Stance.WARN, "let both say the same")
     if found.name in ctx.params.classes:
         yield from _annotated(pod, ctx, found.name)

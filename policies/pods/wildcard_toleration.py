@@ -25,7 +25,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from gpugate.policies.pods.placement.daemon_sets import is_of_daemon_set
+from gpugate.policies.pods.placement.daemon_sets import OF_DAEMON_SET, is_of_daemon_set
+from gpugate.policies.pods.placement.gpu_nodes import TOLERATES_EVERYTHING
 from gpugate.policies.sdk.findings import Patch, Patches, Stance, Violation
 from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS, gpu_demand
 from gpugate.policies.sdk.kinds import POD
@@ -45,7 +46,7 @@ _CONSEQUENCES: Final = {
 }
 
 
-@validates(POD, mode=Stance.WARN, needs=CLAIM_NEEDS)
+@validates(POD, mode=Stance.WARN, needs=CLAIM_NEEDS, concerns=TOLERATES_EVERYTHING & ~OF_DAEMON_SET)
 def check(pod: Field, ctx: AnyContext) -> Iterator[Violation]:
     """Report the first toleration without a key, and what it allows."""
     wild = [t for t in pod["spec", "tolerations"] if _is_wild(t)]

@@ -47,4 +47,16 @@ def alternatives(request: Field) -> tuple[Field, ...]:
     All of them are returned, wherever they stand, also where the API server would take only one for this version.
     """
     nested = tuple(ask for ask in (request["exactly"], *request["firstAvailable"]) if ask)
-    return nested if _MEMBERS.isdisjoint(request.mapping) else (request, *nested)
+    return (request, *nested) if own_members(request) else nested
+
+
+def own_members(request: Field) -> tuple[str, ...]:
+    """Return those of `MEMBERS` that a request holds itself.
+
+    To a request of v1beta1 with alternatives the API server adds `deviceClassName: ""` (`kubernetes/api` v0.36
+    `resource/v1beta1/types.go`: no omitempty), which nobody wrote.
+    """
+    if _MEMBERS.isdisjoint(request.mapping):
+        return ()
+    added = "deviceClassName" if request["firstAvailable"].value and not request["deviceClassName"].text else ""
+    return tuple(name for name in MEMBERS if request[name] and name != added)

@@ -99,6 +99,14 @@ def _of_labels(labels: Mapping[str, str], ctx: AnyContext) -> Mark | None:
     return _RAY.get(found["metadata", "labels", _RAY_ORIGIN].text) if found else None
 
 
+def framework_doubt(labels: Mapping[str, str], ctx: AnyContext) -> str:
+    """Say which object would tell the framework's class and is not known; empty where there is none."""
+    cluster = labels.get("ray.io/cluster")
+    if cluster is None or named(ctx.facts.list(kinds.RAY_CLUSTER, ctx.request.namespace), cluster):
+        return ""
+    return f"RayCluster {cluster} is not known, so neither is whether it trains or serves"
+
+
 def _launches(pod: Field, labels: Mapping[str, str]) -> bool:
     """Tell whether a Pod only starts the Pods that compute, as the launcher of an MPIJob does."""
     return "Launcher" in pod.path or any(labels.get(key, "").lower() == "launcher" for key in _LAUNCHER)

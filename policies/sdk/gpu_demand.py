@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.sdk import kinds, quantity
+from gpugate.policies.sdk.concerns import EVERY_OBJECT, Each, Key, Listed
 from gpugate.policies.sdk.device_requests import alternatives, device_requests
 from gpugate.policies.sdk.facts import Need, named
 
@@ -21,6 +22,16 @@ CLAIM_NEEDS: Final = (
     Need(kinds.RESOURCE_CLAIM, ("spec.devices.requests",)),
     Need(kinds.RESOURCE_CLAIM_TEMPLATE, ("spec.spec.devices.requests",)),
 )
+
+_NAMED: Final = Key("resources.limits", Listed.ACCELERATOR_RESOURCES) | Key(
+    "resources.requests", Listed.ACCELERATOR_RESOURCES
+)
+# Which Pods name an accelerator among their resources, with whatever quantity.
+NAMES_ACCELERATOR: Final = Each("spec.containers", _NAMED) | Each("spec.initContainers", _NAMED)
+# Which Pods have a ResourceClaim.
+HAS_CLAIM: Final = Each("spec.resourceClaims", EVERY_OBJECT)
+# Which Pods can have a demand, or one that is not known.
+MAY_DEMAND: Final = NAMES_ACCELERATOR | HAS_CLAIM
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, cast
 from gpugate.policies.data import accelerators
 from gpugate.policies.data.instance_types import INSTANCE_TYPE, InstanceTypes, load_instance_types
 from gpugate.policies.sdk import quantity, requirements
+from gpugate.policies.sdk.concerns import Each, Key, Text, any_of
 from gpugate.policies.sdk.policy import Table
 from gpugate.policies.sdk.workload_class import CLASS_LABEL, CLASSES
 
@@ -240,4 +241,12 @@ def made_by_karpenter(claim: Field) -> bool:
     )
 
 
-_OWNERS = frozenset({("NodePool", "karpenter.sh/nodepool"), ("Provisioner", "karpenter.sh/provisioner-name")})
+_OWNERS: Final = frozenset({("NodePool", "karpenter.sh/nodepool"), ("Provisioner", "karpenter.sh/provisioner-name")})
+# The same as `made_by_karpenter`: without it nodes could not come while the webhook is down.
+MADE_BY_KARPENTER: Final = any_of(
+    *(
+        Each("metadata.ownerReferences", Text("apiVersion", ("karpenter.sh/*",)) & Text("kind", (kind,)))
+        & Key("metadata.labels", (label,))
+        for kind, label in sorted(_OWNERS)
+    )
+)

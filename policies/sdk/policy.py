@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, cast, overlo
 
 import msgspec
 
+from gpugate.policies.sdk.concerns import EVERY_OBJECT
 from gpugate.policies.sdk.findings import Patch, Skip, Stance, Violation
 from gpugate.policies.sdk.request import Operation, Request, Wrapper
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from types import ModuleType
 
+    from gpugate.policies.sdk.concerns import Concern
     from gpugate.policies.sdk.facts import Facts, Need
     from gpugate.policies.sdk.field import Field
     from gpugate.policies.sdk.kinds import Kind
@@ -86,6 +88,7 @@ class Handler(Generic[P]):
     operations: frozenset[Operation]
     needs: tuple[Need, ...]
     tables: tuple[Table[Any], ...]  # Any: tables of different types stand side by side
+    concerns: Concern
     run: Callable[[Field, Context[P]], Iterator[Patch | Violation | Skip]]
 
     def __call__(self, subject: Field, ctx: Context[P]) -> Iterator[Patch | Violation | Skip]:
@@ -103,6 +106,7 @@ def validates(
     operations: frozenset[Operation] = ...,
     needs: tuple[Need, ...] = ...,
     tables: tuple[Table[Any], ...] = ...,
+    concerns: Concern = ...,
 ) -> Callable[[Validate[Params]], Handler[Params]]: ...
 @overload
 def validates(
@@ -112,6 +116,7 @@ def validates(
     operations: frozenset[Operation] = ...,
     needs: tuple[Need, ...] = ...,
     tables: tuple[Table[Any], ...] = ...,
+    concerns: Concern = ...,
 ) -> Callable[[Validate[P]], Handler[P]]: ...
 def validates(  # type: ignore[misc] # the overloads say what each call gives
     *kinds: Kind,
@@ -120,6 +125,7 @@ def validates(  # type: ignore[misc] # the overloads say what each call gives
     operations: frozenset[Operation] = WRITES,
     needs: tuple[Need, ...] = (),
     tables: tuple[Table[Any], ...] = (),
+    concerns: Concern = EVERY_OBJECT,
 ) -> Callable[[Validate[Params]], Handler[Params]]:
     """Make a function the check of a policy.
 
@@ -130,10 +136,11 @@ def validates(  # type: ignore[misc] # the overloads say what each call gives
         operations: the operations on which it has something to say.
         needs: the kinds it looks up, with the fields it reads.
         tables: the tables it reads.
+        concerns: what holds for every object in which it finds or changes anything; of a Pod policy, for every Pod.
     """
 
     def wrap(run: Validate[Params]) -> Handler[Params]:
-        return Handler(False, kinds, params, mode, operations, needs, tables, run)  # noqa: FBT003 -- `mutates`
+        return Handler(False, kinds, params, mode, operations, needs, tables, concerns, run)  # noqa: FBT003 -- `mutates`
 
     return wrap
 
@@ -145,6 +152,7 @@ def mutates(
     operations: frozenset[Operation] = ...,
     needs: tuple[Need, ...] = ...,
     tables: tuple[Table[Any], ...] = ...,
+    concerns: Concern = ...,
 ) -> Callable[[Mutate[Params]], Handler[Params]]: ...
 @overload
 def mutates(
@@ -154,6 +162,7 @@ def mutates(
     operations: frozenset[Operation] = ...,
     needs: tuple[Need, ...] = ...,
     tables: tuple[Table[Any], ...] = ...,
+    concerns: Concern = ...,
 ) -> Callable[[Mutate[P]], Handler[P]]: ...
 def mutates(  # type: ignore[misc] # the overloads say what each call gives
     *kinds: Kind,
@@ -162,6 +171,7 @@ def mutates(  # type: ignore[misc] # the overloads say what each call gives
     operations: frozenset[Operation] = WRITES,
     needs: tuple[Need, ...] = (),
     tables: tuple[Table[Any], ...] = (),
+    concerns: Concern = EVERY_OBJECT,
 ) -> Callable[[Mutate[Params]], Handler[Params]]:
     """Make a function the mutation of a policy; the arguments are those of `validates`.
 
@@ -169,7 +179,7 @@ def mutates(  # type: ignore[misc] # the overloads say what each call gives
     """
 
     def wrap(run: Mutate[Params]) -> Handler[Params]:
-        return Handler(True, kinds, params, mode, operations, needs, tables, run)  # noqa: FBT003 -- `mutates`
+        return Handler(True, kinds, params, mode, operations, needs, tables, concerns, run)  # noqa: FBT003 -- `mutates`
 
     return wrap
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Amount: TypeAlias = int | Fraction
 
 _NUMBER = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]*))?(.*)", re.DOTALL)
-_EXPONENT = re.compile(r"[eE]([+-]?[0-9]{1,18})")
+_EXPONENT = re.compile(r"[eE]([+-]?)0*([0-9]{1,19})")
 _SCALES: dict[str, Amount] = {
     "": 1,
     "n": Fraction(1, 10**9),
@@ -36,9 +36,13 @@ _SCALES: dict[str, Amount] = {
     "Ei": 2**60,
 }
 _MAX = 2**63 - 1
-# Both far above what the largest value kept needs, and far below what would cost time.
-_MAX_EXPONENT = 64
+# Both far above what the largest value kept needs, and far below what would cost time. With as many digits as are read,
+# a greater exponent makes no other amount.
 _MAX_DIGITS = 64
+_MAX_EXPONENT = 96
+# What Go's strings.TrimSpace takes away; other white space stands as an escape in JSON.
+_SPACES = " \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
+_NANO = Fraction(1, 10**9)
 # Longer ones are read each time, so that what is remembered stays small whatever is sent.
 _USUAL_LENGTH = 24
 
@@ -50,8 +54,9 @@ class QuantityError(ValueError):
 def parse(value: Json) -> Amount:
     """Read a quantity: `1`, `"1"`, `"1000m"`, `"1e0"`, `"1k"`, `"2Gi"`, `"+1"`, `".5"`.
 
-    The result is exact, rounded away from zero to a billionth and capped at 2**63 - 1, as the API server does. A text
-    without digits, such as `"."` or `"m"`, is 0 to the API server and so it is here.
+    The result is exact and rounded away from zero to a billionth, as the API server does; spaces around it, and the
+    absence of digits, as in `"."` or `"m"`, which is 0, are let pass as it lets them pass. It is capped at 2**63 - 1,
+    which the API server does for `Ki` to `Ei` only.
 
     Raises:
         QuantityError: the value is of another type, is not a number with one of the known suffixes, or has more than
@@ -73,30 +78,37 @@ def _parse_usual(text: str) -> Amount:
 
 
 def _parse_text(text: str) -> Amount:
+    text = text.strip(_SPACES)
     sign, whole, decimals, suffix = _NUMBER.fullmatch(text).groups("")  # type: ignore[union-attr] # matches any text
     if len(whole) + len(decimals) > _MAX_DIGITS:
         raise QuantityError(f"{_shown(text)} has more than {_MAX_DIGITS} digits: write a shorter number")
-    exponent = _EXPONENT.fullmatch(suffix)
-    if not text:
-        raise QuantityError('"" is not a quantity: write a number such as 1 or 16Gi')
-    if exponent:
-        power = max(-_MAX_EXPONENT, min(_MAX_EXPONENT, int(exponent[1])))
-        scale: Amount = 10**power if power >= 0 else Fraction(1, 10**-power)
-    elif suffix in _SCALES:
-        scale = _SCALES[suffix]
-    elif not whole + decimals:
-        raise QuantityError(f"{_shown(text)} is not a quantity: write a number such as 1 or 16Gi")
-    else:
+    scale = _scale(suffix)
+    if scale is None and whole + decimals:
         raise QuantityError(
             f"{_shown(text)} is not a quantity: {_shown(suffix)} after the number is no known suffix; "
             f"write {sign}{whole or '0'}{'.' + decimals if decimals else ''} alone, or one of "
             "m, k, M, G, T, Ki, Mi, Gi, Ti",
         )
+    # Without digits the API server reads a suffix that its fast path can do, and no other.
+    if not text or scale is None or (not whole + decimals and (suffix in {"Pi", "Ei"} or scale < _NANO)):
+        raise QuantityError(f"{_shown(text)} is not a quantity: write a number such as 1 or 16Gi")
     amount = Fraction(int(whole or "0") * 10 ** len(decimals) + int(decimals or "0"), 10 ** len(decimals)) * scale
     nano = -((-amount * 10**9) // 1)
     amount = min(Fraction(nano, 10**9), Fraction(_MAX))
     signed = -amount if sign == "-" else amount
     return int(signed) if signed.denominator == 1 else signed
+
+
+def _scale(suffix: str) -> Amount | None:
+    """Return what a suffix multiplies by; None when it is none. Of an exponent the API server keeps the lowest 32 bits."""
+    exponent = _EXPONENT.fullmatch(suffix)
+    if exponent is None:
+        return _SCALES.get(suffix)
+    stated = int(exponent[1] + exponent[2])
+    if not -(2**63) <= stated < 2**63:
+        return None
+    power = max(-_MAX_EXPONENT, min(_MAX_EXPONENT, (stated + 2**31) % 2**32 - 2**31))
+    return 10**power if power >= 0 else Fraction(1, 10**-power)
 
 
 def type_name(value: Json) -> str:

@@ -25,8 +25,9 @@ _ALIASES: Final = {
     "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
     "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
 }
-# 18 digits: every number that the CRD's int() reads and that a label could have.
-_NUMBER = re.compile(r"[+-]?[0-9]{1,18}")
+# What the CRD's int() and Go's strconv.Atoi read: 64 bits, written as one likes.
+_NUMBER = re.compile(r"([+-]?)0*([0-9]{1,19})")
+_GREATEST = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,11 +103,11 @@ def read(entry: Field) -> tuple[str, Requirement] | None:
     if operator in {"Exists", "DoesNotExist"}:
         return key, Requirement(operator == "Exists", min_values=least)
     number = _number(values[0]) if len(values) == 1 else None
-    if number is None or number < 0:
+    if operator not in {"Gt", "Gte", "Lt", "Lte"} or number is None or number < 0:
         return None
+    if operator == "Gt" and number == _GREATEST:
+        return key, Requirement(complement=False)
     bounds = {"Gt": (number + 1, None), "Gte": (number, None), "Lt": (None, number - 1), "Lte": (None, number)}
-    if operator not in bounds:
-        return None
     gte, lte = bounds[operator]
     return key, Requirement(complement=True, gte=gte, lte=lte, min_values=least)
 
@@ -156,7 +157,9 @@ def meeting(key: str, requirement: Requirement, catalogue: InstanceTypes) -> int
 
 
 def _number(text: str) -> int | None:
-    return int(text) if _NUMBER.fullmatch(text) else None
+    found = _NUMBER.fullmatch(text)
+    number = int(found[1] + found[2]) if found else None
+    return number if number is not None and -_GREATEST - 1 <= number <= _GREATEST else None
 
 
 def _within(value: str, gte: int | None, lte: int | None) -> bool:

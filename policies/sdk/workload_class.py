@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, cast, get_args
 
 from gpugate.policies.sdk import globs, kinds
 from gpugate.policies.sdk.facts import Need, named
-from gpugate.policies.sdk.frameworks import RAY_CLUSTER_NEED, framework
+from gpugate.policies.sdk.frameworks import RAY_CLUSTER_NEED, framework, framework_doubt
 from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS
 from gpugate.policies.sdk.platform import WorkloadClass
 
@@ -36,12 +36,14 @@ CLASS_NEEDS: Final = (
 class Classified:
     """The class of a workload, or None when nothing tells it.
 
-    `source` says what told it. `conflict` is the class its framework tells, where that is another one.
+    `source` says what told it. `conflict` is the class its framework tells, where that is another one. `doubt` says
+    what is not known and could make it another one: a Pod may be judged before anybody has heard of what made it.
     """
 
     name: WorkloadClass | None
     source: str = ""
     conflict: WorkloadClass | None = None
+    doubt: str = ""
 
 
 def workload_class(pod: Field, ctx: AnyContext) -> Classified:
@@ -102,12 +104,15 @@ def _of_owner(pod: Field, labels: Mapping[str, str], ctx: AnyContext) -> Classif
     job = next((labels[key] for key in _JOB_LABELS if key in labels), "")
     if owner in _JOB_SPECS or job:
         parallel = _parallel(pod, labels, job, ctx)
+        if parallel is None:
+            made_by = f"Job {job}" if job else "its Job"
+            return Classified("batch", "a Job", doubt=f"{made_by} is not known, so neither is whether it is parallel")
         return Classified("training", "a parallel or indexed Job") if parallel else Classified("batch", "a Job")
     if owner == "DaemonSet":
         return Classified("system", "a DaemonSet")
     if owner in _SERVING_OWNERS and any(_serves(c) for c in pod["spec", "containers"]):
         return Classified("inference", f"a {owner} with ports or probes")
-    return Classified(None)
+    return Classified(None, doubt=framework_doubt(labels, ctx))
 
 
 def _serves(container: Field) -> bool:
@@ -126,7 +131,7 @@ def owner_kind(pod: Field, ctx: AnyContext) -> str:
     return next(controllers, "")
 
 
-def _parallel(pod: Field, labels: Mapping[str, str], job: str, ctx: AnyContext) -> bool:
+def _parallel(pod: Field, labels: Mapping[str, str], job: str, ctx: AnyContext) -> bool | None:
     if _INDEX in labels or pod["metadata", "annotations", _INDEX]:
         return True
     if ctx.wrapper:
@@ -134,7 +139,7 @@ def _parallel(pod: Field, labels: Mapping[str, str], job: str, ctx: AnyContext) 
     else:
         found = named(ctx.facts.list(kinds.JOB, ctx.request.namespace), job)
         if found is None:
-            return False
+            return None
         spec = found["spec"]
     return spec["completionMode"].text == "Indexed" or (spec["parallelism"].integer or 1) > 1
 

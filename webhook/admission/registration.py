@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import base64
+import shlex
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -14,24 +14,25 @@ READY = "ready: "
 HEALTH = "health: "
 
 
-def how_to_register(url: str, authority: bytes | None, ca_file: Path | None) -> str:
-    """Write what goes into the two webhook configurations, for a server at `url`.
+def how_to_register(url: str, *, made: bool, ca_file: Path | None, policy_file: Path | None) -> str:
+    """Write the commands that register a server at `url`, and that try it.
 
     Args:
         url: scheme, host and port.
-        authority: the certificate authority made at start, PEM; None when the certificate was given.
-        ca_file: where the authority was written.
+        made: whether the certificate and its authority were made at start.
+        ca_file: where that authority was written.
+        policy_file: the policy file in force.
     """
-    if authority is None:
-        bundle = "the authority that signed the certificate you gave, PEM in base64"
-    elif ca_file is not None:
-        bundle = f"$(base64 -w0 {ca_file})"
-    else:
-        bundle = base64.b64encode(authority).decode("ascii")
-    trust = f"--cacert {ca_file}" if ca_file is not None else "--cacert CA_FILE"
-    return f"""To register it (admissionregistration.k8s.io/v1, sideEffects: None):
-  MutatingWebhookConfiguration    clientConfig.url: {url}/mutate
-  ValidatingWebhookConfiguration  clientConfig.url: {url}/validate
-  both                            clientConfig.caBundle: {bundle}
-To try it:
-  curl {trust} -H 'Content-Type: application/json' --data-binary @review.json {url}/validate"""
+    file = shlex.quote(str(ca_file)) if made and ca_file else "CA_FILE"
+    rules = f" --policy-file {shlex.quote(str(policy_file))}" if policy_file else ""
+    lines = [
+        "To register it with a cluster that reaches this address:",
+        f"  gpugate registration --url {url} --ca-file {file}{rules} | kubectl apply -f -",
+        "To try it:",
+        f"  curl --cacert {file} -H 'Content-Type: application/json' --data-binary @review.json {url}/validate",
+    ]
+    if not made:
+        lines.insert(2, "  where CA_FILE holds the authority that signed the certificate you gave, PEM")
+    elif ca_file is None:
+        lines.insert(2, "  where CA_FILE is written by: gpugate serve --ca-file CA_FILE")
+    return "\n".join(lines)

@@ -95,7 +95,12 @@ class _Parent:
         url = _url("https", shared.options, shared.admission)
         lines = [
             f"gpugate {__version__} with {_summary(shared.rules.ruleset)}",
-            how_to_register(url, shared.certificate.identity.authority, shared.options.ca_file),
+            how_to_register(
+                url,
+                made=shared.certificate.identity.authority is not None,
+                ca_file=shared.options.ca_file,
+                policy_file=shared.options.policy_file,
+            ),
             f"{HEALTH}{_url('http', shared.options, shared.health)}",
             f"{READY}{url}",
         ]

@@ -29,6 +29,7 @@ _COMMANDS: Final = {
     "explain": _Command("explain", "why a policy exists, with examples and its parameters"),
     "policies": _Command("policies", "every policy there is"),
     "config": _Command("config", "the configuration in force (show), its JSON schema (schema)"),
+    "registration": _Command("registration", "what makes an API server ask the webhook: objects for kubectl apply"),
     "serve": _Command("serve", "answer admission reviews over HTTPS (the container's entry point)"),
 }
 

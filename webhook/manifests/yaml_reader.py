@@ -84,7 +84,8 @@ class _Builder:
     def __init__(self) -> None:
         self.notes: list[Note] = []
         self._stack: list[_Frame] = []
-        self._anchors: dict[str, tuple[Json, int]] = {}
+        self._anchors: dict[str, tuple[Json, int] | _Frame] = {}
+        self._flow_from = 0  # how deep the outermost collection in brackets is
         self._nodes = 0
         self._aliased = 0
         self._root: Json = None
@@ -114,16 +115,17 @@ class _Builder:
         frame = self._stack[-1] if self._stack else None
         is_key = frame is not None and frame.key is None and type(frame.value) is dict
         try:
+            if is_key and value == "<<" and (event.implicit[0] or event.tag == scalars.MERGE_TAG):
+                frame.key, frame.merging = "<<", True  # type: ignore[union-attr] # is_key says there is a frame
+                return
             if event.tag is not None:
                 value, known = scalars.tagged(event.value, event.tag)
                 if not known:
                     self._unknown_tag(event)
-            elif event.implicit[0]:
-                if is_key and value == "<<":
-                    frame.key, frame.merging = "<<", True  # type: ignore[union-attr] # is_key says there is a frame
-                    return
-                if not value or event.value[0] in scalars.HINTS:
-                    value = scalars.resolve(event.value)
+            elif event.implicit[0] and (not value or event.value[0] in scalars.HINTS):
+                value = scalars.read(event.value)
+            if self._flow_from and not event.style and "?" in event.value:
+                raise _error(event, "kubectl does not read `?` within brackets", "put the text around it in quotes")
         except scalars.ScalarError as error:
             raise _error(event, str(error), "put it in quotes if it is text") from None
         self._count(event)
@@ -138,23 +140,30 @@ class _Builder:
             raise _error(event, "a key is an object or a list", "write a string")
         if len(self._stack) >= MAX_DEPTH:
             raise _error(event, f"more than {MAX_DEPTH} levels of nesting", "no Kubernetes object is that deep")
-        self._stack.append(_Frame(value, event.anchor, self._nodes))
+        frame = _Frame(value, event.anchor, self._nodes)
+        self._stack.append(frame)
+        if event.flow_style and not self._flow_from:
+            self._flow_from = len(self._stack)
+        if event.anchor:
+            self._anchors[event.anchor] = frame
         self._count(event)
 
     def _close(self, event: Any) -> None:
         frame = self._stack.pop()
-        if frame.anchor:
+        if len(self._stack) < self._flow_from:
+            self._flow_from = 0
+        # Unless an anchor of the same name stands within.
+        if frame.anchor and self._anchors[frame.anchor] is frame:
             self._anchors[frame.anchor] = (frame.value, self._nodes - frame.before)
         self._put(frame.value, event)
 
     def _alias(self, event: Any) -> None:
-        if event.anchor not in self._anchors:
-            inside = any(frame.anchor == event.anchor for frame in self._stack)
-            what = (
-                f"anchor {event.anchor} contains itself" if inside else f"no anchor &{event.anchor} before this alias"
-            )
-            raise _error(event, what, "write the value out")
-        value, nodes = self._anchors[event.anchor]
+        found = self._anchors.get(event.anchor)
+        if found is None:
+            raise _error(event, f"no anchor &{event.anchor} before this alias", "write the value out")
+        if isinstance(found, _Frame):
+            raise _error(event, f"anchor {event.anchor} contains itself", "write the value out")
+        value, nodes = found
         self._aliased += nodes
         self._nodes += nodes
         if self._aliased > MAX_ALIASED_NODES:
@@ -162,16 +171,18 @@ class _Builder:
         self._put(_copy(value), event)
 
     def _put(self, value: Any, event: Any) -> None:
-        if not self._stack:
-            self._root = value
-            return
-        frame = self._stack[-1]
-        if type(frame.value) is list:
-            frame.value.append(value)
-        elif frame.key is None:
+        frame = self._stack[-1] if self._stack else None
+        if frame is not None and frame.key is None and type(frame.value) is dict:
             frame.key = self._key(value, event)
             if frame.key in frame.value and frame.key not in (frame.merged or ()):
                 self.notes.append(_note(event, f"the key {frame.key} occurs twice", "kubectl keeps the last one only"))
+            return
+        if type(value) is float or type(value) is int:
+            value = self._number(value, event)
+        if frame is None:
+            self._root = value
+        elif type(frame.value) is list:
+            frame.value.append(value)
         elif frame.merging:
             self._merge(frame, value, event)
             frame.key, frame.merging = None, False
@@ -180,6 +191,12 @@ class _Builder:
             if frame.merged:
                 frame.merged.discard(frame.key)
             frame.key = None
+
+    def _number(self, value: float, event: Any) -> scalars.Scalar:
+        try:
+            return scalars.in_json(value)
+        except scalars.ScalarError as error:
+            raise _error(event, str(error), "put it in quotes if it is text") from None
 
     def _key(self, value: Any, event: Any) -> str:
         if isinstance(value, dict | list):

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from gpugate.policies.data.legacy_apis import LEGACY_KEYS
+from gpugate.policies.sdk.concerns import Each, Key, Text, any_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -27,6 +28,24 @@ Place: TypeAlias = Literal[
     "requirement",
     "taint",
 ]
+
+_KEYS: Final = tuple(LEGACY_KEYS)
+_IN_TERM: Final = Each("matchExpressions", Text("key", _KEYS))
+_NODE_AFFINITY: Final = "spec.affinity.nodeAffinity"
+_POD_AFFINITIES: Final = ("spec.affinity.podAffinity", "spec.affinity.podAntiAffinity")
+# What the scheduler must find, and what it prefers.
+_REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+_PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
+# Which Pods hold or name a dropped key at all.
+USED_IN_POD: Final = any_of(
+    *(Key(path, _KEYS) for path in ("metadata.annotations", "metadata.labels", "spec.nodeSelector")),
+    Each("spec.tolerations", Text("key", _KEYS)),
+    Each("spec.topologySpreadConstraints", Text("topologyKey", _KEYS)),
+    Each(f"{_NODE_AFFINITY}.{_REQUIRED}.nodeSelectorTerms", _IN_TERM),
+    Each(f"{_NODE_AFFINITY}.{_PREFERRED}", Each("preference.matchExpressions", Text("key", _KEYS))),
+    *(Each(f"{path}.{_REQUIRED}", Text("topologyKey", _KEYS)) for path in _POD_AFFINITIES),
+    *(Each(f"{path}.{_PREFERRED}", Text("podAffinityTerm.topologyKey", _KEYS)) for path in _POD_AFFINITIES),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +71,12 @@ def in_pod(pod: Field) -> Iterator[Use]:
 
 def _in_affinity(affinity: Field) -> Iterator[Use]:
     node = affinity["nodeAffinity"]
-    yield from _in_terms(tuple(node["requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms"]))
-    preferred = node["preferredDuringSchedulingIgnoredDuringExecution"]
+    yield from _in_terms(tuple(node[_REQUIRED, "nodeSelectorTerms"]))
+    preferred = node[_PREFERRED]
     yield from _of_list([e for p in preferred for e in p["preference", "matchExpressions"]], "preference")
     for kind in (affinity["podAffinity"], affinity["podAntiAffinity"]):
-        yield from _of_topology(kind["requiredDuringSchedulingIgnoredDuringExecution"])
-        yield from _of_topology(p["podAffinityTerm"] for p in kind["preferredDuringSchedulingIgnoredDuringExecution"])
+        yield from _of_topology(kind[_REQUIRED])
+        yield from _of_topology(p["podAffinityTerm"] for p in kind[_PREFERRED])
 
 
 def in_node_template(template: Field) -> Iterator[Use]:

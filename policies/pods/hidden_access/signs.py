@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from gpugate.policies.sdk.concerns import Each, Flag, Key, Text, any_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -23,6 +25,21 @@ _DIRECTORIES: Final = (
     ("var", "lib", "kubelet", "device-plugins"),
     ("run", "nvidia"),
     ("var", "run", "nvidia"),
+)
+
+_CONTAINERS: Final = ("spec.containers", "spec.initContainers", "spec.ephemeralContainers")
+_NAMES_DEVICES: Final = Each("env", Text("name", (VISIBLE_DEVICES,)) & ~Text("value", tuple(sorted(_NO_DEVICES))))
+# Which Pods can have a variable that names GPUs, or something that is of use for nothing but GPUs.
+DIRECT: Final = any_of(
+    *(Each(path, _NAMES_DEVICES) for path in _CONTAINERS),
+    Text("spec.runtimeClassName", ("nvidia*",)),
+    Key("metadata.annotations", (f"{_CDI}*",)),
+    Each("spec.volumes", Text("hostPath.path", tuple(f"*{word}*" for word in ("device-plugins", *_DEVICE_FILES)))),
+)
+# Which Pods can have access to every device of a node: `/` and `/dev` may be written with more slashes and dots.
+BROAD: Final = any_of(
+    *(Each(path, Flag("securityContext.privileged")) for path in _CONTAINERS),
+    Each("spec.volumes", Text("hostPath.path", ("*/", "*.", "*/dev", "dev"))),
 )
 
 

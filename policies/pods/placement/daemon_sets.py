@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from gpugate.policies.sdk.concerns import Each, Flag, SentBy, Text
+
 if TYPE_CHECKING:
     from gpugate.policies.sdk.field import Field
     from gpugate.policies.sdk.policy import AnyContext
 
 _CONTROLLER: Final = "system:serviceaccount:kube-system:daemon-set-controller"
+# Which Pods are a DaemonSet's at admission.
+OF_DAEMON_SET: Final = SentBy(_CONTROLLER) & Each(
+    "metadata.ownerReferences", Text("kind", ("DaemonSet",)) & Flag("controller")
+)
 
 
 def is_of_daemon_set(pod: Field, ctx: AnyContext) -> bool:

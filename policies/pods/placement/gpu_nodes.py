@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.data import accelerators
-from gpugate.policies.pods.placement.node_requirements import alternatives
+from gpugate.policies.pods.placement.node_requirements import REQUIRED, alternatives
 from gpugate.policies.sdk import requirements
+from gpugate.policies.sdk.concerns import EVERY_OBJECT, Each, Key, Listed, Text
 from gpugate.policies.sdk.node_pools import INSTANCE_TYPES
 from gpugate.policies.sdk.platform import Taint
 from gpugate.policies.sdk.tolerations import tolerates
@@ -19,6 +20,15 @@ if TYPE_CHECKING:
 # Labels of nodes with accelerators beside those of EC2 instance types: NVIDIA's and AMD's feature discovery, EKS Auto
 # Mode, Karpenter on Azure.
 _LABELS: Final = ("nvidia.com/", "amd.com/gpu", "eks.amazonaws.com/instance-gpu-", "karpenter.azure.com/sku-gpu-")
+
+_TOLERATIONS: Final = "spec.tolerations"
+# Which Pods tolerate a taint of GPU nodes by its name, and which tolerate every taint.
+NAMES_GPU_TAINT: Final = Each(_TOLERATIONS, Text("key", Listed.GPU_TAINTS))
+TOLERATES_EVERYTHING: Final = Each(_TOLERATIONS, Text("key", ("",)) & Text("operator", ("Exists",)))
+# Which Pods may tolerate a taint of GPU nodes, or select such nodes: those that select none of their own run anywhere.
+MAY_REACH_GPU_NODES: Final = (
+    NAMES_GPU_TAINT | TOLERATES_EVERYTHING | Key("spec.nodeSelector") | Each(".".join(REQUIRED), EVERY_OBJECT)
+)
 
 
 def gpu_taints(ctx: AnyContext) -> tuple[Taint, ...]:

@@ -6,22 +6,31 @@ required node affinity hold; a term that says nothing holds nowhere.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.sdk import requirements
+from gpugate.policies.sdk.concerns import Each, Key, Text
 
 if TYPE_CHECKING:
+    from gpugate.policies.sdk.concerns import Concern
     from gpugate.policies.sdk.field import Field
     from gpugate.policies.sdk.policy import AnyContext
     from gpugate.policies.sdk.requirements import Requirement, Requirements
 
-_REQUIRED = ("spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
+# Where the terms of the required node affinity are.
+REQUIRED: Final = (
+    "spec",
+    "affinity",
+    "nodeAffinity",
+    "requiredDuringSchedulingIgnoredDuringExecution",
+    "nodeSelectorTerms",
+)
 
 
 def alternatives(pod: Field, _ctx: AnyContext) -> tuple[Requirements, ...]:
     """Return what a Pod or Pod template requires of each label: one of these, of which each narrows all it names."""
     selector = {requirements.normalized(k): requirements.is_only(v) for k, v in _selector(pod).items()}
-    terms = [term for term in pod[_REQUIRED] if term.mapping]
+    terms = [term for term in pod[REQUIRED] if term.mapping]
     return tuple(_narrowed(selector, term) for term in terms) if terms else (selector,)
 
 
@@ -35,6 +44,12 @@ def selected(key: str, ctx: AnyContext) -> frozenset[str]:
     found = [required.get(key) for required in ctx.derived(alternatives)]
     named = [r.values for r in found if r is not None and r.operator == "In"]
     return frozenset().union(*named) if len(named) == len(found) else frozenset()
+
+
+def selecting_by(*keys: str) -> Concern:
+    """Return which Pods require something of one of these labels."""
+    in_terms = Each(".".join(REQUIRED), Each("matchExpressions", Text("key", keys)))
+    return Key("spec.nodeSelector", keys) | in_terms
 
 
 def _selector(pod: Field) -> dict[str, str]:

@@ -41,6 +41,12 @@ def test_a_claim_that_is_not_known_is_said(context: Contexts) -> None:
     assert list(mutate(ctx.subject, ctx)) == [Skip("what the claim x asks for is not known")]
 
 
+def test_a_job_that_nobody_has_heard_of_is_said(context: Contexts) -> None:
+    labels = {"batch.kubernetes.io/job-name": "j"}
+    ctx = context(pod({"limits": {"nvidia.com/gpu": 1}}, **labels), params=Params())
+    assert list(mutate(ctx.subject, ctx)) == [Skip("Job j is not known, so neither is whether it is parallel")]
+
+
 def test_it_is_not_said_of_pods_that_do_not_train(context: Contexts) -> None:
     ctx = context(pod({"claims": [{"name": "x"}]}, workload="inference"), params=Params())
     assert list(mutate(ctx.subject, ctx)) == []

@@ -111,6 +111,24 @@ spec: {parallelism: 1}
 
 
 @pytest.mark.parametrize(
+    ("labels", "owner", "doubt"),
+    [
+        pytest.param(JOB, "Job", "Job j is not known, so neither is whether it is parallel", id="Job"),
+        pytest.param({}, "Job", "its Job is not known, so neither is whether it is parallel", id="Job without a label"),
+        pytest.param({"ray.io/cluster": "r"}, "RayCluster", "RayCluster r is not known", id="RayCluster"),
+        pytest.param(INDEXED, "Job", "", id="a Pod that says it is one of many"),
+        pytest.param(JOBSET, "Job", "", id="a framework that needs no object"),
+        pytest.param({}, "ReplicaSet", "", id="ReplicaSet"),
+    ],
+)
+def test_what_would_tell_and_is_not_known_is_a_doubt(
+    context: Contexts, labels: dict[str, str], owner: str, doubt: str
+) -> None:
+    found = context(pod(labels, owner=owner)).derived(workload_class).doubt
+    assert found.startswith(doubt) if doubt else not found
+
+
+@pytest.mark.parametrize(
     ("api_version", "kind", "path", "expected"),
     [
         ("kubeflow.org/v1", "PyTorchJob", ("pytorchReplicaSpecs", "Worker"), "training"),

@@ -178,9 +178,8 @@ def test_P_003_http_1_1_is_agreed_on(webhook: Any) -> None:  # noqa: N802 -- the
 
 
 def test_says_how_to_register_it(webhook: Any) -> None:
-    told = "\n".join(webhook.announced)
-    assert f"clientConfig.url: {webhook.url}/validate" in told
-    assert f"clientConfig.caBundle: $(base64 -w0 {webhook.ca_file})" in told
+    command = f"  gpugate registration --url {webhook.url} --ca-file {webhook.ca_file} | kubectl apply -f -"
+    assert command in webhook.announced
 
 
 def test_logs_one_line_for_a_denial(webhook: Any, captured: Callable[[str], bytes]) -> None:

@@ -27,10 +27,10 @@ def test_the_help_lists_every_command(flag: str, gpugate: Run) -> None:
 
     listed = [line.split()[0] for line in ran.out.splitlines() if line.startswith("  ")]
     assert ran.code == 0
-    assert listed[:6] == ["check", "review", "explain", "policies", "config", "serve"]
+    assert listed[:7] == ["check", "review", "explain", "policies", "config", "registration", "serve"]
 
 
-@pytest.mark.parametrize("command", ["check", "review", "explain", "policies", "config", "serve"])
+@pytest.mark.parametrize("command", ["check", "review", "explain", "policies", "config", "registration", "serve"])
 def test_every_command_has_help(command: str, gpugate: Run) -> None:
     ran = gpugate(command, "--help")
 

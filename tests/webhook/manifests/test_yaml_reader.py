@@ -19,7 +19,9 @@ HOSTILE = {
     "nested objects": ("{a: " * 50_000, "more than 128 levels of nesting", (1, 513)),
     "aliases of aliases": (BOMB, "aliases stand for more than 100,000 values", (5, 36)),
     "an alias of itself": ("a: &a [*a]", "anchor a contains itself", (1, 8)),
+    "an alias of itself under a name used before": ("- &a 1\n- &a {b: *a}\n", "anchor a contains itself", (2, 10)),
     "an alias of nothing": ("a: *b", "no anchor &b before this alias", (1, 4)),
+    "a question mark within brackets": ("a: [b, c?d]\n", "kubectl does not read `?` within brackets", (1, 8)),
     "a control character": ("a: b\nc: d\x00", "not YAML: the control character U+0000", (2, 5)),
     "half of a surrogate pair": ('a: "\\ud800"', "not YAML: found invalid Unicode character escape code", (1, 7)),
     "a second document": ("a: 1\n...\n--- \nb: 2\n", "kubectl does not read what follows `...`", (3, 1)),
@@ -47,6 +49,15 @@ def test_aliased_values_are_separate() -> None:
     assert isinstance(value, dict)
     assert value == {"a": {"b": [1]}, "c": {"b": [1]}}
     assert value["a"] is not value["c"]
+
+
+def test_of_anchors_with_one_name_the_last_to_begin_counts() -> None:
+    assert yaml_reader.read("- &a [&a 1]\n- *a\n").value == [[1], 1]
+
+
+@pytest.mark.parametrize("text", ["a: what?\n", "a: ['what?', \"b?\"]\n", "a: [b]\nc: d?\n"])
+def test_a_question_mark_is_text_elsewhere(text: str) -> None:
+    assert yaml_reader.read(text).notes == ()
 
 
 NOTES = {

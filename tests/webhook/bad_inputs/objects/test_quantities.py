@@ -31,6 +31,9 @@ def pod(resources: Any, *, key: str = "nvidia.com/gpu", containers: str = "conta
         pytest.param("1000m", id="77-1000m"),
         pytest.param("+1", id="77-plus-1"),
         pytest.param(1.0, id="77-1.0-number"),
+        # The API server takes spaces away before it reads one (k8s.io/apimachinery quantity.go, UnmarshalJSON).
+        pytest.param("1 ", id="77-space-at-the-end"),
+        pytest.param(" 1", id="77-space-first"),
     ],
 )
 def test_one_gpu(judged: Callable[..., Any], review: Callable[..., Any], amount: Any) -> None:
@@ -67,8 +70,6 @@ def test_no_gpu(judged: Callable[..., Any], review: Callable[..., Any], amount: 
         pytest.param("", NO_QUANTITY, id="77-empty"),
         pytest.param("\uff19", NO_QUANTITY, id="77-full-width-digit"),
         pytest.param("\u0661", NO_QUANTITY, id="77-arabic-digit"),
-        pytest.param("1 ", NO_QUANTITY, id="77-space-at-the-end"),
-        pytest.param(" 1", NO_QUANTITY, id="77-space-first"),
         pytest.param("1\n", NO_QUANTITY, id="77-newline"),
         pytest.param("0x1", NO_QUANTITY, id="77-hexadecimal"),
         pytest.param("1_000", NO_QUANTITY, id="77-underscore"),
@@ -87,7 +88,7 @@ def test_amounts_that_nobody_can_give(
     judged(review(pod({"limits": {"nvidia.com/gpu": amount}})), says)
 
 
-@pytest.mark.parametrize("amount", ["1 ", "0x1", "", [], True], ids=lambda amount: f"77-cpu-{amount!r}")
+@pytest.mark.parametrize("amount", ["1_", "0x1", "", [], True], ids=lambda amount: f"77-cpu-{amount!r}")
 def test_amounts_of_other_resources(judged: Callable[..., Any], review: Callable[..., Any], amount: Any) -> None:
     answer = judged(review(pod({"requests": {"cpu": amount}}, key="")), "quantity")
     assert answer["status"]["code"] == 422

@@ -1,0 +1,262 @@
+"""No policy finds or changes anything in a Pod that its concerns would keep from the webhook."""
+
+from __future__ import annotations
+
+import datetime as dt
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import gpugate.policies
+from gpugate.policies.catalog import CATALOG
+from gpugate.policies.engine.config import PolicyConfig, PolicyEntry
+from gpugate.policies.engine.defaults import with_defaults
+from gpugate.policies.engine.evaluate import Phase, evaluate
+from gpugate.policies.engine.ruleset import bind
+from gpugate.policies.sdk.concerns import EVERY_OBJECT, AnyOf, any_of
+from gpugate.policies.sdk.field import Field
+from gpugate.policies.sdk.kinds import GroupVersionKind
+from gpugate.policies.sdk.platform import Accelerators, Platform, Taint
+from gpugate.policies.sdk.request import Operation, Request
+from gpugate.webhook.check.examples import Example, read_example
+from gpugate.webhook.check.facts import RunFacts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpugate.policies.engine.verdict import Verdict
+
+FILES = sorted(Path(gpugate.policies.__file__).parent.glob("*/examples/*/*.yaml"))
+EXAMPLES = {f"{file.parent.name}/{file.name}": read_example(file.name, file.read_text()) for file in FILES}
+POD = GroupVersionKind("", "v1", "Pod")
+TODAY = dt.date(2026, 11, 21)
+DAEMON_SETS = "system:serviceaccount:kube-system:daemon-set-controller"
+
+
+def pods_in(example: Example) -> Iterator[dict[str, Any]]:
+    """The Pod that is judged, or a Pod of each template that is."""
+    for subject in example.request.subjects:
+        if subject.kind == POD:
+            metadata = dict(subject.field["metadata"].mapping) | {"name": "a"}
+            yield {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": dict(subject.field["spec"].mapping)}
+
+
+PODS = [(name, pod) for name, example in EXAMPLES.items() for pod in pods_in(example)]
+
+
+def heard(verdict: Verdict) -> set[str]:
+    """The policies that say or change anything, or could not look."""
+    return {o.policy for o in verdict.outcomes if o.findings or o.patches or o.skipped or o.error}
+
+
+def unconcerned(pod: dict[str, Any], example: Example, config: PolicyConfig, user: str) -> set[str]:
+    """The policies that are heard of in a phase for which none of their concerns holds."""
+    request = with_defaults(Request(POD, Operation.CREATE, pod, name="a", namespace="research", user=user))
+    ruleset, facts = bind(CATALOG, config), RunFacts(example.context, complete=example.complete)
+    found: set[str] = set()
+    for phase, mutates in ((Phase.MUTATE, True), (Phase.VALIDATE, False)):
+        verdict = evaluate(ruleset, request, facts, today=TODAY, phase=phase)
+        assert not verdict.malformed
+        for rule, handler in ruleset.handlers(POD, mutating=mutates):
+            holds = handler.concerns.holds(Field(request.object), config.platform, user)
+            if rule.policy.id in heard(verdict) and not holds:
+                found.add(rule.policy.id)
+        request = Request(POD, Operation.CREATE, verdict.object, name="a", namespace="research", user=user)
+    return found
+
+
+EVERYTHING_ON = PolicyConfig(
+    platform=Platform(
+        taints={"example.com/tpu": (Taint(key="tpu"),), "nvidia.com/*": (Taint(key="dedicated", value="gpu"),)},
+        accelerators=Accelerators(resources=("example.com/tpu",), device_classes=("*.example.com",)),
+    ),
+    policies={policy.id: PolicyEntry(mode="enforce") for policy in CATALOG},
+)
+
+
+@pytest.mark.parametrize(("name", "pod"), PODS, ids=[name for name, _ in PODS])
+def test_an_example_concerns_every_policy_that_is_heard_of(name: str, pod: dict[str, Any]) -> None:
+    assert unconcerned(pod, EXAMPLES[name], EXAMPLES[name].config, "alice") == set()
+
+
+def parts(*path: str) -> st.SearchStrategy[Any]:
+    """What the Pods of the library have at a path."""
+    found = [Field(pod)[path].value for _, pod in PODS]
+    return st.sampled_from([value for value in found if value is not None])
+
+
+CONTAINER = st.fixed_dictionaries(
+    {"name": st.just("a"), "image": st.just("busybox")},
+    optional={
+        "resources": st.fixed_dictionaries(
+            {},
+            optional={
+                block: st.dictionaries(
+                    st.sampled_from(["cpu", "nvidia.com/gpu", "nvidia.com/mig-1g.10gb", "example.com/tpu"]),
+                    st.sampled_from(["0", "1", "2"]),
+                    max_size=2,
+                )
+                for block in ("limits", "requests")
+            }
+            | {"claims": st.just([{"name": "gpu"}])},
+        ),
+        "env": st.lists(
+            st.fixed_dictionaries(
+                {
+                    "name": st.sampled_from(["A", "NVIDIA_VISIBLE_DEVICES"]),
+                    "value": st.sampled_from(["", "none", "all"]),
+                }
+            ),
+            max_size=2,
+        ),
+        "securityContext": st.fixed_dictionaries({"privileged": st.booleans()}),
+    },
+)
+TOLERATION = st.fixed_dictionaries(
+    {},
+    optional={
+        "key": st.sampled_from(["", "nvidia.com/gpu", "dedicated", "tpu", "other", "karpenter.sh/disruption"]),
+        "operator": st.sampled_from(["Equal", "Exists"]),
+        "value": st.sampled_from(["", "true", "gpu"]),
+        "effect": st.sampled_from(["", "NoSchedule", "NoExecute"]),
+    },
+)
+HOST_PATHS = [
+    "/",
+    "//./",
+    "/dev",
+    "dev/.",
+    "/dev/nvidia0",
+    "/dev/kfd",
+    "/run/nvidia/x",
+    "/var/lib/kubelet/device-plugins",
+]
+VOLUME = st.fixed_dictionaries(
+    {"name": st.just("v")},
+    optional={"hostPath": st.fixed_dictionaries({"path": st.sampled_from(["/data", *HOST_PATHS])})},
+)
+OWNER = st.fixed_dictionaries(
+    {"kind": st.sampled_from(["DaemonSet", "Job", "ReplicaSet"]), "controller": st.booleans(), "name": st.just("a")}
+)
+CLAIM = st.fixed_dictionaries({"name": st.just("gpu"), "resourceClaimTemplateName": st.just("mig-1g-10gb")})
+ANNOTATIONS = st.dictionaries(
+    st.sampled_from(
+        ["karpenter.sh/do-not-disrupt", "karpenter.sh/do-not-evict", "cdi.k8s.io/x", "gpugate.dev/mig-profile"]
+    ),
+    st.sampled_from(["true", "false", "nvidia.com/gpu=all", "1g.10gb"]),
+    max_size=2,
+)
+RANDOM_PODS = st.fixed_dictionaries(
+    {
+        "apiVersion": st.just("v1"),
+        "kind": st.just("Pod"),
+        "metadata": st.fixed_dictionaries(
+            {"name": st.just("a")},
+            optional={
+                "annotations": ANNOTATIONS | parts("metadata", "annotations"),
+                "labels": parts("metadata", "labels"),
+                "ownerReferences": st.lists(OWNER, max_size=2),
+            },
+        ),
+        "spec": st.fixed_dictionaries(
+            {"containers": parts("spec", "containers") | st.lists(CONTAINER, min_size=1, max_size=2)},
+            optional={
+                "affinity": parts("spec", "affinity"),
+                "ephemeralContainers": st.lists(CONTAINER, max_size=1),
+                "initContainers": parts("spec", "initContainers") | st.lists(CONTAINER, max_size=2),
+                "nodeSelector": parts("spec", "nodeSelector"),
+                "resourceClaims": parts("spec", "resourceClaims") | st.lists(CLAIM, max_size=1),
+                "runtimeClassName": st.sampled_from(["gvisor", "nvidia", "nvidia-cdi"]),
+                "tolerations": parts("spec", "tolerations") | st.lists(TOLERATION, max_size=2),
+                "topologySpreadConstraints": parts("spec", "topologySpreadConstraints"),
+                "volumes": parts("spec", "volumes") | st.lists(VOLUME, max_size=2),
+            },
+        ),
+    }
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    pod=RANDOM_PODS,
+    example=st.sampled_from(list(EXAMPLES.values())),
+    config=st.sampled_from([PolicyConfig(), EVERYTHING_ON]),
+    user=st.sampled_from(["alice", DAEMON_SETS]),
+)
+def test_a_random_pod_concerns_every_policy_that_is_heard_of(
+    pod: dict[str, Any], example: Example, config: PolicyConfig, user: str
+) -> None:
+    assert unconcerned(pod, example, config, user) == set()
+
+
+ANYWHERE: dict[str, Any] = {"containers": [{"name": "a"}], "tolerations": [{"operator": "Exists"}]}
+CORNERS = {
+    **{
+        f"the host's {path}": {"spec": ANYWHERE | {"volumes": [{"name": "v", "hostPath": {"path": path}}]}}
+        for path in HOST_PATHS
+    },
+    "a DaemonSet that does not control it": {
+        "metadata": {"ownerReferences": [{"kind": "DaemonSet", "controller": False}]},
+        "spec": ANYWHERE,
+    },
+    "a controller that is no DaemonSet": {
+        "metadata": {"ownerReferences": [{"kind": "Job", "controller": True}, {"kind": "DaemonSet"}]},
+        "spec": ANYWHERE,
+    },
+}
+
+
+@pytest.mark.parametrize("pod", CORNERS.values(), ids=CORNERS)
+def test_a_corner_case_concerns_every_policy_that_is_heard_of(pod: dict[str, Any]) -> None:
+    assert unconcerned(pod, next(iter(EXAMPLES.values())), EVERYTHING_ON, DAEMON_SETS) == set()
+
+
+ORDINARY = {
+    "a web server": {"containers": [{"name": "web", "image": "nginx", "resources": {"limits": {"cpu": "1"}}}]},
+    "one that selects its nodes": {"containers": [{"name": "a"}], "nodeSelector": {"kubernetes.io/os": "linux"}},
+    "one with the tolerations that every Pod gets": {
+        "containers": [{"name": "a"}],
+        "tolerations": [{"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute"}],
+    },
+    "one that is privileged and runs anywhere": {
+        "containers": [{"name": "a", "securityContext": {"privileged": True}}]
+    },
+    "one that reads the logs of its node": {
+        "containers": [{"name": "a"}],
+        "volumes": [{"name": "logs", "hostPath": {"path": "/var/log"}}],
+    },
+}
+
+
+def any_policy_may_be_interested(pod: dict[str, Any], user: str = "alice") -> bool:
+    ruleset = bind(CATALOG, PolicyConfig())
+    bound = (*ruleset.handlers(POD, mutating=True), *ruleset.handlers(POD, mutating=False))
+    return any_of(*(h.concerns for _, h in bound)).holds(Field(pod), Platform(), user)
+
+
+@pytest.mark.parametrize("spec", ORDINARY.values(), ids=ORDINARY)
+def test_an_ordinary_pod_concerns_nobody(spec: dict[str, Any]) -> None:
+    assert not any_policy_may_be_interested({"metadata": {"labels": {"app": "a"}}, "spec": spec})
+
+
+def test_an_agent_of_a_daemon_set_concerns_nobody() -> None:
+    agent: dict[str, Any] = {
+        "metadata": {"ownerReferences": [{"kind": "DaemonSet", "controller": True}]},
+        "spec": {
+            "containers": [{"name": "a", "securityContext": {"privileged": True}}],
+            "tolerations": [{"operator": "Exists"}],
+        },
+    }
+    assert not any_policy_may_be_interested(agent, DAEMON_SETS)
+    assert any_policy_may_be_interested(agent, "alice")
+
+
+def test_one_that_is_concerned_with_every_object_makes_all_of_them_so() -> None:
+    assert any_of(AnyOf(()), EVERY_OBJECT) == EVERY_OBJECT
+
+
+def test_of_none_nothing_holds() -> None:
+    assert not any_of().holds(Field({}), Platform(), "")

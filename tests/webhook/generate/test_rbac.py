@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+from gpugate.policies.catalog import CATALOG
+from gpugate.policies.engine.config import PolicyConfig
+from gpugate.policies.engine.needs import Needs
+from gpugate.policies.engine.ruleset import bind
+from gpugate.webhook.generate.rbac import rbac
+
+
+def test_it_may_read_what_policies_look_up_and_nothing_else() -> None:
+    ruleset = bind(CATALOG, PolicyConfig())
+    role, _ = rbac(ruleset, "guard", "gate")
+
+    rules = role["rules"]
+    readable = {(group, name) for rule in rules for group in rule["apiGroups"] for name in rule["resources"]}
+    assert readable == {(kind.group, kind.plural) for kind in Needs(ruleset.rules).kinds}
+    assert {verb for rule in rules for verb in rule["verbs"]} == {"get", "list", "watch"}
+
+
+def test_policies_that_look_nothing_up_need_no_right() -> None:
+    role, _ = rbac(bind(CATALOG, PolicyConfig(), only=["pods/wildcard-toleration"]), "guard", "gate")
+
+    assert {name for rule in role["rules"] for name in rule["resources"]} == {
+        "resourceclaims",
+        "resourceclaimtemplates",
+    }
+
+
+def test_the_right_is_that_of_the_service_account() -> None:
+    role, binding = rbac(bind(CATALOG, PolicyConfig()), "guard", "gate")
+
+    assert binding["subjects"] == [{"kind": "ServiceAccount", "namespace": "guard", "name": "gate"}]
+    assert binding["roleRef"]["name"] == role["metadata"]["name"]
