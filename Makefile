@@ -1,13 +1,15 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test slow lint types imports drift unit bench generate new-policy lock clean
+.PHONY: help setup demo test slow lint types imports drift unit e2e-tools e2e oracle capture-reviews bench generate new-policy lock clean
 
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 COUNTS ?= small
+K ?=
+CLUSTER ?=
 
 help: ## What there is
-	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 setup: $(READY) ## A virtual environment in .venv with everything, from the hashed lock
 
@@ -43,6 +45,19 @@ unit: $(READY)
 
 slow: $(READY) ## Servers under load and faults; COUNTS=full for as often as it takes to believe it
 	$(BIN)/pytest -q tests/slow --counts $(COUNTS)
+
+e2e-tools: $(READY) ## Build the programs of a control plane, once (needs Go 1.26; 20 minutes on two cores)
+	@$(BIN)/python e2e/tools.py
+
+e2e: $(READY) ## Against a real control plane; K=scheduled chooses tests, CLUSTER=kind takes Docker and kind
+	$(BIN)/pytest -q e2e $(if $(K),-k "$(K)") $(if $(CLUSTER),--cluster $(CLUSTER))
+
+oracle: $(READY) ## Ours against Karpenter's and Kubernetes' own code on random input (needs Go 1.26); COUNTS=full for 20,000 cases
+	@$(BIN)/python e2e/tools.py oracle
+	$(BIN)/pytest -q e2e/oracle --counts $(COUNTS)
+
+capture-reviews: $(READY) ## Record again the reviews in tests/fixtures/reviews, from a real API server
+	@PYTHONPATH=e2e:tests/webhook $(BIN)/python e2e/capture_reviews.py
 
 bench: $(READY) ## How fast it is; BENCH='--save FILE' keeps it, BENCH='--compare FILE' fails on what got slower
 	@$(BIN)/python tests/bench/bench.py $(BENCH)

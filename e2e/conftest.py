@@ -1,0 +1,141 @@
+"""A control plane for all tests, and gpugate registered with it: `pytest -q e2e [--cluster kind]`.
+
+Fixtures: `control_plane`, `api` (its administrator), `kubectl`, `namespace`, `webhook` (gpugate as a process, registered),
+`unregistered` (without it), `gpu_node` (simulated nodes).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import time
+import uuid
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import tools
+from cluster.api import Api
+from cluster.connections import Connections
+from cluster.control_plane import running_control_plane
+from cluster.custom_resources import CustomResourceError, definitions, install
+from cluster.kind import KindError, KindMissingError, running_kind
+from cluster.nodes import is_ready, simulated_node
+from cluster.process import ProcessError
+from cluster.served_webhook import served_webhook
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from cluster.control_plane import ControlPlane
+    from cluster.served_webhook import ServedWebhook
+
+POLICIES = Path(__file__).parents[1] / "policies"
+
+
+FIGURES = pytest.StashKey[list[str]]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    clusters = ("processes", "kind")
+    parser.addoption("--cluster", choices=clusters, default=clusters[0], help="what the end-to-end tests run against")
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    for line in config.stash.get(FIGURES, []):
+        terminalreporter.write_line(line)
+
+
+@contextlib.contextmanager
+def or_stop() -> Iterator[None]:
+    """End the run where nothing else could be tested, rather than say the same of every test."""
+    try:
+        yield
+    except KindMissingError as error:
+        pytest.skip(str(error))
+    except (CustomResourceError, KindError, ProcessError, tools.ToolsError) as error:
+        pytest.exit(str(error), returncode=1)
+
+
+@pytest.fixture(scope="session")
+def control_plane(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    running = running_kind if pytestconfig.getoption("cluster") == "kind" else running_control_plane
+    with or_stop(), running(tmp_path_factory.mktemp("control-plane")) as started:
+        pytestconfig.stash[FIGURES] = [f"control plane ready after {started.ready_seconds:.1f} s"]
+        yield started
+
+
+@pytest.fixture(scope="session")
+def api(pytestconfig: pytest.Config, control_plane: ControlPlane) -> Iterator[Api]:
+    with contextlib.closing(Connections(control_plane.url, control_plane.ca_file, control_plane.admin)) as connections:
+        administrator = Api(connections)
+        started = time.monotonic()
+        with or_stop():
+            install(administrator, definitions(POLICIES))
+        pytestconfig.stash[FIGURES].append(f"custom resources served after {time.monotonic() - started:.1f} s more")
+        yield administrator
+
+
+@pytest.fixture(scope="session")
+def kubectl(
+    control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[..., subprocess.CompletedProcess[str]]:
+    # Its caches and its own settings live in the home folder.
+    environment = {**os.environ, "HOME": str(tmp_path_factory.mktemp("home"))}
+    program = str(tools.path("kubectl"))
+
+    def run(*arguments: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
+        command = [program, f"--kubeconfig={control_plane.admin_kubeconfig}", *arguments]
+        return subprocess.run(  # noqa: S603 -- ours
+            command, input=stdin, capture_output=True, text=True, check=False, timeout=120, env=environment
+        )
+
+    return run
+
+
+@pytest.fixture
+def namespace(api: Api) -> Iterator[str]:
+    name = f"e2e-{uuid.uuid4().hex[:8]}"
+    made = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+    answer = api.create(made)
+    assert answer.ok, answer.message
+    # Pods are refused before it is there.
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": name}}
+    api.eventually(account, bool)
+    yield name
+    api.delete(made)
+
+
+@pytest.fixture(scope="session")
+def webhook(api: Api, control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedWebhook]:
+    with or_stop(), served_webhook(api, control_plane, tmp_path_factory.mktemp("webhook")) as served:
+        yield served
+
+
+@pytest.fixture
+def unregistered(webhook: ServedWebhook) -> Iterator[None]:
+    webhook.unregister()
+    yield
+    webhook.register()
+
+
+@pytest.fixture
+def gpu_node(api: Api) -> Iterator[Callable[..., dict[str, Any]]]:
+    """Make simulated nodes, Ready when they are returned: `gpu_node(labels, taints, capacity)`."""
+    made: list[dict[str, Any]] = []
+
+    def make(
+        labels: Mapping[str, str] | None = None,
+        taints: Sequence[Mapping[str, str]] = (),
+        capacity: Mapping[str, str] | None = None,
+    ) -> dict[str, Any]:
+        node = simulated_node(labels or {}, taints, capacity or {})
+        made.append(node)
+        answer = api.create(node)
+        assert answer.ok, answer.message
+        return api.eventually(node, is_ready)
+
+    yield make
+    for node in made:
+        api.delete(node)

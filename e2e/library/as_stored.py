@@ -1,0 +1,30 @@
+"""What is to be compared of two objects that the API server stored."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+Json = dict[str, Any]
+_OWN = ("creationTimestamp", "generation", "managedFields", "resourceVersion", "uid")
+# The volume of a Pod's token has a random name (k8s.io/kubernetes v1.36 plugin/pkg/admission/serviceaccount).
+_TOKEN_VOLUME = re.compile(r"^kube-api-access-[a-z0-9]{5}$")
+
+
+def as_stored(obj: Json) -> Json:
+    """Return an object without what is another each time, and with tolerations, which have no order, in one."""
+    kept: Json = _plain(obj)
+    kept.pop("status", None)
+    kept["metadata"] = {key: value for key, value in kept["metadata"].items() if key not in _OWN}
+    spec = kept.get("spec")
+    if isinstance(spec, dict) and "tolerations" in spec:
+        spec["tolerations"] = sorted(spec["tolerations"], key=repr)
+    return kept
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(member) for key, member in value.items()}
+    if isinstance(value, list):
+        return [_plain(member) for member in value]
+    return "kube-api-access" if isinstance(value, str) and _TOKEN_VOLUME.match(value) else value

@@ -1,0 +1,60 @@
+"""gpugate as the API server meets it: registered, with a policy file that changes, and not registered."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gpugate.webhook.manifests.policy_file import PolicyFileError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cluster.api import Api
+    from cluster.served_webhook import ServedWebhook
+
+UNTAGGED: dict[str, Any] = {
+    "apiVersion": "karpenter.k8s.aws/v1",
+    "kind": "EC2NodeClass",
+    "metadata": {"name": "untagged"},
+    "spec": {
+        "role": "KarpenterNodeRole",
+        "amiSelectorTerms": [{"alias": "al2023@v20260720"}],
+        "subnetSelectorTerms": [{"id": "subnet-0123456789abcdef0"}],
+        "securityGroupSelectorTerms": [{"id": "sg-0123456789abcdef0"}],
+    },
+}
+OFF = """apiVersion: gpugate.dev/v1
+kind: PolicyConfig
+policies: {nodeclasses/missing-cost-tags: {mode: "off"}}
+"""
+
+
+@pytest.fixture
+def changed(webhook: ServedWebhook) -> Iterator[ServedWebhook]:
+    yield webhook
+    webhook.reset()
+
+
+@pytest.mark.usefixtures("webhook")
+def test_what_a_policy_denies_is_not_stored(api: Api) -> None:
+    answer = api.create(UNTAGGED)
+    assert not answer.ok
+    assert "nodeclasses/missing-cost-tags" in answer.message
+    assert api.get(UNTAGGED) == {}
+
+
+def test_a_policy_that_is_off_denies_nothing(api: Api, changed: ServedWebhook) -> None:
+    changed.use(OFF)
+    assert api.create(UNTAGGED, dry_run=True).message == ""
+
+
+def test_a_policy_file_that_is_refused_says_why(changed: ServedWebhook) -> None:
+    with pytest.raises(PolicyFileError, match="nodeclasses/no-such-policy"):
+        changed.use(OFF.replace("missing-cost-tags", "no-such-policy"))
+
+
+@pytest.mark.usefixtures("unregistered")
+def test_nothing_is_asked_of_a_webhook_that_is_not_registered(api: Api) -> None:
+    assert api.create(UNTAGGED, dry_run=True).message == ""

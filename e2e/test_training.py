@@ -1,0 +1,213 @@
+"""Pods that train carry `karpenter.sh/do-not-disrupt` as they are stored, whoever made them; Pods that serve do not."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import workload_controllers as controllers
+from cluster.custom_resources import install
+from cluster.stand_ins import guessed_plural, stand_in
+from gpu_pods import IN_EVERY_WORKER, create, pod_spec, protection, until
+from workloads import job, replicas, workload
+
+from gpugate.policies.sdk.kinds import GroupVersionKind, Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from cluster.api import Api
+    from cluster.served_webhook import ServedWebhook
+
+    Object = dict[str, Any]
+
+GPUS = {"nvidia.com/gpu": "8"}
+TRAINS = {"spec": pod_spec(GPUS)}
+HELPS = {"spec": pod_spec()}
+SERVES = {"spec": {"containers": [pod_spec(GPUS)["containers"][0] | {"ports": [{"containerPort": 8000}]}]}}
+
+
+@dataclass(frozen=True)
+class Made:
+    """A workload, and what its controllers make of it, one after the other, down to a Pod or to what Kubernetes knows."""
+
+    workload: Object
+    by: tuple[Callable[[Object], Object], ...]
+
+
+TRAINING = {
+    "PyTorchJob": Made(
+        workload("kubeflow.org/v1", "PyTorchJob", {"pytorchReplicaSpecs": replicas(Master=TRAINS, Worker=TRAINS)}),
+        (lambda stored: controllers.kubeflow_pod(stored, "pytorchReplicaSpecs", "Master"),),
+    ),
+    "TFJob": Made(
+        workload("kubeflow.org/v1", "TFJob", {"tfReplicaSpecs": replicas(Worker=TRAINS)}),
+        (lambda stored: controllers.kubeflow_pod(stored, "tfReplicaSpecs", "Worker"),),
+    ),
+    "XGBoostJob": Made(
+        workload("kubeflow.org/v1", "XGBoostJob", {"xgbReplicaSpecs": replicas(Master=TRAINS)}),
+        (lambda stored: controllers.kubeflow_pod(stored, "xgbReplicaSpecs", "Master"),),
+    ),
+    "PaddleJob": Made(
+        workload("kubeflow.org/v1", "PaddleJob", {"paddleReplicaSpecs": replicas(Worker=TRAINS)}),
+        (lambda stored: controllers.kubeflow_pod(stored, "paddleReplicaSpecs", "Worker"),),
+    ),
+    "JAXJob": Made(
+        workload("kubeflow.org/v1", "JAXJob", {"jaxReplicaSpecs": replicas(Worker=TRAINS)}),
+        (lambda stored: controllers.kubeflow_pod(stored, "jaxReplicaSpecs", "Worker"),),
+    ),
+    "worker of an MPIJob": Made(
+        workload("kubeflow.org/v2beta1", "MPIJob", {"mpiReplicaSpecs": replicas(Launcher=HELPS, Worker=TRAINS)}),
+        (controllers.mpi_worker,),
+    ),
+    "JobSet": Made(
+        workload(
+            "jobset.x-k8s.io/v1alpha2",
+            "JobSet",
+            {"replicatedJobs": [{"name": "node", "replicas": 1, "template": {"spec": job(TRAINS)}}]},
+        ),
+        (controllers.job_of_set,),
+    ),
+    "Volcano Job": Made(
+        workload(
+            "batch.volcano.sh/v1alpha1",
+            "Job",
+            {
+                "queue": "default",
+                "schedulerName": "volcano",
+                "tasks": [{"name": "worker", "replicas": 1, "template": TRAINS}],
+            },
+        ),
+        (controllers.volcano_pod,),
+    ),
+    "RayJob": Made(
+        workload(
+            "ray.io/v1", "RayJob", {"rayClusterSpec": {"workerGroupSpecs": [{"groupName": "a", "template": TRAINS}]}}
+        ),
+        (lambda stored: controllers.ray_cluster_of(stored, "rayClusterSpec"), controllers.ray_worker),
+    ),
+    "indexed Job": Made(workload("batch/v1", "Job", job(TRAINS, completions=2, completionMode="Indexed")), ()),
+}
+OTHERS = {
+    "launcher of an MPIJob": Made(
+        workload("kubeflow.org/v2beta1", "MPIJob", {"mpiReplicaSpecs": replicas(Launcher=HELPS, Worker=TRAINS)}),
+        (controllers.mpi_launcher,),
+    ),
+    "JobSet without GPUs": Made(
+        workload(
+            "jobset.x-k8s.io/v1alpha2",
+            "JobSet",
+            {"replicatedJobs": [{"name": "dataset-initializer", "replicas": 1, "template": {"spec": job(HELPS)}}]},
+        ),
+        (controllers.job_of_set,),
+    ),
+    "RayService": Made(
+        workload(
+            "ray.io/v1",
+            "RayService",
+            {"rayClusterConfig": {"workerGroupSpecs": [{"groupName": "a", "template": SERVES}]}},
+        ),
+        (lambda stored: controllers.ray_cluster_of(stored, "rayClusterConfig"), controllers.ray_worker),
+    ),
+    "LeaderWorkerSet": Made(
+        workload(
+            "leaderworkerset.x-k8s.io/v1",
+            "LeaderWorkerSet",
+            {"replicas": 1, "leaderWorkerTemplate": {"size": 2, "workerTemplate": SERVES}},
+        ),
+        (controllers.leaders_of,),
+    ),
+    "inference Deployment": Made(
+        workload(
+            "apps/v1",
+            "Deployment",
+            {
+                "replicas": 2,
+                "selector": {"matchLabels": {"app": "serve"}},
+                "template": {"metadata": {"labels": {"app": "serve"}}, **SERVES},
+            },
+        ),
+        (),
+    ),
+    "Job of one Pod": Made(workload("batch/v1", "Job", job(TRAINS)), ()),
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def frameworks(api: Api, webhook: ServedWebhook) -> Iterator[None]:  # noqa: ARG001 -- every test needs it
+    """Let the API server know the kinds of all frameworks."""
+    kinds = {
+        GroupVersionKind.of(w["apiVersion"], w["kind"]) for w in (m.workload for m in (TRAINING | OTHERS).values())
+    }
+    definitions = [
+        stand_in(Kind(kind.group, (kind.version,), kind.kind, guessed_plural(kind.kind)))
+        for kind in kinds
+        if kind.group not in {"apps", "batch"}
+    ]
+    missing = [definition for definition in definitions if not api.get(definition)]
+    install(api, missing)
+    yield
+    for definition in missing:
+        api.delete(definition)
+
+
+@pytest.mark.parametrize("made", TRAINING.values(), ids=TRAINING)
+def test_is_protected(made: Made, api: Api, namespace: str) -> None:
+    assert {protection(pod) for pod in pods_of(made, api, namespace)} == {"true"}
+
+
+@pytest.mark.parametrize("made", OTHERS.values(), ids=OTHERS)
+def test_is_not_protected(made: Made, api: Api, namespace: str) -> None:
+    assert {protection(pod) for pod in pods_of(made, api, namespace)} == {None}
+
+
+def test_is_protected_in_a_parallel_job_that_is_known_before_its_pods(api: Api, namespace: str) -> None:
+    spec = job(TRAINS, completions=2, parallelism=2)
+    stored = create(api, in_namespace(workload("batch/v1", "Job", {**spec, "suspend": True}), namespace)).body
+    known = until(
+        lambda: api.create(controllers.pod_of_job(stored), dry_run=True),
+        lambda asked: bool(protection(asked.body)),
+        IN_EVERY_WORKER,
+    )
+    assert protection(known.body)
+    api.patch(stored, {"spec": {"suspend": False}}, kind="merge")
+    assert {protection(pod) for pod in pods_in(api, namespace)} == {"true"}
+
+
+def pods_of(made: Made, api: Api, namespace: str) -> list[Object]:
+    stored = create(api, in_namespace(made.workload, namespace)).body
+    for make in made.by:
+        following = make(stored)
+        if made.by[-1] is controllers.ray_worker and following["kind"] == "Pod":
+            wait_for_ray_cluster(api, following)
+        stored = create(api, following).body
+    return [stored] if stored["kind"] == "Pod" else pods_in(api, namespace)
+
+
+def in_namespace(obj: Object, namespace: str) -> Object:
+    copy = deepcopy(obj)
+    copy["metadata"]["namespace"] = namespace
+    return copy
+
+
+def pods_in(api: Api, namespace: str) -> list[Object]:
+    """Return the Pods that Kubernetes' own controllers made."""
+    return until(lambda: api.list("v1", "Pod", namespace), bool)
+
+
+def wait_for_ray_cluster(api: Api, worker: Object) -> None:
+    """Wait until gpugate knows the RayCluster of a worker: then it contradicts one label or the other."""
+
+    def contradicts() -> bool:
+        return any(is_contradicted(api, worker, said) for said in ("training", "inference"))
+
+    assert until(contradicts, bool, IN_EVERY_WORKER)
+
+
+def is_contradicted(api: Api, worker: Object, said: str) -> bool:
+    doubted = deepcopy(worker)
+    doubted["metadata"]["labels"]["gpugate.dev/workload-class"] = said
+    warnings = api.create(doubted, dry_run=True).warnings
+    return any(warning.startswith("[pods/unprotected-training]") for warning in warnings)

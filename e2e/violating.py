@@ -1,0 +1,75 @@
+"""Objects with one violation each, and what of the message names it."""
+
+from __future__ import annotations
+
+import copy
+import uuid
+from typing import Any
+
+Json = dict[str, Any]
+
+UNTAGGED = "[nodeclasses/missing-cost-tags]"
+OPEN_METADATA = "[nodeclasses/exposed-metadata]"
+HIDDEN_ACCESS = "[pods/hidden-gpu-access]"
+WILDCARD = "[pods/wildcard-toleration]"
+
+_LABELS = {"team": "search", "cost-center": "cc-1234"}
+_SELECTED = [{"tags": {"karpenter.sh/discovery": "prod"}}]
+
+
+def node_class() -> Json:
+    """An EC2NodeClass of a fresh name, without the tags that the bill is split by."""
+    return {
+        "apiVersion": "karpenter.k8s.aws/v1",
+        "kind": "EC2NodeClass",
+        "metadata": {"name": f"gpu-{uuid.uuid4().hex[:8]}"},
+        "spec": {
+            "amiSelectorTerms": [{"alias": "al2023@v20260720"}],
+            "role": "KarpenterNodeRole-prod",
+            "subnetSelectorTerms": _SELECTED,
+            "securityGroupSelectorTerms": _SELECTED,
+        },
+    }
+
+
+def pod(namespace: str, name: str = "sees-all-gpus") -> Json:
+    """A Pod that is handed every GPU of its node, and asks for none."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": namespace, "labels": _LABELS},
+        "spec": pod_spec(),
+    }
+
+
+def pod_spec() -> Json:
+    """The spec of such a Pod."""
+    variable = {"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}
+    return {
+        "containers": [{"name": "main", "image": "registry.example.com/main:1", "env": [variable]}],
+        "terminationGracePeriodSeconds": 0,
+    }
+
+
+def blameless_pod(namespace: str, name: str = "asks-for-a-gpu") -> Json:
+    """A Pod that asks for a GPU, and lacks nothing but the toleration that it will be given."""
+    asking = copy.deepcopy(pod(namespace, name))
+    container = asking["spec"]["containers"][0]
+    del container["env"]
+    container["resources"] = {"limits": {"nvidia.com/gpu": "1"}}
+    return asking
+
+
+def deployment(namespace: str, name: str, spec: Json, replicas: int = 1) -> Json:
+    """A Deployment of such Pods."""
+    labels = {"app": name, **_LABELS}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": {"app": name}},
+            "template": {"metadata": {"labels": labels}, "spec": spec},
+        },
+    }
