@@ -40,8 +40,8 @@ def may_read(text: str, refusal: str) -> bool:
 def first_documents(text: str) -> Iterator[str]:
     """Yield what may be the first document of a text: kubectl leaves unread what follows, however little it is YAML.
 
-    We refuse it, because it would never reach the cluster. Documents end with a line, a quote or a bracket.
+    We refuse it, because it would never reach the cluster. Blank lines and comments are nothing that follows.
     """
-    for end in re.finditer(r"[]}'\"\n]", text):
-        if not re.fullmatch(r"(\s|#.*\n?)*", text[end.end() :]):
-            yield text[: end.end()]
+    for end in range(len(text)):
+        if not re.fullmatch(r"(\s|#.*\n?)*", text[end:]):
+            yield text[:end]

@@ -20,7 +20,7 @@ class Limits:
     Bytes: `url`, `header_line` (name and value), `head` (all of them), `body`, `in_flight` (bodies of all requests).
 
     Counts: `headers` of a request; `connections` in all, and `per_source`, of one address. An API server keeps 25
-    connections for each path (client-go v0.36 transport), and all of them may come from one address.
+    idle connections (client-go v0.36 transport; seen with v1.36.3), and all of them may come from one address.
     """
 
     handshake: float = 5
