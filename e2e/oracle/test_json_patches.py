@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from api_server import json_patch
 from api_server.errors import PatchDoesNotApplyError, UndecodablePatchError
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from oracle.patch_strategies import changes, objects, patched
 from oracle.process import Oracle, Refused
@@ -35,6 +35,7 @@ def test_the_operations_of_a_change_make_the_same_object(oracle: Oracle, data: s
 
 
 @given(patched())
+@example(({"a": [None]}, [{"op": "test", "path": "/a", "value": [None]}]))
 def test_the_fake_api_server_applies_any_patch_alike(oracle: Oracle, case: tuple[dict[str, Json], Any]) -> None:
     obj, patch = case
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from oracle.requirement_strategies import CATALOGUE, pools, type_labels
 
 from gpugate.policies.sdk.facts import NoFacts
@@ -53,7 +53,15 @@ def described(requirement: Requirement) -> dict[str, Any]:
     }
 
 
+def needs(operator: str, bound: str) -> dict[str, Any]:
+    entry = {"key": "karpenter.k8s.aws/instance-gpu-count", "operator": operator, "values": [bound], "minValues": 2}
+    return {"requirements": [entry], "labels": {}}
+
+
 @given(pools())
+@example(needs("Gt", "1000000000000000000"))
+@example(needs("Gt", "9223372036854775807"))
+@example(needs("Lte", f"+{'0' * 30}1"))
 def test_karpenter_matches_the_same_types(karpenter: Oracle, pool: dict[str, Any]) -> None:
     theirs = karpenter.ask("requirements", pool)
 

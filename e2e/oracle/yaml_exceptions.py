@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 # brackets into a tag, libyaml ends it there. Neither is met in a manifest, and no reading is the right one.
 _OTHERWISE = re.compile(r".+\ufeff|![^\s]*[,\[\]{}]", re.DOTALL)
 
+_ESCAPE = "found unknown escape character"
 _WE_REFUSE = (
     # libyaml wants a space after a colon within brackets.
     "not YAML: found unexpected ':'",
@@ -27,14 +28,14 @@ def is_read_otherwise(text: str) -> bool:
     return _OTHERWISE.search(text) is not None
 
 
-def may_refuse(message: str) -> bool:
-    """Tell whether we may refuse, with this message, what kubectl reads."""
-    return any(part in message for part in _WE_REFUSE)
+def may_refuse(text: str, message: str) -> bool:
+    r"""Tell whether we may refuse, with this message, what kubectl reads; `\'` is an escape for go-yaml only."""
+    return any(part in message for part in _WE_REFUSE) or (_ESCAPE in message and r"\'" in text)
 
 
 def may_read(text: str, refusal: str) -> bool:
     r"""Tell whether we may read what kubectl refuses: JSON's `\/`, and a tag that dates need not have."""
-    return ("unknown escape character" in refusal and r"\/" in text) or "as a !!timestamp" in refusal
+    return "as a !!timestamp" in refusal or (_ESCAPE in refusal and r"\/" in text)
 
 
 def first_documents(text: str) -> Iterator[str]:
@@ -43,5 +44,5 @@ def first_documents(text: str) -> Iterator[str]:
     We refuse it, because it would never reach the cluster. Blank lines and comments are nothing that follows.
     """
     for end in range(len(text)):
-        if not re.fullmatch(r"(\s|#.*\n?)*", text[end:]):
+        if not re.fullmatch(r"([ \t\r\n]|#.*\n?)*", text[end:]):
             yield text[:end]

@@ -1,8 +1,8 @@
 """What an unquoted YAML scalar means to kubectl.
 
 kubectl reads YAML with go-yaml v2 and turns it into JSON; the rules here are those of `resolve.go` in
-`sigs.k8s.io/yaml/goyaml.v2` (v1.4, as in kubectl v1.32) and of the JSON that comes out: a number without a fraction is
-an integer where it fits into 64 bits.
+`go.yaml.in/yaml/v2` v2.4.3 and of `sigs.k8s.io/yaml` v1.6.0 (as in kubectl v1.36) and of the JSON that comes out: a
+number without a fraction is an integer where it fits into 64 bits.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ _NOT_FINITE: Final[dict[str, float]] = {
 }
 _INTEGER = re.compile(r"([-+]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0[oO]?([0-7]+)|(0|[1-9][0-9]*))")
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
+# With a point first go-yaml wants digits around each underscore, elsewhere it takes them all away.
+_POINTED = re.compile(r"\.[0-9]+(?:_[0-9]+)*(?:[eE][-+]?[0-9]+(?:_[0-9]+)*)?")
 _NO_CHARACTER = re.compile("[\udc80-\udcff]")
 _MAX_DIGITS = 400  # a double ends at 309
 
@@ -67,7 +69,9 @@ def read(text: str) -> Scalar:
         return text
     if text in _NOT_FINITE:
         return _NOT_FINITE[text]
-    plain = text if text[0] == "." else text.replace("_", "")
+    if text[0] == ".":
+        return _float(text, text) if _POINTED.fullmatch(text) else text
+    plain = text.replace("_", "")
     found = _INTEGER.fullmatch(plain)
     if found and len(plain) <= _MAX_DIGITS:
         sign, hexadecimal, binary, octal, decimal = found.groups()

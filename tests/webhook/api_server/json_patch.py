@@ -166,13 +166,13 @@ def _index(array: list[Any], key: str, places: int | None = None) -> int:
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Compare as the library does, by what is written: 1 and 1.0 differ."""
+    """Compare as the library does, by what is written: 1 and 1.0 differ. At null in a list it panics, and equals nothing."""
     if type(one) is not type(other):
         return False
     if isinstance(one, dict):
         return one.keys() == other.keys() and all(_same(one[key], other[key]) for key in one)
     if isinstance(one, list):
-        return len(one) == len(other) and all(map(_same, one, other))
+        return len(one) == len(other) and None not in one and all(map(_same, one, other))
     return bool(one == other)
 
 

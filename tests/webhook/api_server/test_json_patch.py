@@ -127,6 +127,12 @@ def test_P_069_copies_may_not_grow_without_end() -> None:  # noqa: N802 -- the c
         json_patch.apply(document, copies)
 
 
+def test_a_list_that_holds_null_equals_nothing() -> None:
+    # The library panics, which fails the request too.
+    with pytest.raises(PatchDoesNotApplyError, match="testing value"):
+        json_patch.apply({"l": [1, None]}, [op("test", "/l", [1, None])])
+
+
 def test_the_document_stays_as_it_is() -> None:
     before = json.dumps(DOCUMENT)
     applied(op("add", "/l/-", 9), op("remove", "/a"))
