@@ -89,7 +89,9 @@ class AdmissionAsgi:
         body = _Body()
         try:
             await self._read(headers, receive, body)
-            await self._turns.take()
+            # Probes wait for nobody: a kubelet must not end a server because it has much to do.
+            if scope["scheme"] == "https":
+                await self._turns.take()
             code, answered, content = self._answer(scope, headers, body)
             await _start(send, code, answered)
             if body.complete:
@@ -139,7 +141,7 @@ class AdmissionAsgi:
     def _answer(self, scope: Scope, headers: dict[bytes, bytes], body: _Body) -> tuple[int, Headers, bytes]:
         complete = scope["state"].get("complete")
         waited = self._turns.now() - complete if complete is not None else 0.0
-        if scope["state"].get("full") or self._load.is_late(waited):
+        if scope["scheme"] == "https" and (scope["state"].get("full") or self._load.is_late(waited)):
             self._count(FrontEvent.SHED_WORK)
             body.no_room = True
         if body.no_room:

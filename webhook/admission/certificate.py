@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpugate.certs.pki import KeyPair, certificate_authority, expiry, server_certificate
 from gpugate.certs.serving import CertificateError, server_context
+from gpugate.policies.engine.breakage import described
 from gpugate.webhook.admission.file_signature import signature
 from gpugate.webhook.admission.options import ServeError
 
@@ -67,6 +68,8 @@ class Certificate:
             self._identity = _read_identity(*self._files)
         except ServeError as error:
             return str(error)
+        except Exception as error:  # noqa: BLE001 -- whatever is wrong, the one in use goes on, and so does the process
+            return f"{self._files[0]}, {self._files[1]}: cannot be used ({described(error)})"
         return ""
 
     def _signatures(self) -> tuple[Signature, ...]:
@@ -85,6 +88,9 @@ def _read_identity(certificate: Path, key: Path) -> Identity:
         return Identity(server_context(pair), expiry(pair.certificate))
     except CertificateError as error:
         raise ServeError(f"{certificate}, {key}: {error}") from None
+    except ValueError:
+        # OpenSSL reads some that say until when they are valid to nobody else.
+        raise ServeError(f"{certificate}: write it as PEM of type CERTIFICATE, one after the other") from None
 
 
 def _made(options: ServeOptions, now: dt.datetime) -> Identity:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import errno
 from typing import TYPE_CHECKING
 
 import pytest
@@ -112,6 +113,29 @@ def test_files_that_cannot_be_used_leave_the_last_good_ones(
     error = in_force.poll()
     assert error is not None
     assert says in error
+    assert in_force.identity is before
+
+
+def test_a_certificate_that_only_openssl_reads_leaves_the_last_good_one(
+    in_force: Certificate, given: tuple[Path, Path]
+) -> None:
+    before = in_force.identity
+    another(given, 2 * DAY)
+    given[0].write_bytes(given[0].read_bytes().replace(b" CERTIFICATE", b" TRUSTED CERTIFICATE"))
+    assert "write it as PEM of type CERTIFICATE" in (in_force.poll() or "")
+    assert in_force.identity is before
+
+
+def test_whatever_breaks_while_it_is_read_leaves_the_last_good_one(
+    in_force: Certificate, given: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: object) -> None:
+        raise OSError(errno.ENOSPC, "no space left on device")
+
+    before = in_force.identity
+    another(given, 2 * DAY)
+    monkeypatch.setattr("gpugate.webhook.admission.certificate.server_context", full)
+    assert "cannot be used (OSError" in (in_force.poll() or "")
     assert in_force.identity is before
 
 

@@ -166,7 +166,8 @@ class Connection(HttpToolsProtocol):
     def resume_writing(self) -> None:
         """Go on: the client reads."""
         super().resume_writing()
-        if self._stage is _Stage.ANSWER:
+        # The end of a long answer is taken when the next request is already waited for.
+        if self._stage in {_Stage.ANSWER, _Stage.IDLE}:
             self._deadline = math.inf
 
     @property

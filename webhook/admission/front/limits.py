@@ -17,7 +17,7 @@ class Limits:
     taken an answer; `keep_alive` between requests, longer than the 90 s for which the API server keeps a connection
     (Go 1.26 net/http DefaultTransport); `waiting` is how much work may queue before more is turned away.
 
-    Bytes: `url`, `header_line` (name and value), `head` (all of them), `body`, `in_flight` (bodies of all requests).
+    Bytes: `url`, `header_line` (name and value), `head` (all of them), `in_flight` (bodies of all requests).
 
     Counts: `headers` of a request; `connections` in all, and `per_source`, of one address. An API server keeps 25
     idle connections (client-go v0.36 transport; seen with v1.36.3), and all of them may come from one address.
@@ -33,7 +33,6 @@ class Limits:
     header_line: int = 8 * 1024
     head: int = 16 * 1024
     headers: int = 100
-    body_bytes: int = 32 * _MIB
     in_flight: int = 64 * _MIB
     connections: int = 4096
     per_source: int = 512

@@ -121,6 +121,8 @@ class Supervisor:
         """Let the workers leave; a second signal, or too long a time, ends them."""
         self._board.drain()
         self._send(number)
+        # Nobody is started again.
+        self._due.clear()
         accepting = time.monotonic() + (self._drain_seconds if number == signal.SIGTERM else 0)
         end = accepting + _LEAVE_SECONDS
         while self._hired:
