@@ -1,9 +1,11 @@
-"""Speaks with an API server: whole answers, and streams of lines, as raw bytes."""
+"""Speaks with an API server: whole answers, and streams of lines, as raw bytes; what is written goes out once."""
 
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Final
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, NamedTuple
+from urllib.parse import urlencode
 
 import orjson
 
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
 CONNECT_SECONDS: Final = 5
 READ_SECONDS: Final = 60
+_GOOD: Final = {200, 201, 202}
 
 
 def connect(options: ClusterOptions) -> Connection:
@@ -31,6 +34,15 @@ def connect(options: ClusterOptions) -> Connection:
         ClusterError: there is no configuration, or it cannot be used.
     """
     return Connection(lambda: credentials.load(options))
+
+
+class _Call(NamedTuple):
+    method: str
+    path: str
+    parameters: Mapping[str, str] = MappingProxyType({})
+    body: object = None
+    media_type: str = "application/json"
+    retries: int = 0
 
 
 class Connection:
@@ -59,9 +71,7 @@ class Connection:
             UnreachableError: there is no answer, or it broke off.
         """
         # A kept connection may have been closed by the other side; one more try is with a new one.
-        response = self._get(path, parameters, READ_SECONDS, retries=1)
-        with explained(self.host):
-            return response.data
+        return self._whole(_Call("GET", path, parameters, retries=1))
 
     def stream(self, path: str, parameters: Mapping[str, str], silence: float) -> Stream:
         """Return the answer to a GET as it comes; more than `silence` seconds without a byte end it.
@@ -70,41 +80,95 @@ class Connection:
             ApiError: the answer is an error.
             UnreachableError: there is no answer.
         """
-        return Stream(self._get(path, parameters, silence, retries=0), self.host)
+        return Stream(self._send(_Call("GET", path, parameters), silence), self.host)
+
+    def create(self, path: str, body: object) -> bytes:
+        """Create an object in a collection; returns it as it was stored.
+
+        Raises:
+            ApiError: the answer is an error; 409 when an object of that name is there.
+            UnreachableError: there is no answer, or it broke off; the object may have been created.
+        """
+        return self._whole(_Call("POST", path, body=body))
+
+    def replace(self, path: str, body: object) -> bytes:
+        """Replace an object by one that carries the resource version it was read with; returns it as it was stored.
+
+        Raises:
+            ApiError: the answer is an error; 409 when the object was changed since.
+            UnreachableError: there is no answer, or it broke off; the object may have been replaced.
+        """
+        return self._whole(_Call("PUT", path, body=body))
+
+    def apply(self, path: str, body: object, manager: str) -> bytes:
+        """Set the fields of an object that `body` holds and become their owner (server-side apply, forced).
+
+        Raises:
+            ApiError: the answer is an error; 409 when `body` has a resource version that is not the newest.
+            UnreachableError: there is no answer, or it broke off; the fields may have been set.
+        """
+        parameters = {"fieldManager": manager, "force": "true"}
+        return self._whole(_Call("PATCH", path, parameters, body, "application/apply-patch+yaml"))
+
+    def merge(self, path: str, body: object, manager: str) -> bytes:
+        """Change the fields of an object that `body` holds (JSON merge patch, RFC 7386).
+
+        Raises:
+            ApiError: the answer is an error; 409 when `body` has a resource version that is not the newest.
+            UnreachableError: there is no answer, or it broke off; the fields may have been changed.
+        """
+        return self._whole(_Call("PATCH", path, {"fieldManager": manager}, body, "application/merge-patch+json"))
+
+    def delete(self, path: str) -> bytes:
+        """Delete an object.
+
+        Raises:
+            ApiError: the answer is an error; 404 when there is none.
+            UnreachableError: there is no answer, or it broke off; the object may have been deleted.
+        """
+        return self._whole(_Call("DELETE", path))
 
     def close(self) -> None:
         """Close the connections that nobody uses."""
         self._client.close()
 
-    def _get(self, path: str, parameters: Mapping[str, str], silence: float, retries: int) -> BaseHTTPResponse:
+    def _whole(self, call: _Call) -> bytes:
+        response = self._send(call, READ_SECONDS)
+        with explained(self.host):
+            return response.data
+
+    def _send(self, call: _Call, silence: float) -> BaseHTTPResponse:
         from urllib3 import Retry, Timeout  # noqa: PLC0415 -- only what speaks with a cluster pays for it
 
         client = self._client
-        headers = self._headers(client, path)
+        headers = self._headers(client, call.method, call.path)
+        url = client.configuration.host + call.path + (f"?{urlencode(call.parameters)}" if call.parameters else "")
+        if call.body is not None:
+            headers["Content-Type"] = call.media_type
         with explained(client.configuration.host):
             response: BaseHTTPResponse = client.rest_client.pool_manager.request(
-                "GET",
-                client.configuration.host + path,
-                fields=dict(parameters),
+                call.method,
+                url,
+                body=None if call.body is None else orjson.dumps(call.body),
                 headers=headers,
                 timeout=Timeout(connect=CONNECT_SECONDS, read=silence),
                 # To wait as the server says is the matter of whoever calls again.
-                retries=Retry(total=retries, connect=0, status=0, respect_retry_after_header=False),
+                retries=Retry(total=call.retries, connect=0, status=0, respect_retry_after_header=False),
                 preload_content=False,
                 # The API server never sends one elsewhere; another's redirect must not be followed with our token.
                 redirect=False,
             )
-            if response.status == 200:
+            if response.status in _GOOD:
                 return response
-            body = response.data
+            answer = response.data
         if response.status == 401:
             self._renew(client)
-        raise ApiError.of(_parsed(body), response.status, _seconds(response.headers.get("Retry-After")))
+        raise ApiError.of(_parsed(answer), response.status, _seconds(response.headers.get("Retry-After")))
 
-    def _headers(self, client: ApiClient, path: str) -> dict[str, str]:
+    def _headers(self, client: ApiClient, method: str, path: str) -> dict[str, str]:
         headers = {"Accept": "application/json", "User-Agent": str(client.user_agent)}
         with self._credentials:
-            client.update_params_for_auth(headers, [], ["BearerToken"], path, "GET", None)
+            client.update_params_for_auth(headers, [], ["BearerToken"], path, method, None)
         return headers
 
     def _renew(self, refused: ApiClient) -> None:
