@@ -1,12 +1,15 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test slow lint types imports drift unit e2e-tools e2e oracle capture-reviews bench generate new-policy lock clean
+.PHONY: help setup demo test slow lint types imports drift unit e2e-tools e2e oracle capture-reviews bench generate new-policy lock image image-tree sbom audit-dependencies clean
 
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
+# Tools of their own environment, so that `make setup` stays small.
+SUPPLY_CHAIN := build/supply-chain
 COUNTS ?= small
 K ?=
 CLUSTER ?=
+IMAGE ?=
 
 help: ## What there is
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -46,13 +49,13 @@ unit: $(READY)
 slow: $(READY) ## Servers under load and faults; COUNTS=full for as often as it takes to believe it
 	$(BIN)/pytest -q tests/slow --counts $(COUNTS)
 
-e2e-tools: $(READY) ## Build the programs of a control plane, once (needs Go 1.26; 20 minutes on two cores)
+e2e-tools: $(READY) ## Build the programs of a control plane and Helm, once (needs Go 1.26; 20 minutes on two cores)
 	@$(BIN)/python e2e/tools.py
 
 e2e: $(READY) ## Against a real control plane; K=scheduled chooses tests, CLUSTER=kind takes Docker and kind
 	$(BIN)/pytest -q e2e $(if $(K),-k "$(K)") $(if $(CLUSTER),--cluster $(CLUSTER))
 
-oracle: $(READY) ## Ours against Karpenter's and Kubernetes' own code on random input (needs Go 1.26); COUNTS=full for 20,000 cases
+oracle: $(READY) ## Ours against Karpenter's and Kubernetes' own code on random input; COUNTS=full for 20,000 cases
 	@$(BIN)/python e2e/tools.py oracle
 	$(BIN)/pytest -q e2e/oracle --counts $(COUNTS)
 
@@ -73,6 +76,29 @@ lock: ## Resolve the dependencies again (needs uv)
 		--extra webhook pyproject.toml -o requirements/runtime.txt
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
 		--extra dev --allow-unsafe pyproject.toml -o requirements/dev.txt
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
+		--group build --allow-unsafe -o requirements/build.txt
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
+		--group supply-chain --allow-unsafe -o requirements/supply-chain.txt
+	uv pip compile --quiet --generate-hashes --no-emit-index-url --no-header --group go -o requirements/go.txt
+
+image: ## Build the container image; IMAGE='--tag NAME RUNTIME_IMAGE=NAME@sha256:...' says how
+	@$(PYTHON) image/build.py $(IMAGE)
+
+image-tree: $(READY) ## What the image holds, in build/image-tree, without a container engine
+	@rm -rf build/image-tree
+	@$(BIN)/python -I image/install.py build/image-tree
+
+sbom: image-tree $(SUPPLY_CHAIN)/.ready ## What is in the image, as CycloneDX: dist/gpugate-VERSION.cdx.json
+	@$(SUPPLY_CHAIN)/bin/python -I image/bill_of_materials.py build/image-tree dist
+
+audit-dependencies: $(SUPPLY_CHAIN)/.ready ## Ask for known vulnerabilities of what is in the image
+	@$(SUPPLY_CHAIN)/bin/python -I image/advisories.py requirements/runtime.txt
+
+$(SUPPLY_CHAIN)/.ready: requirements/supply-chain.txt
+	@$(PYTHON) -m venv $(SUPPLY_CHAIN)
+	@$(SUPPLY_CHAIN)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/supply-chain.txt
+	@touch $@
 
 clean: ## Remove what the other targets made
 	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis src/gpugate.egg-info

@@ -1,9 +1,14 @@
-"""Makes a certificate authority and the server certificates that it signs: ECDSA P-256, PEM out, time passed in."""
+"""Makes a certificate authority and the server certificates that it signs: ECDSA P-256, PEM out, time passed in.
+
+Reads certificates as well: what is in a bundle, what each is called, and how long it is valid.
+"""
 
 from __future__ import annotations
 
+import base64
+import binascii
 import datetime as dt
-import ipaddress
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -12,13 +17,16 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from gpugate.certs.names import address_of, alternative, constraints, permits
+
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 # A client whose clock is behind still finds the certificate valid.
 BACKDATED: Final = dt.timedelta(hours=1)
 # X.520 allows a common name no more characters than this.
 _LONGEST_COMMON_NAME: Final = 64
+_CERTIFICATE: Final = re.compile(rb"-----BEGIN CERTIFICATE-----([A-Za-z0-9+/=\s]*)-----END CERTIFICATE-----")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,34 +40,42 @@ class KeyPair:
         return "KeyPair(...)"
 
 
-def certificate_authority(name: str, *, now: dt.datetime, lifetime: dt.timedelta) -> KeyPair:
+def certificate_authority(name: str, *, now: dt.datetime, lifetime: dt.timedelta, names: Sequence[str] = ()) -> KeyPair:
     """Make a self-signed authority that may sign server certificates and no further authority.
 
     Args:
         name: the common name; give each authority its own, at most 64 characters.
         now: the time, with its zone; the certificate is valid from an hour before.
         lifetime: from `now` to the end of its validity.
+        names: the DNS names and IP addresses that it may sign for (critical name constraints, to which Go, OpenSSL and
+            rustls hold it): whoever steals its key can pose as nobody else. Without any it may sign for all.
+
+    Raises:
+        ValueError: a name is neither an IP address nor an ASCII DNS name.
     """
     key = ec.generate_private_key(ec.SECP256R1())
     subject = _named(name)
-    usage = _usage(key_cert_sign=True, crl_sign=True)
     identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
-    certificate = (
-        _started(subject, subject, key.public_key(), now)
+    builder = (
+        _started(subject, subject, key.public_key(), now - BACKDATED)
         .not_valid_after(now + lifetime)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(usage, critical=True)
+        .add_extension(_usage(key_cert_sign=True, crl_sign=True), critical=True)
         .add_extension(identifier, critical=False)
+        # With it, verifiers tell authorities of one name apart; OpenSSL tries the wrong key without.
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(identifier), critical=False)
-        .sign(key, hashes.SHA256())
     )
-    return _pem(certificate, key)
+    if names:
+        for each in names:
+            alternative(each)
+        builder = builder.add_extension(constraints(names), critical=True)
+    return _pem(builder.sign(key, hashes.SHA256()), key)
 
 
 def server_certificate(
     authority: KeyPair, names: Sequence[str], *, now: dt.datetime, lifetime: dt.timedelta
 ) -> KeyPair:
-    """Make a certificate for a TLS server; it never outlives its authority.
+    """Make a certificate for a TLS server; it is valid at no time at which its authority is not.
 
     Args:
         authority: what signs it.
@@ -69,20 +85,29 @@ def server_certificate(
         lifetime: from `now` to the end of its validity.
 
     Raises:
-        ValueError: there is no name, or one is neither an IP address nor an ASCII DNS name.
+        ValueError: there is no name, one is neither an IP address nor an ASCII DNS name, or the authority may not sign
+            for it, or is not valid now.
     """
     if not names:
         raise ValueError("a server certificate needs at least one DNS name or IP address")
-    alternatives = [_alternative(name) for name in names]
+    alternatives = [alternative(name) for name in dict.fromkeys(names)]
     issuer = x509.load_pem_x509_certificate(authority.certificate)
+    if not permits(issuer, names):
+        raise ValueError("the authority may not sign for all of these names")
+    begin = max(now - BACKDATED, issuer.not_valid_before_utc)
+    end = min(now + lifetime, issuer.not_valid_after_utc)
+    if end <= begin:
+        raise ValueError("the authority is not valid at this time")
     issuer_key = serialization.load_pem_private_key(authority.key, password=None)
     if not isinstance(issuer_key, ec.EllipticCurvePrivateKey):
         raise TypeError("the authority's key is not an elliptic curve key")
     key = ec.generate_private_key(ec.SECP256R1())
     issuer_identifier = issuer.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
+    # A common name that is an address would be held to what the authority may sign for DNS (OpenSSL 3).
+    common_name = next((name for name in names if address_of(name) is None), f"address {names[0]}")
     certificate = (
-        _started(_named(names[0]), issuer.subject, key.public_key(), now)
-        .not_valid_after(min(now + lifetime, issuer.not_valid_after_utc))
+        _started(_named(common_name), issuer.subject, key.public_key(), begin)
+        .not_valid_after(end)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_usage(digital_signature=True), critical=True)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
@@ -96,8 +121,68 @@ def server_certificate(
     return _pem(certificate, key)
 
 
+def split(pem: bytes) -> list[bytes]:
+    """Return the certificates of a bundle, each as PEM of its own; what is none is passed over.
+
+    So does an API server with a `caBundle` (Go crypto/x509 CertPool.AppendCertsFromPEM).
+    """
+    return [one.public_bytes(serialization.Encoding.PEM) for one in map(_read, _CERTIFICATE.findall(pem)) if one]
+
+
+def joined(certificates: Iterable[bytes]) -> bytes:
+    """Return a bundle of certificates (PEM): each once, oldest first, so that the same ones are always the same bytes."""
+    once = {fingerprint(one): one for one in certificates}
+    order = sorted(once, key=lambda key: (validity(once[key]), key))
+    return b"".join(once[key] for key in order)
+
+
+def fingerprint(pem: bytes) -> str:
+    """Return the SHA-256 of a certificate, 64 hexadecimal digits.
+
+    Raises:
+        ValueError: it is none.
+    """
+    return x509.load_pem_x509_certificate(pem).fingerprint(hashes.SHA256()).hex()
+
+
+def common_name(pem: bytes) -> str:
+    """Return the common name of the first certificate of a PEM chain, empty where it has none.
+
+    Raises:
+        ValueError: there is no certificate in it.
+    """
+    found = x509.load_pem_x509_certificate(pem).subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+    return str(found[0].value) if found else ""
+
+
+def validity(pem: bytes) -> tuple[dt.datetime, dt.datetime]:
+    """Return from when and until when the first certificate of a PEM chain is valid, in UTC.
+
+    Raises:
+        ValueError: there is no certificate in it.
+    """
+    first = x509.load_pem_x509_certificate(pem)
+    return first.not_valid_before_utc, first.not_valid_after_utc
+
+
+def expiry(pem: bytes) -> dt.datetime:
+    """Return until when the first certificate of a PEM chain is valid, in UTC.
+
+    Raises:
+        ValueError: there is no certificate in it.
+    """
+    return validity(pem)[1]
+
+
+def _read(encoded: bytes) -> x509.Certificate | None:
+    try:
+        return x509.load_der_x509_certificate(base64.b64decode(b"".join(encoded.split()), validate=True))
+    except (ValueError, binascii.Error):
+        return None
+
+
 def _started(
-    subject: x509.Name, issuer: x509.Name, public_key: ec.EllipticCurvePublicKey, now: dt.datetime
+    subject: x509.Name, issuer: x509.Name, public_key: ec.EllipticCurvePublicKey, begin: dt.datetime
 ) -> x509.CertificateBuilder:
     return (
         x509.CertificateBuilder()
@@ -105,21 +190,12 @@ def _started(
         .issuer_name(issuer)
         .public_key(public_key)
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - BACKDATED)
+        .not_valid_before(begin)
     )
 
 
 def _named(name: str) -> x509.Name:
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name[:_LONGEST_COMMON_NAME])])
-
-
-def _alternative(name: str) -> x509.GeneralName:
-    try:
-        return x509.IPAddress(ipaddress.ip_address(name))
-    except ValueError:
-        if not name or not name.isascii() or any(c.isspace() for c in name):
-            raise ValueError(f"{name!r} is neither an IP address nor a DNS name") from None
-        return x509.DNSName(name)
 
 
 def _usage(*, digital_signature: bool = False, key_cert_sign: bool = False, crl_sign: bool = False) -> x509.KeyUsage:
@@ -141,12 +217,3 @@ def _pem(certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> KeyP
         certificate.public_bytes(serialization.Encoding.PEM),
         key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()),
     )
-
-
-def expiry(certificate: bytes) -> dt.datetime:
-    """Return until when the first certificate of a PEM chain is valid, in UTC.
-
-    Raises:
-        ValueError: there is no certificate in it.
-    """
-    return x509.load_pem_x509_certificates(certificate)[0].not_valid_after_utc

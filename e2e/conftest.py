@@ -1,7 +1,7 @@
 """A control plane for all tests, and gpugate registered with it: `pytest -q e2e [--cluster kind]`.
 
 Fixtures: `control_plane`, `api` (its administrator), `kubectl`, `namespace`, `webhook` (gpugate as a process, registered),
-`unregistered` (without it), `gpu_node` (simulated nodes).
+`unregistered` (without it), `gpu_node` (simulated nodes), `image` (the container image, made without an engine).
 """
 
 from __future__ import annotations
@@ -20,19 +20,32 @@ from cluster.api import Api
 from cluster.connections import Connections
 from cluster.control_plane import running_control_plane
 from cluster.custom_resources import CustomResourceError, definitions, install
+from cluster.installed_webhook import installed_webhook
 from cluster.kind import KindError, KindMissingError, running_kind
 from cluster.nodes import is_ready, simulated_node
 from cluster.process import ProcessError
 from cluster.served_webhook import served_webhook
+from image.proof import proven_image
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from cluster.control_plane import ControlPlane
+    from cluster.installed_webhook import InstalledWebhook
     from cluster.served_webhook import ServedWebhook
+    from image.container import Image
 
-POLICIES = Path(__file__).parents[1] / "policies"
-
+HERE = Path(__file__).parent
+POLICIES = HERE.parent / "policies"
+# Folders and files whose tests start servers that the API server is to reach.
+BESIDE = (
+    "api_server_answers",
+    "failure_policy",
+    "test_certs",
+    "test_control_plane",
+    "test_image_chart",
+    "test_operate",
+)
 
 FIGURES = pytest.StashKey[list[str]]()
 
@@ -40,6 +53,16 @@ FIGURES = pytest.StashKey[list[str]]()
 def pytest_addoption(parser: pytest.Parser) -> None:
     clusters = ("processes", "kind")
     parser.addoption("--cluster", choices=clusters, default=clusters[0], help="what the end-to-end tests run against")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out, in kind, what needs an API server that reaches this machine, whose log and processes can be looked at."""
+    if config.getoption("cluster") != "kind":
+        return
+    beside = pytest.mark.skip(reason="CLUSTER=kind: is about servers that run beside the API server; leave CLUSTER out")
+    for item in items:
+        if item.path.relative_to(HERE).as_posix().startswith(BESIDE):
+            item.add_marker(beside)
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
@@ -59,21 +82,29 @@ def or_stop() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def control_plane(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+def figures(pytestconfig: pytest.Config) -> list[str]:
+    """What is said at the end of the run."""
+    return pytestconfig.stash.setdefault(FIGURES, [])
+
+
+@pytest.fixture(scope="session")
+def control_plane(
+    pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory, figures: list[str]
+) -> Iterator[ControlPlane]:
     running = running_kind if pytestconfig.getoption("cluster") == "kind" else running_control_plane
     with or_stop(), running(tmp_path_factory.mktemp("control-plane")) as started:
-        pytestconfig.stash[FIGURES] = [f"control plane ready after {started.ready_seconds:.1f} s"]
+        figures.append(f"control plane ready after {started.ready_seconds:.1f} s")
         yield started
 
 
 @pytest.fixture(scope="session")
-def api(pytestconfig: pytest.Config, control_plane: ControlPlane) -> Iterator[Api]:
+def api(control_plane: ControlPlane, figures: list[str]) -> Iterator[Api]:
     with contextlib.closing(Connections(control_plane.url, control_plane.ca_file, control_plane.admin)) as connections:
         administrator = Api(connections)
         started = time.monotonic()
         with or_stop():
             install(administrator, definitions(POLICIES))
-        pytestconfig.stash[FIGURES].append(f"custom resources served after {time.monotonic() - started:.1f} s more")
+        figures.append(f"custom resources served after {time.monotonic() - started:.1f} s more")
         yield administrator
 
 
@@ -108,9 +139,17 @@ def namespace(api: Api) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def webhook(api: Api, control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedWebhook]:
-    with or_stop(), served_webhook(api, control_plane, tmp_path_factory.mktemp("webhook")) as served:
+def webhook(
+    pytestconfig: pytest.Config, api: Api, control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ServedWebhook | InstalledWebhook]:
+    serving = installed_webhook if pytestconfig.getoption("cluster") == "kind" else served_webhook
+    with or_stop(), serving(api, control_plane, tmp_path_factory.mktemp("webhook")) as served:
         yield served
+
+
+@pytest.fixture(scope="session")
+def image(tmp_path_factory: pytest.TempPathFactory) -> Image:
+    return proven_image(tmp_path_factory.mktemp("image"))
 
 
 @pytest.fixture
@@ -121,8 +160,10 @@ def unregistered(webhook: ServedWebhook) -> Iterator[None]:
 
 
 @pytest.fixture
-def gpu_node(api: Api) -> Iterator[Callable[..., dict[str, Any]]]:
+def gpu_node(api: Api, control_plane: ControlPlane) -> Iterator[Callable[..., dict[str, Any]]]:
     """Make simulated nodes, Ready when they are returned: `gpu_node(labels, taints, capacity)`."""
+    if not control_plane.processes:
+        pytest.skip("CLUSTER=kind: has no simulated nodes; leave CLUSTER out")
     made: list[dict[str, Any]] = []
 
     def make(

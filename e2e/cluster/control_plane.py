@@ -49,8 +49,10 @@ class ControlPlane:
 
 
 @contextmanager
-def running_control_plane(folder: Path) -> Iterator[ControlPlane]:
+def running_control_plane(folder: Path, *api_server_flags: str) -> Iterator[ControlPlane]:
     """Start everything, with its data, certificates and logs in an empty folder, and stop it at the end.
+
+    `api_server_flags` are for the API server, besides those that it needs.
 
     Raises:
         ProcessError: a component died or did not become ready; what ran has been stopped.
@@ -63,7 +65,7 @@ def running_control_plane(folder: Path) -> Iterator[ControlPlane]:
         stack.callback(shutil.rmtree, folder / "etcd", ignore_errors=True)
         starting = _Starting(components, stack)
         starting.together(components.etcd())
-        starting.together(components.api_server())
+        starting.together(components.api_server(*api_server_flags))
         starting.together(components.controller_manager(), components.scheduler(), components.kwok())
         yield ControlPlane(
             components.url,
@@ -81,7 +83,9 @@ class _Starting:
         self.processes: dict[str, Process] = {}
         self._stack = stack
         self._folder = components.folder
-        self._programs = {tool.name: tools.path(tool.name) for tool in tools.TOOLS}
+        self._programs = {
+            tool.name: tools.path(tool.name) for tool in tools.TOOLS if tool.module == tools.CONTROL_PLANE
+        }
         self._trust = ssl.create_default_context(cafile=components.certificates.authority)
 
     def together(self, *components: Component) -> None:

@@ -6,6 +6,7 @@ import base64
 import os
 import shutil
 import subprocess
+import sys
 import time
 from contextlib import contextmanager
 from pathlib import Path
@@ -51,9 +52,10 @@ def running_kind(folder: Path, root: Path = ROOT) -> Iterator[ControlPlane]:
     if not (root / "Dockerfile").is_file():
         raise KindError(f"CLUSTER=kind builds an image of gpugate, and there is no {root / 'Dockerfile'}")
     name, kubeconfig = f"gpugate-e2e-{os.getpid()}", folder / "admin.kubeconfig"
-    _run("docker", "build", "--tag", IMAGE, str(root))
+    _run(sys.executable, str(root / "image/build.py"), "--engine", "docker", "--tag", IMAGE)
     try:
-        _run("kind", "create", "cluster", "--name", name, "--kubeconfig", str(kubeconfig), "--wait", "120s")
+        # Of its own choice of Kubernetes: each release of kind comes with images that were built for it.
+        _run("kind", "create", "cluster", "--name", name, "--kubeconfig", str(kubeconfig), "--wait", "180s")
         _run("kind", "load", "docker-image", IMAGE, "--name", name)
         yield _read(kubeconfig, started)
     finally:

@@ -78,14 +78,14 @@ class Process:
         """Send it a signal."""
         self._process.send_signal(number)
 
-    def stop(self) -> None:
-        """End it: politely, then by force; does nothing when it has ended."""
+    def stop(self) -> int:
+        """End it: politely, then by force; returns its exit code, also when it had ended."""
         self._process.terminate()
         try:
-            self._process.wait(_GRACE_SECONDS)
+            return self._process.wait(_GRACE_SECONDS)
         except subprocess.TimeoutExpired:
             self._process.kill()
-            self._process.wait()
+            return self._process.wait()
 
     def _last_lines(self) -> str:
         lines = self.log().splitlines()[-LAST_LINES:]

@@ -19,6 +19,7 @@ from cluster.service_account import NAMESPACE, grant, made_account
 from gpugate.webhook.admission.policy_reload import load_rules
 from gpugate.webhook.admission.registration import HEALTH, READY
 from gpugate.webhook.generate.registration import Server, webhook_configurations
+from gpugate.webhook.generate.risk_groups import RiskGroup
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -100,8 +101,8 @@ class ServedWebhook:
         return webhook_configurations(
             load_rules(self.policy_file).ruleset,
             server,
-            failure_policy="Fail",
-            mutating_failure_policy="Fail",
+            fail=tuple(RiskGroup),
+            fail_mutating=tuple(RiskGroup),
         )
 
     def register(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import uuid
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import pytest
 from cluster.service_account import NAMESPACE
@@ -16,6 +16,7 @@ from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.config import PolicyConfig, PolicyEntry
 from gpugate.policies.engine.ruleset import bind
 from gpugate.webhook.generate.registration import Server, webhook_configurations
+from gpugate.webhook.generate.risk_groups import RiskGroup
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 
     from cluster.api import Api
     from cluster.served_webhook import ServedWebhook
-
-    from gpugate.webhook.generate.registration import FailurePolicy
 
 _RULESET = bind(CATALOG, PolicyConfig(policies={"*/*": PolicyEntry(mode="enforce")}))
 _NAME = "failing.e2e.gpugate.dev"
@@ -34,7 +33,7 @@ class Registered(Protocol):
     """Registers what is generated for a server with this URL and `caBundle`, as long as the context lasts."""
 
     def __call__(
-        self, url: str, bundle: str, failure_policy: FailurePolicy, timeout_seconds: int = 5
+        self, url: str, bundle: str, failure_policy: Literal["Fail", "Ignore"], timeout_seconds: int = 5
     ) -> AbstractContextManager[None]: ...
 
 
@@ -64,11 +63,14 @@ def registered(api: Api, tenant: str, tmp_path_factory: pytest.TempPathFactory) 
 
         @contextmanager
         def register_all(
-            url: str, bundle: str, failure_policy: FailurePolicy, timeout_seconds: int = 5
+            url: str, bundle: str, failure_policy: Literal["Fail", "Ignore"], timeout_seconds: int = 5
         ) -> Iterator[None]:
             server = Server(base64.b64decode(bundle), namespace=NAMESPACE, url=url)
             made = webhook_configurations(
-                _RULESET, server, failure_policy=failure_policy, mutating_failure_policy=failure_policy
+                _RULESET,
+                server,
+                fail=tuple(RiskGroup) if failure_policy == "Fail" else (),
+                fail_mutating=tuple(RiskGroup) if failure_policy == "Fail" else (),
             )
             configurations = [_renamed(each, timeout_seconds) for each in made]
             try:

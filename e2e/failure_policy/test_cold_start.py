@@ -46,7 +46,11 @@ def namespaced(api_version: str, kind: str, namespace: str = "kube-system", **me
     }
 
 
+ADMIN_ACCESS: Json = {"metadata": {"name": "at-start", "labels": {"resource.kubernetes.io/admin-access": "true"}}}
+
+
 NEEDED = [
+    cluster_scoped("v1", "Namespace"),
     cluster_scoped("v1", "Node", status={"capacity": {"nvidia.com/gpu": "8"}}),
     cluster_scoped(
         "v1",
@@ -129,8 +133,9 @@ def test_the_configurations_can_be_taken_away(api: Api) -> None:
     [
         pytest.param(blameless_pod, id="GPU-Pod"),
         pytest.param(lambda _: node_class(), id="EC2NodeClass"),
-        # Its labels may open it to administrative claims.
-        pytest.param(lambda _: cluster_scoped("v1", "Namespace"), id="Namespace"),
+        pytest.param(
+            lambda _: cluster_scoped("v1", "Namespace") | ADMIN_ACCESS, id="Namespace-for-administrative-claims"
+        ),
     ],
 )
 def test_what_could_be_refused_waits(api: Api, tenant: str, make: Callable[[str], Json]) -> None:

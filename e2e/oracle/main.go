@@ -32,6 +32,8 @@ var answers = map[string]func(json.RawMessage) (any, error){
 	"quantity":     quantity,
 	"yaml":         about(yamlAsJSON),
 	"patch":        about(patched),
+	"certificate":  about(verified),
+	"bundles":      about(equal),
 }
 
 func main() {

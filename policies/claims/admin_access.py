@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.claims._written import written_requests
 from gpugate.policies.sdk import globs
+from gpugate.policies.sdk.concerns import Key
 from gpugate.policies.sdk.device_requests import alternatives
 from gpugate.policies.sdk.findings import Patch, Patches, Violation
 from gpugate.policies.sdk.kinds import NAMESPACE, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE
@@ -67,7 +68,7 @@ def check_claim(claim: Field, ctx: Context[Params]) -> Iterator[Violation]:
                 )
 
 
-@validates(NAMESPACE, params=Params)
+@validates(NAMESPACE, params=Params, concerns=Key("metadata.labels", (_LABEL,)))
 def check_namespace(namespace: Field, ctx: Context[Params]) -> Iterator[Violation]:
     """Report the label that allows it, on any other namespace."""
     label = namespace["metadata", "labels", _LABEL]

@@ -127,7 +127,7 @@ class Judge:
         except (Exception, SystemExit) as error:  # noqa: BLE001 -- what a policy raises is its outcome, never a lost request
             ceiling = Stance.WARN if handler.mutates else self._ceiling if subject.wrapper else Stance.ENFORCE
             draft = self._draft(rule.policy.id)
-            draft.stance = min(draft.stance, ceiling)
+            draft.stance = min(draft.stance, handler.at_most, ceiling)
             draft.error = described(error)
             return []
 
@@ -138,7 +138,8 @@ class Judge:
             draft.skipped[item.reason] = None
             return
         standing = self.standing(rule)
-        cost = min(standing.stance, item.at_most, self._ceiling if subject.wrapper else Stance.ENFORCE)
+        ceiling = self._ceiling if subject.wrapper else Stance.ENFORCE
+        cost = min(standing.stance, handler.at_most, item.at_most, ceiling)
         note = ""
         if cost > Stance.WARN and self._had_before(rule, handler, item):
             cost, note = Stance.WARN, _HAD_BEFORE

@@ -115,6 +115,7 @@ def check_pod(pod: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
         *(Need(kind, TEMPLATE_FIELDS) for kind in _WORKLOADS if kind is not kinds.CRON_JOB),
         Need(kinds.CRON_JOB, _CRON_JOB_FIELDS),
     ),
+    at_most=Stance.WARN,
 )
 def check_namespace(namespace: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
     """Report the same of a namespace that holds GPU workloads."""

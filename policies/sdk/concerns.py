@@ -29,14 +29,23 @@ class Listed(Enum):
 
 def patterns(like: tuple[str, ...] | Listed, platform: Platform) -> tuple[str, ...]:
     """Return the patterns that are meant, in which `*` stands for any run of characters."""
-    if isinstance(like, tuple):
-        return like
+    return (*known(like), *own(like, platform)) if isinstance(like, Listed) else like
+
+
+def known(like: Listed) -> tuple[str, ...]:
+    """Return the patterns that are meant on every platform."""
     if like is Listed.GPU_TAINTS:
-        own = (taint.key for taints in platform.taints.values() for taint in taints)
-        return tuple(dict.fromkeys((*accelerators.TAINT_KEYS.values(), *own)))
-    classes = (*accelerators.DEVICE_CLASSES, *platform.accelerators.device_classes)
-    implicit = (accelerators.IMPLICIT_CLASS_PREFIX + name for name in classes)
-    return tuple(dict.fromkeys((*accelerators.RESOURCES, *platform.accelerators.resources, *implicit)))
+        return tuple(dict.fromkeys(accelerators.TAINT_KEYS.values()))
+    implicit = (accelerators.IMPLICIT_CLASS_PREFIX + name for name in accelerators.DEVICE_CLASSES)
+    return (*accelerators.RESOURCES, *implicit)
+
+
+def own(like: Listed, platform: Platform) -> tuple[str, ...]:
+    """Return the patterns that a platform adds."""
+    if like is Listed.GPU_TAINTS:
+        return tuple(dict.fromkeys(taint.key for taints in platform.taints.values() for taint in taints))
+    implicit = (accelerators.IMPLICIT_CLASS_PREFIX + name for name in platform.accelerators.device_classes)
+    return tuple(dict.fromkeys((*platform.accelerators.resources, *implicit)))
 
 
 class Concern(msgspec.Struct, frozen=True):

@@ -78,7 +78,8 @@ class Handler(Generic[P]):
     """One function of a policy file and what its decorator said about it.
 
     `run` is handed a `Context[P]`, where P is `params`; the engine keeps that promise, because it parses the
-    configuration with `params`. It yields violations and skips, and patches when it mutates.
+    configuration with `params`. It yields violations and skips, and patches when it mutates. No finding of it reaches
+    more than `at_most`.
     """
 
     mutates: bool
@@ -90,6 +91,7 @@ class Handler(Generic[P]):
     tables: tuple[Table[Any], ...]  # Any: tables of different types stand side by side
     concerns: Concern
     run: Callable[[Field, Context[P]], Iterator[Patch | Violation | Skip]]
+    at_most: Stance = Stance.ENFORCE
 
     def __call__(self, subject: Field, ctx: Context[P]) -> Iterator[Patch | Violation | Skip]:
         """Judge a subject."""
@@ -107,6 +109,7 @@ def validates(
     needs: tuple[Need, ...] = ...,
     tables: tuple[Table[Any], ...] = ...,
     concerns: Concern = ...,
+    at_most: Stance = ...,
 ) -> Callable[[Validate[Params]], Handler[Params]]: ...
 @overload
 def validates(
@@ -117,8 +120,9 @@ def validates(
     needs: tuple[Need, ...] = ...,
     tables: tuple[Table[Any], ...] = ...,
     concerns: Concern = ...,
+    at_most: Stance = ...,
 ) -> Callable[[Validate[P]], Handler[P]]: ...
-def validates(  # type: ignore[misc] # the overloads say what each call gives
+def validates(  # type: ignore[misc] # the overloads say what each call gives  # noqa: PLR0913 -- a form with a line for each
     *kinds: Kind,
     params: type[Params] = Params,
     mode: Stance = Stance.ENFORCE,
@@ -126,6 +130,7 @@ def validates(  # type: ignore[misc] # the overloads say what each call gives
     needs: tuple[Need, ...] = (),
     tables: tuple[Table[Any], ...] = (),
     concerns: Concern = EVERY_OBJECT,
+    at_most: Stance = Stance.ENFORCE,
 ) -> Callable[[Validate[Params]], Handler[Params]]:
     """Make a function the check of a policy.
 
@@ -137,10 +142,11 @@ def validates(  # type: ignore[misc] # the overloads say what each call gives
         needs: the kinds it looks up, with the fields it reads.
         tables: the tables it reads.
         concerns: what holds for every object in which it finds or changes anything; of a Pod policy, for every Pod.
+        at_most: the highest stance that any of its findings reaches, whatever the policy's mode.
     """
 
     def wrap(run: Validate[Params]) -> Handler[Params]:
-        return Handler(False, kinds, params, mode, operations, needs, tables, concerns, run)  # noqa: FBT003 -- `mutates`
+        return Handler(False, kinds, params, mode, operations, needs, tables, concerns, run, at_most)  # noqa: FBT003 -- `mutates`
 
     return wrap
 

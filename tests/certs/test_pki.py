@@ -7,12 +7,15 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.verification import PolicyBuilder, Store, VerificationError
+from hypothesis import given
+from hypothesis import strategies as st
 
-from gpugate.certs.pki import KeyPair, certificate_authority, server_certificate
+from gpugate.certs.pki import KeyPair, certificate_authority, server_certificate, validity
 
 NOW = dt.datetime(2026, 11, 21, 12, tzinfo=dt.UTC)
 DAY = dt.timedelta(days=1)
 NAMES = ("gpugate.gpugate.svc", "localhost", "127.0.0.1", "::1")
+AUTHORITY = certificate_authority("ca", now=NOW, lifetime=30 * DAY)
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +103,67 @@ def test_key_is_not_shown(authority: KeyPair) -> None:
     assert "PRIVATE" not in repr(authority)
 
 
-@pytest.mark.parametrize("names", [(), ("",), ("bücher.example",), ("two words",)], ids=repr)
+IMPOSSIBLE = ["", "bücher.example", "two words", "a..b", ".svc", "svc.", "-a.svc", "a" * 64, "a." * 127 + "b", "a*.svc"]
+
+
+@pytest.mark.parametrize("names", [(), *((name,) for name in IMPOSSIBLE)], ids=repr)
 def test_names_that_cannot_be(authority: KeyPair, names: tuple[str, ...]) -> None:
     with pytest.raises(ValueError, match="DNS name"):
         server_certificate(authority, names, now=NOW, lifetime=DAY)
+
+
+@pytest.mark.parametrize("name", IMPOSSIBLE)
+def test_names_that_no_authority_can_be_held_to(name: str) -> None:
+    with pytest.raises(ValueError, match="DNS name"):
+        certificate_authority("ca", now=NOW, lifetime=DAY, names=[name])
+
+
+def test_never_begins_before_its_authority() -> None:
+    young = certificate_authority("young", now=NOW + dt.timedelta(minutes=30), lifetime=DAY)
+    assert (
+        validity(server_certificate(young, NAMES, now=NOW, lifetime=DAY).certificate)[0]
+        == (validity(young.certificate)[0])
+    )
+
+
+@pytest.mark.parametrize("at", [NOW + 10 * DAY + dt.timedelta(hours=1), NOW - 30 * DAY], ids=["expired", "to-come"])
+def test_an_authority_that_is_not_valid_signs_nothing(authority: KeyPair, at: dt.datetime) -> None:
+    with pytest.raises(ValueError, match="not valid at this time"):
+        server_certificate(authority, NAMES, now=at, lifetime=DAY)
+
+
+def test_extensions_that_must_be_understood(authority: KeyPair, leaf: KeyPair) -> None:
+    critical = [{e.value.oid._name for e in parsed(pair).extensions if e.critical} for pair in (authority, leaf)]
+    assert critical == [{"basicConstraints", "keyUsage"}] * 2
+
+
+def test_a_certificate_is_for_servers_and_nothing_else(leaf: KeyPair) -> None:
+    usage = parsed(leaf).extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
+    assert list(usage) == [x509.ExtendedKeyUsageOID.SERVER_AUTH]
+
+
+hours = st.integers(-100, 1000).map(lambda number: dt.timedelta(hours=number))
+labels = st.from_regex(r"[a-z0-9]([a-z0-9-]{0,20}[a-z0-9])?", fullmatch=True)
+dns_names = st.lists(labels, min_size=1, max_size=5).map(".".join).filter(lambda name: not name[-1].isdigit())
+addresses = st.ip_addresses().map(str)
+
+
+@given(hours, hours.filter(bool))
+def test_is_valid_only_while_its_authority_is(after: dt.timedelta, lifetime: dt.timedelta) -> None:
+    authority = AUTHORITY.certificate
+    try:
+        leaf = server_certificate(AUTHORITY, NAMES, now=NOW + after, lifetime=lifetime).certificate
+    except ValueError:
+        return
+    (begin, end), (first, last) = validity(leaf), validity(authority)
+    assert first <= begin < end <= last
+
+
+@given(st.lists(dns_names | addresses, min_size=1, max_size=5))
+def test_each_of_its_names_verifies_and_no_more_are_in_it(names: list[str]) -> None:
+    authority = certificate_authority("ca", now=NOW, lifetime=DAY, names=names)
+    leaf = server_certificate(authority, names, now=NOW, lifetime=DAY)
+    for name in names:
+        verify(leaf, authority, name, NOW)
+    found = parsed(leaf).extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert {str(each.value) for each in found} == set(names)

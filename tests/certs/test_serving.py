@@ -1,61 +1,167 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
 import ssl
+import stat
+import tempfile
+from pathlib import Path
 
 import pytest
-from cryptography.hazmat.primitives import serialization
+from certificate_files import BAD, GOOD
+from client_certificates import client_certificate
+from handshakes import shaken, trusting
 
 from gpugate.certs.pki import KeyPair, certificate_authority, server_certificate
-from gpugate.certs.serving import CertificateError, server_context
+from gpugate.certs.serving import CertificateError, self_test, server_context
 
 NOW = dt.datetime.now(tz=dt.UTC)
 DAY = dt.timedelta(days=1)
+AUTHORITY = certificate_authority("ca", now=NOW, lifetime=DAY, names=["localhost", "127.0.0.1"])
+PAIR = server_certificate(AUTHORITY, ["localhost", "127.0.0.1"], now=NOW, lifetime=DAY)
+OF_CLIENTS = certificate_authority("clients", now=NOW, lifetime=DAY)
+NEXT_OF_CLIENTS = certificate_authority("clients", now=NOW, lifetime=DAY)
 
 
-@pytest.fixture(scope="module")
-def authority() -> KeyPair:
-    return certificate_authority("ca", now=NOW, lifetime=DAY)
-
-
-@pytest.fixture(scope="module")
-def pair(authority: KeyPair) -> KeyPair:
-    return server_certificate(authority, ["localhost"], now=NOW, lifetime=DAY)
-
-
-def encrypted(key: bytes) -> bytes:
-    loaded = serialization.load_pem_private_key(key, password=None)
-    scheme = serialization.BestAvailableEncryption(b"secret")
-    return loaded.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, scheme)
-
-
-def test_shakes_hands_with_a_client_that_trusts_the_authority(pair: KeyPair, authority: KeyPair) -> None:
-    client_context = ssl.create_default_context(cadata=authority.certificate.decode())
-    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
-    server = server_context(pair).wrap_bio(to_server, to_client, server_side=True)
-    client = client_context.wrap_bio(to_client, to_server, server_hostname="localhost")
-    waiting = {server, client}
-    while waiting:
-        for end in tuple(waiting):
-            try:
-                end.do_handshake()
-            except ssl.SSLWantReadError:
-                continue
-            waiting.remove(end)
+@pytest.mark.parametrize("name", ["localhost", "127.0.0.1"])
+def test_shakes_hands_with_a_client_that_trusts_the_authority(name: str) -> None:
+    _, client = shaken(server_context(PAIR), trusting(AUTHORITY.certificate), name)
     assert client.version() == "TLSv1.3"
 
 
-def test_key_of_another_certificate_is_refused(pair: KeyPair, authority: KeyPair) -> None:
-    with pytest.raises(CertificateError, match="does not belong"):
-        server_context(KeyPair(pair.certificate, authority.key))
+def test_tls_1_1_is_refused() -> None:
+    old = trusting(AUTHORITY.certificate)
+    with pytest.warns(DeprecationWarning, match="TLSv1_1"):
+        old.minimum_version = old.maximum_version = ssl.TLSVersion.TLSv1_1
+    old.set_ciphers("ALL:@SECLEVEL=0")
+    with pytest.raises(ssl.SSLError):
+        shaken(server_context(PAIR), old, "localhost")
 
 
-def test_encrypted_key_is_refused(pair: KeyPair) -> None:
-    with pytest.raises(CertificateError, match="encrypted"):
-        server_context(KeyPair(pair.certificate, encrypted(pair.key)))
+@pytest.mark.parametrize("authorities", [b"", OF_CLIENTS.certificate], ids=["anybody", "clients-with-certificates"])
+def test_sessions_are_not_resumed(authorities: bytes) -> None:
+    server = server_context(PAIR, authorities)
+    client = trusting(AUTHORITY.certificate, client_certificate(OF_CLIENTS, now=NOW))
+    _, first = shaken(server, client, "localhost")
+    _, second = shaken(server, client, "localhost", first.session)
+    assert (first.session.has_ticket, second.session_reused) == (False, False)
 
 
-@pytest.mark.parametrize("junk", [b"", b"junk", b"\x30\x82"], ids=["empty", "text", "der"])
-def test_what_is_not_pem_is_refused(pair: KeyPair, junk: bytes) -> None:
-    with pytest.raises(CertificateError, match="PEM"):
-        server_context(KeyPair(pair.certificate, junk))
+@pytest.mark.parametrize(
+    ("authorities", "spoken"),
+    [
+        pytest.param(b"", True, id="anybody"),
+        # A session of 1.2 can be resumed without a ticket.
+        pytest.param(OF_CLIENTS.certificate, False, id="clients-with-certificates"),
+    ],
+)
+def test_who_may_speak_tls_1_2(authorities: bytes, spoken: bool) -> None:  # noqa: FBT001 -- a table's column
+    client = trusting(AUTHORITY.certificate, client_certificate(OF_CLIENTS, now=NOW))
+    client.maximum_version = ssl.TLSVersion.TLSv1_2
+    if spoken:
+        assert shaken(server_context(PAIR, authorities), client, "localhost")[1].version() == "TLSv1.2"
+    else:
+        with pytest.raises(ssl.SSLError, match="TLSV1_ALERT_PROTOCOL_VERSION"):
+            shaken(server_context(PAIR, authorities), client, "localhost")
+
+
+@pytest.mark.parametrize("pair", GOOD.values(), ids=GOOD)
+def test_every_form_of_a_pair_is_loaded(pair: KeyPair) -> None:
+    server_context(pair)
+
+
+@pytest.mark.parametrize(
+    ("pair", "says"),
+    [BAD[name] for name in ("empty-certificate", "no-pem", "key-in-der", "encrypted-key", "another-key", "swapped")],
+)
+def test_what_cannot_be_loaded(pair: KeyPair, says: str) -> None:
+    with pytest.raises(CertificateError) as raised:
+        server_context(pair, where=("tls.crt", "tls.key"))
+    assert says in str(raised.value)
+
+
+def test_no_key_comes_to_a_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "TemporaryDirectory", None)
+    assert shaken(server_context(PAIR), trusting(AUTHORITY.certificate), "localhost")
+
+
+def test_where_memory_cannot_be_a_file_the_key_is_on_disk_for_a_moment(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    seen = []
+    load = ssl.SSLContext.load_cert_chain
+
+    def look(context: ssl.SSLContext, path: str) -> None:
+        seen.extend(stat.S_IMODE(each.stat().st_mode) for each in (Path(path), Path(path).parent))
+        load(context, path)
+
+    def none(*_: object) -> int:
+        raise OSError
+
+    monkeypatch.setattr(os, "memfd_create", none)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(ssl.SSLContext, "load_cert_chain", look)
+    server_context(PAIR)
+    assert (seen, list(tmp_path.iterdir())) == ([0o600, 0o700], [])
+
+
+@pytest.mark.parametrize(
+    ("shown", "alert"),
+    [
+        pytest.param(None, "PEER_DID_NOT_RETURN_A_CERTIFICATE", id="none"),
+        pytest.param(client_certificate(AUTHORITY, now=NOW), "CERTIFICATE_VERIFY_FAILED", id="another-authority"),
+        pytest.param(client_certificate(OF_CLIENTS, now=NOW - 2 * DAY), "CERTIFICATE_VERIFY_FAILED", id="expired"),
+        pytest.param(
+            server_certificate(OF_CLIENTS, ["kube-apiserver"], now=NOW, lifetime=DAY),
+            "CERTIFICATE_VERIFY_FAILED",
+            id="for-servers",
+        ),
+    ],
+)
+def test_clients_that_are_not_let_in(shown: KeyPair | None, alert: str) -> None:
+    with pytest.raises(ssl.SSLError) as raised:
+        shaken(server_context(PAIR, OF_CLIENTS.certificate), trusting(AUTHORITY.certificate, shown), "localhost")
+    assert raised.value.reason == alert
+
+
+@pytest.mark.parametrize("authority", [OF_CLIENTS, NEXT_OF_CLIENTS], ids=["old", "new"])
+def test_two_authorities_of_clients_overlap(authority: KeyPair) -> None:
+    server = server_context(PAIR, OF_CLIENTS.certificate + NEXT_OF_CLIENTS.certificate)
+    client = trusting(AUTHORITY.certificate, client_certificate(authority, now=NOW))
+    ends = shaken(server, client, "localhost")
+    assert ends[0].getpeercert() is not None
+
+
+@pytest.mark.parametrize("name", ["localhost", "127.0.0.1"])
+def test_what_is_good_passes_its_test(name: str) -> None:
+    another = certificate_authority("ca", now=NOW, lifetime=DAY)
+    self_test(PAIR, another.certificate + AUTHORITY.certificate, name, NOW)
+
+
+def test_dates_are_judged_by_the_time_given() -> None:
+    then = NOW + 1000 * DAY
+    authority = certificate_authority("ca", now=then, lifetime=DAY, names=["localhost"])
+    pair = server_certificate(authority, ["localhost"], now=then, lifetime=DAY)
+    self_test(pair, authority.certificate, "localhost", then)
+
+
+@pytest.mark.parametrize(
+    ("pair", "bundle", "name", "now", "says"),
+    [
+        pytest.param(PAIR, b"", "localhost", NOW, "the bundle holds no certificate", id="empty-bundle"),
+        pytest.param(PAIR, OF_CLIENTS.certificate, "localhost", NOW, "a client .* refuses", id="another-authority"),
+        pytest.param(PAIR, AUTHORITY.certificate, "other.svc", NOW, "a client .* refuses", id="another-name"),
+        pytest.param(PAIR, AUTHORITY.certificate, "localhost", NOW + 2 * DAY, "a client .* refuses", id="expired"),
+        pytest.param(
+            KeyPair(PAIR.certificate, OF_CLIENTS.key),
+            AUTHORITY.certificate,
+            "localhost",
+            NOW,
+            "does not belong",
+            id="another-key",
+        ),
+    ],
+)
+def test_what_a_client_would_refuse(pair: KeyPair, bundle: bytes, name: str, now: dt.datetime, says: str) -> None:
+    with pytest.raises(CertificateError, match=says):
+        self_test(pair, bundle, name, now)

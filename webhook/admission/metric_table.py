@@ -87,6 +87,45 @@ CERTIFICATE_GOOD: Final = Metric(
     "Whether the last reload of the serving certificate succeeded; at 0 the last good one stays in use.",
     merge="livemin",
 )
+# One process keeps the certificates.
+CERTIFICATES_KEPT: Final = Metric(
+    "gpugate_certificates_kept",
+    "gauge",
+    "Whether certificates are kept as they should be: authorities stored and published, a certificate that is trusted.",
+    merge="livemostrecent",
+)
+LEADS: Final = Metric(
+    "gpugate_certificates_leader",
+    "gauge",
+    "Whether this replica is the one that writes the authorities.",
+    merge="livemostrecent",
+)
+AUTHORITY_EXPIRY: Final = Metric(
+    "gpugate_certificate_authority_expiry_timestamp_seconds",
+    "gauge",
+    "When the authority that signs serving certificates ends, in Unix time.",
+    merge="livemostrecent",
+)
+BUNDLE_EXPIRY: Final = Metric(
+    "gpugate_webhook_ca_bundle_expiry_timestamp_seconds",
+    "gauge",
+    "Until when every caBundle of the live configuration vouches for the serving certificate, in Unix time; 0: it does not.",
+    ("configuration",),
+    merge="livemostrecent",
+)
+DRIFT: Final = Metric(
+    "gpugate_webhook_config_drift",
+    "gauge",
+    "Differences between the live webhook configurations and what the rules in force need, by reason.",
+    ("reason",),
+    merge="livemostrecent",
+)
+CLOCK_SKEW: Final = Metric(
+    "gpugate_clock_skew_seconds",
+    "gauge",
+    "The API server's clock minus ours, to about a second.",
+    merge="livemostrecent",
+)
 # One worker that does not know makes its answers incomplete.
 FACTS_AVAILABLE: Final = Metric(
     "gpugate_facts_available",
@@ -125,6 +164,12 @@ METRICS: Final = (
     CONFIG_TIME,
     CERTIFICATE_EXPIRY,
     CERTIFICATE_GOOD,
+    CERTIFICATES_KEPT,
+    LEADS,
+    AUTHORITY_EXPIRY,
+    BUNDLE_EXPIRY,
+    DRIFT,
+    CLOCK_SKEW,
     FACTS_AVAILABLE,
     FACTS_OBJECTS,
     FACTS_AGE,

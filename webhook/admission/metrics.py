@@ -23,10 +23,11 @@ from gpugate.webhook.admission.decisions import BROKE, decision, outcome_decisio
 from gpugate.webhook.admission.front.events import FrontEvent
 from gpugate.webhook.admission.judged_kinds import OTHER, UNREAD, judged_kinds, kind_of
 from gpugate.webhook.admission.metric_files import forget
+from gpugate.webhook.generate.drift_reasons import Reason
 
 if TYPE_CHECKING:
     import datetime as dt
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from gpugate.policies.sdk.policy import Policy
     from gpugate.webhook.admission.gate import Observation
@@ -138,6 +139,28 @@ class Metrics:
     def certificate_reloaded(self, ok: bool) -> None:  # noqa: FBT001 -- the outcome of a reload
         """Say whether the last reload of the certificate succeeded."""
         self._set(table.CERTIFICATE_GOOD, ok)
+
+    def certificates_kept(self, *, good: bool, leads: bool) -> None:
+        """Say whether certificates are kept as they should be, and whether this replica writes the authorities."""
+        self._set(table.CERTIFICATES_KEPT, good)
+        self._set(table.LEADS, leads)
+
+    def authority(self, not_after: dt.datetime) -> None:
+        """Say when the authority that signs ends."""
+        self._set(table.AUTHORITY_EXPIRY, not_after.timestamp())
+
+    def bundle(self, configuration: str, trusted_until: float) -> None:
+        """Say until when, in Unix time, a live webhook configuration vouches for the serving certificate."""
+        self._set(table.BUNDLE_EXPIRY, trusted_until, configuration)
+
+    def drift(self, found: Mapping[str, int]) -> None:
+        """Say how many differences there are for each reason."""
+        for reason in Reason:
+            self._set(table.DRIFT, found.get(reason.value, 0), reason.value)
+
+    def clock_skew(self, seconds: float) -> None:
+        """Say how far the API server's clock is ahead of ours."""
+        self._set(table.CLOCK_SKEW, seconds)
 
     def facts(self, kind: str, objects: int | None) -> None:
         """Say how many objects of a kind are known; None when nothing is known of it."""

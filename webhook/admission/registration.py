@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from gpugate.webhook.admission.options import Keeping
+
 # The line that says the server answers; scripts wait for it.
 READY = "ready: "
 # The line that says where probes and scrapes go.
@@ -36,3 +38,11 @@ def how_to_register(url: str, *, made: bool, ca_file: Path | None, policy_file: 
     elif ca_file is None:
         lines.insert(2, "  where CA_FILE is written by: gpugate serve --ca-file CA_FILE")
     return "\n".join(lines)
+
+
+def how_it_is_kept(keeping: Keeping) -> str:
+    """Write where the certificates come from, and who is told to trust them."""
+    return (
+        f"Certificates come from the authorities in the Secret {keeping.namespace}/{keeping.secret}; "
+        f"the webhook configurations {keeping.configuration} are told to trust them."
+    )

@@ -15,7 +15,7 @@ import orjson
 from gpugate.policies.engine.evaluate import Phase
 from gpugate.policies.sdk.findings import Stance
 from gpugate.policies.sdk.request import Operation
-from gpugate.webhook.admission import patch
+from gpugate.webhook.admission import patch, probe
 from gpugate.webhook.admission.envelope import KIND
 from gpugate.webhook.admission.messages import LONGEST_MESSAGE, LONGEST_WARNING, MOST_WARNINGS, denial, warnings
 from gpugate.webhook.admission.wording import brief, listed, plain, within
@@ -75,6 +75,7 @@ def encode(review: Review, verdict: Verdict, phase: Phase, generation: str) -> b
     mutating = phase is Phase.MUTATE
     response: _Response = {"uid": review.uid, "allowed": mutating or verdict.allowed}
     told, annotations = warnings(verdict, and_denials=mutating), _annotations(verdict)
+    told += probe.answers(review.request, phase)
     if not response["allowed"]:
         response["status"] = _failure(_code(verdict), denial(verdict))
     elif mutating and verdict.operations and review.request.operation is not Operation.DELETE:

@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Final
 from gpugate import __version__
 from gpugate.policies.catalog import CATALOG
 from gpugate.webhook.admission.certificate import Certificate, names
+from gpugate.webhook.admission.core_dumps import forbid_core_dumps
 from gpugate.webhook.admission.front.server import listen
+from gpugate.webhook.admission.leaf_memory import LeafMemory
 from gpugate.webhook.admission.library_logs import capture_libraries
 from gpugate.webhook.admission.log import Log
 from gpugate.webhook.admission.options import ServeError, ServeOptions
 from gpugate.webhook.admission.policy_reload import PolicyFileWatch, load_rules
-from gpugate.webhook.admission.registration import HEALTH, READY, how_to_register
+from gpugate.webhook.admission.registration import HEALTH, READY, how_it_is_kept, how_to_register
 from gpugate.webhook.admission.serve_worker import run_worker
 from gpugate.webhook.admission.shared import Shared, now
 from gpugate.webhook.admission.workers.board import Board
@@ -47,13 +49,15 @@ def serve(options: ServeOptions) -> int:
         PolicyFileError: the policy file cannot be read or is refused.
         ServeError: a certificate cannot be used, an address is taken, or an extra is not installed.
     """
+    forbid_core_dumps()
     if options.trace:
         # What is missing is said before there are workers, which would only die of it.
         importlib.import_module("gpugate.webhook.admission.tracing")
     if options.cluster is not None:
         credentials.check(options.cluster)
     rules = load_rules(options.policy_file)
-    certificate = Certificate(options, now())
+    leafs = LeafMemory()
+    certificate = Certificate(options, now, leafs)
     admission, health = _listen(options.host, options.port), _listen(options.host, options.health_port)
     with TemporaryDirectory(prefix="gpugate-", ignore_cleanup_errors=True) as folder:
         # prometheus-client reads it when it is imported, once and for all.
@@ -63,8 +67,8 @@ def serve(options: ServeOptions) -> int:
         metrics = Metrics(CATALOG)
         log = Log(metrics.log_dropped)
         capture_libraries(log)
-        board = Board(options.workers)
-        return _Parent(Shared(options, rules, certificate, metrics, log, board, admission, health)).run()
+        board = Board(options.workers, ("certificates",) if options.keeping else ())
+        return _Parent(Shared(options, rules, certificate, metrics, log, board, leafs, admission, health)).run()
 
 
 class _Parent:
@@ -77,30 +81,27 @@ class _Parent:
     def run(self) -> int:
         shared = self._shared
         shared.report_start()
+        for warning in shared.certificate.warnings:
+            shared.log.event("warning", warning)
         # What is there now lives as long as the process: never look at it again, nor copy its pages for that.
         gc.collect()
         gc.freeze()
         gc.set_threshold(*_COLLECT_AFTER)
         supervisor = Supervisor(
-            lambda number: run_worker(number, shared),
+            lambda number: _work(number, shared),
             shared.board,
             (shared.admission, shared.health),
             shared.options.drain_seconds,
             self._ended,
         )
-        return supervisor.run(shared.options.workers, self._announce, self._tick, self._reload)
+        return supervisor.run(shared.board.rows, self._announce, self._tick, self._reload)
 
     def _announce(self) -> None:
         shared = self._shared
         url = _url("https", shared.options, shared.admission)
         lines = [
             f"gpugate {__version__} with {_summary(shared.rules.ruleset)}",
-            how_to_register(
-                url,
-                made=shared.certificate.identity.authority is not None,
-                ca_file=shared.options.ca_file,
-                policy_file=shared.options.policy_file,
-            ),
+            self._how_to_register(url),
             f"{HEALTH}{_url('http', shared.options, shared.health)}",
             f"{READY}{url}",
         ]
@@ -108,6 +109,13 @@ class _Parent:
             lines.insert(1, "No cluster to look at: policies that need other objects skip what they cannot know.")
         sys.stdout.write("\n".join(lines) + "\n")
         sys.stdout.flush()
+
+    def _how_to_register(self, url: str) -> str:
+        options = self._shared.options
+        if options.keeping is not None:
+            return how_it_is_kept(options.keeping)
+        made = self._shared.certificate.identity.authority is not None
+        return how_to_register(url, made=made, ca_file=options.ca_file, policy_file=options.policy_file)
 
     def _tick(self) -> None:
         self._policy_file.poll()
@@ -143,6 +151,18 @@ class _Parent:
         self._shared.metrics.forget(told.pid)
         self._shared.metrics.worker_restarted()
         self._shared.log.event("error", "worker ended, another is started", pid=told.pid, exit_code=told.exit_code)
+
+
+def _work(number: int, shared: Shared) -> None:
+    """Do the work of one process: serve, or, in the one after the workers, keep certificates."""
+    options = shared.options
+    if options.keeping is None or number < options.workers:
+        run_worker(number, shared)
+        return
+    # Only the process that needs it pays for it.
+    from gpugate.webhook.admission.certificate_keeping import run_keeper  # noqa: PLC0415 -- see above
+
+    run_keeper(number, shared, options.keeping)
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -50,7 +50,7 @@ class _Parts:
     def run(self, number: int) -> None:
         shared = self._shared
         duties = Duties(self._missing, self._tick, self._reload, self._stop)
-        admission = (shared.admission, lambda: shared.certificate.identity.context)
+        admission = (shared.admission, shared.context)
         worker = Worker(number, shared.board, shared.options.drain_seconds)
         worker.run(self._front, admission, shared.health, duties)
 
@@ -66,10 +66,12 @@ class _Parts:
         app = create_app(self._gate, self)
         count = self._shared.metrics.front
         span = self._tracer.span if self._tracer else None
+        options = self._shared.options
         return Front(
             lambda load, turns: AdmissionAsgi(self._gate, app, load, turns, count, span),
-            self._shared.options.limits,
+            options.limits,
             count,
+            frozenset(options.client_names) if options.client_ca else None,
         )
 
     def _watched_cluster(self) -> ClusterWatch | None:

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import socket
+    import ssl
 
     from gpugate.webhook.admission.certificate import Certificate
     from gpugate.webhook.admission.gate import Rules
+    from gpugate.webhook.admission.leaf_memory import LeafMemory
     from gpugate.webhook.admission.log import Log
     from gpugate.webhook.admission.metrics import Metrics
     from gpugate.webhook.admission.options import ServeOptions
@@ -30,6 +32,7 @@ class Shared:
     metrics: Metrics
     log: Log
     board: Board
+    leafs: LeafMemory
     admission: socket.socket
     health: socket.socket
 
@@ -40,6 +43,16 @@ class Shared:
             self.metrics.certificate_reloaded(not error)
             self.metrics.certificate(self.certificate.identity.not_after)
         return error
+
+    def context(self) -> ssl.SSLContext:
+        """Return what the next connection is to be shaken hands with.
+
+        A certificate that is kept counts from the moment it is there: who was told that this server is ready, or comes
+        when the one before has expired, must not meet the one before.
+        """
+        if self.certificate.is_behind:
+            self.poll_certificate()
+        return self.certificate.identity.context
 
     def report_start(self) -> None:
         """Set the metrics that change with the policy file and the certificate only."""

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from gpugate.policies.catalog import CATALOG
-from gpugate.policies.engine.config import API_VERSION, KIND, PolicyConfig, PolicyEntry
+from gpugate.policies.engine.config import API_VERSION, KIND
 from gpugate.policies.sdk.findings import Stance
 from gpugate.webhook.cli import options
+from gpugate.webhook.generate.config_schema import config_schema
 from gpugate.webhook.report import yaml_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gpugate.policies.engine.ruleset import Ruleset
-    from gpugate.policies.sdk.policy import Policy
 
 _Object = dict[str, Any]  # Any: the JSON edge
 
@@ -30,7 +30,7 @@ def main(arguments: Sequence[str]) -> int:
     commands.add_parser("schema", help="the JSON schema of policy.yaml, for editors")
     args = parser.parse_args(arguments)
     if args.command == "schema":
-        print(msgspec.json.format(msgspec.json.encode(schema()), indent=2).decode())
+        print(msgspec.json.format(msgspec.json.encode(config_schema()), indent=2).decode())
     else:
         print(yaml_text.block(effective(options.ruleset(args.policy_file))), end="")
     return 0
@@ -49,37 +49,3 @@ def effective(ruleset: Ruleset) -> _Object:
         params = msgspec.to_builtins(rule.params) if rule else {}
         document["policies"][policy.id] = {**entry, "params": params} if params else entry
     return document
-
-
-def schema() -> _Object:
-    """Return the JSON schema (draft 2020-12) of the policy file, with the parameters of each policy."""
-    given = {policy.id: policy.params for policy in CATALOG if msgspec.structs.fields(policy.params)}
-    types = (PolicyConfig, *given.values())
-    (_, *references), definitions = msgspec.json.schema_components(types, ref_template="#/$defs/{name}")
-    params = dict(zip(given, references, strict=True))
-    root = definitions.pop(PolicyConfig.__name__)
-    entry = definitions[PolicyEntry.__name__]
-    properties = {
-        "apiVersion": {"const": API_VERSION},
-        "kind": {"const": KIND},
-        **root["properties"],
-        "policies": {
-            "type": "object",
-            "properties": {policy.id: _entry(entry, policy, params.get(policy.id)) for policy in CATALOG},
-            "additionalProperties": {"$ref": f"#/$defs/{PolicyEntry.__name__}"},
-        },
-    }
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **root,
-        "title": KIND,
-        "properties": properties,
-        "required": ["apiVersion", "kind"],
-        "$defs": definitions,
-    }
-
-
-def _entry(entry: _Object, policy: Policy, params: _Object | None) -> _Object:
-    """The entry of one policy: that of any, with its own parameters."""
-    own: _Object = params or {"type": "object", "maxProperties": 0}
-    return {**entry, "title": policy.title, "properties": {**entry["properties"], "params": own}}

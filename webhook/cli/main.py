@@ -30,7 +30,12 @@ _COMMANDS: Final = {
     "policies": _Command("policies", "every policy there is"),
     "config": _Command("config", "the configuration in force (show), its JSON schema (schema)"),
     "registration": _Command("registration", "what makes an API server ask the webhook: objects for kubectl apply"),
+    "doctor": _Command("doctor", "what is wrong with an installed webhook, and what to do about it"),
+    "generate": _Command("generate", "what the Helm chart installs, without Helm (manifests)"),
     "serve": _Command("serve", "answer admission reviews over HTTPS (the container's entry point)"),
+    "webhook": _Command(
+        "webhook.main", "look after an installed webhook: status, wait, disable (break-glass), enable ..."
+    ),
 }
 
 _USAGE_ERROR = 2
@@ -79,6 +84,11 @@ def _run(command: _Command, arguments: Sequence[str]) -> int:
         return _USAGE_ERROR
     except (BrokenPipeError, KeyboardInterrupt):
         raise
+    except ModuleNotFoundError as error:
+        if not error.name or error.name.startswith("gpugate"):
+            raise
+        print(f"error: {error.name} is not installed: pip install 'gpugate[webhook]'", file=sys.stderr)
+        return _USAGE_ERROR
     except Exception:  # noqa: BLE001 -- Python's own exit code would say that something was denied
         import traceback  # noqa: PLC0415 -- only a mistake of ours needs it
 

@@ -7,12 +7,13 @@ import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from gpugate.webhook.cli import options
 from gpugate.webhook.cli.options import UsageError
+from gpugate.webhook.cli.server_url import checked_url
 from gpugate.webhook.generate.rbac import rbac
-from gpugate.webhook.generate.registration import Server, webhook_configurations
+from gpugate.webhook.generate.registration import KARPENTER_USERS, Server, webhook_configurations
+from gpugate.webhook.generate.risk_groups import RiskGroup
 from gpugate.webhook.report import yaml_text
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 _LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _PEM = b"-----BEGIN CERTIFICATE-----"
-_POLICIES = ("Fail", "Ignore")
+_GROUPS = tuple(group.value for group in RiskGroup if group.may_wait)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -31,13 +32,14 @@ def main(arguments: Sequence[str]) -> int:
             raise UsageError(
                 f"--{flag.replace('_', '-')} {getattr(args, flag)}: is no name of lower case letters, digits and dashes"
             )
-    server = Server(_authority(args.ca_file), args.namespace, _checked(args.url), args.service)
+    server = Server(_authority(args.ca_file), args.namespace, checked_url(args.url), args.service)
     ruleset = options.ruleset(args.policy_file)
     configurations = webhook_configurations(
         ruleset,
         server,
-        failure_policy=args.failure_policy,
-        mutating_failure_policy=args.mutating_failure_policy,
+        fail=[RiskGroup(name) for name in args.fail],
+        fail_mutating=[RiskGroup(name) for name in args.fail_mutating],
+        karpenter_users=args.karpenter_user or KARPENTER_USERS,
     )
     # What it may read comes first, so that it knows the cluster when it is asked.
     objects = (*rbac(ruleset, args.namespace, args.service_account), *configurations)
@@ -59,22 +61,6 @@ def _authority(file: Path) -> bytes:
     return found
 
 
-def _checked(url: str) -> str:
-    """Return a URL that the API server takes (`k8s.io/apiserver` pkg/util/webhook/validation.go, v0.36)."""
-    if not url:
-        return url
-    try:
-        found = urlsplit(url)
-        wrong = found.scheme != "https" or not found.hostname or found.port == 0
-    except ValueError:
-        wrong = True
-    else:
-        wrong = wrong or found.path not in {"", "/"} or bool(found.query or found.fragment or found.username)
-    if wrong:
-        raise UsageError(f"--url {url}: write https://HOST:PORT, without a path: /mutate and /validate are added")
-    return url
-
-
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="gpugate registration",
@@ -94,7 +80,15 @@ def _parser() -> argparse.ArgumentParser:
     )
     add("--service", metavar="NAME", default="gpugate", help="its Service (default: gpugate)")
     add("--service-account", metavar="NAME", default="gpugate", help="its ServiceAccount (default: gpugate)")
-    failing = "what becomes of requests that could be {} while it does not answer (default: {})"
-    add("--failure-policy", choices=_POLICIES, default="Fail", help=failing.format("refused", "Fail"))
-    add("--mutating-failure-policy", choices=_POLICIES, default="Ignore", help=failing.format("changed", "Ignore"))
+    waiting = "let requests of a group that could be {} fail while it does not answer; repeatable: " + ", ".join(
+        _GROUPS
+    )
+    for flag, what in (("--fail", "refused"), ("--fail-mutating", "changed")):
+        add(flag, action="append", choices=_GROUPS, default=[], metavar="GROUP", help=waiting.format(what))
+    add(
+        "--karpenter-user",
+        action="append",
+        metavar="NAME",
+        help=f"who writes node pools without being asked about it; repeatable (default: {', '.join(KARPENTER_USERS)})",
+    )
     return parser

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from gpugate.webhook.cli import serve_certificates
 from gpugate.webhook.cli.options import UsageError
 
 if TYPE_CHECKING:
@@ -43,9 +44,11 @@ def main(arguments: Sequence[str]) -> int:
     args = _parser().parse_args(arguments)
     if (args.tls_cert is None) is not (args.tls_key is None):
         raise UsageError("--tls-cert and --tls-key go together")
+    names = tuple(args.tls_san or (_environment("tls_san") or "").replace(",", " ").split())
     numbers = {number.flag: _checked(number, getattr(args, _name(number.flag))) for number in _NUMBERS}
     try:
         from gpugate.webhook.admission.front.limits import Limits  # noqa: PLC0415 -- imports the whole server
+        from gpugate.webhook.admission.options import API_SERVER  # noqa: PLC0415 -- as below
         from gpugate.webhook.admission.serve import ServeOptions, serve  # noqa: PLC0415 -- as above
         from gpugate.webhook.cluster.options import detect  # noqa: PLC0415 -- as above
     except ModuleNotFoundError as error:
@@ -53,6 +56,7 @@ def main(arguments: Sequence[str]) -> int:
             raise
         raise UsageError(f"{error.name} is not installed: pip install 'gpugate[webhook]'") from None
 
+    cluster = None if args.no_cluster else detect(args.kubeconfig, args.context, os.environ)
     return serve(
         ServeOptions(
             host=args.host,
@@ -64,9 +68,12 @@ def main(arguments: Sequence[str]) -> int:
             policy_file=args.policy_file,
             tls_cert=args.tls_cert,
             tls_key=args.tls_key,
-            tls_san=tuple(args.tls_san or (_environment("tls_san") or "").replace(",", " ").split()),
+            tls_san=names,
             ca_file=args.ca_file,
-            cluster=None if args.no_cluster else detect(args.kubeconfig, args.context, os.environ),
+            client_ca=args.client_ca,
+            client_names=tuple(args.client_name or (API_SERVER,)),
+            keeping=serve_certificates.keeping(args, names, in_cluster=cluster is not None),
+            cluster=cluster,
             trace=args.trace,
         ),
     )
@@ -90,8 +97,9 @@ def _parser() -> argparse.ArgumentParser:
         "--tls-san",
         action="append",
         metavar="NAME",
-        help="name or address for the certificate made at start; repeatable",
+        help="further name or address for a certificate that is made here; repeatable",
     )
+    serve_certificates.add(parser, _environment)
     add("--context", metavar="NAME", default=_environment("context"), help="context of the kubeconfig")
     add("--no-cluster", action="store_true", help="look nothing up, also where there is a cluster around this Pod")
     add(

@@ -9,13 +9,15 @@ from urllib.parse import urlencode
 
 import orjson
 
-from gpugate.webhook.cluster import credentials
+from gpugate.webhook.cluster import credentials, warning_headers
+from gpugate.webhook.cluster.clock_skew import ClockSkew, wall_clock
 from gpugate.webhook.cluster.errors import ApiError
 from gpugate.webhook.cluster.stream import Stream
 from gpugate.webhook.cluster.unreachable import explained
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    import datetime as dt
+    from collections.abc import Callable, Mapping, Sequence
 
     from kubernetes.client import ApiClient
     from urllib3 import BaseHTTPResponse
@@ -27,13 +29,13 @@ READ_SECONDS: Final = 60
 _GOOD: Final = {200, 201, 202}
 
 
-def connect(options: ClusterOptions) -> Connection:
-    """Make ready to speak with a cluster; nothing is sent before the first call.
+def connect(options: ClusterOptions, silence: float = READ_SECONDS) -> Connection:
+    """Make ready to speak with a cluster; nothing is sent before the first call. `silence` is as `Connection` has it.
 
     Raises:
         ClusterError: there is no configuration, or it cannot be used.
     """
-    return Connection(lambda: credentials.load(options))
+    return Connection(lambda: credentials.load(options), silence)
 
 
 class _Call(NamedTuple):
@@ -48,12 +50,20 @@ class _Call(NamedTuple):
 class Connection:
     """An API server and the credentials to speak with it; many threads may use it at once.
 
-    `load` makes the client anew; it is called again when the server no longer accepts the credentials.
+    `load` makes the client anew; it is called again when the server no longer accepts the credentials. A whole answer
+    of which nothing is heard for `silence` seconds is given up; `now` is the clock of this machine.
     """
 
-    def __init__(self, load: Callable[[], ApiClient]) -> None:
+    def __init__(
+        self,
+        load: Callable[[], ApiClient],
+        silence: float = READ_SECONDS,
+        now: Callable[[], dt.datetime] = wall_clock,
+    ) -> None:
         self._load = load
         self._client = load()
+        self._silence = silence
+        self._skew = ClockSkew(now)
         # Reading a token again may run a credential plugin: once is enough for all threads.
         self._credentials = threading.Lock()
 
@@ -62,6 +72,11 @@ class Connection:
         """The URL of the API server."""
         host: str = self._client.configuration.host
         return host
+
+    @property
+    def clock_skew(self) -> dt.timedelta | None:
+        """The API server's clock minus ours, as the last answer showed it, to about a second; None before one."""
+        return self._skew.value
 
     def read(self, path: str, parameters: Mapping[str, str]) -> bytes:
         """Return the whole answer to a GET.
@@ -91,6 +106,18 @@ class Connection:
         """
         return self._whole(_Call("POST", path, body=body))
 
+    def try_create(self, path: str, body: object) -> Sequence[str]:
+        """Have an object admitted as if it were created, without storing it; returns the warnings that this earned.
+
+        Raises:
+            ApiError: it would not be created; the text is what whoever refused it said.
+            UnreachableError: there is no answer, or it broke off.
+        """
+        response = self._send(_Call("POST", path, {"dryRun": "All"}, body), self._silence)
+        with explained(self.host):
+            _ = response.data  # so that the connection can be used again
+        return warning_headers.texts(response.headers.getlist("Warning"))
+
     def replace(self, path: str, body: object) -> bytes:
         """Replace an object by one that carries the resource version it was read with; returns it as it was stored.
 
@@ -119,6 +146,16 @@ class Connection:
         """
         return self._whole(_Call("PATCH", path, {"fieldManager": manager}, body, "application/merge-patch+json"))
 
+    def merge_by_key(self, path: str, body: object, manager: str) -> bytes:
+        """Change the fields of a built-in object that `body` holds, those of lists by their keys (strategic merge).
+
+        Raises:
+            ApiError: the answer is an error; 409 when `body` has a resource version that is not the newest.
+            UnreachableError: there is no answer, or it broke off; the fields may have been changed.
+        """
+        media_type = "application/strategic-merge-patch+json"
+        return self._whole(_Call("PATCH", path, {"fieldManager": manager}, body, media_type))
+
     def delete(self, path: str) -> bytes:
         """Delete an object.
 
@@ -133,7 +170,7 @@ class Connection:
         self._client.close()
 
     def _whole(self, call: _Call) -> bytes:
-        response = self._send(call, READ_SECONDS)
+        response = self._send(call, self._silence)
         with explained(self.host):
             return response.data
 
@@ -145,6 +182,7 @@ class Connection:
         url = client.configuration.host + call.path + (f"?{urlencode(call.parameters)}" if call.parameters else "")
         if call.body is not None:
             headers["Content-Type"] = call.media_type
+        sent = self._skew.now()
         with explained(client.configuration.host):
             response: BaseHTTPResponse = client.rest_client.pool_manager.request(
                 call.method,
@@ -158,6 +196,7 @@ class Connection:
                 # The API server never sends one elsewhere; another's redirect must not be followed with our token.
                 redirect=False,
             )
+            self._skew.measure(sent, response.headers.get("Date"))
             if response.status in _GOOD:
                 return response
             answer = response.data

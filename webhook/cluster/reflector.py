@@ -15,13 +15,13 @@ from gpugate.webhook.cluster.errors import (
     CallError,
     HistoryChangedError,
     NotServedError,
-    ShortWatchError,
     UnreachableError,
 )
-from gpugate.webhook.cluster.events import DELETED, PUT, events
+from gpugate.webhook.cluster.events import DELETED, PUT
 from gpugate.webhook.cluster.listing import NEWEST, list_all
 from gpugate.webhook.cluster.objects import Objects
 from gpugate.webhook.cluster.state import Standing
+from gpugate.webhook.cluster.watch_call import WatchCall
 
 if TYPE_CHECKING:
     from gpugate.policies.sdk.kinds import Kind
@@ -30,13 +30,7 @@ if TYPE_CHECKING:
     from gpugate.webhook.cluster.events import Event
     from gpugate.webhook.cluster.projection import Projection
     from gpugate.webhook.cluster.reporter import Reporter
-    from gpugate.webhook.cluster.stream import Stream
 
-# The server ends a watch after this long; at random, so that not all come back at once.
-_WATCH_SECONDS: Final = (300.0, 600.0)
-# How much longer it may be silent before the connection is taken for dead.
-_MARGIN_SECONDS: Final = 30.0
-_SHORTEST_WATCH: Final = 1.0
 # A CRD that is installed later is seen within a minute.
 _LOOK_AGAIN_SECONDS: Final = (45.0, 60.0)
 _LONGEST_RETRY_AFTER: Final = 300.0
@@ -72,8 +66,7 @@ class Reflector:
         self._revision = NEWEST
         # The resource version we have means nothing to the server any more.
         self._lost = False
-        self._stream: Stream | None = None
-        self._stopped = False
+        self._watching = WatchCall(connection, chance)
 
     def step(self) -> float:
         """Look for the kind, list it, or watch it until the watch ends; return how many seconds to wait then."""
@@ -93,10 +86,7 @@ class Reflector:
 
     def stop(self) -> None:
         """End a watch that another thread is in, and begin no other."""
-        self._stopped = True
-        stream = self._stream
-        if stream is not None:
-            stream.shutdown()
+        self._watching.stop()
 
     def _discover(self) -> None:
         self._path = path_of(self._connection, self.kind)
@@ -111,28 +101,8 @@ class Reflector:
         self.reporter.read(self._objects)
 
     def _watch(self) -> None:
-        seconds = self._chance.between(_WATCH_SECONDS)
-        longest = seconds + _MARGIN_SECONDS
-        parameters = {
-            "watch": "true",
-            "allowWatchBookmarks": "true",
-            "resourceVersion": self._revision,
-            "timeoutSeconds": str(int(seconds)),
-        }
-        started, heard = self._chance.clock(), False
-        with self._connection.stream(self._path, parameters, silence=longest) as stream:
-            self._stream = stream
-            if self._stopped:
-                return
-            self.reporter.watching()
-            for event in events(stream):
-                heard = True
-                self._apply(event)
-                if self._chance.clock() - started > longest:
-                    break
-        self._stream = None
-        if not heard and self._chance.clock() - started < _SHORTEST_WATCH:
-            raise ShortWatchError("the watch ended at once")
+        parameters = {"resourceVersion": self._revision}
+        self._watching.follow(self._path, parameters, self.reporter.watching, self._apply)
 
     def _apply(self, event: Event) -> None:
         if _older(event.revision, self._revision):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import gpugate.policies
 from gpugate.policies.catalog import CATALOG
+from gpugate.webhook.generate.chart.files import chart_files
 from gpugate.webhook.generate.policy_index import policy_index
 from gpugate.webhook.generate.policy_page import policy_page
 
@@ -20,10 +21,21 @@ def generated() -> Mapping[Path, str]:
     """Return every generated file with what belongs in it."""
     policies = Path(gpugate.policies.__file__).resolve().parent
     pages = policies.parent / "docs" / "policies"
+    chart = policies.parent / "charts" / "gpugate"
     return {
         policies / "README.md": policy_index(CATALOG),
         **{pages / f"{policy.id}.md": policy_page(policy) for policy in CATALOG},
+        **{chart / name: text for name, text in chart_files().items()},
     }
+
+
+def left_over(wanted: Mapping[Path, str]) -> list[Path]:
+    """Return files that were generated once, and are no longer."""
+    pages = {path.parent.parent for path in wanted if path.suffix == ".md" and path.parent.parent.name == "policies"}
+    charts = {path.parent for path in wanted if path.name == "Chart.yaml"}
+    found = [path for folder in pages for path in folder.glob("*/*.md")]
+    found += [path for folder in charts for path in folder.glob("templates/**/*.yaml")]
+    return [path for path in found if path not in wanted]
 
 
 def main() -> int:
@@ -32,10 +44,9 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="write nothing, and fail when a file is stale")
     check = parser.parse_args().check
     wanted = generated()
-    pages = {path.parent.parent for path in wanted if path.parent.parent.name == "policies"}
-    left_over = [path for folder in pages for path in folder.glob("*/*.md") if path not in wanted]
+    superfluous = left_over(wanted)
     stale = [path for path, text in wanted.items() if not path.exists() or path.read_text() != text]
-    for path in (*stale, *left_over):
+    for path in (*stale, *superfluous):
         if check:
             sys.stderr.write(f"{path} is stale: run `make generate`\n")
         elif path in wanted:
@@ -43,7 +54,7 @@ def main() -> int:
             path.write_text(wanted[path])
         else:
             path.unlink()
-    return 1 if check and (stale or left_over) else 0
+    return 1 if check and (stale or superfluous) else 0
 
 
 if __name__ == "__main__":

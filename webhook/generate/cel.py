@@ -11,7 +11,7 @@ import re
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from gpugate.policies.sdk.concerns import AllOf, AnyOf, Each, Flag, Key, Not, SentBy, Text, patterns
+from gpugate.policies.sdk.concerns import AllOf, AnyOf, Each, Flag, Key, Listed, Not, SentBy, Text, known, own
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -28,6 +28,11 @@ def alternatives(concern: Concern, platform: Platform) -> str:
     """Write a concern as a condition on `object`, each alternative on a line of its own."""
     parts = concern.parts if isinstance(concern, AnyOf) else (concern,)
     return " ||\n".join(_written(part, "object", 0, platform) for part in parts)
+
+
+def names(texts: Iterable[str]) -> str:
+    """Write strings as the elements of a list."""
+    return ", ".join(map(_quoted, texts))
 
 
 def _written(concern: Concern, around: str, depth: int, platform: Platform) -> str:
@@ -50,14 +55,14 @@ def _written(concern: Concern, around: str, depth: int, platform: Platform) -> s
 def _leaf(concern: Concern, around: str, variable: str, platform: Platform) -> str:
     match concern:
         case Key(path, like):
-            fits = _fits(variable, patterns(like, platform))
+            fits = _meant(variable, like, platform)
             return f"{_optional(around, path)}.orValue({{}}).exists({variable}, {fits})"
         case Text(path, like):
-            return _fits(f"{_optional(around, path)}.orValue('')", patterns(like, platform))
+            return _meant(f"{_optional(around, path)}.orValue('')", like, platform)
         case Flag(path):
             return f"{_optional(around, path)}.orValue(false)"
         case SentBy(like):
-            return _fits("request.userInfo.username", (like,))
+            return _meant("request.userInfo.username", (like,), platform)
         case _:
             raise TypeError(f"{type(concern).__name__} has no words in CEL: add them here")
 
@@ -71,16 +76,25 @@ def _optional(around: str, path: str) -> str:
     return around + "".join(f".?{name}" for name in path.split("."))
 
 
-def _fits(text: str, known: Iterable[str]) -> str:
+def _meant(text: str, like: tuple[str, ...] | Listed, platform: Platform) -> str:
+    if isinstance(like, tuple):
+        return _joined(" || ", iter(_fitting(text, like)), "false")
+    # The platform's own come last and in a form of their own, because the Helm chart learns of them when it is rendered.
+    own_names = "".join(f"|{_regex(pattern)}" for pattern in own(like, platform))
+    fits_own = [f"{text}.matches({_quoted(f'^(?s: {own_names})$')})"] if own_names else []
+    return f"({' || '.join((*_fitting(text, known(like)), *fits_own))})"
+
+
+def _fitting(text: str, like: Iterable[str]) -> list[str]:
     """Write that a string fits one of some patterns; those without a `*` are compared at once."""
     found = []
-    for exact, group in groupby(sorted(known, key=lambda pattern: "*" in pattern), lambda pattern: "*" not in pattern):
+    for exact, group in groupby(sorted(like, key=lambda pattern: "*" in pattern), lambda pattern: "*" not in pattern):
         if exact:
-            names = [_quoted(name) for name in group]
-            found.append(f"{text} == {names[0]}" if len(names) == 1 else f"{text} in [{', '.join(names)}]")
+            each = list(group)
+            found.append(f"{text} == {names(each)}" if len(each) == 1 else f"{text} in [{names(each)}]")
         else:
             found += [_like(text, pattern) for pattern in group]
-    return _joined(" || ", iter(found), "false")
+    return found
 
 
 def _like(text: str, pattern: str) -> str:
@@ -93,8 +107,11 @@ def _like(text: str, pattern: str) -> str:
         return f"{text}.endsWith({_quoted(last)})"
     if len(between) == 1 and not first and not last:
         return f"{text}.contains({_quoted(between[0])})"
-    expression = ".*".join(_SPECIAL.sub(r"\\\g<0>", part) for part in (first, *between, last))
-    return f"{text}.matches({_quoted(f'^(?s:{expression})$')})"
+    return f"{text}.matches({_quoted(f'^(?s:{_regex(pattern)})$')})"
+
+
+def _regex(pattern: str) -> str:
+    return ".*".join(_SPECIAL.sub(r"\\\g<0>", part) for part in pattern.split("*"))
 
 
 def _quoted(text: str) -> str:

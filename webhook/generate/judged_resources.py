@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from gpugate.policies.sdk import kinds
 from gpugate.policies.sdk.concerns import EVERY_OBJECT, any_of
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from gpugate.policies.engine.ruleset import Bound, Rule, Ruleset
     from gpugate.policies.sdk.concerns import Concern
+    from gpugate.policies.sdk.policy import Handler
     from gpugate.policies.sdk.request import Operation
 
 
@@ -29,7 +30,8 @@ class Judged:
         namespaced: whether its objects are in namespaces.
         requests: subresource (empty for the object itself), versions -> the operations that are judged.
         concern: what holds for every object that can interest a policy.
-        enforced: whether a request can be refused or changed at admission; a finding in a Pod template does neither.
+        enforced: what holds for every object of which a request can be refused or changed at admission, which a finding
+            in a Pod template does not do.
     """
 
     group: str
@@ -37,14 +39,15 @@ class Judged:
     namespaced: bool
     requests: dict[tuple[str, tuple[str, ...]], frozenset[Operation]] = field(default_factory=dict)
     concern: Concern = field(default_factory=any_of)
-    enforced: bool = False
+    enforced: Concern = field(default_factory=any_of)
 
     def add(self, kind: Kind, operations: frozenset[Operation], concern: Concern, *, enforced: bool) -> None:
         """Take in that requests about a kind are judged too."""
         key = (kind.subresource, kind.versions)
         self.requests[key] = self.requests.get(key, frozenset()) | operations
         self.concern = any_of(self.concern, concern)
-        self.enforced = self.enforced or enforced
+        if enforced:
+            self.enforced = any_of(self.enforced, concern)
 
 
 def mutated(ruleset: Ruleset) -> Sequence[Judged]:
@@ -72,20 +75,20 @@ def _judged(bound: Iterable[Bound], on_workloads: frozenset[Operation]) -> Seque
 
     for rule, handler in bound:
         for kind in handler.kinds:
-            add(kind, handler.operations, handler.concerns, enforced=_enforces(rule))
+            add(kind, handler.operations, handler.concerns, enforced=_enforces(rule, handler))
     for group, name in TEMPLATES if on_workloads else ():
-        add(_workload(group, name), on_workloads, EVERY_OBJECT, enforced=False)
+        add(workload_kind(group, name), on_workloads, EVERY_OBJECT, enforced=False)
     return [found[key] for key in sorted(found)]
 
 
-def _enforces(rule: Rule) -> bool:
-    return Stance.ENFORCE in {rule.mode, *rule.namespace_modes.values()}
+def _enforces(rule: Rule, handler: Handler[Any]) -> bool:  # Any: the parameters do not matter
+    return handler.at_most is Stance.ENFORCE and Stance.ENFORCE in {rule.mode, *rule.namespace_modes.values()}
 
 
 _KNOWN: Final = {(kind.group, kind.name): kind for kind in vars(kinds).values() if isinstance(kind, Kind)}
 
 
-def _workload(group: str, name: str) -> Kind:
+def workload_kind(group: str, name: str) -> Kind:
     """Return the kind of a workload; one that nobody judges otherwise is judged in every version.
 
     They all form their plural in the same way.

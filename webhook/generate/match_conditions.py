@@ -8,8 +8,9 @@ from gpugate.policies.sdk.concerns import EVERY_OBJECT, Key, SentBy
 from gpugate.webhook.generate import cel
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
+    from gpugate.policies.sdk.concerns import Concern
     from gpugate.policies.sdk.platform import Platform
     from gpugate.webhook.generate.judged_resources import Judged
 
@@ -23,15 +24,32 @@ CHANGES_WHAT_IS_JUDGED: Final = {
         "['labels', 'annotations', 'ownerReferences'].exists(a, object.metadata[?a] != oldObject.metadata[?a])"
     ),
 }
+NOT_OF_KARPENTER: Final = "is-not-karpenters-own"
 # What no rule judges, as `engine/enforcement.py` decides it: a kubelet says what it runs anyway.
 _NO_MIRROR: Final = ~(SentBy("system:node:*") & Key("metadata.annotations", ("kubernetes.io/config.mirror",)))
 
 
-def match_conditions(judged: Judged, platform: Platform) -> Sequence[dict[str, Any]]:
-    """Return what must hold of an object of one resource, beside `CHANGES_WHAT_IS_JUDGED`; none if each is sent."""
-    if judged.concern == EVERY_OBJECT:
-        return ()
-    found = [{"name": "can-interest-a-policy", "expression": cel.alternatives(judged.concern, platform)}]
-    if (judged.group, judged.plural) == ("", "pods"):
-        found.insert(0, {"name": "is-no-mirror-pod", "expression": cel.alternatives(_NO_MIRROR, platform)})
-    return found
+def match_conditions(judged: Sequence[Judged], platform: Platform) -> Iterator[dict[str, Any]]:
+    """Yield what must hold of an object of one of some resources; nothing, if each is sent."""
+    yield CHANGES_WHAT_IS_JUDGED
+    if any((each.group, each.plural) == ("", "pods") for each in judged):
+        yield {"name": "is-no-mirror-pod", "expression": cel.alternatives(_NO_MIRROR, platform)}
+    concerns = {each.concern for each in judged}
+    if len(concerns) == 1:
+        yield from _interesting(concerns.pop(), platform)
+        return
+    for each in judged:
+        for condition in _interesting(each.concern, platform):
+            other = f"request.resource.group != '{each.group}' || request.resource.resource != '{each.plural}'"
+            name = f"{each.plural}-{condition['name']}"
+            yield {"name": name, "expression": f"{other} ||\n{condition['expression']}"}
+
+
+def not_of(users: Sequence[str]) -> dict[str, Any]:
+    """Return that none of some users sends it; the API server has authenticated them."""
+    return {"name": NOT_OF_KARPENTER, "expression": f"!(request.userInfo.username in [{cel.names(users)}])"}
+
+
+def _interesting(concern: Concern, platform: Platform) -> Iterator[dict[str, Any]]:
+    if concern != EVERY_OBJECT:
+        yield {"name": "can-interest-a-policy", "expression": cel.alternatives(concern, platform)}

@@ -1,33 +1,36 @@
 """Writes what tells an API server which requests to send: both webhook configurations, from the rules in force.
 
-Source: `k8s.io/api` admissionregistration/v1 types.go, v0.36. A resource of which only some objects are sent has an entry
-of its own, so that a condition that cannot be evaluated holds up nothing else. Where nothing can be refused or changed,
-no more than warnings and records are lost while the webhook does not answer, and every request goes through.
+Source: `k8s.io/api` admissionregistration/v1 types.go, v0.36. Requests wait for an answer where that is asked for and
+something can be refused or changed; all others go through while the webhook does not answer.
 """
 
 from __future__ import annotations
 
 import base64
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from gpugate.webhook.generate.judged_resources import mutated, validated
-from gpugate.webhook.generate.match_conditions import CHANGES_WHAT_IS_JUDGED, match_conditions
-from gpugate.webhook.generate.rules import rules
+from gpugate.webhook.generate import probe
+from gpugate.webhook.generate.entries import entries
+from gpugate.webhook.generate.match_conditions import not_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Sequence
 
     from gpugate.policies.engine.ruleset import Ruleset
-    from gpugate.webhook.generate.judged_resources import Judged
+    from gpugate.webhook.generate.entries import Entry, Phase
+    from gpugate.webhook.generate.risk_groups import RiskGroup
 
-FailurePolicy: TypeAlias = Literal["Fail", "Ignore"]
 _Object: TypeAlias = dict[str, Any]  # Any: the JSON edge
 
-_DOMAIN = "gpugate.dev"
-_TIMEOUT_SECONDS = 5
+# Where Karpenter's chart puts its controller, by its documentation and by its default.
+KARPENTER_USERS: Final = ("system:serviceaccount:kube-system:karpenter", "system:serviceaccount:karpenter:karpenter")
+# Seconds: a mutation is one of several webhooks in a row, and a slow one holds up every request.
+TIMEOUT_SECONDS: Final[dict[Phase, int]] = {"mutate": 2, "validate": 3}
 # The API server writes it on every namespace, and nobody can change it.
-_NAMESPACE_NAME = "kubernetes.io/metadata.name"
+NAMESPACE_NAME: Final = "kubernetes.io/metadata.name"
+# What holds for every entry.
+COMMON: Final = {"matchPolicy": "Equivalent", "sideEffects": "None", "admissionReviewVersions": ["v1"]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,73 +62,59 @@ def webhook_configurations(
     ruleset: Ruleset,
     server: Server,
     *,
-    failure_policy: FailurePolicy = "Fail",
-    mutating_failure_policy: FailurePolicy = "Ignore",
+    fail: Collection[RiskGroup] = (),
+    fail_mutating: Collection[RiskGroup] = (),
+    karpenter_users: Sequence[str] = KARPENTER_USERS,
 ) -> tuple[_Object, _Object]:
     """Return the MutatingWebhookConfiguration and the ValidatingWebhookConfiguration for some rules.
 
     Args:
         ruleset: the rules; a policy file that turns on more needs other configurations.
         server: where they are judged.
-        failure_policy: what becomes of a request that could be refused when the webhook does not answer.
-        mutating_failure_policy: the same for one that could be changed; what it becomes is validated anyway.
+        fail: the groups of which a request that could be refused fails when the webhook does not answer.
+        fail_mutating: the same for one that could be changed; what it becomes is validated anyway.
+        karpenter_users: who writes node pools and NodeClaims without being asked about it.
     """
-    mutating = _webhooks("mutate", mutated(ruleset), ruleset, mutating_failure_policy)
-    validating = _webhooks("validate", validated(ruleset), ruleset, failure_policy)
-    selector = _outside({*ruleset.config.excluded_namespaces, server.namespace})
-    common = {
-        "namespaceSelector": selector,
-        "matchPolicy": "Equivalent",
-        "sideEffects": "None",
-        "timeoutSeconds": _TIMEOUT_SECONDS,
-        "admissionReviewVersions": ["v1"],
-    }
-    to_mutate = {"clientConfig": server.client_config("mutate"), **common, "reinvocationPolicy": "IfNeeded"}
-    to_validate = {"clientConfig": server.client_config("validate"), **common}
+
+    def configuration(phase: Phase, failing: Collection[RiskGroup], **members: Any) -> Iterable[_Object]:
+        outside = outside_of({*ruleset.config.excluded_namespaces, server.namespace})
+        reached = {
+            "clientConfig": server.client_config(phase),
+            "timeoutSeconds": TIMEOUT_SECONDS[phase],
+            **COMMON,
+            **members,
+        }
+        for entry in entries(ruleset, phase):
+            yield {
+                "name": entry.name,
+                "rules": entry.rules,
+                "failurePolicy": "Fail" if entry.may_wait and entry.group in failing else "Ignore",
+                "matchConditions": _conditions(entry, karpenter_users),
+                "namespaceSelector": outside,
+                **reached,
+            }
+        yield {**probe.entry(phase, server.namespace), **reached}
+
     return (
-        _configuration("MutatingWebhookConfiguration", ({**each, **to_mutate} for each in mutating)),
-        _configuration("ValidatingWebhookConfiguration", ({**each, **to_validate} for each in validating)),
+        _configuration("Mutating", configuration("mutate", fail_mutating, reinvocationPolicy="IfNeeded")),
+        _configuration("Validating", configuration("validate", fail)),
     )
 
 
-def _webhooks(
-    phase: str, judged: Iterable[Judged], ruleset: Ruleset, failure_policy: FailurePolicy
-) -> Iterator[_Object]:
-    # The audit log keeps the first annotation of a name, and the webhook's is part of it: two must not share theirs.
-    domain = f"{phase}.{_DOMAIN}"
-    whole: dict[bool, list[Judged]] = {True: [], False: []}
-    for each in judged:
-        conditions = match_conditions(each, ruleset.config.platform)
-        if conditions:
-            name = f"{each.plural}.{each.group}.{domain}" if each.group else f"{each.plural}.{domain}"
-            yield _webhook(name, [each], failure_policy, conditions)
-        else:
-            whole[each.enforced].append(each)
-    for name, several in ((f"objects.{domain}", whole[True]), (f"warnings.{domain}", whole[False])):
-        if several:
-            yield _webhook(name, several, failure_policy)
+def outside_of(namespaces: Collection[str]) -> _Object:
+    """Return a selector for every other namespace."""
+    return {"matchExpressions": [{"key": NAMESPACE_NAME, "operator": "NotIn", "values": sorted(namespaces)}]}
 
 
-def _webhook(
-    name: str, judged: list[Judged], failure_policy: FailurePolicy, conditions: Iterable[_Object] = ()
-) -> _Object:
-    enforced = any(each.enforced for each in judged)
-    return {
-        "name": name,
-        "rules": rules(judged),
-        "failurePolicy": failure_policy if enforced else "Ignore",
-        "matchConditions": [CHANGES_WHAT_IS_JUDGED, *conditions],
-    }
+def _conditions(entry: Entry, karpenter_users: Sequence[str]) -> list[_Object]:
+    exempt = [not_of(karpenter_users)] if entry.group.written_by_karpenter and karpenter_users else []
+    return [*exempt, *entry.conditions]
 
 
-def _outside(namespaces: set[str]) -> _Object:
-    return {"matchExpressions": [{"key": _NAMESPACE_NAME, "operator": "NotIn", "values": sorted(namespaces)}]}
-
-
-def _configuration(kind: str, webhooks: Iterable[_Object]) -> _Object:
+def _configuration(phase: str, webhooks: Iterable[_Object]) -> _Object:
     return {
         "apiVersion": "admissionregistration.k8s.io/v1",
-        "kind": kind,
+        "kind": f"{phase}WebhookConfiguration",
         "metadata": {"name": "gpugate", "labels": {"app.kubernetes.io/name": "gpugate"}},
         "webhooks": list(webhooks),
     }

@@ -44,6 +44,11 @@ def at_most_warn(pod: Field, _ctx: AnyContext) -> Iterator[Violation | Skip]:
         yield Violation(pod["spec", "hostNetwork"].path, "uses the host's network", at_most=Stance.WARN)
 
 
+@validates(POD, at_most=Stance.WARN)
+def advises(pod: Field, _ctx: AnyContext) -> Iterator[Violation | Skip]:
+    yield Violation(pod.path, str(1 // len(pod["metadata", "labels"].labels)))
+
+
 @validates(POD)
 def blind(_pod: Field, _ctx: AnyContext) -> Iterator[Violation | Skip]:
     yield Skip("no Namespaces to look at")
@@ -94,6 +99,7 @@ HANDLERS = {
     "pods/named-bad": named_bad,
     "pods/debugs": debugs,
     "pods/at-most-warn": at_most_warn,
+    "pods/advises": advises,
     "pods/blind": blind,
     "pods/broken": broken,
     "pods/protect": protect,
@@ -163,6 +169,11 @@ class TestCost:
         verdict = judge("pods/at-most-warn", obj=pod(hostNetwork=True))
         assert verdict.allowed
         assert verdict.warnings == ("[pods/at-most-warn] spec.hostNetwork: uses the host's network",)
+
+    @pytest.mark.parametrize("labels", [{"a": "b"}, {}], ids=["finds", "breaks"])
+    def test_a_check_that_only_advises_refuses_nothing(self, labels: Json) -> None:
+        verdict = judge("pods/advises", obj=pod() | {"metadata": {"name": "p", "labels": labels}})
+        assert (verdict.allowed, len(verdict.warnings)) == (True, 1)
 
     def test_an_excluded_namespace_is_not_judged(self) -> None:
         assert judge("pods/named-bad", obj=pod(containers=BAD), namespace="kube-system").outcomes == ()

@@ -18,6 +18,8 @@ from gpugate.webhook.admission.gate import Observation
 from gpugate.webhook.admission.judged_kinds import OTHER, UNREAD
 from gpugate.webhook.admission.metric_table import METRICS, Metric
 from gpugate.webhook.admission.metrics import Metrics
+from gpugate.webhook.cluster.place import MUTATING, VALIDATING
+from gpugate.webhook.generate.drift_reasons import Reason
 
 PAGE = (Path(__file__).parents[3] / "docs" / "metrics.md").read_text()
 
@@ -40,6 +42,11 @@ def exposed() -> Metrics:
     metrics.reloaded("3f2a", ok=True)
     metrics.certificate(dt.datetime(2026, 11, 21, tzinfo=dt.UTC))
     metrics.certificate_reloaded(ok=True)
+    metrics.certificates_kept(good=True, leads=True)
+    metrics.authority(dt.datetime(2027, 2, 19, tzinfo=dt.UTC))
+    metrics.bundle("MutatingWebhookConfiguration", 1.8e9)
+    metrics.drift({})
+    metrics.clock_skew(0)
     metrics.facts("NodePool", 1)
     metrics.facts_age("NodePool", 0)
     return metrics
@@ -77,6 +84,8 @@ def test_names_follow_the_conventions(metric: Metric) -> None:
         ("`decision` of a review", set(REVIEW_DECISIONS)),
         ("`decision` of a policy", set(OUTCOME_DECISIONS)),
         ("`mode`", {stance.word for stance in Stance if stance}),
+        ("`configuration`", {MUTATING, VALIDATING}),
+        ("`reason`", {reason.value for reason in Reason}),
         ("`event`", {event.value for event in FrontEvent}),
     ],
 )

@@ -21,16 +21,30 @@ def test_the_version_is_one_line(flag: str, gpugate: Run) -> None:
     assert gpugate(flag) == (0, f"gpugate {__version__}\n", "")
 
 
+COMMANDS = [
+    "check",
+    "review",
+    "explain",
+    "policies",
+    "config",
+    "registration",
+    "doctor",
+    "generate",
+    "serve",
+    "webhook",
+]
+
+
 @pytest.mark.parametrize("flag", ["--help", "-h", "help"])
 def test_the_help_lists_every_command(flag: str, gpugate: Run) -> None:
     ran = gpugate(flag)
 
     listed = [line.split()[0] for line in ran.out.splitlines() if line.startswith("  ")]
     assert ran.code == 0
-    assert listed[:7] == ["check", "review", "explain", "policies", "config", "registration", "serve"]
+    assert listed[: len(COMMANDS)] == COMMANDS
 
 
-@pytest.mark.parametrize("command", ["check", "review", "explain", "policies", "config", "registration", "serve"])
+@pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_help(command: str, gpugate: Run) -> None:
     ran = gpugate(command, "--help")
 

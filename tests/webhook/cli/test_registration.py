@@ -42,22 +42,48 @@ def test_without_a_url_the_service_is_asked(gpugate: Run, authority: Path) -> No
     assert binding["subjects"][0]["name"] == "reader"
 
 
+def failing(configuration: dict[str, Any]) -> set[str]:
+    hooks = configuration["webhooks"]
+    return {each["name"] for each in hooks if each["failurePolicy"] == "Fail"} - {
+        "probe.mutate.gpugate.dev",
+        "probe.validate.gpugate.dev",
+    }
+
+
 def test_the_policy_file_decides_what_is_sent(gpugate: Run, authority: Path, tmp_path: Path) -> None:
     file = tmp_path / "policy.yaml"
     file.write_text("apiVersion: gpugate.dev/v1\nkind: PolicyConfig\nmode: audit\n")
 
-    ran = gpugate("registration", "--ca-file", authority, "--policy-file", file)
+    ran = gpugate("registration", "--ca-file", authority, "--policy-file", file, "--fail", "pods")
 
     *_, validating = yaml.safe_load_all(ran.out)
-    assert {each["failurePolicy"] for each in validating["webhooks"]} == {"Ignore"}
+    assert failing(validating) == set()
 
 
-def test_failure_policies_are_asked_for(gpugate: Run, authority: Path) -> None:
-    flags = ("--failure-policy", "Ignore", "--mutating-failure-policy", "Fail")
+def test_requests_wait_for_the_groups_that_are_asked_for(gpugate: Run, authority: Path) -> None:
+    flags = ("--fail", "pods", "--fail", "claims", "--fail-mutating", "scaling")
     ran = gpugate("registration", "--ca-file", authority, *flags)
 
     *_, mutating, validating = yaml.safe_load_all(ran.out)
-    assert (mutating["webhooks"][0]["failurePolicy"], validating["webhooks"][0]["failurePolicy"]) == ("Fail", "Ignore")
+    assert failing(mutating) == {"scaling.mutate.gpugate.dev"}
+    assert failing(validating) == {"pods.validate.gpugate.dev", "claims.validate.gpugate.dev"}
+
+
+@pytest.mark.parametrize("group", ["nodeclaims", "workloads"])
+def test_what_nodes_and_warnings_come_with_cannot_be_made_to_wait(gpugate: Run, authority: Path, group: str) -> None:
+    ran = gpugate("registration", "--ca-file", authority, "--fail", group)
+
+    assert (ran.code, "invalid choice" in ran.err) == (2, True)
+
+
+def test_karpenter_is_who_it_is_said_to_be(gpugate: Run, authority: Path) -> None:
+    ran = gpugate("registration", "--ca-file", authority, "--karpenter-user", "system:serviceaccount:nodes:k")
+
+    *_, validating = yaml.safe_load_all(ran.out)
+    assert validating["webhooks"][0]["matchConditions"][0] == {
+        "name": "is-not-karpenters-own",
+        "expression": "!(request.userInfo.username in ['system:serviceaccount:nodes:k'])",
+    }
 
 
 @pytest.mark.parametrize(

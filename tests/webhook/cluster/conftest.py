@@ -1,6 +1,7 @@
 """A fake API server that listens, and reflectors that look at it without waiting.
 
 `api` serves Deployments, HorizontalPodAutoscalers, NodePools and Namespaces. `clock` stands still until it is turned.
+Beside it, in a `world` of its own, the `holder` of a Lease and an `other` candidate.
 """
 
 from __future__ import annotations
@@ -8,12 +9,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from cluster.candidates import World
 from cluster.fake_api_server import FakeApiServer
 from cluster.reflected import DEPLOYMENTS, FakeClock, Reflected, connected, deployment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from cluster.candidates import Candidate
 
     from gpugate.webhook.cluster.connection import Connection
 
@@ -56,3 +60,24 @@ def synced(api: FakeApiServer, connection: Connection, clock: FakeClock) -> Refl
     reflected = Reflected(connection, clock)
     reflected.steps(2)
     return reflected
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+@pytest.fixture
+def holder(world: World) -> Candidate:
+    made = world.candidate("a")
+    made.step()
+    return made
+
+
+@pytest.fixture
+def other(world: World, holder: Candidate) -> Candidate:
+    """Has just seen that somebody else holds the Lease."""
+    assert holder.held
+    made = world.candidate("b")
+    made.step()
+    return made

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import time
 from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
 
+from cluster.fake_api_patches import MERGES
 from cluster.fake_api_store import StatusError
 
 if TYPE_CHECKING:
     from cluster.fake_api_server import Answer, FakeHttpServer
     from cluster.fake_api_store import Json, Resource
+
+
+VERBS = {"GET": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -26,6 +31,9 @@ class Handler(BaseHTTPRequestHandler):
         self._answered()
 
     do_POST = do_PUT = do_PATCH = do_DELETE = do_GET  # noqa: N815 -- the names that http.server looks for
+
+    def date_time_string(self, timestamp: float | None = None) -> str:
+        return super().date_time_string((timestamp or time.time()) + self.server.fake.ahead_seconds)
 
     def _answered(self) -> None:
         fake = self.server.fake
@@ -79,7 +87,10 @@ class Handler(BaseHTTPRequestHandler):
         if resource is None or version not in resource.versions:
             raise StatusError(404, "NotFound")
         if plural in self.server.fake.forbidden:
-            raise StatusError(403, "Forbidden", f"{plural} is forbidden")
+            verb = "watch" if "watch" in query else VERBS[self.command]
+            raise StatusError(
+                403, "Forbidden", f'{plural} is forbidden: User "tester" cannot {verb} resource "{plural}"'
+            )
         if names or self.command != "GET":
             self._one(resource, namespace or "", names[0] if names else "", body)
         elif query.get("watch") == "true":
@@ -116,7 +127,8 @@ class Handler(BaseHTTPRequestHandler):
         elif self.command == "PUT":
             self._json(200, store.update(plural, body))
         elif self.command == "PATCH":
-            self._json(200, store.update(plural, _merged(store.get(plural, namespace, name), body)))
+            merge = MERGES[self.headers["Content-Type"]]
+            self._json(200, store.update(plural, merge(store.get(plural, namespace, name), body)))
         else:
             self._json(200, store.delete(plural, namespace, name))
 
@@ -131,7 +143,10 @@ class Handler(BaseHTTPRequestHandler):
                 raise StatusError(410, "Expired", "The provided continue parameter is too old")
             revision, items = fake.pages.pop(query["continue"])
         else:
-            revision, items = fake.store.revision, fake.store.all((resource.group, resource.plural), namespace)
+            items = [
+                item for item in fake.store.all((resource.group, resource.plural), namespace) if _chosen(item, query)
+            ]
+            revision = fake.store.revision
         # From the watch cache all objects come at once, whatever the limit.
         limit = len(items) if query.get("resourceVersion") == "0" else int(query.get("limit", len(items)))
         metadata = {"resourceVersion": str(revision)}
@@ -145,7 +160,11 @@ class Handler(BaseHTTPRequestHandler):
         self.send_response(200)
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
-        revision = int(query.get("resourceVersion") or 0)
+        revision = int(query.get("resourceVersion") or store.revision)
+        if "resourceVersion" not in query:
+            for item in store.all((resource.group, resource.plural), namespace):
+                if _chosen(item, query):
+                    self._event("ADDED", item)
         if revision < store.compacted:
             self._event("ERROR", StatusError(410, "Expired", "too old resource version").status)
             self._chunk(b"")
@@ -166,7 +185,7 @@ class Handler(BaseHTTPRequestHandler):
                 for change in news:
                     mine = change.plural == (resource.group, resource.plural)
                     of_namespace = namespace in {None, change.object["metadata"].get("namespace")}
-                    if change.type == "BOOKMARK" or (mine and of_namespace):
+                    if change.type == "BOOKMARK" or (mine and of_namespace and _chosen(change.object, query)):
                         self._event(change.type, change.object)
                 if fake.short_watches or fake.ended > ended or fake.stopping.is_set():
                     break
@@ -191,11 +210,6 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
 
-def _merged(target: Json, patch: Json) -> Json:
-    merged = dict(target)
-    for key, value in patch.items():
-        if value is None:
-            merged.pop(key, None)
-        else:
-            merged[key] = _merged(merged.get(key) or {}, value) if isinstance(value, dict) else value
-    return merged
+def _chosen(obj: Json, query: dict[str, str]) -> bool:
+    name = query.get("fieldSelector", "").removeprefix("metadata.name=")
+    return name in {"", obj["metadata"]["name"]}

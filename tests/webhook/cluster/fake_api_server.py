@@ -1,4 +1,4 @@
-"""An API server for tests: discovery, GET, LIST in pages, WATCH, POST, PUT, PATCH (merge) and DELETE over a real socket.
+"""An API server for tests: discovery, GET, LIST in pages, WATCH, POST, PUT, PATCH and DELETE over a real socket.
 
 `store` holds the objects. What goes wrong is said beforehand: `answers` are given, each once, to the next request whose
 path and query contain their text. `requests` records what was asked.
@@ -45,7 +45,8 @@ class FakeApiServer:
     """Listens on loopback from `start` to `stop`; before that its port refuses connections.
 
     With `short_watches` a watch ends when it has told what there is; else it goes on until `end_watches`.
-    `token`, where set, must come with each request; `forbidden` are plurals that nobody may read.
+    `token`, where set, must come with each request; `forbidden` are plurals that nobody may use. `ahead_seconds` is how
+    far its clock is before ours.
     """
 
     def __init__(self, tls: ssl.SSLContext | None = None) -> None:
@@ -54,6 +55,7 @@ class FakeApiServer:
         self.requests: list[str] = []
         self.forbidden: set[str] = set()
         self.token = ""
+        self.ahead_seconds = 0.0
         self.short_watches = False
         self.pages: dict[str, tuple[int, list[Json]]] = {}
         self.watching = 0

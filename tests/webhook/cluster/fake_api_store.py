@@ -119,6 +119,7 @@ class Store:
         self.revision += 1
         stored = copy.deepcopy(obj)
         stored["metadata"]["resourceVersion"] = str(self.revision)
+        stored["metadata"].setdefault("uid", f"uid-{self.revision}")
         return stored
 
     def _record(self, plural: tuple[str, str], type_: str, obj: Json) -> None:

@@ -135,6 +135,28 @@ def test_a_connection_that_was_closed_meanwhile_is_replaced(api: FakeApiServer, 
     connection.close()
 
 
+def test_the_clock_of_the_api_server_is_compared_with_ours(api: FakeApiServer, tmp_path: Path) -> None:
+    connection = connected(api, tmp_path)
+    before = connection.clock_skew
+    seen = []
+    for api.ahead_seconds in (7200, -7200):
+        connection.read("/api/v1/namespaces", {})
+        seen.append(connection.clock_skew)
+    connection.close()
+
+    assert before is None
+    assert [round(skew.total_seconds() / 60) for skew in seen if skew] == [120, -120]
+
+
+def test_an_answer_that_is_given_up_after_silence(api: FakeApiServer, tmp_path: Path) -> None:
+    api.answers.append(Answer("namespaces", hang=True))
+    connection = connect(ClusterOptions(api.kubeconfig(tmp_path / "kubeconfig")), silence=0.05)
+
+    with pytest.raises(UnreachableError, match="it fell silent"):
+        connection.read("/api/v1/namespaces", {})
+    connection.close()
+
+
 def test_verification_can_only_be_turned_off_in_the_kubeconfig(tls_api: FakeApiServer, tmp_path: Path) -> None:
     connection = connect(ClusterOptions(tls_api.kubeconfig(tmp_path / "kubeconfig")))
 

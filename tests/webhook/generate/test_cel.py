@@ -46,8 +46,8 @@ def test_the_platform_has_its_part() -> None:
     resources = alternatives(Key("limits", Listed.ACCELERATOR_RESOURCES), PLATFORM)
 
     assert "'nvidia.com/gpu'" in taints
-    assert "'own'" in taints
-    assert "startsWith('a.b/')" in resources
+    assert "a.?key.orValue('').matches('^(?s: |own)$')" in taints
+    assert r"a.matches('^(?s: |a\\.b/.*)$')" in resources
 
 
 def test_every_concern_of_the_catalogue_has_words() -> None:

@@ -31,7 +31,9 @@ def test_a_mutation_is_shown_as_a_difference() -> None:
 def test_every_policy_has_a_page_and_stands_in_the_index() -> None:
     wanted = generated()
     pages = {
-        path.with_suffix("").relative_to(path.parents[1]).as_posix() for path in wanted if path.name != "README.md"
+        path.with_suffix("").relative_to(path.parents[1]).as_posix()
+        for path in wanted
+        if path.suffix == ".md" and path.name != "README.md"
     }
     index = next(text for path, text in wanted.items() if path.name == "README.md")
     assert pages == set(PAGES)

@@ -4,7 +4,7 @@ from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.config import PolicyConfig
 from gpugate.policies.engine.needs import Needs
 from gpugate.policies.engine.ruleset import bind
-from gpugate.webhook.generate.rbac import rbac
+from gpugate.webhook.generate.rbac import keeper_rbac, rbac
 
 
 def test_it_may_read_what_policies_look_up_and_nothing_else() -> None:
@@ -31,3 +31,31 @@ def test_the_right_is_that_of_the_service_account() -> None:
 
     assert binding["subjects"] == [{"kind": "ServiceAccount", "namespace": "guard", "name": "gate"}]
     assert binding["roleRef"]["name"] == role["metadata"]["name"]
+
+
+def test_the_keeper_may_use_its_own_objects_only_and_list_nothing() -> None:
+    role, binding, cluster_role, cluster_binding = keeper_rbac("guard", "gate", "certificates", "leader", "hooks")
+    allowed = {
+        (resource, name, verb)
+        for each in (role, cluster_role)
+        for rule in each["rules"]
+        for resource in rule["resources"]
+        for name in rule.get("resourceNames", ["*"])
+        for verb in rule["verbs"]
+    }
+    hooks = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
+
+    assert allowed == {
+        ("secrets", "*", "create"),
+        *(("secrets", "certificates", verb) for verb in ("get", "watch", "update")),
+        ("leases", "*", "create"),
+        *(("leases", "leader", verb) for verb in ("get", "update")),
+        *((resource, "hooks", verb) for resource in hooks for verb in ("get", "watch", "patch")),
+        ("namespaces", "guard", "get"),
+    }
+    assert [each["metadata"].get("namespace") for each in (role, binding, cluster_role, cluster_binding)] == [
+        "guard",
+        "guard",
+        None,
+        None,
+    ]

@@ -10,11 +10,13 @@ import pytest
 from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.config import PolicyConfig, PolicyEntry
 from gpugate.policies.engine.ruleset import Ruleset, bind
-from gpugate.policies.sdk.kinds import NODE_POOL
+from gpugate.policies.sdk.concerns import Key
+from gpugate.policies.sdk.kinds import NODE_POOL, POD_DISRUPTION_BUDGET, Kind
 from gpugate.policies.sdk.pod_templates import TEMPLATES
 from gpugate.policies.sdk.policy import Policy, validates
 from gpugate.policies.sdk.request import Operation
 from gpugate.webhook.generate.registration import Server, webhook_configurations
+from gpugate.webhook.generate.risk_groups import RiskGroup
 
 SERVER = Server(b"authority", url="https://127.0.0.1:8443")
 
@@ -46,52 +48,86 @@ def sent(webhook: dict[str, Any]) -> dict[str, str]:
 def test_what_can_be_changed_is_sent_to_mutate() -> None:
     found = entries(shipped(), "mutating")
 
-    assert {name: sent(each) for name, each in found.items()} == {
-        "pods.gpugate.dev": {"pods": "CREATE UPDATE"},
-        "objects.gpugate.dev": {
+    assert {name: sent(each) for name, each in found.items() if not name.startswith("probe.")} == {
+        "pools.gpugate.dev": {
             "ec2nodeclasses.karpenter.k8s.aws": "CREATE",
             "nodeclasses.eks.amazonaws.com": "CREATE",
-            "scaledobjects.keda.sh": "CREATE UPDATE",
         },
-        "warnings.gpugate.dev": {"nodepools.karpenter.sh": "CREATE"},
+        "warnings.pools.gpugate.dev": {"nodepools.karpenter.sh": "CREATE"},
+        "pods.gpugate.dev": {"pods": "CREATE UPDATE"},
+        "scaling.gpugate.dev": {"scaledobjects.keda.sh": "CREATE UPDATE"},
     }
 
 
-def test_what_can_be_refused_is_sent_to_validate() -> None:
-    found = entries(shipped(), "validating")
-
-    assert sent(found["pods.gpugate.dev"]) == {"pods": "CREATE UPDATE", "pods/ephemeralcontainers": "UPDATE"}
-    assert set(sent(found["objects.gpugate.dev"])) == {
-        "namespaces",
-        "horizontalpodautoscalers.autoscaling",
-        "nodeclasses.eks.amazonaws.com",
-        "awsnodetemplates.karpenter.k8s.aws",
-        "ec2nodeclasses.karpenter.k8s.aws",
-        "horizontalautoscalers.karpenter.sh",
-        "metricsproducers.karpenter.sh",
-        "nodepools.karpenter.sh",
-        "provisioners.karpenter.sh",
-        "provisioners.provisioning.karpenter.sh",
-        "scalablenodegroups.karpenter.sh",
-        "scaledjobs.keda.sh",
-        "scaledobjects.keda.sh",
-        "poddisruptionbudgets.policy",
-        "deviceclasses.resource.k8s.io",
-        "resourceclaims.resource.k8s.io",
-        "resourceclaimtemplates.resource.k8s.io",
-    }
+@pytest.mark.parametrize(
+    ("group", "resources"),
+    [
+        (
+            "pools",
+            {
+                "awsnodetemplates.karpenter.k8s.aws",
+                "ec2nodeclasses.karpenter.k8s.aws",
+                "horizontalautoscalers.karpenter.sh",
+                "metricsproducers.karpenter.sh",
+                "nodeclasses.eks.amazonaws.com",
+                "nodepools.karpenter.sh",
+                "provisioners.karpenter.sh",
+                "provisioners.provisioning.karpenter.sh",
+                "scalablenodegroups.karpenter.sh",
+            },
+        ),
+        ("nodeclaims", {"machines.karpenter.sh", "nodeclaims.karpenter.sh"}),
+        ("pods", {"pods", "pods/ephemeralcontainers"}),
+        ("scaling", {"horizontalpodautoscalers.autoscaling", "scaledjobs.keda.sh", "scaledobjects.keda.sh"}),
+        (
+            "claims",
+            {
+                "deviceclasses.resource.k8s.io",
+                "resourceclaims.resource.k8s.io",
+                "resourceclaimtemplates.resource.k8s.io",
+            },
+        ),
+        ("disruption", {"poddisruptionbudgets.policy"}),
+        ("namespaces", {"namespaces"}),
+    ],
+)
+def test_each_group_is_sent_by_an_entry_of_its_own(group: str, resources: set[str]) -> None:
+    assert set(sent(entries(shipped(), "validating")[f"{group}.gpugate.dev"])) == resources
 
 
 def test_every_workload_with_a_pod_template_is_sent_for_warnings() -> None:
-    groups = {rule["apiGroups"][0] for rule in entries(shipped(), "validating")["warnings.gpugate.dev"]["rules"]}
+    groups = {rule["apiGroups"][0] for rule in entries(shipped(), "validating")["workloads.gpugate.dev"]["rules"]}
 
     assert groups == {group for group, _ in TEMPLATES} - {"keda.sh"}
+
+
+def test_a_kind_that_nobody_thought_of_never_waits() -> None:
+    kind = Kind("example.com", ("v1",), "Gadget", "gadgets")
+    handler = validates(kind)(lambda _obj, _ctx: iter(()))
+    ruleset = bind([Policy("pods/x", "", (handler,))], PolicyConfig())
+
+    found = entries(ruleset, "validating", fail=tuple(RiskGroup))["workloads.gpugate.dev"]
+    assert (sent(found), found["failurePolicy"]) == ({"gadgets.example.com": "CREATE UPDATE"}, "Ignore")
+
+
+def test_kinds_of_one_group_with_different_concerns_each_have_their_own_condition() -> None:
+    concerned = validates(POD_DISRUPTION_BUDGET, concerns=Key("metadata.labels", ("a",)))(lambda _obj, _ctx: iter(()))
+    other = validates(Kind("policy", ("v1",), "Other", "others"))(lambda _obj, _ctx: iter(()))
+    ruleset = bind([Policy("pods/x", "", (concerned, other))], PolicyConfig())
+
+    _, condition = entries(ruleset, "validating")["disruption.gpugate.dev"]["matchConditions"]
+    assert condition == {
+        "name": "poddisruptionbudgets-can-interest-a-policy",
+        "expression": "request.resource.group != 'policy' || request.resource.resource != 'poddisruptionbudgets' ||\n"
+        "object.?metadata.?labels.orValue({}).exists(a, a == 'a')",
+    }
 
 
 def test_nothing_is_sent_of_which_no_policy_says_anything() -> None:
     mutating, validating = webhook_configurations(bind(CATALOG, PolicyConfig(), only=()), SERVER)
 
-    assert (mutating["webhooks"], validating["webhooks"]) == ([], [])
+    names = [each["name"] for each in (*mutating["webhooks"], *validating["webhooks"])]
+    assert names == ["probe.mutate.gpugate.dev", "probe.validate.gpugate.dev"]
 
 
 def test_a_policy_that_is_off_has_no_part() -> None:
@@ -109,7 +145,7 @@ def test_a_deletion_is_sent_where_a_policy_judges_it() -> None:
     handler = validates(NODE_POOL, operations=frozenset({Operation.DELETE}))(lambda _obj, _ctx: iter(()))
     ruleset = bind([Policy("nodepools/x", "", (handler,))], PolicyConfig())
 
-    assert sent(entries(ruleset, "validating")["objects.gpugate.dev"]) == {"nodepools.karpenter.sh": "DELETE"}
+    assert sent(entries(ruleset, "validating")["pools.gpugate.dev"]) == {"nodepools.karpenter.sh": "DELETE"}
     assert not any("DELETE" in str(sent(each)) for each in entries(shipped(), "validating").values())
 
 
@@ -124,8 +160,8 @@ def test_no_rule_stands_for_more_than_it_names() -> None:
     "resource", ["nodes", "leases", "events", "certificatesigningrequests", "tokenreviews", "secrets", "configmaps"]
 )
 def test_a_cluster_can_heal_without_us(resource: str) -> None:
-    configurations = webhook_configurations(shipped(), SERVER)
-    resources = {name for each in configurations for hook in each["webhooks"] for name in map(_resource, sent(hook))}
+    hooks = [hook for each in webhook_configurations(shipped(), SERVER) for hook in each["webhooks"]]
+    resources = {name for hook in hooks if not hook["name"].startswith("probe.") for name in map(_resource, sent(hook))}
 
     assert resource not in resources
 
@@ -134,17 +170,39 @@ def _resource(name: str) -> str:
     return name.partition(".")[0].partition("/")[0]
 
 
-def test_only_what_can_be_refused_waits_for_us() -> None:
-    def waiting(ruleset: Ruleset) -> set[str]:
-        return {name for name, each in entries(ruleset, "validating").items() if each["failurePolicy"] == "Fail"}
-
-    assert waiting(shipped()) == {
-        "pods.gpugate.dev",
-        "machines.karpenter.sh.gpugate.dev",
-        "nodeclaims.karpenter.sh.gpugate.dev",
-        "objects.gpugate.dev",
+def waiting(ruleset: Ruleset, phase: str = "validating", **options: Any) -> set[str]:
+    found = entries(ruleset, phase, **options).items()
+    return {
+        name.removesuffix(".gpugate.dev")
+        for name, each in found
+        if each["failurePolicy"] == "Fail" and each["name"].split(".")[0] != "probe"
     }
-    assert waiting(shipped(mode="audit")) == set()
+
+
+def test_nothing_waits_unless_it_is_asked_for() -> None:
+    assert (waiting(shipped()), waiting(shipped(), "mutating")) == (set(), set())
+
+
+def test_a_group_waits_where_it_is_asked_for() -> None:
+    assert waiting(shipped(), fail=[RiskGroup.PODS]) == {"pods"}
+    assert waiting(shipped(), "mutating", fail_mutating=[RiskGroup.SCALING]) == {"scaling"}
+
+
+def test_only_what_can_be_refused_or_changed_waits_for_us() -> None:
+    every = {"fail": tuple(RiskGroup), "fail_mutating": tuple(RiskGroup)}
+
+    assert waiting(shipped(), **every) == {"pools", "pods", "scaling", "claims", "disruption", "namespaces"}
+    assert waiting(shipped(), "mutating", **every) == {"pools", "pods", "scaling"}
+    assert waiting(shipped(mode="audit"), **every) == set()
+
+
+def test_of_namespaces_only_those_wait_that_open_themselves_to_administrative_claims() -> None:
+    found = entries(shipped(), "validating", fail=tuple(RiskGroup))
+    waits, others = found["namespaces.gpugate.dev"], found["warnings.namespaces.gpugate.dev"]
+
+    label = "object.?metadata.?labels.orValue({}).exists(a, a == 'resource.kubernetes.io/admin-access')"
+    assert (waits["failurePolicy"], waits["matchConditions"][-1]["expression"]) == ("Fail", label)
+    assert (others["failurePolicy"], others["matchConditions"][-1]["expression"]) == ("Ignore", f"!({label})")
 
 
 def test_no_two_webhooks_share_a_name_which_would_lose_what_one_of_them_notes_in_the_audit_log() -> None:
@@ -159,23 +217,8 @@ def test_no_two_webhooks_share_a_name_which_would_lose_what_one_of_them_notes_in
 
 def test_every_webhook_leaves_out_updates_that_change_nothing_that_is_judged() -> None:
     for configuration in webhook_configurations(shipped(), SERVER):
-        assert {hook["matchConditions"][0]["name"] for hook in configuration["webhooks"]} == {"changes-what-is-judged"}
-
-
-@pytest.mark.parametrize(
-    ("options", "mutating", "validating"),
-    [
-        ({}, "Ignore", "Fail"),
-        ({"failure_policy": "Ignore"}, "Ignore", "Ignore"),
-        ({"mutating_failure_policy": "Fail"}, "Fail", "Fail"),
-    ],
-)
-def test_the_failure_policy_is_the_one_asked_for(options: dict[str, Any], mutating: str, validating: str) -> None:
-    found = [
-        entries(shipped(), kind, **options)["pods.gpugate.dev"]["failurePolicy"] for kind in ("mutating", "validating")
-    ]
-
-    assert found == [mutating, validating]
+        *hooks, _ = configuration["webhooks"]
+        assert all("changes-what-is-judged" in [each["name"] for each in hook["matchConditions"]] for hook in hooks)
 
 
 def test_namespaces_are_left_out_by_the_label_that_nobody_can_change() -> None:
@@ -190,14 +233,23 @@ def test_namespaces_are_left_out_by_the_label_that_nobody_can_change() -> None:
 
 
 def test_what_karpenter_makes_for_itself_is_not_sent() -> None:
-    found = entries(only("nodepools/legacy-api"), "validating")
+    found = entries(only("nodepools/legacy-api"), "validating")["nodeclaims.gpugate.dev"]
 
-    assert set(found) == {
-        "machines.karpenter.sh.gpugate.dev",
-        "nodeclaims.karpenter.sh.gpugate.dev",
-        "objects.gpugate.dev",
+    assert "ownerReferences" in found["matchConditions"][-1]["expression"]
+
+
+def test_karpenter_writes_node_pools_without_us_and_nothing_else() -> None:
+    exempt = {
+        name
+        for name, each in entries(shipped(), "validating", karpenter_users=["system:serviceaccount:a:b"]).items()
+        if {
+            "name": "is-not-karpenters-own",
+            "expression": "!(request.userInfo.username in ['system:serviceaccount:a:b'])",
+        }
+        in each["matchConditions"]
     }
-    assert "ownerReferences" in str(found["machines.karpenter.sh.gpugate.dev"]["matchConditions"])
+
+    assert exempt == {"pools.gpugate.dev", "nodeclaims.gpugate.dev"}
 
 
 BUNDLE = base64.b64encode(b"authority").decode()
@@ -217,7 +269,7 @@ BUNDLE = base64.b64encode(b"authority").decode()
 def test_where_it_is_sent(server: Server, client_config: dict[str, Any]) -> None:
     _, validating = webhook_configurations(shipped(), server)
 
-    assert [each["clientConfig"] for each in validating["webhooks"]] == [client_config] * 5
+    assert [each["clientConfig"] for each in validating["webhooks"]] == [client_config] * len(validating["webhooks"])
 
 
 def test_what_holds_for_every_entry() -> None:
@@ -227,6 +279,7 @@ def test_what_holds_for_every_entry() -> None:
         assert each["matchPolicy"] == "Equivalent"
         assert each["sideEffects"] == "None"
         assert each["admissionReviewVersions"] == ["v1"]
-        assert each["timeoutSeconds"] == 5
+    assert {each["timeoutSeconds"] for each in mutating["webhooks"]} == {2}
+    assert {each["timeoutSeconds"] for each in validating["webhooks"]} == {3}
     assert {each["reinvocationPolicy"] for each in mutating["webhooks"]} == {"IfNeeded"}
     assert not any("reinvocationPolicy" in each for each in validating["webhooks"])

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, cast
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from gpugate.webhook.admission.front.clients import stranger
 from gpugate.webhook.admission.front.coalescing import CoalescingTransport
 from gpugate.webhook.admission.front.events import FrontEvent
 from gpugate.webhook.admission.front.request_head import HeadSize, Refusal, refused
@@ -62,9 +63,11 @@ class Connection(HttpToolsProtocol):
         self._head = HeadSize(front.limits)
         self._refusal: Refusal | None = None
         self._done = False
+        self._stranger: Refusal | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Start the clock: a client that connects has something to say."""
+        self._stranger = stranger(transport, self._front.client_names)
         super().connection_made(CoalescingTransport(cast("asyncio.Transport", transport), self.loop))
         self._wait(_Stage.HEAD, self._front.limits.header)
         self._front.open.add(self)
@@ -116,7 +119,7 @@ class Connection(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """Check the head, and start to answer."""
         method, version = self.parser.get_method(), self.parser.get_http_version()
-        self._demand(refused(method, version, self.url, self.headers))
+        self._demand(self._stranger or refused(method, version, self.url, self.headers))
         if self.parser.should_upgrade():
             return
         super().on_headers_complete()
@@ -238,7 +241,7 @@ class Connection(HttpToolsProtocol):
         if self.pipeline:
             self._refusal = refusal
             return
-        self._front.count(FrontEvent.BAD_REQUEST)
+        self._front.count(FrontEvent.CLIENT_REFUSED if refusal is self._stranger else FrontEvent.BAD_REQUEST)
         if not self.transport.is_closing() and not (self._stage is _Stage.BODY and self.cycle.response_started):
             self.transport.write(_written(refusal))
         self.end()

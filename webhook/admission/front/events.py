@@ -13,6 +13,7 @@ class FrontEvent(Enum):
     REFUSED_SOURCE = "refused_source"
     HANDSHAKE_FAILED = "handshake_failed"
     HANDSHAKE_TIMEOUT = "handshake_timeout"
+    CLIENT_REFUSED = "client_refused"
     HEADER_TIMEOUT = "header_timeout"
     BODY_TIMEOUT = "body_timeout"
     WRITE_TIMEOUT = "write_timeout"

@@ -52,10 +52,20 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 class Front:
-    """Everything between the listeners and the application; must be made in the event loop it works in."""
+    """Everything between the listeners and the application; must be made in the event loop it works in.
 
-    def __init__(self, app: Callable[[Load, Turns], Asgi], limits: Limits, count: Callable[[FrontEvent], None]) -> None:
+    `client_names` are the names in client certificates that are let in over TLS; None asks for no name.
+    """
+
+    def __init__(
+        self,
+        app: Callable[[Load, Turns], Asgi],
+        limits: Limits,
+        count: Callable[[FrontEvent], None],
+        client_names: frozenset[str] | None = None,
+    ) -> None:
         self.limits = limits
+        self.client_names = client_names
         self.count = count
         self.loop = asyncio.get_running_loop()
         self.load = Load(limits)

@@ -15,13 +15,22 @@ _STARTING: Final = "starting"
 
 
 class Board:
-    """One row for each worker, which only that worker writes; made before the workers are forked."""
+    """One row for each worker, which only that worker writes; made before the workers are forked.
 
-    def __init__(self, workers: int) -> None:
-        self._workers = workers
+    Every process beside the supervisor is a worker here; those after the first `workers` have a name of their own.
+    """
+
+    def __init__(self, workers: int, others: Sequence[str] = ()) -> None:
+        self._names = (*(f"worker {number + 1}" for number in range(workers)), *others)
+        self._workers = workers = len(self._names)
         self._memory = mmap.mmap(-1, 1 + workers * _ROW.size)
         for worker in range(workers):
             self.clear(worker)
+
+    @property
+    def rows(self) -> int:
+        """How many processes there are beside the supervisor."""
+        return self._workers
 
     def clear(self, worker: int) -> None:
         """Say that a worker is to start."""
@@ -53,7 +62,7 @@ class Board:
     def missing(self) -> tuple[str, ...]:
         """Say what is missing for every worker to be ready."""
         said = [(worker, self._read(worker)[2]) for worker in range(self._workers)]
-        missing = tuple(f"worker {worker + 1}: {text}" for worker, text in said if text)
+        missing = tuple(f"{self._names[worker]}: {text}" for worker, text in said if text)
         return ("shutting down", *missing) if self.is_draining else missing
 
     def _read(self, worker: int) -> tuple[int, bool, str]:

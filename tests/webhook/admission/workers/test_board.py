@@ -54,3 +54,12 @@ def test_other_processes_see_it() -> None:
         os._exit(0)
     os.waitpid(child, 0)
     assert (board.beats(0), board.missing()) == (1, ())
+
+
+def test_a_process_that_is_no_worker_is_called_by_its_name() -> None:
+    board = Board(1, ("certificates",))
+    board.beat(0, ())
+    before, serving = board.missing(), board.is_serving
+    board.beat(1, ("not trusted yet",))
+    assert (board.rows, before, serving) == (2, ("certificates: starting",), False)
+    assert (board.missing(), board.is_serving) == (("certificates: not trusted yet",), True)

@@ -1,0 +1,52 @@
+"""The real API server takes what the chart renders, without a warning."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from chart.conftest import CASES, NAMESPACE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from chart.conftest import Helm
+    from cluster.api import Api
+    from cluster.served_webhook import ServedWebhook
+
+# Whose definitions are not installed here.
+OF_OTHERS = {"Certificate", "Issuer", "PrometheusRule", "ServiceMonitor"}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _namespaces(api: Api, webhook: ServedWebhook) -> Iterator[None]:
+    webhook.unregister()
+    made = [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+        for name in (NAMESPACE, "inference", "notebooks")
+    ]
+    for each in made:
+        answer = api.create(each)
+        assert answer.ok, answer.message
+    yield
+    for each in made:
+        api.delete(each)
+    webhook.register()
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
+def test_every_object_is_taken_as_it_is(api: Api, helm: Helm, case: Path) -> None:
+    wrong: dict[str, Any] = {}
+    rendered = helm.objects("--values", case)
+    for each in rendered:
+        # A Pod is refused before it is there.
+        if each["kind"] == "ServiceAccount":
+            api.apply(each, force=True)
+    for each in rendered:
+        if each["kind"] in {*OF_OTHERS, "ServiceAccount"}:
+            continue
+        answer = api.create(each, dry_run=True)
+        if not answer.ok or answer.warnings:
+            wrong[f"{each['kind']} {each['metadata']['name']}"] = answer.message or answer.warnings
+    assert wrong == {}

@@ -1,0 +1,284 @@
+"""What the chart installs as shipped, and what its values change."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+from chart.conftest import CHART
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    Render = Callable[..., dict[tuple[str, str], dict[str, Any]]]
+
+Json = dict[str, Any]
+NAME = "gate-gpugate"
+GROUPS = ("pools", "nodeclaims", "pods", "workloads", "scaling", "claims", "disruption", "namespaces")
+
+
+def deployment(render: Render, *flags: str | Path) -> Json:
+    return render(*flags)["Deployment", NAME]["spec"]
+
+
+def container(render: Render, *flags: str | Path) -> Json:
+    return deployment(render, *flags)["template"]["spec"]["containers"][0]
+
+
+def hooks(render: Render, *flags: str) -> dict[str, Json]:
+    objects = render(*flags)
+    return {
+        each["name"].removesuffix(".gpugate.dev"): each
+        for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
+        for each in objects[kind, NAME]["webhooks"]
+    }
+
+
+class TestAsShipped:
+    def test_these_objects_are_installed(self, render: Render) -> None:
+        assert {(kind, name.removeprefix(NAME)) for kind, name in render()} == {
+            ("ServiceAccount", ""),
+            ("ClusterRole", ""),
+            ("ClusterRoleBinding", ""),
+            ("Role", "-certificates"),
+            ("RoleBinding", "-certificates"),
+            ("ClusterRole", "-certificates"),
+            ("ClusterRoleBinding", "-certificates"),
+            ("ConfigMap", "-policy"),
+            ("Service", ""),
+            ("Deployment", ""),
+            ("PodDisruptionBudget", ""),
+            ("MutatingWebhookConfiguration", ""),
+            ("ValidatingWebhookConfiguration", ""),
+            *((kind, "-wait") for kind in ("ServiceAccount", "ClusterRole", "ClusterRoleBinding")),
+            *((kind, "-wait") for kind in ("Role", "RoleBinding", "Job")),
+            *((kind, "-cleanup") for kind in ("ServiceAccount", "ClusterRole", "ClusterRoleBinding")),
+            *((kind, "-cleanup") for kind in ("Role", "RoleBinding", "Job")),
+            ("Pod", "-test"),
+        }
+
+    def test_everything_passes_and_nothing_waits(self, render: Render) -> None:
+        policy = yaml.safe_load(render()["ConfigMap", f"{NAME}-policy"]["data"]["policy.yaml"])
+        waiting = {name for name, each in hooks(render).items() if each["failurePolicy"] == "Fail"}
+
+        # What asks whether the webhook is reached is sent by nobody else, and needs to fail to say why it is not.
+        assert (policy["mode"], waiting) == ("audit", {"probe.mutate", "probe.validate"})
+
+    def test_no_pod_is_gone_before_another_is_there(self, render: Render) -> None:
+        spec = deployment(render)
+
+        assert (spec["replicas"], spec["strategy"]["rollingUpdate"]) == (2, {"maxSurge": 1, "maxUnavailable": 0})
+
+    def test_a_pod_ends_without_losing_a_request(self, render: Render) -> None:
+        spec = deployment(render)["template"]["spec"]
+        paused = spec["containers"][0]["lifecycle"]["preStop"]["sleep"]["seconds"]
+
+        assert "--drain=10" in spec["containers"][0]["args"]
+        assert spec["terminationGracePeriodSeconds"] >= paused + 10 + 15
+
+    def test_it_does_not_run_on_nodes_with_gpus(self, render: Render) -> None:
+        spec = deployment(render)["template"]["spec"]
+        (term,) = spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][
+            "nodeSelectorTerms"
+        ]
+
+        assert {"key": "nvidia.com/gpu.present", "operator": "NotIn", "values": ["true"]} in term["matchExpressions"]
+        assert [each["key"] for each in spec["tolerations"]] == ["CriticalAddonsOnly"]
+
+    def test_probes_go_to_the_plain_port(self, render: Render) -> None:
+        probes = [container(render)[f"{each}Probe"]["httpGet"]["port"] for each in ("startup", "liveness", "readiness")]
+
+        assert probes == ["health", "health", "health"]
+
+    def test_it_is_run_with_these_arguments(self, render: Render) -> None:
+        assert container(render)["command"] == ["gpugate"]
+        assert container(render)["args"] == [
+            "serve",
+            "--port=8443",
+            "--health-port=8081",
+            "--workers=2",
+            "--drain=10",
+            "--policy-file=/etc/gpugate/policy/policy.yaml",
+            "--namespace=guard",
+            f"--service={NAME}",
+            f"--webhook-configuration={NAME}",
+            f"--certificate-secret={NAME}-certificates",
+            "--karpenter-user=system:serviceaccount:kube-system:karpenter",
+            "--karpenter-user=system:serviceaccount:karpenter:karpenter",
+        ]
+
+    def test_the_service_leads_to_the_pods(self, render: Render) -> None:
+        service = render()["Service", NAME]["spec"]
+
+        assert service["selector"] == deployment(render)["template"]["metadata"]["labels"]
+        assert service["ports"][0] == {"name": "https", "port": 443, "targetPort": "reviews", "protocol": "TCP"}
+        for hook in hooks(render).values():
+            assert {key: hook["clientConfig"]["service"][key] for key in ("namespace", "name", "port")} == {
+                "namespace": "guard",
+                "name": NAME,
+                "port": 443,
+            }
+
+    def test_its_secrets_are_no_others(self, render: Render) -> None:
+        objects = render()
+        rules = [
+            rule
+            for (kind, name), each in objects.items()
+            if kind in {"Role", "ClusterRole"} and not name.endswith("-cleanup")
+            for rule in each["rules"]
+            if "secrets" in rule["resources"]
+        ]
+        named = {
+            verb for rule in rules for verb in rule["verbs"] if rule.get("resourceNames") != [f"{NAME}-certificates"]
+        }
+
+        assert named == {"create"}
+        assert not any("*" in str(rule) for rule in rules)
+
+    @pytest.mark.parametrize("name", [NAME, f"{NAME}-certificates"])
+    def test_across_the_cluster_it_reads_and_changes_its_own_configurations_only(
+        self, render: Render, name: str
+    ) -> None:
+        changes = {
+            (resource, tuple(rule.get("resourceNames", ())))
+            for rule in render()["ClusterRole", name]["rules"]
+            for resource in rule["resources"]
+            if set(rule["verbs"]) - {"get", "list", "watch"}
+        }
+
+        assert changes <= {
+            ("mutatingwebhookconfigurations", (NAME,)),
+            ("validatingwebhookconfigurations", (NAME,)),
+        }
+
+    def test_no_bundle_is_rendered_so_that_nothing_takes_it_back(self, render: Render) -> None:
+        assert not any("caBundle" in hook["clientConfig"] for hook in hooks(render).values())
+
+
+class TestWebhooks:
+    @pytest.mark.parametrize("group", GROUPS)
+    def test_a_group_that_is_turned_off_sends_nothing_and_stays_in_its_place(self, render: Render, group: str) -> None:
+        shipped, found = hooks(render), hooks(render, "--set", f"webhooks.{group}.enabled=false")
+        silent = {name for name, each in found.items() if each["rules"] == []}
+
+        assert list(found) == list(shipped)
+        assert silent == {name for name in shipped if group in name.split(".")}
+
+    def test_a_group_waits_alone(self, render: Render) -> None:
+        flags = "webhooks.claims.failurePolicy=Fail,webhooks.scaling.mutatingFailurePolicy=Fail"
+        found = hooks(render, "--is-upgrade", "--set", flags)
+        waiting = {name for name, each in found.items() if each["failurePolicy"] == "Fail" and "probe" not in name}
+
+        assert waiting == {"claims.validate", "scaling.mutate"}
+
+    def test_own_taints_and_resources_are_looked_for(self, render: Render) -> None:
+        found = hooks(render, "--values", str(CHART / "ci" / "platform-values.yaml"))
+        expression = found["pods.validate"]["matchConditions"][-1]["expression"]
+
+        assert r"matches('^(?s: |example\\.com/npu|dedicated\\.example\\.com/.*)$')" in expression
+        assert r"matches('^(?s: |example\\.com/npu|example\\.com/slice-.*|deviceclass" in expression
+
+    def test_excluded_namespaces_and_its_own_are_left_alone(self, render: Render) -> None:
+        found = hooks(render, "--set", "policy.excluded_namespaces={kube-system,b}")["pods.validate"]
+
+        assert found["namespaceSelector"]["matchExpressions"] == [
+            {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["b", "guard", "kube-system"]}
+        ]
+
+    def test_karpenter_writes_node_pools_without_us(self, render: Render) -> None:
+        found = hooks(render, "--set", "webhooks.karpenterUsers={system:serviceaccount:nodes:k}")
+        exempt = {
+            name
+            for name, each in found.items()
+            if "!(request.userInfo.username in ['system:serviceaccount:nodes:k'])"
+            in [condition["expression"] for condition in each["matchConditions"]]
+        }
+
+        assert {"pools.mutate", "pools.validate", "nodeclaims.validate"} <= exempt
+        assert not any(name.startswith(("pods", "claims", "scaling", "namespaces")) for name in exempt)
+
+
+class TestCertificates:
+    def test_of_cert_manager_come_with_an_authority(self, render: Render) -> None:
+        objects = render("--values", str(CHART / "ci" / "cert-manager-values.yaml"))
+        made = {(kind, name.removeprefix(NAME)) for kind, name in objects if kind in {"Issuer", "Certificate"}}
+        names = objects["Certificate", NAME]["spec"]["dnsNames"]
+
+        assert made == {("Issuer", ""), ("Certificate", "-ca"), ("Issuer", "-ca"), ("Certificate", "")}
+        assert names == [NAME, f"{NAME}.guard", f"{NAME}.guard.svc", f"{NAME}.guard.svc.cluster.local"]
+        configuration = objects["ValidatingWebhookConfiguration", NAME]
+        assert configuration["metadata"]["annotations"] == {"cert-manager.io/inject-ca-from": f"guard/{NAME}"}
+
+    def test_of_an_issuer_that_is_there_come_alone(self, render: Render) -> None:
+        objects = render("--values", str(CHART / "ci" / "issuer-values.yaml"))
+
+        assert [key for key in objects if key[0] in {"Issuer", "Certificate"}] == [("Certificate", NAME)]
+        assert objects["Certificate", NAME]["spec"]["issuerRef"] == {"kind": "ClusterIssuer", "name": "platform"}
+
+    @pytest.mark.parametrize(("case", "secret"), [("cert-manager", f"{NAME}-tls"), ("provided", "gpugate-provided")])
+    def test_of_others_are_read_from_their_secret(self, render: Render, case: str, secret: str) -> None:
+        values = str(CHART / "ci" / f"{case}-values.yaml")
+        pod = deployment(render, "--values", values)["template"]["spec"]
+
+        assert {"name": "tls", "secret": {"secretName": secret}} in pod["volumes"]
+        assert {"--tls-cert=/etc/gpugate/tls/tls.crt", "--tls-key=/etc/gpugate/tls/tls.key"} <= set(
+            pod["containers"][0]["args"]
+        )
+        assert not any("--certificate-secret" in each for each in pod["containers"][0]["args"])
+        assert ("Role", f"{NAME}-certificates") not in render("--values", values)
+
+
+class TestToggles:
+    def test_an_autoscaler_decides_how_many(self, render: Render) -> None:
+        objects = render("--set", "autoscaling.enabled=true")
+
+        assert "replicas" not in objects["Deployment", NAME]["spec"]
+        assert objects["HorizontalPodAutoscaler", NAME]["spec"]["minReplicas"] == 2
+
+    def test_a_network_policy_lets_the_api_server_in(self, render: Render) -> None:
+        objects = render("--set", "networkPolicy.enabled=true,networkPolicy.apiServerCidrs={10.0.0.0/28}")
+
+        assert objects["NetworkPolicy", NAME]["spec"]["ingress"] == [
+            {"ports": [{"port": "reviews", "protocol": "TCP"}], "from": [{"ipBlock": {"cidr": "10.0.0.0/28"}}]}
+        ]
+
+    @pytest.mark.parametrize(
+        ("flag", "kind", "name"),
+        [
+            ("metrics.serviceMonitor.enabled=true", "ServiceMonitor", NAME),
+            ("metrics.prometheusRule.enabled=true", "PrometheusRule", NAME),
+            ("metrics.dashboard.enabled=true", "ConfigMap", f"{NAME}-dashboard"),
+        ],
+    )
+    def test_what_watches_it_is_there_when_wanted(self, render: Render, flag: str, kind: str, name: str) -> None:
+        assert (kind, name) in render("--set", flag)
+        assert (kind, name) not in render()
+
+    @pytest.mark.parametrize("hook", ["wait", "cleanup"])
+    def test_a_hook_can_be_left_out(self, render: Render, hook: str) -> None:
+        names = {name for _, name in render("--set", f"hooks.{hook}.enabled=false")}
+
+        assert f"{NAME}-{hook}" not in names
+
+    def test_namespaces_get_templates_of_the_profiles_they_want(self, render: Render) -> None:
+        objects = render("--set", "migNamespaces.inference={1g.10gb,1g.10gb+me}")
+        templates = {
+            name: each["spec"]["spec"]["devices"]["requests"][0]["exactly"]["selectors"][0]["cel"]["expression"]
+            for (kind, name), each in objects.items()
+            if kind == "ResourceClaimTemplate" and each["metadata"]["namespace"] == "inference"
+        }
+
+        assert templates == {
+            "mig-1g-10gb": "device.attributes['gpu.nvidia.com'].profile == '1g.10gb'",
+            "mig-1g-10gb-me": "device.attributes['gpu.nvidia.com'].profile == '1g.10gb+me'",
+        }
+
+    def test_another_policy_makes_other_pods(self, render: Render) -> None:
+        def checksum(*flags: str) -> str:
+            annotations = deployment(render, *flags)["template"]["metadata"]["annotations"]
+            return str(annotations["gpugate.dev/policy-checksum"])
+
+        assert checksum() != checksum("--set", "policy.mode=warn")
+        assert checksum() == checksum("--set", "replicaCount=3")

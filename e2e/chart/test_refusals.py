@@ -1,0 +1,119 @@
+"""Values that would do harm are refused before anything reaches a cluster, with the reason."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from chart.conftest import CHART
+
+if TYPE_CHECKING:
+    from chart.conftest import Helm
+
+FAIL = ("--set", "webhooks.pods.failurePolicy=Fail")
+UPGRADE = "--is-upgrade"
+
+OF_THE_WRONG_TYPE = {
+    "an unknown key": ("replicas=2", "replicas"),
+    "an unknown key in a section": ("image.tagg=1", "tagg"),
+    "no replica": ("replicaCount=0", "replicaCount"),
+    "replicas as a text": ("replicaCount=three", "replicaCount"),
+    "replicas taken away": ("replicaCount=null", "replicaCount"),
+    "a section taken away": ("webhooks=null", "webhooks"),
+    "a timeout of nothing": ("webhooks.validateTimeoutSeconds=0", "validateTimeoutSeconds"),
+    "a timeout beyond what anybody waits": ("webhooks.mutateTimeoutSeconds=31", "mutateTimeoutSeconds"),
+    "a failure policy in small letters": ("webhooks.pods.failurePolicy=fail", "failurePolicy"),
+    "a failure policy for what never waits": ("webhooks.nodeclaims.failurePolicy=Fail", "nodeclaims"),
+    "port 0": ("server.port=0", "port"),
+    "no tag": ("image.tag=", "tag"),
+    "a name of another alphabet": ("fullnameOverride=wächter", "fullnameOverride"),
+    "a name of 64 characters": (f"fullnameOverride={'a' * 64}", "fullnameOverride"),
+    "an unknown mode": ("policy.mode=Audit", "mode"),
+    "a mode that says nothing": ("policy.mode=true", "mode"),
+    "an unknown policy": ("policy.policies.pods/no-such.mode=warn", "pods/no-such"),
+    "an unknown parameter": ("policy.policies.nodepools/narrow-spot.params.fewest=2", "fewest"),
+    "a resource that would end a match condition": ("policy.platform.accelerators.resources={a'b}", "resources"),
+    "a URL that is not encrypted": ("webhooks.url=http://gpugate.example.com", "url"),
+    "a network without its size": ("networkPolicy.apiServerCidrs={10.0.0.1}", "apiServerCidrs"),
+}
+
+
+@pytest.mark.parametrize(("value", "named"), OF_THE_WRONG_TYPE.values(), ids=OF_THE_WRONG_TYPE)
+def test_the_schema_refuses(helm: Helm, value: str, named: str) -> None:
+    flag = "--set-string" if "replicaCount=three" in value else "--set"
+    refusal = helm.refusal(flag, value)
+
+    assert "schema" in refusal
+    assert named in refusal
+
+
+@pytest.mark.parametrize("value", ["global.imageRegistry=x", "enabled=false"])
+def test_the_schema_takes_what_a_chart_around_it_says(helm: Helm, value: str) -> None:
+    assert helm.template("--set", value).returncode == 0
+
+
+HARMFUL = {
+    "Fail on install": (FAIL, "failurePolicy: Fail on install"),
+    "Fail with one replica": ((*FAIL, UPGRADE, "--set", "replicaCount=1"), "failurePolicy: Fail with one replica"),
+    "Fail with a single autoscaled one": (
+        (*FAIL, UPGRADE, "--set", "autoscaling.enabled=true,autoscaling.minReplicas=1"),
+        "failurePolicy: Fail with one replica",
+    ),
+    "kube-system judged": (
+        ("--set", "policy.excluded_namespaces={karpenter}"),
+        "policy.excluded_namespaces lacks kube-system",
+    ),
+    "no namespace left": (
+        ("--set", "webhooks.onlyNamespaces={kube-system,guard}"),
+        "webhooks.onlyNamespaces names excluded namespaces only",
+    ),
+    "no group left": (
+        (
+            "--set",
+            ",".join(
+                f"webhooks.{group}.enabled=false"
+                for group in (
+                    "pools",
+                    "nodeclaims",
+                    "pods",
+                    "workloads",
+                    "scaling",
+                    "claims",
+                    "disruption",
+                    "namespaces",
+                )
+            ),
+        ),
+        "every group of webhooks is turned off",
+    ),
+    "a fence without a gate": (("--set", "networkPolicy.enabled=true"), "networkPolicy without apiServerCidrs"),
+    "a budget that lets nobody go": (
+        ("--set", "podDisruptionBudget.minAvailable=2"),
+        "podDisruptionBudget.minAvailable is not less",
+    ),
+    "a range upside down": (
+        ("--set", "autoscaling.enabled=true,autoscaling.maxReplicas=1"),
+        "autoscaling.maxReplicas is less than minReplicas",
+    ),
+    "a fixed bundle that rotates": (("--set", "certificates.caBundle=PEM"), "certificates.caBundle and secretName are"),
+    "a certificate from nowhere": (("--set", "certificates.mode=provided"), "certificates.mode: provided needs"),
+    "no memory": (("--set", "pods.resources.limits.memory=64Mi"), "pods.resources.limits.memory is less than"),
+    "one port for two": (("--set", "server.port=8081"), "server.port and server.healthPort are the same"),
+}
+
+
+@pytest.mark.parametrize(("flags", "reason"), HARMFUL.values(), ids=HARMFUL)
+def test_a_guard_refuses(helm: Helm, flags: tuple[str, ...], reason: str) -> None:
+    assert reason in helm.refusal(*flags)
+
+
+@pytest.mark.parametrize("namespace", ["kube-system", "kube-public", "kube-node-lease"])
+def test_a_release_among_what_the_cluster_runs_is_refused(helm: Helm, namespace: str) -> None:
+    ran = helm.ran("template", "gate", CHART, "--namespace", namespace)
+
+    assert ran.returncode != 0
+    assert "the release is in a namespace that the cluster itself lives in" in ran.stderr
+
+
+def test_fail_is_for_an_upgrade(helm: Helm) -> None:
+    assert helm.template(*FAIL, UPGRADE).returncode == 0

@@ -1,0 +1,162 @@
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpugate.certs.files import MOST_BYTES, FileError, open_to_all, read_together
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SWAPS = 400
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    made = tmp_path / "tls"
+    made.mkdir()
+    (made / "tls.crt").write_bytes(b"certificate")
+    (made / "tls.key").write_bytes(b"key")
+    return made
+
+
+def both(folder: Path) -> list[bytes]:
+    return read_together([folder / "tls.crt", folder / "tls.key"])
+
+
+def test_plain_files(folder: Path) -> None:
+    assert both(folder) == [b"certificate", b"key"]
+
+
+def test_files_of_two_folders(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "ca.crt").write_bytes(b"authority")
+    assert read_together([folder / "tls.key", tmp_path / "ca.crt"]) == [b"key", b"authority"]
+
+
+def test_links_within_the_folder_may_lead_apart(folder: Path) -> None:
+    for name in ("tls.crt", "tls.key"):
+        (folder / f"of-{name}").mkdir()
+        (folder / name).rename(folder / f"of-{name}" / "content")
+        (folder / name).symlink_to(f"of-{name}/content")
+    assert both(folder) == [b"certificate", b"key"]
+
+
+def test_the_folder_itself_may_be_a_link(folder: Path) -> None:
+    link = folder.with_name("link")
+    link.symlink_to(folder)
+    assert both(link) == [b"certificate", b"key"]
+
+
+def test_as_large_as_a_secret_can_be(folder: Path) -> None:
+    (folder / "tls.key").write_bytes(b"k" * MOST_BYTES)
+    assert len(both(folder)[1]) == MOST_BYTES
+
+
+def _sparse(path: Path, size: int) -> None:
+    with path.open("wb") as file:
+        file.truncate(size)
+
+
+def _link_out(path: Path) -> None:
+    outside = path.parent.with_name("outside")
+    outside.write_bytes(b"key")
+    path.symlink_to("../outside")
+
+
+BAD: dict[str, tuple[Callable[[Path], object], str]] = {
+    "missing": (lambda _: None, "no such file"),
+    "fifo": (os.mkfifo, "no regular file"),
+    "directory": (Path.mkdir, "is a directory"),
+    "device": (lambda path: path.symlink_to("/dev/zero"), "leads out of"),
+    "two-gigabytes": (lambda path: _sparse(path, 2 * 1024**3), "larger than 1 MiB"),
+    "a-byte-too-large": (lambda path: path.write_bytes(b"k" * (MOST_BYTES + 1)), "larger than 1 MiB"),
+    "link-out-of-the-folder": (_link_out, "leads out of"),
+    "absolute-link-out-of-the-folder": (lambda path: path.symlink_to("/etc/passwd"), "leads out of"),
+    "link-to-itself": (lambda path: path.symlink_to(path.name), "too many levels of symbolic links"),
+    "link-to-nothing": (lambda path: path.symlink_to("nothing"), "no such file"),
+}
+
+
+@pytest.mark.parametrize(("put", "says"), BAD.values(), ids=BAD)
+def test_what_is_no_file_to_read(folder: Path, put: Callable[[Path], object], says: str) -> None:
+    key = folder / "tls.key"
+    key.unlink()
+    put(key)
+    with pytest.raises(FileError) as raised:
+        both(folder)
+    assert str(raised.value).startswith(f"{key}: ")
+    assert says in str(raised.value)
+
+
+def test_a_device_is_not_opened(tmp_path: Path) -> None:
+    with pytest.raises(FileError, match="no regular file"):
+        read_together([Path("/dev/null"), tmp_path])
+
+
+@pytest.mark.parametrize("path", ["", ".", "..", "a\0b", "/", "tls.crt/x"])
+def test_paths_of_no_file(folder: Path, monkeypatch: pytest.MonkeyPatch, path: str) -> None:
+    monkeypatch.chdir(folder)
+    with pytest.raises(FileError):
+        read_together([Path(path)])
+
+
+def descriptors() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def test_nothing_stays_open(folder: Path) -> None:
+    before = descriptors()
+    both(folder)
+    (folder / "tls.key").unlink()
+    with pytest.raises(FileError):
+        both(folder)
+    assert descriptors() == before
+
+
+def test_both_are_of_one_moment_while_the_kubelet_swaps(tmp_path: Path) -> None:
+    def put(number: int) -> None:
+        version = tmp_path / f"..{number}"
+        version.mkdir()
+        for name in ("tls.crt", "tls.key"):
+            (version / name).write_text(str(number))
+        link = tmp_path / "..data_tmp"
+        link.symlink_to(version.name)
+        link.rename(tmp_path / "..data")
+        shutil.rmtree(tmp_path / f"..{number - 1}", ignore_errors=True)
+
+    def swap() -> None:
+        for number in range(1, SWAPS + 1):
+            put(number)
+
+    for name in ("tls.crt", "tls.key"):
+        (tmp_path / name).symlink_to(f"..data/{name}")
+    put(0)
+    swapping = threading.Thread(target=swap)
+    swapping.start()
+    torn, seen = [], set()
+    while swapping.is_alive():
+        certificate, key = both(tmp_path)
+        seen.add(certificate)
+        if certificate != key:
+            torn.append((certificate, key))
+    swapping.join()
+    assert not torn
+    assert len(seen) > 1
+
+
+@pytest.mark.parametrize(
+    ("mode", "expected"),
+    [
+        pytest.param(0o755, False, id="ours"),
+        pytest.param(0o777, True, id="everybody's"),
+        pytest.param(0o1777, False, id="sticky, as a Secret is mounted"),
+    ],
+)
+def test_who_can_replace_files(tmp_path: Path, mode: int, expected: bool) -> None:  # noqa: FBT001 -- a table's column
+    tmp_path.chmod(mode)
+    assert open_to_all(tmp_path) is expected

@@ -1,0 +1,40 @@
+"""A log that remembers, and metrics as a scrape shows them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from gpugate.policies.catalog import CATALOG
+from gpugate.webhook.admission.metrics import Metrics
+
+if TYPE_CHECKING:
+    from gpugate.webhook.admission.log import Level
+    from gpugate.webhook.admission.log_line import Value
+
+
+@dataclass
+class FakeLog:
+    """`lines` are level, message and fields of each event."""
+
+    lines: list[tuple[Level, str, dict[str, Value]]] = field(default_factory=list)
+
+    def event(self, level: Level, message: str, **fields: Value) -> None:
+        self.lines.append((level, message, fields))
+
+    def reasons(self) -> list[str]:
+        """Return why something is wrong, for each line that says so."""
+        return [str(fields["reason"]) for level, _, fields in self.lines if level != "info"]
+
+
+class Scraped(Metrics):
+    def __init__(self) -> None:
+        super().__init__(CATALOG)
+
+    def value(self, name: str, **labels: str) -> float | None:
+        """Return a metric as it is exposed; None if nothing is known to say."""
+        families = text_string_to_metric_families(self.exposition("")[1].decode())
+        found = [s.value for family in families for s in family.samples if (s.name, s.labels) == (name, labels)]
+        return found[0] if found else None

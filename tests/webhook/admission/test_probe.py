@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from gpugate.policies.engine.evaluate import Phase
+from gpugate.policies.engine.verdict import Verdict
+from gpugate.policies.sdk.kinds import GroupVersionKind
+from gpugate.policies.sdk.request import Operation, Request
+from gpugate.webhook.admission.response import encode
+from gpugate.webhook.admission.review import Review
+from gpugate.webhook.generate.probe import question
+
+NONCE = "0123456789abcdef"
+
+
+def asked(obj: dict[str, Any] | None = None) -> Request:
+    return Request(
+        kind=GroupVersionKind("", "v1", "ConfigMap"),
+        operation=Operation.CREATE,
+        object=question("gpugate", NONCE) if obj is None else obj,
+        namespace="gpugate",
+        dry_run=True,
+    )
+
+
+def answered(request: Request, phase: Phase) -> dict[str, Any]:
+    review = Review("uid", "admission.k8s.io/v1", request)
+    response: dict[str, Any] = json.loads(encode(review, Verdict(request, ()), phase, "g"))["response"]
+    return response
+
+
+@pytest.mark.parametrize("phase", [Phase.MUTATE, Phase.VALIDATE])
+def test_a_probe_is_answered_by_a_warning_and_nothing_else(phase: Phase) -> None:
+    assert answered(asked(), phase) == {
+        "uid": "uid",
+        "allowed": True,
+        "warnings": [f"gpugate answered {NONCE} at {phase.value}"],
+        "auditAnnotations": {"generation": "g"},
+    }
+
+
+def with_annotation(value: object) -> dict[str, Any]:
+    return {"metadata": {"annotations": {"gpugate.dev/probe": value}}}
+
+
+NO_PROBES = {
+    "not a dry run": replace(asked(), dry_run=False),
+    "a Pod": replace(asked(), kind=GroupVersionKind("", "v1", "Pod")),
+    "deleted": replace(asked(), operation=Operation.DELETE, object=None),
+    "no annotation": asked({"metadata": {"name": "plain"}}),
+    "no metadata": asked({}),
+    "annotations of another type": asked({"metadata": {"annotations": []}}),
+    "no text": asked(with_annotation(7)),
+    "too short": asked(with_annotation("abc")),
+    "too long": asked(with_annotation("a" * 65)),
+    "other characters": asked(with_annotation("0123456789\nWarning: forged")),
+    "another annotation": asked({"metadata": {"annotations": {"gpugate.dev/exempt": NONCE}}}),
+}
+
+
+@pytest.mark.parametrize("request_", NO_PROBES.values(), ids=NO_PROBES)
+def test_nothing_else_is_answered_so(request_: Request) -> None:
+    assert "warnings" not in answered(request_, Phase.VALIDATE)

@@ -1,0 +1,163 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from cluster.fake_api_server import Answer, status
+
+from gpugate.certs.protocols import ChangedMeanwhile, ClusterFailure, StoredSecret
+from gpugate.webhook.cluster.secret_store import NamedSecret
+
+if TYPE_CHECKING:
+    from cluster.fake_api_server import FakeApiServer
+
+    from gpugate.webhook.cluster.connection import Connection
+
+SECRETS = ("", "secrets")
+PATH = "/api/v1/namespaces/guard/secrets"
+
+
+@pytest.fixture
+def store(api: FakeApiServer, connection: Connection) -> NamedSecret:
+    api.serve("", ("v1",), "Secret", "secrets")
+    return NamedSecret(connection, "guard", "certificates")
+
+
+@pytest.fixture
+def stored(store: NamedSecret) -> StoredSecret:
+    return store.create({"ca.crt": b"one"})
+
+
+def test_there_is_none(store: NamedSecret) -> None:
+    assert store.read() is None
+
+
+def test_what_is_created_is_opaque_and_says_whose_it_is(
+    api: FakeApiServer, store: NamedSecret, stored: StoredSecret
+) -> None:
+    held = api.store.get(SECRETS, "guard", "certificates")
+
+    assert stored.data == {"ca.crt": b"one"}
+    assert store.read() == stored
+    assert held["type"] == "Opaque"
+    assert held["metadata"]["labels"] == {
+        "app.kubernetes.io/name": "gpugate",
+        "app.kubernetes.io/managed-by": "gpugate",
+    }
+
+
+def test_replacing_leaves_what_is_not_content(api: FakeApiServer, store: NamedSecret, stored: StoredSecret) -> None:
+    held = api.store.get(SECRETS, "guard", "certificates")
+    extra = {"labels": {"team": "ml"}, "annotations": {"gpugate.dev/rotate": "now"}}
+    changed = api.store.put(SECRETS, {**held, "metadata": {**held["metadata"], **extra}})
+    replaced = store.replace({"ca.crt": b"two", "ca.key": bytes(range(256))}, changed["metadata"]["resourceVersion"])
+    held = api.store.get(SECRETS, "guard", "certificates")
+
+    assert replaced == store.read()
+    assert replaced.data == {"ca.crt": b"two", "ca.key": bytes(range(256))}
+    assert replaced.annotations == extra["annotations"]
+    assert held["metadata"]["labels"] == extra["labels"]
+    assert replaced.version != stored.version
+
+
+def test_a_secret_without_anything_is_empty(api: FakeApiServer, store: NamedSecret) -> None:
+    api.store.put(SECRETS, {"metadata": {"namespace": "guard", "name": "certificates"}})
+    read = store.read()
+
+    assert read is not None
+    assert (read.data, read.annotations) == ({}, {})
+
+
+def test_what_is_there_is_not_created(store: NamedSecret, stored: StoredSecret) -> None:
+    with pytest.raises(ChangedMeanwhile, match="secrets 'certificates' in namespace 'guard' changed meanwhile: 409"):
+        store.create({"ca.crt": b"another"})
+    assert store.read() == stored
+
+
+def test_what_was_changed_is_not_replaced(api: FakeApiServer, store: NamedSecret, stored: StoredSecret) -> None:
+    api.store.put(SECRETS, api.store.get(SECRETS, "guard", "certificates"))
+
+    with pytest.raises(ChangedMeanwhile):
+        store.replace({}, stored.version)
+    assert not api.asked("PUT")
+
+
+def test_what_is_gone_is_not_replaced(api: FakeApiServer, store: NamedSecret, stored: StoredSecret) -> None:
+    api.store.delete(SECRETS, "guard", "certificates")
+
+    with pytest.raises(ChangedMeanwhile):
+        store.replace({}, stored.version)
+
+
+@pytest.mark.parametrize("code", [404, 409, 410])
+def test_what_changes_between_reading_and_replacing(
+    api: FakeApiServer, store: NamedSecret, stored: StoredSecret, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    replace = store._connection.replace
+
+    def late(path: str, body: object) -> bytes:
+        api.answers.append(status(PATH, code, "Conflict"))
+        return replace(path, body)
+
+    monkeypatch.setattr(store._connection, "replace", late)
+    with pytest.raises(ChangedMeanwhile):
+        store.replace({}, stored.version)
+
+
+@pytest.mark.parametrize("verb", ["get", "create", "update"])
+def test_a_right_that_is_missing_is_named(
+    api: FakeApiServer, store: NamedSecret, stored: StoredSecret, monkeypatch: pytest.MonkeyPatch, verb: str
+) -> None:
+    replace = store._connection.replace
+
+    def forbidden(path: str, body: object) -> bytes:
+        api.forbidden.add("secrets")
+        return replace(path, body)
+
+    monkeypatch.setattr(store._connection, "replace", forbidden)
+    if verb != "update":
+        api.forbidden.add("secrets")
+    calls = {"get": store.read, "create": lambda: store.create({}), "update": lambda: store.replace({}, stored.version)}
+    with pytest.raises(
+        ClusterFailure, match=f"may not {verb} secrets 'certificates' in namespace 'guard': its ServiceAccount needs"
+    ) as error:
+        calls[verb]()
+    assert not isinstance(error.value, ChangedMeanwhile)
+
+
+def test_a_quota_is_no_matter_of_rights(api: FakeApiServer, store: NamedSecret) -> None:
+    api.answers.append(Answer(PATH, 403, b'{"reason": "Forbidden", "message": "exceeded quota: secrets"}'))
+
+    with pytest.raises(ClusterFailure, match=r"create secrets .*: 403 Forbidden: exceeded quota: secrets$"):
+        store.create({})
+
+
+def test_a_namespace_that_is_not_there(api: FakeApiServer, store: NamedSecret) -> None:
+    api.answers.append(status(PATH, 404, "NotFound"))
+
+    with pytest.raises(ClusterFailure, match="404 NotFound") as error:
+        store.create({})
+    assert not isinstance(error.value, ChangedMeanwhile)
+
+
+def test_a_write_without_an_answer_may_have_been_done(api: FakeApiServer, store: NamedSecret) -> None:
+    api.answers.append(Answer(PATH, cut=True))
+
+    with pytest.raises(
+        ClusterFailure, match="nobody knows whether secrets 'certificates' in namespace 'guard' was writ"
+    ):
+        store.create({})
+
+
+@pytest.mark.parametrize("body", [b"<html>", b"{}", b'{"metadata": {"resourceVersion": "1"}, "data": {"a": "%"}}'])
+def test_an_answer_that_is_no_secret(api: FakeApiServer, store: NamedSecret, body: bytes) -> None:
+    api.answers.append(Answer(PATH, body=body))
+
+    with pytest.raises(ClusterFailure, match="none of an API server"):
+        store.read()
+
+
+def test_more_than_a_secret_may_hold_is_not_sent(api: FakeApiServer, store: NamedSecret) -> None:
+    with pytest.raises(ClusterFailure, match=r"would hold 1,048,577 bytes, and no Secret may hold over 1,048,576"):
+        store.create({"a": bytes(1024 * 1024), "b": b"x"})
+    assert not api.requests

@@ -1,0 +1,255 @@
+"""What each check says of an installation of which one part is not as it should be."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from operate.doctor.installed import AUTHORITIES, NOW, authorities, case, endpoint_slice, pod, secret
+
+from gpugate.certs.pki import certificate_authority, server_certificate
+from gpugate.webhook.operate.certificate_secret import public_parts
+from gpugate.webhook.operate.diagnosis import Trouble
+from gpugate.webhook.operate.doctor import certificates, handshake, reached, registration, rights
+from gpugate.webhook.operate.doctor.certificates import AUTHORITY, SERVER, expiring
+from gpugate.webhook.operate.doctor.examine import examine
+from gpugate.webhook.operate.doctor.handshake import Handshake, Target
+from gpugate.webhook.operate.doctor.rights import Right
+from gpugate.webhook.operate.installation import Unread
+from gpugate.webhook.operate.probing import Probed
+from gpugate.webhook.report.located import Severity
+
+HOUR, DAY = dt.timedelta(hours=1), dt.timedelta(days=1)
+FORBIDDEN = Unread("Secret gpugate/gpugate-certificates", "these credentials may not read it")
+
+
+def told(**parts: Any) -> dict[str, str]:
+    """Code -> severity of what is said beside notes."""
+    problems = examine(case(**parts)).problems
+    return {each.code: each.severity.value for each in problems if each.severity is not Severity.NOTE}
+
+
+def test_nothing_is_wrong_with_a_healthy_one() -> None:
+    diagnosis = examine(case())
+
+    assert (told(), diagnosis.exit_code) == ({}, 0)
+    assert "Service gpugate/gpugate and its endpoints" in diagnosis.looked_at
+
+
+BROKEN: dict[str, tuple[dict[str, Any], dict[str, str]]] = {
+    "no Service": ({"service": None}, {"service-missing": "error"}),
+    "Service without the port": (
+        {"service": {"spec": {"selector": {"app": "gpugate"}, "ports": [{"port": 8443}]}}},
+        {"service-port": "error"},
+    ),
+    "Service for other Pods": (
+        {"service": {"spec": {"selector": {"app": "other"}, "ports": [{"port": 443}]}}},
+        {"no-pods": "error"},
+    ),
+    "endpoints not ready": ({"endpoint_slices": (endpoint_slice(ready=False),)}, {"no-endpoints": "error"}),
+    "no endpoints": ({"endpoint_slices": ()}, {"no-endpoints": "error"}),
+    "endpoints without ports": ({"endpoint_slices": (endpoint_slice(ports=()),)}, {"service-target-port": "error"}),
+    "no Lease": ({"lease": None}, {"no-leader": "error"}),
+    "Lease that nobody holds": ({"lease": {"spec": {"holderIdentity": ""}}}, {"no-leader": "error"}),
+    "Lease not renewed": (
+        {"lease": {"spec": {"holderIdentity": "a", "renewTime": (NOW - HOUR).isoformat()}}},
+        {"no-leader": "error"},
+    ),
+    "Lease never renewed": ({"lease": {"spec": {"holderIdentity": "a"}}}, {"no-leader": "error"}),
+    "Secret empty": ({"secret": public_parts({"metadata": {}, "data": {}})}, {"secret-corrupt": "error"}),
+    "Secret that is no base64": (
+        {"secret": public_parts({"metadata": {}, "data": {"active.crt": "?"}})},
+        {"secret-corrupt": "error"},
+    ),
+    "no Secret": ({"secret": None}, {"secret-missing": "error"}),
+    "rotation asked for": ({"secret": public_parts(secret(gpugate_rotate="1"))}, {"not-answered": "warning"}),
+    "Secret of somebody else": (
+        {"secret": public_parts(secret(authorities()))},
+        {"ca-bundle-foreign": "error", "ca-bundle-incomplete": "error"},
+    ),
+}
+
+
+@pytest.mark.parametrize(("parts", "expected"), BROKEN.values(), ids=BROKEN)
+def test_a_part_that_is_broken_is_told(parts: dict[str, Any], expected: dict[str, str]) -> None:
+    assert told(**parts) == expected
+
+
+@pytest.mark.parametrize(
+    ("status", "says"),
+    [
+        ({"containerStatuses": [{"state": {"waiting": {"reason": "ImagePullBackOff"}}}]}, "ImagePullBackOff"),
+        (
+            {"conditions": [{"status": "False", "reason": "Unschedulable", "message": "0/3 nodes"}]},
+            "Unschedulable: 0/3 nodes",
+        ),
+        ({"phase": "Pending"}, "Pending"),
+    ],
+)
+def test_where_no_endpoint_is_ready_the_pods_say_why(status: dict[str, Any], says: str) -> None:
+    (problem,) = examine(case(endpoint_slices=(), pods=(pod(**status),))).problems
+
+    assert says in problem.found
+
+
+def test_a_lease_is_not_stale_for_the_skew_of_a_clock() -> None:
+    renewed = (NOW - dt.timedelta(seconds=60)).isoformat()
+
+    assert told(lease={"spec": {"holderIdentity": "a", "leaseDurationSeconds": 15, "renewTime": renewed}}) == {}
+
+
+def test_what_may_not_be_read_is_said_and_the_rest_is_looked_at() -> None:
+    diagnosis = examine(case(secret=FORBIDDEN))
+
+    assert (diagnosis.exit_code, diagnosis.problems) == (4, ())
+    assert [(gap.what, gap.asked) for gap in diagnosis.gaps if gap.asked] == [(FORBIDDEN.what, True)]
+    assert FORBIDDEN.what not in diagnosis.looked_at
+    assert "Lease gpugate/gpugate" in diagnosis.looked_at
+
+
+def test_an_error_counts_more_than_what_could_not_be_read() -> None:
+    assert examine(case(secret=FORBIDDEN, service=None)).exit_code == 1
+
+
+def test_a_configuration_that_may_not_be_read_is_not_said_to_be_gone() -> None:
+    configurations = case().installation.configurations
+    kind = "MutatingWebhookConfiguration"
+
+    found = list(registration.check(case(configurations={**configurations, kind: Unread(f"{kind} gpugate", "no")})))
+
+    assert found == []
+
+
+def test_kinds_that_the_cluster_does_not_have_are_a_note() -> None:
+    served = {group: frozenset[str]() for group in registration.groups(case())}
+
+    (problem,) = registration.kinds(replace(case(), served=served))
+
+    assert problem.severity is Severity.NOTE
+    assert "nodepools.karpenter.sh" in problem.found
+
+
+AUTHORITY_LIFE = 90 * DAY
+
+
+@pytest.mark.parametrize(
+    ("age", "last", "expected"),
+    [
+        (1 * DAY, True, []),
+        (61 * DAY, True, [("renewal-overdue", "warning")]),
+        (61 * DAY, False, []),
+        (89 * DAY + 12 * HOUR, True, [("expires-soon", "error")]),
+        (89 * DAY + 12 * HOUR, False, [("expires-soon", "warning")]),
+        (91 * DAY, False, [("expired", "error")]),
+        (-2 * DAY, True, [("not-yet-valid", "error")]),
+    ],
+)
+def test_an_authority_is_to_be_replaced_in_time(
+    age: dt.timedelta, expected: list[tuple[str, str]], *, last: bool
+) -> None:
+    pem = certificate_authority("a", now=NOW - age, lifetime=AUTHORITY_LIFE).certificate
+
+    found = expiring(pem, "somewhere", NOW, AUTHORITY, last=last)
+
+    assert [(each.code, each.severity.value) for each in found] == expected
+
+
+@pytest.mark.parametrize(
+    ("age", "expected"),
+    [
+        (0 * HOUR, []),
+        (18 * HOUR, []),
+        (20 * HOUR, [("renewal-overdue", "warning")]),
+        (23 * HOUR, [("expires-soon", "error")]),
+        (25 * HOUR, [("expired", "error")]),
+    ],
+)
+def test_a_certificate_of_a_day_is_not_always_about_to_expire(
+    age: dt.timedelta, expected: list[tuple[str, str]]
+) -> None:
+    pem = server_certificate(AUTHORITIES.active, ["a"], now=NOW, lifetime=DAY).certificate
+
+    found = expiring(pem, "somewhere", NOW + age, SERVER, last=True)
+
+    assert [(each.code, each.severity.value) for each in found] == expected
+
+
+def test_an_authority_in_many_places_is_told_once() -> None:
+    later = replace(case(), installation=replace(case().installation, now=NOW + 89 * DAY + 23 * HOUR))
+
+    found = [each for each in certificates.check(later) if each.code == "expires-soon"]
+
+    assert len(found) == len(AUTHORITIES.certificates)
+    assert "more" in found[0].where
+
+
+TARGET = Target("gpugate.gpugate.svc", "10.0.0.1", 8443, AUTHORITIES.bundle)
+
+
+def test_a_certificate_that_is_refused_is_told() -> None:
+    (problem,) = handshake.check(replace(case(), handshakes=[Handshake(TARGET, refused="Hostname mismatch")]))
+
+    assert (problem.code, problem.where) == ("refused", "https://10.0.0.1:8443, as gpugate.gpugate.svc")
+
+
+def test_an_address_that_is_not_reached_from_here_is_not_said_to_be_fine() -> None:
+    diagnosis = examine(replace(case(), handshakes=[Handshake(TARGET, unreached="timed out")]))
+
+    assert diagnosis.exit_code == 0
+    assert "the certificate that the webhook shows" not in diagnosis.looked_at
+    assert ("not reached from here: https://10.0.0.1:8443 (timed out)", False) in {
+        (gap.reason, gap.asked) for gap in diagnosis.gaps
+    }
+
+
+@pytest.mark.parametrize(
+    ("probed", "expected"),
+    [
+        (Probed(()), []),
+        (Probed(("validate",)), ["a probe to validate was answered by nobody"]),
+        (Probed(("mutate", "validate"), Trouble("nobody listens there", "look")), ["nobody listens there"]),
+        (Probed(("mutate", "validate"), Trouble("may not ask", "ask"), incomplete=True), []),
+    ],
+)
+def test_a_probe_that_is_not_answered_is_told(probed: Probed, expected: list[str]) -> None:
+    found = [each.found for each in reached.check(replace(case(), probed=probed))]
+
+    assert [text in each for text, each in zip(expected, found, strict=True)] == [True] * len(expected)
+
+
+def test_a_probe_that_could_not_be_sent_was_not_looked_at() -> None:
+    probed = Probed(("mutate", "validate"), Trouble("may not ask", "ask somebody"), incomplete=True)
+
+    diagnosis = examine(replace(case(), probed=probed))
+
+    assert diagnosis.exit_code == 4
+    assert "a probe through the API server" not in diagnosis.looked_at
+
+
+def test_rights_that_are_missing_are_told_by_object() -> None:
+    held = [
+        Right("get", "", "namespaces", allowed=True),
+        Right("list", "", "namespaces"),
+        Right("watch", "", "namespaces"),
+        Right("update", "", "secrets", "gpugate-certificates", "gpugate"),
+    ]
+
+    found = [each.found for each in rights.check(replace(case(), rights=held))]
+
+    assert found == ["may not list, watch namespaces", "may not update secrets gpugate-certificates in gpugate"]
+
+
+def test_what_roles_give_is_what_is_needed() -> None:
+    role = {
+        "kind": "Role",
+        "metadata": {"name": "gpugate", "namespace": "gpugate"},
+        "rules": [{"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["a"], "verbs": ["get", "update"]}],
+    }
+    binding = {"kind": "RoleBinding", "metadata": {"name": "gpugate"}}
+
+    assert list(rights.needed([role, binding])) == [
+        Right("get", "", "secrets", "a", "gpugate"),
+        Right("update", "", "secrets", "a", "gpugate"),
+    ]

@@ -1,0 +1,79 @@
+"""A diagnosis for people and for programs."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from gpugate.webhook.report import diagnosis_json, diagnosis_text
+from gpugate.webhook.report.colour import Paint
+from gpugate.webhook.report.diagnosis import Diagnosis, Gap, Problem
+from gpugate.webhook.report.located import Severity
+
+ERROR = Problem(Severity.ERROR, "no-leader", "nobody holds it", "Lease gpugate/gpugate", "kubectl get pods")
+WARNING = Problem(Severity.WARNING, "timeout", "timeoutSeconds is 30", "webhook a", "set 10 or less")
+ASKED = Gap("Secret gpugate/a", "these credentials may not read it")
+IDLE = Gap("a probe through the API server", "--probe sends one", asked=False)
+
+
+@pytest.mark.parametrize(
+    ("problems", "gaps", "code"),
+    [
+        ((), (), 0),
+        ((WARNING,), (), 0),
+        ((), (IDLE,), 0),
+        ((WARNING,), (ASKED,), 4),
+        ((ERROR, WARNING), (ASKED,), 1),
+    ],
+)
+def test_the_exit_code_says_whether_to_act(problems: tuple[Problem, ...], gaps: tuple[Gap, ...], code: int) -> None:
+    assert Diagnosis(problems, (), gaps).exit_code == code
+
+
+DIAGNOSIS = Diagnosis((ERROR, WARNING), ("Lease gpugate/gpugate",), (ASKED, IDLE), "v1.36.3")
+
+
+def test_a_person_reads_each_problem_and_what_was_looked_at() -> None:
+    assert diagnosis_text.write(DIAGNOSIS) == (
+        "error[no-leader]: nobody holds it\n"
+        " --> Lease gpugate/gpugate\n"
+        "  = fix: kubectl get pods\n"
+        "\n"
+        "warning[timeout]: timeoutSeconds is 30\n"
+        " --> webhook a\n"
+        "  = fix: set 10 or less\n"
+        "\n"
+        "Looked at 1 part of the installation of a Kubernetes v1.36.3 cluster: 1 error, 1 warning, 0 notes\n"
+        "  Lease gpugate/gpugate\n"
+        "Not looked at:\n"
+        "  Secret gpugate/a: these credentials may not read it\n"
+        "  a probe through the API server: --probe sends one\n"
+    )
+
+
+def test_what_a_cluster_holds_does_not_act_on_the_terminal() -> None:
+    hostile = Problem(Severity.ERROR, "missing", "\x1b[2J\u202e", "\r\n", "\x07")
+
+    text = diagnosis_text.write(Diagnosis((hostile,), ()))
+
+    assert all(line.isprintable() for line in text.splitlines())
+
+
+def test_colours_are_for_terminals() -> None:
+    assert "\x1b[" in diagnosis_text.write(DIAGNOSIS, Paint(enabled=True))
+
+
+def test_a_program_reads_the_same() -> None:
+    document = json.loads(diagnosis_json.write(DIAGNOSIS))
+
+    assert document["schema"] == "gpugate.dev/doctor/v1"
+    assert document["problems"][0] == {
+        "severity": "error",
+        "code": "no-leader",
+        "found": "nobody holds it",
+        "where": "Lease gpugate/gpugate",
+        "remedy": "kubectl get pods",
+    }
+    assert document["not_looked_at"][1]["asked"] is False
+    assert (document["healthy"], document["summary"]["exit_code"]) == (False, 1)

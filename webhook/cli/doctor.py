@@ -1,0 +1,140 @@
+"""`gpugate doctor`: what is wrong with an installation of the webhook, and what to do about it."""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpugate.webhook.cli import options
+from gpugate.webhook.cluster.connection import connect
+from gpugate.webhook.cluster.errors import CallError
+from gpugate.webhook.cluster.options import ClusterOptions, detect
+from gpugate.webhook.generate.drift import Meant
+from gpugate.webhook.generate.registration import KARPENTER_USERS
+from gpugate.webhook.generate.risk_groups import RiskGroup
+from gpugate.webhook.operate.doctor.collect import Asked, collect
+from gpugate.webhook.operate.doctor.examine import examine
+from gpugate.webhook.report import colour, diagnosis_json, diagnosis_text
+from gpugate.webhook.report.diagnosis import INCOMPLETE
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from gpugate.webhook.report.diagnosis import Diagnosis
+
+_GROUPS = tuple(group.value for group in RiskGroup if group.may_wait)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the command and return its exit code."""
+    args = _parser(os.environ).parse_args(arguments)
+    ruleset = options.ruleset(args.policy_file) if args.policy_file else None
+    # Who sets KUBECONFIG in a Pod means that one.
+    found = None if os.environ.get("KUBECONFIG") else detect(args.kubeconfig, args.context, os.environ)
+    connection = connect(found or ClusterOptions(args.kubeconfig, args.context))
+    try:
+        diagnosis = examine(collect(connection, _asked(args), ruleset, dt.datetime.now(dt.UTC)))
+    except CallError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return INCOMPLETE
+    finally:
+        connection.close()
+    sys.stdout.write(_written(diagnosis, args))
+    return diagnosis.exit_code
+
+
+def _asked(args: argparse.Namespace) -> Asked:
+    return Asked(
+        namespace=args.namespace,
+        service=args.service,
+        service_account=args.service_account,
+        configuration=args.webhook_configuration,
+        secret=args.certificate_secret,
+        lease=args.lease,
+        url=args.url.rstrip("/"),
+        meant=Meant(_groups(args.fail), _groups(args.fail_mutating), args.karpenter_user or KARPENTER_USERS),
+        probe=args.probe,
+        policy_file=str(args.policy_file or ""),
+    )
+
+
+def _groups(names: Sequence[str] | None) -> tuple[RiskGroup, ...] | None:
+    return None if names is None else tuple(RiskGroup(name) for name in names if name != "none")
+
+
+def _written(diagnosis: Diagnosis, args: argparse.Namespace) -> str:
+    if args.output == "json":
+        return diagnosis_json.write(diagnosis)
+    colours = colour.wanted(args.color, is_terminal=sys.stdout.isatty(), environment=os.environ)
+    return diagnosis_text.write(diagnosis, colour.Paint(colours))
+
+
+def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="gpugate doctor",
+        description="Look at an installed webhook and say what is wrong with it: certificates, webhook configurations, "
+        "Service, rights. Changes nothing.",
+        epilog="Exit codes: 0 healthy; 1 at least one error; 2 wrong usage; 4 something could not be looked at.",
+    )
+    add = parser.add_argument
+    file = environ.get("GPUGATE_KUBECONFIG")
+    add(
+        "--kubeconfig",
+        type=Path,
+        metavar="FILE",
+        default=Path(file) if file else None,
+        help="the way to the cluster (default: in a Pod its ServiceAccount, else as kubectl)",
+    )
+    add("--context", metavar="NAME", default=environ.get("GPUGATE_CONTEXT"), help="context of the kubeconfig")
+    add(
+        "-n",
+        "--namespace",
+        metavar="NAME",
+        default=environ.get("GPUGATE_NAMESPACE"),
+        help="where the webhook runs (default: what its configurations say, else gpugate)",
+    )
+    add(
+        "--service",
+        metavar="NAME",
+        default=environ.get("GPUGATE_SERVICE"),
+        help="its Service (default: what its configurations say, else gpugate)",
+    )
+    add("--service-account", metavar="NAME", default="gpugate", help="its ServiceAccount (default: gpugate)")
+    add(
+        "--webhook-configuration",
+        "--name",
+        metavar="NAME",
+        default=environ.get("GPUGATE_WEBHOOK_CONFIGURATION") or "gpugate",
+        help="what both webhook configurations are called (default: gpugate)",
+    )
+    add(
+        "--certificate-secret",
+        metavar="NAME",
+        default=environ.get("GPUGATE_CERTIFICATE_SECRET"),
+        help="the Secret of its certificate authorities (default: gpugate-certificates, if there is one)",
+    )
+    add("--lease", metavar="NAME", default="gpugate", help="the Lease by which one replica leads (default: gpugate)")
+    add("--url", metavar="URL", default="", help="where it is meant to answer, if not behind a Service")
+    options.add_policy_file(parser)
+    for flag, what in (("--fail", "refused"), ("--fail-mutating", "changed")):
+        add(
+            flag,
+            action="append",
+            choices=(*_GROUPS, "none"),
+            metavar="GROUP",
+            help=f"of which groups requests that could be {what} are meant to wait for it, or none; repeatable: "
+            f"{', '.join(_GROUPS)} (default: either is fine)",
+        )
+    add("--karpenter-user", action="append", metavar="NAME", help="as given to gpugate registration; repeatable")
+    add(
+        "--probe",
+        action="store_true",
+        help="ask the webhook too, through the API server (dry run) and by TLS from here",
+    )
+    add("-o", "--output", choices=("text", "json"), default="text", help="default: text")
+    add("--color", choices=("auto", "always", "never"), default="auto", help="default: auto")
+    return parser

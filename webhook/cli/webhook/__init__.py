@@ -1,0 +1,1 @@
+"""`gpugate webhook`: running an installation, a module per subcommand."""

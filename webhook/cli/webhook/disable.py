@@ -1,0 +1,84 @@
+"""`gpugate webhook disable`: breaks the glass."""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+import sys
+from typing import TYPE_CHECKING
+
+from gpugate.webhook.cli.webhook.confirmation import confirmed
+from gpugate.webhook.cli.webhook.installed import INCOMPLETE, NOT_SO, OK, add_flags, connected, say_unfit
+from gpugate.webhook.generate.break_glass import CONDITION, Note
+from gpugate.webhook.operate.switching import disable, states, who
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpugate.webhook.operate.switching import Done, State
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the subcommand and return its exit code."""
+    args = _parser().parse_args(arguments)
+    with connected(args) as connection:
+        found = states(connection, args.name)
+        unfit = say_unfit(found)
+        if unfit is not None:
+            return unfit
+        todo = [state for state in found if state.ours and state.on]
+        _tell(found)
+        if args.dry_run or not todo:
+            return OK
+        if not confirmed("Let every object into the cluster without asking gpugate?", yes=args.yes):
+            print("nothing was changed", file=sys.stderr)
+            return NOT_SO
+        note = Note(who(connection), f"{dt.datetime.now(tz=dt.UTC):%Y-%m-%dT%H:%M:%SZ}", args.reason)
+        done = disable(connection, [state.configuration for state in todo], note)
+        return _result(done, complete=not any(state.unread for state in found))
+
+
+def _tell(found: Sequence[State]) -> None:
+    for state in found:
+        if state.ours and state.on:
+            print(
+                f"{state.configuration}: {len(state.on)} entries get the condition {CONDITION['name']}, which never holds:"
+            )
+            for entry in state.on:
+                print(f"  {entry}")
+        elif state.off:
+            by = f" by {state.note.by}" if state.note.by else ""
+            print(f"{state.configuration}: is off already, since {state.note.at or 'an unknown time'}{by}")
+        elif state.ours:
+            print(f"{state.configuration}: has no entries")
+
+
+def _result(done: Sequence[Done], *, complete: bool) -> int:
+    for each in done:
+        if each.failure:
+            print(f"error: {each.configuration} is still on: {each.failure}", file=sys.stderr)
+        else:
+            print(f"{each.configuration}: off; API servers take it up within seconds")
+    if any(each.failure for each in done) or not complete:
+        print(
+            "what works without gpugate, and deletes it: kubectl delete mutatingwebhookconfiguration,"
+            f"validatingwebhookconfiguration {done[0].configuration.name}",
+            file=sys.stderr,
+        )
+        return INCOMPLETE
+    print("To go back: gpugate webhook enable")
+    return OK
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="gpugate webhook disable",
+        description="Turn admission off at once: nothing is refused, changed or held up any more. Nothing is deleted, and "
+        "applying the chart again does not turn it on; `gpugate webhook enable` does.",
+    )
+    add_flags(parser)
+    add = parser.add_argument
+    add("--reason", metavar="TEXT", default="", help="why, for whoever finds it later")
+    add("--dry-run", action="store_true", help="say what would be done, and do nothing")
+    add("--yes", "-y", action="store_true", help="do not ask")
+    return parser

@@ -1,0 +1,59 @@
+"""`gpugate webhook enable`: undoes `disable`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from gpugate.webhook.cli.webhook.installed import INCOMPLETE, NOT_SO, OK, add_flags, connected, names, say_unfit
+from gpugate.webhook.cli.webhook.troubles import tell_troubles
+from gpugate.webhook.operate.switching import enable, states
+from gpugate.webhook.operate.waiting import reach
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the subcommand and return its exit code."""
+    args = _parser().parse_args(arguments)
+    with connected(args) as connection:
+        found = states(connection, args.name)
+        unfit = say_unfit(found)
+        if unfit is not None:
+            return unfit
+        todo = [state.configuration for state in found if state.ours and (state.off or state.note.at)]
+        unread = any(state.unread for state in found)
+        if not todo:
+            print(f"{args.name} is on")
+            return INCOMPLETE if unread else OK
+        if not args.force:
+            reached = reach(connection, names(connection, args))
+            if not reached.reached:
+                print("error: the API server does not reach the webhook, so it stays off:", file=sys.stderr)
+                tell_troubles(reached, sys.stderr)
+                print("To turn it on nevertheless: gpugate webhook enable --force", file=sys.stderr)
+                return INCOMPLETE if reached.incomplete else NOT_SO
+        if args.dry_run:
+            print("\n".join(f"{each}: would be turned on" for each in todo))
+            return OK
+        done = enable(connection, todo)
+    for each in done:
+        if each.failure:
+            print(f"error: {each.configuration} is still off: {each.failure}", file=sys.stderr)
+        else:
+            print(f"{each.configuration}: on")
+    return INCOMPLETE if unread or any(each.failure for each in done) else OK
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="gpugate webhook enable",
+        description="Take away what `gpugate webhook disable` added, when the API server reaches the webhook.",
+    )
+    add_flags(parser)
+    add = parser.add_argument
+    add("--force", action="store_true", help="also when the API server does not reach it")
+    add("--dry-run", action="store_true", help="say what would be done, and do nothing")
+    return parser

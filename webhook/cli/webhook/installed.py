@@ -1,0 +1,111 @@
+"""Flags that say which installation is meant, and the way to its cluster."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from gpugate.webhook.cluster.connection import connect
+from gpugate.webhook.cluster.options import ClusterOptions
+from gpugate.webhook.operate.naming import found_names
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from gpugate.webhook.cluster.connection import Connection
+    from gpugate.webhook.operate.installation import Names
+    from gpugate.webhook.operate.switching import State
+
+OK: Final = 0
+NOT_SO: Final = 1
+INCOMPLETE: Final = 4
+
+
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """Add what every subcommand takes."""
+    add = parser.add_argument
+    file = os.environ.get("GPUGATE_KUBECONFIG")
+    add(
+        "--kubeconfig",
+        type=Path,
+        metavar="FILE",
+        default=Path(file) if file else None,
+        help="the way to the cluster (default: in a Pod its ServiceAccount, else as kubectl)",
+    )
+    add("--context", metavar="NAME", default=os.environ.get("GPUGATE_CONTEXT"), help="context of the kubeconfig")
+    add(
+        "--namespace",
+        "-n",
+        metavar="NAME",
+        default=os.environ.get("GPUGATE_NAMESPACE"),
+        help="where the webhook runs (default: what its configurations say, else gpugate)",
+    )
+    add(
+        "--name",
+        "--webhook-configuration",
+        metavar="NAME",
+        default=os.environ.get("GPUGATE_WEBHOOK_CONFIGURATION", "gpugate"),
+        help="what both webhook configurations are called (default: gpugate)",
+    )
+    add(
+        "--certificate-secret",
+        metavar="NAME",
+        default=os.environ.get("GPUGATE_CERTIFICATE_SECRET"),
+        help="the Secret of its certificate authorities (default: the name of the configurations and -certificates)",
+    )
+
+
+@contextmanager
+def connected(args: argparse.Namespace) -> Iterator[Connection]:
+    """Open the way to the cluster that is meant; nothing is sent yet.
+
+    Raises:
+        ClusterError: there is none, or it cannot be used.
+    """
+    connection = connect(_cluster(args, os.environ))
+    try:
+        yield connection
+    finally:
+        connection.close()
+
+
+def names(connection: Connection, args: argparse.Namespace) -> Names:
+    """Return what the parts of the installation are called."""
+    found = found_names(connection, args.name, args.namespace)
+    return replace(found, secret=args.certificate_secret) if args.certificate_secret else found
+
+
+def say_unfit(states: Sequence[State]) -> int | None:
+    """Say why nothing can be done about configurations, and return the exit code; None where one is to be worked on."""
+    unread = [state for state in states if state.unread]
+    foreign = [state for state in states if state.exists and not state.ours]
+    for state in unread:
+        print(f"error: {state.configuration}: {state.unread}", file=sys.stderr)
+    for state in foreign:
+        print(
+            f"error: {state.configuration} is not gpugate's: it has no label app.kubernetes.io/name: gpugate",
+            file=sys.stderr,
+        )
+    if any(state.ours for state in states):
+        return None
+    if unread:
+        return INCOMPLETE
+    if not foreign:
+        print(
+            f"there is no webhook configuration {states[0].configuration.name}: nothing is asked of gpugate. "
+            "Is it called otherwise (--name)? kubectl get mutatingwebhookconfigurations,validatingwebhookconfigurations",
+            file=sys.stderr,
+        )
+    return NOT_SO
+
+
+def _cluster(args: argparse.Namespace, environ: Mapping[str, str]) -> ClusterOptions:
+    named = args.kubeconfig is not None or args.context is not None or environ.get("KUBECONFIG")
+    if not named and environ.get("KUBERNETES_SERVICE_HOST"):
+        return ClusterOptions(in_cluster=True)
+    return ClusterOptions(args.kubeconfig, args.context)

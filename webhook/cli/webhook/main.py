@@ -1,0 +1,62 @@
+"""`gpugate webhook`: finds the subcommand and runs it."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+from gpugate.webhook.cli.options import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_SUBCOMMANDS: Final = {
+    "status": "what is registered, and how it fares",
+    "wait": "wait until the API server reaches the webhook; says why when it does not",
+    "disable": "EMERGENCY: make the API server ask nothing any more, at once and reversibly",
+    "enable": "undo `disable`",
+    "rotate": "use the next certificate authority now, or replace all because a key leaked",
+    "uninstall": "delete both webhook configurations",
+}
+_INCOMPLETE: Final = 4
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run a subcommand and return its exit code."""
+    name = arguments[0] if arguments else ""
+    if name in {"--help", "-h", "help", ""}:
+        print(_help())
+        return 0 if name else 2
+    if name not in _SUBCOMMANDS:
+        raise UsageError(f"gpugate webhook has no subcommand {name}; `gpugate webhook --help` lists them")
+    try:
+        return _run(name, arguments[1:])
+    except ModuleNotFoundError as error:
+        if error.name and error.name.startswith("gpugate"):
+            raise
+        raise UsageError(f"{error.name} is not installed: pip install 'gpugate[webhook]'") from None
+
+
+def _run(name: str, arguments: Sequence[str]) -> int:
+    subcommand = import_module(f"gpugate.webhook.cli.webhook.{name}")
+    from gpugate.webhook.cluster.errors import CallError  # noqa: PLC0415 -- not before the first import was explained
+
+    try:
+        code: int = subcommand.main(arguments)
+    except CallError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return _INCOMPLETE
+    return code
+
+
+def _help() -> str:
+    width = max(map(len, _SUBCOMMANDS))
+    lines = "\n".join(f"  {name:<{width}}  {text}" for name, text in _SUBCOMMANDS.items())
+    return f"""usage: gpugate webhook SUBCOMMAND [ARGUMENT ...]
+
+Look after a webhook that is installed in a cluster.
+
+{lines}
+
+Exit codes: 0 it is so, or done; 1 it is not; 2 wrong usage or configuration; 4 something could not be read or written."""

@@ -1,0 +1,39 @@
+"""`gpugate webhook status`: what is registered, and how it fares."""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+import sys
+from typing import TYPE_CHECKING
+
+from gpugate.webhook.cli.webhook.installed import add_flags, connected, names
+from gpugate.webhook.operate.entry_counters import read_counters
+from gpugate.webhook.operate.reading import read_installation
+from gpugate.webhook.operate.status import status
+from gpugate.webhook.report import status_json, status_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the subcommand and return its exit code."""
+    args = _parser().parse_args(arguments)
+    with connected(args) as connection:
+        installation = read_installation(connection, names(connection, args), dt.datetime.now(tz=dt.UTC))
+        found = status(installation, read_counters(connection))
+    write = status_json.write if args.output == "json" else status_text.write
+    sys.stdout.write(write(found))
+    return found.exit_code
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="gpugate webhook status",
+        description="Show each webhook entry, what the API server has counted for it, and the state of the installation. "
+        "What is wrong with one, `gpugate doctor` says.",
+    )
+    add_flags(parser)
+    parser.add_argument("-o", "--output", choices=("text", "json"), default="text", help="default: text")
+    return parser

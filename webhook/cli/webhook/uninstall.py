@@ -1,0 +1,62 @@
+"""`gpugate webhook uninstall`: deletes what makes the API server ask."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from gpugate.policies.engine.errors import GpugateError
+from gpugate.webhook.cli.webhook.confirmation import confirmed
+from gpugate.webhook.cli.webhook.installed import INCOMPLETE, NOT_SO, OK, add_flags, connected, names
+from gpugate.webhook.operate.removal import End, remove_configurations, remove_what_the_keeper_made
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpugate.webhook.operate.removal import Removed
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the subcommand and return its exit code."""
+    args = _parser().parse_args(arguments)
+    what = (
+        f"Delete both webhook configurations {args.name}{', the certificate Secret and the Lease' if args.all else ''}?"
+    )
+    if not confirmed(what, yes=args.yes or args.best_effort):
+        print("nothing was deleted", file=sys.stderr)
+        return NOT_SO
+    try:
+        done = _remove(args)
+    except GpugateError as error:
+        if not args.best_effort:
+            raise
+        print(f"error: {error}", file=sys.stderr)
+        return OK
+    for each in done:
+        reason = f": {each.reason}" if each.reason else ""
+        print(f"{each.what} {each.end.value}{reason}", file=sys.stdout if each.gone else sys.stderr)
+    if args.best_effort or all(each.gone for each in done):
+        return OK
+    return INCOMPLETE if any(each.end is End.FAILED for each in done) else NOT_SO
+
+
+def _remove(args: argparse.Namespace) -> Sequence[Removed]:
+    with connected(args) as connection:
+        # The configurations know the namespace, so they are asked before they go.
+        installation = names(connection, args) if args.all else None
+        done = remove_configurations(connection, args.name)
+        return [*done, *remove_what_the_keeper_made(connection, installation)] if installation else done
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="gpugate webhook uninstall",
+        description="Delete both webhook configurations, so that nothing waits for a webhook that is gone.",
+    )
+    add_flags(parser)
+    add = parser.add_argument
+    add("--all", action="store_true", help="the certificate Secret and the Lease too")
+    add("--best-effort", action="store_true", help="do not ask, and end with 0 whatever happens; for Helm's hooks")
+    add("--yes", "-y", action="store_true", help="do not ask")
+    return parser

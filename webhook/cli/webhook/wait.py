@@ -1,0 +1,53 @@
+"""`gpugate webhook wait`: until the API server reaches the webhook."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from gpugate.webhook.cli.webhook.durations import seconds
+from gpugate.webhook.cli.webhook.installed import INCOMPLETE, NOT_SO, OK, add_flags, connected, names
+from gpugate.webhook.cli.webhook.troubles import tell_troubles
+from gpugate.webhook.operate.switching import states
+from gpugate.webhook.operate.waiting import wait
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpugate.webhook.operate.waiting import Reach
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the subcommand and return its exit code."""
+    args = _parser().parse_args(arguments)
+    with connected(args) as connection:
+        installation = names(connection, args)
+        found = wait(connection, installation, args.timeout, _tell)
+        if found.reached:
+            print(f"the API server reaches gpugate in {installation.namespace}, to mutate and to validate")
+            if any(state.off for state in states(connection, args.name)):
+                print("but it is turned off: gpugate webhook enable")
+            return OK
+    print(f"error: the API server does not reach gpugate after {args.timeout:g} s:", file=sys.stderr)
+    tell_troubles(found, sys.stderr)
+    return INCOMPLETE if found.incomplete else NOT_SO
+
+
+def _tell(found: Reach) -> None:
+    print("waiting:", file=sys.stderr)
+    tell_troubles(found, sys.stderr)
+    sys.stderr.flush()
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="gpugate webhook wait",
+        description="Wait until the webhook answers a question of the API server (a ConfigMap that is not stored), and say "
+        "why when it does not.",
+    )
+    add_flags(parser)
+    parser.add_argument(
+        "--timeout", type=seconds, default=60.0, metavar="TIME", help="for how long: 90, 90s, 5m (default: 60s)"
+    )
+    return parser

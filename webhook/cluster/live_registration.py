@@ -1,0 +1,151 @@
+"""Reads both webhook configurations, and writes their `caBundle`: a `certs.protocols.Registration`.
+
+Written by a strategic merge patch. Server-side apply would make us an owner of the entries themselves: when a release no
+longer has an entry, Helm 4, which applies too, could not remove it. What is left of it, a name and our `caBundle`, is no
+valid entry, and the whole upgrade fails (422 "sideEffects: Required value ..."; seen of kube-apiserver v1.36.3). Who
+writes otherwise owns the one field that it changed (`managedFields` operation `Update`), and that field goes with its
+entry, removed by apply (Helm 4) or by a merge (Helm 3). Applying an entry again, or giving it a `url` in place of its
+`service`, leaves the bundle as it is. The resource version guards against an entry that is gone: the answer is 409.
+"""
+
+from __future__ import annotations
+
+import base64
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from gpugate.certs.protocols import Registered
+from gpugate.webhook.cluster import place
+from gpugate.webhook.cluster.errors import ApiError
+from gpugate.webhook.cluster.failures import failing_as_cluster, read_or_none
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpugate.webhook.cluster.connection import Connection
+    from gpugate.webhook.cluster.place import Place
+
+_MANAGER: Final = "gpugate-certificates"
+
+
+class _ClientConfig(msgspec.Struct, rename={"ca_bundle": "caBundle"}):
+    ca_bundle: bytes = b""
+
+
+class _Webhook(msgspec.Struct, rename="camel"):
+    name: str
+    client_config: _ClientConfig
+
+
+class _Metadata(msgspec.Struct, rename="camel"):
+    resource_version: str
+
+
+class _Configuration(msgspec.Struct):
+    metadata: _Metadata
+    webhooks: list[_Webhook] | None = None
+
+
+class _Identity(msgspec.Struct):
+    uid: str
+
+
+class _Namespace(msgspec.Struct):
+    metadata: _Identity
+
+
+class LiveRegistration:
+    """Both webhook configurations of a name, owned by a Namespace so that they go when it is deleted."""
+
+    def __init__(self, connection: Connection, name: str, namespace: str) -> None:
+        self.places = place.configurations(name)
+        self._namespace = place.namespace(namespace)
+        self._connection = connection
+        self._owner: dict[str, object] | None = None
+
+    def read(self) -> Sequence[Registered]:
+        """Return those that exist, as the API server has them now.
+
+        Raises:
+            ClusterFailure: they cannot be read.
+        """
+        found = []
+        for kind, where in self.places.items():
+            with failing_as_cluster("get", where):
+                answer = read_or_none(self._connection, where)
+                if answer is not None:
+                    found.append(_registered(kind, msgspec.json.decode(answer, type=_Configuration)))
+        return found
+
+    def read_objects(self) -> list[dict[str, Any]]:
+        """Return those that exist, whole, as the API server has them now.
+
+        Raises:
+            ClusterFailure: they cannot be read.
+        """
+        found = []
+        for where in self.places.values():
+            with failing_as_cluster("get", where):
+                answer = read_or_none(self._connection, where)
+                if answer is not None:
+                    found.append(msgspec.json.decode(answer, type=dict[str, Any]))
+        return found
+
+    def publish(self, configuration: Registered, bundle: bytes) -> None:
+        """Set the `caBundle` of every entry of a configuration, and nothing else but who owns the configuration.
+
+        Raises:
+            ChangedMeanwhile: the configuration is not as it was read.
+            ClusterFailure: it cannot be written, or nobody knows whether it was.
+        """
+        if not configuration.bundles:
+            return
+        client_config = {"caBundle": base64.b64encode(bundle).decode("ascii")}
+        webhooks = [{"name": name, "clientConfig": client_config} for name in configuration.bundles]
+        version = {"resourceVersion": configuration.version}
+        where = self.places[configuration.kind]
+        owner = self._namespace_as_owner()
+        with failing_as_cluster("patch", where):
+            try:
+                # Owners are merged by their uid, so those that others named stay.
+                self._patch(where, {**version, "ownerReferences": [owner] if owner else []}, webhooks)
+            except ApiError as error:
+                if not _refuses_owner(error):
+                    raise
+                self._patch(where, version, webhooks)
+
+    def _patch(self, where: Place, metadata: object, webhooks: object) -> None:
+        self._connection.merge_by_key(where.path, {"metadata": metadata, "webhooks": webhooks}, _MANAGER)
+
+    def _namespace_as_owner(self) -> dict[str, object] | None:
+        """Return what makes the Namespace an owner, read once; None where it cannot be read: the bundle matters more."""
+        if self._owner is None:
+            with failing_as_cluster("get", self._namespace):
+                try:
+                    answer = self._connection.read(self._namespace.path, {})
+                except ApiError:
+                    return None
+                uid = msgspec.json.decode(answer, type=_Namespace).metadata.uid
+            self._owner = {
+                "apiVersion": "v1",
+                "kind": "Namespace",
+                "name": self._namespace.name,
+                "uid": uid,
+                "blockOwnerDeletion": False,
+            }
+        return self._owner
+
+
+def _refuses_owner(error: ApiError) -> bool:
+    """Tell whether it is the admission plugin OwnerReferencesPermissionEnforcement that refuses.
+
+    It lets only those name an owner who may delete the object (k8s.io/kubernetes plugin/pkg/admission/gc, v1.36). No
+    cluster has it unless it is turned on.
+    """
+    return error.code == 403 and "ownerRef" in error.message
+
+
+def _registered(kind: str, configuration: _Configuration) -> Registered:
+    bundles = {each.name: each.client_config.ca_bundle for each in configuration.webhooks or ()}
+    return Registered(kind, bundles, configuration.metadata.resource_version)

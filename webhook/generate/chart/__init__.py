@@ -1,0 +1,1 @@
+"""The Helm chart, and the same objects without Helm, from one description."""

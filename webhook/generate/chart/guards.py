@@ -1,0 +1,105 @@
+"""What is refused before anything reaches a cluster: values that fit their types and would do harm together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from gpugate.webhook.generate.chart.names import (
+    EXCLUDED_NAMESPACES,
+    IS_PROVIDED,
+    JUDGED_NAMESPACES,
+    NAMESPACE,
+    REPLICAS,
+)
+from gpugate.webhook.generate.chart.terms import Node, Release, Value, both, call, either, no, same
+from gpugate.webhook.generate.risk_groups import RiskGroup
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """Values that are refused: when, and why."""
+
+    refused: Node
+    reason: str
+
+
+_OF_THE_CLUSTER: Final[list[Node]] = ["kube-system", "kube-public", "kube-node-lease"]
+_GROUPS: Final = [f"webhooks.{group.value}" for group in RiskGroup]
+_WAITING: Final = [f"webhooks.{group.value}" for group in RiskGroup if group.may_wait]
+_MUTATED: Final = [f"webhooks.{group.value}" for group in (RiskGroup.POOLS, RiskGroup.PODS, RiskGroup.SCALING)]
+_FAILS: Final = either(
+    *(same(Value(f"{group}.failurePolicy"), "Fail") for group in _WAITING),
+    *(same(Value(f"{group}.mutatingFailurePolicy"), "Fail") for group in _MUTATED),
+)
+_LEAST: Final = Value("podDisruptionBudget.minAvailable")
+_MEMORY: Final = call("dig", "limits", "memory", "", Value("pods.resources"))
+# Megabytes that two workers and the certificate keeper were seen to use, without load.
+_LEAST_MEMORY: Final = 160
+
+GUARDS: Final = (
+    Guard(
+        call("has", NAMESPACE, _OF_THE_CLUSTER),
+        "the release is in a namespace that the cluster itself lives in, which is never judged: "
+        "install it in one of its own, --namespace gpugate --create-namespace",
+    ),
+    Guard(
+        both(_FAILS, call("lt", call("int", REPLICAS), 2)),
+        "failurePolicy: Fail with one replica: whenever its Pod or node is replaced, requests are refused; "
+        "set replicaCount to 2 or more",
+    ),
+    Guard(
+        both(_FAILS, Release("IsInstall"), no(Value("webhooks.failOnInstall"))),
+        "failurePolicy: Fail on install: until the first Pod is ready, requests would be refused; install with Ignore, "
+        "then `helm upgrade` with Fail. Where Helm does not know what is installed (Argo CD, `helm template`), set "
+        "webhooks.failOnInstall: true once the Pods are ready",
+    ),
+    Guard(
+        no(call("has", "kube-system", EXCLUDED_NAMESPACES)),
+        "policy.excluded_namespaces lacks kube-system: what a cluster starts with would be judged; add it",
+    ),
+    Guard(
+        both(Value("webhooks.onlyNamespaces"), no(JUDGED_NAMESPACES)),
+        "webhooks.onlyNamespaces names excluded namespaces only: no Pod would be judged; name others",
+    ),
+    Guard(
+        no(either(*(Value(f"{group}.enabled") for group in _GROUPS))),
+        "every group of webhooks is turned off: nothing would be judged; turn one on, or uninstall the release",
+    ),
+    Guard(
+        both(Value("networkPolicy.enabled"), no(Value("networkPolicy.apiServerCidrs"))),
+        "networkPolicy without apiServerCidrs: the API servers could not reach the webhook; name their addresses "
+        "(kubectl get endpointslices kubernetes)",
+    ),
+    Guard(
+        both(Value("podDisruptionBudget.enabled"), call("ge", call("int", _LEAST), call("int", REPLICAS))),
+        "podDisruptionBudget.minAvailable is not less than the number of replicas: no node under a Pod could be drained",
+    ),
+    Guard(
+        both(
+            Value("autoscaling.enabled"),
+            call("lt", call("int", Value("autoscaling.maxReplicas")), call("int", Value("autoscaling.minReplicas"))),
+        ),
+        "autoscaling.maxReplicas is less than minReplicas",
+    ),
+    Guard(
+        both(no(IS_PROVIDED), either(Value("certificates.caBundle"), Value("certificates.secretName"))),
+        "certificates.caBundle and secretName are for mode: provided; in the others the authority rotates, and a fixed one "
+        "would end the trust in it",
+    ),
+    Guard(
+        both(IS_PROVIDED, no(both(Value("certificates.caBundle"), Value("certificates.secretName")))),
+        "certificates.mode: provided needs secretName (a Secret with tls.crt and tls.key) and caBundle (PEM)",
+    ),
+    Guard(
+        both(
+            call("hasSuffix", "Mi", _MEMORY),
+            call("lt", call("int", call("trimSuffix", "Mi", _MEMORY)), _LEAST_MEMORY),
+        ),
+        f"pods.resources.limits.memory is less than {_LEAST_MEMORY}Mi, which two workers use without any load",
+    ),
+    Guard(
+        same(call("int", Value("server.port")), call("int", Value("server.healthPort"))),
+        "server.port and server.healthPort are the same",
+    ),
+)

@@ -1,0 +1,124 @@
+"""Jobs that Helm runs around installs and uninstalls, and its test; nothing of them is applied without Helm."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from gpugate.webhook.generate.chart.access import cluster_role, role
+from gpugate.webhook.generate.chart.deployment import container_settings, pod_settings
+from gpugate.webhook.generate.chart.names import AUTHORITIES, FULL_NAME, IS_SELF, NAMESPACE, metadata, selector
+from gpugate.webhook.generate.chart.terms import If, Node, Value, call, text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# When Helm runs something, and when it takes it away again.
+_HOOK: Final = "helm.sh/hook"
+_ORDER: Final = "helm.sh/hook-weight"
+_REMOVAL: Final = {"helm.sh/hook-delete-policy": "before-hook-creation,hook-succeeded"}
+_AFTER: Final = "post-install,post-upgrade"
+_BEFORE_REMOVAL: Final = "pre-delete"
+_WAITS: Final = Value("hooks.wait.enabled")
+_CLEANS_UP: Final = Value("hooks.cleanup.enabled")
+_CONFIGURATIONS: Final[list[Node]] = ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"]
+
+
+def waiting() -> Iterator[Node]:
+    """Yield the Job that waits until the API server reaches the webhook, the test that looks once, and their rights."""
+    name = text(FULL_NAME, "-wait")
+    moment: Node = {_HOOK: f"{_AFTER},test", _ORDER: "-5", **_REMOVAL}
+    for each in _account(name, moment):
+        yield If(_WAITS, each)
+    rules: list[Node] = [_configurations("get")]
+    for each in cluster_role(name, rules, name, annotations=moment):
+        yield If(_WAITS, each)
+    # A ConfigMap is asked about, as a dry run; the others say why nobody answers.
+    inside: list[Node] = [
+        {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["create"]},
+        {"apiGroups": [""], "resources": ["services"], "resourceNames": [FULL_NAME], "verbs": ["get"]},
+        {"apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices"], "verbs": ["list"]},
+    ]
+    for each in role(name, inside, name, annotations=moment):
+        yield If(_WAITS, each)
+    seconds = call("toString", call("int", Value("hooks.wait.timeoutSeconds")))
+    yield If(_WAITS, _job(name, _AFTER, ["webhook", "wait", text("--timeout=", seconds, "s")]))
+    test_name = text(FULL_NAME, "-test")
+    yield If(
+        _WAITS,
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": metadata(test_name, annotations={_HOOK: "test", **_REMOVAL}),
+            "spec": _pod(name, ["webhook", "wait", "--timeout=10s"]),
+        },
+    )
+
+
+def cleanup() -> Iterator[Node]:
+    """Yield the Job that takes the configurations away first, and its rights."""
+    name = text(FULL_NAME, "-cleanup")
+    moment: Node = {_HOOK: _BEFORE_REMOVAL, _ORDER: "-5", **_REMOVAL}
+    for each in _account(name, moment):
+        yield If(_CLEANS_UP, each)
+    for each in cluster_role(name, [_configurations("get", "delete")], name, annotations=moment):
+        yield If(_CLEANS_UP, each)
+    made_by_the_webhook: list[Node] = [
+        {"apiGroups": [""], "resources": ["secrets"], "resourceNames": [AUTHORITIES], "verbs": ["delete"]},
+        {
+            "apiGroups": ["coordination.k8s.io"],
+            "resources": ["leases"],
+            "resourceNames": [FULL_NAME],
+            "verbs": ["delete"],
+        },
+    ]
+    for each in role(name, made_by_the_webhook, name, annotations=moment):
+        yield If(_CLEANS_UP, each)
+    arguments: list[Node] = ["webhook", "uninstall", "--best-effort", If(IS_SELF, "--all")]
+    yield If(_CLEANS_UP, _job(name, _BEFORE_REMOVAL, arguments))
+
+
+def _configurations(*verbs: Node) -> Node:
+    return {
+        "apiGroups": ["admissionregistration.k8s.io"],
+        "resources": _CONFIGURATIONS,
+        "resourceNames": [FULL_NAME],
+        "verbs": list(verbs),
+    }
+
+
+def _account(name: Node, moment: Node) -> Iterator[Node]:
+    yield {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata(name, annotations=moment)}
+
+
+def _job(name: Node, moment: str, arguments: list[Node]) -> Node:
+    labels: Node = {"labels": selector("hook")}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": metadata(name, annotations={_HOOK: moment, **_REMOVAL}),
+        "spec": {
+            "backoffLimit": 2,
+            # Helm waits for the Job; a Pod that cannot start must not hold it up for ever.
+            "activeDeadlineSeconds": call("add", Value("hooks.wait.timeoutSeconds"), 60),
+            "template": {"metadata": labels, "spec": _pod(name, arguments)},
+        },
+    }
+
+
+def _pod(account: Node, arguments: list[Node]) -> Node:
+    where: list[Node] = [text("--namespace=", NAMESPACE), text("--name=", FULL_NAME)]
+    return {
+        "serviceAccountName": account,
+        "restartPolicy": "Never",
+        **pod_settings(),
+        "containers": [
+            {
+                "name": "gpugate",
+                **container_settings(),
+                "command": ["gpugate"],
+                "args": [*arguments, *where],
+                "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],  # noqa: S108 -- of the container's own
+            }
+        ],
+        "volumes": [{"name": "tmp", "emptyDir": {"medium": "Memory", "sizeLimit": "16Mi"}}],
+    }

@@ -1,0 +1,150 @@
+"""The values of the chart: their types, defaults and meaning. `values.yaml` and its schema are written from here."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+
+from gpugate.policies.engine.config import EXCLUDED_NAMESPACES
+from gpugate.webhook.generate.chart.value_types import Count, NamespaceName, Object, Section, ShortName, Texts
+from gpugate.webhook.generate.chart.values_of_pods import (
+    Autoscaling,
+    Image,
+    PodDisruptionBudget,
+    Pods,
+    Rbac,
+    Server,
+    ServiceAccount,
+)
+from gpugate.webhook.generate.chart.values_of_webhooks import Certificates, ClientAuthentication, Webhooks
+
+# Whatever a policy file holds beside apiVersion and kind; the schema of the values has its schema.
+Policy = dict[str, Any]
+Cidr = Annotated[str, msgspec.Meta(pattern=r"^[0-9A-Fa-f.:]+/[0-9]{1,3}$")]
+Profile = Annotated[str, msgspec.Meta(pattern=r"^[1-9]g\.[0-9]+gb(\+[a-z.]+)?$")]
+
+
+class NetworkPolicy(Section, frozen=True):
+    """A NetworkPolicy for what comes in.
+
+    Attributes:
+        enabled: Whether there is a NetworkPolicy.
+        api_server_cidrs: Networks of the API servers, which must reach the port of the webhook.
+        metrics_from: Peers that may scrape metrics, as in `from` of a NetworkPolicy; kubelets always may.
+    """
+
+    enabled: bool = False
+    api_server_cidrs: list[Cidr] = msgspec.field(default_factory=list)
+    metrics_from: list[Object] = msgspec.field(default_factory=list)
+
+
+class Monitor(Section, frozen=True):
+    """An object for monitoring.
+
+    Attributes:
+        enabled: Whether there is one.
+        labels: Labels by which Prometheus or Grafana finds it.
+    """
+
+    enabled: bool = False
+    labels: Texts = msgspec.field(default_factory=dict)
+
+
+class Metrics(Section, frozen=True):
+    """What watches the webhook.
+
+    Attributes:
+        service_monitor: A ServiceMonitor; needs the CRDs of the Prometheus operator.
+        prometheus_rule: A PrometheusRule with alerts; needs the same CRDs.
+        dashboard: A ConfigMap with a dashboard, for Grafana's sidecar.
+    """
+
+    service_monitor: Monitor = Monitor()
+    prometheus_rule: Monitor = Monitor()
+    dashboard: Monitor = Monitor(labels={"grafana_dashboard": "1"})
+
+
+class WaitHook(Section, frozen=True):
+    """A Job after an install or upgrade, which waits until the API server reaches the webhook, or says why not.
+
+    Attributes:
+        enabled: Whether there is such a Job, and a `helm test`.
+        timeout_seconds: Seconds that it waits.
+    """
+
+    enabled: bool = True
+    timeout_seconds: Count = 60
+
+
+class CleanupHook(Section, frozen=True):
+    """A Job before an uninstall, which takes the webhook configurations away first and never stands in the way.
+
+    Attributes:
+        enabled: Whether there is such a Job.
+    """
+
+    enabled: bool = True
+
+
+class Hooks(Section, frozen=True):
+    """Jobs of Helm.
+
+    Attributes:
+        wait: After an install or upgrade: waits until the API server reaches the webhook, or says why not.
+        cleanup: Before an uninstall: takes away both webhook configurations, and what the webhook made itself.
+    """
+
+    wait: WaitHook = WaitHook()
+    cleanup: CleanupHook = CleanupHook()
+
+
+class Values(Section, frozen=True):
+    """Everything.
+
+    Attributes:
+        enabled: For a chart that has this one as a part; nothing here looks at it.
+        global_: Values that charts share; nothing here looks at them.
+        fullname_override: What the objects are called (default: by the name of the release).
+        image: The image of every container.
+        policy: What policy.yaml says; `gpugate config schema` describes it. `mode: audit` lets everything pass and records it,
+            `warn` shows warnings, `enforce` refuses and changes; it is a ceiling for all policies that have no mode of
+            their own, and null takes it away. One policy: `policies: {pods/missing-gpu-toleration: {mode: enforce}}`.
+        webhooks: What the API server sends.
+        certificates: How the webhook gets its certificate.
+        client_authentication: Whether the API server must show a certificate.
+        replica_count: Number of Pods.
+        autoscaling: A HorizontalPodAutoscaler.
+        pod_disruption_budget: A PodDisruptionBudget.
+        server: The process in each Pod.
+        pods: The Pods.
+        service_account: The ServiceAccount of the Pods.
+        rbac: Rights of the ServiceAccount.
+        network_policy: A NetworkPolicy for what comes in.
+        metrics: Monitoring.
+        mig_namespaces: MIG profiles by namespace, such as `inference: [1g.10gb]`; for each of them there will be a
+            ResourceClaimTemplate, which policy pods/mig-without-claim gives Pods claims of.
+        hooks: Jobs of Helm.
+    """
+
+    enabled: bool = True
+    global_: Object = msgspec.field(name="global", default_factory=dict)
+    fullname_override: ShortName = ""
+    image: Image = Image()
+    policy: Policy = msgspec.field(
+        default_factory=lambda: {"mode": "audit", "excluded_namespaces": list(EXCLUDED_NAMESPACES)}
+    )
+    webhooks: Webhooks = Webhooks()
+    certificates: Certificates = Certificates()
+    client_authentication: ClientAuthentication = ClientAuthentication()
+    replica_count: Count = 2
+    autoscaling: Autoscaling = Autoscaling()
+    pod_disruption_budget: PodDisruptionBudget = PodDisruptionBudget()
+    server: Server = Server()
+    pods: Pods = Pods()
+    service_account: ServiceAccount = ServiceAccount()
+    rbac: Rbac = Rbac()
+    network_policy: NetworkPolicy = NetworkPolicy()
+    metrics: Metrics = Metrics()
+    mig_namespaces: dict[NamespaceName, list[Profile]] = msgspec.field(default_factory=dict)
+    hooks: Hooks = Hooks()

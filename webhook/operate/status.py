@@ -1,0 +1,120 @@
+"""Says how an installation fares, from what was read of it."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from gpugate.certs.pki import split, validity
+from gpugate.webhook.generate import break_glass
+from gpugate.webhook.manifests.policy_file import PolicyFileError, parse_policy_file
+from gpugate.webhook.operate.doctor.mounted_policy import mounted_policy
+from gpugate.webhook.operate.installation import MUTATING, Unread
+from gpugate.webhook.report.status import Authority, Counters, Entry, Status
+
+if TYPE_CHECKING:
+    import datetime as dt
+    from collections.abc import Iterator, Mapping
+
+    from gpugate.policies.engine.config import PolicyConfig
+    from gpugate.webhook.operate.installation import Installation, Object
+
+# What the API server fills in (`k8s.io/kubernetes` pkg/apis/admissionregistration/v1/defaults.go, v1.36).
+_DEFAULT_TIMEOUT: Final = 10
+_DEFAULT_FAILURE_POLICY: Final = "Fail"
+_ROLES: Final = ("active", "next", "previous")
+
+
+def status(installation: Installation, counters: Mapping[str, Counters] | None) -> Status:
+    """Return how it fares; without counters no entry has any."""
+    configurations = installation.configurations
+    return Status(
+        now=installation.now,
+        entries=tuple(_entry(installation, kind, entry, counters) for kind, entry in installation.entries),
+        missing=tuple(f"{kind} {installation.names.configuration}" for kind, f in configurations.items() if f is None),
+        off=_off(installation),
+        deployments=tuple(_deployments(installation)),
+        leader=_leader(installation),
+        authorities=tuple(_authorities(installation)),
+        mode=_mode(installation),
+        unread=tuple(f"{each.what}: {each.reason}" for each in installation.unread),
+        incomplete=any(isinstance(found, Unread) for found in configurations.values()),
+    )
+
+
+def _entry(installation: Installation, kind: str, entry: Object, counters: Mapping[str, Counters] | None) -> Entry:
+    phase = "mutating" if kind == MUTATING else "validating"
+    return Entry(
+        configuration=f"{phase}/{installation.names.configuration}",
+        webhook=entry["name"],
+        failure_policy=entry.get("failurePolicy") or _DEFAULT_FAILURE_POLICY,
+        timeout=entry.get("timeoutSeconds") or _DEFAULT_TIMEOUT,
+        ca_expires=_expiry(entry),
+        sent=tuple(dict.fromkeys(name for rule in entry.get("rules") or () for name in rule.get("resources") or ())),
+        off=entry["name"] in break_glass.off({"webhooks": [entry]}),
+        # One that was never asked has no lines among the metrics.
+        counters=None if counters is None else counters.get(entry["name"], Counters()),
+    )
+
+
+def _expiry(entry: Object) -> dt.datetime | None:
+    try:
+        bundle = base64.b64decode((entry.get("clientConfig") or {}).get("caBundle") or "", validate=True)
+    except binascii.Error:
+        return None
+    return max((validity(pem)[1] for pem in split(bundle)), default=None)
+
+
+def _off(installation: Installation) -> str:
+    for found in installation.configurations.values():
+        if found is None or isinstance(found, Unread) or not break_glass.off(found):
+            continue
+        note = break_glass.note(found)
+        parts = [f"since {note.at}" if note.at else "", f"by {note.by}" if note.by else ""]
+        said = " ".join(part for part in parts if part) or "by an unknown person"
+        return f"{said}: {note.reason}" if note.reason else said
+    return ""
+
+
+def _deployments(installation: Installation) -> Iterator[tuple[str, int, int]]:
+    if isinstance(installation.deployments, Unread):
+        return
+    service = installation.service
+    selector = {} if service is None or isinstance(service, Unread) else service["spec"].get("selector") or {}
+    for each in installation.deployments:
+        labels = each["spec"]["template"]["metadata"].get("labels") or {}
+        if selector and selector.items() <= labels.items():
+            ready = (each.get("status") or {}).get("readyReplicas", 0)
+            yield each["metadata"]["name"], ready, each["spec"].get("replicas", 1)
+
+
+def _leader(installation: Installation) -> str:
+    lease = installation.lease
+    return (
+        "" if lease is None or isinstance(lease, Unread) else str((lease.get("spec") or {}).get("holderIdentity", ""))
+    )
+
+
+def _authorities(installation: Installation) -> Iterator[Authority]:
+    secret = installation.secret
+    if secret is None or isinstance(secret, Unread):
+        return
+    for role in _ROLES:
+        for pem in split(secret.public.get(f"{role}.crt", b"")):
+            yield Authority(role, validity(pem)[1])
+
+
+def _mode(installation: Installation) -> str:
+    found = mounted_policy(installation)
+    if found is None:
+        return ""
+
+    def said(config: PolicyConfig) -> str:
+        return str(config.mode) if config.mode else "as each policy is shipped"
+
+    try:
+        return f"{parse_policy_file(Path(found.where), found.text.encode(), said)} ({found.where})"
+    except PolicyFileError as error:
+        return f"the policy file is refused: {error}"
