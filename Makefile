@@ -1,11 +1,12 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test slow lint types imports drift unit e2e-tools e2e oracle capture-reviews bench generate new-policy lock image image-tree sbom audit-dependencies clean
+.PHONY: help setup demo test slow lint types imports drift unit e2e-tools e2e oracle capture-reviews bench browser generate new-policy lock image image-tree sbom audit-dependencies clean
 
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 # Tools of their own environment, so that `make setup` stays small.
 SUPPLY_CHAIN := build/supply-chain
+BROWSER := build/browser
 COUNTS ?= small
 K ?=
 CLUSTER ?=
@@ -25,7 +26,7 @@ $(READY): requirements/dev.txt pyproject.toml
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-demo: $(READY) ## The main job on real input, without a cluster
+demo: $(READY) ## The main job on real input, without a cluster; ends with the path of an audit for a browser
 	@$(BIN)/python e2e/demo.py
 
 test: lint types imports drift unit ## Everything that is checked before a change lands
@@ -65,6 +66,16 @@ capture-reviews: $(READY) ## Record again the reviews in tests/fixtures/reviews,
 bench: $(READY) ## How fast it is; BENCH='--save FILE' keeps it, BENCH='--compare FILE' fails on what got slower
 	@$(BIN)/python tests/bench/bench.py $(BENCH)
 
+browser: $(BROWSER)/.ready ## The audit's HTML report in a real Chromium; screenshots in build/audit-report
+	@command -v chromium >/dev/null || { [ "$$(id -u)" = 0 ] && apt-get install -qq -y --no-install-recommends chromium >/dev/null; } || \
+		{ echo "error: chromium is missing; on Debian: apt-get install chromium" >&2; exit 1; }
+	PYTHONPATH=src $(BROWSER)/bin/python -m pytest -q tests/browser $(if $(K),-k "$(K)")
+
+$(BROWSER)/.ready: requirements/browser.txt
+	@$(PYTHON) -m venv $(BROWSER)
+	@$(BROWSER)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/browser.txt
+	@touch $@
+
 generate: $(READY) ## Write again what is generated from the catalogue
 	$(BIN)/python -m gpugate.webhook.generate
 
@@ -80,6 +91,8 @@ lock: ## Resolve the dependencies again (needs uv)
 		--group build --allow-unsafe -o requirements/build.txt
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
 		--group supply-chain --allow-unsafe -o requirements/supply-chain.txt
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
+		--group pyproject.toml:browser --allow-unsafe pyproject.toml -o requirements/browser.txt
 	uv pip compile --quiet --generate-hashes --no-emit-index-url --no-header --group go -o requirements/go.txt
 
 image: ## Build the container image; IMAGE='--tag NAME RUNTIME_IMAGE=NAME@sha256:...' says how

@@ -84,6 +84,12 @@ class Keeper:
         """How things are."""
         return self._state
 
+    def renew(self) -> State:
+        """Renew the certificate if that is due, by what was read last: whatever the cluster does, that takes no time."""
+        self._state = replace(self._state, troubles=(), done=(), due=None)
+        self._serve()
+        return self._state
+
     def step(self) -> State:
         """Bring things on, as far as the cluster lets us; what cannot be reached is taken as it was read last."""
         self._state = replace(self._state, troubles=(), done=(), due=None)
@@ -114,7 +120,8 @@ class Keeper:
 
     def _read(self, stored: StoredSecret | None) -> Authorities | None:
         try:
-            return authority_secret.read(stored.data) if stored is not None else None
+            # An empty one is what an installation begins with.
+            return authority_secret.read(stored.data) if stored is not None and stored.data else None
         except CorruptSecretError as error:
             self._trouble(f"the Secret of the certificate authorities cannot be used: {error}")
             return None

@@ -1,4 +1,4 @@
-"""Shows gpugate at work: reviews that a real API server sent, then manifests on disk.
+"""Shows gpugate at work: reviews that a real API server sent, manifests on disk, then the dump of a cluster.
 
 Run it with `make demo`. Exits with 1 when something came out otherwise than it says here.
 """
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[1]
 REVIEWS = ROOT / "tests" / "fixtures" / "reviews"
 MANIFESTS = "tests/fixtures/manifests"
+DUMP = "tests/fixtures/dumps/ml-platform"
+REPORT = ROOT / "build" / "audit.html"
 COLOURS = {"denied": 31, "allowed, patched": 36, "allowed, with a warning": 33, "allowed": 32}
 TITLES = {policy.id: policy.title for policy in CATALOG}
 
@@ -75,8 +77,13 @@ def main() -> int:
         print(bold("3. What the webhook logged"), "\n", *(f"\n   {line}" for line in webhook.log()), "\n", sep="")
     print(bold(f"4. gpugate check {MANIFESTS}"), end="\n\n", flush=True)
     checked = subprocess.run([*GPUGATE, "check", MANIFESTS], cwd=ROOT, check=False)  # noqa: S603 -- our own program
-    print(f"\nexit code {checked.returncode}: 1 says that something would be denied")
-    return 0 if not surprises and checked.returncode == 1 else 1
+    print(f"\nexit code {checked.returncode}: 1 says that something would be denied\n")
+    print(bold(f"5. gpugate audit --from {DUMP}"), end="\n\n", flush=True)
+    REPORT.parent.mkdir(exist_ok=True)
+    outputs = ["-o", "table", "-o", f"html={REPORT}"]
+    audited = subprocess.run([*GPUGATE, "audit", "--from", DUMP, *outputs], cwd=ROOT, check=False)  # noqa: S603 -- as above
+    print(f"\nexit code {audited.returncode}: an audit is no gate\n\n{bold('The report, for a browser:')} {REPORT}")
+    return 0 if not surprises and (checked.returncode, audited.returncode) == (1, 0) else 1
 
 
 def play(scene: Scene, webhook: Webhook) -> bool:

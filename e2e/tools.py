@@ -71,7 +71,9 @@ ORACLE = Tool("oracle", ".", "oracle")
 KWOK = ("sigs.k8s.io/kwok", CONTROL_PLANE)
 KARPENTER = ("github.com/aws/karpenter-provider-aws", "crds")
 KEDA = ("github.com/kedacore/keda/v2", "crds")
-MODULES = (KWOK, KARPENTER, KEDA)
+OPEN_REPORTS = ("github.com/openreports/reports-api", "crds")
+KYVERNO = ("github.com/kyverno/kyverno", "crds")
+MODULES = (KWOK, KARPENTER, KEDA, OPEN_REPORTS, KYVERNO)
 
 
 def folder(tool: Tool) -> Path:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 NAME = "gate-gpugate"
+# Requests about claims are refused while nobody answers.
+WAITING = ("--is-upgrade", "--set", "webhooks.claims.failurePolicy=Fail")
 GROUPS = ("pools", "nodeclaims", "pods", "workloads", "scaling", "claims", "disruption", "namespaces")
 
 
@@ -54,9 +56,11 @@ class TestAsShipped:
             ("ValidatingWebhookConfiguration", ""),
             *((kind, "-wait") for kind in ("ServiceAccount", "ClusterRole", "ClusterRoleBinding")),
             *((kind, "-wait") for kind in ("Role", "RoleBinding", "Job")),
-            *((kind, "-cleanup") for kind in ("ServiceAccount", "ClusterRole", "ClusterRoleBinding")),
-            *((kind, "-cleanup") for kind in ("Role", "RoleBinding", "Job")),
+            ("Secret", "-certificates"),
+            ("Lease", ""),
             ("Pod", "-test"),
+            *((kind, "-audit") for kind in ("ServiceAccount", "ClusterRole", "ClusterRoleBinding", "CronJob")),
+            *((kind, "-audit-reports") for kind in ("ClusterRole", "ClusterRoleBinding")),
         }
 
     def test_everything_passes_and_nothing_waits(self, render: Render) -> None:
@@ -258,9 +262,15 @@ class TestToggles:
 
     @pytest.mark.parametrize("hook", ["wait", "cleanup"])
     def test_a_hook_can_be_left_out(self, render: Render, hook: str) -> None:
-        names = {name for _, name in render("--set", f"hooks.{hook}.enabled=false")}
+        names = {name for _, name in render(*WAITING, "--set", f"hooks.{hook}.enabled=false")}
 
         assert f"{NAME}-{hook}" not in names
+
+    @pytest.mark.parametrize(("flags", "there"), [((), False), (WAITING, True)], ids=["Ignore", "Fail"])
+    def test_what_takes_the_configurations_away_first_is_there_where_requests_wait(
+        self, render: Render, flags: tuple[str, ...], *, there: bool
+    ) -> None:
+        assert (("Job", f"{NAME}-cleanup") in render(*flags)) == there
 
     def test_namespaces_get_templates_of_the_profiles_they_want(self, render: Render) -> None:
         objects = render("--set", "migNamespaces.inference={1g.10gb,1g.10gb+me}")

@@ -26,7 +26,9 @@ def pod_specs(objects: list[Json]) -> Iterator[tuple[str, Json]]:
         name = f"{each['kind']} {each['metadata']['name']}"
         if each["kind"] == "Pod":
             yield name, each["spec"]
-        elif each["kind"] in {"Deployment", "Job", "CronJob"}:
+        elif each["kind"] == "CronJob":
+            yield name, each["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+        elif each["kind"] in {"Deployment", "Job"}:
             yield name, each["spec"]["template"]["spec"]
 
 

@@ -55,6 +55,11 @@ class Process:
         """Its process id."""
         return self._process.pid
 
+    @property
+    def exit_code(self) -> int | None:
+        """How it ended; None while it runs."""
+        return self._process.poll()
+
     def log(self) -> str:
         """Return what it has logged so far."""
         return self.log_file.read_text(encoding="utf-8", errors="replace")

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from gpugate.policies.engine.ruleset import Rule
+    from gpugate.policies.sdk.facts import Need
     from gpugate.policies.sdk.field import Json
     from gpugate.policies.sdk.kinds import GroupVersionKind, Kind
     from gpugate.policies.sdk.request import Request
@@ -21,12 +22,12 @@ _ALWAYS = ("metadata.name", "metadata.namespace")
 class Needs:
     """What the rules need to know of other objects, so that nothing else is kept of them."""
 
-    def __init__(self, rules: Iterable[Rule]) -> None:
+    def __init__(self, rules: Iterable[Rule], also: Iterable[Need] = ()) -> None:
+        """Add up what rules look up; `also` is what whoever asks looks up beside them."""
         self._fields: dict[Kind, _Fields] = {}
-        for rule in rules:
-            for handler in rule.policy.handlers:
-                for need in handler.needs:
-                    _add(self._fields.setdefault(need.kind, {}), (*_ALWAYS, *need.fields))
+        of_rules = (need for rule in rules for handler in rule.policy.handlers for need in handler.needs)
+        for need in (*of_rules, *also):
+            _add(self._fields.setdefault(need.kind, {}), (*_ALWAYS, *need.fields))
         self._by_type: dict[GroupVersionKind, _Fields | None] = {}
 
     @property

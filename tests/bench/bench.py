@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import audits
 import command_line
 import comparison
 import figures
@@ -30,9 +31,10 @@ PARTS: Final[dict[str, tuple[Callable[[], Iterator[Measured]], str]]] = {
     "reviews": (in_process.measure, "a review from bytes to bytes, without a server"),
     "commands": (command_line.measure, "the command line: its start, one file, many files"),
     "server": (served.measure, "reviews over TLS, beside a handler that does nothing on the same front"),
+    "audits": (audits.measure, "audits of clusters of three sizes, in pages from another process"),
     "workers": (worker_counts.measure, "the server with one to four workers"),
 }
-USUAL: Final = ("reviews", "commands", "server")
+USUAL: Final = ("reviews", "commands", "server", "audits")
 THRESHOLD_PERCENT: Final = 20.0
 
 

@@ -54,6 +54,15 @@ SECRETS: dict[str, Breaking] = {
 }
 
 
+def test_an_installation_begins_with_an_empty_secret() -> None:
+    fleet = Fleet()
+    fleet.cluster.store({}, {})
+    fleet.step(1)
+    assert fleet.keepers[1].state.troubles == ()
+    fleet.converge()
+    assert len(fleet.served()) == len(fleet.keepers)
+
+
 @pytest.mark.parametrize("breaking", SECRETS.values(), ids=SECRETS)
 def test_a_secret_is_restored_from_memory(breaking: Breaking) -> None:
     fleet = begun()
@@ -193,6 +202,25 @@ def test_a_bundle_is_put_back_also_where_the_secret_cannot_be_written() -> None:
     fleet.cluster.fail = forbidding("secret")
     fleet.step(0)
     assert fleet.cluster.live[VALIDATING] == good
+
+
+def test_a_certificate_that_is_due_is_renewed_before_anything_is_asked() -> None:
+    fleet = begun()
+    before = fleet.served()[0]
+    fleet.cluster.wait(hours=5)
+    asked: list[str] = []
+    fleet.cluster.fail = asked.append
+    fleet.keepers[0].renew()
+    assert (fleet.served()[0] != before, asked) == (True, [])
+    fleet.check()
+
+
+def test_nothing_is_renewed_that_is_not_due() -> None:
+    fleet = begun()
+    before = fleet.served()
+    for keeper in fleet.keepers:
+        keeper.renew()
+    assert fleet.served() == before
 
 
 def test_certificates_are_renewed_for_days_without_an_api_server() -> None:

@@ -1,7 +1,8 @@
 """Whole servers under load and faults: `pytest tests/slow [--counts full]`.
 
 Fixtures: `serve(...)` starts a server, `load(server, ...)` a checked load on it, `stall(server, kind, ...)` connections
-that do not get on, `balance(lag)` a balancer; all end with the test. `counts(small, full)` chooses how often, and
+that do not get on, `balance(lag)` a balancer, `fleet` replicas that keep their certificates behind
+one; all end with the test. `counts(small, full)` chooses how often, and
 `show(name, figures)` prints a line at the end of the run.
 """
 
@@ -12,11 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from harness.fleet import Fleet
 from harness.load import Plan
 from harness.running import RunningBalancer, RunningLoad, RunningStalls
 from harness.server import Server
 from harness.stall_kinds import kinds
 from harness.stalls import SOURCES
+from kept.cluster import KeptCluster
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -79,8 +82,7 @@ def serve(closing: contextlib.ExitStack, tmp_path_factory: pytest.TempPathFactor
 def load(closing: contextlib.ExitStack) -> Callable[..., RunningLoad]:
     def start(target: Server | Address, ca_file: Path | None = None, **plan: Any) -> RunningLoad:
         address = target.address if isinstance(target, Server) else target
-        trusted = ca_file or (target.ca_file if isinstance(target, Server) else None)
-        assert trusted is not None
+        trusted = ca_file or (target.ca_file if isinstance(target, Server) else Path())
         running = RunningLoad(Plan(address, trusted, **plan))
         closing.callback(running.close)
         return running
@@ -108,3 +110,22 @@ def balance(closing: contextlib.ExitStack) -> Callable[[float], RunningBalancer]
         return running
 
     return start
+
+
+@pytest.fixture
+def fleet_in(
+    closing: contextlib.ExitStack,
+    balance: Callable[[float], RunningBalancer],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Callable[[KeptCluster], Fleet]:
+    def start(cluster: KeptCluster) -> Fleet:
+        closing.callback(cluster.api.stop)
+        cluster.api.start()
+        return Fleet(cluster, balance(1), lambda: tmp_path_factory.mktemp("replica"), closing)
+
+    return start
+
+
+@pytest.fixture
+def fleet(fleet_in: Callable[[KeptCluster], Fleet]) -> Fleet:
+    return fleet_in(KeptCluster())

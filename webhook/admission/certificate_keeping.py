@@ -31,6 +31,8 @@ from gpugate.webhook.cluster.secret_store import NamedSecret
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from gpugate.certs.keeper import State
+    from gpugate.certs.leaf import Leaf
     from gpugate.webhook.admission.options import Keeping
     from gpugate.webhook.admission.shared import Shared
     from gpugate.webhook.cluster.options import ClusterOptions
@@ -83,8 +85,9 @@ class _Keeping:
             clock,
             lambda: random.uniform(-1, 1),  # noqa: S311 -- spreads load, keeps no secret
         )
+        self._leaf: Leaf | None = None
         self._report = KeeperReport(shared.metrics, shared.log, time.monotonic)
-        self._drift = DriftReport(shared, keeping, registration, clock)
+        self._drift = DriftReport(shared, keeping, registration, clock, time.monotonic)
         places = (secret.place, *place.configurations(keeping.configuration).values())
         self._watches = [NamedWatch(self._connection, each, self._wake.set, self._unwatched) for each in places]
 
@@ -92,9 +95,8 @@ class _Keeping:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: self._stopped.set())
         signal.signal(signal.SIGHUP, lambda *_: self._wake.set())
-        runs: list[Callable[[], None]] = [lambda: self._election.run(self._stopped), self._keep]
-        runs += [lambda watch=each: watch.run(self._stopped) for each in self._watches]  # type: ignore[misc] # bound now
-        threads = [threading.Thread(target=each, daemon=True) for each in runs]
+        runs = [self._keep, self._election.run, *(each.run for each in self._watches)]
+        threads = [threading.Thread(target=self._go_on, args=(each,), daemon=True) for each in runs]
         for thread in threads:
             thread.start()
         while os.getppid() == self._parent:
@@ -115,16 +117,22 @@ class _Keeping:
             thread.join(max(0.0, end - time.monotonic()))
         self._shared.log.close()
 
-    def _keep(self) -> None:
+    def _go_on(self, run: Callable[[threading.Event], None]) -> None:
+        """Run until told to leave: credentials that cannot be read now, or a bug, must not end what renews certificates."""
         while not self._stopped.is_set():
+            try:
+                run(self._stopped)
+            except Exception as error:  # noqa: BLE001 -- see above
+                reason = str(error) if isinstance(error, ClusterError) else f"keeping broke: {described(error)}"
+                self._report.broke(reason, leads=self._election.held)
+                self._stopped.wait(_TRY_AGAIN_SECONDS)
+
+    def _keep(self, stopped: threading.Event) -> None:
+        while not stopped.is_set():
             self._wake.clear()
             before = self._leading()
-            try:
-                pause = self._step()
-            except Exception as error:  # noqa: BLE001 -- a bug here must not end what renews certificates
-                self._report.trouble(f"keeping broke: {described(error)}")
-                pause = _TRY_AGAIN_SECONDS
-            wait(pause, self._wake, lambda before=before: self._stopped.is_set() or self._leading() != before)  # type: ignore[misc] # bound now
+            pause = self._step()
+            wait(pause, self._wake, lambda before=before: stopped.is_set() or self._leading() != before)  # type: ignore[misc] # bound now
 
     def _leading(self) -> tuple[bool, str]:
         """Return whether this replica leads, and what is wrong with that; who begins to lead has something to do."""
@@ -137,12 +145,17 @@ class _Keeping:
             # Nobody tells of changes any more.
             self._wake.set()
 
+    def _put(self, state: State) -> None:
+        if state.leaf is not None and state.leaf is not self._leaf:
+            self._leaf = state.leaf
+            self._shared.leafs.put(state.leaf.pair)
+
     def _step(self) -> float:
         """Bring things on; return how many seconds there is nothing to do then, unless something changes."""
-        before = self._keeper.state.leaf
+        # An API server that answers late must not hold up what is due.
+        self._put(self._keeper.renew())
         state = self._keeper.step()
-        if state.leaf is not None and state.leaf is not before:
-            self._shared.leafs.put(state.leaf.pair)
+        self._put(state)
         if not state.waiting or not self._missing:
             # What was ready once stays so: nothing gets better by answering nobody.
             self._missing = ""

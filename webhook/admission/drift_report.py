@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from gpugate.certs.protocols import ClusterFailure
 from gpugate.webhook.admission.policy_reload import PolicyFileWatch
-from gpugate.webhook.generate.drift import Meant, drift
+from gpugate.webhook.generate.drift import drift
 from gpugate.webhook.generate.registration import Server
 
 if TYPE_CHECKING:
@@ -23,11 +23,20 @@ if TYPE_CHECKING:
     from gpugate.webhook.generate.drift_reasons import Drift
 
 
+# While authorities change, Secret and configurations are written one after the other.
+_LASTING_SECONDS: Final = 10.0
+
+
 class DriftReport:
-    """What is told of one pair of configurations: a metric for each reason, and the log of what is new."""
+    """What is told of one pair of configurations: a metric for each reason, and the log of what lasts."""
 
     def __init__(
-        self, shared: Shared, keeping: Keeping, registration: LiveRegistration, now: Callable[[], dt.datetime]
+        self,
+        shared: Shared,
+        keeping: Keeping,
+        registration: LiveRegistration,
+        now: Callable[[], dt.datetime],
+        clock: Callable[[], float],
     ) -> None:
         self._shared = shared
         self._keeping = keeping
@@ -35,7 +44,10 @@ class DriftReport:
         self._now = now
         self._rules = shared.rules
         self._policy_file = PolicyFileWatch(shared.options.policy_file, shared.rules, self._use, _heard)
-        self._known: frozenset[Drift] = frozenset()
+        self._clock = clock
+        # Since when each difference is there, and which of them were written.
+        self._since: dict[Drift, float] = {}
+        self._written: frozenset[Drift] = frozenset()
 
     def tell(self, authorities: Authorities | None) -> None:
         """Compare, and tell; configurations that cannot be read say nothing about whether they drifted."""
@@ -52,11 +64,13 @@ class DriftReport:
             authorities.bundle if authorities else b"",
             now=self._now(),
             name=keeping.configuration,
-            meant=Meant(karpenter_users=keeping.karpenter_users),
+            meant=keeping.meant,
         )
         self._shared.metrics.drift(Counter(each.reason.value for each in found))
+        self._since = {each: self._since.get(each, self._clock()) for each in found}
+        lasting = {each for each in found if self._clock() - self._since[each] >= _LASTING_SECONDS}
         for each in found:
-            if each not in self._known:
+            if each in lasting and each not in self._written:
                 self._shared.log.event(
                     "warning",
                     "webhook configuration is not as generated",
@@ -65,7 +79,7 @@ class DriftReport:
                     found=each.found,
                     remedy=each.remedy,
                 )
-        self._known = frozenset(found)
+        self._written = frozenset(lasting)
 
     def _use(self, rules: Rules) -> None:
         self._rules = rules

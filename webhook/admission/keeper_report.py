@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING, Final
 
 from gpugate.certs.pki import expiry, fingerprint, split
@@ -22,7 +23,7 @@ _SKEW_SECONDS: Final = 60.0
 
 
 class KeeperReport:
-    """What is told of one keeper."""
+    """What is told of one keeper; `broke` and `trouble` may be called from any thread."""
 
     def __init__(self, metrics: Metrics, log: Log, clock: Callable[[], float]) -> None:
         self._metrics = metrics
@@ -30,6 +31,7 @@ class KeeperReport:
         self._clock = clock
         self._leaf: Leaf | None = None
         self._said: dict[str, float] = {}
+        self._saying = threading.Lock()
 
     def tell(self, state: State, *, leads: bool, skew: dt.timedelta | None) -> None:
         """Tell of the state after a step."""
@@ -49,14 +51,20 @@ class KeeperReport:
             troubles.append(f"the API server's clock is {skew.total_seconds():+.0f} s from ours: synchronise both")
         self.trouble(*troubles)
 
+    def broke(self, reason: str, *, leads: bool) -> None:
+        """Tell that there was no step, or none that came to its end."""
+        self._metrics.certificates_kept(good=False, leads=leads)
+        self.trouble(reason)
+
     def trouble(self, *texts: str) -> None:
         """Write what is wrong, unless that was written a moment ago."""
-        now = self._clock()
-        for text in texts:
-            if now - self._said.get(text, -_AGAIN_SECONDS) >= _AGAIN_SECONDS:
-                self._said[text] = now
-                self._log.event("error", "certificates are not kept as they should be", reason=text)
-        self._said = {text: at for text, at in self._said.items() if now - at < _AGAIN_SECONDS}
+        with self._saying:
+            now = self._clock()
+            for text in texts:
+                if now - self._said.get(text, -_AGAIN_SECONDS) >= _AGAIN_SECONDS:
+                    self._said[text] = now
+                    self._log.event("error", "certificates are not kept as they should be", reason=text)
+            self._said = {text: at for text, at in self._said.items() if now - at < _AGAIN_SECONDS}
 
     def _measure(self, state: State, *, leads: bool, skew: dt.timedelta | None) -> None:
         metrics, authorities = self._metrics, state.authorities

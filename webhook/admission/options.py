@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from gpugate.certs.authorities import Periods
 from gpugate.policies.engine.errors import GpugateError
 from gpugate.webhook.admission.front.limits import Limits
-from gpugate.webhook.generate.registration import KARPENTER_USERS
+from gpugate.webhook.generate.meant import Meant
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,7 +38,7 @@ class Keeping:
         configuration: the name of both webhook configurations.
         url: where API servers reach it, as `https://HOST:PORT`, when not through the Service.
         names: what its certificate is for besides the Service and the host of `url`.
-        karpenter_users: whose requests are not sent, as in the configurations.
+        meant: what was chosen where both configurations were generated.
         periods: how long authorities and certificates last.
     """
 
@@ -48,7 +48,7 @@ class Keeping:
     configuration: str = "gpugate"
     url: str = ""
     names: tuple[str, ...] = ()
-    karpenter_users: tuple[str, ...] = KARPENTER_USERS
+    meant: Meant = field(default_factory=Meant)
     periods: Periods = field(default_factory=Periods)
 
     @property

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.breakage import described
@@ -12,17 +11,19 @@ from gpugate.policies.engine.config import PolicyConfig
 from gpugate.policies.engine.ruleset import Ruleset, bind
 from gpugate.webhook.admission.file_signature import signature
 from gpugate.webhook.admission.gate import Rules
-from gpugate.webhook.manifests.policy_file import PolicyFileError, parse_policy_file, read_policy_file
+from gpugate.webhook.manifests.policy_file import (
+    SHIPPED,
+    PolicyFileError,
+    generation,
+    parse_policy_file,
+    read_policy_file,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     from gpugate.webhook.admission.file_signature import Signature
-
-# The generation of the rules without a policy file: every policy has its shipped mode.
-SHIPPED: Final = "shipped"
-_DIGITS: Final = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ def load_rules(path: Path | None) -> Rules:
     if path is None:
         return Rules(_bound(PolicyConfig()), SHIPPED)
     data = read_policy_file(path)
-    return Rules(parse_policy_file(path, data, _bound), _generation(data))
+    return Rules(parse_policy_file(path, data, _bound), generation(data))
 
 
 class PolicyFileWatch:
@@ -97,8 +98,8 @@ class PolicyFileWatch:
     def _read(self, path: Path, *, always: bool) -> None:
         try:
             data = _content(path)
-            known = _generation(data) == self._rules.generation and not always
-            rules = self._rules if known else Rules(parse_policy_file(path, data, _bound), _generation(data))
+            known = generation(data) == self._rules.generation and not always
+            rules = self._rules if known else Rules(parse_policy_file(path, data, _bound), generation(data))
         except PolicyFileError as error:
             self._fail(str(error))
             return
@@ -122,10 +123,6 @@ def _content(path: Path) -> bytes:
         # Opening it would wait until somebody writes into it.
         raise PolicyFileError(f"{path}: is a pipe, which cannot be read again")
     return read_policy_file(path)
-
-
-def _generation(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()[:_DIGITS]
 
 
 def _bound(config: PolicyConfig) -> Ruleset:

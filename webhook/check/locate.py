@@ -8,15 +8,14 @@ from gpugate.policies.sdk.field import render
 from gpugate.policies.sdk.findings import Stance
 from gpugate.webhook.manifests.excerpt import excerpt
 from gpugate.webhook.manifests.positions import Positions
+from gpugate.webhook.report.explained import patch_groups, reasons
 from gpugate.webhook.report.located import Located, ObjectName, Place, Severity, Sort
-from gpugate.webhook.report.policy_text import WHY, first_sentence, section
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from gpugate.policies.engine.verdict import Finding, Outcome, Verdict
     from gpugate.policies.sdk.field import Path
-    from gpugate.policies.sdk.findings import Patch
     from gpugate.policies.sdk.policy import Policy
     from gpugate.webhook.manifests.objects import Manifest
     from gpugate.webhook.manifests.problems import Problem
@@ -28,7 +27,7 @@ class Locator:
     """Finds places in one document after the other; the positions of the last one are kept."""
 
     def __init__(self, policies: Mapping[str, Policy]) -> None:
-        self._policies = policies
+        self._reasons = reasons(policies.values())
         self._last: tuple[object, Positions] | None = None
 
     def findings(self, manifest: Manifest, verdict: Verdict) -> Iterator[Located]:
@@ -58,7 +57,7 @@ class Locator:
             object=name,
             path=render(finding.path),
             stance=finding.stance,
-            why="" if finding.would_patch else self._why(finding.policy),
+            why="" if finding.would_patch else self._reasons.get(finding.policy, ""),
             hint=finding.hint,
             note=finding.note,
             fix=finding.fix,
@@ -66,28 +65,19 @@ class Locator:
         )
 
     def _patches(self, manifest: Manifest, outcome: Outcome, name: ObjectName) -> Iterator[Located]:
-        groups: dict[tuple[str, str], list[Patch]] = {}
-        for patch in outcome.patches:
-            groups.setdefault((patch.reason, ""), []).append(patch)
-        for later in outcome.template_patches:
-            groups.setdefault((later.patch.reason, later.template_of.kind), []).append(later.patch)
-        for (reason, template_of), patches in groups.items():
+        for group in patch_groups(outcome):
             yield Located(
                 sort=Sort.PATCH,
                 severity=Severity.NOTE,
-                message=reason,
-                place=self._place(manifest, patches[0].path),
+                message=group.reason,
+                place=self._place(manifest, group.patches[0].path),
                 policy=outcome.policy,
                 object=name,
-                path=render(patches[0].path),
+                path=render(group.patches[0].path),
                 stance=Stance.ENFORCE,
-                patches=tuple(patches),
-                template_of=template_of,
+                patches=group.patches,
+                template_of=group.template_of,
             )
-
-    def _why(self, policy: str) -> str:
-        known = self._policies.get(policy)
-        return first_sentence(section(known.doc, WHY)) if known else ""
 
     def _place(self, manifest: Manifest, path: Path) -> Place:
         document = manifest.document

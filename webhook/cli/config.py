@@ -1,9 +1,9 @@
-"""`gpugate config`: the configuration in force, and the schema of the file."""
+"""`gpugate config`: the configuration in force, and the schemas of the files that people and programs write and read."""
 
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -12,7 +12,7 @@ from gpugate.policies.engine.config import API_VERSION, KIND
 from gpugate.policies.sdk.findings import Stance
 from gpugate.webhook.cli import options
 from gpugate.webhook.generate.config_schema import config_schema
-from gpugate.webhook.report import yaml_text
+from gpugate.webhook.report import audit_schema, yaml_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from gpugate.policies.engine.ruleset import Ruleset
 
 _Object = dict[str, Any]  # Any: the JSON edge
+_SCHEMAS: Final = {"policy": config_schema, "audit": audit_schema.schema}
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -27,10 +28,11 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="gpugate config", description="Show the configuration.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="show|schema")
     options.add_policy_file(commands.add_parser("show", help="the configuration in force, with every default"))
-    commands.add_parser("schema", help="the JSON schema of policy.yaml, for editors")
+    schema = commands.add_parser("schema", help="the JSON schema of policy.yaml, for editors, or of an audit")
+    schema.add_argument("of", nargs="?", choices=tuple(_SCHEMAS), default="policy", help="which (default: policy)")
     args = parser.parse_args(arguments)
     if args.command == "schema":
-        print(msgspec.json.format(msgspec.json.encode(config_schema()), indent=2).decode())
+        print(msgspec.json.format(msgspec.json.encode(_SCHEMAS[args.of]()), indent=2).decode())
     else:
         print(yaml_text.block(effective(options.ruleset(args.policy_file))), end="")
     return 0

@@ -6,15 +6,13 @@ import argparse
 import datetime as dt
 import os
 import sys
-from pathlib import Path
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gpugate.webhook.cli import options
+from gpugate.webhook.cli import meant_flags, options
 from gpugate.webhook.cluster.connection import connect
 from gpugate.webhook.cluster.errors import CallError
 from gpugate.webhook.cluster.options import ClusterOptions, detect
-from gpugate.webhook.generate.drift import Meant
-from gpugate.webhook.generate.registration import KARPENTER_USERS
 from gpugate.webhook.generate.risk_groups import RiskGroup
 from gpugate.webhook.operate.doctor.collect import Asked, collect
 from gpugate.webhook.operate.doctor.examine import examine
@@ -56,7 +54,7 @@ def _asked(args: argparse.Namespace) -> Asked:
         secret=args.certificate_secret,
         lease=args.lease,
         url=args.url.rstrip("/"),
-        meant=Meant(_groups(args.fail), _groups(args.fail_mutating), args.karpenter_user or KARPENTER_USERS),
+        meant=replace(meant_flags.meant(args), fail=_groups(args.fail), fail_mutating=_groups(args.fail_mutating)),
         probe=args.probe,
         policy_file=str(args.policy_file or ""),
     )
@@ -81,15 +79,7 @@ def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
         epilog="Exit codes: 0 healthy; 1 at least one error; 2 wrong usage; 4 something could not be looked at.",
     )
     add = parser.add_argument
-    file = environ.get("GPUGATE_KUBECONFIG")
-    add(
-        "--kubeconfig",
-        type=Path,
-        metavar="FILE",
-        default=Path(file) if file else None,
-        help="the way to the cluster (default: in a Pod its ServiceAccount, else as kubectl)",
-    )
-    add("--context", metavar="NAME", default=environ.get("GPUGATE_CONTEXT"), help="context of the kubeconfig")
+    options.add_cluster(parser, environ)
     add(
         "-n",
         "--namespace",
@@ -103,7 +93,7 @@ def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
         default=environ.get("GPUGATE_SERVICE"),
         help="its Service (default: what its configurations say, else gpugate)",
     )
-    add("--service-account", metavar="NAME", default="gpugate", help="its ServiceAccount (default: gpugate)")
+    add("--service-account", metavar="NAME", help="its ServiceAccount (default: called like its configurations)")
     add(
         "--webhook-configuration",
         "--name",
@@ -115,9 +105,12 @@ def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
         "--certificate-secret",
         metavar="NAME",
         default=environ.get("GPUGATE_CERTIFICATE_SECRET"),
-        help="the Secret of its certificate authorities (default: gpugate-certificates, if there is one)",
+        help="the Secret of its certificate authorities (default: called like its configurations, with -certificates, if "
+        "there is one)",
     )
-    add("--lease", metavar="NAME", default="gpugate", help="the Lease by which one replica leads (default: gpugate)")
+    add(
+        "--lease", metavar="NAME", help="the Lease by which one replica leads (default: called like its configurations)"
+    )
     add("--url", metavar="URL", default="", help="where it is meant to answer, if not behind a Service")
     options.add_policy_file(parser)
     for flag, what in (("--fail", "refused"), ("--fail-mutating", "changed")):
@@ -129,7 +122,7 @@ def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
             help=f"of which groups requests that could be {what} are meant to wait for it, or none; repeatable: "
             f"{', '.join(_GROUPS)} (default: either is fine)",
         )
-    add("--karpenter-user", action="append", metavar="NAME", help="as given to gpugate registration; repeatable")
+    meant_flags.add(parser, lambda _: None)
     add(
         "--probe",
         action="store_true",

@@ -25,6 +25,9 @@ class _Command:
 
 _COMMANDS: Final = {
     "check": _Command("check", "what admission would do with the manifests in files and directories"),
+    "audit": _Command(
+        "audit", "what is wrong with what a cluster has, what enforcement would break, and what it costs"
+    ),
     "review": _Command("review", "what admission would do with one object: decision, patch, warnings"),
     "explain": _Command("explain", "why a policy exists, with examples and its parameters"),
     "policies": _Command("policies", "every policy there is"),

@@ -11,7 +11,7 @@ from gpugate.policies.engine.errors import GpugateError
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Mapping
 
     from gpugate.policies.engine.ruleset import Ruleset
 
@@ -28,6 +28,21 @@ def add_policy_file(parser: argparse._ActionsContainer) -> None:
         type=Path,
         metavar="FILE",
         help="policy.yaml: modes, parameters, exemptions (default: every policy as shipped)",
+    )
+
+
+def add_cluster(parser: argparse._ActionsContainer, environ: Mapping[str, str]) -> None:
+    """Add `--kubeconfig` and `--context`, for a cluster that is read once."""
+    file = environ.get("GPUGATE_KUBECONFIG")
+    parser.add_argument(
+        "--kubeconfig",
+        type=Path,
+        metavar="FILE",
+        default=Path(file) if file else None,
+        help="the way to the cluster (default: in a Pod its ServiceAccount, else as kubectl)",
+    )
+    parser.add_argument(
+        "--context", metavar="NAME", default=environ.get("GPUGATE_CONTEXT"), help="context of the kubeconfig"
     )
 
 

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from gpugate.policies.sdk.kinds import Kind
+
 # Fewer files are checked before a bar could be read.
 MANY_FILES: Final = 200
 
@@ -25,3 +27,26 @@ def progress(files: int, *, quiet: bool) -> Iterator[Callable[[int], None]]:
     with Progress(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("Checking", total=2 * files)
         yield lambda done: bar.advance(task, done)
+
+
+@contextmanager
+def listing(*, quiet: bool) -> Iterator[Callable[[Kind, int, int | None], None]]:
+    """Give a function that is told of every page: its kind, its objects, and how many are to come if that is known."""
+    if quiet or sys.stderr is None or not sys.stderr.isatty():
+        yield lambda _kind, _count, _left: None
+        return
+    from rich.console import Console  # noqa: PLC0415 -- 45 ms, for a terminal only
+    from rich.progress import Progress  # noqa: PLC0415
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("Reading", total=None)
+        last: list[Kind] = []
+
+        def told(kind: Kind, count: int, left: int | None) -> None:
+            if last != [kind]:
+                last[:] = [kind]
+                bar.reset(task, description=f"Reading {kind.plural}", total=None)
+            bar.advance(task, count)
+            bar.update(task, total=None if left is None else bar.tasks[task].completed + left)
+
+        yield told

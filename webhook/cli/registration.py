@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from gpugate.webhook.cli import options
 from gpugate.webhook.cli.options import UsageError
 from gpugate.webhook.cli.server_url import checked_url
-from gpugate.webhook.generate.rbac import rbac
+from gpugate.webhook.generate.rbac import keeper_rbac, rbac
 from gpugate.webhook.generate.registration import KARPENTER_USERS, Server, webhook_configurations
 from gpugate.webhook.generate.risk_groups import RiskGroup
 from gpugate.webhook.report import yaml_text
@@ -32,7 +32,10 @@ def main(arguments: Sequence[str]) -> int:
             raise UsageError(
                 f"--{flag.replace('_', '-')} {getattr(args, flag)}: is no name of lower case letters, digits and dashes"
             )
-    server = Server(_authority(args.ca_file), args.namespace, checked_url(args.url), args.service)
+    if (args.ca_file is None) is not bool(args.certificate_secret):
+        raise UsageError("give one of --ca-file, for a certificate of yours, and --certificate-secret, for kept ones")
+    authority = _authority(args.ca_file) if args.ca_file else b""
+    server = Server(authority, args.namespace, checked_url(args.url), args.service)
     ruleset = options.ruleset(args.policy_file)
     configurations = webhook_configurations(
         ruleset,
@@ -42,7 +45,12 @@ def main(arguments: Sequence[str]) -> int:
         karpenter_users=args.karpenter_user or KARPENTER_USERS,
     )
     # What it may read comes first, so that it knows the cluster when it is asked.
-    objects = (*rbac(ruleset, args.namespace, args.service_account), *configurations)
+    rights = rbac(ruleset, args.namespace, args.service_account)
+    if args.certificate_secret:
+        configuration = configurations[0]["metadata"]["name"]
+        named = (args.certificate_secret, configuration, configuration)
+        rights += keeper_rbac(args.namespace, args.service_account, *named)
+    objects = (*rights, *configurations)
     sys.stdout.write("---\n".join(yaml_text.block(each) for each in objects))
     return 0
 
@@ -70,7 +78,14 @@ def _parser() -> argparse.ArgumentParser:
     )
     add = parser.add_argument
     add("--url", metavar="URL", default="", help="where it answers: https://HOST:PORT (default: through the Service)")
-    add("--ca-file", type=Path, metavar="FILE", required=True, help="authority that signed its certificate, PEM")
+    add("--ca-file", type=Path, metavar="FILE", help="authority that signed its certificate, PEM")
+    add(
+        "--certificate-secret",
+        metavar="NAME",
+        default="",
+        help="let it keep certificates of authorities in this Secret, as `gpugate serve --certificate-secret` does, and "
+        "publish them",
+    )
     options.add_policy_file(parser)
     add(
         "--namespace",

@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from gpugate.webhook.cli import meant_flags
 from gpugate.webhook.cli.options import UsageError
 from gpugate.webhook.cli.server_url import checked_url
 
@@ -51,13 +52,7 @@ def add(parser: argparse.ArgumentParser, environment: Callable[[str], str | None
         default = environment(_name(each.flag)) or each.default
         shown = f"{each.text} (default: {each.default})" if each.default else each.text
         group.add_argument(each.flag, metavar=each.flag.rsplit("-", 1)[-1].upper(), default=default, help=shown)
-    group.add_argument(
-        "--karpenter-user",
-        action="append",
-        metavar="USER",
-        default=_listed(environment("karpenter_user")),
-        help="whose writes to node pools are not sent to us, as in the webhook configurations; repeatable",
-    )
+    meant_flags.add(group, environment)
     client_ca = environment("client_ca")
     group.add_argument(
         "--client-ca",
@@ -89,7 +84,6 @@ def keeping(args: argparse.Namespace, names: tuple[str, ...], *, in_cluster: boo
     if not in_cluster:
         raise UsageError("--certificate-secret needs a cluster: run it in a Pod, or name one with --kubeconfig")
     from gpugate.webhook.admission.options import Keeping  # noqa: PLC0415 -- imports half the server
-    from gpugate.webhook.generate.registration import KARPENTER_USERS  # noqa: PLC0415 -- as above
 
     return Keeping(
         secret=args.certificate_secret,
@@ -98,7 +92,7 @@ def keeping(args: argparse.Namespace, names: tuple[str, ...], *, in_cluster: boo
         configuration=args.webhook_configuration,
         url=checked_url(args.url),
         names=names,
-        karpenter_users=tuple(args.karpenter_user or KARPENTER_USERS),
+        meant=meant_flags.meant(args),
         periods=_periods(args),
     )
 

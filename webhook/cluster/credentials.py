@@ -102,3 +102,18 @@ def _reason(options: ClusterOptions, message: str) -> str:
         return f"kubeconfig {file} has no context {options.context}: `kubectl config get-contexts` lists them"
     detail = message.removeprefix("Invalid kube-config").removeprefix(" file").removeprefix(". ")
     return f"kubeconfig {file} cannot be used ({detail}): {_MEND}"
+
+
+def context_name(options: ClusterOptions) -> str:
+    """Name the context that the options choose, as people know the cluster; empty in a Pod.
+
+    Raises:
+        ClusterError: there is no configuration, or it cannot be used.
+    """
+    if options.in_cluster or options.context:
+        return options.context or ""
+    from kubernetes.config import list_kube_config_contexts  # noqa: PLC0415 -- as above
+
+    with _explained(options):
+        _, current = list_kube_config_contexts(_file(options))
+        return str(current["name"])

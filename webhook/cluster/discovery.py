@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 
+from gpugate.policies.sdk.kinds import Kind
 from gpugate.webhook.cluster.errors import ApiError, NotServedError, UnreachableError
 
 if TYPE_CHECKING:
-    from gpugate.policies.sdk.kinds import Kind
+    from gpugate.policies.sdk.kinds import GroupVersionKind
     from gpugate.webhook.cluster.connection import Connection
 
 
@@ -27,6 +28,8 @@ class _Group(msgspec.Struct, rename="camel"):
 
 class _Resource(msgspec.Struct):
     name: str
+    kind: str = ""
+    namespaced: bool = True
     verbs: list[str] = []
 
 
@@ -34,9 +37,29 @@ class _Resources(msgspec.Struct):
     resources: list[_Resource]
 
 
+_GROUPS: Final = msgspec.json.Decoder(_Group)
+_LISTS: Final = msgspec.json.Decoder(_Resources)
+
+
 def resource_name(kind: Kind) -> str:
     """Name a kind as `kubectl api-resources` and RBAC do: `nodepools.karpenter.sh`, `namespaces`."""
     return f"{kind.plural}.{kind.group}" if kind.group else kind.plural
+
+
+def resource_of(connection: Connection, gvk: GroupVersionKind) -> Kind:
+    """Return the kind of objects of a type, with the plural and the scope that the server says.
+
+    Raises:
+        NotServedError: the server does not have it in this version.
+        ApiError: it answered with another error.
+        UnreachableError: it did not answer.
+    """
+    path = f"/apis/{gvk.group}/{gvk.version}" if gvk.group else f"/api/{gvk.version}"
+    listed = _read(connection, path, _LISTS)
+    for resource in listed.resources if listed else ():
+        if resource.kind == gvk.kind and "/" not in resource.name:
+            return Kind(gvk.group, (gvk.version,), gvk.kind, resource.name, resource.namespaced)
+    raise NotServedError(f"the cluster does not serve {gvk.kind} in {gvk.api_version}")
 
 
 def path_of(connection: Connection, kind: Kind) -> str:
@@ -49,7 +72,7 @@ def path_of(connection: Connection, kind: Kind) -> str:
     """
     for version in _versions(connection, kind):
         path = f"/apis/{kind.group}/{version}" if kind.group else f"/api/{version}"
-        listed = _read(connection, path, _Resources)
+        listed = _read(connection, path, _LISTS)
         for resource in listed.resources if listed else ():
             if resource.name == kind.plural and {"list", "watch"} <= set(resource.verbs):
                 return f"{path}/{kind.plural}"
@@ -57,14 +80,18 @@ def path_of(connection: Connection, kind: Kind) -> str:
 
 
 def _versions(connection: Connection, kind: Kind) -> list[str]:
-    """Return the versions that the server and we know, the preferred one first, then the newest."""
+    """Return the versions that the server and we know, the preferred one first, then the newest.
+
+    A kind with the one version `*` is known in every version.
+    """
     newest = list(reversed(kind.versions))
     if not kind.group:
         return newest
-    group = _read(connection, f"/apis/{kind.group}", _Group)
+    group = _read(connection, f"/apis/{kind.group}", _GROUPS)
     if group is None:
         return []
-    served = {each.version for each in group.versions}
+    served = [each.version for each in group.versions]
+    newest = served if newest == ["*"] else newest
     preferred = group.preferred_version.version if group.preferred_version else ""
     known = sorted((v for v in newest if v in served), key=lambda version: version != preferred)
     if not known:
@@ -73,10 +100,10 @@ def _versions(connection: Connection, kind: Kind) -> list[str]:
     return known
 
 
-def _read(connection: Connection, path: str, shape: type[_Shape]) -> _Shape | None:
+def _read(connection: Connection, path: str, decoder: msgspec.json.Decoder[_Shape]) -> _Shape | None:
     """Return what is at a path; None when nothing is."""
     try:
-        return msgspec.json.decode(connection.read(path, {}), type=shape)
+        return decoder.decode(connection.read(path, {}))
     except ApiError as error:
         if error.code == 404:
             return None

@@ -44,12 +44,14 @@ class HistoryChangedError(CallError):
 class ApiError(CallError):
     """The API server answered with an error: a `metav1.Status`, or an HTTP status alone."""
 
-    def __init__(self, code: int, reason: str, message: str, retry_after: float = 0.0) -> None:
+    def __init__(self, code: int, reason: str, message: str, retry_after: float = 0.0, token: str = "") -> None:
         super().__init__(f"{code} {reason}: {message}" if message else f"{code} {reason}".strip())
         self.code = code
         self.reason = reason
         self.message = message
         self.retry_after = retry_after
+        # Of a list whose page is gone: where it can go on, from what is stored now.
+        self.token = token
 
     @classmethod
     def of(cls, status: object, code: int = 0, retry_after: float = 0.0) -> ApiError:
@@ -60,11 +62,14 @@ class ApiError(CallError):
         causes = details.get("causes")
         reasons = {c.get("reason") for c in causes if isinstance(c, dict)} if isinstance(causes, list) else set()
         written, seconds = members.get("code"), details.get("retryAfterSeconds")
+        metadata = members.get("metadata")
+        token = metadata.get("continue") if isinstance(metadata, dict) else None
         return cls(
             written if isinstance(written, int) else code,
             TOO_LARGE if TOO_LARGE in reasons else str(members.get("reason", "")),
             str(members.get("message", "")),
             max(retry_after, float(seconds) if isinstance(seconds, int) else 0.0),
+            token if isinstance(token, str) else "",
         )
 
     @property

@@ -15,7 +15,7 @@ import datetime as dt
 import os
 import socket
 import uuid
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -24,6 +24,7 @@ from gpugate.webhook.cluster.chance import Chance
 from gpugate.webhook.cluster.clock_skew import wall_clock
 from gpugate.webhook.cluster.errors import ApiError, CallError
 from gpugate.webhook.cluster.failures import read_or_none, why
+from gpugate.webhook.cluster.kept_metadata import made_metadata
 from gpugate.webhook.cluster.lease_record import LeaseRecord, lease_object, released, taken
 
 if TYPE_CHECKING:
@@ -69,6 +70,8 @@ class LeaderElection:
         self._now = now
         self._verb: Verb = "get"
         self._stored: LeaseRecord | None = None
+        # Of the Lease as it was seen last.
+        self._metadata: dict[str, Any] | None = None
         self._holder = ""
         # The resource version seen last: empty when there was no Lease, None before the first look.
         self._version: str | None = None
@@ -158,15 +161,17 @@ class LeaderElection:
         self._stored = None
         if found is None:
             self._verb = "create"
-            answer = self._connection.create(self.place.collection, lease_object(self.place, spec))
+            made = lease_object(spec, made_metadata(self.place, self._metadata))
+            answer = self._connection.create(self.place.collection, made)
         else:
             self._verb = "update"
-            answer = self._connection.replace(self.place.path, lease_object(self.place, spec, found.metadata))
+            answer = self._connection.replace(self.place.path, lease_object(spec, found.metadata))
         self._stored = LeaseRecord.read(answer)
         self._see(self._stored)
 
     def _see(self, found: LeaseRecord | None) -> None:
         version = found.version if found else ""
+        self._metadata = found.metadata if found else self._metadata
         if version == self._version:
             return
         # At the very beginning nobody can have a Lease that is not there; later it may have been deleted under a holder.

@@ -10,9 +10,6 @@ import msgspec
 if TYPE_CHECKING:
     import datetime as dt
 
-    from gpugate.webhook.cluster.place import Place
-
-_LABELS: Final = {"app.kubernetes.io/name": "gpugate", "app.kubernetes.io/managed-by": "gpugate"}
 _LARGEST: Final = 2**31 - 1
 # What others wrote may be older or newer than we are, or by hand.
 _LONGEST_SECONDS: Final = 300
@@ -42,6 +39,9 @@ class _Stored(msgspec.Struct):
     spec: Spec = Spec()
 
 
+_LEASES: Final = msgspec.json.Decoder(_Stored)
+
+
 @dataclass(frozen=True, slots=True)
 class LeaseRecord:
     """A stored Lease: its metadata, of which all but the resource version is other people's, and what is recorded."""
@@ -61,16 +61,16 @@ class LeaseRecord:
         Raises:
             msgspec.DecodeError: it is no Lease.
         """
-        stored = msgspec.json.decode(answer, type=_Stored)
+        stored = _LEASES.decode(answer)
         return cls(stored.metadata, stored.spec)
 
 
-def lease_object(place: Place, spec: Spec, metadata: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Return a Lease to send: one that is to be created, or one with the metadata that it was read with."""
+def lease_object(spec: Spec, metadata: dict[str, Any]) -> dict[str, Any]:
+    """Return a Lease to send."""
     return {
         "apiVersion": "coordination.k8s.io/v1",
         "kind": "Lease",
-        "metadata": metadata or {"name": place.name, "namespace": place.namespace, "labels": _LABELS},
+        "metadata": metadata,
         "spec": msgspec.to_builtins(spec),
     }
 

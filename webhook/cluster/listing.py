@@ -33,6 +33,9 @@ class _Page(msgspec.Struct):
     items: list[msgspec.Raw] | None = None
 
 
+_PAGES: Final = msgspec.json.Decoder(_Page)
+
+
 def list_all(
     connection: Connection, path: str, revision: str, project: Callable[[dict[str, Any]], StoredField]
 ) -> tuple[list[StoredField], str]:
@@ -78,7 +81,7 @@ def _list(
 
 def _page(connection: Connection, path: str, parameters: dict[str, str]) -> _Page:
     try:
-        return msgspec.json.decode(connection.read(path, parameters), type=_Page)
+        return _PAGES.decode(connection.read(path, parameters))
     except ApiError as error:
         if error.expired and "continue" in parameters:
             raise _ExpiredPageError from None

@@ -55,6 +55,10 @@ class _Namespace(msgspec.Struct):
     metadata: _Identity
 
 
+_CONFIGURATIONS: Final = msgspec.json.Decoder(_Configuration)
+_NAMESPACES: Final = msgspec.json.Decoder(_Namespace)
+
+
 class LiveRegistration:
     """Both webhook configurations of a name, owned by a Namespace so that they go when it is deleted."""
 
@@ -75,7 +79,7 @@ class LiveRegistration:
             with failing_as_cluster("get", where):
                 answer = read_or_none(self._connection, where)
                 if answer is not None:
-                    found.append(_registered(kind, msgspec.json.decode(answer, type=_Configuration)))
+                    found.append(_registered(kind, _CONFIGURATIONS.decode(answer)))
         return found
 
     def read_objects(self) -> list[dict[str, Any]]:
@@ -126,7 +130,7 @@ class LiveRegistration:
                     answer = self._connection.read(self._namespace.path, {})
                 except ApiError:
                     return None
-                uid = msgspec.json.decode(answer, type=_Namespace).metadata.uid
+                uid = _NAMESPACES.decode(answer).metadata.uid
             self._owner = {
                 "apiVersion": "v1",
                 "kind": "Namespace",

@@ -10,6 +10,7 @@ import msgspec
 from gpugate.certs.protocols import ChangedMeanwhile, ClusterFailure, StoredSecret
 from gpugate.webhook.cluster import place
 from gpugate.webhook.cluster.failures import failing_as_cluster, read_or_none
+from gpugate.webhook.cluster.kept_metadata import made_metadata
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,12 +19,12 @@ if TYPE_CHECKING:
 
 # Of all values together: k8s.io/api core/v1 types.go MaxSecretSize, v0.36.
 _LARGEST: Final = 1024 * 1024
-_LABELS: Final = {"app.kubernetes.io/name": "gpugate", "app.kubernetes.io/managed-by": "gpugate"}
 
 
 class _Metadata(msgspec.Struct, rename="camel"):
     resource_version: str
     annotations: dict[str, str] | None = None
+    labels: dict[str, str] | None = None
 
 
 class _Secret(msgspec.Struct):
@@ -31,12 +32,16 @@ class _Secret(msgspec.Struct):
     data: dict[str, bytes] | None = None
 
 
+_SECRETS: Final = msgspec.json.Decoder(_Secret)
+
+
 class NamedSecret:
-    """A Secret of a namespace; nothing of it is kept between two calls."""
+    """A Secret of a namespace; nothing of it is kept between two calls but labels and annotations."""
 
     def __init__(self, connection: Connection, namespace: str, name: str) -> None:
         self.place = place.secret(namespace, name)
         self._connection = connection
+        self._metadata: dict[str, Any] | None = None
 
     def read(self) -> StoredSecret | None:
         """Return it as the API server has it now, or None if there is none.
@@ -46,10 +51,10 @@ class NamedSecret:
         """
         with failing_as_cluster("get", self.place):
             answer = read_or_none(self._connection, self.place)
-            return None if answer is None else _stored(answer)
+            return None if answer is None else self._stored(answer)
 
     def create(self, data: Mapping[str, bytes]) -> StoredSecret:
-        """Make it, with labels that say whose it is.
+        """Make it, as it was described when there was one, else with labels that say whose it is.
 
         Raises:
             ChangedMeanwhile: there is one.
@@ -58,12 +63,12 @@ class NamedSecret:
         made = {
             "apiVersion": "v1",
             "kind": "Secret",
-            "metadata": {"name": self.place.name, "namespace": self.place.namespace, "labels": _LABELS},
+            "metadata": made_metadata(self.place, self._metadata),
             "type": "Opaque",
             "data": self._encoded(data),
         }
         with failing_as_cluster("create", self.place):
-            return _stored(self._connection.create(self.place.collection, made))
+            return self._stored(self._connection.create(self.place.collection, made))
 
     def replace(self, data: Mapping[str, bytes], version: str) -> StoredSecret:
         """Replace its content, if it still has the resource version it was read with; all else stays.
@@ -80,7 +85,7 @@ class NamedSecret:
         if held is None or held["metadata"]["resourceVersion"] != version:
             raise ChangedMeanwhile(f"{self.place} is gone, or was changed since it was read")
         with failing_as_cluster("update", self.place):
-            return _stored(self._connection.replace(self.place.path, {**held, "data": encoded}))
+            return self._stored(self._connection.replace(self.place.path, {**held, "data": encoded}))
 
     def _encoded(self, data: Mapping[str, bytes]) -> dict[str, str]:
         size = sum(map(len, data.values()))
@@ -88,8 +93,8 @@ class NamedSecret:
             raise ClusterFailure(f"{self.place} would hold {size:,} bytes, and no Secret may hold over {_LARGEST:,}")
         return {key: base64.b64encode(value).decode("ascii") for key, value in data.items()}
 
-
-def _stored(answer: bytes) -> StoredSecret:
-    # msgspec reads bytes from base64.
-    read = msgspec.json.decode(answer, type=_Secret)
-    return StoredSecret(read.data or {}, read.metadata.resource_version, read.metadata.annotations or {})
+    def _stored(self, answer: bytes) -> StoredSecret:
+        # msgspec reads bytes from base64.
+        read = _SECRETS.decode(answer)
+        self._metadata = {"labels": read.metadata.labels, "annotations": read.metadata.annotations}
+        return StoredSecret(read.data or {}, read.metadata.resource_version, read.metadata.annotations or {})

@@ -12,6 +12,7 @@ from gpugate.policies.catalog import CATALOG
 from gpugate.webhook.generate.chart.files import chart_files
 from gpugate.webhook.generate.policy_index import policy_index
 from gpugate.webhook.generate.policy_page import policy_page
+from gpugate.webhook.generate.published_schemas import published_schemas
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,9 +23,11 @@ def generated() -> Mapping[Path, str]:
     policies = Path(gpugate.policies.__file__).resolve().parent
     pages = policies.parent / "docs" / "policies"
     chart = policies.parent / "charts" / "gpugate"
+    schemas = policies.parent / "docs" / "schemas"
     return {
         policies / "README.md": policy_index(CATALOG),
         **{pages / f"{policy.id}.md": policy_page(policy) for policy in CATALOG},
+        **{schemas / name: text for name, text in published_schemas().items()},
         **{chart / name: text for name, text in chart_files().items()},
     }
 

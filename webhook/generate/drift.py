@@ -5,7 +5,6 @@ What is compared is which requests are sent, by which entry and on which terms, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
@@ -17,7 +16,8 @@ from gpugate.webhook.generate.drift_installations import missing, second_install
 from gpugate.webhook.generate.drift_reasons import APPLY_AGAIN, Drift, Reason, where
 from gpugate.webhook.generate.drift_scope import too_much
 from gpugate.webhook.generate.entries import whole_catalogue
-from gpugate.webhook.generate.registration import KARPENTER_USERS, webhook_configurations
+from gpugate.webhook.generate.meant import Meant
+from gpugate.webhook.generate.registration import webhook_configurations
 from gpugate.webhook.generate.risk_groups import RiskGroup
 
 if TYPE_CHECKING:
@@ -32,19 +32,6 @@ _Policies: TypeAlias = "Mapping[str, set[str]]"
 
 # What a probe asks about; no policy judges it.
 _PROBE: Final = "configmaps"
-
-
-@dataclass(frozen=True, slots=True)
-class Meant:
-    """What is chosen where the configurations are generated, as `webhook_configurations` takes it.
-
-    `fail` and `fail_mutating` are None where nobody says what was chosen; an entry by which something can be refused or
-    changed may have either failure policy then.
-    """
-
-    fail: Collection[RiskGroup] | None = None
-    fail_mutating: Collection[RiskGroup] | None = None
-    karpenter_users: Sequence[str] = KARPENTER_USERS
 
 
 def drift(  # noqa: PLR0913 -- what is compared, with what, and when
@@ -93,8 +80,9 @@ def _expected(ruleset: Ruleset, server: Server, meant: Meant) -> Iterator[tuple[
 
     def generated(*failing: Collection[RiskGroup]) -> tuple[Object, Object]:
         fail, fail_mutating = failing
-        users = meant.karpenter_users
-        return webhook_configurations(ruleset, server, fail=fail, fail_mutating=fail_mutating, karpenter_users=users)
+        users = meant.of_karpenter
+        made = webhook_configurations(ruleset, server, fail=fail, fail_mutating=fail_mutating, karpenter_users=users)
+        return meant.narrowed(made[0]), meant.narrowed(made[1])
 
     every = tuple(RiskGroup)
     # Where this one says Ignore, nothing can be refused or changed.

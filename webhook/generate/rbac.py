@@ -1,4 +1,4 @@
-"""Writes what the webhook may do in a cluster: read the kinds that the rules in force look up, and keep its certificates.
+"""Writes what gpugate may do in a cluster: look up what rules need and keep certificates; audit, and write reports.
 
 Source: `k8s.io/api` rbac/v1 types.go, v0.36. Which versions a cluster serves, it tells everybody who is authenticated
 (the ClusterRole `system:discovery`).
@@ -9,12 +9,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from gpugate.policies.engine.needs import Needs
+from gpugate.webhook.generate.audited_resources import audited_resources
+from gpugate.webhook.report.report_kinds import REPORT_KINDS
 
 if TYPE_CHECKING:
     from gpugate.policies.engine.ruleset import Ruleset
 
 _API: Final = "rbac.authorization.k8s.io"
 _KEEPER: Final = "gpugate-certificates"
+_AUDIT: Final = "gpugate-audit"
 
 
 def rbac(ruleset: Ruleset, namespace: str, service_account: str) -> list[dict[str, Any]]:
@@ -68,6 +71,37 @@ def publisher_rules(configuration: Any, namespace: Any) -> list[dict[str, Any]]:
             "verbs": ["get", "watch", "patch"],
         },
         {"apiGroups": [""], "resources": ["namespaces"], "resourceNames": [namespace], "verbs": ["get"]},
+    ]
+
+
+def audit_rbac(
+    ruleset: Ruleset, namespace: str, service_account: str, *, reports: bool = False
+) -> list[dict[str, Any]]:
+    """Return what lets a ServiceAccount audit a cluster with some rules; `reports`: and write what it finds into it.
+
+    Nothing of it reads Secrets.
+    """
+    granted = _granted(_AUDIT, audit_rules(ruleset), namespace, service_account)
+    return granted + (_granted(f"{_AUDIT}-reports", report_rules(), namespace, service_account) if reports else [])
+
+
+def audit_rules(ruleset: Ruleset) -> list[dict[str, Any]]:
+    """Return the rules of the ClusterRole that reads all that an audit looks at; single objects as owners of others."""
+    resources: dict[str, list[str]] = {}
+    for kind in sorted((each.kind for each in audited_resources(ruleset)), key=lambda kind: (kind.group, kind.plural)):
+        resources.setdefault(kind.group, []).append(kind.plural)
+    return [{"apiGroups": [group], "resources": names, "verbs": ["get", "list"]} for group, names in resources.items()]
+
+
+def report_rules() -> list[dict[str, Any]]:
+    """Return the rules of the ClusterRole that keeps report objects in either group; their names are uids of others."""
+    return [
+        {
+            "apiGroups": [kinds.namespaced.group],
+            "resources": sorted(kind.plural for kind in kinds.both),
+            "verbs": ["get", "list", "create", "update", "delete"],
+        }
+        for kinds in REPORT_KINDS
     ]
 
 

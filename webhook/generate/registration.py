@@ -38,7 +38,7 @@ class Server:
     """Where the webhook answers.
 
     Attributes:
-        ca_bundle: the authorities that its certificate is checked against, PEM.
+        ca_bundle: the authorities that its certificate is checked against, PEM; empty where it publishes them itself.
         namespace: the namespace it runs in, from which nothing is sent.
         url: its address, as `https://HOST:PORT`; empty where a Service leads to it.
         service: the Service in that namespace.
@@ -55,6 +55,9 @@ class Server:
             where: _Object = {"url": f"{self.url.rstrip('/')}/{path}"}
         else:
             where = {"service": {"namespace": self.namespace, "name": self.service, "path": f"/{path}", "port": 443}}
+        if not self.ca_bundle:
+            # A field that is not applied is left as whoever publishes it has it.
+            return where
         return {**where, "caBundle": base64.b64encode(self.ca_bundle).decode("ascii")}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from gpugate.policies.engine.config import PolicyConfig, parse_config
@@ -20,6 +21,9 @@ T = TypeVar("T")
 
 # `k8s.io/api` core/v1 types.go, ConfigMap and MaxSecretSize (v0.36).
 MAX_POLICY_FILE: Final = 2**20
+# The generation of the rules without a policy file: every policy has its shipped mode.
+SHIPPED: Final = "shipped"
+_DIGITS: Final = 12
 
 
 class PolicyFileError(GpugateError):
@@ -53,6 +57,11 @@ def read_policy_file(path: Path) -> bytes:
     if len(data) > MAX_POLICY_FILE:
         raise PolicyFileError(f"{path}: larger than {MAX_POLICY_FILE >> 20} MiB, the most that a ConfigMap holds")
     return data
+
+
+def generation(data: bytes) -> str:
+    """Name the bytes of a configuration, for logs and metrics: the first 12 hexadecimal digits of their SHA-256."""
+    return hashlib.sha256(data).hexdigest()[:_DIGITS]
 
 
 def parse_policy_file(path: Path, data: bytes, use: Callable[[PolicyConfig], T]) -> T:

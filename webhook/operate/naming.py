@@ -29,6 +29,7 @@ def found_names(connection: Connection, configuration: str, namespace: str | Non
         service=configuration,
         lease=configuration,
         secret=f"{configuration}-certificates",
+        service_account=configuration,
     )
     for entry in _probes(connection, configuration):
         service = entry["clientConfig"].get("service") or {}

@@ -30,12 +30,17 @@ def write(report: Report, seconds: float = 0.0) -> str:
     for file, findings in by_file.items():
         suite = ET.SubElement(root, "testsuite", name=plain(file), time="0")
         _cases(suite, file, findings)
-        _count(suite)
     if report.skipped:
         suite = ET.SubElement(root, "testsuite", name="could not look", time="0")
         for skipped in report.skipped:
             case = ET.SubElement(suite, "testcase", name=plain(skipped.reason), classname=skipped.policy, time="0")
             ET.SubElement(case, "skipped", message=plain(skipped.reason))
+    return finished(root)
+
+
+def finished(root: ET.Element) -> str:
+    """Return the text of all suites, with their counts."""
+    for suite in root:
         _count(suite)
     _count(root)
     ET.indent(root)
@@ -54,10 +59,11 @@ def _cases(suite: ET.Element, file: str, findings: Sequence[Located]) -> None:
         attributes = {"name": plain(name or file), "classname": code, "time": "0", "file": plain(file)}
         if found[0].place.line:
             attributes["line"] = str(found[0].place.line)
-        _case(ET.SubElement(suite, "testcase", attributes), found)
+        tell(ET.SubElement(suite, "testcase", attributes), found)
 
 
-def _case(case: ET.Element, findings: Sequence[Located]) -> None:
+def tell(case: ET.Element, findings: Sequence[Located]) -> None:
+    """Say in a case what was found."""
     errors = [finding for finding in findings if finding.severity is Severity.ERROR]
     if errors:
         tag = "error" if errors[0].sort in _INCOMPLETE else "failure"
@@ -71,7 +77,7 @@ def _case(case: ET.Element, findings: Sequence[Located]) -> None:
 def _text(finding: Located) -> str:
     place = finding.place
     where = f"{place.file}:{place.line}:{place.column}" if place.line else place.file
-    lines = [f"{finding.severity.value}: {finding.message}", where, *([finding.path] if finding.path else [])]
+    lines = [f"{finding.severity.value}: {finding.message}", *(each for each in (where, finding.path) if each)]
     lines += [f"fix: {line}" for line in words.fixes(finding)]
     return "\n".join(plain(line) for line in lines)
 

@@ -37,24 +37,24 @@ def _lines(report: Report, seconds: float | None) -> Iterator[str]:
     if fixes:
         yield from ("", "<details><summary>How to mend them</summary>", "", *fixes, "", "</details>")
     if others:
-        yield from ("", *(f"- {_text(line.strip())}" for line in others))
+        yield from ("", *(f"- {escaped(line.strip())}" for line in others))
 
 
 def _row(finding: Located) -> str:
     place = finding.place
-    where = f"{_text(place.file)}:{place.line}" if place.line else _text(place.file)
-    about = f"<br>{_text(str(finding.object))}" if finding.object else ""
-    return f"| {finding.severity.value} | {where}{about} | {_text(finding.message)} (`{words.code(finding)}`) |"
+    where = f"{escaped(place.file)}:{place.line}" if place.line else escaped(place.file)
+    about = f"<br>{escaped(str(finding.object))}" if finding.object else ""
+    return f"| {finding.severity.value} | {where}{about} | {escaped(finding.message)} (`{words.code(finding)}`) |"
 
 
 def _fix(finding: Located) -> Iterator[str]:
     lines = [plain(line) for line in words.fixes(finding)]
     if lines:
-        yield f"- {_text(finding.place.file)}:{finding.place.line}, `{words.code(finding)}`: {_text(lines[0])}"
+        yield f"- {escaped(finding.place.file)}:{finding.place.line}, `{words.code(finding)}`: {escaped(lines[0])}"
     for line in lines[1:]:
         yield f"      {line}"
 
 
-def _text(text: str) -> str:
+def escaped(text: str) -> str:
     """Take the meaning from all that Markdown, HTML and mentions would read."""
     return _MARKUP.sub(r"\\\1", plain(text))

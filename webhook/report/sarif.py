@@ -40,16 +40,24 @@ _Object = dict[str, Any]  # Any: the JSON edge
 
 def write(report: Report, policies: Iterable[Policy], root: Path) -> str:
     """Write a report; `policies` explain what they found, paths are from `root` on."""
+    return log(report, policies, root, "check")
+
+
+def log(report: Report, policies: Iterable[Policy], root: Path, command: str, gaps: Sequence[str] = ()) -> str:
+    """Write what a command found; `gaps` are sentences on what it could not look at."""
     rules = _rules(report, policies)
     index = {rule["id"]: number for number, rule in enumerate(rules)}
     seen: Counter[str] = Counter()
     driver = {"name": "gpugate", "semanticVersion": __version__, "rules": rules}
     run = {
         "tool": {"driver": driver},
-        "automationDetails": {"id": "gpugate/check/"},
+        "automationDetails": {"id": f"gpugate/{command}/"},
         "columnKind": "unicodeCodePoints",
         "results": [_result(finding, index, root, seen) for finding in report.findings],
     }
+    if gaps:
+        notes = [{"level": "warning", "message": {"text": plain(gap)}} for gap in gaps]
+        run["invocations"] = [{"executionSuccessful": True, "toolExecutionNotifications": notes}]
     document = {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
     return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
 
@@ -89,7 +97,7 @@ def _result(finding: Located, index: dict[str, int], root: Path, seen: Counter[s
     code = words.code(finding)
     about = f" ({finding.object})" if finding.object else ""
     text = "\n".join([f"{finding.message}{about}", *(f"Fix: {line}" for line in words.fixes(finding))])
-    location: _Object = {"physicalLocation": _physical(finding.place, root)}
+    location: _Object = {"physicalLocation": _physical(finding.place, root)} if finding.place.file else {}
     if finding.object:
         name = finding.object
         full = f"{name.api_version}/{name}#{finding.path}"

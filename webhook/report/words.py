@@ -9,18 +9,20 @@ from gpugate.policies.sdk.field import render
 from gpugate.policies.sdk.findings import Patches, Replacement, Stance
 from gpugate.webhook.report import yaml_text
 from gpugate.webhook.report.located import Located, Sort
+from gpugate.webhook.report.plain import plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from gpugate.policies.sdk.findings import Patch
+    from gpugate.webhook.report.audited import Finding
 
 _VERBS = {Stance.ENFORCE: "DENIED", Stance.WARN: "allowed with a warning", Stance.AUDIT: "allowed and recorded"}
 
 
 def code(finding: Located) -> str:
     """Name what found it: the policy, or the kind of trouble."""
-    return finding.policy or finding.sort.value
+    return plain(finding.policy) or finding.sort.value
 
 
 def at_admission(finding: Located) -> str:
@@ -35,7 +37,7 @@ def at_admission(finding: Located) -> str:
     return f"{who} {verb} ({finding.stance.word})" if verb else ""
 
 
-def fixes(finding: Located) -> Iterator[str]:
+def fixes(finding: Located | Finding) -> Iterator[str]:
     """Yield what to do: the hint, then the fix line by line."""
     if finding.hint:
         yield finding.hint

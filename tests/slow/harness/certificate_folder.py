@@ -11,6 +11,8 @@ import shutil
 import ssl
 from typing import TYPE_CHECKING
 
+from client_certificates import client_certificate
+
 from gpugate.certs.pki import certificate_authority, server_certificate
 
 if TYPE_CHECKING:
@@ -27,7 +29,8 @@ class CertificateFolder:
         self.ca_file = folder / "ca.crt"
         self.ca_file.write_bytes(self._authority.certificate)
         self.certificate, self.key = folder / "tls.crt", folder / "tls.key"
-        for file in (self.certificate, self.key):
+        self.client_ca = folder / "clients.crt"
+        for file in (self.certificate, self.key, self.client_ca):
             file.symlink_to(f"..data/{file.name}")
         self.swap()
 
@@ -35,19 +38,50 @@ class CertificateFolder:
     def flags(self) -> tuple[str, ...]:
         return ("--tls-cert", str(self.certificate), "--tls-key", str(self.key))
 
-    def swap(self) -> str:
-        """Put a new certificate of the same authority there; returns the SHA-256 of it."""
+    def swap(self, client_authorities: bytes = b"") -> str:
+        """Put a new certificate of the same authority there; returns the SHA-256 of it.
+
+        With `client_authorities` (PEM), who vouches for clients is in the same folder.
+        """
         pair = server_certificate(self._authority, ["localhost", "127.0.0.1"], now=_now(), lifetime=_LIFETIME)
         self._swaps += 1
         version = self._folder / f"..{self._swaps}"
         version.mkdir()
         (version / "tls.crt").write_bytes(pair.certificate)
         (version / "tls.key").write_bytes(pair.key)
+        (version / "clients.crt").write_bytes(client_authorities)
         link = self._folder / "..data_tmp"
         link.symlink_to(version.name)
         link.rename(self._folder / "..data")
         shutil.rmtree(self._folder / f"..{self._swaps - 1}", ignore_errors=True)
         return hashlib.sha256(ssl.PEM_cert_to_DER_cert(pair.certificate.decode())).hexdigest()
+
+
+class ClientCertificate:
+    """The certificate that clients show, in a file with its key; each `renew` is by a new authority of the same name."""
+
+    def __init__(self, folder: Path) -> None:
+        self.file = folder / "client.pem"
+        self._made = self._following = certificate_authority("clients", now=_now(), lifetime=_LIFETIME)
+        self.renew()
+
+    def prepare(self) -> bytes:
+        """Make the authority of the next one; returns it and the one in use."""
+        self._following = certificate_authority("clients", now=_now(), lifetime=_LIFETIME)
+        return self.authority + self._following.certificate
+
+    def renew(self) -> None:
+        """Show a certificate of the authority that was prepared."""
+        self._made = self._following
+        pair = client_certificate(self._made, now=_now())
+        new = self.file.with_suffix(".new")
+        new.write_bytes(pair.certificate + pair.key)
+        new.rename(self.file)
+
+    @property
+    def authority(self) -> bytes:
+        """Who vouches for the certificate in use."""
+        return self._made.certificate
 
 
 def _now() -> dt.datetime:

@@ -13,7 +13,7 @@ import select
 import ssl
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -66,10 +66,38 @@ class Connection:
         self._writer.close()
 
 
+class Trusting(Protocol):
+    """Whom a client trusts when it opens a connection, and by which name it asks for the server."""
+
+    name: str
+
+    @property
+    def context(self) -> ssl.SSLContext: ...
+
+
+class Trust:
+    """Whom a client trusts, and the certificate that it shows, if any: as it is in the file (PEM, with its key) now."""
+
+    name = "localhost"
+
+    def __init__(self, ca_file: Path, client: Path | None = None) -> None:
+        self._ca_file, self._client = ca_file, client
+        self._seen = 0
+        self._context = ssl.create_default_context(cafile=ca_file)
+
+    @property
+    def context(self) -> ssl.SSLContext:
+        if self._client and self._client.stat().st_mtime_ns != self._seen:
+            self._seen = self._client.stat().st_mtime_ns
+            self._context = ssl.create_default_context(cafile=self._ca_file)
+            self._context.load_cert_chain(self._client)
+        return self._context
+
+
 class Pool:
-    def __init__(self, address: tuple[str, int], ca_file: Path) -> None:
+    def __init__(self, address: tuple[str, int], trust: Trusting) -> None:
         self._address = address
-        self._trust = ssl.create_default_context(cafile=ca_file)
+        self._trust = trust
         self._idle: list[Connection] = []
 
     def idle(self) -> Connection | None:
@@ -84,10 +112,11 @@ class Pool:
     async def connect(self) -> Connection:
         try:
             reader, writer = await asyncio.open_connection(
-                *self._address, ssl=self._trust, server_hostname="localhost", ssl_shutdown_timeout=1
+                *self._address, ssl=self._trust.context, server_hostname=self._trust.name, ssl_shutdown_timeout=1
             )
         except OSError as error:
-            raise LostError(f"{type(error).__name__} while connecting") from None
+            why = getattr(error, "verify_message", "")
+            raise LostError(f"{type(error).__name__} while connecting {why}".rstrip()) from None
         return Connection(reader, writer)
 
     def put_back(self, connection: Connection) -> None:

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from harness.cases import Case, WrongAnswerError, usual
-from harness.http_client import Connection, LostError, Pool, Response
+from harness.http_client import Connection, LostError, Pool, Response, Trust
+from harness.published_trust import Published, PublishedTrust
 from harness.report import Lost, Progress, Report
 
 if TYPE_CHECKING:
@@ -29,7 +30,8 @@ class Plan:
 
     Attributes:
         address: host and port.
-        ca_file: whom to trust.
+        ca_file: whom to trust; not looked at where `published` says where that is published.
+        client: the certificate to show, with its key, where one is asked for.
         cases: sent in turn.
         rate: calls begun in a second, whatever becomes of those before; 0: as fast as `at_once` calls go.
         at_once: how many calls run at once when there is no rate.
@@ -44,13 +46,17 @@ class Plan:
     at_once: int = 16
     fresh: float = 0.25
     timeout: int = 5
+    client: Path | None = None
+    published: Published | None = None
 
 
 class Load:
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._cases = plan.cases or usual()
-        self._pool = Pool(plan.address, plan.ca_file)
+        self._pool = Pool(
+            plan.address, PublishedTrust(plan.published) if plan.published else Trust(plan.ca_file, plan.client)
+        )
         self._report = Report()
         self._stopping = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()

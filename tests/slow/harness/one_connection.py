@@ -17,8 +17,10 @@ PATIENCE_SECONDS = 60
 
 
 class OneConnection:
-    def __init__(self, address: tuple[str, int], ca_file: Path) -> None:
+    def __init__(self, address: tuple[str, int], ca_file: Path, client: Path | None = None) -> None:
         trust = ssl.create_default_context(cafile=ca_file)
+        if client is not None:
+            trust.load_cert_chain(client)
         self._connection = http.client.HTTPSConnection(*address, context=trust, timeout=PATIENCE_SECONDS)
         self._connection.connect()
         # A second one would not be this one.

@@ -16,12 +16,14 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 _TICK = os.sysconf("SC_CLK_TCK")
 
 
-def wait_until(true: Callable[[], object], what: str, patience: float = PATIENCE_SECONDS) -> float:
+def wait_until(
+    true: Callable[[], object], what: str, patience: float = PATIENCE_SECONDS, pause: float = _PAUSE_SECONDS
+) -> float:
     """Wait for a condition; returns how many seconds it took."""
     started = time.monotonic()
     while not true():
         assert time.monotonic() - started < patience, f"waited in vain until {what}"
-        time.sleep(_PAUSE_SECONDS)
+        time.sleep(pause)
     return time.monotonic() - started
 
 
@@ -42,6 +44,11 @@ def alive(pid: int) -> bool:
 def megabytes(pid: int) -> float:
     """Resident memory."""
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE / 2**20
+
+
+def descriptors(pid: int) -> int:
+    """How many files and sockets it has open."""
+    return len(list(Path(f"/proc/{pid}/fd").iterdir()))
 
 
 def cpu_seconds(pid: int) -> float:

@@ -37,7 +37,9 @@ class Server:
         self.ca_file = folder / "ca.crt"
         self.log_file = folder / "stderr"
         command = [*before, sys.executable, "-m", "gpugate.webhook.cli.main", "serve", "--host", "127.0.0.1"]
-        command += ["--port", "0", "--health-port", "0", "--workers", str(workers), "--no-cluster"]
+        command += ["--port", "0", "--health-port", "0", "--workers", str(workers)]
+        if "--kubeconfig" not in flags:
+            command += ["--no-cluster"]
         if "--tls-cert" not in flags:
             command += ["--ca-file", str(self.ca_file)]
         with self.log_file.open("wb") as log:

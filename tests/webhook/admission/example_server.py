@@ -67,7 +67,7 @@ class NothingToSay:
 
 def serve(gate: Gate, options: ServeOptions) -> None:
     """Run the front with a gate in this process, and say where it is."""
-    certificate = Certificate(options, dt.datetime.now(tz=dt.UTC))
+    certificate = Certificate(options, lambda: dt.datetime.now(tz=dt.UTC))
     listener, health = listen(options.host, options.port), listen(options.host, options.health_port)
 
     def front() -> Front:

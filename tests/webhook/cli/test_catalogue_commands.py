@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -14,7 +15,6 @@ from gpugate.webhook.manifests import yaml_reader
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from gpugate.policies.sdk.policy import Policy
 
@@ -96,8 +96,16 @@ def test_the_schema_knows_the_parameters_of_each_policy(gpugate: Run) -> None:
     assert known == {p.id: {field.encode_name for field in msgspec.structs.fields(p.params)} for p in CATALOG}
 
 
-def test_every_reference_of_the_schema_leads_somewhere(gpugate: Run) -> None:
-    text = gpugate("config", "schema").out
+@pytest.mark.parametrize("of", ["policy", "audit"])
+def test_every_reference_of_a_schema_leads_somewhere(of: str, gpugate: Run) -> None:
+    text = gpugate("config", "schema", of).out
 
     references = {part.partition('"')[0] for part in text.split('"$ref": "#/$defs/')[1:]}
     assert references <= set(json.loads(text)["$defs"])
+
+
+@pytest.mark.parametrize("of", ["policy", "audit"])
+def test_a_schema_is_published_as_it_is_printed(of: str, gpugate: Run) -> None:
+    published = Path(__file__).parents[3] / "docs" / "schemas" / f"{of}-v1.schema.json"
+
+    assert published.read_text(encoding="utf-8") == gpugate("config", "schema", of).out

@@ -23,6 +23,7 @@ def test_the_version_is_one_line(flag: str, gpugate: Run) -> None:
 
 COMMANDS = [
     "check",
+    "audit",
     "review",
     "explain",
     "policies",

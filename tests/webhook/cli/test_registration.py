@@ -42,6 +42,16 @@ def test_without_a_url_the_service_is_asked(gpugate: Run, authority: Path) -> No
     assert binding["subjects"][0]["name"] == "reader"
 
 
+def test_a_server_that_keeps_certificates_gets_the_rights_for_it(gpugate: Run) -> None:
+    ran = gpugate("registration", "--certificate-secret", "authorities")
+
+    objects = list(yaml.safe_load_all(ran.out))
+    secrets = [rule for each in objects for rule in each.get("rules", ()) if rule["resources"] == ["secrets"]]
+    assert secrets[-1]["resourceNames"] == ["authorities"]
+    # Applied again, it must not take away what the server published.
+    assert all("caBundle" not in hook["clientConfig"] for each in objects[-2:] for hook in each["webhooks"])
+
+
 def failing(configuration: dict[str, Any]) -> set[str]:
     hooks = configuration["webhooks"]
     return {each["name"] for each in hooks if each["failurePolicy"] == "Fail"} - {
@@ -93,6 +103,7 @@ def test_karpenter_is_who_it_is_said_to_be(gpugate: Run, authority: Path) -> Non
         pytest.param(["--url", "https://a/validate"], "without a path: /mutate and /validate are added", id="path"),
         pytest.param(["--url", "https://a:x"], "write https://HOST:PORT", id="no-port"),
         pytest.param(["--namespace", "A b"], "--namespace A b: ", id="no-name"),
+        pytest.param(["--certificate-secret", "a"], "give one of --ca-file", id="kept-and-given"),
         pytest.param(["--ca-file", "nowhere.crt"], "--ca-file nowhere.crt: no such file", id="no-file"),
     ],
 )

@@ -76,6 +76,9 @@ class Handler(BaseHTTPRequestHandler):
         url = urlsplit(self.path)
         query = dict(parse_qsl(url.query))
         parts = url.path.strip("/").split("/")
+        if parts == ["version"]:
+            self._json(200, {"gitVersion": "v1.36.3"})
+            return
         group, rest = ("", parts[1:]) if parts[0] == "api" else (parts[1], parts[2:])
         if len(rest) < 2:
             self._json(200, self._discovered(group, rest))

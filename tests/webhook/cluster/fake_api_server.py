@@ -71,7 +71,7 @@ class FakeApiServer:
 
     def start(self) -> FakeApiServer:
         self._server.server_activate()
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
         self._thread.start()
         return self
 

@@ -47,8 +47,15 @@ def test_an_answer_that_is_no_lease(world: World) -> None:
     assert candidate.election.trouble.endswith("is none of an API server")
 
 
-def test_what_others_wrote_beside_it_stays(world: World, holder: Candidate) -> None:
+def test_what_others_wrote_beside_it_stays_also_when_it_has_to_be_made_again(world: World, holder: Candidate) -> None:
     world.write(world.lease["spec"], labels={"team": "ml"}, annotations={"note": "x"})
+    holder.step()
+
+    assert holder.held
+    assert world.lease["metadata"]["labels"] == {"team": "ml"}
+    assert world.lease["metadata"]["annotations"] == {"note": "x"}
+
+    world.delete()
     holder.step()
 
     assert holder.held

@@ -40,10 +40,21 @@ def test_what_is_created_is_opaque_and_says_whose_it_is(
     assert stored.data == {"ca.crt": b"one"}
     assert store.read() == stored
     assert held["type"] == "Opaque"
-    assert held["metadata"]["labels"] == {
-        "app.kubernetes.io/name": "gpugate",
-        "app.kubernetes.io/managed-by": "gpugate",
-    }
+    # Whoever else manages it says so itself, and would not agree.
+    assert held["metadata"]["labels"] == {"app.kubernetes.io/name": "gpugate"}
+
+
+def test_one_that_was_deleted_is_made_again_as_it_was_described(api: FakeApiServer, store: NamedSecret) -> None:
+    described = {"labels": {"team": "ml"}, "annotations": {"meta.helm.sh/release-name": "a", "gpugate.dev/rotate": "1"}}
+    api.store.put(SECRETS, {"metadata": {"namespace": "guard", "name": "certificates", **described}})
+    store.read()
+    api.store.delete(SECRETS, "guard", "certificates")
+    store.read()
+    store.create({"ca.crt": b"one"})
+    metadata = api.store.get(SECRETS, "guard", "certificates")["metadata"]
+
+    assert metadata["labels"] == described["labels"]
+    assert metadata["annotations"] == {"meta.helm.sh/release-name": "a"}
 
 
 def test_replacing_leaves_what_is_not_content(api: FakeApiServer, store: NamedSecret, stored: StoredSecret) -> None:

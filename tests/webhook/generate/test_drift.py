@@ -14,8 +14,9 @@ from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.config import PolicyConfig
 from gpugate.policies.engine.ruleset import bind
 from gpugate.webhook.generate.break_glass import Note, disabled
-from gpugate.webhook.generate.drift import Meant, drift
+from gpugate.webhook.generate.drift import drift
 from gpugate.webhook.generate.drift_reasons import Reason
+from gpugate.webhook.generate.meant import Meant
 from gpugate.webhook.generate.registration import Server, webhook_configurations
 from gpugate.webhook.generate.risk_groups import RiskGroup
 
@@ -190,6 +191,45 @@ def test_another_failure_policy_than_was_meant_is_told() -> None:
     (difference,) = found(mutating, validating, meant=Meant(EVERY, EVERY))
 
     assert (difference.reason, difference.remedy) == (Reason.FAILURE_POLICY, "set failurePolicy: Fail")
+
+
+def without_pods(configuration: dict[str, Any]) -> None:
+    """As the chart turns a group off."""
+    for each in configuration["webhooks"]:
+        if "pods" in each["name"].split("."):
+            each["rules"] = []
+
+
+def in_training_only(configuration: dict[str, Any]) -> None:
+    for each in configuration["webhooks"]:
+        if "matchExpressions" in each["namespaceSelector"]:
+            only = {"key": "kubernetes.io/metadata.name", "operator": "In", "values": ["training"]}
+            each["namespaceSelector"]["matchExpressions"].append(only)
+
+
+def asking_karpenter(configuration: dict[str, Any]) -> None:
+    for each in configuration["webhooks"]:
+        without("is-not-karpenters-own")(each)
+
+
+CHOSEN: dict[str, tuple[Callable[[dict[str, Any]], None], Meant, Reason]] = {
+    "a group turned off": (without_pods, Meant(without=[RiskGroup.PODS]), Reason.NOT_SENT),
+    "some namespaces only": (in_training_only, Meant(only_namespaces=["training"]), Reason.NAMESPACE_SELECTOR),
+    "Karpenter too": (asking_karpenter, Meant(karpenter_users=[]), Reason.UNCONDITIONAL),
+}
+
+
+@pytest.mark.parametrize(("choose", "meant", "otherwise"), CHOSEN.values(), ids=CHOSEN)
+def test_what_was_chosen_is_no_difference(
+    choose: Callable[[dict[str, Any]], None], meant: Meant, otherwise: Reason
+) -> None:
+    mutating, validating = live()
+    choose(mutating)
+    choose(validating)
+
+    assert found(mutating, validating, meant=meant) == ()
+    assert reasons(mutating, validating) == {otherwise}
+    assert reasons(*live(), meant=meant) != set()
 
 
 def test_what_can_refuse_nothing_must_not_hold_anything_up() -> None:

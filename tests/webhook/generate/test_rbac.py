@@ -4,7 +4,8 @@ from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.config import PolicyConfig
 from gpugate.policies.engine.needs import Needs
 from gpugate.policies.engine.ruleset import bind
-from gpugate.webhook.generate.rbac import keeper_rbac, rbac
+from gpugate.webhook.generate.audited_resources import audited_resources
+from gpugate.webhook.generate.rbac import audit_rbac, keeper_rbac, rbac
 
 
 def test_it_may_read_what_policies_look_up_and_nothing_else() -> None:
@@ -59,3 +60,28 @@ def test_the_keeper_may_use_its_own_objects_only_and_list_nothing() -> None:
         None,
         None,
     ]
+
+
+def test_an_audit_may_read_what_it_looks_at_and_no_secrets() -> None:
+    ruleset = bind(CATALOG, PolicyConfig())
+    role, _ = audit_rbac(ruleset, "guard", "auditor")
+    readable = {(group, name) for rule in role["rules"] for group in rule["apiGroups"] for name in rule["resources"]}
+
+    assert readable == {(each.kind.group, each.kind.plural) for each in audited_resources(ruleset)}
+    assert {verb for rule in role["rules"] for verb in rule["verbs"]} == {"get", "list"}
+    assert ("", "secrets") not in readable
+
+
+def test_reports_are_written_by_a_role_of_their_own() -> None:
+    roles = audit_rbac(bind(CATALOG, PolicyConfig()), "guard", "auditor", reports=True)
+    reader, _, writer, binding = roles
+
+    assert [each["kind"] for each in roles] == ["ClusterRole", "ClusterRoleBinding"] * 2
+    assert (reader["metadata"]["name"], writer["metadata"]["name"]) == ("gpugate-audit", "gpugate-audit-reports")
+    assert {name for rule in writer["rules"] for name in rule["resources"]} == {
+        "reports",
+        "clusterreports",
+        "policyreports",
+        "clusterpolicyreports",
+    }
+    assert binding["subjects"] == [{"kind": "ServiceAccount", "namespace": "guard", "name": "auditor"}]

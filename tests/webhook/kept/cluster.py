@@ -56,7 +56,9 @@ class KeptCluster:
 
     def bundles(self) -> list[bytes]:
         """Return the bundle of every entry of both configurations."""
-        hooks = [hook for plural in (MUTATING, VALIDATING) for hook in self.store.get(plural, "", "gpugate")["webhooks"]]
+        hooks = [
+            hook for plural in (MUTATING, VALIDATING) for hook in self.store.get(plural, "", "gpugate")["webhooks"]
+        ]
         return [base64.b64decode(hook["clientConfig"].get("caBundle", "")) for hook in hooks]
 
     def set_bundle(self, bundle: bytes, plural: tuple[str, str] = VALIDATING) -> None:

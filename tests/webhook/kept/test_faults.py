@@ -63,11 +63,17 @@ def test_without_a_right_it_serves_on_and_says_so(kept: Kept, plural: str) -> No
 
 def test_a_keeper_that_was_killed_is_replaced(kept: Kept) -> None:
     before = kept.replica.served(kept.cluster.bundles()[0])
+    ready = []
+
+    def replaced() -> bool:
+        ready.append(kept.replica.ready())
+        return kept.replica.served(kept.cluster.bundles()[0]) != before
+
     os.kill(kept.replica.keeper, signal.SIGKILL)
     # Nobody else renews the Lease of the dead.
     kept.cluster.release()
-    assert eventually(lambda: kept.replica.served(kept.cluster.bundles()[0]) != before)
-    assert eventually(kept.replica.ready)
+    assert eventually(replaced)
+    assert all(ready)
     assert kept.replica.keeper not in kept.replica.workers()
     assert eventually(lambda: kept.replica.metric("gpugate_certificates_leader") == 1)
 
@@ -80,3 +86,23 @@ def test_without_an_api_server_it_serves_on(cluster: KeptCluster, replica: Calla
     assert eventually(lambda: alone.metric("gpugate_certificates_kept") == 0)
     alone.review(bundle)
     assert (alone.ready(), alone.signed_by()) == (True, signed_by)
+
+
+def test_credentials_that_are_gone_for_a_while_end_nothing(
+    cluster: KeptCluster, replica: Callable[..., Replica]
+) -> None:
+    alone = replica(cluster)
+    assert eventually(alone.ready)
+    asked = len(cluster.api.asked("leases"))
+    kubeconfig = alone.log_file.with_name("kubeconfig")
+    content = kubeconfig.read_text()
+    kubeconfig.unlink()
+    cluster.api.token = "another"  # noqa: S105 -- of nobody
+    alone.signal(signal.SIGHUP)
+    assert eventually(lambda: len(cluster.api.asked("leases")) > asked)
+    assert eventually(lambda: alone.metric("gpugate_certificates_kept") == 0)
+    cluster.api.token = ""
+    kubeconfig.write_text(content)
+    renewals = len(cluster.history(LEASES))
+    assert eventually(lambda: len(cluster.history(LEASES)) > renewals)
+    assert eventually(lambda: alone.metric("gpugate_certificates_kept") == 1)

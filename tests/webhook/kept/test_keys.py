@@ -49,7 +49,9 @@ def told(replica: Replica, folder: Path) -> dict[str, bytes]:
     files = {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
     pages = {path: replica.get(path)[1].encode() for path in ("/metrics", "/readyz", "/healthz")}
     pids = [replica.pid, *replica.workers()]
-    seen = {f"{what} of {pid}": Path(f"/proc/{pid}/{what}").read_bytes() for pid in pids for what in ("environ", "cmdline")}
+    seen = {
+        f"{what} of {pid}": Path(f"/proc/{pid}/{what}").read_bytes() for pid in pids for what in ("environ", "cmdline")
+    }
     return files | pages | seen
 
 

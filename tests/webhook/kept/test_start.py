@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from kept.cluster import KeptCluster
     from kept.replica import Replica
 
+
 def test_it_is_ready_when_every_client_trusts_it(cluster: KeptCluster, replica: Callable[..., Replica]) -> None:
     cluster.api.forbidden = {MUTATING[1]}
     started = replica(cluster)

@@ -59,3 +59,4 @@ def test_parts_are_called_after_the_configurations(cluster: Cluster, tmp_path: P
     connection.close()
 
     assert (found.service, found.secret, found.lease) == ("gate-a", "gate-a-certificates", "gate-a")
+    assert found.service_account == "gate-a"

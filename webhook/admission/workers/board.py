@@ -22,6 +22,7 @@ class Board:
 
     def __init__(self, workers: int, others: Sequence[str] = ()) -> None:
         self._names = (*(f"worker {number + 1}" for number in range(workers)), *others)
+        self._answering = workers
         self._workers = workers = len(self._names)
         self._memory = mmap.mmap(-1, 1 + workers * _ROW.size)
         for worker in range(workers):
@@ -33,8 +34,15 @@ class Board:
         return self._workers
 
     def clear(self, worker: int) -> None:
-        """Say that a worker is to start."""
-        self._write(worker, 0, serving=False, missing=_STARTING)
+        """Say that a worker is to start.
+
+        One that answers nobody is waited for once: where it dies later, what it did for the others is still there.
+        """
+        _, serving, missing = self._read(worker)
+        if worker >= self._answering and serving and not missing:
+            self._write(worker, 0, serving=True, missing="")
+        else:
+            self._write(worker, 0, serving=False, missing=_STARTING)
 
     def beat(self, worker: int, missing: Sequence[str]) -> None:
         """Say that a worker accepts connections and is alive, and what it still misses."""

@@ -17,6 +17,7 @@ from gpugate.webhook.generate.chart.names import (
     selector,
 )
 from gpugate.webhook.generate.chart.terms import Each, If, Node, Value, Variable, both, call, no, text
+from gpugate.webhook.generate.risk_groups import RiskGroup
 
 # A Pod that ends is taken out of the Service meanwhile; then it still takes new connections for as long as it drains.
 _PRE_STOP_SECONDS: Final = 5
@@ -131,8 +132,7 @@ def _arguments() -> Node:
         text("--webhook-configuration=", FULL_NAME),
         If(IS_SELF, text("--certificate-secret=", AUTHORITIES)),
         If(both(IS_SELF, Value("webhooks.url")), text("--url=", Value("webhooks.url"))),
-        # It tells whether the configurations are still as they were installed.
-        If(IS_SELF, Each(("user",), Value("webhooks.karpenterUsers"), text("--karpenter-user=", Variable("user")))),
+        *_meant(),
         If(no(IS_SELF), f"--tls-cert={_TLS}/tls.crt"),
         If(no(IS_SELF), f"--tls-key={_TLS}/tls.key"),
         If(_HAS_CLIENT_CA, f"--client-ca={_CLIENT_CA}/ca.crt"),
@@ -141,6 +141,20 @@ def _arguments() -> Node:
             Each(("name",), Value("clientAuthentication.names"), text("--client-name=", Variable("name"))),
         ),
         Each(("argument",), Value("server.arguments"), Variable("argument")),
+    ]
+
+
+def _meant() -> list[Node]:
+    """Return what was chosen, by which the server and `gpugate doctor` see whether the configurations were changed since."""
+    users = Value("webhooks.karpenterUsers")
+    return [
+        If(
+            users,
+            Each(("user",), users, text("--karpenter-user=", Variable("user"))),
+            "--karpenter-user=none",
+        ),
+        *(If(no(Value(f"webhooks.{group.value}.enabled")), f"--without={group.value}") for group in RiskGroup),
+        Each(("name",), Value("webhooks.onlyNamespaces"), text("--only-namespace=", Variable("name"))),
     ]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from gpugate.webhook.generate.chart.failure_policies import FAILS
 from gpugate.webhook.generate.chart.names import (
     EXCLUDED_NAMESPACES,
     IS_PROVIDED,
@@ -26,12 +27,6 @@ class Guard:
 
 _OF_THE_CLUSTER: Final[list[Node]] = ["kube-system", "kube-public", "kube-node-lease"]
 _GROUPS: Final = [f"webhooks.{group.value}" for group in RiskGroup]
-_WAITING: Final = [f"webhooks.{group.value}" for group in RiskGroup if group.may_wait]
-_MUTATED: Final = [f"webhooks.{group.value}" for group in (RiskGroup.POOLS, RiskGroup.PODS, RiskGroup.SCALING)]
-_FAILS: Final = either(
-    *(same(Value(f"{group}.failurePolicy"), "Fail") for group in _WAITING),
-    *(same(Value(f"{group}.mutatingFailurePolicy"), "Fail") for group in _MUTATED),
-)
 _LEAST: Final = Value("podDisruptionBudget.minAvailable")
 _MEMORY: Final = call("dig", "limits", "memory", "", Value("pods.resources"))
 # Megabytes that two workers and the certificate keeper were seen to use, without load.
@@ -44,12 +39,12 @@ GUARDS: Final = (
         "install it in one of its own, --namespace gpugate --create-namespace",
     ),
     Guard(
-        both(_FAILS, call("lt", call("int", REPLICAS), 2)),
+        both(FAILS, call("lt", call("int", REPLICAS), 2)),
         "failurePolicy: Fail with one replica: whenever its Pod or node is replaced, requests are refused; "
         "set replicaCount to 2 or more",
     ),
     Guard(
-        both(_FAILS, Release("IsInstall"), no(Value("webhooks.failOnInstall"))),
+        both(FAILS, Release("IsInstall"), no(Value("webhooks.failOnInstall"))),
         "failurePolicy: Fail on install: until the first Pod is ready, requests would be refused; install with Ignore, "
         "then `helm upgrade` with Fail. Where Helm does not know what is installed (Argo CD, `helm template`), set "
         "webhooks.failOnInstall: true once the Pods are ready",

@@ -6,20 +6,25 @@ from typing import TYPE_CHECKING, Final
 
 from gpugate.webhook.generate.chart.access import cluster_role, role
 from gpugate.webhook.generate.chart.deployment import container_settings, pod_settings
-from gpugate.webhook.generate.chart.names import AUTHORITIES, FULL_NAME, IS_SELF, NAMESPACE, metadata, selector
-from gpugate.webhook.generate.chart.terms import If, Node, Value, call, text
+from gpugate.webhook.generate.chart.failure_policies import FAILS
+from gpugate.webhook.generate.chart.names import FULL_NAME, NAMESPACE, metadata, selector
+from gpugate.webhook.generate.chart.terms import If, Node, Value, both, call, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# When Helm runs something, and when it takes it away again.
+# When Helm runs something, and when it takes it away again: also when it failed, as an uninstall does not know of it.
 _HOOK: Final = "helm.sh/hook"
 _ORDER: Final = "helm.sh/hook-weight"
-_REMOVAL: Final = {"helm.sh/hook-delete-policy": "before-hook-creation,hook-succeeded"}
+_REMOVAL: Final = {"helm.sh/hook-delete-policy": "before-hook-creation,hook-succeeded,hook-failed"}
+# Helm shows what a Job said that failed (v3.18 and v4).
+_LOG: Final = {"helm.sh/hook-output-log-policy": "hook-failed"}
 _AFTER: Final = "post-install,post-upgrade"
 _BEFORE_REMOVAL: Final = "pre-delete"
 _WAITS: Final = Value("hooks.wait.enabled")
-_CLEANS_UP: Final = Value("hooks.cleanup.enabled")
+# Helm 3 takes webhook configurations away last, when nobody answers any more. Where nothing waits that does no harm, and a
+# Job that cannot start, as without its image, would keep the release from being uninstalled.
+_CLEANS_UP: Final = both(Value("hooks.cleanup.enabled"), FAILS)
 _CONFIGURATIONS: Final[list[Node]] = ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"]
 
 
@@ -48,7 +53,7 @@ def waiting() -> Iterator[Node]:
         {
             "apiVersion": "v1",
             "kind": "Pod",
-            "metadata": metadata(test_name, annotations={_HOOK: "test", **_REMOVAL}),
+            "metadata": metadata(test_name, annotations={_HOOK: "test", **_REMOVAL, **_LOG}),
             "spec": _pod(name, ["webhook", "wait", "--timeout=10s"]),
         },
     )
@@ -62,19 +67,7 @@ def cleanup() -> Iterator[Node]:
         yield If(_CLEANS_UP, each)
     for each in cluster_role(name, [_configurations("get", "delete")], name, annotations=moment):
         yield If(_CLEANS_UP, each)
-    made_by_the_webhook: list[Node] = [
-        {"apiGroups": [""], "resources": ["secrets"], "resourceNames": [AUTHORITIES], "verbs": ["delete"]},
-        {
-            "apiGroups": ["coordination.k8s.io"],
-            "resources": ["leases"],
-            "resourceNames": [FULL_NAME],
-            "verbs": ["delete"],
-        },
-    ]
-    for each in role(name, made_by_the_webhook, name, annotations=moment):
-        yield If(_CLEANS_UP, each)
-    arguments: list[Node] = ["webhook", "uninstall", "--best-effort", If(IS_SELF, "--all")]
-    yield If(_CLEANS_UP, _job(name, _BEFORE_REMOVAL, arguments))
+    yield If(_CLEANS_UP, _job(name, _BEFORE_REMOVAL, ["webhook", "uninstall", "--best-effort"]))
 
 
 def _configurations(*verbs: Node) -> Node:
@@ -95,7 +88,7 @@ def _job(name: Node, moment: str, arguments: list[Node]) -> Node:
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
-        "metadata": metadata(name, annotations={_HOOK: moment, **_REMOVAL}),
+        "metadata": metadata(name, annotations={_HOOK: moment, **_REMOVAL, **_LOG}),
         "spec": {
             "backoffLimit": 2,
             # Helm waits for the Job; a Pod that cannot start must not hold it up for ever.

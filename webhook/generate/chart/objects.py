@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpugate.webhook.generate.chart.access import rights, service_account
+from gpugate.webhook.generate.chart.audit import audit
 from gpugate.webhook.generate.chart.certificates import certificates
 from gpugate.webhook.generate.chart.claims import mig_claims
 from gpugate.webhook.generate.chart.deployment import deployment
 from gpugate.webhook.generate.chart.hooks import cleanup, waiting
+from gpugate.webhook.generate.chart.kept import kept
 from gpugate.webhook.generate.chart.monitoring import dashboard_config_map, prometheus_rule, service_monitor
 from gpugate.webhook.generate.chart.policy import policy
 from gpugate.webhook.generate.chart.registration import configuration
@@ -30,6 +32,7 @@ def objects() -> Mapping[str, Sequence[Node]]:
         "rbac": [*rights()],
         "policy": [policy()],
         "certificates": [*certificates()],
+        "kept": [*kept()],
         "service": [service()],
         "deployment": [deployment()],
         "scaling": [*scaling()],
@@ -38,6 +41,7 @@ def objects() -> Mapping[str, Sequence[Node]]:
         "prometheus-rule": [prometheus_rule()],
         "dashboard": [dashboard_config_map()],
         "mig-claims": [mig_claims()],
+        "audit": [*audit()],
         "mutating-webhooks": [configuration("mutate")],
         "validating-webhooks": [configuration("validate")],
     }

@@ -8,6 +8,7 @@ import msgspec
 
 from gpugate.policies.engine.config import EXCLUDED_NAMESPACES
 from gpugate.webhook.generate.chart.value_types import Count, NamespaceName, Object, Section, ShortName, Texts
+from gpugate.webhook.generate.chart.values_of_audit import Audit
 from gpugate.webhook.generate.chart.values_of_pods import (
     Autoscaling,
     Image,
@@ -78,7 +79,7 @@ class WaitHook(Section, frozen=True):
 
 
 class CleanupHook(Section, frozen=True):
-    """A Job before an uninstall, which takes the webhook configurations away first and never stands in the way.
+    """A Job before an uninstall, which takes the webhook configurations away first, where requests wait for the webhook.
 
     Attributes:
         enabled: Whether there is such a Job.
@@ -92,7 +93,7 @@ class Hooks(Section, frozen=True):
 
     Attributes:
         wait: After an install or upgrade: waits until the API server reaches the webhook, or says why not.
-        cleanup: Before an uninstall: takes away both webhook configurations, and what the webhook made itself.
+        cleanup: Before an uninstall, where a failure policy is Fail: takes away both webhook configurations first.
     """
 
     wait: WaitHook = WaitHook()
@@ -124,6 +125,7 @@ class Values(Section, frozen=True):
         metrics: Monitoring.
         mig_namespaces: MIG profiles by namespace, such as `inference: [1g.10gb]`; for each of them there will be a
             ResourceClaimTemplate, which policy pods/mig-without-claim gives Pods claims of.
+        audit: An audit of what is stored already, again and again.
         hooks: Jobs of Helm.
     """
 
@@ -147,4 +149,5 @@ class Values(Section, frozen=True):
     network_policy: NetworkPolicy = NetworkPolicy()
     metrics: Metrics = Metrics()
     mig_namespaces: dict[NamespaceName, list[Profile]] = msgspec.field(default_factory=dict)
+    audit: Audit = Audit()
     hooks: Hooks = Hooks()

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from gpugate.policies.engine.ruleset import Ruleset
-    from gpugate.webhook.generate.drift import Meant
+    from gpugate.webhook.generate.meant import Meant
     from gpugate.webhook.operate.doctor.handshake import Handshake
     from gpugate.webhook.operate.doctor.rights import Right
     from gpugate.webhook.operate.installation import Installation, Unread

@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING
 from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.config import PolicyConfig
 from gpugate.policies.engine.ruleset import bind
-from gpugate.webhook.generate.rbac import rbac
+from gpugate.webhook.generate.rbac import keeper_rbac, rbac
 from gpugate.webhook.manifests.policy_file import parse_policy_file
 from gpugate.webhook.operate.doctor.case import Case
 from gpugate.webhook.operate.doctor.handshake import shake, targets
 from gpugate.webhook.operate.doctor.mounted_policy import mounted_policy
 from gpugate.webhook.operate.doctor.registration import groups
-from gpugate.webhook.operate.doctor.rights import ask, keeping, needed
+from gpugate.webhook.operate.doctor.rights import ask, needed
 from gpugate.webhook.operate.doctor.served import served
+from gpugate.webhook.operate.doctor.started_with import completed
 from gpugate.webhook.operate.installation import Unread
 from gpugate.webhook.operate.naming import found_names
 from gpugate.webhook.operate.probing import probe
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
     from gpugate.policies.engine.ruleset import Ruleset
     from gpugate.webhook.cluster.connection import Connection
-    from gpugate.webhook.generate.drift import Meant
+    from gpugate.webhook.generate.meant import Meant
     from gpugate.webhook.operate.installation import Installation, Names
 
 
@@ -39,22 +40,22 @@ class Asked:
     Attributes:
         namespace: where the webhook runs.
         service: its Service.
-        service_account: its ServiceAccount.
+        service_account: its ServiceAccount; as the configurations are called where nobody says.
         configuration: what both webhook configurations are called.
         secret: the Secret of its authorities, which must exist if it is named.
-        lease: the Lease by which one replica leads.
+        lease: the Lease by which one replica leads; called like them too.
         url: where it is meant to answer; empty where it is behind a Service, or nobody says.
-        meant: what was chosen where the configurations were generated.
+        meant: what was chosen where the configurations were generated; what nobody says is looked up in the Deployment.
         probe: whether to ask the webhook too.
         policy_file: where the rules come from that are given; empty where they are to be found.
     """
 
     namespace: str | None
     service: str | None
-    service_account: str
+    service_account: str | None
     configuration: str
     secret: str | None
-    lease: str
+    lease: str | None
     url: str
     meant: Meant
     probe: bool
@@ -83,7 +84,7 @@ def collect(connection: Connection, asked: Asked, ruleset: Ruleset | None, now: 
         installation,
         rules,
         rules_from=f"{len(rules.rules)} policies ({rules_from})",
-        meant=asked.meant,
+        meant=completed(asked.meant, installation),
         url=asked.url,
         wants_secret=asked.secret is not None,
     )
@@ -92,7 +93,7 @@ def collect(connection: Connection, asked: Asked, ruleset: Ruleset | None, now: 
     has_account = account is not None and not isinstance(account, Unread)
     rights = (
         *needed(rbac(rules, names.namespace, names.service_account)),
-        *(keeping(names) if case.keeps_authorities else ()),
+        *(needed(keeper_rbac(*_kept(names))) if case.keeps_authorities else ()),
     )
     return replace(
         case,
@@ -108,10 +109,14 @@ def _names(connection: Connection, asked: Asked) -> Names:
     return replace(
         found,
         service=asked.service or found.service,
-        service_account=asked.service_account,
+        service_account=asked.service_account or found.service_account,
         secret=asked.secret or found.secret,
-        lease=asked.lease,
+        lease=asked.lease or found.lease,
     )
+
+
+def _kept(names: Names) -> tuple[str, str, str, str, str]:
+    return names.namespace, names.service_account, names.secret, names.lease, names.configuration
 
 
 def _rules(installation: Installation) -> tuple[Ruleset, str]:

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from itertools import zip_longest
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from gpugate.webhook.operate.installation import Unread
+from gpugate.webhook.operate.doctor.started_with import containers, given
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from gpugate.webhook.operate.installation import Installation, Object
 
 _FLAG: Final = "--policy-file"
-_VARIABLE: Final = "GPUGATE_POLICY_FILE"
 
 
 class MountedPolicy(NamedTuple):
@@ -26,25 +22,12 @@ class MountedPolicy(NamedTuple):
 
 def mounted_policy(installation: Installation) -> MountedPolicy | None:
     """Return the policy file that a container of the namespace is started with, where its ConfigMap could be read."""
-    deployments = () if isinstance(installation.deployments, Unread) else installation.deployments
-    for deployment in deployments:
-        spec = deployment["spec"]["template"]["spec"]
-        for container in spec.get("containers") or ():
-            for path in _paths(container):
-                found = _in_config_map(installation, spec, container, PurePosixPath(path))
-                if found:
-                    return found
+    for pod, container in containers(installation):
+        for path in given(container, _FLAG):
+            found = _in_config_map(installation, pod, container, PurePosixPath(path))
+            if found:
+                return found
     return None
-
-
-def _paths(container: Object) -> Iterator[str]:
-    words = [*(container.get("command") or ()), *(container.get("args") or ())]
-    for word, following in zip_longest(words, words[1:], fillvalue=""):
-        if word.startswith(f"{_FLAG}="):
-            yield word.removeprefix(f"{_FLAG}=")
-        elif word == _FLAG:
-            yield following
-    yield from (each["value"] for each in container.get("env") or () if each["name"] == _VARIABLE and each.get("value"))
 
 
 def _in_config_map(

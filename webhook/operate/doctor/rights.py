@@ -55,19 +55,6 @@ def needed(roles: Iterable[dict[str, Any]]) -> Iterator[Right]:
                             yield Right(verb, group, resource, name, namespace)
 
 
-def keeping(names: Names) -> Iterator[Right]:
-    """Yield each right by which a replica keeps certificate authorities."""
-    inside = names.namespace
-    # Nobody can be allowed to create only what has a certain name (`k8s.io/api` rbac/v1 types.go, v0.36).
-    yield Right("create", "", "secrets", namespace=inside)
-    yield from (Right(verb, "", "secrets", names.secret, inside) for verb in ("get", "list", "watch", "update"))
-    yield Right("create", "coordination.k8s.io", "leases", namespace=inside)
-    yield from (Right(verb, "coordination.k8s.io", "leases", names.lease, inside) for verb in ("get", "update"))
-    for resource in ("mutatingwebhookconfigurations", "validatingwebhookconfigurations"):
-        for verb in ("get", "list", "watch", "patch"):
-            yield Right(verb, "admissionregistration.k8s.io", resource, names.configuration)
-
-
 def ask(connection: Connection, names: Names, rights: Iterable[Right]) -> Sequence[Right] | Unread:
     """Return which of some rights the ServiceAccount has; asking changes nothing."""
     account = f"{names.namespace}:{names.service_account}"

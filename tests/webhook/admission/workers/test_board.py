@@ -63,3 +63,14 @@ def test_a_process_that_is_no_worker_is_called_by_its_name() -> None:
     board.beat(1, ("not trusted yet",))
     assert (board.rows, before, serving) == (2, ("certificates: starting",), False)
     assert (board.missing(), board.is_serving) == (("certificates: not trusted yet",), True)
+
+
+def test_a_process_that_is_no_worker_is_waited_for_once() -> None:
+    board = Board(1, ("certificates",))
+    board.beat(0, ())
+    missing = []
+    for says in (("not trusted yet",), ()):
+        board.beat(1, says)
+        board.clear(1)
+        missing.append(board.missing())
+    assert (missing, board.beats(1)) == ([("certificates: starting",), ()], 0)

@@ -12,7 +12,7 @@ from gpugate.certs.authority_secret import written
 from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.config import PolicyConfig
 from gpugate.policies.engine.ruleset import bind
-from gpugate.webhook.generate.drift import Meant
+from gpugate.webhook.generate.meant import Meant
 from gpugate.webhook.generate.registration import Server, webhook_configurations
 from gpugate.webhook.operate.certificate_secret import public_parts
 from gpugate.webhook.operate.doctor.case import Case

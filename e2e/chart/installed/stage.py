@@ -1,0 +1,53 @@
+"""A control plane for installations, with the custom resources that policies and the chart are about, and nothing else."""
+
+from __future__ import annotations
+
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cluster.api import Api
+from cluster.connections import Connections
+from cluster.control_plane import running_control_plane
+from cluster.custom_resources import definitions, install
+from cluster.stand_ins import stand_in
+
+from gpugate.policies.sdk.kinds import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cluster.control_plane import ControlPlane
+
+POLICIES = Path(__file__).parents[3] / "policies"
+_CERT_MANAGER = (
+    Kind("cert-manager.io", ("v1",), "Issuer", "issuers", namespaced=True),
+    Kind("cert-manager.io", ("v1",), "Certificate", "certificates", namespaced=True),
+)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """`api` is its administrator."""
+
+    control_plane: ControlPlane
+    api: Api
+
+
+@contextmanager
+def running_stage(folder: Path) -> Iterator[Stage]:
+    """Start it, and stop it at the end.
+
+    Raises:
+        CustomResourceError: a definition is refused.
+        ProcessError: a component died, or did not become ready.
+        ToolsError: a program or a module is missing.
+    """
+    with (
+        running_control_plane(folder) as control_plane,
+        closing(Connections(control_plane.url, control_plane.ca_file, control_plane.admin)) as connections,
+    ):
+        api = Api(connections)
+        install(api, [*definitions(POLICIES), *map(stand_in, _CERT_MANAGER)])
+        yield Stage(control_plane, api)

@@ -1,0 +1,68 @@
+"""What README and `docs/install.md` tell to type, typed as it stands there."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from chart.installed.release import NAME, ROOT
+from chart.installed.requests import eventually, gpu_pod, pass_by
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+
+    from chart.installed.release import Release
+    from chart.installed.stage import Stage
+
+
+def commands(file: str, heading: str) -> list[str]:
+    """The commands below a heading, each on a line of its own."""
+    text = (ROOT / file).read_text(encoding="utf-8")
+    section = re.search(rf"^{re.escape(heading)}\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
+    assert section, f"{file} has no {heading}"
+    blocks = re.findall(r"^```console\n(.*?)^```", section[1], re.MULTILINE | re.DOTALL)
+    return re.findall(r"^\$ (.*)$", "".join(blocks), re.MULTILINE)
+
+
+def tolerates(stage: Stage, tenant: str) -> bool:
+    stored = stage.api.create(gpu_pod(tenant), dry_run=True).body
+    return "nvidia.com/gpu" in [each["key"] for each in stored["spec"]["tolerations"]]
+
+
+def test_the_readme(
+    stage: Stage,
+    prepare: Callable[..., AbstractContextManager[Release]],
+    tenant: str,
+    figures: list[str],
+) -> None:
+    install, test, doctor, upgrade, uninstall = commands("README.md", "## Install it in a cluster")
+    with prepare(namespace=NAME) as release:
+        release.ran(install)
+        figures.append(f"chart: README's `{install}`: {release.seconds:.1f} s")
+        release.ran(test)
+        assert "0 errors, 0 warnings" in release.ran(doctor)
+        pass_by(stage, tenant)
+        release.ran(upgrade)
+        eventually(lambda: tolerates(stage, tenant))
+        release.ran(uninstall)
+        pass_by(stage, tenant)
+
+
+def test_without_helm(
+    stage: Stage, prepare: Callable[..., AbstractContextManager[Release]], tenant: str, figures: list[str]
+) -> None:
+    create, apply = [
+        line for line in commands("docs/install.md", "# Installing it in a cluster") if not line.startswith("helm")
+    ]
+    with prepare() as release:
+        own = f"--name={NAME} --namespace={release.namespace}"
+        apply = apply.replace("manifests", f"manifests {own}")
+        release.ran(create.replace("namespace gpugate", f"namespace {release.namespace}"))
+        release.ran(apply)
+        release.ran(f"gpugate webhook wait --namespace {release.namespace}")
+        figures.append(f"chart: `gpugate webhook wait` after `kubectl apply`: {release.seconds:.1f} s")
+        release.ran(f"gpugate doctor --namespace {release.namespace}")
+        pass_by(stage, tenant)
+        release.ran(apply.replace("apply --server-side", "delete"))
+        pass_by(stage, tenant)

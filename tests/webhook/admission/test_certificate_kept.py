@@ -1,0 +1,96 @@
+"""A certificate that another process makes: taken up where it stands in memory, whole or not at all."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from certificate_files import AUTHORITY, DAY, NAME, NOW, OTHER, PAIR
+from handshakes import shaken, trusting
+
+from gpugate.certs.pki import KeyPair, certificate_authority, server_certificate
+from gpugate.webhook.admission.certificate import Certificate
+from gpugate.webhook.admission.leaf_memory import LeafMemory
+from gpugate.webhook.admission.options import ServeOptions
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LONGER = server_certificate(AUTHORITY, [NAME], now=NOW, lifetime=2 * DAY)
+
+
+@pytest.fixture
+def leafs() -> LeafMemory:
+    return LeafMemory()
+
+
+@pytest.fixture
+def certificate(leafs: LeafMemory) -> Certificate:
+    return Certificate(ServeOptions("127.0.0.1", 0), lambda: NOW, leafs)
+
+
+def served(certificate: Certificate) -> bytes:
+    """Return the certificate that a client sees which trusts the authority."""
+    client = trusting(AUTHORITY.certificate)
+    # The dates of these certificates have nothing to do with the clock of this machine.
+    client.verify_flags |= 0x200000  # type: ignore[operator]  # X509_V_FLAG_NO_CHECK_TIME
+    _, end = shaken(certificate.identity.context, client, NAME)
+    return end.getpeercert(binary_form=True) or b""
+
+
+def tear(leafs: LeafMemory, pair: KeyPair) -> None:
+    leafs.put(pair)
+    leafs._memory[100] ^= 1
+
+
+def test_one_made_at_start_has_to_do_until_there_is_another(certificate: Certificate) -> None:
+    assert (certificate.poll(), certificate.is_behind, certificate.identity.authority is None) == (None, False, False)
+
+
+def test_a_new_one_is_taken_up(certificate: Certificate, leafs: LeafMemory) -> None:
+    before = certificate.identity
+    leafs.put(PAIR)
+    assert (certificate.is_behind, certificate.poll(), certificate.is_behind) == (True, "", False)
+    assert (before.context is certificate.identity.context, certificate.identity.authority) == (False, None)
+    assert served(certificate)
+
+
+def test_one_that_was_taken_up_is_left_alone(certificate: Certificate, leafs: LeafMemory) -> None:
+    leafs.put(PAIR)
+    certificate.poll()
+    before = certificate.identity
+    assert (certificate.poll(), certificate.identity is before) == (None, True)
+
+
+def test_a_hangup_takes_up_what_there_is(certificate: Certificate, leafs: LeafMemory) -> None:
+    leafs.put(LONGER)
+    assert (certificate.reload(), certificate.identity.not_after) == ("", NOW + 2 * DAY)
+
+
+def test_a_half_written_one_is_tried_again(certificate: Certificate, leafs: LeafMemory) -> None:
+    leafs.put(PAIR)
+    certificate.poll()
+    before = certificate.identity
+    tear(leafs, LONGER)
+    said = [certificate.poll(), certificate.poll()]
+    assert (said, certificate.identity is before) == (["the certificate is just being written", None], True)
+    leafs._memory[100] ^= 1
+    assert (certificate.poll(), certificate.identity.not_after) == ("", NOW + 2 * DAY)
+
+
+def test_one_that_cannot_be_used_leaves_the_last_good_one(certificate: Certificate, leafs: LeafMemory) -> None:
+    leafs.put(PAIR)
+    certificate.poll()
+    before = certificate.identity
+    leafs.put(KeyPair(PAIR.certificate, OTHER.key))
+    assert "does not belong" in (certificate.poll() or "")
+    assert certificate.identity is before
+
+
+def test_authorities_of_clients_stay_with_it(tmp_path: Path, leafs: LeafMemory) -> None:
+    clients = certificate_authority("clients", now=NOW, lifetime=DAY)
+    (tmp_path / "ca.crt").write_bytes(clients.certificate)
+    certificate = Certificate(ServeOptions("127.0.0.1", 0, client_ca=tmp_path / "ca.crt"), lambda: NOW, leafs)
+    leafs.put(PAIR)
+    certificate.poll()
+    assert certificate.identity.context.cert_store_stats()["x509_ca"] == 1

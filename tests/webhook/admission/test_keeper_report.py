@@ -1,0 +1,150 @@
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, cast
+
+import pytest
+from admission.logged import FakeLog, Scraped
+
+from gpugate.certs.authorities import Authorities, Periods, first, new_authority
+from gpugate.certs.keeper import State
+from gpugate.certs.leaf import Leaf
+from gpugate.certs.pki import expiry, fingerprint, server_certificate
+from gpugate.certs.protocols import Registered
+from gpugate.webhook.admission.keeper_report import KeeperReport
+
+if TYPE_CHECKING:
+    from gpugate.webhook.admission.log import Log
+
+NOW = dt.datetime(2026, 11, 21, 12, tzinfo=dt.UTC)
+SECOND = dt.timedelta(seconds=1)
+PERIODS = Periods()
+AUTHORITIES = replace(first(PERIODS, NOW), next=new_authority(PERIODS, NOW))
+MUTATING, VALIDATING = "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"
+BUNDLE_EXPIRY = "gpugate_webhook_ca_bundle_expiry_timestamp_seconds"
+
+
+def signed(authorities: Authorities) -> Leaf:
+    pair = server_certificate(authorities.active, ["gpugate.gpugate.svc"], now=NOW, lifetime=PERIODS.leaf)
+    return Leaf(pair, fingerprint(authorities.active.certificate), NOW + PERIODS.leaf * 2 / 3)
+
+
+LEAF = signed(AUTHORITIES)
+GOOD = State(LEAF, AUTHORITIES, (Registered(VALIDATING, {"a": AUTHORITIES.bundle, "b": AUTHORITIES.bundle}),), "")
+
+
+@dataclass
+class Told:
+    """A report, and what it told; `seconds` is its clock."""
+
+    seconds: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.log, self.metrics = FakeLog(), Scraped()
+        self.report = KeeperReport(self.metrics, cast("Log", self.log), lambda: self.seconds)
+
+    def tell(self, state: State, *, leads: bool = True, skew: dt.timedelta | None = None) -> Told:
+        self.report.tell(state, leads=leads, skew=skew)
+        return self
+
+
+@pytest.fixture
+def told() -> Told:
+    return Told()
+
+
+@pytest.mark.parametrize(
+    ("state", "good"),
+    [
+        pytest.param(GOOD, 1, id="kept"),
+        pytest.param(replace(GOOD, waiting="not trusted"), 0, id="waiting"),
+        pytest.param(replace(GOOD, troubles=("refused",)), 0, id="in-trouble"),
+        pytest.param(State(), 0, id="nothing-yet"),
+    ],
+)
+def test_whether_certificates_are_kept(told: Told, state: State, good: int) -> None:
+    assert told.tell(state).metrics.value("gpugate_certificates_kept") == good
+
+
+@pytest.mark.parametrize("leads", [True, False])
+def test_who_leads(told: Told, leads: bool) -> None:  # noqa: FBT001 -- a table's column
+    assert told.tell(GOOD, leads=leads).metrics.value("gpugate_certificates_leader") == leads
+
+
+def test_when_the_authority_ends(told: Told) -> None:
+    found = told.tell(GOOD).metrics.value("gpugate_certificate_authority_expiry_timestamp_seconds")
+    assert found == expiry(AUTHORITIES.active.certificate).timestamp()
+
+
+def test_nothing_is_said_of_an_authority_that_is_not_known(told: Told) -> None:
+    assert told.tell(State()).metrics.value("gpugate_certificate_authority_expiry_timestamp_seconds") is None
+
+
+TRUSTED = expiry(AUTHORITIES.active.certificate).timestamp()
+BUNDLES = {
+    "every entry vouches": ({"a": AUTHORITIES.bundle, "b": AUTHORITIES.bundle}, TRUSTED),
+    "one entry is empty": ({"a": AUTHORITIES.bundle, "b": b""}, 0),
+    "one entry is garbage": ({"a": AUTHORITIES.bundle, "b": b"junk"}, 0),
+    "one entry is somebody else's": ({"a": new_authority(PERIODS, NOW).certificate}, 0),
+    "there is no entry": ({}, None),
+}
+
+
+@pytest.mark.parametrize(("bundles", "until"), BUNDLES.values(), ids=BUNDLES)
+def test_until_when_bundles_vouch(told: Told, bundles: dict[str, bytes], until: float | None) -> None:
+    state = replace(GOOD, live=(Registered(MUTATING, bundles),))
+    assert told.tell(state).metrics.value(BUNDLE_EXPIRY, configuration=MUTATING) == until
+
+
+@pytest.mark.parametrize(
+    ("seconds", "says"),
+    [(0, []), (59, []), (61, ["+61 s from ours"]), (-86_400, ["-86400 s from ours"])],
+)
+def test_clocks_that_differ(told: Told, seconds: int, says: list[str]) -> None:
+    told.tell(GOOD, skew=seconds * SECOND)
+    assert told.metrics.value("gpugate_clock_skew_seconds") == seconds
+    assert [text in reason for text, reason in zip(says, told.log.reasons(), strict=True)] == [True] * len(says)
+
+
+def test_a_trouble_is_written_at_once_and_then_once_a_minute(told: Told) -> None:
+    written = []
+    for second in range(0, 180, 5):
+        told.seconds = second
+        before = len(told.log.reasons())
+        told.tell(replace(GOOD, troubles=("refused",)))
+        written += [second] * (len(told.log.reasons()) - before)
+    assert written == [0, 60, 120]
+
+
+def test_keeping_that_broke_is_told(told: Told) -> None:
+    told.tell(GOOD)
+    told.report.broke("keeping broke: KeyError", leads=True)
+    assert told.metrics.value("gpugate_certificates_kept") == 0
+    assert told.log.reasons() == ["keeping broke: KeyError"]
+
+
+def test_troubles_are_written_independently_of_each_other(told: Told) -> None:
+    told.tell(replace(GOOD, troubles=("one",)))
+    told.tell(replace(GOOD, troubles=("one", "two")))
+    assert told.log.reasons() == ["one", "two"]
+
+
+def test_a_certificate_is_told_of_once(told: Told) -> None:
+    for _ in range(3):
+        told.tell(GOOD)
+    made = [fields for _, message, fields in told.log.lines if message == "certificate made"]
+    assert made == [{"authority": LEAF.authority[:16], "expires": "2026-11-22T12:00:00+00:00"}]
+
+
+def test_what_was_done_is_told(told: Told) -> None:
+    told.tell(replace(GOOD, done=("the next authority was made",)))
+    assert ("info", "certificate authorities", {"did": "the next authority was made"}) in told.log.lines
+
+
+def test_nothing_of_a_key_or_a_certificate_is_written(told: Told) -> None:
+    told.tell(replace(GOOD, done=("d",), troubles=("t",), waiting="w"), skew=100 * SECOND)
+    written = str(told.log.lines)
+    content = (LEAF.pair, AUTHORITIES.active)
+    lines = [line.decode() for pair in content for pem in (pair.certificate, pair.key) for line in pem.splitlines()]
+    assert [line for line in lines if line in written] == []

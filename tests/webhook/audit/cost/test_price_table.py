@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import pytest
+from clusters import list_prices
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpugate.webhook.audit.cost.price_table import PriceTableError, read_price_table
+from gpugate.webhook.audit.cost.prices import Prices
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+KNOWN = list_prices().catalogue.names
+CSV = "type,usd_per_hour\np5.48xlarge,40.5\ng6.xlarge,0.5\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("prices.csv", CSV),
+        ("prices.CSV", "\ufeff" + CSV),
+        ("prices.csv", "usd_per_hour, type\r\n40.5,p5.48xlarge\r\n\r\n# our contract\r\n 0.50 , g6.xlarge\r\n"),
+        ("prices.yaml", "- {type: p5.48xlarge, usd_per_hour: 40.5}\n- type: g6.xlarge\n  usd_per_hour: 0.5\n"),
+        ("prices.json", '[{"type": "p5.48xlarge", "usd_per_hour": 40.5}, {"type": "g6.xlarge", "usd_per_hour": 0.50}]'),
+    ],
+)
+def test_a_table_is_csv_or_yaml(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text, encoding="utf-8")
+
+    table = read_price_table(tmp_path / name, KNOWN)
+
+    assert table.prices == {"p5.48xlarge": Fraction("40.5"), "g6.xlarge": Fraction("0.5")}
+    assert not table.remarks
+
+
+def refusal(tmp_path: Path, name: str, text: str) -> str:
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    with pytest.raises(PriceTableError) as refused:
+        read_price_table(tmp_path / name, KNOWN)
+    return str(refused.value).replace(f"{tmp_path}/", "")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("typ,usd_per_hour\np5.48xlarge,1\n", "p.csv:1: the columns are typ,usd_per_hour: write type,usd_per_hour"),
+        ("type,usd_per_hour\ng6.xlarge,1\np5.48xlarge,-1\n", "p.csv:3: the price of p5.48xlarge is -1: write USD an hour"),
+        ("type,usd_per_hour\ng6.xlarge,0\n", "p.csv:2: the price of g6.xlarge is 0:"),
+        ("type,usd_per_hour\ng6.xlarge,nan\n", "p.csv:2: the price of g6.xlarge is nan:"),
+        ("type,usd_per_hour\ng6.xlarge,inf\n", "p.csv:2: the price of g6.xlarge is inf:"),
+        ("type,usd_per_hour\ng6.xlarge,$5\n", "p.csv:2: the price of g6.xlarge is $5:"),
+        ("type,usd_per_hour\ng6.xlarge,1e3\n", "p.csv:2: the price of g6.xlarge is 1e3:"),
+        ("type,usd_per_hour\ng6.xlarge,\n", "p.csv:2: the price of g6.xlarge is nothing:"),
+        ("type,usd_per_hour\n,5\n", "p.csv:2: lacks a type"),
+        ("type,usd_per_hour\ng6.xlarge,1,2\n", "p.csv:2: has 3 cells: write type,usd_per_hour"),
+        ("type,usd_per_hour\ng6.xlarge,1\ng6.xlarge,2\n", "p.csv:3: g6.xlarge has a price on line 2 already"),
+        ('type,usd_per_hour\n"g6.xlarge,1\n', "p.csv: not CSV:"),
+        ("type,usd_per_hour\n", "p.csv: holds no price:"),
+        ("", "p.csv:1: the columns are : write type,usd_per_hour"),
+    ],
+)  # fmt: skip
+def test_a_mistake_in_csv_is_named_with_its_line(tmp_path: Path, text: str, said: str) -> None:
+    assert said in refusal(tmp_path, "p.csv", text)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("p5.48xlarge: 40\n", "p.yaml:1: is an object: write a list of"),
+        ("- p5.48xlarge\n", "p.yaml:1: is a string: write a list of"),
+        ("- {type: g6.xlarge, usd_per_hour: 1}\n- {type: p5.48xlarge, usd_per_hours: 1}\n", "p.yaml:2: unknown key `usd_per_hours`; did you mean `usd_per_hour`?"),
+        ("- {type: p5.48xlarge}\n", "p.yaml:1: lacks `usd_per_hour`"),
+        ("- {type: 5, usd_per_hour: 1}\n", "p.yaml:1: the type is a number: put it in quotes"),
+        ("- {type: p5.48xlarge, usd_per_hour: '40'}\n", "p.yaml:1: the price of p5.48xlarge is a string:"),
+        ("- {type: p5.48xlarge, usd_per_hour: true}\n", "p.yaml:1: the price of p5.48xlarge is a boolean:"),
+        ("- {type: p5.48xlarge, usd_per_hour: -0.5}\n", "p.yaml:1: the price of p5.48xlarge is -0.5:"),
+        ("- {type: p5.48xlarge, usd_per_hour: .nan}\n", "p.yaml:1:"),
+        ("- {type: p5.48xlarge, usd_per_hour: 1\n", "p.yaml:"),
+        ("", "p.yaml: holds no price:"),
+    ],
+)  # fmt: skip
+def test_a_mistake_in_yaml_is_named_with_its_line(tmp_path: Path, text: str, said: str) -> None:
+    assert said in refusal(tmp_path, "p.yaml", text)
+
+
+def test_all_mistakes_are_said_at_once(tmp_path: Path) -> None:
+    said = refusal(tmp_path, "p.csv", "type,usd_per_hour\na,-1\nb,-1\n" + "".join(f"c{n},0\n" for n in range(40)))
+
+    assert len(said.splitlines()) == 21
+    assert said.endswith("and 22 more")
+
+
+def test_a_file_that_is_not_there_is_said(tmp_path: Path) -> None:
+    with pytest.raises(PriceTableError, match="no such file or directory"):
+        read_price_table(tmp_path / "none.csv", KNOWN)
+
+
+def test_types_that_nobody_knows_are_kept_and_remarked_upon(tmp_path: Path) -> None:
+    path = tmp_path / "p.csv"
+    path.write_text("type,usd_per_hour\np5.48xlrage,40\ndgx-h100,30\n")
+
+    table = read_price_table(path, KNOWN)
+
+    assert set(table.prices) == {"p5.48xlrage", "dgx-h100"}
+    assert [remark.removeprefix(f"{path}:") for remark in table.remarks] == [
+        "2: neither EC2 nor this cluster has an instance type p5.48xlrage; did you mean p5.48xlarge?",
+        "3: neither EC2 nor this cluster has an instance type dgx-h100; it is used for nodes that say so",
+    ]
+
+
+@given(st.binary(max_size=200), st.sampled_from([".csv", ".yaml"]))
+def test_any_bytes_are_read_or_refused(tmp_path_factory: pytest.TempPathFactory, data: bytes, suffix: str) -> None:
+    path = tmp_path_factory.getbasetemp() / f"prices{suffix}"
+    path.write_bytes(data)
+
+    try:
+        table = read_price_table(path, KNOWN)
+    except PriceTableError:
+        return
+    assert all(price > 0 for price in table.prices.values())
+
+
+def test_own_prices_win_and_others_are_listed() -> None:
+    prices = Prices(list_prices().catalogue, {"p5.48xlarge": Fraction(40), "dgx": Fraction(30)}, "contract.csv")
+
+    assert [prices.of(kind) for kind in ("p5.48xlarge", "g6.xlarge", "dgx", "p5e.48xlarge", "m9.big")] == [
+        40,
+        Fraction("0.8048"),
+        30,
+        None,
+        None,
+    ]
+    assert (
+        str(prices) == "contract.csv for 2 instance types; for the others on-demand list prices, us-east-1, 2026-07-20"
+    )
+
+
+def test_list_prices_say_their_place_and_day() -> None:
+    assert str(list_prices()) == "on-demand list prices, us-east-1, 2026-07-20"

@@ -1,0 +1,250 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+from audit.memory_source import gpu_spec, pod
+
+from gpugate.webhook.report.audit_formats import FORMATS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Run = Callable[..., Any]
+
+PLATFORM = Path(__file__).parents[2] / "fixtures" / "dumps" / "ml-platform"
+BLOCKED = {
+    "Deployment/ml-serving/reranker",
+    "EC2NodeClass/gpu-legacy",
+    "HorizontalPodAutoscaler/ml-serving/reranker",
+    "NodePool/gpu-h100-research",
+    "Pod/research/debug-shell",
+    "PodDisruptionBudget/research/notebook",
+    "ResourceClaimTemplate/research/whole-node",
+    "ScaledObject/ml-serving/llm-chat",
+    "ScaledObject/ml-serving/reranker",
+}
+
+
+@pytest.fixture
+def audit(gpugate: Run, tmp_path: Path) -> Run:
+    """Audit the dump in the repository, or another; returns the report, read from JSON, beside what was printed."""
+
+    def run(*arguments: str | Path, dump: Path = PLATFORM) -> tuple[Any, Any]:
+        file = tmp_path / "report.json"
+        ran = gpugate("audit", "--from", dump, "-o", f"json={file}", *arguments)
+        return ran, json.loads(file.read_bytes()) if file.exists() else None
+
+    return run
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    """Return a dump with one Pod, which would be changed and warned about."""
+    file = tmp_path / "pod.json"
+    file.write_text(json.dumps(pod("alone")))
+    return file
+
+
+def names(report: Any, action: str) -> set[str]:
+    found = (each for each in report["objects"] if each["action"] == action)
+    parts = ([o["kind"], o.get("namespace", ""), o["name"]] for o in (each["object"] for each in found))
+    return {"/".join(part for part in each if part) for each in parts}
+
+
+def test_a_dump_is_audited_as_a_cluster_is(audit: Run) -> None:
+    ran, report = audit()
+
+    assert (ran.code, names(report, "block")) == (0, BLOCKED)
+    assert report["counts"]["Pod"] == 29
+    assert report["coverage"] == 1
+    assert report["cost"]["held"] > report["cost"]["at_risk"] > 0
+
+
+def test_pods_are_rolled_up_to_what_somebody_wrote(audit: Run) -> None:
+    _, report = audit("--include-passed")
+
+    pods = {each["object"]["name"] for each in report["objects"] if each["object"]["kind"] == "Pod"}
+    assert pods == {"debug-shell", "evaluation"}
+    assert not {"ReplicaSet", "RayCluster"} & {each["object"]["kind"] for each in report["objects"]}
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_every_format_is_written(gpugate: Run, tmp_path: Path, name: str) -> None:
+    file = tmp_path / "report"
+
+    ran = gpugate("audit", "--from", PLATFORM, "-o", f"{name}={file}")
+
+    assert (ran.code, ran.out) == (0, "")
+    assert "reranker" in file.read_text() or name == "prometheus"
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_the_table_is_the_default(gpugate: Run) -> None:
+    ran = gpugate("audit", "--from", PLATFORM)
+
+    assert "would BLOCK 9" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        pytest.param((), 0, id="no-gate"),
+        pytest.param(("--fail-on", "block"), 1, id="block"),
+        pytest.param(("--fail-on", "mutate"), 1, id="mutate"),
+        pytest.param(("--fail-on", "block", "-n", "ml-training"), 0, id="nothing-so-bad"),
+        pytest.param(("--fail-on", "warn", "-n", "ml-training"), 1, id="something-worse"),
+        pytest.param(("--fail-on", "warn", "-n", "web"), 0, id="nothing-at-all"),
+        pytest.param(("--fail-on", "block", "--as-mode", "warn"), 0, id="as-if-it-only-warned"),
+        pytest.param(("--require-coverage", "100"), 0, id="everything-was-looked-at"),
+        pytest.param(("--fail-on", "never", "--min-coverage", "99%"), 0, id="both-spellings"),
+    ],
+)
+def test_the_exit_code_says_what_was_asked(audit: Run, arguments: tuple[str, ...], code: int) -> None:
+    assert audit(*arguments)[0].code == code
+
+
+def test_less_than_the_coverage_that_is_required_is_said(audit: Run, small: Path) -> None:
+    ran, report = audit("--require-coverage", "90", dump=small)
+
+    assert ran.code == 4
+    assert "of what should have been evaluated was, and --require-coverage asks for 90%" in ran.err
+    assert report is not None
+
+
+def test_a_complete_dump_covers_what_it_does_not_have(audit: Run, small: Path) -> None:
+    ran, report = audit("--require-coverage", "90", "--complete-context", dump=small)
+
+    assert (ran.code, report["not_evaluated"]) == (0, [])
+
+
+def test_a_dump_without_objects_is_nothing_to_audit(gpugate: Run, tmp_path: Path) -> None:
+    assert gpugate("audit", "--from", tmp_path).code == 3
+
+
+def test_what_if_the_mode_were_another(audit: Run, tmp_path: Path) -> None:
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("apiVersion: gpugate.dev/v1\nkind: PolicyConfig\nmode: audit\n")
+
+    installed, enforced = (audit("-p", policy, *more)[1] for more in ((), ("--as-mode", "enforce")))
+
+    assert (names(installed, "block"), names(enforced, "block")) == (set(), BLOCKED)
+
+
+def test_the_generation_is_that_of_the_policy_file(audit: Run, tmp_path: Path) -> None:
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("apiVersion: gpugate.dev/v1\nkind: PolicyConfig\n")
+
+    assert audit()[1]["generation"] == "shipped"
+    assert len(audit("-p", policy)[1]["generation"]) == 12
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kinds"),
+    [
+        (("--include", "nodepools"), {"NodePool"}),
+        (("--include", "NodePool,ec2nodeclasses.karpenter.k8s.aws"), {"NodePool", "EC2NodeClass"}),
+        (("-l", "app=reranker"), {"Deployment"}),
+        (("-n", "web", "--exclude", "deployment"), {"CronJob", "HorizontalPodAutoscaler", "Namespace"}),
+        (("-n", "research", "--exclude-namespace", "research"), set()),
+    ],
+)
+def test_only_what_was_selected_is_reported_on(audit: Run, arguments: tuple[str, ...], kinds: set[str]) -> None:
+    _, report = audit("--include-passed", *arguments)
+
+    assert {each["object"]["kind"] for each in report["objects"]} == kinds
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("-A", "-n", "web"), "-A and -n contradict each other"),
+        (("--include", "nodepol"), "did you mean NodePool?"),
+        (("-l", "app>3"), "write it as kubectl has it"),
+        (("--write-reports",), "--write-reports writes into a cluster: leave out --from"),
+        (("--salt", "a"), "--salt is for --anonymize"),
+        (("--with-installed",), "--with-installed reads a cluster"),
+        (("--kubeconfig", "x"), "leave one of them out"),
+        (("--write-exemptions", "x"), "--exemption-owner"),
+        (("--anonymize", "--write-exemptions", "x", "--exemption-owner", "a"), "--anonymize takes out names"),
+        (("--compare", "missing.json"), "--compare missing.json: no such file or directory"),
+        (("--price-table", "missing.csv"), "missing.csv: no such file or directory"),
+        (("--price-table", "x", "--no-cost"), "contradict each other"),
+        (("-p", "missing.yaml"), "missing.yaml: no such file or directory"),
+        (("-o", "pdf"), "-o pdf: write table, wide"),
+        (("--select", "pods/none"), "no policy is called so"),
+        (("--from", "missing"), "--from missing: no such file or directory"),
+    ],
+)
+def test_wrong_usage_says_what_to_do(audit: Run, arguments: tuple[str, ...], message: str) -> None:
+    ran, report = audit(*arguments)
+
+    assert (ran.code, report) == (2, None)
+    assert message in ran.err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("--qps", "0"), ("--burst", "-1"), ("--chunk-size", "x"), ("--top", "-1"), ("--min-coverage", "101")],
+)
+def test_a_number_out_of_range_is_refused(audit: Run, arguments: tuple[str, ...]) -> None:
+    assert audit(*arguments)[0].code == 2
+
+
+def test_an_earlier_audit_is_compared_with(audit: Run, gpugate: Run, tmp_path: Path, small: Path) -> None:
+    audit(dump=small)
+    earlier = tmp_path / "earlier.json"
+    (tmp_path / "report.json").rename(earlier)
+    small.write_text(
+        json.dumps(pod("alone", {**gpu_spec(), "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}]}))
+    )
+
+    ran = gpugate("audit", "--from", small, "--compare", earlier)
+
+    assert "pods/missing-gpu-toleration" in ran.out
+
+
+def test_exemptions_let_enforcement_begin(audit: Run, tmp_path: Path) -> None:
+    policy = tmp_path / "exemptions.yaml"
+
+    audit("--write-exemptions", policy, "--exemption-owner", "platform", "--exemption-days", "30")
+    _, report = audit("-p", policy)
+
+    assert names(report, "block") == set()
+
+
+def test_names_are_taken_out(audit: Run) -> None:
+    _, report = audit("--anonymize", "--salt", "a")
+
+    text = json.dumps(report)
+    assert not [name for name in ("reranker", "ml-serving", "debug-shell", "notebook", "ml-platform/") if name in text]
+
+
+def test_no_cost_says_nothing_of_money(audit: Run) -> None:
+    assert audit("--no-cost")[1].get("cost") is None
+
+
+def test_a_file_that_cannot_be_written_leaves_nothing_behind(gpugate: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "missing"
+
+    ran = gpugate("audit", "--from", PLATFORM, "-o", f"json={folder / 'report.json'}")
+
+    assert (ran.code, list(tmp_path.iterdir())) == (2, [])
+
+
+def test_the_rights_are_those_to_read(gpugate: Run) -> None:
+    ran = gpugate("audit", "--print-rbac", "--service-account", "ops/auditor")
+
+    role, binding = yaml.safe_load_all(ran.out)
+    assert {verb for rule in role["rules"] for verb in rule["verbs"]} == {"get", "list"}
+    assert "secrets" not in {resource for rule in role["rules"] for resource in rule["resources"]}
+    assert binding["subjects"] == [{"kind": "ServiceAccount", "namespace": "ops", "name": "auditor"}]
+
+
+def test_one_line_sums_up(audit: Run) -> None:
+    ran, _ = audit("--summary-log")
+
+    assert json.loads(ran.err)["block"] == len(BLOCKED)

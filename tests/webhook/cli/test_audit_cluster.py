@@ -1,0 +1,138 @@
+"""`gpugate audit` of a cluster: a fake API server with a few objects."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from audit.memory_source import named, pod, workload
+from cluster.fake_api_server import FakeApiServer, status
+
+from gpugate.policies.catalog import CATALOG
+from gpugate.policies.engine.config import PolicyConfig
+from gpugate.policies.engine.ruleset import bind
+from gpugate.webhook.generate.audited_resources import audited_resources
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    Run = Callable[..., Any]
+
+POLICY = "apiVersion: gpugate.dev/v1\nkind: PolicyConfig\nmode: {}\n"
+
+
+@pytest.fixture
+def api() -> Iterator[FakeApiServer]:
+    """Everything that an audit reads is served; one Deployment with its Pod is stored."""
+    server = FakeApiServer()
+    for resource in audited_resources(bind(CATALOG, PolicyConfig())):
+        kind = resource.kind
+        versions = ("v1",) if kind.versions == ("*",) else tuple(reversed(kind.versions))
+        server.serve(kind.group, versions, kind.name, kind.plural, namespaced=kind.namespaced)
+    server.serve("", ("v1",), "ConfigMap", "configmaps")
+    deployment = workload("Deployment", "web")
+    server.store.put(("", "namespaces"), {"metadata": {"name": "team"}})
+    server.store.put(("apps", "deployments"), deployment)
+    server.store.put(("", "pods"), pod("web-1", owner=deployment))
+    yield server.start()
+    server.stop()
+
+
+@pytest.fixture
+def audit(api: FakeApiServer, gpugate: Run, tmp_path: Path) -> Run:
+    def run(*arguments: str | Path) -> tuple[Any, Any]:
+        file = tmp_path / "report.json"
+        kubeconfig = api.kubeconfig(tmp_path / "kubeconfig")
+        ran = gpugate("audit", "--kubeconfig", kubeconfig, "--include-passed", "-o", f"json={file}", *arguments)
+        return ran, json.loads(file.read_bytes()) if file.exists() else None
+
+    return run
+
+
+def install(api: FakeApiServer, name: str, mode: str) -> None:
+    config_map = named("ConfigMap", name, "gpugate")
+    api.store.put(("", "configmaps"), {**config_map, "data": {"policy.yaml": POLICY.format(mode)}})
+
+
+def test_a_cluster_is_audited(audit: Run) -> None:
+    ran, report = audit()
+
+    assert (ran.code, ran.err) == (0, "")
+    assert [(each["object"]["name"], each["pods"]) for each in report["objects"]] == [("web", 1), ("team", 0)]
+    assert (report["cluster"]["name"], report["cluster"]["version"]) == ("fake", "v1.36.3")
+    assert (report["coverage"], report["not_evaluated"]) == (1, [])
+
+
+def test_nothing_is_written(api: FakeApiServer, audit: Run) -> None:
+    audit()
+
+    writes = [request for request in api.requests if not request.startswith("GET")]
+    assert [request.partition(" ")[2] for request in writes] == ["/apis/authentication.k8s.io/v1/selfsubjectreviews"]
+
+
+def test_the_installed_policy_file_is_used(api: FakeApiServer, audit: Run) -> None:
+    install(api, "gpugate-policy", "audit")
+
+    _, report = audit()
+
+    assert {f["stance"] for each in report["objects"] for f in each["findings"]} == {"audit"}
+    assert "policy file of ConfigMap gpugate/gpugate-policy" in report["remarks"]
+
+
+@pytest.mark.parametrize(
+    ("config_maps", "arguments", "message"),
+    [
+        pytest.param((), ("--with-installed",), "no ConfigMap with the label", id="none-though-asked-for"),
+        pytest.param(("a", "b"), (), "several installed policy files", id="two"),
+    ],
+)
+def test_a_policy_file_that_is_not_clear_is_asked_for(
+    api: FakeApiServer, audit: Run, config_maps: tuple[str, ...], arguments: tuple[str, ...], message: str
+) -> None:
+    for name in config_maps:
+        install(api, name, "warn")
+
+    ran, report = audit(*arguments)
+
+    assert (ran.code, report) == (2, None)
+    assert message in ran.err
+
+
+def test_a_forbidden_list_is_stated(api: FakeApiServer, audit: Run) -> None:
+    api.forbidden.add("poddisruptionbudgets")
+
+    ran, report = audit("--require-coverage", "100")
+
+    assert ran.code == 4
+    assert report["not_evaluated"][0]["what"] == "poddisruptionbudgets.policy"
+
+
+def test_a_named_namespace_is_read_where_all_may_not_be(api: FakeApiServer, audit: Run) -> None:
+    api.answers.append(status("/api/v1/pods?", 403, "Forbidden"))
+
+    ran, report = audit("-n", "team")
+
+    assert ran.code == 0
+    assert [(each["object"]["kind"], each["pods"]) for each in report["objects"]] == [
+        ("Deployment", 1),
+        ("Namespace", 0),
+    ]
+
+
+def test_a_cluster_that_is_not_there_is_said(api: FakeApiServer, audit: Run) -> None:
+    api.answers += [status("/version", 401, "Unauthorized") for _ in range(9)]
+    ran, report = audit()
+
+    assert (ran.code, report) == (4, None)
+    assert "401" in ran.err
+
+
+def test_an_earlier_report_stays_when_an_audit_fails(api: FakeApiServer, audit: Run, tmp_path: Path) -> None:
+    _, before = audit()
+    api.answers += [status("/version", 401, "Unauthorized") for _ in range(9)]
+
+    audit()
+
+    assert json.loads((tmp_path / "report.json").read_bytes()) == before

@@ -1,0 +1,54 @@
+"""What was chosen for the webhook configurations, as the webhook's Deployment says it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from operate.doctor.installed import installation
+
+from gpugate.webhook.generate.meant import Meant
+from gpugate.webhook.generate.risk_groups import RiskGroup
+from gpugate.webhook.operate.doctor.started_with import completed
+from gpugate.webhook.operate.installation import Unread
+
+ARGUMENTS = ["--karpenter-user=a", "--without=pods", "--without", "scaling", "--only-namespace=training"]
+CHOSEN = Meant(karpenter_users=("a",), without=(RiskGroup.PODS, RiskGroup.SCALING), only_namespaces=("training",))
+
+
+def started(*arguments: str) -> dict[str, Any]:
+    return {"spec": {"template": {"spec": {"containers": [{"command": ["gpugate"], "args": list(arguments)}]}}}}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [
+        (ARGUMENTS, CHOSEN),
+        ([], Meant(without=(), only_namespaces=())),
+        (["--karpenter-user=none"], Meant(karpenter_users=(), without=(), only_namespaces=())),
+        (["--without=unheard-of"], Meant(without=(), only_namespaces=())),
+    ],
+    ids=["everything", "nothing", "nobody of Karpenter's", "a group of another version"],
+)
+def test_it_is_read_from_the_arguments(arguments: list[str], meant: Meant) -> None:
+    assert completed(Meant(), installation(deployments=(started("serve", *arguments),))) == meant
+
+
+def test_what_somebody_says_wins() -> None:
+    said = Meant(fail=(), karpenter_users=("b",), without=(), only_namespaces=("c",))
+
+    assert completed(said, installation(deployments=(started("serve", *ARGUMENTS),))) == said
+
+
+@pytest.mark.parametrize(
+    "deployments",
+    [
+        Unread("Deployments of gpugate", "no"),
+        (),
+        (started("audit", *ARGUMENTS),),
+        (started("serve", "--webhook-configuration=another", *ARGUMENTS),),
+    ],
+    ids=["unread", "none", "of another program", "of another installation"],
+)
+def test_nobody_may_say(deployments: Any) -> None:
+    assert completed(Meant(), installation(deployments=deployments)) == Meant()

@@ -1,0 +1,118 @@
+"""Compares an audit with an earlier one: what is new, what is fixed, what stayed."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from gpugate.webhook.report import audit_read
+from gpugate.webhook.report.audit_comparison import Changed, Comparison
+from gpugate.webhook.report.audit_read import AuditDocumentError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from gpugate.webhook.report.audited import AuditReport
+    from gpugate.webhook.report.located import ObjectName
+
+_INDEX: Final = re.compile(r"\[\d+\]")
+
+
+class _Key(NamedTuple):
+    """What makes two findings the same one, whatever the API version of the object and the order of its lists."""
+
+    policy: str
+    group: str
+    kind: str
+    namespace: str
+    name: str
+    path: str
+
+
+def compare(
+    old: str | bytes, report: AuditReport, looked_at: Callable[[ObjectName, str], bool] | None = None
+) -> Comparison:
+    """Compare with an earlier audit.
+
+    Two findings are the same when policy, object and path are; the indices of lists are left out of the path, and the
+    message is not looked at, because its numbers change. A finding is fixed when it is gone and its object was looked
+    at, or is gone too; of what could not be looked at it is not.
+
+    Args:
+        old: the JSON document of the earlier audit, of any version of gpugate up to this one.
+        report: this audit.
+        looked_at: tells whether this audit would have found something of a policy in an object, if it were there; by
+            default all is what `report` does not say could not be evaluated.
+
+    Raises:
+        AuditDocumentError: `old` is no audit, or one of a later version; says why.
+    """
+    before, now = _findings(earlier := audit_read.read(old)), _findings(report)
+    unseen = _Unseen(report, looked_at)
+    new: list[Changed] = []
+    fixed: list[Changed] = []
+    unchanged = unknown = 0
+    for key in {**now, **before}:
+        gone, added, same = _matched(before.get(key, ()), now.get(key, ()))
+        unchanged += same
+        new += added
+        for change in gone:
+            if unseen(change):
+                unknown += 1
+            else:
+                fixed.append(change)
+    return Comparison(earlier.time, tuple(new), tuple(fixed), unchanged, unknown)
+
+
+def _findings(report: AuditReport) -> dict[_Key, list[Changed]]:
+    found: defaultdict[_Key, list[Changed]] = defaultdict(list)
+    for audited in report.audited:
+        name = audited.object
+        group = name.api_version.rpartition("/")[0]
+        for finding in audited.findings:
+            path = _INDEX.sub("[]", finding.path)
+            key = _Key(finding.policy, group, name.kind, name.namespace, name.name, path)
+            found[key].append(Changed(name, finding))
+    return dict(found)
+
+
+def _matched(before: Sequence[Changed], now: Sequence[Changed]) -> tuple[Sequence[Changed], Sequence[Changed], int]:
+    """Pair findings of one place, those that say the same first; return what is left of each, and how many pairs."""
+    said, saying = (Counter(change.finding.message for change in changes) for changes in (before, now))
+    both = said & saying
+    left_before, left_now = list(_without(before, both)), list(_without(now, both))
+    others = min(len(left_before), len(left_now))
+    return left_before[others:], left_now[others:], both.total() + others
+
+
+def _without(changes: Sequence[Changed], messages: Counter[str]) -> Iterator[Changed]:
+    left = Counter(messages)
+    for change in changes:
+        if left[change.finding.message]:
+            left[change.finding.message] -= 1
+        else:
+            yield change
+
+
+class _Unseen:
+    """Tells whether an earlier finding could not have been found by this audit."""
+
+    def __init__(self, report: AuditReport, looked_at: Callable[[ObjectName, str], bool] | None) -> None:
+        self._skipped = {(each.object, policy) for each in report.audited for policy in each.skipped}
+        self._there = {each.object for each in report.audited}
+        # A kind is said as `Pod` or as `pods`, with words around it.
+        self._words = {word for each in report.not_evaluated for word in re.findall(r"[a-z0-9]+", each.what.casefold())}
+        self._looked_at = looked_at
+
+    def __call__(self, change: Changed) -> bool:
+        name, policy = change.object, change.finding.policy
+        if self._looked_at is not None and not self._looked_at(name, policy):
+            return True
+        if name in self._there:
+            return (name, policy) in self._skipped
+        kind = name.kind.casefold()
+        return not self._words.isdisjoint({kind, f"{kind}s", f"{kind}es", f"{kind.removesuffix('y')}ies"})
+
+
+__all__ = ["AuditDocumentError", "compare"]

@@ -1,0 +1,116 @@
+"""What a NodePool can become: the types that it may launch, and how many GPUs its limits let it have."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from gpugate.policies.nodepools.accelerators.makes import devices, makes, most_devices, reachable
+from gpugate.policies.sdk import node_pools
+from gpugate.policies.sdk.facts import NoFacts
+from gpugate.policies.sdk.field import Field
+from gpugate.policies.sdk.kinds import GroupVersionKind
+from gpugate.policies.sdk.policy import Context, Params
+from gpugate.policies.sdk.request import Operation, Request
+from gpugate.webhook.report.audited import Unbounded
+from gpugate.webhook.report.located import ObjectName
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from fractions import Fraction
+
+    from gpugate.policies.nodepools.accelerators.makes import Make
+    from gpugate.policies.sdk.field import Json
+    from gpugate.policies.sdk.node_pools import MatchingTypes
+    from gpugate.policies.sdk.platform import Platform, Target
+    from gpugate.policies.sdk.quantity import Amount
+    from gpugate.webhook.audit.cost.prices import Prices
+
+# As the policy on limits does: these bound GPUs by themselves, cpu and memory only by way of how much a node has.
+_NODES: Final = "nodes"
+
+
+@dataclass(frozen=True, slots=True)
+class GpuPool:
+    """A NodePool for GPUs.
+
+    Attributes:
+        object: which.
+        types: those it may launch; None where its provider's are not known.
+        makes: the accelerators among them.
+        limits: its limits by resource; `replicas` of a static pool count as `nodes`.
+    """
+
+    object: ObjectName
+    types: MatchingTypes | None
+    makes: tuple[Make, ...]
+    limits: Mapping[str, Amount]
+
+    def most(self, make: Make) -> int | None:
+        """Return the most devices of a make that it can have; None where nothing bounds them."""
+        if self.types is None:
+            return None
+        bounds = [reachable(make, {k: v for k, v in self.limits.items() if k != _NODES}, self.types.catalogue)]
+        bounds += [int(self.limits[name]) for name in make.resources[:1] if name in self.limits]
+        if _NODES in self.limits:
+            bounds.append(int(self.limits[_NODES]) * most_devices(make, self.types.catalogue))
+        return min((bound for bound in bounds if bound is not None), default=None)
+
+
+def gpu_pools(pools: Iterable[Mapping[str, Json]], platform: Platform, target: Target, prices: Prices) -> list[GpuPool]:
+    """Return the NodePools that are for GPUs, and those that say so where nobody knows their types."""
+    return [found for pool in pools if (found := _gpu_pool(Field(dict(pool)), platform, target, prices))]
+
+
+def _gpu_pool(pool: Field, platform: Platform, target: Target, prices: Prices) -> GpuPool | None:
+    kind = GroupVersionKind.of(pool["apiVersion"].text, pool["kind"].text)
+    request = Request(kind, Operation.CREATE, dict(pool.mapping), name=pool["metadata", "name"].text)
+    tables = {node_pools.INSTANCE_TYPES.name: prices.catalogue}
+    ctx = Context(Params(), pool, None, request, NoFacts(), platform, target, tables)
+    if not node_pools.is_for_accelerators(pool, ctx):
+        return None
+    types = ctx.derived(node_pools.matching_types)
+    limits = dict(node_pools.limits(pool))
+    replicas = pool["spec", "replicas"].integer
+    if replicas is not None:
+        limits[_NODES] = min(replicas, limits.get(_NODES, replicas))
+    found = tuple(make for make in makes(types) if make.offering) if types else ()
+    return GpuPool(ObjectName(kind.api_version, kind.kind, "", request.name), types, found, limits)
+
+
+def unbounded_pools(pools: Iterable[GpuPool], prices: Prices) -> Iterator[Unbounded]:
+    """Yield the pools whose GPUs nothing limits but perhaps their CPU and memory, and what those let them cost."""
+    for pool in pools:
+        if _NODES in pool.limits:
+            continue
+        if pool.types is None:
+            if not any("/" in name for name in pool.limits):
+                yield Unbounded(pool.object, "limits no GPUs; the instance types of its provider are not known", None)
+            continue
+        unlimited = [make for make in pool.makes if pool.limits.keys().isdisjoint(make.resources)]
+        if unlimited:
+            names = " or ".join(make.resources[0] for make in unlimited)
+            yield _unbounded(pool, unlimited, names, prices)
+
+
+def _unbounded(pool: GpuPool, unlimited: list[Make], names: str, prices: Prices) -> Unbounded:
+    if all(pool.most(make) is None for make in unlimited):
+        return Unbounded(pool.object, f"nothing limits how many {names} it may have", None)
+    worst: tuple[Fraction, str] | None = None
+    unpriced = []
+    for make in unlimited:
+        for position in prices.catalogue.positions_in(make.offering):
+            name = prices.catalogue.names[position]
+            price = prices.of(name)
+            if price is None:
+                unpriced.append(name)
+                continue
+            gpus = pool.most(replace(make, types=1 << position, offering=1 << position)) or 0
+            usd = gpus * price / devices(make, position, prices.catalogue)
+            worst = max(worst or (usd, name), (usd, name))
+    bounding = " and ".join(name for name in ("cpu", "memory") if name in pool.limits)
+    reason = f"limits no {names}; only its limits on {bounding} bound it"
+    if worst is None:
+        return Unbounded(pool.object, f"{reason}; its types have no price", None)
+    apart = f"; without {', '.join(unpriced)}, which has no price" if unpriced else ""
+    return Unbounded(pool.object, f"{reason}: at worst as {worst[1]}{apart}", float(worst[0]))

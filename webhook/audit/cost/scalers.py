@@ -1,0 +1,145 @@
+"""How far autoscalers of GPU workloads can go where nobody chose a bound that the platform allows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Final
+
+from gpugate.policies.scaling.scaled_objects.triggers import KEDA_MAXIMUM
+from gpugate.policies.sdk.field import Field
+from gpugate.policies.sdk.scale_targets import scale_target
+from gpugate.webhook.audit.cost.gpu_nodes import gpus_of_type, part_of_gpu
+from gpugate.webhook.report.audited import Unbounded
+from gpugate.webhook.report.located import ObjectName
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping
+
+    from gpugate.policies.sdk.field import Json
+    from gpugate.webhook.audit.cost.gpu_nodes import GpuNode
+    from gpugate.webhook.audit.cost.gpu_pools import GpuPool
+    from gpugate.webhook.audit.cost.prices import Prices
+    from gpugate.webhook.audit.inventory import Demand, GpuTemplate
+
+POLICY: Final = "scaling/unbounded-replicas"
+"""The policy that says which bounds are too high."""
+_KEDA_KINDS: Final = frozenset({"ScaledObject", "ScaledJob"})
+_Target = tuple[str, str, str]  # namespace, kind, name
+
+
+@dataclass(frozen=True, slots=True)
+class Supply:
+    """Where GPUs of a kind come from.
+
+    Attributes:
+        usd_per_gpu: instance type -> what one GPU costs an hour, for those that have a price.
+        most: how many GPUs there can be at most; None: any number.
+    """
+
+    usd_per_gpu: Mapping[str, Fraction]
+    most: int | None
+
+
+def unbounded_scalers(
+    scalers: Iterable[Mapping[str, Json]],
+    templates: Iterable[GpuTemplate],
+    flagged: Collection[ObjectName],
+    supplies: Mapping[str, Supply],
+) -> Iterator[Unbounded]:
+    """Yield scalers of GPU workloads without a bound, or with one that a policy finds too high.
+
+    Args:
+        scalers: ScaledObjects, ScaledJobs and HorizontalPodAutoscalers. Those that KEDA made act for a ScaledObject.
+        templates: the workloads that ask for GPUs.
+        flagged: the scalers in which `POLICY` found something.
+        supplies: resource or device class -> where it comes from.
+    """
+    demands: dict[_Target, Demand] = {}
+    for template in templates:
+        name = template.object
+        demands.setdefault((name.namespace, name.kind, name.name), template.demand)
+    for document in scalers:
+        scaler = Field(dict(document))
+        demand = demands.get(_target(scaler))
+        name = _name(scaler)
+        if not demand or _made_by_keda(scaler):
+            continue
+        if name in flagged or _maximum(scaler) is None:
+            yield _worst(scaler, name, demand, supplies)
+
+
+def supplies_of(
+    names: Iterable[str], pools: Iterable[GpuPool], nodes: Iterable[GpuNode], prices: Prices
+) -> dict[str, Supply]:
+    """Return where each resource or device class comes from: node pools, else the nodes that there are."""
+    pools, nodes = tuple(pools), tuple(nodes)
+    return {name: _supply(_whole(name), pools, nodes, prices) for name in names}
+
+
+def _supply(resource: str, pools: tuple[GpuPool, ...], nodes: tuple[GpuNode, ...], prices: Prices) -> Supply:
+    fitting = [(pool, make) for pool in pools for make in pool.makes if resource in make.resources]
+    types = {name for _, make in fitting for name in prices.catalogue.decode(make.offering)}
+    if not types:
+        there = {n.record.instance_type: n.usd_per_gpu for n in nodes if n.usd_per_gpu and n.part(resource)}
+        return Supply(there, None)
+    bounds = [pool.most(make) for pool, make in fitting]
+    known = [bound for bound in bounds if bound is not None]
+    costs = {t: price / gpus_of_type(t, prices.catalogue) for t in types if (price := prices.of(t))}
+    return Supply(costs, sum(known) if len(known) == len(bounds) else None)
+
+
+def _whole(name: str) -> str:
+    """Return the resource by which nodes offer what a slice, a core or a device class is a part of."""
+    if name.startswith("aws.amazon.com/") or "neuron" in name:
+        return "aws.amazon.com/neuron"
+    return "nvidia.com/gpu" if "nvidia.com" in name else name
+
+
+def _worst(scaler: Field, name: ObjectName, demand: Demand, supplies: Mapping[str, Supply]) -> Unbounded:
+    maximum = _maximum(scaler)
+    parallel = scaler["spec", "jobTargetRef", "parallelism"].integer or 1
+    pods = (KEDA_MAXIMUM if maximum is None else maximum) * parallel
+    asked = [*demand.resources.items(), *((each.device_class, each.count) for each in demand.devices)]
+    each = sum((count * part_of_gpu(resource) for resource, count in asked), Fraction(0))
+    said = f"no maxReplicaCount, KEDA takes {pods // parallel}: " if maximum is None else ""
+    reason = f"{said}{pods} Pods x {_number(each)} GPUs = {_number(pods * each)} GPUs"
+    supply = supplies[max(asked, key=lambda item: item[1])[0]]
+    if not supply.usd_per_gpu or not each:
+        return Unbounded(name, f"{reason}; nobody knows on which nodes", None)
+    usd, dearest = max((usd, kind) for kind, usd in supply.usd_per_gpu.items())
+    gpus = pods * each
+    if supply.most is not None and supply.most < gpus:
+        gpus = Fraction(supply.most)
+        reason += f", of which the limits of node pools allow {supply.most}"
+    which = (
+        f"as {dearest}"
+        if len(supply.usd_per_gpu) == 1
+        else f"as {dearest}, the dearest of {len(supply.usd_per_gpu)} types"
+    )
+    return Unbounded(name, f"{reason}; at worst {which}", float(gpus * usd))
+
+
+def _number(amount: Fraction) -> str:
+    return f"{float(amount):g}"
+
+
+def _maximum(scaler: Field) -> int | None:
+    return scaler["spec", "maxReplicaCount" if scaler["kind"].text in _KEDA_KINDS else "maxReplicas"].integer
+
+
+def _target(scaler: Field) -> _Target:
+    namespace = scaler["metadata", "namespace"].text
+    if scaler["kind"].text == "ScaledJob":
+        return namespace, "ScaledJob", scaler["metadata", "name"].text
+    target = scale_target(scaler)
+    return (namespace, target.kind, target.name) if target else ("", "", "")
+
+
+def _name(scaler: Field) -> ObjectName:
+    metadata = scaler["metadata"]
+    return ObjectName(scaler["apiVersion"].text, scaler["kind"].text, metadata["namespace"].text, metadata["name"].text)
+
+
+def _made_by_keda(scaler: Field) -> bool:
+    return any(owner["kind"].text in _KEDA_KINDS for owner in scaler["metadata", "ownerReferences"])

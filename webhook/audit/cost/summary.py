@@ -1,0 +1,159 @@
+"""Adds the GPU money of a cluster up; `report.cost_definitions` says what each figure means."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from gpugate.webhook.audit.cost.gpu_nodes import GpuNode, gpu_node
+from gpugate.webhook.audit.cost.gpu_pools import gpu_pools, unbounded_pools
+from gpugate.webhook.audit.cost.holding import Holding, held_by_owner, holdings
+from gpugate.webhook.audit.cost.prices import PLACE
+from gpugate.webhook.audit.cost.scalers import POLICY, supplies_of, unbounded_scalers
+from gpugate.webhook.audit.cost.waste import wasted
+from gpugate.webhook.report.audited import Action, Cost, PoolUse, Unbounded
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping
+
+    from gpugate.policies.sdk.platform import Platform, Target
+    from gpugate.webhook.audit.cost.prices import Prices
+    from gpugate.webhook.audit.inventory import Inventory
+    from gpugate.webhook.report.audited import Audited, Held
+    from gpugate.webhook.report.located import ObjectName
+
+_NOTHING = Fraction(0)
+_REGION = "topology.kubernetes.io/region"
+
+
+@dataclass(frozen=True, slots=True)
+class Costed:
+    """What GPUs cost, what each object's Pods hold, and sentences about what the figures leave out."""
+
+    cost: Cost
+    held: Mapping[ObjectName, tuple[Held, ...]]
+    remarks: tuple[str, ...]
+
+
+def cost_of(
+    inventory: Inventory, audited: Iterable[Audited], prices: Prices, platform: Platform, target: Target
+) -> Costed | None:
+    """Add up; None where nothing is known of nodes.
+
+    Args:
+        inventory: what was seen while objects were judged.
+        audited: what was found in them; their `held` is not looked at.
+        prices: what nodes cost.
+        platform: which taints and resources are those of accelerators.
+        target: the versions assumed.
+    """
+    if not inventory.nodes_known:
+        return None
+    audited = tuple(audited)
+    nodes = {record.name: node for record in inventory.nodes if (node := gpu_node(record, prices))}
+    holding = tuple(holdings(inventory, nodes))
+    blocked = {each.object for each in audited if each.action is Action.BLOCK}
+    on_nodes: defaultdict[str, Fraction] = defaultdict(Fraction)
+    for each in holding:
+        if each.node:
+            on_nodes[each.node.record.name] += each.gpus
+    idle = (max(_NOTHING, n.offered - on_nodes[name]) * (n.usd_per_gpu or 0) for name, n in nodes.items())
+    total = Cost(
+        prices=str(prices),
+        at_risk=_usd(each for each in holding if each.pod.owner in blocked),
+        held=_usd(holding),
+        idle=float(sum(idle, _NOTHING)),
+        unbounded=tuple(_unbounded(inventory, audited, nodes, prices, platform, target)),
+        wasted=tuple(wasted(inventory, nodes, on_nodes, prices)),
+        pools=tuple(_pools(nodes.values(), on_nodes)),
+        unpriced_gpus=float(_unpriced(nodes.values(), holding)),
+    )
+    return Costed(total, held_by_owner(holding), tuple(_remarks(inventory, nodes, on_nodes, holding, prices)))
+
+
+def _usd(holding: Iterable[Holding]) -> float:
+    return float(sum((each.usd or _NOTHING for each in holding), _NOTHING))
+
+
+def _unpriced(nodes: Collection[GpuNode], holding: Iterable[Holding]) -> Fraction:
+    """Return the GPUs of nodes without a price, and those held on nodes that nothing is known of."""
+    there = sum((node.gpus for node in nodes if node.usd_per_gpu is None), _NOTHING)
+    return there + sum((each.gpus for each in holding if each.node is None), _NOTHING)
+
+
+def _pools(nodes: Iterable[GpuNode], held: Mapping[str, Fraction]) -> Iterator[PoolUse]:
+    groups: defaultdict[tuple[str, str], list[GpuNode]] = defaultdict(list)
+    for node in nodes:
+        groups[node.record.node_pool, node.record.instance_type].append(node)
+    for (pool, kind), members in sorted(groups.items()):
+        costs = [node.gpus * usd for node in members if (usd := node.usd_per_gpu) is not None]
+        yield PoolUse(
+            node_pool=pool,
+            instance_type=kind,
+            nodes=len(members),
+            gpus=float(sum(node.gpus for node in members)),
+            held=float(sum((held.get(node.record.name, _NOTHING) for node in members), _NOTHING)),
+            usd_per_hour=float(sum(costs)) if len(costs) == len(members) else None,
+        )
+
+
+def _unbounded(
+    inventory: Inventory,
+    audited: Iterable[Audited],
+    nodes: Mapping[str, GpuNode],
+    prices: Prices,
+    platform: Platform,
+    target: Target,
+) -> Iterator[Unbounded]:
+    pools = gpu_pools(inventory.node_pools, platform, target, prices)
+    names = {name for t in inventory.templates for name in t.demand.resources}
+    names |= {devices.device_class for t in inventory.templates for devices in t.demand.devices}
+    supplies = supplies_of(names, pools, nodes.values(), prices)
+    flagged = {each.object for each in audited if any(finding.policy == POLICY for finding in each.findings)}
+    found = [*unbounded_pools(pools, prices)]
+    found += unbounded_scalers(inventory.scalers, inventory.templates, flagged, supplies)
+    # What nobody can say comes first, because it is the worst.
+    yield from sorted(found, key=lambda u: (u.usd_per_hour is not None, -(u.usd_per_hour or 0), str(u.object)))
+
+
+def _remarks(
+    inventory: Inventory,
+    nodes: Mapping[str, GpuNode],
+    held: Mapping[str, Fraction],
+    holding: Iterable[Holding],
+    prices: Prices,
+) -> Iterator[str]:
+    if not inventory.pods_known:
+        yield "not all Pods could be read: the GPUs held are at least these, and fewer may be idle"
+    spot = sum(node.is_spot for node in nodes.values())
+    if spot:
+        yield f"{_of_nodes(spot, nodes)} Spot: their on-demand price is an upper bound"
+    reserved = sum(node.record.labels.get("karpenter.sh/capacity-type") == "reserved" for node in nodes.values())
+    if reserved:
+        yield f"{_of_nodes(reserved, nodes)} reserved capacity: their on-demand price is not what is paid"
+    listed = [node for node in nodes.values() if prices.is_listed(node.record.instance_type)]
+    elsewhere = sorted({node.record.labels.get(_REGION, PLACE) for node in listed} - {PLACE})
+    if elsewhere:
+        yield f"prices are those of {PLACE}, and there are GPU nodes in {', '.join(elsewhere)}"
+    unpriced = sorted({node.record.instance_type or "no type" for node in nodes.values() if node.usd_per_gpu is None})
+    if unpriced:
+        yield f"GPU nodes of {', '.join(unpriced)} have no price and count in no sum: state one with --price-table"
+    lost = sum((each.gpus for each in holding if each.node is None), _NOTHING)
+    if lost:
+        yield f"{float(lost):g} GPUs are held on nodes of which no GPUs are known: they count in no sum"
+    over = sorted(name for name, node in nodes.items() if held.get(name, _NOTHING) > node.offered)
+    if over:
+        many = "" if len(over) == 1 else f" and {len(over) - 1} more"
+        yield f"Pods hold more GPUs of node {over[0]}{many} than it offers: it is shared, or changed meanwhile"
+    silent = [n for n in nodes.values() if not any(n.record.accelerators.values()) and not held.get(n.record.name)]
+    if silent:
+        yield (
+            f"{_of_nodes(len(silent), nodes)} offering no GPUs by a device plugin; all of their type count as idle, which is "
+            "wrong where DRA claims could not be read"
+        )
+
+
+def _of_nodes(count: int, nodes: Mapping[str, GpuNode]) -> str:
+    return f"{count} of {len(nodes)} GPU nodes {'is' if count == 1 else 'are'}"

@@ -1,0 +1,84 @@
+"""The objects of a cluster, as facts: what rules read of them, packed."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from gpugate.policies.sdk.facts import Known, Unavailable
+from gpugate.webhook.cluster.objects import Objects
+from gpugate.webhook.cluster.projection import Projection, StoredField
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from gpugate.policies.engine.needs import Needs
+    from gpugate.policies.sdk.facts import Fact
+    from gpugate.policies.sdk.kinds import Kind
+    from gpugate.webhook.audit.sources.source import Stored
+
+# Objects that stay decoded after they were looked at; some 5 MB.
+_REMEMBERED: Final = 1024
+
+
+class _Some:
+    """Objects of a kind of which only those in some namespaces are known to be all."""
+
+    def __init__(self, objects: Objects, namespaces: Collection[str]) -> None:
+        self._objects = objects
+        self._namespaces = namespaces
+        self._all = Known(objects.list(None).items, complete=False)
+
+    def list(self, namespace: str | None) -> Known:
+        if namespace in self._namespaces:
+            return self._objects.list(namespace)
+        return self._all if namespace is None else Known((), complete=False)
+
+
+class AuditFacts:
+    """What rules look up. A kind is read, then closed; until then nothing is known of it."""
+
+    def __init__(self, needs: Needs) -> None:
+        decode = lru_cache(_REMEMBERED)(msgspec.msgpack.decode)
+        self._projections = {kind: Projection(kind, needs, decode) for kind in needs.kinds}
+        self._read: dict[Kind, list[StoredField]] = {}
+        self._closed: dict[Kind, Objects | _Some | Unavailable] = {}
+        # Kinds that were read in a version whose fields rules do not know.
+        self._foreign: dict[Kind, str] = {}
+
+    def list(self, kind: Kind, namespace: str | None = None) -> Fact:
+        """Return the objects of a kind, of one namespace where one is given; the same `Known` each time."""
+        closed = self._closed.get(kind)
+        if closed is None or isinstance(closed, Unavailable):
+            return closed or Unavailable(f"{kind.plural} were not read")
+        return closed.list(namespace)
+
+    def add(self, stored: Stored) -> None:
+        """Take in an object that was read, if any rule looks such objects up."""
+        for kind, project in self._projections.items():
+            if kind.covers(stored.kind):
+                self._read.setdefault(kind, []).append(project(stored.object))
+            elif (kind.group, kind.name) == (stored.kind.group, stored.kind.kind):
+                self._foreign[kind] = f"{kind.plural} are served in {stored.kind.version}, which no rule reads"
+
+    def close(self, resource: Kind, missing: str = "", namespaces: Collection[str] = ()) -> None:
+        """Say that no more objects of a resource will come.
+
+        Args:
+            resource: the group and plural that were read.
+            missing: why not all of it could be; then what was read proves that it exists, and nothing else.
+            namespaces: where all of it was, nevertheless.
+        """
+        for kind in self._projections:
+            if (kind.group, kind.plural) == (resource.group, resource.plural):
+                found = Objects.of(self._read.pop(kind, ()))
+                if kind in self._foreign:
+                    self._closed[kind] = Unavailable(self._foreign[kind])
+                elif not missing:
+                    self._closed[kind] = found
+                elif found.count or namespaces:
+                    self._closed[kind] = _Some(found, namespaces)
+                else:
+                    self._closed[kind] = Unavailable(missing)

@@ -1,0 +1,1 @@
+"""Where an audit reads objects: a live cluster, or a dump of one."""

@@ -1,0 +1,196 @@
+"""Reads a live cluster; every call is a GET, but for one that asks who we are."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final
+from urllib.parse import quote
+
+import msgspec
+import orjson
+
+from gpugate.policies.sdk.kinds import GroupVersionKind
+from gpugate.webhook.audit.sources.paging import Listing
+from gpugate.webhook.audit.sources.retrying import retried
+from gpugate.webhook.audit.sources.source import NotReadError, Stored
+from gpugate.webhook.cluster.discovery import path_of, resource_name, resource_of
+from gpugate.webhook.cluster.errors import ApiError, CallError, NotServedError, UnreachableError
+from gpugate.webhook.report.audited import Cluster
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from gpugate.policies.sdk.kinds import Kind
+    from gpugate.webhook.audit.sources.throttle import Throttle
+    from gpugate.webhook.cluster.connection import Connection
+    from gpugate.webhook.report.audited import NotEvaluated
+
+PAGE: Final = 500
+_FIRST_TRIES: Final = 2
+ABSENCE: Final = "the cluster does not serve this"
+# Who asks, as everybody may (`k8s.io/api` authentication/v1 SelfSubjectReview, v0.36); nothing is stored.
+_WHO: Final = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+_REVIEW: Final = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+
+
+class _Version(msgspec.Struct, rename="camel"):
+    git_version: str = ""
+
+
+class _User(msgspec.Struct, frozen=True):
+    username: str = ""
+
+
+class _Status(msgspec.Struct, frozen=True, rename="camel"):
+    user_info: _User = _User()
+
+
+class _Review(msgspec.Struct):
+    status: _Status = _Status()
+
+
+class LiveSource:
+    """A cluster behind a connection.
+
+    `namespaces` are read alone where all namespaces together may not be. `told` hears of every page: of which kind, how
+    many objects it has and how many are to come, None where nobody knows.
+
+    Raises:
+        CallError: the API server does not answer, or takes nobody with these credentials.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        name: str,
+        throttle: Throttle,
+        *,
+        limit: int = PAGE,
+        namespaces: Sequence[str] = (),
+        told: Callable[[Kind, int, int | None], None] = lambda _kind, _count, _left: None,
+    ) -> None:
+        self._connection = connection
+        self._throttle = throttle
+        self._limit = limit
+        self._namespaces = namespaces
+        self._told = told
+        self._paths: dict[Kind, str] = {}
+        self._cluster = self._identified(name)
+
+    @property
+    def cluster(self) -> Cluster:
+        """The cluster, its version and who looks at it."""
+        return self._cluster
+
+    @property
+    def absence(self) -> str:
+        """Why there is nothing of a kind that is absent."""
+        return ABSENCE
+
+    def read(self, kind: Kind) -> Iterator[Stored]:
+        """Yield the objects of a kind, of all namespaces or, where that is forbidden, of those that were named.
+
+        Raises:
+            NotReadError: they cannot be read, or no more of them.
+        """
+        path = self._path(kind)
+        try:
+            yield from self._listed(kind, path)
+        except NotReadError as refused:
+            error = refused.__cause__
+            if not (isinstance(error, ApiError) and error.code == 403 and kind.namespaced and self._namespaces):
+                raise
+            for namespace in self._namespaces:
+                yield from self._listed(kind, _within(path, namespace))
+            reason = f"only in {', '.join(self._namespaces)}: {refused}"
+            raise NotReadError(reason, namespaces=self._namespaces) from None
+
+    def find(self, api_version: str, name: str) -> Kind:
+        """Return the kind that an object names as that of its owner.
+
+        Raises:
+            NotReadError: the cluster does not serve it, or does not say.
+        """
+        gvk = GroupVersionKind.of(api_version, name)
+        try:
+            found = resource_of(self._connection, gvk)
+        except CallError as error:
+            raise _not_read(f"{name} of {api_version}", error) from error
+        return found
+
+    def one(self, kind: Kind, namespace: str, name: str) -> Stored | None:
+        """Return one object of a kind as it is now; None when it is not there.
+
+        Raises:
+            NotReadError: it cannot be read.
+        """
+        path = self._path(kind)
+        try:
+            found = self._get(f"{_within(path, namespace) if kind.namespaced else path}/{quote(name, safe='')}", {})
+            return Stored(_typed(kind, path), orjson.loads(found))
+        except ApiError as error:
+            if error.code == 404:
+                return None
+            raise _not_read(resource_name(kind), error) from error
+        except (CallError, orjson.JSONDecodeError) as error:
+            raise _not_read(resource_name(kind), error) from error
+
+    def trouble(self) -> Sequence[NotEvaluated]:
+        """Return nothing: a cluster is read by kinds."""
+        return ()
+
+    def _path(self, kind: Kind) -> str:
+        if kind not in self._paths:
+            try:
+                self._paths[kind] = retried(lambda: path_of(self._connection, kind), self._throttle)
+            except CallError as error:
+                raise _not_read(resource_name(kind), error) from error
+        return self._paths[kind]
+
+    def _listed(self, kind: Kind, path: str) -> Iterator[Stored]:
+        gvk = _typed(kind, path)
+        listing = Listing(self._get, path, self._limit, partial(self._told, kind))
+        try:
+            for obj in listing.objects():
+                yield Stored(gvk, obj)
+        except (CallError, orjson.JSONDecodeError) as error:
+            raise _not_read(resource_name(kind), error, listing.left) from error
+
+    def _get(self, path: str, parameters: dict[str, str]) -> bytes:
+        return retried(lambda: self._connection.read(path, parameters), self._throttle)
+
+    def _identified(self, name: str) -> Cluster:
+        try:
+            # Whoever named the wrong cluster wants to know soon.
+            answer = retried(lambda: self._connection.read("/version", {}), self._throttle, tries=_FIRST_TRIES)
+            version = msgspec.json.decode(answer, type=_Version)
+        except ApiError as error:
+            if error.code != 403:
+                raise
+            version = _Version()
+        except msgspec.DecodeError:
+            raise UnreachableError(f"{self._connection.host} is no API server") from None
+        try:
+            who = msgspec.json.decode(self._connection.create(_WHO, _REVIEW), type=_Review)
+        except (CallError, msgspec.DecodeError):
+            who = _Review()
+        return Cluster(name, version.git_version, who.status.user_info.username)
+
+
+def _within(path: str, namespace: str) -> str:
+    above, _, plural = path.rpartition("/")
+    return f"{above}/namespaces/{quote(namespace, safe='')}/{plural}"
+
+
+def _typed(kind: Kind, path: str) -> GroupVersionKind:
+    return GroupVersionKind(kind.group, path.split("/")[-2], kind.name)
+
+
+def _not_read(what: str, error: Exception, left: int | None = None) -> NotReadError:
+    if isinstance(error, NotServedError):
+        return NotReadError(str(error), absent=True)
+    if isinstance(error, ApiError) and error.code == 403:
+        return NotReadError(f"{what} may not be listed by whoever runs this: see `gpugate audit --print-rbac`")
+    if isinstance(error, ApiError) and error.code == 401:
+        return NotReadError("the API server no longer accepts our credentials", left=left)
+    return NotReadError(str(error), left=left)

@@ -1,0 +1,60 @@
+"""An audit as one line of a log, in JSON in ASCII, with the members that the server's log has in each of its lines."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from gpugate.webhook.audit.sources.live import ABSENCE
+from gpugate.webhook.report.audit_tally import actions
+
+if TYPE_CHECKING:
+    from gpugate.webhook.audit.report_objects.outcome import Written
+    from gpugate.webhook.report.audited import AuditReport
+
+_LONGEST: Final = 253
+_MOST: Final = 8
+
+
+def summary_line(report: AuditReport, written: Written | None = None) -> str:
+    """Write an audit, and what became of its report objects; nothing of an object is in it.
+
+    The level is `warning` when something could not be read or written, else `info`.
+    """
+    time = report.time.astimezone(dt.UTC).isoformat(timespec="milliseconds").removesuffix("+00:00")
+    # What the cluster does not serve is nothing to worry about.
+    unread = [each for each in report.not_evaluated if each.reason != ABSENCE]
+    incomplete = bool(unread) or (written is not None and written.failed > 0)
+    fields: dict[str, Any] = {
+        "time": f"{time}Z",
+        "level": "warning" if incomplete else "info",
+        "message": "audit",
+        "generation": report.generation,
+        "cluster": _short(report.cluster.name),
+        "objects": sum(report.counts.values()),
+        **{action.value: count for action, count in actions(report).items()},
+        "coverage": round(report.coverage, 4),
+        "not_evaluated": _first([f"{each.what}: {each.reason}" for each in unread]),
+    }
+    if report.cost is not None:
+        fields["usd_per_hour_at_risk"] = round(report.cost.at_risk, 2)
+    if written is not None:
+        fields["reports"] = written.group
+        fields["reports_created"] = written.created
+        fields["reports_changed"] = written.changed
+        fields["reports_unchanged"] = written.unchanged
+        fields["reports_deleted"] = written.deleted
+        fields["reports_failed"] = written.failed
+    fields["remarks"] = _first(list(dict.fromkeys((*report.remarks, *(written.remarks[1:] if written else ())))))
+    # Whatever is not ASCII is escaped, so that no text acts on a terminal.
+    return f"{json.dumps(fields, separators=(',', ':'))}\n"
+
+
+def _first(texts: list[str]) -> list[str]:
+    shown = [_short(text) for text in texts[:_MOST]]
+    return shown if len(texts) <= _MOST else [*shown, f"and {len(texts) - _MOST} more"]
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."

@@ -1,0 +1,55 @@
+"""An audit as CSV (RFC 4180), a line for each finding, for spreadsheets."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import TYPE_CHECKING, Final
+
+from gpugate.webhook.report import audit_words as say
+from gpugate.webhook.report import words
+from gpugate.webhook.report.audit_tally import code, usd
+from gpugate.webhook.report.audited import Action
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpugate.webhook.report.audit_presentation import Presentation
+    from gpugate.webhook.report.audited import Audited, AuditReport
+
+COLUMNS: Final = (
+    "action", "namespace", "kind", "name", "apiVersion", "uid", "pods", "gpus", "gpu_models", "usd_per_hour",
+    "policy", "stance", "field", "message", "fix", "note",
+)  # fmt: skip
+# OWASP, "CSV Injection": a spreadsheet takes a cell that begins so for a formula.
+_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "\N{FULLWIDTH EQUALS SIGN}", "\N{FULLWIDTH PLUS SIGN}",
+                   "\N{FULLWIDTH HYPHEN-MINUS}", "\N{FULLWIDTH COMMERCIAL AT}")  # fmt: skip
+
+
+def render(report: AuditReport, presentation: Presentation) -> str:
+    """Write an audit; a text that a spreadsheet would run gets an apostrophe in front."""
+    out = io.StringIO()
+    writer = csv.writer(out, quoting=csv.QUOTE_MINIMAL)
+    writer.writerow(COLUMNS)
+    for audited in report.audited:
+        writer.writerows(map(_cell, row) for row in _rows(audited, presentation))
+    return out.getvalue()
+
+
+def _rows(audited: Audited, presentation: Presentation) -> Iterator[tuple[object, ...]]:
+    name, cost = audited.object, usd(audited.held)
+    gpus = sum(held.gpus for held in audited.held)
+    where = (name.namespace, name.kind, name.name, name.api_version, audited.uid, audited.pods)
+    held = (gpus, say.gpus_of(audited.held) if audited.held else "", "" if cost is None else round(cost, 4))
+    for finding in audited.findings:
+        found = (code(finding), finding.stance.word, finding.place, finding.message)
+        yield finding.action.value, *where, *held, *found, "\n".join(words.fixes(finding)), finding.note
+    if not audited.findings and presentation.include_passed:
+        yield Action.COMPLY.value, *where, *held, "", "", "", "", "", ""
+
+
+def _cell(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    text = "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in value)
+    return f"'{text}" if value.lstrip(" ").startswith(_FORMULA) else text

@@ -1,0 +1,18 @@
+"""The formats of an audit; each is imported when it is asked for."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from gpugate.webhook.report.audit_presentation import Presentation
+    from gpugate.webhook.report.audited import AuditReport
+
+FORMATS: Final = ("table", "wide", "json", "csv", "markdown", "html", "sarif", "junit", "prometheus")
+
+
+def render(name: str, report: AuditReport, presentation: Presentation) -> str:
+    """Write an audit in one of the formats, ending in a line break."""
+    text: str = import_module(f"gpugate.webhook.report.audit_{name}").render(report, presentation)
+    return text

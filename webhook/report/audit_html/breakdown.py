@@ -1,0 +1,112 @@
+"""Findings by namespace and by policy, and the GPUs by pool: a bar beside the numbers of each row."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from gpugate.webhook.report import audit_words as say
+from gpugate.webhook.report.audit_html import tables
+from gpugate.webhook.report.audit_html.charts import bar, legend
+from gpugate.webhook.report.audit_html.looks import CLASSES, VERBS
+from gpugate.webhook.report.audit_html.markup import NOTHING, Html, tag
+from gpugate.webhook.report.audit_tally import Group, grouped
+from gpugate.webhook.report.audited import Action
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from gpugate.webhook.report.audit_presentation import Presentation
+    from gpugate.webhook.report.audited import AuditReport
+
+_COUNTED: Final = (Action.BLOCK, Action.MUTATE, Action.WARN)
+_SHOWN: Final = (*_COUNTED, Action.RECORD)
+_HEADER: Final = ("Denied", "Changed", "Warned")
+
+
+def namespaces(report: AuditReport, presentation: Presentation) -> Html:
+    """Return the table of namespaces in which something was found."""
+    groups = [group for group in grouped(report, "namespace") if group.findings]
+    if not groups:
+        return NOTHING
+    most = max(map(_counted, groups))
+    rows = [
+        tables.row(
+            tables.cell(tag("a", group.name, href="#findings", data_namespace=group.name)),
+            *_counts(group),
+            tables.cell(_bar(group, most)),
+            tables.number(say.gpus(group.at_risk), sum(group.at_risk.values())),
+            tables.number(say.money(group.usd_per_hour), group.usd_per_hour or 0.0),
+            tables.number(say.money(group.usd_per_hour, presentation.hours_per_month), group.usd_per_hour or 0.0),
+        )
+        for group in groups
+    ]
+    header = ("Namespace", *_HEADER, "Objects", "GPUs at risk", "$ / hour", "$ / month")
+    made = tables.table("Objects by namespace, most money at risk first", header, rows, numbers=(1, 2, 3, 5, 6, 7))
+    return tag("section", tag("h2", "Namespaces"), _keys(groups), made, id="namespaces")
+
+
+def policies(report: AuditReport, anchors: Mapping[str, str], titles: Mapping[str, str]) -> Html:
+    """Return the table of policies that found something."""
+    groups = sorted(
+        grouped(report, "policy"), key=lambda group: (*(-group.objects[each] for each in Action), group.name)
+    )
+    if not groups:
+        return NOTHING
+    most = max(map(_counted, groups))
+    rows = [
+        tables.row(
+            tables.cell(tag("a", group.name, href=f"#{anchors[group.name]}"), tag("small", titles.get(group.name, ""))),
+            tables.cell(tag("span", group.mode.word, class_=f"mode {group.mode.word}")),
+            *_counts(group),
+            tables.cell(_bar(group, most)),
+            tables.number(say.money(group.usd_per_hour), group.usd_per_hour or 0.0),
+        )
+        for group in groups
+    ]
+    header = ("Policy", "Mode", *_HEADER, "Objects", "$ / hour at risk")
+    made = tables.table("Objects by policy, most denials first", header, rows, numbers=(2, 3, 4, 6))
+    return tag("section", tag("h2", "Policies"), _keys(groups), made, id="policies")
+
+
+def pools(report: AuditReport) -> Html:
+    """Return the GPUs of each pool by instance type, held and idle."""
+    found = report.cost.pools if report.cost else ()
+    if not found:
+        return NOTHING
+    most = max(pool.gpus for pool in found)
+    rows = [
+        tables.row(
+            tables.cell(pool.node_pool or "(no pool)"),
+            tables.cell(tag("code", pool.instance_type)),
+            tables.number(f"{pool.nodes:,}"),
+            *(
+                tables.number(say.number(count), float(count))
+                for count in (pool.gpus, pool.held, pool.gpus - pool.held)
+            ),
+            tables.cell(bar([("held", pool.held), ("idle", pool.gpus - pool.held)], most)),
+            tables.number(say.money(pool.usd_per_hour), pool.usd_per_hour or 0.0),
+        )
+        for pool in found
+    ]
+    held, whole = sum(pool.held for pool in found), sum(pool.gpus for pool in found)
+    header = ("NodePool", "Instance type", "Nodes", "GPUs", "Held", "Idle", "Held and idle", "$ / hour")
+    made = tables.table("GPUs by NodePool and instance type", header, rows, numbers=(2, 3, 4, 5, 7))
+    keys = legend((("held", "GPUs held", say.number(held)), ("idle", "GPUs idle", say.number(whole - held))))
+    return tag("section", tag("h2", "GPUs by pool"), keys, made, id="pools")
+
+
+def _counts(group: Group) -> list[Html]:
+    return [tables.number(f"{group.objects[action]:,}") for action in _COUNTED]
+
+
+def _counted(group: Group) -> int:
+    return sum(group.objects[action] for action in _SHOWN)
+
+
+def _keys(groups: Sequence[Group]) -> Html:
+    present = [action for action in _SHOWN if any(group.objects[action] for group in groups)]
+    return legend((CLASSES[action], VERBS[action], "") for action in present)
+
+
+def _bar(group: Group, most: int) -> Html:
+    return bar([(CLASSES[action], group.objects[action]) for action in _SHOWN], most)

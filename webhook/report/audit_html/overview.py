@@ -1,0 +1,126 @@
+"""The top of the page: what was audited, the tiles, and the GPU money."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from gpugate.webhook.report import audit_words as say
+from gpugate.webhook.report.audit_html.charts import bar, legend
+from gpugate.webhook.report.audit_html.looks import CLASSES, VERBS
+from gpugate.webhook.report.audit_html.markup import NOTHING, Html, tag
+from gpugate.webhook.report.audit_tally import actions, suppressed
+from gpugate.webhook.report.audited import Action
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpugate.webhook.report.audit_presentation import Presentation
+    from gpugate.webhook.report.audited import AuditReport, Cost
+
+_SIGNS: Final = {Action.BLOCK: "✕", Action.MUTATE: "±", Action.WARN: "!", Action.COMPLY: "✓"}
+_TILES: Final = {
+    Action.BLOCK: ("would be denied", "the next create or Pod is refused"),
+    Action.MUTATE: ("would be changed", "admission adds what is missing"),
+    Action.WARN: ("would be warned of", "passes, and says what is wrong"),
+    Action.COMPLY: ("compliant", "nothing was found"),
+}
+
+
+def header(report: AuditReport, presentation: Presentation) -> Html:
+    """Return the title with the facts of the run."""
+    cluster = report.cluster
+    price = report.cost.prices if report.cost else ""
+    facts = [
+        ("Audited", f"{report.time:%Y-%m-%d %H:%M %Z}"),
+        ("Kubernetes", cluster.version),
+        ("As", cluster.user),
+        ("Policy file", report.generation),
+        ("Judged for", report.target),
+        ("Coverage", say.percent(report.coverage)),
+        ("Prices", price),
+        ("Read", ", ".join(f"{count:,} {kind}" for kind, count in report.counts.items())),
+        ("Names", "replaced by pseudonyms" if presentation.anonymized else ""),
+    ]
+    shown = [tag("div", tag("dt", name), tag("dd", text)) for name, text in facts if text]
+    return tag(
+        "header",
+        tag("p", "gpugate audit", class_="brand"),
+        tag("h1", cluster.name),
+        tag("dl", *shown, class_="facts"),
+    )
+
+
+def tiles(report: AuditReport) -> Html:
+    """Return how many objects would be what, in numbers and as one bar."""
+    counts = actions(report)
+    whole = sum(counts.values())
+    shown = [
+        tag(
+            "li",
+            tag("span", sign, class_="sign", aria_hidden="true"),
+            tag("strong", f"{counts[action]:,}"),
+            tag("b", _TILES[action][0]),
+            tag("small", _TILES[action][1]),
+            class_=f"tile {CLASSES[action]}",
+        )
+        for action, sign in _SIGNS.items()
+    ]
+    said = ", ".join(f"{counts[action]:,} {VERBS[action]}" for action in Action)
+    exempt = sum(1 for _ in suppressed(report))
+    notes = [f"{counts[Action.RECORD]:,} more would only be recorded."] if counts[Action.RECORD] else []
+    notes += [f"{say.plural(exempt, 'finding')} let pass by exemptions."] if exempt else []
+    return tag(
+        "section",
+        tag("h2", "If these policies were enforced now"),
+        tag("ul", *shown, class_="tiles"),
+        bar([(CLASSES[action], counts[action]) for action in Action], whole, label=f"Of {whole:,} objects: {said}"),
+        tag("p", " ".join(notes), class_="intro") if notes else NOTHING,
+        id="overview",
+    )
+
+
+def money(report: AuditReport, presentation: Presentation) -> Html:
+    """Return what is at stake: GPUs held by what would be denied, and what grows or lies idle."""
+    cost = report.cost
+    if cost is None:
+        return NOTHING
+    compliant = max(cost.held - cost.at_risk, 0.0)
+    whole = cost.at_risk + compliant + cost.idle
+    hours = presentation.hours_per_month
+    figures = (("risk", "at risk", cost.at_risk), ("held", "held by others", compliant), ("idle", "idle", cost.idle))
+    said = ", ".join(f"{name} ${say.money(usd)}" for _, name, usd in figures)
+    return tag(
+        "section",
+        tag("h2", "GPU money"),
+        tag(
+            "div",
+            tag("strong", f"${say.money(cost.at_risk)}", tag("small", " an hour at risk")),
+            tag("span", f"${say.money(cost.at_risk, hours)} a month of {hours:g} hours"),
+            class_="headline",
+        ),
+        bar([(name, usd) for name, _, usd in figures], whole, label=f"GPU money an hour: {said}", kind="bar thick"),
+        legend((name, text, f"${say.money(usd)}/h") for name, text, usd in figures),
+        tag("ul", *_warnings(cost), class_="cards"),
+        tag(
+            "p",
+            cost.prices,
+            ". What each figure means stands under ",
+            tag("a", "Method", href="#method"),
+            ".",
+            class_="intro",
+        ),
+        id="money",
+    )
+
+
+def _warnings(cost: Cost) -> Iterator[Html]:
+    for each in cost.unbounded:
+        price = f"${say.money(each.usd_per_hour)}/h at worst" if each.usd_per_hour is not None else "no upper limit"
+        yield tag("li", tag("b", str(each.object)), tag("em", price), tag("p", "Without bound: ", each.reason))
+    for waste in cost.wasted:
+        price = f", ${say.money(waste.usd_per_hour)}/h" if waste.usd_per_hour is not None else ""
+        gpus = f"{say.number(waste.gpus)} GPUs{price}"
+        yield tag("li", tag("b", str(waste.object)), tag("em", gpus), tag("p", "Wasted: ", waste.reason))
+    if cost.unpriced_gpus:
+        gpus = f"{say.number(cost.unpriced_gpus)} GPUs"
+        yield tag("li", tag("b", gpus), tag("em", "no known price"), tag("p", "They count as nothing above."))

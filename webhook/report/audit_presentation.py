@@ -1,0 +1,47 @@
+"""How an audit is shown: what the reader asked for, and what the formats need beside the report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Literal
+
+from gpugate.webhook.report.colour import Paint
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpugate.policies.sdk.policy import Policy
+    from gpugate.webhook.report.audit_comparison import Comparison
+
+GroupBy = Literal["namespace", "policy", "kind", "owner", "pool"]
+GROUPS: Final[tuple[GroupBy, ...]] = ("namespace", "policy", "kind", "owner", "pool")
+HOURS_PER_MONTH: Final = 730.0
+
+
+@dataclass(frozen=True, slots=True)
+class Presentation:
+    """What was asked for.
+
+    Attributes:
+        policies: explain what they found.
+        paint: the colours of a terminal.
+        group_by: the one grouping to show, None for those that the format shows by itself.
+        top: how many rows of a table are shown, 0 for all.
+        include_passed: whether objects are listed in which nothing was found.
+        hours_per_month: what a month's price is reckoned with.
+        comparison: what changed since an earlier audit.
+        anonymized: whether names are pseudonyms.
+        rbac: the rights that the audit needs, as YAML.
+        seconds: how long the run took.
+    """
+
+    policies: Sequence[Policy] = ()
+    paint: Paint = field(default_factory=Paint)
+    group_by: GroupBy | None = None
+    top: int = 10
+    include_passed: bool = False
+    hours_per_month: float = HOURS_PER_MONTH
+    comparison: Comparison | None = None
+    anonymized: bool = False
+    rbac: str = ""
+    seconds: float | None = None

@@ -1,0 +1,21 @@
+"""An audit as SARIF 2.1.0; a stored object has no file, so that locations are logical ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpugate.webhook.report import audit_words as say
+from gpugate.webhook.report import sarif
+from gpugate.webhook.report.audit_located import located
+from gpugate.webhook.report.located import Report
+
+if TYPE_CHECKING:
+    from gpugate.webhook.report.audit_presentation import Presentation
+    from gpugate.webhook.report.audited import AuditReport
+
+
+def render(report: AuditReport, presentation: Presentation) -> str:
+    """Write an audit; what could not be looked at is a notification of the run."""
+    findings = [located(audited, finding) for audited in report.audited for finding in audited.findings]
+    return sarif.log(Report(tuple(findings)), presentation.policies, Path(), "audit", say.not_evaluated(report))

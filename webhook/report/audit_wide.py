@@ -1,0 +1,53 @@
+"""An audit for a wide terminal: each finding in a line with its field, message and fix, beside the money and the gaps."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from gpugate.webhook.report import audit_words as say
+from gpugate.webhook.report import words
+from gpugate.webhook.report.audit_groups_text import group_table, pool_table
+from gpugate.webhook.report.audit_table import changes, cost, gaps, head
+from gpugate.webhook.report.audit_tally import code
+from gpugate.webhook.report.audited import Action
+from gpugate.webhook.report.colour import BOLD
+from gpugate.webhook.report.columns import aligned
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpugate.webhook.report.audit_presentation import Presentation
+    from gpugate.webhook.report.audited import AuditReport
+
+_HEADER: Final = ("WOULD", "OBJECT", "PODS", "GPUS", "$/HOUR", "POLICY", "FIELD", "FOUND", "FIX")
+
+
+def render(report: AuditReport, presentation: Presentation) -> str:
+    """Write an audit; no finding is left out."""
+    by = presentation.group_by or "namespace"
+    groups = pool_table(report, presentation) if by == "pool" else group_table(report, presentation, by)
+    parts = (head(report, presentation), groups, cost(report, presentation), _findings(report, presentation))
+    blocks = map(list, (*parts, changes(presentation), gaps(report, presentation)))
+    return "\n".join("".join(f"{line}\n" for line in block) for block in blocks if block)
+
+
+def _findings(report: AuditReport, presentation: Presentation) -> Iterator[str]:
+    growing = say.growth(report)
+    rows = []
+    for audited in report.audited:
+        shared = (str(audited.object), str(audited.pods), say.gpus_of(audited.held), say.price(audited, growing))
+        rows += [
+            (
+                finding.action.value,
+                *shared,
+                code(finding),
+                finding.place,
+                finding.message,
+                " / ".join(words.fixes(finding)),
+            )
+            for finding in audited.findings
+        ]
+        if not audited.findings and presentation.include_passed:
+            rows.append((Action.COMPLY.value, *shared, "", "", "", ""))
+    if rows:
+        yield from aligned(_HEADER, rows, presentation.paint, right={2, 3, 4}, colours={1: (BOLD,)})
