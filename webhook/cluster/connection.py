@@ -201,7 +201,9 @@ class Connection:
                 return response
             answer = response.data
         if response.status == 401:
-            self._renew(client)
+            # Credentials that cannot be read now may be there again at the next call.
+            with explained(client.configuration.host):
+                self._renew(client)
         raise ApiError.of(_parsed(answer), response.status, _seconds(response.headers.get("Retry-After")))
 
     def _headers(self, client: ApiClient, method: str, path: str) -> dict[str, str]:

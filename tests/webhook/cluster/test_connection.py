@@ -126,6 +126,22 @@ def test_a_token_that_was_replaced_is_read_again_when_the_old_one_is_refused(
     connection.close()
 
 
+def test_credentials_that_cannot_be_read_again_fail_the_call_and_no_more(api: FakeApiServer, tmp_path: Path) -> None:
+    api.token = "first"  # noqa: S105 -- no secret
+    connection = connected(api, tmp_path)
+    api.token = "second"  # noqa: S105 -- no secret
+    (tmp_path / "kubeconfig").unlink()
+
+    with pytest.raises(UnreachableError, match="there is no kubeconfig"):
+        connection.read("/api/v1/namespaces", {})
+
+    api.kubeconfig(tmp_path / "kubeconfig")
+    with pytest.raises(ApiError, match="401"):
+        connection.read("/api/v1/namespaces", {})
+    assert b"NamespaceList" in connection.read("/api/v1/namespaces", {})
+    connection.close()
+
+
 def test_a_connection_that_was_closed_meanwhile_is_replaced(api: FakeApiServer, tmp_path: Path) -> None:
     connection = connected(api, tmp_path)
     connection.read("/api/v1/namespaces", {})
