@@ -71,7 +71,8 @@ class LocalPods:
     def __init__(
         self, control_plane: ControlPlane, namespace: str, folder: Path, started: Callable[[LocalPod], None]
     ) -> None:
-        # So many Pods at a time; others wait as for their image.
+        # Whether the image can be pulled, and how many Pods that take connections there is room for.
+        self.pulls = True
         self.most = sys.maxsize
         self.failures: list[BaseException] = []
         self._control_plane = control_plane
@@ -125,10 +126,15 @@ class LocalPods:
             leaving.signal(signal.SIGTERM)
             self._leaving.append(leaving)
         for uid, pod in there.items():
-            if uid not in self._pods and pod["status"].get("phase") not in _ENDED and len(self._pods) < self.most:
+            if uid not in self._pods and self._may_start(pod):
                 self._pods[uid] = self._start(pod, api)
         for uid, pod in tuple(self._pods.items()):
             self._pods[uid] = _told(api, self._namespace, pod)
+
+    def _may_start(self, pod: Json) -> bool:
+        serves = bool(pod["spec"]["containers"][0].get("ports"))
+        full = serves and sum(bool(each.port) for each in self._pods.values()) >= self.most
+        return self.pulls and not full and pod["status"].get("phase") not in _ENDED
 
     def _start(self, pod: Json, api: Api) -> LocalPod:
         name, address = pod["metadata"]["name"], next(_addresses)

@@ -11,11 +11,13 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from gpugate.certs.pki import KeyPair, certificate_authority, server_certificate
+from gpugate.certs.pki import certificate_authority, server_certificate
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
+
+    from gpugate.certs.pki import KeyPair
 
 _DAY = dt.timedelta(days=1)
 
@@ -30,24 +32,24 @@ class Authority:
 
     def __init__(self, name: str, permitted: Sequence[str] = ()) -> None:
         self._now = dt.datetime.now(tz=dt.UTC)
-        self._pair = certificate_authority(name, now=self._now, lifetime=_DAY)
-        if permitted:
-            self._pair = _constrained(self._pair, permitted)
+        # The same authority without constraints signs also what it must not.
+        self._signing = certificate_authority(name, now=self._now, lifetime=_DAY)
+        self._certificate = _constrained(self._signing, permitted) if permitted else self._signing.certificate
 
     @property
     def bundle(self) -> str:
         """The `caBundle` that trusts it."""
-        return base64.b64encode(self._pair.certificate).decode()
+        return base64.b64encode(self._certificate).decode()
 
     def server_pair(self, folder: Path, names: Sequence[str]) -> Path:
         """Write a certificate for these names with its key, and return the file."""
-        pair = server_certificate(self._pair, names, now=self._now, lifetime=_DAY)
+        pair = server_certificate(self._signing, names, now=self._now, lifetime=_DAY)
         file = folder / "server.pem"
         file.write_bytes(pair.certificate + pair.key)
         return file
 
 
-def _constrained(pair: KeyPair, permitted: Sequence[str]) -> KeyPair:
+def _constrained(pair: KeyPair, permitted: Sequence[str]) -> bytes:
     plain = x509.load_pem_x509_certificate(pair.certificate)
     key = serialization.load_pem_private_key(pair.key, password=None)
     assert isinstance(key, ec.EllipticCurvePrivateKey)
@@ -64,7 +66,7 @@ def _constrained(pair: KeyPair, permitted: Sequence[str]) -> KeyPair:
         builder = builder.add_extension(extension.value, extension.critical)
     subtrees = [_subtree(text) for text in permitted]
     signed = builder.add_extension(x509.NameConstraints(subtrees, None), critical=True).sign(key, hashes.SHA256())
-    return KeyPair(signed.public_bytes(serialization.Encoding.PEM), pair.key)
+    return signed.public_bytes(serialization.Encoding.PEM)
 
 
 def _subtree(text: str) -> x509.GeneralName:

@@ -72,15 +72,14 @@ def prepare(stage: Stage, tenant: str, service: RunningBalancer, tmp_path_factor
     def prepared(helm: str = "helm", namespace: str = "") -> Iterator[Release]:
         where = namespace or f"guard-{next(numbers)}"
         release = Release(stage, where, tmp_path_factory.mktemp("release"), helm, service)
-        with release.pods:
-            try:
+        try:
+            with release.pods:
                 yield release
-            except BaseException:
-                # So that the next one can be installed.
-                release.run(f"helm uninstall {NAME} --no-hooks --namespace {where}")
-                raise
-            eventually(lambda: leftovers.of(where), lambda left: left == [])
-            assert "worker ended" not in release.pods.logs("")
-        stage.api.delete({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": where}})
+                eventually(lambda: leftovers.of(where), lambda left: left == [])
+                assert "worker ended" not in release.pods.logs("")
+        finally:
+            # Also where a test failed, so that the next one can begin.
+            release.run(f"helm uninstall {NAME} --no-hooks --ignore-not-found --namespace {where}")
+            stage.api.delete({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": where}})
 
     return prepared

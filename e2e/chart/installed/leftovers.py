@@ -19,11 +19,13 @@ class Leftovers:
     def __init__(self, api: Api) -> None:
         self._api = api
         self._before = everything(api)
+        self._namespaces: set[str] = set()
 
     def of(self, namespace: str) -> list[str]:
-        """Return what is new, but for the namespace itself, which Helm does not delete."""
+        """Return what is new, but for the namespaces of releases, which Helm does not delete."""
         now = everything(self._api)
-        new = now - self._before - {f"namespaces {namespace}"}
+        self._namespaces.add(f"namespaces {namespace}")
+        new = now - self._before - self._namespaces
         left = sorted(each for each in new if not each.endswith(_OF_KUBERNETES))
         if not left:
             self._before = now

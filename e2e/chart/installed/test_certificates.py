@@ -63,7 +63,7 @@ def test_provided(stage: Stage, prepare: Prepare, tenant: str) -> None:
 
 def test_of_cert_manager(stage: Stage, prepare: Prepare) -> None:
     with prepare() as release:
-        release.pods.most = 0
+        release.pods.pulls = False
         release.ran(
             f"helm install {NAME} charts/gpugate -n {release.namespace} --create-namespace --no-hooks "
             f"--values {CHART / 'ci' / 'cert-manager-values.yaml'}"

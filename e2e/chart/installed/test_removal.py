@@ -54,7 +54,7 @@ def test_uninstalled_when_nothing_runs_any_more(stage: Stage, prepare: Prepare, 
 
 def test_uninstalled_when_its_image_was_never_pulled(stage: Stage, prepare: Prepare, tenant: str) -> None:
     with prepare() as release:
-        release.pods.most = 0
+        release.pods.pulls = False
         failed = release.run(
             f"helm install {NAME} charts/gpugate -n {release.namespace} --create-namespace --timeout 2s"
         )
@@ -67,7 +67,7 @@ def test_uninstalled_when_its_image_was_never_pulled(stage: Stage, prepare: Prep
 def test_uninstalled_when_its_image_cannot_be_pulled_any_more(stage: Stage, prepare: Prepare, tenant: str) -> None:
     with prepare() as release:
         release.install_one(HARD)
-        release.pods.most = 0
+        release.pods.pulls = False
         release.upgrade_without_waiting(UNPULLABLE)
         # Its Job waits for the image too; so the documentation says what to do then.
         stuck = release.run(f"helm uninstall {NAME} --namespace {release.namespace} --timeout 2s")
