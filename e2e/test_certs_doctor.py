@@ -273,7 +273,7 @@ def test_a_service_account_that_may_not_keep_authorities_is_told(installed: Doct
     secrets = {each["found"] for each in said if "secrets" in each["found"]}
     assert secrets == {
         f"may not create secrets in {NAMESPACE}",
-        f"may not get, list, watch, update secrets doctor-certificates in {NAMESPACE}",
+        f"may not get, watch, update secrets doctor-certificates in {NAMESPACE}",
     }
 
 

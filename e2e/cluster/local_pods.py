@@ -3,50 +3,50 @@
 from __future__ import annotations
 
 import itertools
-import os
 import signal
 import sys
 import threading
+import time
 import urllib.error
 import urllib.request
-from contextlib import closing
-from dataclasses import dataclass, replace
+from contextlib import closing, suppress
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
 from cluster.api import Api
 from cluster.connections import Connections
-from cluster.kubeconfig import write_kubeconfig
-from cluster.process import Process
-from image.pod import container_of
+from cluster.local_container import started_container
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
     from cluster.control_plane import ControlPlane
-    from image.container import Container
+    from cluster.process import Process
 
 Json = dict[str, Any]
 _PAUSE_SECONDS = 0.05
 _PROBE_SECONDS = 2
 _ENDED = {"Succeeded", "Failed"}
-# Kubernetes mounts it there into every container.
-_TOKEN_FOLDER = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105 -- where it is
-_PROGRAMS = {"gpugate": [sys.executable, "-m", "gpugate.webhook.cli.main"]}
 # Every address of 127.0.0.0/8 is this machine's (RFC 5735, section 3).
 _addresses = (f"127.0.{high}.{low}" for high in range(1, 255) for low in range(1, 255))
 
 
 @dataclass(frozen=True)
 class LocalPod:
-    """A Pod whose container was started; `phase` and `ready` are what the API server was told last."""
+    """A Pod whose container was started; `phase` and `ready` are what the API server was told last.
+
+    `ready_seconds` is how long after its start it was ready.
+    """
 
     name: str
     address: str
     spec: Json
     process: Process
+    begun: float = field(default_factory=time.monotonic)
     phase: str = ""
     ready: bool = False
+    ready_seconds: float = 0.0
 
     @property
     def port(self) -> dict[str, int]:
@@ -108,7 +108,9 @@ class LocalPods:
             api = Api(connections)
             try:
                 while not self._stopped.wait(_PAUSE_SECONDS):
-                    self._step(api)
+                    # What is not answered is asked again.
+                    with suppress(OSError):
+                        self._step(api)
             except Exception as error:  # noqa: BLE001 -- shown by whoever waits for the thread
                 self.failures.append(error)
             finally:
@@ -140,48 +142,11 @@ class LocalPods:
         name, address = pod["metadata"]["name"], next(_addresses)
         folder = self._folder / f"{next(self._count):03}-{name}"
         folder.mkdir(parents=True)
-        spec = _without_token(pod["spec"])
-        workload = {"metadata": {"namespace": self._namespace}, "spec": {"template": {"spec": spec}}}
-        container = container_of(workload, api, self._control_plane, folder / "volumes")
-        environment = self._environment(container, address, folder)
-        process = Process(name, list(_command(container)), folder / "log", environment)
-        made = LocalPod(name, address, spec, process)
+        started = started_container(pod, address, api, self._control_plane, folder)
+        made = LocalPod(name, address, pod["spec"], started)
         if made.port:
             self._started(made)
         return made
-
-    def _environment(self, container: Container, address: str, folder: Path) -> dict[str, str]:
-        token = (container.files[_TOKEN_FOLDER] / "token").read_text(encoding="ascii")
-        cluster = self._control_plane
-        kubeconfig = write_kubeconfig(folder / "kubeconfig", cluster.url, cluster.ca_file, token)
-        temporary = folder / "tmp"
-        temporary.mkdir()
-        # Files of a container are in other places here; so the token is found by a kubeconfig.
-        around = {
-            key: value for key, value in container.environment.items() if not key.startswith("KUBERNETES_SERVICE_")
-        }
-        here = {"GPUGATE_KUBECONFIG": str(kubeconfig), "GPUGATE_HOST": address, "TMPDIR": str(temporary)}
-        return {"PATH": os.environ["PATH"], **around, **here}
-
-
-def _command(container: Container) -> Iterator[str]:
-    (program,) = container.command or ()
-    yield from _PROGRAMS[program]
-    for argument in container.arguments or ():
-        flag, equals, value = argument.partition("=")
-        for target, source in container.files.items():
-            if value.startswith(f"{target}/"):
-                value = f"{source}{value.removeprefix(target)}"
-        yield f"{flag}{equals}{value}"
-
-
-def _without_token(spec: Json) -> Json:
-    """Leave out the volume that the API server adds for the token (plugin/pkg/admission/serviceaccount, v1.36)."""
-    added = {each["name"] for each in spec.get("volumes", ()) if "projected" in each}
-    (container,) = spec["containers"]
-    mounts = [each for each in container.get("volumeMounts", ()) if each["name"] not in added]
-    volumes = [each for each in spec.get("volumes", ()) if each["name"] not in added]
-    return {**spec, "containers": [{**container, "volumeMounts": mounts}], "volumes": volumes}
 
 
 def _told(api: Api, namespace: str, pod: LocalPod) -> LocalPod:
@@ -190,7 +155,9 @@ def _told(api: Api, namespace: str, pod: LocalPod) -> LocalPod:
     if ended is not None and pod.spec["restartPolicy"] == "Never":
         now = replace(pod, phase="Failed" if ended else "Succeeded", ready=False)
     else:
-        now = replace(pod, phase="Running", ready=ended is None and _answers(pod))
+        answers = ended is None and _answers(pod)
+        took = time.monotonic() - pod.begun if answers and not pod.ready else pod.ready_seconds
+        now = replace(pod, phase="Running", ready=answers, ready_seconds=took)
     if now != pod:
         ready = {"type": "Ready", "status": str(now.ready)}
         status = {"phase": now.phase, "podIP": pod.address, "conditions": [ready]}

@@ -1,4 +1,4 @@
-"""A control plane for installations, with the custom resources that policies and the chart are about, and nothing else."""
+"""A control plane for installations, with custom resources and what examples of policies take for granted."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from cluster.connections import Connections
 from cluster.control_plane import running_control_plane
 from cluster.custom_resources import definitions, install
 from cluster.stand_ins import stand_in
+from library.standing import STANDING
 
 from gpugate.policies.sdk.kinds import Kind
 
@@ -50,4 +51,12 @@ def running_stage(folder: Path) -> Iterator[Stage]:
     ):
         api = Api(connections)
         install(api, [*definitions(POLICIES), *map(stand_in, _CERT_MANAGER)])
+        for each in STANDING:
+            answer = api.create(each)
+            assert answer.ok, answer.message
+        for each in STANDING:
+            if each["kind"] == "Namespace":
+                # Pods are refused before it is there.
+                account = {"name": "default", "namespace": each["metadata"]["name"]}
+                api.eventually({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": account}, bool)
         yield Stage(control_plane, api)

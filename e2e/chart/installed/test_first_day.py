@@ -43,6 +43,9 @@ def release(
     with prepare() as made:
         notes.append(made.install())
         figures.append(f"chart: helm install, with two Pods ready and reached by the API server: {made.seconds:.1f} s")
+        figures.append(
+            f"chart: a Pod ready {min(each.ready_seconds for each in made.pods.ready()):.1f} s after its start"
+        )
         yield made
         made.uninstall()
         figures.append(f"chart: helm uninstall: {made.seconds:.1f} s")

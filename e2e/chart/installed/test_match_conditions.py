@@ -13,7 +13,7 @@ from chart.conftest import Helm
 from chart.installed.requests import plain_pod
 from library.cases import FILES, case
 from library.expectations import REFUSED, expected
-from library.standing import STANDING, context_of
+from library.standing import context_of
 from stub_webhook.registration import register
 from stub_webhook.server import Stub
 
@@ -30,20 +30,6 @@ Json = dict[str, Any]
 BAD = [name for name in FILES if "/bad-" in name and name not in REFUSED]
 KINDS = {"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"}
 PATHS = {"/mutate": True, "/validate": False}
-
-
-@pytest.fixture(scope="module")
-def world(stage: Stage) -> Iterator[None]:
-    """The namespaces and classes that examples take for granted."""
-    for each in STANDING:
-        assert stage.api.create(each).ok
-    for each in STANDING:
-        if each["kind"] == "Namespace":
-            account = {"name": "default", "namespace": each["metadata"]["name"]}
-            stage.api.eventually({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": account}, bool)
-    yield
-    for each in reversed(STANDING):
-        stage.api.delete(each)
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +84,6 @@ def meant(of: Case) -> set[str]:
     }
 
 
-@pytest.mark.usefixtures("world")
 def test_every_bad_example_is_sent(stage: Stage, install: Callable[[Json], Stub], figures: list[str]) -> None:
     escaped, sent = {}, 0
     for platform, cases in by_platform():
