@@ -92,9 +92,10 @@ def test_every_bad_example_is_sent(stage: Stage, install: Callable[[Json], Stub]
             made = [obj for obj in context_of(each) if stage.api.create(obj).ok]
             stub.calls.clear()
             answer = stage.api.create(each.judged, dry_run=True)
-            reached = {call.path for call in stub.calls}
+            name = each.judged["metadata"].get("name", "")
+            reached = {call.path for call in stub.calls if call.request["name"] == name}
             for obj in reversed(made):
-                stage.api.delete(obj, gracePeriodSeconds=0)
+                stage.api.delete(obj, gracePeriodSeconds=0, propagationPolicy="Background")
             wanted = meant(each)
             sent += 1
             if not wanted <= reached:
@@ -105,7 +106,7 @@ def test_every_bad_example_is_sent(stage: Stage, install: Callable[[Json], Stub]
 
 def test_a_plain_pod_is_not_sent(stage: Stage, install: Callable[[Json], Stub], tenant: str) -> None:
     stub = install({})
-    stub.calls.clear()
 
     assert stage.api.create(plain_pod(tenant), dry_run=True).ok
-    assert stub.calls == []
+    # Controllers go on with what other tests made.
+    assert [call for call in stub.calls if call.request["namespace"] == tenant] == []
