@@ -132,6 +132,12 @@ def promoted(authorities: Authorities, periods: Periods, now: dt.datetime) -> Au
     return Authorities(authorities.next, now, previous=(*kept, retired), answered=authorities.answered)
 
 
+def leaving_soon(previous: Iterable[Previous], periods: Periods, now: dt.datetime) -> tuple[Previous, ...]:
+    """Return authorities that signed before, none of which stays longer than replicas take to change."""
+    soon = now + periods.propagation
+    return tuple(Previous(p.certificate, min(p.needed_until, soon), min(p.leaves_at, soon)) for p in previous)
+
+
 def without_what_left(authorities: Authorities, now: dt.datetime) -> Authorities:
     """Return the same without previous authorities that are to leave by now."""
     staying = tuple(each for each in authorities.previous if now < each.leaves_at)

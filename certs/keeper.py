@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from gpugate.certs import authority_secret
 from gpugate.certs.authority_secret import CorruptSecretError
 from gpugate.certs.leaf import choose
-from gpugate.certs.plan import DISTRUST, ROTATE, Publish, Rest, Seen, Write, plan
+from gpugate.certs.plan import DISTRUST, ROTATE, Publish, Rest, Seen, Write, lacking, plan
 from gpugate.certs.protocols import ChangedMeanwhile, ClusterFailure, StoredSecret
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ class Keeper:
             # Where the Secret cannot be written, a bundle that was lost can still be put back.
             self._trouble(str(failure))
             if found is not None:
-                self._publish_what_lacks(found)
+                self._publish(Publish(lacking(self._state.live, found.bundle), found.bundle))
             return False
         return True
 
@@ -163,10 +163,6 @@ class Keeper:
             if self._cluster.leadership.held:
                 self._cluster.registration.publish(configuration, step.bundle)
                 self._done(f"{configuration.kind} has the bundle of {step.bundle.count(b'BEGIN')} authorities")
-
-    def _publish_what_lacks(self, found: Authorities) -> None:
-        lacking = tuple(c for c in self._state.live if any(b != found.bundle for b in c.bundles.values()))
-        self._publish(Publish(lacking, found.bundle))
 
     def _serve(self) -> None:
         authorities = self._state.authorities

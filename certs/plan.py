@@ -19,6 +19,7 @@ from gpugate.certs.authorities import (
     Authorities,
     adopting,
     first,
+    leaving_soon,
     new_authority,
     promoted,
     without_what_left,
@@ -98,7 +99,7 @@ def _mended(seen: Seen, authorities: Authorities, periods: Periods, now: dt.date
     if asked is not None:
         return asked
     bundle = authorities.bundle
-    unpublished = tuple(c for c in seen.live if any(each != bundle for each in c.bundles.values()))
+    unpublished = lacking(seen.live, bundle)
     if not unpublished:
         return None
     if authorities.published_at and _lacks_next(authorities, unpublished):
@@ -119,6 +120,11 @@ def _brought_on(authorities: Authorities, live: Sequence[Registered], periods: P
     if due <= now:
         return Write(promoted(authorities, periods, now), "the next authority signs from now on")
     return Rest(min((due, *_departures(authorities))))
+
+
+def lacking(live: Sequence[Registered], bundle: bytes) -> tuple[Registered, ...]:
+    """Return the configurations of which an entry has another bundle."""
+    return tuple(each for each in live if any(found != bundle for found in each.bundles.values()))
 
 
 def trusted_everywhere(live: Sequence[Registered]) -> tuple[bytes, ...]:
@@ -154,7 +160,10 @@ def _asked(authorities: Authorities, requests: Mapping[str, str], periods: Perio
         return Write(asked, "a rotation was asked for")
     # Whoever has read the Secret has the key of the next one too; it signed nothing, so nobody misses it.
     fresh = new_authority(periods, now)
-    return Write(replace(asked, distrusted=True, next=fresh, published_at=None), "every authority is to be replaced")
+    # Nor is it known since when somebody reads along.
+    previous = leaving_soon(asked.previous, periods, now)
+    replaced = replace(asked, distrusted=True, next=fresh, published_at=None, previous=previous)
+    return Write(replaced, "every authority is to be replaced")
 
 
 def _promotion_due(authorities: Authorities, published_at: dt.datetime, periods: Periods) -> dt.datetime:

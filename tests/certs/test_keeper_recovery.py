@@ -297,9 +297,15 @@ def test_a_secret_is_not_restored_where_the_webhook_is_removed() -> None:
     assert fleet.cluster.secret is None
 
 
-def test_where_a_key_leaked_every_authority_goes() -> None:
+@pytest.mark.parametrize("rotations", [0, 1, 2])
+def test_where_a_key_leaked_every_authority_goes(rotations: int) -> None:
     fleet = begun()
+    for number in range(rotations):
+        fleet.cluster.annotate("gpugate.dev/rotate", str(number))
+        fleet.converge()
+        fleet.cluster.wait(minutes=10)
     leaked = {fingerprint(pem) for pem in split(fleet.cluster.live[VALIDATING]["pods.validate.gpugate.dev"])}
+    assert len(leaked) == rotations + 2
     fleet.cluster.annotate("gpugate.dev/distrust", "2026-03-01")
     for _ in range(4):
         fleet.converge()

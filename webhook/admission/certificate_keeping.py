@@ -156,10 +156,8 @@ class _Keeping:
         self._put(self._keeper.renew())
         state = self._keeper.step()
         self._put(state)
-        if not state.waiting or not self._missing:
+        if self._missing:
             # What was ready once stays so: nothing gets better by answering nobody.
-            self._missing = ""
-        else:
             self._missing = state.waiting
         if self._election.trouble:
             state = replace(state, troubles=(*state.troubles, self._election.trouble))
