@@ -51,6 +51,9 @@ def plan(args: argparse.Namespace) -> Plan:
 def _refuse(args: argparse.Namespace) -> None:
     reasons = {
         "--write-reports writes into a cluster: leave out --from": args.write_reports and args.dump,
+        "--write-reports keeps what every policy found: leave out --select and --ignore": (
+            args.write_reports and (args.select or args.ignore)
+        ),
         "--complete-context is about a dump: name it with --from": args.complete_context and not args.dump,
         "--anonymize takes out names, which --write-reports and --write-exemptions need: leave one of them out": (
             args.anonymize and (args.write_reports or args.write_exemptions)

@@ -11,7 +11,7 @@ from gpugate.webhook.audit.sources.live import LiveSource
 from gpugate.webhook.cli.options import UsageError
 from gpugate.webhook.cluster.connection import connect
 from gpugate.webhook.cluster.credentials import context_name
-from gpugate.webhook.cluster.options import ClusterOptions, detect
+from gpugate.webhook.cluster.options import chosen
 
 if TYPE_CHECKING:
     import argparse
@@ -32,9 +32,7 @@ def connected(args: argparse.Namespace) -> tuple[Connection, str] | None:
         if args.kubeconfig or args.context:
             raise UsageError("--from reads a dump, and --kubeconfig or --context a cluster: leave one of them out")
         return None
-    # Who sets KUBECONFIG in a Pod means that one.
-    found = None if os.environ.get("KUBECONFIG") else detect(args.kubeconfig, args.context, os.environ)
-    options = found or ClusterOptions(args.kubeconfig, args.context)
+    options = chosen(args.kubeconfig, args.context, os.environ)
     connection = connect(options)
     return connection, context_name(options) or connection.host
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from gpugate.webhook.cli import meant_flags, options
 from gpugate.webhook.cluster.connection import connect
 from gpugate.webhook.cluster.errors import CallError
-from gpugate.webhook.cluster.options import ClusterOptions, detect
+from gpugate.webhook.cluster.options import chosen
 from gpugate.webhook.generate.risk_groups import RiskGroup
 from gpugate.webhook.operate.doctor.collect import Asked, collect
 from gpugate.webhook.operate.doctor.examine import examine
@@ -31,9 +31,7 @@ def main(arguments: Sequence[str]) -> int:
     """Run the command and return its exit code."""
     args = _parser(os.environ).parse_args(arguments)
     ruleset = options.ruleset(args.policy_file) if args.policy_file else None
-    # Who sets KUBECONFIG in a Pod means that one.
-    found = None if os.environ.get("KUBECONFIG") else detect(args.kubeconfig, args.context, os.environ)
-    connection = connect(found or ClusterOptions(args.kubeconfig, args.context))
+    connection = connect(chosen(args.kubeconfig, args.context, os.environ))
     try:
         diagnosis = examine(collect(connection, _asked(args), ruleset, dt.datetime.now(dt.UTC)))
     except CallError as error:

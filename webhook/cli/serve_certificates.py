@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import os
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gpugate.webhook.cli import meant_flags
+from gpugate.webhook.cli.durations import duration
 from gpugate.webhook.cli.options import UsageError
 from gpugate.webhook.cli.server_url import checked_url
 
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 # Kubernetes mounts it into every Pod that has a ServiceAccount.
 _NAMESPACE_FILE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 _SHORTEST_LEAF: Final = dt.timedelta(seconds=4)
-_UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
-_DURATION: Final = re.compile(r"([1-9][0-9]{0,6})([smhd])")
 
 
 class _Text(NamedTuple):
@@ -121,12 +120,13 @@ def _periods(args: argparse.Namespace) -> Periods:
 
 def _duration(args: argparse.Namespace, flag: str) -> dt.timedelta:
     given = getattr(args, _name(flag))
-    found = _DURATION.fullmatch(given)
-    if found is None:
-        variable = f"GPUGATE_{_name(flag).upper()}"
-        where = f"{variable} (or {flag})" if os.environ.get(variable) == given else flag
-        raise UsageError(f"{where}: {given!r} is no duration such as 30d, 24h, 10m or 90s")
-    return dt.timedelta(**{_UNITS[found[2]]: int(found[1])})
+    with contextlib.suppress(ValueError):
+        # Nothing lasts no time at all.
+        if found := duration(given):
+            return found
+    variable = f"GPUGATE_{_name(flag).upper()}"
+    where = f"{variable} (or {flag})" if os.environ.get(variable) == given else flag
+    raise UsageError(f"{where}: {given!r} is no duration such as 30d, 24h, 10m or 90s")
 
 
 def _own_namespace() -> str:

@@ -36,3 +36,10 @@ def detect(kubeconfig: Path | None, context: str | None, environ: Mapping[str, s
         return ClusterOptions(kubeconfig, context)
     # Kubernetes sets it in every container.
     return ClusterOptions(in_cluster=True) if environ.get("KUBERNETES_SERVICE_HOST") else None
+
+
+def chosen(kubeconfig: Path | None, context: str | None, environ: Mapping[str, str]) -> ClusterOptions:
+    """Find the cluster that a command is about: the one that is named, else the one it runs in, else kubectl's."""
+    # Who sets KUBECONFIG in a Pod means that one.
+    found = None if environ.get("KUBECONFIG") else detect(kubeconfig, context, environ)
+    return found or ClusterOptions(kubeconfig, context)

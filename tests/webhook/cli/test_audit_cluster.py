@@ -56,6 +56,14 @@ def install(api: FakeApiServer, name: str, mode: str) -> None:
     api.store.put(("", "configmaps"), {**config_map, "data": {"policy.yaml": POLICY.format(mode)}})
 
 
+@pytest.mark.parametrize("flag", ["--select", "--ignore"])
+def test_reports_are_never_written_of_some_policies_only(audit: Run, flag: str) -> None:
+    ran, report = audit("--write-reports", flag, "pods/unprotected-training")
+
+    assert (ran.code, report) == (2, None)
+    assert "leave out --select and --ignore" in ran.err
+
+
 def test_a_cluster_is_audited(audit: Run) -> None:
     ran, report = audit()
 

@@ -6,16 +6,16 @@ import os
 import sys
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from gpugate.webhook.cli import options
 from gpugate.webhook.cluster.connection import connect
-from gpugate.webhook.cluster.options import ClusterOptions
+from gpugate.webhook.cluster.options import chosen
 from gpugate.webhook.operate.naming import found_names
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from gpugate.webhook.cluster.connection import Connection
     from gpugate.webhook.operate.installation import Names
@@ -29,15 +29,7 @@ INCOMPLETE: Final = 4
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """Add what every subcommand takes."""
     add = parser.add_argument
-    file = os.environ.get("GPUGATE_KUBECONFIG")
-    add(
-        "--kubeconfig",
-        type=Path,
-        metavar="FILE",
-        default=Path(file) if file else None,
-        help="the way to the cluster (default: in a Pod its ServiceAccount, else as kubectl)",
-    )
-    add("--context", metavar="NAME", default=os.environ.get("GPUGATE_CONTEXT"), help="context of the kubeconfig")
+    options.add_cluster(parser, os.environ)
     add(
         "--namespace",
         "-n",
@@ -67,7 +59,7 @@ def connected(args: argparse.Namespace) -> Iterator[Connection]:
     Raises:
         ClusterError: there is none, or it cannot be used.
     """
-    connection = connect(_cluster(args, os.environ))
+    connection = connect(chosen(args.kubeconfig, args.context, os.environ))
     try:
         yield connection
     finally:
@@ -102,10 +94,3 @@ def say_unfit(states: Sequence[State]) -> int | None:
             file=sys.stderr,
         )
     return NOT_SO
-
-
-def _cluster(args: argparse.Namespace, environ: Mapping[str, str]) -> ClusterOptions:
-    named = args.kubeconfig is not None or args.context is not None or environ.get("KUBECONFIG")
-    if not named and environ.get("KUBERNETES_SERVICE_HOST"):
-        return ClusterOptions(in_cluster=True)
-    return ClusterOptions(args.kubeconfig, args.context)

@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from gpugate.webhook.cli.webhook.durations import seconds
+from gpugate.webhook.cli.durations import seconds
 from gpugate.webhook.cli.webhook.installed import INCOMPLETE, NOT_SO, OK, add_flags, connected, names
 from gpugate.webhook.cli.webhook.troubles import tell_troubles
 from gpugate.webhook.operate.switching import states
