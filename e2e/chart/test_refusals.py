@@ -97,6 +97,10 @@ HARMFUL = {
     ),
     "a fixed bundle that rotates": (("--set", "certificates.caBundle=PEM"), "certificates.caBundle and secretName are"),
     "a certificate from nowhere": (("--set", "certificates.mode=provided"), "certificates.mode: provided needs"),
+    "an address that no certificate is for": (
+        ("--set", "certificates.mode=certManager,webhooks.url=https://192.0.2.1:8443"),
+        "certificates.mode: certManager asks for a certificate of the Service's names",
+    ),
     "no memory": (("--set", "pods.resources.limits.memory=64Mi"), "pods.resources.limits.memory is less than"),
     "one port for two": (("--set", "server.port=8081"), "server.port and server.healthPort are the same"),
 }

@@ -8,6 +8,7 @@ from typing import Final
 from gpugate.webhook.generate.chart.failure_policies import FAILS
 from gpugate.webhook.generate.chart.names import (
     EXCLUDED_NAMESPACES,
+    IS_CERT_MANAGER,
     IS_PROVIDED,
     JUDGED_NAMESPACES,
     NAMESPACE,
@@ -85,6 +86,11 @@ GUARDS: Final = (
     Guard(
         both(IS_PROVIDED, no(both(Value("certificates.caBundle"), Value("certificates.secretName")))),
         "certificates.mode: provided needs secretName (a Secret with tls.crt and tls.key) and caBundle (PEM)",
+    ),
+    Guard(
+        both(IS_CERT_MANAGER, Value("webhooks.url")),
+        "certificates.mode: certManager asks for a certificate of the Service's names, so API servers that come by "
+        "webhooks.url would refuse it; take mode self, or provided with a certificate for that host",
     ),
     Guard(
         both(
