@@ -10,7 +10,7 @@ import pytest
 import workload_controllers as controllers
 from cluster.custom_resources import install
 from cluster.stand_ins import guessed_plural, stand_in
-from gpu_pods import IN_EVERY_WORKER, create, pod_spec, protection, until
+from gpu_pods import create, pod_spec, protection, until
 from workloads import job, replicas, workload
 
 from gpugate.policies.sdk.kinds import GroupVersionKind, Kind
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 GPUS = {"nvidia.com/gpu": "8"}
 TRAINS = {"spec": pod_spec(GPUS)}
 HELPS = {"spec": pod_spec()}
+JOBS = 40
 SERVES = {"spec": {"containers": [pod_spec(GPUS)["containers"][0] | {"ports": [{"containerPort": 8000}]}]}}
 
 
@@ -163,25 +164,22 @@ def test_is_not_protected(made: Made, api: Api, namespace: str) -> None:
     assert {protection(pod) for pod in pods_of(made, api, namespace)} == {None}
 
 
-def test_is_protected_in_a_parallel_job_that_is_known_before_its_pods(api: Api, namespace: str) -> None:
+def test_is_protected_although_its_job_was_made_the_moment_before(api: Api, namespace: str, figures: list[str]) -> None:
     spec = job(TRAINS, completions=2, parallelism=2)
-    stored = create(api, in_namespace(workload("batch/v1", "Job", {**spec, "suspend": True}), namespace)).body
-    known = until(
-        lambda: api.create(controllers.pod_of_job(stored), dry_run=True),
-        lambda asked: bool(protection(asked.body)),
-        IN_EVERY_WORKER,
-    )
-    assert protection(known.body)
-    api.patch(stored, {"spec": {"suspend": False}}, kind="merge")
-    assert {protection(pod) for pod in pods_in(api, namespace)} == {"true"}
+    for number in range(JOBS):
+        made = workload("batch/v1", "Job", spec)
+        made["metadata"]["name"] = f"train-{number}"
+        create(api, in_namespace(made, namespace))
+    pods = until(lambda: pods_in(api, namespace), lambda found: len(found) == 2 * JOBS)
+    protected = [protection(pod) for pod in pods]
+    figures.append(f"{protected.count('true')} of {len(pods)} Pods of Jobs made the moment before are protected")
+    assert set(protected) == {"true"}
 
 
 def pods_of(made: Made, api: Api, namespace: str) -> list[Object]:
     stored = create(api, in_namespace(made.workload, namespace)).body
     for make in made.by:
         following = make(stored)
-        if made.by[-1] is controllers.ray_worker and following["kind"] == "Pod":
-            wait_for_ray_cluster(api, following)
         stored = create(api, following).body
     return [stored] if stored["kind"] == "Pod" else pods_in(api, namespace)
 
@@ -195,19 +193,3 @@ def in_namespace(obj: Object, namespace: str) -> Object:
 def pods_in(api: Api, namespace: str) -> list[Object]:
     """Return the Pods that Kubernetes' own controllers made."""
     return until(lambda: api.list("v1", "Pod", namespace), bool)
-
-
-def wait_for_ray_cluster(api: Api, worker: Object) -> None:
-    """Wait until gpugate knows the RayCluster of a worker: then it contradicts one label or the other."""
-
-    def contradicts() -> bool:
-        return any(is_contradicted(api, worker, said) for said in ("training", "inference"))
-
-    assert until(contradicts, bool, IN_EVERY_WORKER)
-
-
-def is_contradicted(api: Api, worker: Object, said: str) -> bool:
-    doubted = deepcopy(worker)
-    doubted["metadata"]["labels"]["gpugate.dev/workload-class"] = said
-    warnings = api.create(doubted, dry_run=True).warnings
-    return any(warning.startswith("[pods/unprotected-training]") for warning in warnings)

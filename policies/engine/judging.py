@@ -37,6 +37,7 @@ class _Draft:
     template_patches: list[TemplatePatch] = field(default_factory=list)
     skipped: dict[str, None] = field(default_factory=dict)
     error: str = ""
+    coming: bool = False
 
 
 class Judge:
@@ -134,6 +135,7 @@ class Judge:
     def record(self, rule: Rule, handler: Handler[Any], subject: Subject, item: Violation | Skip) -> None:
         """Keep a violation with what it costs, or that the policy could not look."""
         draft = self._draft(rule.policy.id)
+        draft.coming |= item.coming
         if isinstance(item, Skip):
             draft.skipped[item.reason] = None
             return
@@ -195,6 +197,7 @@ class Judge:
             tuple(draft.template_patches),
             tuple(draft.skipped),
             draft.error,
+            draft.coming,
         )
 
     def _keep(self, draft: _Draft, finding: Finding, standing: Standing, subject: Subject) -> None:

@@ -54,7 +54,8 @@ class TemplatePatch:
 class Outcome:
     """What one policy made of a request: passed when all is empty; else found, skipped or broke.
 
-    `patches` are those made. `error` is the exception that broke the policy, and `stance` what that costs.
+    `patches` are those made. `error` is the exception that broke the policy, and `stance` what that costs. `coming`
+    says that a fact it missed may be known in a moment.
     """
 
     policy: str
@@ -64,6 +65,7 @@ class Outcome:
     template_patches: tuple[TemplatePatch, ...] = ()
     skipped: tuple[str, ...] = ()
     error: str = ""
+    coming: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +122,11 @@ class Verdict:
     def recorded(self) -> tuple[Finding, ...]:
         """Findings that cost nothing and are only counted."""
         return tuple(f for f in self.findings if f.stance is Stance.AUDIT)
+
+    @property
+    def coming(self) -> bool:
+        """Whether a fact that was missed may be known in a moment."""
+        return any(outcome.coming for outcome in self.outcomes)
 
     @property
     def allowed(self) -> bool:

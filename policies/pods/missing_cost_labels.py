@@ -36,7 +36,7 @@ import msgspec
 
 from gpugate.policies.sdk import kinds
 from gpugate.policies.sdk.cost_labels import fault, lookalike
-from gpugate.policies.sdk.facts import Known, Need, named
+from gpugate.policies.sdk.facts import Known, Need, may_come, named
 from gpugate.policies.sdk.findings import Patch, Skip, Stance, Violation
 from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS, MAY_DEMAND, gpu_demand
 from gpugate.policies.sdk.policy import Context, mutates, validates
@@ -82,9 +82,11 @@ def inherit(pod: Field, ctx: Context[Params]) -> Iterator[Patch | Skip]:
     missing = [key for key in ctx.params.required if not _label(pod, key, ctx.params)]
     if not missing:
         return
-    namespace = named(ctx.facts.list(kinds.NAMESPACE), ctx.request.namespace)
+    namespaces = ctx.facts.list(kinds.NAMESPACE)
+    namespace = named(namespaces, ctx.request.namespace)
     if namespace is None:
-        yield Skip(f"the labels of namespace {ctx.request.namespace or 'default'} are not known")
+        reason = f"the labels of namespace {ctx.request.namespace or 'default'} are not known"
+        yield Skip(reason, may_come(namespaces, ctx.request.namespace))
         return
     labels = namespace["metadata", "labels"].labels
     block = "annotations" if ctx.params.as_annotation else "labels"

@@ -102,7 +102,7 @@ def mutate(pod: Field, ctx: Context[Params]) -> Iterator[Patch | Skip]:
     if ctx.params.extra_tolerations:
         yield from _extra(pod, ctx, demand, added)
     if demand.unresolved:
-        yield Skip(demand.doubt)
+        yield Skip(demand.doubt, demand.coming)
 
 
 def _extra(pod: Field, ctx: Context[Params], demand: GpuDemand, added: set[str]) -> Iterator[Patch]:

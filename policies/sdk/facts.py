@@ -57,6 +57,14 @@ def named(fact: Fact, name: str) -> Field | None:
     return fact.by_name.get(name) if isinstance(fact, Known) else None
 
 
+def may_come(fact: Fact, name: str) -> bool:
+    """Tell whether an object is perhaps only too new to be known: all of its kind are, and it is not among them.
+
+    What made a Pod, or is named in it, is often made right before it, and heard of right after it.
+    """
+    return isinstance(fact, Known) and fact.complete and name not in fact.by_name
+
+
 @dataclass(frozen=True, slots=True)
 class Need:
     """A kind whose objects a policy looks up, and the fields it reads of them.

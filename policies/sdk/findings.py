@@ -59,7 +59,8 @@ class Violation:
     """Something wrong at `path`: what was found, the numbers compared, and what to do instead.
 
     `at_most` is the highest stance that this finding may reach, whatever the policy's mode. `hint` says in words how
-    to mend it, where `fix` cannot do it for the reader.
+    to mend it, where `fix` cannot do it for the reader. `coming` is that of `Skip`: what is missing may be there in a
+    moment.
     """
 
     path: Path
@@ -67,10 +68,15 @@ class Violation:
     at_most: Stance = Stance.ENFORCE
     hint: str = ""
     fix: Patches | Replacement | None = None
+    coming: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Skip:
-    """The policy could not look, because a fact was not available; `reason` names the fact."""
+    """The policy could not look, because a fact was not available; `reason` names the fact.
+
+    `coming` says that it may be available in a moment (`facts.may_come`), so that asking again is worth it.
+    """
 
     reason: str
+    coming: bool = False

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.sdk import kinds
-from gpugate.policies.sdk.facts import Need, named
+from gpugate.policies.sdk.facts import Need, may_come, named
 from gpugate.policies.sdk.gpu_demand import gpu_demand
 
 if TYPE_CHECKING:
@@ -99,12 +99,16 @@ def _of_labels(labels: Mapping[str, str], ctx: AnyContext) -> Mark | None:
     return _RAY.get(found["metadata", "labels", _RAY_ORIGIN].text) if found else None
 
 
-def framework_doubt(labels: Mapping[str, str], ctx: AnyContext) -> str:
-    """Say which object would tell the framework's class and is not known; empty where there is none."""
+def framework_doubt(labels: Mapping[str, str], ctx: AnyContext) -> tuple[str, bool]:
+    """Say which object would tell the framework's class and is not known, and whether it may be known in a moment.
+
+    Empty where there is none.
+    """
     cluster = labels.get("ray.io/cluster")
-    if cluster is None or named(ctx.facts.list(kinds.RAY_CLUSTER, ctx.request.namespace), cluster):
-        return ""
-    return f"RayCluster {cluster} is not known, so neither is whether it trains or serves"
+    clusters = ctx.facts.list(kinds.RAY_CLUSTER, ctx.request.namespace)
+    if cluster is None or named(clusters, cluster):
+        return "", False
+    return f"RayCluster {cluster} is not known, so neither is whether it trains or serves", may_come(clusters, cluster)
 
 
 def _launches(pod: Field, labels: Mapping[str, str]) -> bool:

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Final
 from gpugate.policies.sdk import kinds, quantity
 from gpugate.policies.sdk.concerns import EVERY_OBJECT, Each, Key, Listed
 from gpugate.policies.sdk.device_requests import alternatives, device_requests
-from gpugate.policies.sdk.facts import Need, named
+from gpugate.policies.sdk.facts import Need, may_come, named
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gpugate.policies.sdk.field import Field
+    from gpugate.policies.sdk.kinds import Kind
     from gpugate.policies.sdk.policy import AnyContext
 
 # What a policy that asks for the demand of a Pod declares that it looks up.
@@ -60,6 +61,7 @@ class GpuDemand:
         device_classes: accelerator class of the DRA claims that containers use -> devices asked for. Of alternatives
             the largest counts; a request for all devices of a node counts as one.
         unresolved: claims whose class could not be found out, by their name in the Pod.
+        coming: whether one of those may be known in a moment.
     """
 
     resources: dict[str, int] = field(default_factory=dict)
@@ -67,6 +69,7 @@ class GpuDemand:
     zero: frozenset[str] = frozenset()
     device_classes: dict[str, int] = field(default_factory=dict)
     unresolved: tuple[str, ...] = ()
+    coming: bool = False
 
     def __bool__(self) -> bool:
         return bool(self.resources or self.device_classes)
@@ -97,7 +100,8 @@ def gpu_demand(pod: Field, ctx: AnyContext) -> GpuDemand:
     if not asking:
         return GpuDemand(zero=frozenset(zero)) if zero else _NONE
     classes, unresolved = _device_classes(pod, frozenset().union(*(c.claims for c in asking)), ctx)
-    return GpuDemand(_effective(plain, init), asking, frozenset(zero), classes, unresolved)
+    coming = any(_may_come(claim, ctx) for claim in pod["spec", "resourceClaims"] if claim["name"].text in unresolved)
+    return GpuDemand(_effective(plain, init), asking, frozenset(zero), classes, unresolved, coming)
 
 
 _NONE: Final = GpuDemand()
@@ -164,12 +168,23 @@ def _device_classes(pod: Field, used: frozenset[str], ctx: AnyContext) -> tuple[
 
 def claim_spec(claim: Field, ctx: AnyContext) -> Field | None:
     """Return the spec of the ResourceClaim behind an entry of `spec.resourceClaims`; None where it is not known."""
+    kind, name = _behind(claim)
+    found = named(ctx.facts.list(kind, ctx.request.namespace), name)
+    if found is None:
+        return None
+    return found["spec", "spec"] if kind is kinds.RESOURCE_CLAIM_TEMPLATE else found["spec"]
+
+
+def _behind(claim: Field) -> tuple[Kind, str]:
     template = claim["resourceClaimTemplateName"].text
     if template:
-        found = named(ctx.facts.list(kinds.RESOURCE_CLAIM_TEMPLATE, ctx.request.namespace), template)
-        return found["spec", "spec"] if found else None
-    claimed = named(ctx.facts.list(kinds.RESOURCE_CLAIM, ctx.request.namespace), claim["resourceClaimName"].text)
-    return claimed["spec"] if claimed else None
+        return kinds.RESOURCE_CLAIM_TEMPLATE, template
+    return kinds.RESOURCE_CLAIM, claim["resourceClaimName"].text
+
+
+def _may_come(claim: Field, ctx: AnyContext) -> bool:
+    kind, name = _behind(claim)
+    return may_come(ctx.facts.list(kind, ctx.request.namespace), name)
 
 
 def requested_devices(spec: Field) -> Iterator[dict[str, int]]:

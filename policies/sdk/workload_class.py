@@ -5,11 +5,11 @@ Labels of Jobs: Kubernetes v1.36 (`batch/v1` well-known labels).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, cast, get_args
 
 from gpugate.policies.sdk import globs, kinds
-from gpugate.policies.sdk.facts import Need, named
+from gpugate.policies.sdk.facts import Need, may_come, named
 from gpugate.policies.sdk.frameworks import RAY_CLUSTER_NEED, framework, framework_doubt
 from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS
 from gpugate.policies.sdk.platform import WorkloadClass
@@ -38,12 +38,14 @@ class Classified:
 
     `source` says what told it. `conflict` is the class its framework tells, where that is another one. `doubt` says
     what is not known and could make it another one: a Pod may be judged before anybody has heard of what made it.
+    `coming` says that it may be known in a moment.
     """
 
     name: WorkloadClass | None
     source: str = ""
     conflict: WorkloadClass | None = None
     doubt: str = ""
+    coming: bool = False
 
 
 def workload_class(pod: Field, ctx: AnyContext) -> Classified:
@@ -57,6 +59,17 @@ def workload_class(pod: Field, ctx: AnyContext) -> Classified:
     6. a Deployment, ReplicaSet or StatefulSet whose containers have ports or probes: inference.
     """
     labels = pod["metadata", "labels"].labels
+    found = _classified(pod, labels, ctx)
+    namespace = ctx.request.namespace
+    if found.doubt or not namespace or labels.get(CLASS_LABEL, "") in CLASSES:
+        return found
+    if may_come(ctx.facts.list(kinds.NAMESPACE), namespace):
+        doubt = f"namespace {namespace} is not known, so neither is whether its label {CLASS_LABEL} says otherwise"
+        return replace(found, doubt=doubt, coming=True)
+    return found
+
+
+def _classified(pod: Field, labels: Mapping[str, str], ctx: AnyContext) -> Classified:
     declared = _declared(pod, labels, ctx)
     mark = framework(pod, labels, ctx)
     if declared:
@@ -106,13 +119,16 @@ def _of_owner(pod: Field, labels: Mapping[str, str], ctx: AnyContext) -> Classif
         parallel = _parallel(pod, labels, job, ctx)
         if parallel is None:
             made_by = f"Job {job}" if job else "its Job"
-            return Classified("batch", "a Job", doubt=f"{made_by} is not known, so neither is whether it is parallel")
+            doubt = f"{made_by} is not known, so neither is whether it is parallel"
+            coming = bool(job) and may_come(ctx.facts.list(kinds.JOB, ctx.request.namespace), job)
+            return Classified("batch", "a Job", doubt=doubt, coming=coming)
         return Classified("training", "a parallel or indexed Job") if parallel else Classified("batch", "a Job")
     if owner == "DaemonSet":
         return Classified("system", "a DaemonSet")
     if owner in _SERVING_OWNERS and any(_serves(c) for c in pod["spec", "containers"]):
         return Classified("inference", f"a {owner} with ports or probes")
-    return Classified(None, doubt=framework_doubt(labels, ctx))
+    doubt, coming = framework_doubt(labels, ctx)
+    return Classified(None, doubt=doubt, coming=coming)
 
 
 def _serves(container: Field) -> bool:

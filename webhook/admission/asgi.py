@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 # Any: the values of ASGI messages differ by key.
 Receive: TypeAlias = "Callable[[], Awaitable[MutableMapping[str, Any]]]"
 Send: TypeAlias = "Callable[[MutableMapping[str, Any]], Awaitable[None]]"
+_Response: TypeAlias = "tuple[int, Headers, bytes]"  # status, headers, body
 Asgi: TypeAlias = "Callable[[Scope, Receive, Send], Awaitable[None]]"
 
 # The API server waits this long and calls again (measured with kube-apiserver v1.36.3); without the header it gives up.
@@ -92,7 +94,7 @@ class AdmissionAsgi:
             # Probes wait for nobody: a kubelet must not end a server because it has much to do.
             if scope["scheme"] == "https":
                 await self._turns.take()
-            code, answered, content = self._answer(scope, headers, body)
+            code, answered, content = await self._settled(scope, headers, body)
             await _start(send, code, answered)
             if body.complete:
                 await send({"type": "http.response.body", "body": content})
@@ -138,10 +140,31 @@ class AdmissionAsgi:
         body.taken += size
         return True
 
-    def _answer(self, scope: Scope, headers: dict[bytes, bytes], body: _Body) -> tuple[int, Headers, bytes]:
+    async def _settled(self, scope: Scope, headers: dict[bytes, bytes], body: _Body) -> _Response:
+        """Answer, after a while where a fact is missing that may be known by then."""
+        paused = 0.0
+        for pause in self._load.patience.pauses():
+            answer = self._answer(scope, headers, body, paused, may_wait=True)
+            if answer is not None:
+                return answer
+            if not paused:
+                self._count(FrontEvent.AWAITED_FACTS)
+            before = self._turns.now()
+            with self._load.patience.waiting():
+                await asyncio.sleep(pause)
+            paused += self._turns.now() - before
+            await self._turns.take()
+        answer = self._answer(scope, headers, body, paused, may_wait=False)
+        assert answer is not None  # noqa: S101 -- for the type checker: nothing is early when nobody may wait
+        return answer
+
+    def _answer(
+        self, scope: Scope, headers: dict[bytes, bytes], body: _Body, paused: float, *, may_wait: bool
+    ) -> _Response | None:
         complete = scope["state"].get("complete")
         waited = self._turns.now() - complete if complete is not None else 0.0
-        if scope["scheme"] == "https" and (scope["state"].get("full") or self._load.is_late(waited)):
+        late = not paused and (scope["state"].get("full") or self._load.is_late(waited))
+        if scope["scheme"] == "https" and late:
             self._count(FrontEvent.SHED_WORK)
             body.no_room = True
         if body.no_room:
@@ -152,8 +175,10 @@ class AdmissionAsgi:
         if phase is not None:
             started = perf_counter()
             left = seconds_left(scope["query_string"], waited)
-            answer = self._review(phase, left, headers, body)
+            answer = self._review(phase, left, headers, body, may_wait=may_wait and self._load.patience.allows(left))
             self._load.took(perf_counter() - started)
+            if answer is None:
+                return None
             if self._span is not None:
                 self._span(headers.get(b"traceparent", b""))
             return answer.status, _json_headers(answer.body), answer.body
@@ -163,14 +188,16 @@ class AdmissionAsgi:
             return _said(404, f"{scope['method']}: not found")
         return inline_wsgi.call(self._wsgi, scope, headers, body.data)
 
-    def _review(self, phase: Phase, left: float, headers: dict[bytes, bytes], body: _Body) -> Answer:
+    def _review(
+        self, phase: Phase, left: float, headers: dict[bytes, bytes], body: _Body, *, may_wait: bool
+    ) -> Answer | None:
         media_type = inline_wsgi.text(headers, b"content-type")
         refused = unsupported(media_type, inline_wsgi.text(headers, b"content-encoding"))
         if refused:
             return Answer(415, status(415, refused))
         if body.too_large:
             return self._gate.too_large(phase, body.data[:HEAD])
-        return self._gate.answer(phase, body.data, left)
+        return self._gate.answer_unless_early(phase, body.data, left, may_wait=may_wait)
 
 
 async def _drop_rest(receive: Receive, body: _Body) -> None:

@@ -98,11 +98,26 @@ class Gate:
     def answer(self, phase: Phase, body: bytes, seconds_left: float | None = None) -> Answer:
         """Answer a review sent to the webhook of a phase; never raises.
 
+        As `answer_unless_early`, and always says something.
+        """
+        answer = self.answer_unless_early(phase, body, seconds_left, may_wait=False)
+        assert answer is not None  # noqa: S101 -- for the type checker: nothing is early when nobody may wait
+        return answer
+
+    def answer_unless_early(
+        self, phase: Phase, body: bytes, seconds_left: float | None, *, may_wait: bool
+    ) -> Answer | None:
+        """Answer a review, or say nothing where a fact that would change the patch may be known in a moment.
+
+        What is made right before a Pod, its Job or its claim template, is heard of a moment after the Pod came. A Pod
+        is patched once, so it is worth to ask again. Reviews that are asked again are observed once, at their answer.
+
         Args:
             phase: which webhook it was sent to.
             body: the review.
             seconds_left: for how long it may be judged. When they are over, no further policy is asked: the validating
                 webhook denies, the mutating one changes nothing. Without a number it may take as long as it takes.
+            may_wait: whether the caller can ask again; never None where it cannot.
         """
         started = perf_counter()
         # Read once, so that other rules that come meanwhile judge nothing of this review.
@@ -120,6 +135,8 @@ class Gate:
                 template_ceiling=Stance.WARN,
                 out_of_time=out_of_time,
             )
+            if may_wait and phase is Phase.MUTATE and verdict.coming:
+                return None
             answer = Answer(200, encode(review, verdict, phase, rules.generation))
         except BaseException as error:  # noqa: BLE001 -- whatever breaks in here, even by sys.exit, an answer goes out
             refusal = _refusal(error, review, body, perf_counter() - started)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Literal
 
 from gpugate.policies.data import mig_profiles
@@ -76,7 +77,8 @@ def of_template(where: Field, profile: str, ctx: Context[ClaimParams]) -> Violat
     if not fact.complete:
         return Skip(f"ResourceClaimTemplate {name} is not among the objects to look at")
     message = f"the namespace has no ResourceClaimTemplate {name}"
-    return refusal(where.path, message, "create it; a Pod that names a missing template stays Pending")
+    refused = refusal(where.path, message, "create it; a Pod that names a missing template stays Pending")
+    return replace(refused, coming=True)
 
 
 def of_claims(where: Field, container: ContainerDemand, demand: GpuDemand) -> Violation | None:

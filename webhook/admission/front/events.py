@@ -21,3 +21,4 @@ class FrontEvent(Enum):
     CLIENT_GONE = "client_gone"
     SHED_BYTES = "shed_bytes"
     SHED_WORK = "shed_work"
+    AWAITED_FACTS = "awaited_facts"

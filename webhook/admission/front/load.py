@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
+from gpugate.webhook.admission.front.patience import Patience
+
 if TYPE_CHECKING:
     import asyncio
 
@@ -24,6 +26,7 @@ class Load:
     def __init__(self, limits: Limits) -> None:
         self._most_bytes = limits.in_flight
         self._most_seconds = limits.waiting
+        self.patience = Patience(limits)
         self.mean = _FIRST_GUESS
         self.body_bytes = 0
         self.waiting = 0

@@ -1,0 +1,177 @@
+"""What made a Pod, or is named in it, is heard of a moment after the Pod came: its review waits for that moment."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import datetime as dt
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gpugate.policies.catalog import CATALOG
+from gpugate.policies.engine.config import PolicyConfig
+from gpugate.policies.engine.ruleset import bind
+from gpugate.policies.sdk import kinds
+from gpugate.policies.sdk.facts import Known, Unavailable
+from gpugate.policies.sdk.field import Field
+from gpugate.webhook.admission.asgi import AdmissionAsgi
+from gpugate.webhook.admission.front.events import FrontEvent
+from gpugate.webhook.admission.front.limits import Limits
+from gpugate.webhook.admission.front.load import Load, Turns
+from gpugate.webhook.admission.gate import Gate, Observation, Rules
+
+if TYPE_CHECKING:
+    from gpugate.policies.sdk.facts import Fact
+    from gpugate.policies.sdk.kinds import Kind
+
+JOB = {"metadata": {"name": "train"}, "spec": {"parallelism": 4}}
+RAY_CLUSTER = {"metadata": {"name": "ray", "labels": {"ray.io/originated-from-crd": "RayJob"}}}
+REQUEST = {"exactly": {"deviceClassName": "gpu.nvidia.com"}}
+TEMPLATE = {"metadata": {"name": "one-gpu"}, "spec": {"spec": {"devices": {"requests": [{"name": "g", **REQUEST}]}}}}
+NAMESPACE = {"metadata": {"name": "team", "labels": {"gpugate.dev/workload-class": "training"}}}
+PROTECTED = "/metadata/annotations"
+TOLERATED = "/spec/tolerations"
+
+
+class LateFacts:
+    """Everything is known of every kind, and there is nothing of it but namespaces, until more is put there."""
+
+    def __init__(self, *namespaces: dict[str, Any], known: bool = True) -> None:
+        self._known = known
+        self._objects: dict[Kind, list[dict[str, Any]]] = {kinds.NAMESPACE: list(namespaces)}
+
+    def put(self, kind: Kind, obj: dict[str, Any]) -> None:
+        self._objects.setdefault(kind, []).append(obj)
+
+    def list(self, kind: Kind, namespace: str | None = None) -> Fact:  # noqa: ARG002 -- the protocol's signature
+        if not self._known:
+            return Unavailable(f"{kind.plural} not read yet")
+        return Known(tuple(Field(each) for each in self._objects.get(kind, ())), complete=True)
+
+
+def pod(labels: dict[str, str], owner: str = "", *, template: str = "") -> dict[str, Any]:
+    container: dict[str, Any] = {"name": "c", "image": "i"}
+    spec: dict[str, Any] = {"containers": [container]}
+    if template:
+        container["resources"] = {"claims": [{"name": "gpu"}]}
+        spec["resourceClaims"] = [{"name": "gpu", "resourceClaimTemplateName": template}]
+    else:
+        container["resources"] = {"limits": {"nvidia.com/gpu": "1"}}
+    owners = [{"kind": owner, "name": "o", "apiVersion": "v1", "uid": "u", "controller": True}] if owner else []
+    metadata = {"name": "p", "namespace": "team", "labels": labels, "ownerReferences": owners}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+OF_A_JOB = pod({"batch.kubernetes.io/job-name": "train"}, "Job")
+OF_RAY = pod({"ray.io/cluster": "ray"}, "RayCluster")
+WITH_A_CLAIM = pod({}, template="one-gpu")
+PLAIN = pod({})
+SEES_NAMESPACE = {"metadata": {"name": "team"}}
+
+
+class Asked:
+    """A worker's application, asked once."""
+
+    def __init__(self, facts: LateFacts, limits: Limits | None = None) -> None:
+        self.facts = facts
+        self.limits = limits or Limits(late_facts=30)
+        self.observed: list[Observation] = []
+        self.events: list[FrontEvent] = []
+        rules = Rules(bind(CATALOG, PolicyConfig()), "g")
+        self.gate = Gate(rules, facts, lambda: dt.datetime(2026, 11, 21, tzinfo=dt.UTC), self.observed.append)
+
+    def patched(self, obj: dict[str, Any], *late: tuple[Kind, dict[str, Any]], given: str = "10s") -> set[str]:
+        """Ask what is patched in an object, while other objects come: all of them once the review waits."""
+        return asyncio.run(self._patched(obj, late, given))
+
+    async def _patched(self, obj: dict[str, Any], late: tuple[tuple[Kind, dict[str, Any]], ...], given: str) -> Any:
+        load = Load(self.limits)
+        turns = Turns(asyncio.get_running_loop(), load)
+        sent: list[Any] = []
+
+        async def receive() -> dict[str, Any]:
+            return {"type": "http.request", "body": review(obj)}
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        def count(event: FrontEvent) -> None:
+            self.events.append(event)
+            for kind, other in late:
+                self.facts.put(kind, other)
+
+        # Nothing but reviews comes here, so there is no other application to ask.
+        application = AdmissionAsgi(self.gate, None, load, turns, count)  # type: ignore[arg-type] -- as said
+        await application(scope(given), receive, send)
+        response = json.loads(sent[1]["body"])["response"]
+        patch = json.loads(base64.b64decode(response.get("patch", b"W10=")))
+        return {operation["path"] for operation in patch}
+
+
+def scope(given: str) -> dict[str, Any]:
+    return {
+        "type": "http",
+        "method": "POST",
+        "scheme": "https",
+        "path": "/mutate",
+        "raw_path": b"/mutate",
+        "state": {},
+        "query_string": f"timeout={given}".encode(),
+        "headers": [(b"content-type", b"application/json")],
+    }
+
+
+def review(obj: dict[str, Any]) -> bytes:
+    request = {
+        "uid": "u",
+        "kind": {"group": "", "version": "v1", "kind": "Pod"},
+        "resource": {"group": "", "version": "v1", "resource": "pods"},
+        "userInfo": {},
+        "operation": "CREATE",
+        "name": "p",
+        "namespace": "team",
+        "object": obj,
+    }
+    return json.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}).encode()
+
+
+@pytest.mark.parametrize(
+    ("obj", "kind", "late", "path"),
+    [
+        pytest.param(OF_A_JOB, kinds.JOB, JOB, PROTECTED, id="its Job"),
+        pytest.param(OF_RAY, kinds.RAY_CLUSTER, RAY_CLUSTER, PROTECTED, id="its RayCluster"),
+        pytest.param(WITH_A_CLAIM, kinds.RESOURCE_CLAIM_TEMPLATE, TEMPLATE, TOLERATED, id="its claim template"),
+        pytest.param(PLAIN, kinds.NAMESPACE, NAMESPACE, PROTECTED, id="its namespace"),
+    ],
+)
+def test_what_comes_while_it_waits_counts(obj: dict[str, Any], kind: Kind, late: dict[str, Any], path: str) -> None:
+    asked = Asked(LateFacts(*([] if kind is kinds.NAMESPACE else [SEES_NAMESPACE])))
+    assert path in asked.patched(obj, (kind, late))
+    assert (len(asked.observed), asked.events) == (1, [FrontEvent.AWAITED_FACTS])
+
+
+def test_what_never_comes_is_not_waited_for_longer_than_allowed() -> None:
+    asked = Asked(LateFacts(SEES_NAMESPACE), Limits(late_facts=0.05))
+    assert PROTECTED not in asked.patched(OF_A_JOB)
+    (observation,) = asked.observed
+    assert observation.verdict is not None
+    skipped = [outcome.skipped for outcome in observation.verdict.outcomes if outcome.skipped]
+    assert skipped[0][0].startswith("Job train is not known")
+
+
+@pytest.mark.parametrize(
+    ("obj", "asked", "given"),
+    [
+        pytest.param(PLAIN, Asked(LateFacts(SEES_NAMESPACE)), "10s", id="nothing is missing"),
+        pytest.param(OF_A_JOB, Asked(LateFacts(known=False)), "10s", id="Jobs are not read at all"),
+        pytest.param(OF_A_JOB, Asked(LateFacts(SEES_NAMESPACE)), "500ms", id="there is no time"),
+        pytest.param(
+            OF_A_JOB, Asked(LateFacts(SEES_NAMESPACE), Limits(awaiting_facts=0)), "10s", id="too many wait already"
+        ),
+    ],
+)
+def test_does_not_wait(obj: dict[str, Any], asked: Asked, given: str) -> None:
+    asked.patched(obj, given=given)
+    assert (len(asked.observed), asked.events) == (1, [])
