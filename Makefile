@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test slow lint types imports drift unit e2e-tools e2e oracle capture-reviews bench browser generate new-policy lock image image-tree sbom audit-dependencies clean
+.PHONY: help setup demo test slow lint types imports drift unit e2e-tools e2e harms schemas oracle capture-reviews bench browser docs generate new-policy lock image image-tree sbom audit-dependencies clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -7,9 +7,12 @@ READY := .venv/.ready
 # Tools of their own environment, so that `make setup` stays small.
 SUPPLY_CHAIN := build/supply-chain
 BROWSER := build/browser
+DOCS := build/docs
 COUNTS ?= small
 K ?=
 CLUSTER ?=
+# Two control planes side by side, but one cluster of kind's, and one stage for all harms.
+E2E_PROCESSES = $(if $(CLUSTER)$(findstring harm,$(K)),,-n 2 --dist loadfile)
 IMAGE ?=
 
 help: ## What there is
@@ -47,14 +50,23 @@ drift: $(READY)
 unit: $(READY)
 	$(BIN)/pytest -q
 
-slow: $(READY) ## Servers under load and faults; COUNTS=full for as often as it takes to believe it
+slow: $(READY) ## Servers under load and faults; COUNTS=full for as often as it takes to believe it, and all harms
 	$(BIN)/pytest -q tests/slow --counts $(COUNTS)
+	$(if $(filter full,$(COUNTS)),$(MAKE) harms)
 
 e2e-tools: $(READY) ## Build the programs of a control plane and Helm, once (needs Go 1.26; 20 minutes on two cores)
 	@$(BIN)/python e2e/tools.py
 
 e2e: $(READY) ## Against a real control plane; K=scheduled chooses tests, CLUSTER=kind takes Docker and kind
-	$(BIN)/pytest -q e2e $(if $(K),-k "$(K)") $(if $(CLUSTER),--cluster $(CLUSTER))
+	$(BIN)/pytest -q e2e $(E2E_PROCESSES) $(if $(K),-k "$(K)") $(if $(CLUSTER),--cluster $(CLUSTER))
+
+harms: $(READY) ## What policies prevent, on the real Karpenter and KEDA; M=quick shows some, RECORD=1 writes the pages
+	@$(BIN)/python e2e/tools.py harms
+	$(BIN)/pytest -q e2e/harms $(if $(M),-m $(M)) $(if $(RECORD),--record-harms)
+	$(if $(RECORD),$(BIN)/python -m gpugate.webhook.generate)
+
+schemas: $(READY) ## Make the schema tables again, from the pinned releases' Go modules (needs Go)
+	$(BIN)/python -m gpugate.webhook.schemas.build
 
 oracle: $(READY) ## Ours against Karpenter's and Kubernetes' own code on random input; COUNTS=full for 20,000 cases
 	@$(BIN)/python e2e/tools.py oracle
@@ -76,6 +88,17 @@ $(BROWSER)/.ready: requirements/browser.txt
 	@$(BROWSER)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/browser.txt
 	@touch $@
 
+docs: $(DOCS)/.ready ## The documentation as a site, in build/site; any warning or broken link fails it
+	@rm -rf build/site
+	@$(DOCS)/bin/sphinx-build --quiet --fresh-env --fail-on-warning --keep-going --nitpicky \
+		--conf-dir docs --doctree-dir build/docs/doctrees . build/site
+	@$(DOCS)/bin/python -I docs/site/check_links.py build/site
+
+$(DOCS)/.ready: requirements/docs.txt
+	@$(PYTHON) -m venv $(DOCS)
+	@$(DOCS)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/docs.txt
+	@touch $@
+
 generate: $(READY) ## Write again what is generated from the catalogue
 	$(BIN)/python -m gpugate.webhook.generate
 
@@ -86,6 +109,8 @@ lock: ## Resolve the dependencies again (needs uv)
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
 		--extra webhook pyproject.toml -o requirements/runtime.txt
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
+		pyproject.toml -o requirements/check.txt
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
 		--extra dev --allow-unsafe pyproject.toml -o requirements/dev.txt
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
 		--group build --allow-unsafe -o requirements/build.txt
@@ -93,6 +118,10 @@ lock: ## Resolve the dependencies again (needs uv)
 		--group supply-chain --allow-unsafe -o requirements/supply-chain.txt
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
 		--group pyproject.toml:browser --allow-unsafe pyproject.toml -o requirements/browser.txt
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
+		--group docs -o requirements/docs.txt
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
+		--group integrations --allow-unsafe -o requirements/integrations.txt
 	uv pip compile --quiet --generate-hashes --no-emit-index-url --no-header --group go -o requirements/go.txt
 
 image: ## Build the container image; IMAGE='--tag NAME RUNTIME_IMAGE=NAME@sha256:...' says how

@@ -43,6 +43,7 @@ BESIDE = (
     "auditing",
     "chart/installed",
     "failure_policy",
+    "harms",
     "test_certs",
     "test_control_plane",
     "test_image_chart",
@@ -55,6 +56,7 @@ FIGURES = pytest.StashKey[list[str]]()
 def pytest_addoption(parser: pytest.Parser) -> None:
     clusters = ("processes", "kind")
     parser.addoption("--cluster", choices=clusters, default=clusters[0], help="what the end-to-end tests run against")
+    parser.addoption("--record-harms", action="store_true", help="write what harms were seen for the policies' pages")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -67,19 +69,35 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(beside)
 
 
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Hand the figures over where this is one of several processes."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["figures"] = session.config.stash.get(FIGURES, [])
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Take the figures of another process."""
+    node.config.stash.setdefault(FIGURES, []).extend(getattr(node, "workeroutput", {}).get("figures", []))
+
+
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     for line in config.stash.get(FIGURES, []):
         terminalreporter.write_line(line)
 
 
 @contextlib.contextmanager
-def or_stop() -> Iterator[None]:
+def or_stop(request: pytest.FixtureRequest) -> Iterator[None]:
     """End the run where nothing else could be tested, rather than say the same of every test."""
     try:
         yield
     except KindMissingError as error:
         pytest.skip(str(error))
     except (CustomResourceError, KindError, ProcessError, tools.ToolsError) as error:
+        if hasattr(request.config, "workeroutput"):
+            # To leave at once looks like a crash to the process that this one works for.
+            request.session.shouldfail = str(error)
+            pytest.fail(str(error), pytrace=False)
         pytest.exit(str(error), returncode=1)
 
 
@@ -91,20 +109,20 @@ def figures(pytestconfig: pytest.Config) -> list[str]:
 
 @pytest.fixture(scope="session")
 def control_plane(
-    pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory, figures: list[str]
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, figures: list[str]
 ) -> Iterator[ControlPlane]:
-    running = running_kind if pytestconfig.getoption("cluster") == "kind" else running_control_plane
-    with or_stop(), running(tmp_path_factory.mktemp("control-plane")) as started:
+    running = running_kind if request.config.getoption("cluster") == "kind" else running_control_plane
+    with or_stop(request), running(tmp_path_factory.mktemp("control-plane")) as started:
         figures.append(f"control plane ready after {started.ready_seconds:.1f} s")
         yield started
 
 
 @pytest.fixture(scope="session")
-def api(control_plane: ControlPlane, figures: list[str]) -> Iterator[Api]:
+def api(request: pytest.FixtureRequest, control_plane: ControlPlane, figures: list[str]) -> Iterator[Api]:
     with contextlib.closing(Connections(control_plane.url, control_plane.ca_file, control_plane.admin)) as connections:
         administrator = Api(connections)
         started = time.monotonic()
-        with or_stop():
+        with or_stop(request):
             install(administrator, definitions(POLICIES))
         figures.append(f"custom resources served after {time.monotonic() - started:.1f} s more")
         yield administrator
@@ -142,10 +160,10 @@ def namespace(api: Api) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def webhook(
-    pytestconfig: pytest.Config, api: Api, control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, api: Api, control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ServedWebhook | InstalledWebhook]:
-    serving = installed_webhook if pytestconfig.getoption("cluster") == "kind" else served_webhook
-    with or_stop(), serving(api, control_plane, tmp_path_factory.mktemp("webhook")) as served:
+    serving = installed_webhook if request.config.getoption("cluster") == "kind" else served_webhook
+    with or_stop(request), serving(api, control_plane, tmp_path_factory.mktemp("webhook")) as served:
         yield served
 
 

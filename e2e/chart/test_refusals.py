@@ -34,6 +34,8 @@ OF_THE_WRONG_TYPE = {
     "an unknown parameter": ("policy.policies.nodepools/narrow-spot.params.fewest=2", "fewest"),
     "a resource that would end a match condition": ("policy.platform.accelerators.resources={a'b}", "resources"),
     "a URL that is not encrypted": ("webhooks.url=http://gpugate.example.com", "url"),
+    "fewer than no Pods must stay": ("podDisruptionBudget.minAvailable=-1", "minAvailable"),
+    "a pattern where selectors take names": ("policy.excluded_namespaces={kube-system,gpu-*}", "excluded_namespaces"),
     "a network without its size": ("networkPolicy.apiServerCidrs={10.0.0.1}", "apiServerCidrs"),
 }
 
@@ -102,6 +104,36 @@ HARMFUL = {
         "certificates.mode: certManager asks for a certificate of the Service's names",
     ),
     "no memory": (("--set", "pods.resources.limits.memory=64Mi"), "pods.resources.limits.memory is less than"),
+    "no memory in another unit": (
+        ("--set", "pods.resources.limits.memory=0.1Gi"),
+        "pods.resources.limits.memory is less than",
+    ),
+    "no memory in bytes": (
+        ("--set", "pods.resources.limits.memory=67108864"),
+        "pods.resources.limits.memory is less than",
+    ),
+    "rights for every Pod of the namespace": (
+        ("--set", "serviceAccount.create=false"),
+        "serviceAccount.create: false without a name",
+    ),
+    "a bundle that is encoded twice": (
+        ("--set", "certificates.mode=provided,certificates.secretName=tls,certificates.caBundle=TFMw"),
+        "certificates.caBundle holds no certificate",
+    ),
+    "a bundle with a key": (
+        (
+            "--set",
+            (
+                "certificates.mode=provided,certificates.secretName=tls,"
+                "certificates.caBundle=-----BEGIN CERTIFICATE----- -----BEGIN PRIVATE KEY-----"
+            ),
+        ),
+        "certificates.caBundle holds a private key",
+    ),
+    "a budget that lets all go": (
+        (*FAIL, UPGRADE, "--set", "podDisruptionBudget.maxUnavailable=2"),
+        "podDisruptionBudget.maxUnavailable lets every replica go",
+    ),
     "one port for two": (("--set", "server.port=8081"), "server.port and server.healthPort are the same"),
 }
 

@@ -34,10 +34,11 @@ class Api:
         self._connections = connections
         self._discovery = Discovery(connections)
 
-    def create(self, obj: Mapping[str, Any], *, dry_run: bool = False) -> Answer:
-        """Create an object."""
+    def create(self, obj: Mapping[str, Any], *, dry_run: bool = False, strict: bool = False) -> Answer:
+        """Create an object; `strict` refuses unknown fields, as kubectl asks for."""
         metadata = {"namespace": obj["metadata"].get("namespace", "default")}
-        return self._on({**obj, "metadata": metadata}, "POST", obj, **_dry(dry_run))
+        further = {"fieldValidation": "Strict"} if strict else {}
+        return self._on({**obj, "metadata": metadata}, "POST", obj, **_dry(dry_run), **further)
 
     def create_subresource(
         self, ref: Mapping[str, Any], subresource: str, obj: Mapping[str, Any], *, dry_run: bool = False

@@ -79,6 +79,15 @@ class Process:
                 raise ProcessError(f"{self.name} is not {what} after {seconds:.0f} s{self._last_lines()}")
             time.sleep(_PAUSE_SECONDS)
 
+    def check(self) -> None:
+        """Do nothing while it runs.
+
+        Raises:
+            ProcessError: it ended.
+        """
+        if self.exit_code is not None:
+            raise ProcessError(f"{self.name} ended with exit code {self.exit_code}{self._last_lines()}")
+
     def signal(self, number: int) -> None:
         """Send it a signal."""
         self._process.send_signal(number)

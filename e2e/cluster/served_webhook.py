@@ -53,6 +53,7 @@ class ServedWebhook:
         self.workers = _WORKERS
         self.metrics_folder = next(_temporary(folder).iterdir())
         self._registered: tuple[dict[str, Any], ...] = ()
+        self._unless = ""
         self._beacon = Beacon()
         self._api = api
 
@@ -105,10 +106,15 @@ class ServedWebhook:
             fail_mutating=tuple(RiskGroup),
         )
 
+    def leave_out(self, unless: str) -> None:
+        """Register it for all but what a CEL expression is true for."""
+        self._unless = unless
+        self.register()
+
     def register(self) -> None:
         """Make the API server ask it what is generated for the policy file, and wait until it does."""
         self._beacon = Beacon()
-        self._registered = self.configurations()
+        self._registered = tuple(_narrowed(configuration, self._unless) for configuration in self.configurations())
         for configuration, path in zip(self._registered, ("mutate", "validate"), strict=True):
             answer = self._api.apply(
                 self._beacon.marked(configuration, f"{self.url}/{path}", self.authority.read_bytes()), force=True
@@ -158,6 +164,17 @@ def served_webhook(api: Api, control_plane: ControlPlane, folder: Path) -> Itera
         process.wait_until(webhook.health.ready, "ready, with everything looked up")
         webhook.register()
         yield webhook
+
+
+def _narrowed(configuration: dict[str, Any], unless: str) -> dict[str, Any]:
+    if not unless:
+        return configuration
+    condition = {"name": "left-out", "expression": f"!({unless})"}
+    entries = [
+        {**entry, "matchConditions": [*entry.get("matchConditions", ()), condition]}
+        for entry in configuration["webhooks"]
+    ]
+    return {**configuration, "webhooks": entries}
 
 
 def _temporary(folder: Path) -> Path:

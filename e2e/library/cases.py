@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import gpugate.policies
 from gpugate.policies.engine.config import KIND
-from gpugate.webhook.check.examples import Example, read_example
 from gpugate.webhook.manifests.documents import Document, read_text
+from gpugate.webhook.policy_tests.examples import Example, read_example
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

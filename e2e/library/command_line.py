@@ -26,7 +26,9 @@ BY_ITSELF = frozenset(policy.id for policy in CATALOG if not any(handler.needs f
 
 def by_check(judged: Case, folder: Path) -> dict[str, frozenset[str]]:
     """Judge an example and all that exists beside it as the whole cluster; say what is found or changed in the example."""
-    flags = ["--complete-context", "--no-ignores", "--policy-file", _written(folder, "policy.yaml", judged.policy_file)]
+    # Schemas speak before admission, and of policies nothing.
+    flags = ["--complete-context", "--no-ignores", "--no-schemas"]
+    flags += ["--policy-file", _written(folder, "policy.yaml", judged.policy_file)]
     files = [
         _written(folder, "beside.json", json.dumps({"apiVersion": "v1", "kind": "List", "items": beside(judged)})),
         _written(folder, "judged.json", json.dumps(judged.judged)),

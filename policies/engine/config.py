@@ -29,26 +29,51 @@ class _Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
 
 
 class PolicyEntry(_Strict, frozen=True, kw_only=True):
-    """Mode and parameters of a policy, or of every policy that a pattern such as `pods/*` names."""
+    """Mode and parameters of a policy, or of every policy that a pattern such as `pods/*` names.
+
+    Attributes:
+        mode: what a finding costs; absent: the shipped mode, or the ceiling where that is lower.
+        params: parameters of the policy; under a pattern, each policy that it names must take them.
+    """
 
     mode: Mode | None = None
     params: dict[str, Any] | None = None  # Any: each policy parses its own, in `bind`
 
 
 class NamespacePolicyEntry(_Strict, frozen=True, kw_only=True):
-    """The mode of a policy in some namespaces."""
+    """The mode of a policy in some namespaces.
+
+    Attributes:
+        mode: what a finding costs there; wins over the policy's own entry and over the ceiling.
+    """
 
     mode: Mode
 
 
 class NamespaceEntry(_Strict, frozen=True, kw_only=True):
-    """What differs in a namespace, or in every namespace that a pattern names."""
+    """What differs in a namespace, or in every namespace that a pattern names.
+
+    Attributes:
+        policies: policy id or pattern -> its mode there.
+    """
 
     policies: dict[str, NamespacePolicyEntry]
 
 
 class Exemption(_Strict, frozen=True, kw_only=True):
-    """Lets some objects off some policies until a day, which is the last one it holds."""
+    """Lets some objects off some policies until a day, which is the last one it holds.
+
+    Attributes:
+        policies: ids or patterns of the policies it is about.
+        reason: why; shown wherever it lets something pass.
+        owner: who answers for it.
+        expires: the last day on which it holds, such as 2027-03-31.
+        kinds: kinds of objects, such as NodePool.
+        namespaces: names or patterns; with any of them, objects without a namespace are not let off.
+        names: names or patterns of objects: the stored name, or what it is generated from.
+        users: names or patterns of who asks.
+        groups: groups of who asks; one is enough.
+    """
 
     policies: tuple[str, ...]
     reason: str

@@ -98,7 +98,7 @@ def _index(rules: Sequence[Rule], *, mutating: bool) -> _Index:
 
 
 def _rule(policy: Policy, config: PolicyConfig) -> Rule:
-    key = _named(policy, config.policies, ("policies",))
+    key = entry_of(policy, config)
     entry = config.policies.get(key or "")
     ceiling = Stance.ENFORCE if config.mode is None else stance_of(config.mode, ("mode",))
     mode = min(policy.mode, ceiling)
@@ -113,6 +113,15 @@ def _rule(policy: Policy, config: PolicyConfig) -> Rule:
         if name is not None:
             namespace_modes[namespace] = stance_of(differing.policies[name].mode, (*path, name, "mode"))
     return Rule(policy, params, mode, namespace_modes)
+
+
+def entry_of(policy: Policy, config: PolicyConfig) -> str | None:
+    """Return the key under `policies` that holds for a policy.
+
+    Raises:
+        ConfigError: two patterns name it.
+    """
+    return _named(policy, config.policies, ("policies",))
 
 
 def _named(policy: Policy, entries: Mapping[str, object], path: Path) -> str | None:

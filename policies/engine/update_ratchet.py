@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
+from gpugate.policies.sdk.field import render
 from gpugate.policies.sdk.findings import Patch, Violation
 
 if TYPE_CHECKING:
@@ -54,6 +55,18 @@ class Ratchet:
 def _identity(policy: str, item: Violation | Patch, root: Mapping[str, Json]) -> Identity:
     where = _place(item.path, root)
     return (policy, where, item.message) if isinstance(item, Violation) else (policy, where, item.op, repr(item.value))
+
+
+def keyed_path(path: Path, root: Mapping[str, Json]) -> str:
+    """Write a path with list elements named by their merge key: `spec.containers[name=a].image`; it survives a reordered list."""
+    out = ""
+    for part in _place(path, root):
+        if isinstance(part, tuple):
+            out += f"[{part[0]}={part[1]}]"
+        elif isinstance(part, int | str):
+            step = render((part,))
+            out += f".{step}" if out and not step.startswith("[") else step
+    return out
 
 
 def _place(path: Path, root: Mapping[str, Json]) -> Identity:

@@ -29,7 +29,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from gpugate.policies.pods.placement.node_requirements import alternatives, may_have, selected
 from gpugate.policies.pods.placement.pools import POOL_NEED, pools_for
 from gpugate.policies.pods.training.presumption import says_checkpointed, trains
 from gpugate.policies.sdk.facts import Known
@@ -37,6 +36,7 @@ from gpugate.policies.sdk.findings import Skip, Stance, Violation
 from gpugate.policies.sdk.gpu_demand import MAY_DEMAND, gpu_demand
 from gpugate.policies.sdk.kinds import NODE_POOL, POD
 from gpugate.policies.sdk.node_pools import CAPACITY_TYPE, INSTANCE_TYPES, capacity_types, pool_class
+from gpugate.policies.sdk.node_requirements import alternatives, may_have, selected
 from gpugate.policies.sdk.policy import AnyContext, validates
 from gpugate.policies.sdk.workload_class import CLASS_NEEDS, workload_class
 

@@ -1,9 +1,11 @@
 """HorizontalPodAutoscaler and ScaledObject, or two ScaledObjects, that scale one workload.
 
 ## Why is this bad?
-Each undoes what the other did: replicas go up and down without end, and every turn starts and stops GPU nodes. KEDA
-makes a HorizontalPodAutoscaler of its own for every ScaledObject, so there are two of them. KEDA's webhook refuses the
-ScaledObject when it comes second; it does not see a HorizontalPodAutoscaler that comes after it.
+Kubernetes stops both: each reports `AmbiguousSelector`, and no metric moves the workload any more. GPU nodes are then
+too few, or idle. Only the bounds still count, and where one's minimum is above the other's maximum, replicas go up and
+down without end. KEDA makes a HorizontalPodAutoscaler of its own for every ScaledObject, so there are two of them.
+KEDA's webhook refuses the ScaledObject when it comes second; it does not see a HorizontalPodAutoscaler that comes after
+it.
 
 ## Instead
 Delete the HorizontalPodAutoscaler, and put what it measures into the triggers of the ScaledObject. To let KEDA take it
@@ -17,7 +19,8 @@ it asks for none.
 ## Sources
 KEDA v2.20.2 `apis/keda/v1alpha1/scaledobject_webhook.go` (verifyHpas, verifyScaledObjects),
 `config/webhooks/validation_webhooks.yaml` (it does not watch autoscalers), `apis/keda/v1alpha1/scaledobject_types.go`
-(annotations).
+(annotations); Kubernetes v1.36 `pkg/controller/podautoscaler/horizontal.go` (reconcileAutoscaler); AmbiguousSelector is
+there since v1.26 (kubernetes/kubernetes#112011).
 """
 
 from __future__ import annotations

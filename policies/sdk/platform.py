@@ -13,14 +13,24 @@ WorkloadClass: TypeAlias = Literal["training", "inference", "batch", "interactiv
 
 
 class Taint(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A taint by key and value; the effect is NoSchedule."""
+    """A taint by key and value; the effect is NoSchedule.
+
+    Attributes:
+        key: such as nvidia.com/gpu.
+        value: what it is set to.
+    """
 
     key: str
     value: str = "true"
 
 
 class Accelerators(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Resources and device classes that count as accelerators beside the known ones; `*` stands for anything."""
+    """Resources and device classes that count as accelerators beside the known ones; `*` stands for anything.
+
+    Attributes:
+        resources: extended resources, such as example.com/npu.
+        device_classes: DeviceClasses of DRA.
+    """
 
     resources: tuple[str, ...] = ()
     device_classes: tuple[str, ...] = ()
@@ -29,7 +39,10 @@ class Accelerators(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
 class WorkloadClasses(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """How a workload's class is read from labels, node selectors and namespace names, where no framework tells it.
 
-    Labels and node selectors are key -> value -> class; namespaces are glob -> class.
+    Attributes:
+        labels: key -> value -> class, of labels of Pods and of node pools.
+        node_selectors: key -> value -> class, of what Pods select their nodes by.
+        namespaces: name or pattern -> class.
     """
 
     labels: dict[str, dict[str, WorkloadClass]] = msgspec.field(
@@ -48,9 +61,12 @@ class WorkloadClasses(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
 class Platform(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, dict=True):
     """Taints, accelerators and workload classes of this platform.
 
-    `taints` maps a resource or device class (`*` stands for anything) to the taints its nodes carry: a node pool
-    needs one of them, a Pod tolerates all of them. It adds to the known ones and wins over them; a name beats a
-    pattern, and of patterns the first that fits decides.
+    Attributes:
+        taints: resource or device class (`*` stands for anything) -> the taints its nodes carry: a node pool needs one
+            of them, a Pod tolerates all of them. It adds to the known ones and wins over them; a name beats a pattern,
+            and of patterns the first that fits decides.
+        accelerators: what counts as an accelerator beside what is known.
+        workload_classes: how the class of a workload is read.
     """
 
     taints: dict[str, tuple[Taint, ...]] = {}
@@ -89,7 +105,13 @@ Version: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^[0-9]+\.[0-9]+$")]
 
 
 class Target(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The versions that policies assume, as `major.minor`; the newest known where none is given."""
+    """The versions that policies assume, as `major.minor`; the newest known where none is given.
+
+    Attributes:
+        kubernetes: of the API server.
+        karpenter: of Karpenter and of its provider.
+        keda: of KEDA.
+    """
 
     kubernetes: Version = "1.36"
     karpenter: Version = "1.14"

@@ -66,6 +66,11 @@ def large() -> AuditReport:
 
 
 @pytest.fixture(scope="session")
+def scattered(large: AuditReport) -> AuditReport:
+    return audit_reports.all_different(large, namespaces=True)
+
+
+@pytest.fixture(scope="session")
 def report_file(tmp_path_factory: pytest.TempPathFactory) -> Callable[[AuditReport], Path]:
     written: dict[int, Path] = {}
 

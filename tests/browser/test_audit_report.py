@@ -253,6 +253,39 @@ def test_ten_thousand_findings_are_shown_a_page_at_a_time(opened: Open, large: A
     assert 0 < page.locator(SHOWN).count() <= 100
 
 
+def test_a_namespace_filters_among_objects_alike_of_many(opened: Open, scattered: AuditReport) -> None:
+    page = opened(scattered)
+    second = page.locator("#today .list ol > li").nth(1).evaluate("li => li.firstChild.textContent")
+    _, chosen, _ = second.split("/")
+    page.select_option("select[name=namespace]", chosen)
+
+    wanted = expected(scattered, lambda each: each.object.namespace == chosen)
+    expect(page.locator("output")).to_have_text(f"{len(wanted)} of {len(expected(scattered, bool)):,} objects")
+    entry = page.locator(SHOWN).first
+    entry.evaluate("entry => { entry.open = true; }")
+    assert [chosen in text for text in entry.locator("ol > li:visible").all_text_contents()] == [True]
+    assert (entry.locator("summary u").text_content() or "").endswith(f", 1 in {chosen}")
+
+
+def test_the_policy_of_shared_advice_is_shown_without_scripts(opened: Open, large: AuditReport) -> None:
+    page = opened(large, scripts=False)
+    shown = page.locator("#findings .list li > a[href^='#f']").first.evaluate(
+        "link => getComputedStyle(link, '::after').content"
+    )
+
+    assert shown.strip('"') in {code(finding) for each in large.audited for finding in each.findings}
+
+
+def test_a_policy_filters_among_links_without_text(opened: Open, large: AuditReport) -> None:
+    page = opened(large)
+    page.select_option("select[name=policy]", "pods/wildcard-toleration")
+
+    def has(each: Audited) -> bool:
+        return any(code(finding) == "pods/wildcard-toleration" for finding in each.findings)
+
+    expect(page.locator("output")).to_have_text(re.compile(rf"^{len(expected(large, has)):,} of "))
+
+
 def test_advice_that_stands_elsewhere_comes_to_where_it_is_read(opened: Open, large: AuditReport) -> None:
     page = opened(large)
     link = page.locator("#findings .list > details > ul > li > a[href^='#f']").first.element_handle()

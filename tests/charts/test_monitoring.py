@@ -8,11 +8,18 @@ from pathlib import Path
 import pytest
 import yaml
 
+from gpugate.webhook.admission.decisions import OUTCOME_DECISIONS
+from gpugate.webhook.admission.front.events import FrontEvent
 from gpugate.webhook.admission.metric_table import METRICS
-from gpugate.webhook.generate.chart.alerts import ALERTS
+from gpugate.webhook.generate.chart.alerts import ALERTS, Alert
 from gpugate.webhook.generate.chart.dashboard import PANELS
 
 EXPRESSIONS = {each.name: each.expression for each in ALERTS} | {each.title: each.expression for each in PANELS}
+VALUES = {
+    "decision": OUTCOME_DECISIONS,
+    "code": ("400", "413", "422", "500", "504", "other"),
+    "event": tuple(event.value for event in FrontEvent),
+}
 CHART = Path(__file__).parents[2] / "charts" / "gpugate"
 
 
@@ -23,6 +30,37 @@ def test_every_metric_exists(expression: str) -> None:
 
     assert named
     assert named <= known
+
+
+@pytest.mark.parametrize("expression", EXPRESSIONS.values(), ids=EXPRESSIONS)
+def test_every_label_is_one_that_its_metric_has(expression: str) -> None:
+    """Prometheus puts `namespace`, `job` and `pod` on whatever it scrapes; a histogram has `le`."""
+    labels = {label for each in METRICS if each.name in expression for label in each.labels}
+    grouped = {name for names in re.findall(r"by \((.*?)\)", expression) for name in names.split(", ")}
+    chosen = dict(re.findall(r'(\w+)[=!]~?"(.*?)"', expression))
+
+    assert grouped <= labels | {"namespace", "job", "pod", "le"}
+    assert chosen.keys() <= labels
+    for label, pattern in chosen.items():
+        assert [value for value in VALUES[label] if re.fullmatch(pattern, value)], f"{label} is never {pattern}"
+
+
+@pytest.mark.parametrize("alert", ALERTS, ids=lambda alert: alert.name)
+def test_a_summary_names_labels_that_the_alert_has(alert: Alert) -> None:
+    named = set(re.findall(r"\$labels\.(\w+)", alert.summary))
+    grouped = re.match(r"\w+ by \((.*?)\)", alert.expression)
+    there = {label for each in METRICS if each.name in alert.expression for label in each.labels} | {"pod"}
+
+    assert named <= (set(grouped[1].split(", ")) if grouped else there)
+
+
+def test_a_legend_names_labels_that_the_graph_has() -> None:
+    shown = {panel.title: set(re.findall(r"{{(\w+)}}", panel.legend)) for panel in PANELS}
+    grouped = {
+        panel.title: set(re.findall(r"\w+", re.search(r"by \((.*?)\)", panel.expression)[1])) for panel in PANELS
+    }  # type: ignore[index] # each is grouped
+
+    assert {title for title, labels in shown.items() if not labels <= grouped[title]} == set()
 
 
 def test_an_alert_says_what_is_wrong() -> None:

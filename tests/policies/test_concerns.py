@@ -21,8 +21,8 @@ from gpugate.policies.sdk.field import Field
 from gpugate.policies.sdk.kinds import GroupVersionKind
 from gpugate.policies.sdk.platform import Accelerators, Platform, Taint
 from gpugate.policies.sdk.request import Operation, Request
-from gpugate.webhook.check.examples import Example, read_example
-from gpugate.webhook.check.facts import RunFacts
+from gpugate.webhook.manifests.facts import RunFacts
+from gpugate.webhook.policy_tests.examples import Example, read_example
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -18,10 +18,11 @@ from gpugate.policies.engine.ruleset import bind
 from gpugate.policies.sdk.findings import Patches, Replacement, Stance
 from gpugate.policies.sdk.kinds import GroupVersionKind
 from gpugate.policies.sdk.request import Operation, Request
-from gpugate.webhook.check.examples import Example, Expected, read_example, role_of
-from gpugate.webhook.check.facts import RunFacts
 from gpugate.webhook.manifests.documents import Document, read_text
+from gpugate.webhook.manifests.facts import RunFacts
 from gpugate.webhook.manifests.positions import Positions
+from gpugate.webhook.policy_tests.annotated import Expected, role_of
+from gpugate.webhook.policy_tests.examples import Example, read_example
 
 if TYPE_CHECKING:
     from gpugate.policies.engine.verdict import Verdict

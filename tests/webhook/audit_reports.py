@@ -104,6 +104,19 @@ def objects(findings: int) -> Iterator[Audited]:
         yield Audited(renamed, f"uid-{number}", pods, held, found)
 
 
+def all_different(report: AuditReport, *, namespaces: bool = False, alone: bool = False) -> AuditReport:
+    """The same findings, each with a message of its own; each object in a namespace of its own, or each finding in one."""
+    made = []
+    for number, each in enumerate(report.audited):
+        said = [replace(found, message=f"{found.message} ({number}.{n})") for n, found in enumerate(each.findings)]
+        for n, findings in enumerate([(found,) for found in said] if alone else [tuple(said)]):
+            name = each.object
+            if namespaces or alone:
+                name = replace(name, namespace=f"tenant-{number}-{n}", name=f"{name.name}-{n}")
+            made.append(replace(each, object=name, uid=f"{each.uid}-{n}", findings=findings))
+    return replace(report, audited=tuple(sorted(made, key=lambda a: _ORDER.index(a.action))))
+
+
 def audit(findings: int = 120) -> AuditReport:
     """An audit as one of a cluster looks like."""
     found = list(objects(findings))

@@ -134,6 +134,14 @@ FACTS_AVAILABLE: Final = Metric(
     ("kind",),
     merge="livemin",
 )
+# A cluster without KEDA has no ScaledObjects, which is nothing to be alerted of.
+FACTS_SERVED: Final = Metric(
+    "gpugate_facts_served",
+    "gauge",
+    "Whether the cluster has a kind at all; at 0 there is nothing to know of it.",
+    ("kind",),
+    merge="livemin",
+)
 # Every worker watches the whole cluster, so a sum would count each object several times.
 FACTS_OBJECTS: Final = Metric(
     "gpugate_facts_objects", "gauge", "Objects of a kind that are known.", ("kind",), merge="livemostrecent"
@@ -171,6 +179,7 @@ METRICS: Final = (
     DRIFT,
     CLOCK_SKEW,
     FACTS_AVAILABLE,
+    FACTS_SERVED,
     FACTS_OBJECTS,
     FACTS_AGE,
     LOG_DROPPED,

@@ -162,10 +162,11 @@ class Metrics:
         """Say how far the API server's clock is ahead of ours."""
         self._set(table.CLOCK_SKEW, seconds)
 
-    def facts(self, kind: str, objects: int | None) -> None:
-        """Say how many objects of a kind are known; None when nothing is known of it."""
+    def facts(self, kind: str, objects: int | None, *, served: bool = True) -> None:
+        """Say how many objects of a kind are known, None when nothing is; `served`: whether the cluster has the kind."""
         label = kind if kind in self._kind_names else OTHER
         self._set(table.FACTS_AVAILABLE, objects is not None, label)
+        self._set(table.FACTS_SERVED, served, label)
         self._set(table.FACTS_OBJECTS, objects or 0, label)
 
     def facts_age(self, kind: str, seconds: float) -> None:

@@ -118,7 +118,7 @@ class _Parts:
         self._shared.metrics.reloaded(reload.generation, not reload.error)
 
     def _told(self, state: KindState) -> None:
-        self._shared.metrics.facts(state.kind.name, state.objects)
+        self._shared.metrics.facts(state.kind.name, state.objects, served=state.served)
         if state.reason:
             self._shared.log.event(
                 "warning",

@@ -7,13 +7,16 @@ GPU is `gpu-0`, a MIG slice `gpu-0-mig-1g10gb-19-0`, in older versions `gpu-0-mi
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from gpugate.policies.sdk.field import Field
     from gpugate.policies.sdk.platform import Platform
 
 from gpugate.policies.sdk.device_requests import alternatives, claim_spec_of, device_requests
+
+# `k8s.io/api` resource/v1 types.go, ExtendedResourceClaimAnnotation, v0.36.
+_OF_EXTENDED_RESOURCE: Final = "resource.kubernetes.io/extended-resource-claim"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +42,11 @@ class Allocation:
 def allocation_of(claim: Field, platform: Platform) -> Allocation | None:
     """Read the status of a ResourceClaim; None where it was given no accelerator.
 
-    What was given for administration is left out, because it takes nothing from those who hold the device.
+    What was given for administration is left out, because it takes nothing from those who hold the device. So is what the
+    scheduler itself claimed for an extended resource of a Pod, which counts as that resource already.
     """
+    if claim["metadata", "annotations"].labels.get(_OF_EXTENDED_RESOURCE) == "true":
+        return None
     classes = _classes(claim)
     devices = []
     for result in claim["status", "allocation", "devices", "results"]:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 # Owners that were not there when their kind was read are asked for one by one, but not for ever.
 _LOOKUPS: Final = 200
+OWNERS: Final = "owners of kind"
 _GONE: Final = "is named as owner and is not there"
 
 
@@ -53,7 +54,7 @@ class Lineage:
     def missing(self) -> Iterator[NotEvaluated]:
         """Say which owners could not be followed, and of how many objects."""
         for (kind, reason), count in sorted(self._missing.items()):
-            yield NotEvaluated(f"owners of kind {kind}", reason, count)
+            yield NotEvaluated(f"{OWNERS} {kind}", reason, count)
 
     def _seek(self, reference: Reference, namespace: str) -> bool:
         """Look for an owner; tell whether it is known now."""

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 # Long runs of digits are account numbers and the like.
 _NUMBER: Final = re.compile(r"v?\d{1,10}(?:[.,:x%+-]\d{1,10})*[%+]?[A-Za-z]{0,3}")
+# Some clusters call nodes by their addresses.
+_ADDRESS: Final = re.compile(r"\d+\.\d+\.\d+\.\d+(?:[:/]\d+)?")
 _INSTANCE_TYPE: Final = re.compile(
     r"[a-z]{1,4}\d[a-z0-9-]{0,8}\.(?:metal(?:-\d+xl)?|(?:\d{0,3}x)?large|medium|small|micro|nano)"
 )
@@ -104,7 +106,7 @@ class Pseudonyms:
         return self.of(token)
 
     def _is_ours(self, token: str) -> bool:
-        if token in self._names:
+        if token in self._names or _ADDRESS.fullmatch(token):
             return False
         if any(form.fullmatch(token) for form in _FORMS):
             return True

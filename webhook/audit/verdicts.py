@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.engine.defaults import with_defaults
-from gpugate.policies.engine.enforcement import stance
 from gpugate.policies.engine.evaluate import Phase, evaluate
+from gpugate.policies.engine.exemption_use import ExemptionUse
 from gpugate.policies.sdk.field import render
 from gpugate.policies.sdk.findings import Stance
 from gpugate.policies.sdk.request import Operation, Request
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from gpugate.policies.engine import verdict as engine
-    from gpugate.policies.engine.config import Exemption
     from gpugate.policies.engine.ruleset import Ruleset
     from gpugate.policies.sdk.facts import Facts
     from gpugate.policies.sdk.kinds import GroupVersionKind
@@ -54,9 +53,8 @@ class Judging:
         self._ruleset = ruleset
         self._facts = facts
         self._today = today
-        self._rules = {rule.policy.id: rule for rule in ruleset.rules}
         self._reasons = reasons(rule.policy for rule in ruleset.rules)
-        self._exemptions = {id(exemption): place for place, exemption in enumerate(ruleset.config.exemptions)}
+        self._exemptions = ExemptionUse(ruleset, today)
 
     def judge(self, request: Request) -> Judgement:
         """Judge the creation of an object, both halves of admission, and its Pods as if they came."""
@@ -74,7 +72,7 @@ class Judging:
             tuple(self._findings(verdict)),
             dict(_skipped(verdict)),
             len(verdict.outcomes),
-            frozenset(self._used(verdict)) if self._exemptions else frozenset(),
+            self._exemptions.of(verdict),
         )
 
     def _findings(self, verdict: engine.Verdict) -> Iterator[Finding]:
@@ -105,16 +103,6 @@ class Judging:
                     patches=group.patches,
                     template_of=group.template_of,
                 )
-
-    def _used(self, verdict: engine.Verdict) -> Iterator[int]:
-        """Yield the exemptions that lowered findings: those that the engine found for their rules, and told in a note."""
-        for policy in {finding.policy for finding in verdict.findings if finding.note}:
-            used = self._exemption(policy, verdict.request)
-            if used is not None:
-                yield self._exemptions[id(used)]
-
-    def _exemption(self, policy: str, request: Request) -> Exemption | None:
-        return stance(self._rules[policy], request, self._ruleset.config, self._today).exemption
 
 
 _NOTHING: Final = Judgement()

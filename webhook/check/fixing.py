@@ -11,14 +11,14 @@ from gpugate.policies.engine.defaults import with_defaults
 from gpugate.policies.engine.needs import Needs
 from gpugate.policies.sdk.field import Field
 from gpugate.policies.sdk.findings import Patch, Patches, Replacement
-from gpugate.webhook.check.editing.edit import edited
-from gpugate.webhook.check.editing.errors import EditError
-from gpugate.webhook.check.editing.writing import Style
-from gpugate.webhook.check.facts import RunFacts
 from gpugate.webhook.check.ignores import ignores, sift
 from gpugate.webhook.check.locate import Locator
 from gpugate.webhook.check.session import judge
 from gpugate.webhook.manifests.documents import Document, encoding, read_text
+from gpugate.webhook.manifests.editing.edit import edited
+from gpugate.webhook.manifests.editing.errors import EditError
+from gpugate.webhook.manifests.editing.writing import Style
+from gpugate.webhook.manifests.facts import RunFacts
 from gpugate.webhook.manifests.objects import Manifest, objects
 from gpugate.webhook.manifests.problems import Problem
 
@@ -110,7 +110,7 @@ def _findings(
     comments = list(ignores(document)) if options.ignores else []
     for manifest in held:
         located = locator.findings(manifest, judge(manifest, ruleset, facts, options))
-        yield manifest, sift(located, comments, options.known, ())[0]
+        yield manifest, sift(located, comments, options.known, (), options.today)[0]
 
 
 def _mend_document(

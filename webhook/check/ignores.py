@@ -1,4 +1,4 @@
-"""Comments that let findings pass: `# gpugate: ignore[ID, ID] reason`.
+"""Comments that let findings pass: `# gpugate: ignore[ID, ID] reason`, with `until=2027-03-31` in the reason until a day.
 
 A comment behind something counts for its own line; one on a line of its own for the next line that is neither empty
 nor a comment. A finding stands on the line of its key or list item. At admission nothing reads them.
@@ -6,9 +6,10 @@ nor a comment. A finding stands on the line of its key or list item. At admissio
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from gpugate.policies.engine.config import near_misses
 from gpugate.webhook.manifests.excerpt import excerpt
@@ -21,26 +22,33 @@ if TYPE_CHECKING:
 
 _MARK: Final = "gpugate:"
 _COMMENT: Final = re.compile(r"#[ \t]*gpugate:[ \t]*ignore\b[ \t]*(?:\[(?P<ids>[^]\n]*)])?(?P<reason>[^\r\n]*)")
+# Any word that begins so, so that a date that is none is found too.
+_UNTIL: Final = re.compile(r"(?:^|(?<=\s))until=(?P<day>\S*)\s*")
+_DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
 _FORM: Final = "write `# gpugate: ignore[pods/some-policy] why it may stay`"
 _SUPPRESSIBLE: Final = {Sort.VIOLATION, Sort.PATCH}
 
 
 @dataclass(frozen=True, slots=True)
 class Ignore:
-    """A comment: where it stands, the line (from 1) it counts for, the policies it names and why."""
+    """A comment: where it stands, the line (from 1) it counts for, the policies it names, why, and until when.
+
+    `until` is the last day on which it counts; None for ever, empty where what stands there is no date.
+    """
 
     place: Place
     line: int
     policies: tuple[str, ...]
     reason: str
+    until: dt.date | Literal[""] | None = None
 
 
 def ignores(document: Document) -> Iterator[Ignore]:
     """Yield the comments of a document, in order."""
     if _MARK not in document.text:
         return
-    from gpugate.webhook.check.editing.errors import EditError  # noqa: PLC0415 -- few files have such comments
-    from gpugate.webhook.check.editing.tree import parse, texts  # noqa: PLC0415
+    from gpugate.webhook.manifests.editing.errors import EditError  # noqa: PLC0415 -- few files have such comments
+    from gpugate.webhook.manifests.editing.tree import parse, texts  # noqa: PLC0415
 
     text = document.text
     try:
@@ -58,9 +66,19 @@ def ignores(document: Document) -> Iterator[Ignore]:
         place = Place(document.source, number, column, column + len(found[0]), around.lines, around.first_line)
         alone = not text[begin : found.start()].strip()
         ids = tuple(name.strip() for name in (found["ids"] or "").split(",") if name.strip())
-        yield Ignore(
-            place, document.first_line + (_next(lines, index) if alone else index), ids, found["reason"].strip()
-        )
+        line = document.first_line + (_next(lines, index) if alone else index)
+        reason = _UNTIL.sub("", found["reason"]).strip()
+        yield Ignore(place, line, ids, reason, _until(found["reason"]))
+
+
+def _until(reason: str) -> dt.date | Literal[""] | None:
+    found = _UNTIL.search(reason)
+    if found is None:
+        return None
+    try:
+        return dt.date.fromisoformat(found["day"]) if _DAY.fullmatch(found["day"]) else ""
+    except ValueError:
+        return ""
 
 
 def _next(lines: Sequence[str], index: int) -> int:
@@ -72,7 +90,11 @@ def _next(lines: Sequence[str], index: int) -> int:
 
 
 def sift(
-    findings: Iterable[Located], comments: Sequence[Ignore], known: Collection[str], unused: Collection[str]
+    findings: Iterable[Located],
+    comments: Sequence[Ignore],
+    known: Collection[str],
+    unused: Collection[str],
+    today: dt.date,
 ) -> tuple[list[Located], list[Suppressed]]:
     """Part what is found in a file into what stays and what its comments let pass; wrong comments are findings too.
 
@@ -81,8 +103,9 @@ def sift(
         comments: its comments.
         known: every policy there is.
         unused: the policies of which a comment is told that nothing needs it; not those that did not look.
+        today: the day, for comments that count until one.
     """
-    honoured = [comment for comment in comments if comment.reason]
+    honoured = [comment for comment in comments if _counts(comment, today)]
     used: set[tuple[int, str]] = set()
     kept: list[Located] = []
     suppressed: list[Suppressed] = []
@@ -94,18 +117,29 @@ def sift(
         else:
             kept.append(finding)
     for comment in comments:
-        kept += _faults(comment, known)
-        for policy in comment.policies if comment.reason else ():
+        kept += _faults(comment, known, today)
+        for policy in comment.policies if _counts(comment, today) else ():
             if policy in unused and (id(comment), policy) not in used:
                 kept.append(_wrong(comment, f"{policy} finds nothing on line {comment.line}", "remove it"))
     return kept, suppressed
 
 
-def _faults(comment: Ignore, known: Collection[str]) -> Iterator[Located]:
+def _counts(comment: Ignore, today: dt.date) -> bool:
+    return bool(comment.reason) and comment.until != "" and (comment.until is None or today <= comment.until)
+
+
+def _faults(comment: Ignore, known: Collection[str], today: dt.date) -> Iterator[Located]:
     if not comment.policies:
         yield _wrong(comment, "this comment names no policy", _FORM)
     elif not comment.reason:
         yield _wrong(comment, "this comment gives no reason, so that it lets nothing pass", _FORM)
+    if comment.until == "":
+        yield _wrong(
+            comment, "what stands behind until= is no date, so that it lets nothing pass", "write until=2027-03-31"
+        )
+    elif comment.until is not None and comment.until < today:
+        over = f"this comment is over since {comment.until}, and lets nothing pass"
+        yield _wrong(comment, over, "mend what it let pass, or give it another date")
     for policy in comment.policies:
         if policy not in known:
             near = near_misses(policy, known)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gpugate.policies.engine.update_ratchet import keyed_path
 from gpugate.policies.sdk.field import render
 from gpugate.policies.sdk.findings import Stance
 from gpugate.webhook.manifests.excerpt import excerpt
@@ -15,10 +16,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from gpugate.policies.engine.verdict import Finding, Outcome, Verdict
-    from gpugate.policies.sdk.field import Path
+    from gpugate.policies.sdk.field import Json, Path
     from gpugate.policies.sdk.policy import Policy
     from gpugate.webhook.manifests.objects import Manifest
     from gpugate.webhook.manifests.problems import Problem
+    from gpugate.webhook.schemas.problem import SchemaProblem
 
 _SEVERITY = {Stance.ENFORCE: Severity.ERROR, Stance.WARN: Severity.WARNING}
 
@@ -34,20 +36,35 @@ class Locator:
         """Yield everything that a verdict says, errors, warnings and notes."""
         request = manifest.request
         name = ObjectName(request.kind.api_version, request.kind.kind, request.namespace, request.shown_name)
+        root = verdict.object or request.object or {}
         for wrong in verdict.malformed:
             place, path = self._place(manifest, wrong.path), render(wrong.path)
             yield Located(Sort.MALFORMED, Severity.ERROR, wrong.message, place, object=name, path=path, hint=wrong.hint)
         for outcome in verdict.outcomes:
             for finding in outcome.findings:
-                yield self._finding(manifest, finding, name)
-            yield from self._patches(manifest, outcome, name)
+                yield self._finding(manifest, finding, name, root)
+            yield from self._patches(manifest, outcome, name, root)
             if outcome.error:
                 message = f"the policy could not judge this object: {outcome.error}"
                 place = self._place(manifest, ())
                 hint = "report it, and set the policy to warn or exempt the object until it is mended"
                 yield Located(Sort.BROKE, Severity.ERROR, message, place, outcome.policy, name, hint=hint)
 
-    def _finding(self, manifest: Manifest, finding: Finding, name: ObjectName) -> Located:
+    def schema_problem(self, manifest: Manifest, problem: SchemaProblem) -> Located:
+        """Show what the API server refuses."""
+        request = manifest.request
+        return Located(
+            sort=Sort.SCHEMA,
+            severity=Severity.ERROR,
+            message=problem.message,
+            place=self._place(manifest, problem.path),
+            object=ObjectName(request.kind.api_version, request.kind.kind, request.namespace, request.shown_name),
+            path=render(problem.path),
+            hint=problem.remedy,
+            stable_path=keyed_path(problem.path, request.object or {}),
+        )
+
+    def _finding(self, manifest: Manifest, finding: Finding, name: ObjectName, root: Mapping[str, Json]) -> Located:
         return Located(
             sort=Sort.PATCH if finding.would_patch else Sort.VIOLATION,
             severity=_SEVERITY.get(finding.stance, Severity.NOTE),
@@ -62,9 +79,12 @@ class Locator:
             note=finding.note,
             fix=finding.fix,
             template_of=finding.template_of.kind if finding.template_of else "",
+            stable_path=keyed_path(finding.path, root),
         )
 
-    def _patches(self, manifest: Manifest, outcome: Outcome, name: ObjectName) -> Iterator[Located]:
+    def _patches(
+        self, manifest: Manifest, outcome: Outcome, name: ObjectName, root: Mapping[str, Json]
+    ) -> Iterator[Located]:
         for group in patch_groups(outcome):
             yield Located(
                 sort=Sort.PATCH,
@@ -77,6 +97,7 @@ class Locator:
                 stance=Stance.ENFORCE,
                 patches=group.patches,
                 template_of=group.template_of,
+                stable_path=keyed_path(group.patches[0].path, root),
             )
 
     def _place(self, manifest: Manifest, path: Path) -> Place:

@@ -10,6 +10,7 @@ from gpugate.policies.sdk.findings import Stance
 if TYPE_CHECKING:
     import datetime as dt
     from collections.abc import Collection
+    from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,9 @@ class Options:
         min_stance: the least that counts for the exit code; below `enforce`, patches count too.
         known: the id of every policy there is, whether it is in force or not; for comments that name one.
         ignores: honour the comments that let findings pass.
+        schemas: also tell what API servers refuse by the schemas of kinds.
+        schema_folder: holds the schemas that the user added.
+        whole: the files are all that the project has, so that an exemption that lets nothing off is of no use.
     """
 
     today: dt.date
@@ -31,3 +35,6 @@ class Options:
     min_stance: Stance = Stance.ENFORCE
     known: Collection[str] = ()
     ignores: bool = True
+    whole: bool = True
+    schemas: bool = True
+    schema_folder: Path | None = None

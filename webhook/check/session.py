@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, Protocol
 
 from gpugate.policies.engine.defaults import with_defaults
 from gpugate.policies.engine.evaluate import Phase, evaluate
+from gpugate.policies.engine.exemption_use import ExemptionUse
 from gpugate.policies.engine.needs import Needs
 from gpugate.policies.sdk.findings import Stance
 from gpugate.policies.sdk.kinds import GroupVersionKind
 from gpugate.policies.sdk.pod_templates import TEMPLATES
-from gpugate.webhook.check.facts import RunFacts
 from gpugate.webhook.check.ignores import ignores, sift
 from gpugate.webhook.check.locate import Locator, located_problem
+from gpugate.webhook.check.schema_findings import SchemaFindings
 from gpugate.webhook.manifests.documents import Document
+from gpugate.webhook.manifests.facts import RunFacts
 from gpugate.webhook.manifests.load import parts
 from gpugate.webhook.manifests.objects import Manifest, NotAManifest
 from gpugate.webhook.manifests.problems import Problem
@@ -29,6 +33,7 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.request import Request
     from gpugate.webhook.check.ignores import Ignore
     from gpugate.webhook.check.options import Options
+    from gpugate.webhook.check.schema_findings import Refusal
     from gpugate.webhook.manifests.inputs import Input
     from gpugate.webhook.report.located import Located, Suppressed
 
@@ -46,7 +51,8 @@ def judge(manifest: Manifest, ruleset: Ruleset, facts: Facts, options: Options) 
 class Judged:
     """What was found in some files, and what was looked at.
 
-    `skipped` counts objects by policy and reason, `names` by group, kind, namespace and name.
+    `skipped` counts objects by policy and reason, `names` by group, kind, namespace and name. `exemptions` are those of
+    the configuration that lowered a finding, by their places there.
     """
 
     findings: list[Located] = field(default_factory=list)
@@ -56,28 +62,34 @@ class Judged:
     objects: int = 0
     passed_over: int = 0
     remarks: list[str] = field(default_factory=list)
+    exemptions: set[int] = field(default_factory=set)
 
     def add(self, other: Judged) -> None:
         """Take in what was found in other files."""
         self.findings += other.findings
         self.suppressed += other.suppressed
         self.skipped += other.skipped
-        self.names += other.names
+        self.names.update(other.names)  # keeps those that are known and not counted
         self.objects += other.objects
         self.passed_over += other.passed_over
         self.remarks += other.remarks
+        self.exemptions |= other.exemptions
 
 
 @dataclass(slots=True)
 class _File:
     """What is kept of a file until it is judged."""
 
+    number: int
+    rendered: bool
     manifests: list[Manifest] = field(default_factory=list)
     comments: list[Ignore] = field(default_factory=list)
     unreadable: bool = False
 
 
 Numbered = tuple[int, "Input"]  # a file and its place in the run
+Apart = Mapping[int, "Sequence[Request]"]
+TOGETHER: Final[Apart] = MappingProxyType({})
 
 
 class Session(Protocol):
@@ -87,8 +99,8 @@ class Session(Protocol):
         """Read files; return the facts in each, with its place in the run."""
         ...
 
-    def judge(self, facts: Sequence[Request], step: Callable[[int], None]) -> Judged:
-        """Judge what was read, with the facts of the whole run."""
+    def judge(self, facts: Sequence[Request], step: Callable[[int], None], apart: Apart = TOGETHER) -> Judged:
+        """Judge what was read, with the facts of the whole run; `apart` has other ones for some files, by their places."""
         ...
 
 
@@ -99,6 +111,9 @@ class LocalSession:
         self._ruleset = ruleset
         self._options = options
         self._needs = Needs(ruleset.rules)
+        self._exemptions = ExemptionUse(ruleset, options.today)
+        target = ruleset.config.target
+        self._schemas = SchemaFindings(target, options.schema_folder) if options.schemas else None
         self._concern: dict[GroupVersionKind, bool] = {}
         self._files: list[_File] = []
         self._judged = Judged()
@@ -107,28 +122,29 @@ class LocalSession:
         """Read files; return the facts in each, with its place in the run."""
         found: list[tuple[int, list[Request]]] = []
         for number, file in files:
-            facts = self._read(parts(file, self._options.namespace))
+            facts = self._read(_File(number, file.rendering is not None), parts(file, self._options.namespace))
             if facts:
                 found.append((number, facts))
             step(1)
         return found
 
-    def judge(self, facts: Sequence[Request], step: Callable[[int], None]) -> Judged:
-        """Judge what was read, with the facts of the whole run."""
+    def judge(self, facts: Sequence[Request], step: Callable[[int], None], apart: Apart = TOGETHER) -> Judged:
+        """Judge what was read, with the facts of the whole run; `apart` has other ones for some files, by their places."""
         locator = Locator({rule.policy.id: rule.policy for rule in self._ruleset.rules})
-        known = RunFacts(facts, complete=self._options.complete_context)
+        complete = self._options.complete_context
+        shared = RunFacts(facts, complete=complete)
         for file in self._files:
+            known = RunFacts(apart[file.number], complete=complete) if file.number in apart else shared
             self._judge(file, known, locator)
             step(1)
         return self._judged
 
-    def _read(self, found: Iterable[Document | Manifest | Problem | NotAManifest]) -> list[Request]:
-        file = _File()
+    def _read(self, file: _File, found: Iterable[Document | Manifest | Problem | NotAManifest]) -> list[Request]:
         facts: list[Request] = []
         self._files.append(file)
         for part in found:
             if isinstance(part, Manifest):
-                self._count(part.request)
+                self._count(part.request, once=file.rendered)
                 if self._concerns(part.request.kind):
                     file.manifests.append(part)
                 if self._needs.of(part.request.kind) is not None:
@@ -144,33 +160,43 @@ class LocalSession:
                 self._judged.remarks += [f"{part.source}: {part.reason}"] if part.reason else []
         return facts
 
-    def _count(self, request: Request) -> None:
+    def _count(self, request: Request, *, once: bool) -> None:
         self._judged.objects += 1
         if request.name:
-            self._judged.names[request.kind.group, request.kind.kind, request.namespace, request.name] += 1
+            # Renderings with other values have the same objects, which is nothing to speak of.
+            count = 0 if once else 1
+            self._judged.names[request.kind.group, request.kind.kind, request.namespace, request.name] += count
 
     def _concerns(self, kind: GroupVersionKind) -> bool:
-        """Tell whether any rule judges objects of a type, so that the others need not be kept."""
+        """Tell whether any rule judges objects of a type, or a schema is known, so that the others need not be kept."""
         if kind not in self._concern:
             kinds = [kind] + ([_POD] if (kind.group, kind.kind) in TEMPLATES else [])
             self._concern[kind] = any(
                 self._ruleset.handlers(k, mutating=mutating) for k in kinds for mutating in (True, False)
-            )
+            ) or (self._schemas is not None and self._schemas.concern(kind))
         return self._concern[kind]
 
     def _judge(self, file: _File, facts: RunFacts, locator: Locator) -> None:
         found: list[Located] = []
+        refused: list[Refusal] = []
         blind: set[str] = set()
         for manifest in file.manifests:
             verdict = judge(manifest, self._ruleset, facts, self._options)
-            found += locator.findings(manifest, verdict)
+            own = list(locator.findings(manifest, verdict))
+            found += own
+            refused += self._schemas.of(manifest, own, locator) if self._schemas else ()
+            self._judged.exemptions |= self._exemptions.of(verdict)
             for outcome in verdict.outcomes:
                 self._judged.skipped.update((outcome.policy, reason) for reason in dict.fromkeys(outcome.skipped))
                 if outcome.skipped:
                     blind.add(outcome.policy)
         if file.comments:
-            # Of what could not be read or judged nobody can say that a comment is of no use.
-            in_force = set() if file.unreadable else {rule.policy.id for rule in self._ruleset.rules} - blind
-            found, suppressed = sift(found, file.comments, self._options.known, in_force)
+            # Of what could not be read or judged, or is rendered otherwise too, nobody can say that a comment is of no use.
+            in_force = (
+                set() if file.unreadable or file.rendered else {rule.policy.id for rule in self._ruleset.rules} - blind
+            )
+            found, suppressed = sift(found, file.comments, self._options.known, in_force, self._options.today)
             self._judged.suppressed += suppressed
+        kept = set(map(id, found))
+        found += [each.finding for each in refused if not any(id(said) in kept for said in each.said_by)]
         self._judged.findings += found

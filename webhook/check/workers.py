@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.errors import GpugateError
 from gpugate.policies.engine.ruleset import bind
-from gpugate.webhook.check.session import Judged, LocalSession
+from gpugate.webhook.check.session import TOGETHER, Judged, LocalSession
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gpugate.policies.engine.config import PolicyConfig
     from gpugate.policies.sdk.request import Request
     from gpugate.webhook.check.options import Options
-    from gpugate.webhook.check.session import Numbered
+    from gpugate.webhook.check.session import Apart, Numbered
 
 _STEPS: Final = 50  # files after which a process says how far it is
 
@@ -64,11 +64,11 @@ class WorkerSession:
             facts += found
         return sorted(facts, key=lambda numbered: numbered[0])
 
-    def judge(self, facts: Sequence[Request], step: Callable[[int], None]) -> Judged:
-        """Judge what was read, with the facts of the whole run."""
+    def judge(self, facts: Sequence[Request], step: Callable[[int], None], apart: Apart = TOGETHER) -> Judged:
+        """Judge what was read, with the facts of the whole run; `apart` has other ones for some files, by their places."""
         for index in range(len(self._connections)):
-            self._send(index, facts)
-        judged = self._local.judge(facts, step)
+            self._send(index, (facts, dict(apart)))
+        judged = self._local.judge(facts, step, apart)
         for found in self._answers(step):
             judged.add(found)
         for process in self._processes:
@@ -118,6 +118,7 @@ def _work(
     session = LocalSession(bind(CATALOG, config, only), options)
     try:
         connection.send(session.read(connection.recv(), step))
-        connection.send(session.judge(connection.recv(), step))
+        facts, apart = connection.recv()
+        connection.send(session.judge(facts, step, apart))
     except (EOFError, ConnectionError, KeyboardInterrupt):
         return  # whoever asked has gone

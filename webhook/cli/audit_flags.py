@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from gpugate.webhook.cli import options
+from gpugate.webhook.cli.command_parser import Parser
 from gpugate.webhook.report.audit_formats import FORMATS
 from gpugate.webhook.report.audit_presentation import GROUPS, HOURS_PER_MONTH
 
@@ -32,7 +33,7 @@ _BURST: Final = 100
 
 def parser(environ: Mapping[str, str] = os.environ) -> argparse.ArgumentParser:
     """Return the parser."""
-    made = argparse.ArgumentParser(
+    made = Parser(
         prog="gpugate audit",
         description="Say what the policies would block, change and warn about in a cluster, if its objects were created "
         "now, and what GPUs that concerns. Reads only, unless --write-reports is given.",

@@ -7,6 +7,7 @@ import os
 import sys
 import time
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpugate.policies.catalog import CATALOG
@@ -14,14 +15,15 @@ from gpugate.policies.sdk.findings import Stance
 from gpugate.webhook.check.options import Options
 from gpugate.webhook.check.run import CheckResult, check
 from gpugate.webhook.check.session import LocalSession
-from gpugate.webhook.cli import options
+from gpugate.webhook.cli import baselining, check_inputs, options, project_flags
 from gpugate.webhook.cli.check_flags import parser
 from gpugate.webhook.cli.formats import FORMATS, Shown
 from gpugate.webhook.cli.options import UsageError
 from gpugate.webhook.cli.progress import MANY_FILES, progress
 from gpugate.webhook.cli.selection import selected
-from gpugate.webhook.manifests.inputs import Input, Passed, expand
+from gpugate.webhook.manifests.inputs import Found, Input
 from gpugate.webhook.manifests.problems import Problem
+from gpugate.webhook.project.settle import Source
 
 if TYPE_CHECKING:
     import argparse
@@ -29,20 +31,40 @@ if TYPE_CHECKING:
 
     from gpugate.policies.engine.ruleset import Ruleset
     from gpugate.webhook.check.session import Session
+    from gpugate.webhook.cli.check_inputs import Gathered
+    from gpugate.webhook.cli.project_flags import Project
 
-_Found = list[Input | Problem | Passed]
+_EMPTY = 3
 _FILES_PER_PROCESS = 100  # fewer are read before a process has started
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run the command and return its exit code."""
     started = time.perf_counter()
-    args = parser().parse_args(arguments)
-    paths = [*args.path, *args.filename] or ["."]
-    wanted = options.outputs(args.output or ([] if args.diff else ["text"]), FORMATS)
+    args, project = project_flags.parse(parser(), "check", arguments)
+    with project.blamed():
+        wanted = options.outputs(_outputs(args, project), FORMATS)
     _refuse(args, wanted)
+    result, ruleset = judged(args, project)
+    policies = [rule.policy for rule in ruleset.rules]
+    shown = Shown(result.report, policies, time.perf_counter() - started, args.color, args.quiet, args.show_suppressed)
+    for file, name in wanted.items():
+        options.write(file, shown.write(name, file))
+    return 0 if args.allow_empty and result.exit_code == _EMPTY else result.exit_code
+
+
+def judged(args: argparse.Namespace, project: Project) -> tuple[CheckResult, Ruleset]:
+    """Judge what the flags and the project name, mend it where they ask for that, and return what was found.
+
+    Raises:
+        GpugateError: they do not fit together, or a file of theirs is refused.
+    """
+    paths = _paths(args, project)
     known = [policy.id for policy in CATALOG]
-    only = selected(known, args.select, args.ignore)
+    with project.blamed():
+        only = selected(known, args.select, args.ignore)
+        schema_folder = options.schema_folder(args.schemas)
+    baseline = baselining.asked(args)
     ruleset = options.ruleset(args.policy_file, only)
     how = Options(
         today=dt.datetime.now(dt.UTC).date(),
@@ -51,16 +73,31 @@ def main(arguments: Sequence[str]) -> int:
         min_stance=Stance[args.min_mode.upper()],
         known=frozenset(known),
         ignores=not args.no_ignores,
+        schemas=not args.no_schemas,
+        schema_folder=schema_folder,
+        whole=args.changed_since is None and not all(path == "-" or Path(path).is_file() for path in paths),
     )
-    found = _expanded(paths, args)
-    result = _checked(found, ruleset, how, only, args)
+    gathered = check_inputs.gathered(paths, args, ruleset.config.target.kubernetes, args.jobs or _processors())
+    gathered = replace(gathered, found=_kept(gathered.found, args))
+    result = baseline.hidden(_checked(gathered, ruleset, how, only, args), how.min_stance)
     if args.fix or args.diff:
-        result = _mended(found, result, ruleset, how, only, args)
-    policies = [rule.policy for rule in ruleset.rules]
-    shown = Shown(result.report, policies, time.perf_counter() - started, args.color, args.quiet)
-    for file, name in wanted.items():
-        options.write(file, shown.write(name, file))
-    return result.exit_code
+        result = _mended(gathered, result, ruleset, how, only, args)
+    result = baseline.finished(result, how.min_stance)
+    remarks = (*project.remarks, *gathered.remarks, *result.report.remarks)
+    return replace(result, report=replace(result.report, remarks=remarks)), ruleset
+
+
+def _paths(args: argparse.Namespace, project: Project) -> list[str]:
+    if (args.kustomize or args.helm) and project.settings["paths"].source is not Source.FLAG:
+        return []  # what flags name to be rendered is meant, not the project
+    return [*args.path, *args.filename] or ["."]
+
+
+def _outputs(args: argparse.Namespace, project: Project) -> list[str]:
+    if args.diff and project.settings["output"].source is not Source.FLAG:
+        # A project that wants a report on standard output gets the diff there now.
+        return [output for output in args.output or () if "=" in output]
+    return args.output or ([] if args.diff else ["text"])
 
 
 def _refuse(args: argparse.Namespace, wanted: dict[str, str]) -> None:
@@ -70,8 +107,8 @@ def _refuse(args: argparse.Namespace, wanted: dict[str, str]) -> None:
         raise UsageError(f"-o {wanted['']}: standard output gets the diff; add =FILE")
 
 
-def _expanded(paths: Sequence[str], args: argparse.Namespace) -> _Found:
-    found = list(expand(paths))
+def _kept(found: list[Found], args: argparse.Namespace) -> list[Found]:
+    """Keep what can be read only once, where it is read for fixes too."""
     for index, part in enumerate(found):
         if isinstance(part, Input) and part.is_stream and (args.fix or args.diff):
             if args.fix:
@@ -82,9 +119,9 @@ def _expanded(paths: Sequence[str], args: argparse.Namespace) -> _Found:
 
 
 def _checked(
-    found: _Found, ruleset: Ruleset, how: Options, only: frozenset[str] | None, args: argparse.Namespace
+    gathered: Gathered, ruleset: Ruleset, how: Options, only: frozenset[str] | None, args: argparse.Namespace
 ) -> CheckResult:
-    files = sum(isinstance(part, Input) for part in found)
+    files = sum(isinstance(part, Input) for part in gathered.found)
     session: Session = LocalSession(ruleset, how)
     jobs = args.jobs or (min(_processors(), files // _FILES_PER_PROCESS) if files >= MANY_FILES else 1)
     if jobs > 1:
@@ -93,7 +130,7 @@ def _checked(
         session = WorkerSession(jobs, ruleset.config, only, how, LocalSession(ruleset, how))
     # After the processes are started, because a progress bar has a thread.
     with progress(files, quiet=args.quiet) as step:
-        return check(found, ruleset, how, session, step)
+        return check(gathered.found, ruleset, how, session, step, gathered.beside)
 
 
 def _processors() -> int:
@@ -102,7 +139,7 @@ def _processors() -> int:
 
 
 def _mended(
-    found: _Found,
+    gathered: Gathered,
     result: CheckResult,
     ruleset: Ruleset,
     how: Options,
@@ -111,7 +148,7 @@ def _mended(
 ) -> CheckResult:
     from gpugate.webhook.cli import mending  # noqa: PLC0415 -- only where something is changed
 
-    mended = mending.mended(found, result, ruleset, how, unsafe=args.unsafe_fixes)
+    mended = mending.mended(gathered.found, result, ruleset, how, unsafe=args.unsafe_fixes)
     if args.diff:
         sys.stdout.write(mending.diff(mended.files))
         for line in mended.left:
@@ -120,5 +157,5 @@ def _mended(
     for file in mended.files:
         mending.write(file)
     if mended.files:
-        result = _checked(found, ruleset, how, only, args)
+        result = _checked(gathered, ruleset, how, only, args)
     return replace(result, report=replace(result.report, fixed=mended.changes, unfixed=mended.left))

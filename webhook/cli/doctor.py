@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import datetime as dt
 import os
 import sys
@@ -10,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gpugate.webhook.cli import meant_flags, options
+from gpugate.webhook.cli.command_parser import Parser
 from gpugate.webhook.cluster.connection import connect
 from gpugate.webhook.cluster.errors import CallError
 from gpugate.webhook.cluster.options import chosen
@@ -20,6 +20,7 @@ from gpugate.webhook.report import colour, diagnosis_json, diagnosis_text
 from gpugate.webhook.report.diagnosis import INCOMPLETE
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Mapping, Sequence
 
     from gpugate.webhook.report.diagnosis import Diagnosis
@@ -29,7 +30,7 @@ _GROUPS = tuple(group.value for group in RiskGroup if group.may_wait)
 
 def main(arguments: Sequence[str]) -> int:
     """Run the command and return its exit code."""
-    args = _parser(os.environ).parse_args(arguments)
+    args = parser().parse_args(arguments)
     ruleset = options.ruleset(args.policy_file) if args.policy_file else None
     connection = connect(chosen(args.kubeconfig, args.context, os.environ))
     try:
@@ -69,15 +70,16 @@ def _written(diagnosis: Diagnosis, args: argparse.Namespace) -> str:
     return diagnosis_text.write(diagnosis, colour.Paint(colours))
 
 
-def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def parser(environ: Mapping[str, str] = os.environ) -> argparse.ArgumentParser:
+    """Return the parser."""
+    made = Parser(
         prog="gpugate doctor",
         description="Look at an installed webhook and say what is wrong with it: certificates, webhook configurations, "
         "Service, rights. Changes nothing.",
         epilog="Exit codes: 0 healthy; 1 at least one error; 2 wrong usage; 4 something could not be looked at.",
     )
-    add = parser.add_argument
-    options.add_cluster(parser, environ)
+    add = made.add_argument
+    options.add_cluster(made, environ)
     add(
         "-n",
         "--namespace",
@@ -110,7 +112,7 @@ def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
         "--lease", metavar="NAME", help="the Lease by which one replica leads (default: called like its configurations)"
     )
     add("--url", metavar="URL", default="", help="where it is meant to answer, if not behind a Service")
-    options.add_policy_file(parser)
+    options.add_policy_file(made)
     for flag, what in (("--fail", "refused"), ("--fail-mutating", "changed")):
         add(
             flag,
@@ -120,7 +122,7 @@ def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
             help=f"of which groups requests that could be {what} are meant to wait for it, or none; repeatable: "
             f"{', '.join(_GROUPS)} (default: either is fine)",
         )
-    meant_flags.add(parser, lambda _: None)
+    meant_flags.add(made, lambda _: None)
     add(
         "--probe",
         action="store_true",
@@ -128,4 +130,4 @@ def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
     )
     add("-o", "--output", choices=("text", "json"), default="text", help="default: text")
     add("--color", choices=("auto", "always", "never"), default="auto", help="default: auto")
-    return parser
+    return made

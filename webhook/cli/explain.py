@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,10 +10,12 @@ import msgspec
 from gpugate import policies
 from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.config import near_misses
+from gpugate.webhook.cli.command_parser import Parser
 from gpugate.webhook.cli.options import UsageError
 from gpugate.webhook.report import policy_text, yaml_text
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Iterator, Sequence
 
     from gpugate.policies.sdk.policy import Params, Policy
@@ -22,15 +23,20 @@ if TYPE_CHECKING:
 
 def main(arguments: Sequence[str]) -> int:
     """Run the command and return its exit code."""
-    parser = argparse.ArgumentParser(prog="gpugate explain", description="Explain a policy: why, examples, parameters.")
-    parser.add_argument("id", metavar="ID", nargs="+", help="such as nodepools/single-instance-type")
     known = {policy.id: policy for policy in CATALOG}
-    for index, policy_id in enumerate(parser.parse_args(arguments).id):
+    for index, policy_id in enumerate(parser().parse_args(arguments).id):
         if policy_id not in known:
             near = near_misses(policy_id, known)
             raise UsageError(f"no policy is called {policy_id}; {_did_you_mean(near)}")
         print("\n\n" * bool(index) + "\n".join(_page(known[policy_id])))
     return 0
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser."""
+    made = Parser(prog="gpugate explain", description="Explain a policy: why, examples, parameters.")
+    made.add_argument("id", metavar="ID", nargs="+", help="such as nodepools/single-instance-type")
+    return made
 
 
 def _did_you_mean(near: list[str]) -> str:

@@ -16,32 +16,39 @@ if TYPE_CHECKING:
     from gpugate.webhook.report.colour import When
     from gpugate.webhook.report.located import Report
 
-FORMATS: Final = ("text", "concise", "json", "github", "sarif", "junit", "markdown")
+FORMATS: Final = ("text", "concise", "json", "github", "gitlab", "sarif", "junit", "markdown")
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A report with what the formats need beside it; `seconds` is how long the run took."""
+    """A report with what the formats need beside it.
+
+    `seconds` is how long the run took; `suppressed` shows what is suppressed where a format would leave it out.
+    """
 
     report: Report
     policies: Sequence[Policy]
     seconds: float
     color: When = "auto"
     quiet: bool = False
+    suppressed: bool = False
 
     def write(self, name: str, file: str) -> str:
         """Write the report in a format, for a file or, where that is empty, for standard output."""
         report, root = self.report, Path.cwd()
         module = import_module(f"gpugate.webhook.report.{name}")
+        beside = {"quiet": self.quiet, "seconds": self.seconds}
         text: str
         if name == "text":
-            text = module.write(report, self._paint(file), quiet=self.quiet, seconds=self.seconds)
+            text = module.write(report, self._paint(file), suppressed=self.suppressed, **beside)
         elif name == "concise":
-            text = module.write(report, quiet=self.quiet, seconds=self.seconds)
+            text = module.write(report, suppressed=self.suppressed, **beside)
         elif name == "sarif":
-            text = module.write(report, self.policies, root)
+            text = module.write(report, self.policies, root, suppressed=self.suppressed)
         elif name == "github":
             text = module.write(report, root)
+        elif name == "gitlab":
+            text = module.write(report, root, Path(os.environ.get("CI_PROJECT_DIR") or root))
         elif name == "json":
             text = module.write(report)
         else:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import re
 import sys
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpugate.policies.engine.errors import ConfigError
 from gpugate.policies.sdk.field import render
+from gpugate.webhook.cli.command_parser import Parser
 from gpugate.webhook.cli.options import UsageError
 from gpugate.webhook.generate.chart.manifests import default_values, manifests, merged
 from gpugate.webhook.manifests.documents import Document, read_bytes
@@ -18,6 +18,7 @@ from gpugate.webhook.manifests.problems import Problem
 from gpugate.webhook.report import yaml_text
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Sequence
 
 _LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
@@ -25,7 +26,7 @@ _LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
 def main(arguments: Sequence[str]) -> int:
     """Run the command and return its exit code."""
-    args = _parser().parse_args(arguments)
+    args = parser().parse_args(arguments)
     for flag in ("name", "namespace"):
         if not _LABEL.fullmatch(getattr(args, flag)):
             raise UsageError(
@@ -72,9 +73,10 @@ def _says(values: Any, key: str | int) -> bool:  # Any: the JSON edge
     return isinstance(values, dict) and key in values
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="gpugate generate", description="Print what installs gpugate.")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="manifests")
+def parser() -> argparse.ArgumentParser:
+    """Return the parser."""
+    made = Parser(prog="gpugate generate", description="Print what installs gpugate.")
+    commands = made.add_subparsers(dest="command", required=True, metavar="manifests")
     found = commands.add_parser(
         "manifests",
         help="what the Helm chart installs, without Helm",
@@ -93,4 +95,4 @@ def _parser() -> argparse.ArgumentParser:
     )
     add("--namespace", "-n", metavar="NAME", default="gpugate", help="where the webhook runs; make it first")
     add("--name", metavar="NAME", default="gpugate", help="what the objects are called (default: gpugate)")
-    return parser
+    return made

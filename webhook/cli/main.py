@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from gpugate import __version__
+from gpugate.webhook.cli.program import called
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,12 +20,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class _Command:
+    """A command: the module below `webhook/cli` that runs it, and one line of help."""
+
     module: str
     help: str
 
 
-_COMMANDS: Final = {
+COMMANDS: Final = {
     "check": _Command("check", "what admission would do with the manifests in files and directories"),
+    "test": _Command(
+        "test", "whether policies and manifests do what their tests say; *.gpugate-test.yaml, `# expect:`"
+    ),
     "audit": _Command(
         "audit", "what is wrong with what a cluster has, what enforcement would break, and what it costs"
     ),
@@ -32,6 +38,7 @@ _COMMANDS: Final = {
     "explain": _Command("explain", "why a policy exists, with examples and its parameters"),
     "policies": _Command("policies", "every policy there is"),
     "config": _Command("config", "the configuration in force (show), its JSON schema (schema)"),
+    "schema": _Command("schema", "the schemas of kinds that manifests are held against (list), and further ones (add)"),
     "registration": _Command("registration", "what makes an API server ask the webhook: objects for kubectl apply"),
     "doctor": _Command("doctor", "what is wrong with an installed webhook, and what to do about it"),
     "generate": _Command("generate", "what the Helm chart installs, without Helm (manifests)"),
@@ -39,7 +46,10 @@ _COMMANDS: Final = {
     "webhook": _Command(
         "webhook.main", "look after an installed webhook: status, wait, disable (break-glass), enable ..."
     ),
+    "completion": _Command("completion", "what makes bash, zsh, fish, PowerShell and kubectl complete command lines"),
 }
+# What shells ask at each press of TAB; not for people, so no help lists it.
+_COMPLETE: Final = _Command("completing", "")
 
 _USAGE_ERROR = 2
 _INTERRUPTED = 130  # 128 + SIGINT
@@ -68,11 +78,11 @@ def main(arguments: Sequence[str]) -> int:
         print(f"gpugate {__version__}")
         return 0
     if name in {"--help", "-h", "help", ""}:
-        print(_help())
+        print(called(_help()))
         return 0 if name else _USAGE_ERROR
-    command = _COMMANDS.get(name)
+    command = _COMPLETE if name == "__complete" else COMMANDS.get(name)
     if command is None:
-        print(f"error: no command is called {name}; `gpugate --help` lists them", file=sys.stderr)
+        print(called(f"error: no command is called {name}; `gpugate --help` lists them"), file=sys.stderr)
         return _USAGE_ERROR
     return _run(command, arguments[1:])
 
@@ -83,7 +93,7 @@ def _run(command: _Command, arguments: Sequence[str]) -> int:
     try:
         code: int = import_module(f"gpugate.webhook.cli.{command.module}").main(arguments)
     except GpugateError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(called(f"error: {error}"), file=sys.stderr)
         return _USAGE_ERROR
     except (BrokenPipeError, KeyboardInterrupt):
         raise
@@ -102,8 +112,8 @@ def _run(command: _Command, arguments: Sequence[str]) -> int:
 
 
 def _help() -> str:
-    width = max(map(len, _COMMANDS))
-    commands = "\n".join(f"  {name:<{width}}  {command.help}" for name, command in _COMMANDS.items())
+    width = max(map(len, COMMANDS))
+    commands = "\n".join(f"  {name:<{width}}  {command.help}" for name, command in COMMANDS.items())
     return f"""Policy checks for GPU platforms on Kubernetes: Karpenter, KEDA, DRA and MIG.
 
 usage: gpugate COMMAND [ARGUMENT ...]

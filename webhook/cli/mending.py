@@ -49,8 +49,15 @@ def mended(
     return Mended(
         tuple(file for file in files if file.after != file.before),
         sum(len(file.policies) for file in files),
-        tuple(line for file in files for line in file.left),
+        (*(line for file in files for line in file.left), *_rendered(result)),
     )
+
+
+def _rendered(result: CheckResult) -> Iterator[str]:
+    """Say what cannot be mended because no file has it as it was judged."""
+    for finding in result.report.findings:
+        if finding.place.is_template and not finding.exempt and (finding.fix or finding.patches):
+            yield f"{finding.place.where}: {finding.policy} is left to you: what is judged is rendered from this file"
 
 
 def diff(files: Sequence[MendedFile]) -> str:

@@ -55,6 +55,19 @@ def ruleset(policy_file: Path | None, only: Collection[str] | None = None) -> Ru
     return load_policy_file(policy_file, lambda config: bind(CATALOG, config, only))
 
 
+def schema_folder(named: Path | None) -> Path | None:
+    """Return the folder of further schemas: the one that is named, else the usual one where it is.
+
+    Raises:
+        UsageError: there is no folder of that name.
+    """
+    from gpugate.webhook.schemas.places import FOLDER  # noqa: PLC0415 -- few commands need it
+
+    if named is not None and not named.is_dir():
+        raise UsageError(f"--schemas {named}: there is no such folder; `gpugate schema add` makes it")
+    return named or (FOLDER if FOLDER.is_dir() else None)
+
+
 def outputs(values: Iterable[str], formats: Iterable[str]) -> dict[str, str]:
     """Read `FORMAT[=FILE]` values into file -> format; the file of standard output is empty.
 

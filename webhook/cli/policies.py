@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from gpugate.policies.catalog import CATALOG
+from gpugate.webhook.cli.command_parser import Parser
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Sequence
 
     from gpugate.policies.sdk.policy import Policy
@@ -18,9 +19,7 @@ if TYPE_CHECKING:
 
 def main(arguments: Sequence[str]) -> int:
     """Run the command and return its exit code."""
-    parser = argparse.ArgumentParser(prog="gpugate policies", description="List every policy with its shipped mode.")
-    parser.add_argument("-o", "--output", choices=("text", "json"), default="text", help="default: text")
-    args = parser.parse_args(arguments)
+    args = parser().parse_args(arguments)
     if args.output == "json":
         document = msgspec.json.encode([_described(policy) for policy in CATALOG])
         print(msgspec.json.format(document, indent=2).decode())
@@ -28,6 +27,13 @@ def main(arguments: Sequence[str]) -> int:
         for row in _rows(header=sys.stdout.isatty()):
             print(row)
     return 0
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser."""
+    made = Parser(prog="gpugate policies", description="List every policy with its shipped mode.")
+    made.add_argument("-o", "--output", choices=("text", "json"), default="text", help="default: text")
+    return made
 
 
 def _rows(*, header: bool) -> list[str]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpugate.webhook.cli import options
+from gpugate.webhook.cli.command_parser import Parser
 from gpugate.webhook.cli.options import UsageError
 from gpugate.webhook.cli.server_url import checked_url
 from gpugate.webhook.generate.rbac import keeper_rbac, rbac
@@ -17,6 +17,7 @@ from gpugate.webhook.generate.risk_groups import RiskGroup
 from gpugate.webhook.report import yaml_text
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Sequence
 
 _LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
@@ -26,7 +27,7 @@ _GROUPS = tuple(group.value for group in RiskGroup if group.may_wait)
 
 def main(arguments: Sequence[str]) -> int:
     """Run the command and return its exit code."""
-    args = _parser().parse_args(arguments)
+    args = parser().parse_args(arguments)
     for flag in ("namespace", "service", "service_account"):
         if not _LABEL.fullmatch(getattr(args, flag)):
             raise UsageError(
@@ -69,14 +70,15 @@ def _authority(file: Path) -> bytes:
     return found
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def parser() -> argparse.ArgumentParser:
+    """Return the parser."""
+    made = Parser(
         prog="gpugate registration",
         description="Print what makes an API server ask the webhook, and what lets the webhook read what policies look up.",
         epilog="Where a policy file turns on more than before, apply it again: "
         "gpugate registration ... | kubectl apply -f -",
     )
-    add = parser.add_argument
+    add = made.add_argument
     add("--url", metavar="URL", default="", help="where it answers: https://HOST:PORT (default: through the Service)")
     add("--ca-file", type=Path, metavar="FILE", help="authority that signed its certificate, PEM")
     add(
@@ -86,7 +88,7 @@ def _parser() -> argparse.ArgumentParser:
         help="let it keep certificates of authorities in this Secret, as `gpugate serve --certificate-secret` does, and "
         "publish them",
     )
-    options.add_policy_file(parser)
+    options.add_policy_file(made)
     add(
         "--namespace",
         metavar="NAME",
@@ -106,4 +108,4 @@ def _parser() -> argparse.ArgumentParser:
         metavar="NAME",
         help=f"who writes node pools without being asked about it; repeatable (default: {', '.join(KARPENTER_USERS)})",
     )
-    return parser
+    return made

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import datetime as dt
 import sys
 from pathlib import Path
@@ -13,9 +12,11 @@ from gpugate.policies.sdk.facts import NoFacts
 from gpugate.policies.sdk.findings import Stance
 from gpugate.policies.sdk.request import Operation
 from gpugate.webhook.cli import options
+from gpugate.webhook.cli.command_parser import Parser
 from gpugate.webhook.cli.review_input import Asked, UnreadableError, request
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Sequence
 
     from gpugate.policies.engine.verdict import Verdict
@@ -25,7 +26,7 @@ _INCOMPLETE = 4
 
 def main(arguments: Sequence[str]) -> int:
     """Run the command and return its exit code."""
-    args = _parser().parse_args(arguments)
+    args = parser().parse_args(arguments)
     ruleset = options.ruleset(args.policy_file)
     asked = Asked(args.operation, args.old, args.user or "", tuple(args.groups), args.namespace)
     try:
@@ -55,12 +56,13 @@ def _exit_code(verdict: Verdict) -> int:
     return _INCOMPLETE if any(outcome.error for outcome in verdict.outcomes) else 0
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def parser() -> argparse.ArgumentParser:
+    """Return the parser."""
+    made = Parser(
         prog="gpugate review",
         description="Show what admission would do with one object: decision, patch, the object as stored, warnings.",
     )
-    add = parser.add_argument
+    add = made.add_argument
     add("file", metavar="FILE", help="an object or an AdmissionReview, YAML or JSON; - for standard input")
     add("--operation", type=Operation, choices=list(Operation)[:3], help="default: CREATE, or UPDATE with --old")
     add("--old", type=Path, metavar="FILE", help="the object before an UPDATE")
@@ -68,5 +70,5 @@ def _parser() -> argparse.ArgumentParser:
     add("--as-group", dest="groups", action="append", default=[], metavar="GROUP", help="repeatable")
     add("-n", "--namespace", help="the namespace of an object that names none (default: default)")
     add("-o", "--output", choices=("text", "json"), default="text", help="default: text")
-    options.add_policy_file(parser)
-    return parser
+    options.add_policy_file(made)
+    return made

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpugate.webhook.cli import serve_certificates
+from gpugate.webhook.cli.command_parser import Parser
 from gpugate.webhook.cli.options import UsageError
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Sequence
 
 
@@ -41,7 +42,7 @@ _FILES: tuple[tuple[str, tuple[str, ...], str], ...] = (
 
 def main(arguments: Sequence[str]) -> int:
     """Run the command and return its exit code."""
-    args = _parser().parse_args(arguments)
+    args = parser().parse_args(arguments)
     if (args.tls_cert is None) is not (args.tls_key is None):
         raise UsageError("--tls-cert and --tls-key go together")
     names = tuple(args.tls_san or (_environment("tls_san") or "").replace(",", " ").split())
@@ -79,13 +80,14 @@ def main(arguments: Sequence[str]) -> int:
     )
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def parser() -> argparse.ArgumentParser:
+    """Return the parser."""
+    made = Parser(
         prog="gpugate serve",
         description="Answer AdmissionReviews over HTTPS at /mutate and /validate.",
         epilog="Each flag can be set in the environment: --tls-cert as GPUGATE_TLS_CERT. A flag wins.",
     )
-    add = parser.add_argument
+    add = made.add_argument
     add("--host", default=_environment("host") or "0.0.0.0", help="address to listen on (default: all)")  # noqa: S104 -- a Pod is reached by its address
     for number in _NUMBERS:
         default = _environment(_name(number.flag)) or str(number.default)
@@ -99,7 +101,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="NAME",
         help="further name or address for a certificate that is made here; repeatable",
     )
-    serve_certificates.add(parser, _environment)
+    serve_certificates.add(made, _environment)
     add("--context", metavar="NAME", default=_environment("context"), help="context of the kubeconfig")
     add("--no-cluster", action="store_true", help="look nothing up, also where there is a cluster around this Pod")
     add(
@@ -107,7 +109,7 @@ def _parser() -> argparse.ArgumentParser:
         action="store_true",
         help="send a span for each review by OTLP, as OTEL_* say; needs gpugate[tracing]",
     )
-    return parser
+    return made
 
 
 def _checked(number: _Number, given: str) -> int:

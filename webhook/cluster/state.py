@@ -37,6 +37,11 @@ class KindState:
     reason: str = ""
 
     @property
+    def served(self) -> bool:
+        """Whether the cluster has the kind, as far as is known."""
+        return self.standing is not Standing.NOT_SERVED
+
+    @property
     def resource(self) -> str:
         """The kind as RBAC names it, such as `nodepools.karpenter.sh`."""
         return resource_name(self.kind)

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 
 import gpugate.policies
 from gpugate.policies.catalog import CATALOG
+from gpugate.webhook.cli.command_reference import command_reference
 from gpugate.webhook.generate.chart.files import chart_files
 from gpugate.webhook.generate.policy_index import policy_index
 from gpugate.webhook.generate.policy_page import policy_page
 from gpugate.webhook.generate.published_schemas import published_schemas
+from gpugate.webhook.generate.reference_pages import reference_pages
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,6 +30,8 @@ def generated() -> Mapping[Path, str]:
         policies / "README.md": policy_index(CATALOG),
         **{pages / f"{policy.id}.md": policy_page(policy) for policy in CATALOG},
         **{schemas / name: text for name, text in published_schemas().items()},
+        **{pages.parent / "reference" / name: text for name, text in reference_pages().items()},
+        pages.parent / "reference" / "commands.md": command_reference(),
         **{chart / name: text for name, text in chart_files().items()},
     }
 

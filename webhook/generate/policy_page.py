@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import gpugate.policies
+from gpugate.policies.data.harms_seen import load_harms_seen
+from gpugate.webhook.generate.harms import seen_happening
 from gpugate.webhook.report import policy_text
 from gpugate.webhook.report.policy_params import parameters
 
@@ -33,6 +35,7 @@ def _page(policy: Policy) -> Iterator[str]:
     yield from (f"| {kinds} | {does} | {policy.mode.word} | [{Path(source).name}]({source}) |", "")
     for heading in (policy_text.WHY, policy_text.INSTEAD):
         yield from (f"## {heading}", "", policy_text.section(policy.doc, heading), "")
+    yield from seen_happening(policy.id, load_harms_seen())
     yield from _parameters(policy)
     yield from _examples(policy)
     yield from (f"## {policy_text.SOURCES}", "", policy_text.section(policy.doc, policy_text.SOURCES), "")

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 # A marker ends the document before it wherever it stands at the beginning of a line (YAML 1.1, 9.1).
 _MARKER = re.compile(r"^---(?=[ \t\r\n]|\Z)", re.MULTILINE)
+_MOST_NOTES: Final = 100  # on one document; each is shown with its lines
 _JSON_SUFFIXES = (".json", ".jsonl", ".ndjson")
 _TEMPLATE: Final = "this looks like a template: render it first, as in `helm template CHART | gpugate check -`"
 
@@ -90,8 +91,11 @@ def _yaml(source: str, text: str, first_line: int, start: int) -> Iterator[Docum
     except ReadError as error:
         yield _problem(source, text, first_line, error)
         return
-    for note in parsed.notes:
+    for note in parsed.notes[:_MOST_NOTES]:
         yield _problem(source, text, first_line, note, warning=True)
+    if len(parsed.notes) > _MOST_NOTES:
+        message = f"{len(parsed.notes) - _MOST_NOTES:,} more of the same kind in this document"
+        yield Problem(source, first_line, 1, message, "mend those above first", warning=True)
     if parsed.value is not None:
         yield Document(source, text, first_line, parsed.value, start)
 

@@ -9,7 +9,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from gpugate.webhook.manifests.limits import MAX_BYTES
 from gpugate.webhook.manifests.problems import Problem
+from gpugate.webhook.manifests.rendered_sources import (
+    CHART_FILE,
+    KUSTOMIZATION_FILES,
+    Chart,
+    Kustomization,
+    is_of_chart,
+    source_of,
+)
+from gpugate.webhook.manifests.selection import Selection
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -17,18 +27,30 @@ if TYPE_CHECKING:
 STDIN: Final = "-"
 _SUFFIXES: Final = (".yaml", ".yml", ".json")
 _TEMPLATES = "Helm templates: check what `helm template {}` makes of them"
+_WANTS_ALL: Final = Selection()
+
+
+@dataclass(frozen=True, slots=True)
+class Rendering:
+    """What a text was made of, and how: `unit` is the same for renderings that take each other's place in a cluster."""
+
+    what: str
+    unit: str
 
 
 @dataclass(frozen=True, slots=True)
 class Input:
     """A file to read, by its name for people; `explicit` when the user named it and not only its directory.
 
-    `data` is the content where it was read before, because it can be read only once.
+    `data` is the content where it was read before, because it can be read only once, or because no file has it, as with
+    what was rendered. `shown` is the name for people where it is another one.
     """
 
     name: str
     explicit: bool
     data: bytes | None = None
+    rendering: Rendering | None = None
+    shown: str = ""
 
     def read(self) -> bytes | Problem:
         """Return the content, or why there is none."""
@@ -38,7 +60,9 @@ class Input:
             if self.name == STDIN:
                 if sys.stdin is None:
                     return _problem("standard input", "is closed", "pipe something into it")
-                return sys.stdin.buffer.read()
+                return sys.stdin.buffer.read(MAX_BYTES + 1)
+            if Path(self.name).stat().st_size > MAX_BYTES:
+                return _problem(self.name, f"larger than {MAX_BYTES >> 20} MiB", "split it")
             return Path(self.name).read_bytes()
         except OSError as error:
             return _unreadable(self.name, error)
@@ -51,7 +75,7 @@ class Input:
     @property
     def label(self) -> str:
         """The name in messages."""
-        return "<stdin>" if self.name == STDIN else self.name
+        return self.shown or ("<stdin>" if self.name == STDIN else self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,77 +86,121 @@ class Passed:
     reason: str
 
 
-def expand(paths: Iterable[str]) -> Iterator[Input | Problem | Passed]:
+Found = Input | Problem | Passed
+
+
+def expand(paths: Iterable[str], selection: Selection = _WANTS_ALL) -> Iterator[Found]:
     """Yield the files that paths stand for: files, directories with all below them, patterns, `-`.
 
     In a directory, files whose names end in .yaml, .yml or .json count; hidden directories do not. A file that is
-    reached twice is yielded once.
+    reached twice is yielded once. What is made for Helm is passed over.
     """
-    seen: set[str] = set()
-    for path in paths:
-        for found in _expand(path):
-            if isinstance(found, Input):
-                real = os.path.realpath(found.name) if found.name != STDIN else STDIN
-                if real in seen:
-                    continue
-                seen.add(real)
+    for found in _Walk(selection, renders=False).all(paths):
+        if not isinstance(found, Chart | Kustomization):
             yield found
 
 
-def _expand(path: str) -> Iterator[Input | Problem | Passed]:
-    if path == STDIN:
-        yield Input(STDIN, explicit=True)
-        return
-    try:
-        mode = Path(path).stat().st_mode
-    except FileNotFoundError as error:
-        matches = _glob(path) if any(c in path for c in "*?[") else []
-        for match in matches:
-            yield from _expand(match)
-        if not matches:
+def sources(paths: Iterable[str], selection: Selection = _WANTS_ALL) -> Iterator[Found | Chart | Kustomization]:
+    """Yield the files that paths stand for, and the charts and kustomizations, which are to be rendered.
+
+    What a chart is made of is not yielded, but files beside it are; those that a kustomization uses are. A file of a
+    chart or a kustomization that is named by itself stands for all of it.
+    """
+    yield from _Walk(selection, renders=True).all(paths)
+
+
+class _Walk:
+    """Goes through directories; `renders` tells charts and kustomizations apart from plain files."""
+
+    def __init__(self, selection: Selection, *, renders: bool) -> None:
+        self._selection = selection
+        self._renders = renders
+        self._seen: set[tuple[type, str]] = set()
+
+    def all(self, paths: Iterable[str]) -> Iterator[Found | Chart | Kustomization]:
+        for path in paths:
+            for found in self._expand(path):
+                if isinstance(found, Input | Chart | Kustomization):
+                    real = os.path.realpath(found.name) if found.name != STDIN else STDIN
+                    if (type(found), real) in self._seen:
+                        continue
+                    self._seen.add((type(found), real))
+                yield found
+
+    def _expand(self, path: str) -> Iterator[Found | Chart | Kustomization]:
+        if path == STDIN:
+            yield Input(STDIN, explicit=True)
+            return
+        try:
+            mode = Path(path).stat().st_mode
+        except FileNotFoundError as error:
+            matches = _glob(path) if any(c in path for c in "*?[") else []
+            for match in matches:
+                yield from self._expand(match)
+            if not matches:
+                yield _unreadable(path, error)
+            return
+        except OSError as error:
             yield _unreadable(path, error)
-        return
-    except OSError as error:
-        yield _unreadable(path, error)
-        return
-    if stat.S_ISDIR(mode):
-        yield from _walk(path, (os.path.realpath(path),))
-    # /dev/fd is how a shell passes `<(command)`.
-    elif stat.S_ISREG(mode) or (stat.S_ISFIFO(mode) and path.startswith("/dev/fd/")):
-        yield Input(path, explicit=True)
-    else:
-        yield _problem(path, "is neither a file nor a directory", "give a file, or pipe it into `gpugate check -`")
+            return
+        if self._selection.force_exclude and self._selection.excludes(path):
+            return
+        if stat.S_ISDIR(mode):
+            yield from self._directory(path, (os.path.realpath(path),))
+        # /dev/fd is how a shell passes `<(command)`.
+        elif stat.S_ISREG(mode) or (stat.S_ISFIFO(mode) and path.startswith("/dev/fd/")):
+            whole = source_of(path) if self._renders else None
+            if whole or not self._selection.is_unchanged(path):
+                # Where a hook names files, nobody said that each of them is a manifest.
+                yield whole or Input(path, explicit=not self._selection.force_exclude)
+        else:
+            yield _problem(path, "is neither a file nor a directory", "give a file, or pipe it into `gpugate check -`")
+
+    def _directory(self, directory: str, above: tuple[str, ...]) -> Iterator[Found | Chart | Kustomization]:
+        try:
+            entries = sorted(os.scandir(directory), key=lambda entry: entry.name)
+        except OSError as error:
+            yield _unreadable(directory, error)
+            return
+        chart = any(entry.name == CHART_FILE for entry in entries)
+        if self._renders:
+            names = {entry.name for entry in entries}
+            if chart:
+                yield Chart(directory)
+            yield from [Kustomization(directory, name) for name in KUSTOMIZATION_FILES if name in names][:1]
+        for entry in entries:
+            if not self._is_left_out(entry, above[-1]):
+                yield from self._entry(entry, above, in_chart=chart)
+
+    def _entry(
+        self, entry: os.DirEntry[str], above: tuple[str, ...], *, in_chart: bool
+    ) -> Iterator[Found | Chart | Kustomization]:
+        try:
+            is_directory, is_file = entry.is_dir(), entry.is_file()
+        except OSError as error:
+            yield _unreadable(entry.path, error)
+            return
+        of_chart = in_chart and self._renders and is_of_chart(entry.name)
+        if is_directory and not entry.name.startswith("."):
+            real = os.path.realpath(entry.path)
+            if in_chart and entry.name == "templates" and not self._renders:
+                yield Passed(entry.path, _TEMPLATES.format(os.path.dirname(entry.path)))  # noqa: PTH120 -- a text
+            elif real in above:
+                yield _problem(entry.path, "is a link to a directory above it", "remove the link, or name its contents")
+            elif not of_chart:
+                yield from self._directory(entry.path, (*above, real))
+        elif is_file and entry.name.endswith(_SUFFIXES) and not (of_chart or self._selection.is_unchanged(entry.path)):
+            yield Input(entry.path, explicit=False)
+
+    def _is_left_out(self, entry: os.DirEntry[str], real: str) -> bool:
+        ignored = self._selection.ignored
+        return bool(ignored and f"{real}{os.sep}{entry.name}" in ignored) or self._selection.excludes(entry.path)
 
 
 def _glob(pattern: str) -> list[str]:
     import glob  # noqa: PLC0415 -- shells expand patterns themselves, so that this is rarely needed
 
     return sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207 -- Path.glob refuses absolute patterns
-
-
-def _walk(directory: str, above: tuple[str, ...]) -> Iterator[Input | Problem | Passed]:
-    try:
-        entries = sorted(os.scandir(directory), key=lambda entry: entry.name)
-    except OSError as error:
-        yield _unreadable(directory, error)
-        return
-    chart = any(entry.name == "Chart.yaml" for entry in entries)
-    for entry in entries:
-        try:
-            is_directory, is_file = entry.is_dir(), entry.is_file()
-        except OSError as error:
-            yield _unreadable(entry.path, error)
-            continue
-        if is_directory and not entry.name.startswith("."):
-            real = os.path.realpath(entry.path)
-            if chart and entry.name == "templates":
-                yield Passed(entry.path, _TEMPLATES.format(directory))
-            elif real in above:
-                yield _problem(entry.path, "is a link to a directory above it", "remove the link, or name its contents")
-            else:
-                yield from _walk(entry.path, (*above, real))
-        elif is_file and entry.name.endswith(_SUFFIXES):
-            yield Input(entry.path, explicit=False)
 
 
 def _unreadable(name: str, error: OSError) -> Problem:

@@ -1,4 +1,7 @@
-"""Reads the policy configuration from its file, and says where in it a mistake is."""
+"""Reads the policy configuration from its file, and says where in it a mistake is.
+
+The file is a PolicyConfig, or the manifest of the ConfigMap that carries one to the webhook, so that one file rules both.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,9 @@ import hashlib
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from gpugate.policies.engine.config import PolicyConfig, parse_config
-from gpugate.policies.engine.errors import ConfigError, GpugateError
+from gpugate.policies.engine.errors import ConfigError
 from gpugate.policies.sdk.field import render
-from gpugate.webhook.manifests.documents import Document, read_bytes
-from gpugate.webhook.manifests.positions import Positions
-from gpugate.webhook.manifests.problems import Problem
+from gpugate.webhook.manifests.policy_source import PolicyFileError, policy_source
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,9 +26,16 @@ MAX_POLICY_FILE: Final = 2**20
 SHIPPED: Final = "shipped"
 _DIGITS: Final = 12
 
-
-class PolicyFileError(GpugateError):
-    """The policy file cannot be read, or what it says is refused; the text begins with file, line and column."""
+# Whoever reads the file catches what it may raise from here.
+__all__ = [
+    "MAX_POLICY_FILE",
+    "SHIPPED",
+    "PolicyFileError",
+    "generation",
+    "load_policy_file",
+    "parse_policy_file",
+    "read_policy_file",
+]
 
 
 def load_policy_file(path: Path | None, use: Callable[[PolicyConfig], T]) -> T:
@@ -66,16 +74,10 @@ def generation(data: bytes) -> str:
 
 def parse_policy_file(path: Path, data: bytes, use: Callable[[PolicyConfig], T]) -> T:
     """Return what is made of the configuration in the bytes of a file; as `load_policy_file`, without reading it."""
-    documents: list[Document] = []
-    for found in read_bytes(str(path), data):
-        if isinstance(found, Problem):
-            raise PolicyFileError(f"{path}:{found.line}:{found.column}: {found.message}: {found.remedy}")
-        documents.append(found)
-    if len(documents) != 1:
-        raise PolicyFileError(f"{path}: holds {len(documents)} documents: write one PolicyConfig")
+    source = policy_source(path, data)
     try:
-        return use(parse_config(documents[0].value))
+        return use(parse_config(source.document.value))
     except ConfigError as error:
-        place = Positions(documents[0]).find(error.path)
+        line, column = source.place(error.path)
         where = f"{render(error.path)}: " if error.path else ""
-        raise PolicyFileError(f"{path}:{place.line}:{place.column}: {where}{error.message}") from None
+        raise PolicyFileError(f"{path}:{line}:{column}: {where}{error.message}") from None

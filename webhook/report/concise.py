@@ -9,18 +9,21 @@ from gpugate.webhook.report.plain import plain
 from gpugate.webhook.report.summary import summary
 
 if TYPE_CHECKING:
-    from gpugate.webhook.report.located import Located, Report
+    from gpugate.webhook.report.located import Located, Report, Suppressed
 
 
-def write(report: Report, *, quiet: bool = False, seconds: float | None = None) -> str:
-    """Write a report; `quiet` leaves out the summary, `seconds` is how long the run took."""
-    lines = [plain(_finding(finding)) for finding in report.findings]
+def write(report: Report, *, quiet: bool = False, seconds: float | None = None, suppressed: bool = False) -> str:
+    """Write a report; `quiet` leaves out the summary, `seconds` is how long the run took, `suppressed` shows that too."""
+    lines = [plain(_finding(finding, finding.severity.value)) for finding in report.findings]
+    lines += [plain(_suppressed(each)) for each in report.suppressed] if suppressed else []
     lines += [] if quiet else summary(report, seconds)
     return "".join(f"{line}\n" for line in lines)
 
 
-def _finding(finding: Located) -> str:
-    place = finding.place
-    where = f"{place.file}:{place.line}:{place.column}" if place.line else place.file
+def _suppressed(each: Suppressed) -> str:
+    return f"{_finding(each.finding, 'suppressed')}: {each.by.value}: {each.reason}"
+
+
+def _finding(finding: Located, head: str) -> str:
     about = f" ({finding.object})" if finding.object else ""
-    return f"{where}: {finding.severity.value}[{words.code(finding)}] {finding.message}{about}"
+    return f"{finding.place.where}: {head}[{words.code(finding)}] {finding.message}{about}"

@@ -38,7 +38,7 @@ def _command(finding: Located, root: Path) -> str:
     properties["title"] = words.code(finding)
     about = f" ({finding.object})" if finding.object else ""
     fixes = [f"fix: {line}" for line in words.fixes(finding)][:1]
-    text = "\n".join(plain(line) for line in [f"{finding.message}{about}", *fixes])
+    text = "\n".join(plain(line) for line in [f"{words.message(finding)}{about}", *fixes])
     named = ",".join(f"{key}={_escaped(plain(value), ':,')}" for key, value in properties.items())
     return f"::{_COMMANDS[finding.severity]} {named}::{_escaped(text)}"
 

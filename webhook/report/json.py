@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -12,6 +13,7 @@ from gpugate.webhook.report.located import Located, Report, Severity
 
 if TYPE_CHECKING:
     from gpugate.policies.sdk.findings import Patch
+    from gpugate.webhook.report.baselined import BaselineUse
 
 SCHEMA: Final = "gpugate.dev/check/v1"
 
@@ -23,7 +25,9 @@ def write(report: Report) -> str:
     document: _Object = {
         "schema": SCHEMA,
         "findings": [_finding(finding) for finding in report.findings],
-        "suppressed": [{**_finding(s.finding), "reason": s.reason} for s in report.suppressed],
+        "suppressed": [{**_finding(s.finding), "reason": s.reason, "by": s.by.value} for s in report.suppressed],
+        "baseline": _baseline(report.baseline),
+        "exemptions": {"expired": report.expired, "unused": report.unused},
         "skipped": [{"policy": s.policy, "reason": s.reason, "objects": s.objects} for s in report.skipped],
         "summary": {
             "objects": report.objects,
@@ -42,6 +46,16 @@ def write(report: Report) -> str:
     return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
 
 
+def _baseline(used: BaselineUse | None) -> _Object | None:
+    if used is None:
+        return None
+    of_no_use = {
+        name: [{**dataclasses.asdict(key), "count": count} for key, count in entries]
+        for name, entries in (("stale", used.stale), ("unseen", used.unseen))
+    }
+    return {"file": used.file, "hidden": used.hidden, **of_no_use}
+
+
 def _finding(finding: Located) -> _Object:
     name = finding.object
     return {
@@ -56,6 +70,8 @@ def _finding(finding: Located) -> _Object:
         "line": finding.place.line,
         "column": finding.place.column,
         "end_column": finding.place.end,
+        "rendered_line": finding.place.rendered or None,
+        "rendered_with": list(finding.place.variants),
         "path": finding.path,
         "stance": finding.stance.word if finding.stance is not None else None,
         "at_admission": words.at_admission(finding),

@@ -76,8 +76,7 @@ def tell(case: ET.Element, findings: Sequence[Located]) -> None:
 
 def _text(finding: Located) -> str:
     place = finding.place
-    where = f"{place.file}:{place.line}:{place.column}" if place.line else place.file
-    lines = [f"{finding.severity.value}: {finding.message}", *(each for each in (where, finding.path) if each)]
+    lines = [f"{finding.severity.value}: {finding.message}", *(each for each in (place.where, finding.path) if each)]
     lines += [f"fix: {line}" for line in words.fixes(finding)]
     return "\n".join(plain(line) for line in lines)
 

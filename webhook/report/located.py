@@ -10,6 +10,7 @@ from gpugate.policies.sdk.findings import Patches, Stance
 
 if TYPE_CHECKING:
     from gpugate.policies.sdk.findings import Patch, Replacement
+    from gpugate.webhook.report.baselined import BaselineUse
 
 
 class Severity(StrEnum):
@@ -29,6 +30,8 @@ class Sort(Enum):
     """A policy would change the object."""
     MALFORMED = "malformed"
     """A field has the wrong type, which the API server refuses."""
+    SCHEMA = "schema"
+    """The API server refuses the object by the schema of its kind, or loses a field of it."""
     UNREADABLE = "unreadable"
     """A file or a document of it cannot be read."""
     AMBIGUOUS = "ambiguous"
@@ -45,6 +48,11 @@ class Place:
 
     `line`, `column` and `end` (behind the region) count from 1; line 0 stands for the file as a whole. `excerpt` are
     lines of the file from `first_line` on, with the region's among them.
+
+    What a chart or a kustomization renders to has a line of a file only where that is certain. Else `rendered` is the
+    line of what it renders to, from which the excerpt is then too, and the region is the beginning of the file.
+    `variants` are the values with which the chart was rendered. `is_template` says that the file is what the object was
+    rendered from, which no edit of an object can mend.
     """
 
     file: str
@@ -53,6 +61,16 @@ class Place:
     end: int = 0
     excerpt: tuple[str, ...] = ()
     first_line: int = 0
+    rendered: int = 0
+    variants: tuple[str, ...] = ()
+    is_template: bool = False
+
+    @property
+    def where(self) -> str:
+        """File, line and column, as compilers write them."""
+        if self.rendered:
+            return f"{self.file} (rendered:{self.rendered})"
+        return f"{self.file}:{self.line}:{self.column}" if self.line else self.file
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +90,8 @@ class ObjectName:
 class Located:
     """One finding.
 
-    `policy` is empty when no policy made it. `path` is the field as people write it. `why` is a sentence on what the
+    `policy` is empty when no policy made it. `path` is the field as people write it, and `stable_path` the same with list
+    elements named by their merge key, so that it survives a reordered list. `why` is a sentence on what the
     pattern costs, `hint` and `fix` are what to do. `patches` are the changes that a policy makes. `template_of` is the
     kind of the workload when a Pod template in it was judged, because then its Pods bear the consequence.
     """
@@ -91,17 +110,18 @@ class Located:
     fix: Patches | Replacement | None = None
     patches: tuple[Patch, ...] = ()
     template_of: str = ""
+    stable_path: str = ""
 
     @property
     def safely_fixable(self) -> bool:
         """Whether it can be mended without a change to scheduling or cost; what is exempt needs no mending."""
         safe = isinstance(self.fix, Patches) and self.fix.safe
-        return not self.exempt and (safe or bool(self.patches))
+        return not self.exempt and not self.place.is_template and (safe or bool(self.patches))
 
     @property
     def unsafely_fixable(self) -> bool:
         """Whether it can be mended, and the fix is one to look at first."""
-        return not self.exempt and self.fix is not None and not self.safely_fixable
+        return not (self.exempt or self.place.is_template or self.fix is None or self.safely_fixable)
 
     @property
     def exempt(self) -> bool:
@@ -118,12 +138,20 @@ class Skipped:
     objects: int
 
 
+class SuppressedBy(StrEnum):
+    """What lets a finding pass."""
+
+    COMMENT = "comment"
+    BASELINE = "baseline"
+
+
 @dataclass(frozen=True, slots=True)
 class Suppressed:
-    """A finding that a comment beside it lets pass, and the reason that the comment gives."""
+    """A finding that passes, the reason that is given for it, and what lets it pass: a comment beside it, or the baseline."""
 
     finding: Located
     reason: str
+    by: SuppressedBy = SuppressedBy.COMMENT
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +159,9 @@ class Report:
     """A run: what was found, in the order of the files, and what was looked at.
 
     `passed_over` counts documents and directories that are not manifests; `remarks` are sentences about some of them.
-    `suppressed` is what comments let pass, `fixed` how many changes were made to files, `unfixed` says where one could
-    not be made and why, `names` are the files that were read.
+    `suppressed` is what comments and the baseline let pass, `baseline` what the latter did, `expired` and `unused` are
+    exemptions of the policy file that are over or let nothing off, in words. `fixed` is how many changes were made to
+    files, `unfixed` says where one could not be made and why, `names` are the files that were read.
     """
 
     findings: tuple[Located, ...]
@@ -148,6 +177,9 @@ class Report:
     fixed: int = 0
     unfixed: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
+    baseline: BaselineUse | None = None
+    expired: tuple[str, ...] = ()
+    unused: tuple[str, ...] = ()
 
     def count(self, severity: Severity) -> int:
         """Return how many findings have a severity."""

@@ -42,7 +42,7 @@ def _lines(report: Report, seconds: float | None) -> Iterator[str]:
 
 def _row(finding: Located) -> str:
     place = finding.place
-    where = f"{escaped(place.file)}:{place.line}" if place.line else escaped(place.file)
+    where = f"{escaped(place.file)}:{place.line}" if place.line and not place.rendered else escaped(place.where)
     about = f"<br>{escaped(str(finding.object))}" if finding.object else ""
     return f"| {finding.severity.value} | {where}{about} | {escaped(finding.message)} (`{words.code(finding)}`) |"
 
@@ -50,7 +50,9 @@ def _row(finding: Located) -> str:
 def _fix(finding: Located) -> Iterator[str]:
     lines = [plain(line) for line in words.fixes(finding)]
     if lines:
-        yield f"- {escaped(finding.place.file)}:{finding.place.line}, `{words.code(finding)}`: {escaped(lines[0])}"
+        place = finding.place
+        where = escaped(place.where if place.rendered else f"{place.file}:{place.line}")
+        yield f"- {where}, `{words.code(finding)}`: {escaped(lines[0])}"
     for line in lines[1:]:
         yield f"      {line}"
 

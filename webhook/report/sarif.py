@@ -1,22 +1,20 @@
 """SARIF 2.1.0 (OASIS, errata 01), in the subset that GitHub's code scanning reads.
 
-A region is on one line, because a file is shown beside the finding. The fingerprint is made of policy, object and
-field, so that it outlives every change to the lines around.
+A region is on one line, because a file is shown beside the finding.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from gpugate import __version__
 from gpugate.webhook.report import policy_text, words
-from gpugate.webhook.report.located import Located, Place, Report, Sort
+from gpugate.webhook.report.fingerprints import Fingerprints
+from gpugate.webhook.report.located import Located, Place, Report, Sort, Suppressed, SuppressedBy
 from gpugate.webhook.report.plain import plain
-from gpugate.webhook.report.uris import relative, uri
+from gpugate.webhook.report.uris import uri
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -29,6 +27,7 @@ FINGERPRINT: Final = "gpugate/v1"
 # What is found without a policy, in words.
 _TROUBLES: Final = {
     Sort.MALFORMED: "A field has a type that the API server refuses.",
+    Sort.SCHEMA: "The API server refuses an object by the schema of its kind, or loses a field of it.",
     Sort.UNREADABLE: "A file, or a document in it, cannot be read.",
     Sort.AMBIGUOUS: "A document means something else to Kubernetes than it looks.",
     Sort.IGNORE: "A comment that lets findings pass is wrong, or lets none pass.",
@@ -38,22 +37,37 @@ _MOST_TEXT: Final = 1024  # of a description, in GitHub's documentation of SARIF
 _Object = dict[str, Any]  # Any: the JSON edge
 
 
-def write(report: Report, policies: Iterable[Policy], root: Path) -> str:
-    """Write a report; `policies` explain what they found, paths are from `root` on."""
-    return log(report, policies, root, "check")
+def write(report: Report, policies: Iterable[Policy], root: Path, *, suppressed: bool = False) -> str:
+    """Write a report; `policies` explain what they found, paths are from `root` on.
+
+    What is suppressed is left out unless it is asked for, because GitHub shows it as open (code scanning does not read
+    `suppressions`; github/codeql-action issue 1230).
+    """
+    return log(report, policies, root, "check", passing=report.suppressed if suppressed else ())
 
 
-def log(report: Report, policies: Iterable[Policy], root: Path, command: str, gaps: Sequence[str] = ()) -> str:
-    """Write what a command found; `gaps` are sentences on what it could not look at."""
-    rules = _rules(report, policies)
+def log(
+    report: Report,
+    policies: Iterable[Policy],
+    root: Path,
+    command: str,
+    gaps: Sequence[str] = (),
+    passing: Sequence[Suppressed] = (),
+) -> str:
+    """Write what a command found; `gaps` are sentences on what it could not look at, `passing` what is let pass."""
+    rules = _rules([*report.findings, *(each.finding for each in passing)], policies)
     index = {rule["id"]: number for number, rule in enumerate(rules)}
-    seen: Counter[str] = Counter()
+    fingerprints = Fingerprints(root)
     driver = {"name": "gpugate", "semanticVersion": __version__, "rules": rules}
+    results = [_result(finding, index, root, fingerprints) for finding in report.findings]
+    if report.baseline is not None:
+        results = [{**result, "baselineState": "new"} for result in results]
+    results += [{**_result(each.finding, index, root, fingerprints), **_passing(each)} for each in passing]
     run = {
         "tool": {"driver": driver},
         "automationDetails": {"id": f"gpugate/{command}/"},
         "columnKind": "unicodeCodePoints",
-        "results": [_result(finding, index, root, seen) for finding in report.findings],
+        "results": results,
     }
     if gaps:
         notes = [{"level": "warning", "message": {"text": plain(gap)}} for gap in gaps]
@@ -62,10 +76,20 @@ def log(report: Report, policies: Iterable[Policy], root: Path, command: str, ga
     return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
 
 
-def _rules(report: Report, policies: Iterable[Policy]) -> list[_Object]:
+def _passing(each: Suppressed) -> _Object:
+    """What a result says when it is let pass (SARIF 2.1.0, 3.27.23, 3.27.24 and 3.35)."""
+    if each.by is SuppressedBy.BASELINE:
+        return {
+            "baselineState": "unchanged",
+            "suppressions": [{"kind": "external", "justification": plain(each.reason)}],
+        }
+    return {"suppressions": [{"kind": "inSource", "justification": plain(each.reason)}]}
+
+
+def _rules(findings: Iterable[Located], policies: Iterable[Policy]) -> list[_Object]:
     known = {policy.id: policy for policy in policies}
     found: dict[str, _Object] = {}
-    for finding in report.findings:
+    for finding in findings:
         code = words.code(finding)
         if code not in found:
             policy = known.get(code)
@@ -93,10 +117,10 @@ def _trouble_rule(code: str, finding: Located) -> _Object:
     return {**rule, "defaultConfiguration": {"level": finding.severity.value}}
 
 
-def _result(finding: Located, index: dict[str, int], root: Path, seen: Counter[str]) -> _Object:
+def _result(finding: Located, index: dict[str, int], root: Path, fingerprints: Fingerprints) -> _Object:
     code = words.code(finding)
     about = f" ({finding.object})" if finding.object else ""
-    text = "\n".join([f"{finding.message}{about}", *(f"Fix: {line}" for line in words.fixes(finding))])
+    text = "\n".join([f"{words.message(finding)}{about}", *(f"Fix: {line}" for line in words.fixes(finding))])
     location: _Object = {"physicalLocation": _physical(finding.place, root)} if finding.place.file else {}
     if finding.object:
         name = finding.object
@@ -108,7 +132,7 @@ def _result(finding: Located, index: dict[str, int], root: Path, seen: Counter[s
         "level": finding.severity.value,
         "message": {"text": "\n".join(plain(line) for line in text.split("\n"))},
         "locations": [location],
-        "partialFingerprints": {FINGERPRINT: _fingerprint(finding, root, seen)},
+        "partialFingerprints": {FINGERPRINT: fingerprints.of(finding)},
     }
 
 
@@ -119,14 +143,3 @@ def _physical(place: Place, root: Path) -> _Object:
         columns = {"startColumn": max(1, place.column), "endColumn": max(place.end, place.column + 1, 2)}
         physical["region"] = region | columns
     return physical
-
-
-def _fingerprint(finding: Located, root: Path, seen: Counter[str]) -> str:
-    name = finding.object
-    # Without an object there is only the file and what is said of it.
-    about: Sequence[str] = (relative(finding.place.file, root), finding.message)
-    if name:
-        about = (name.api_version, name.kind, name.namespace, name.name, finding.path)
-    found = hashlib.sha256("\0".join((words.code(finding), *about)).encode(errors="replace")).hexdigest()
-    seen[found] += 1
-    return found if seen[found] == 1 else f"{found}:{seen[found]}"

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from gpugate.webhook.report.located import Report, Severity, Skipped, Sort
+from gpugate.webhook.report.located import Report, Severity, Skipped, Sort, SuppressedBy
 from gpugate.webhook.report.plain import plain
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
+
+    from gpugate.webhook.report.baselined import BaselineUse
 
 _REASONS: Final = 4  # per policy; there may be one for each namespace
+_LINES: Final = 10  # of one sort; a baseline may have thousands of entries
 
 
 def summary(report: Report, seconds: float | None = None) -> Iterator[str]:
@@ -19,7 +22,10 @@ def summary(report: Report, seconds: float | None = None) -> Iterator[str]:
     looked = f"{_count(report.objects, 'object')} in {_count(report.files, 'file')}"
     against = f"against {_count(report.policies, 'policy')}{f' for {report.target}' if report.target else ''}"
     took = f" in {seconds:.2f} s" if seconds is not None else ""
-    passing = f", {len(report.suppressed):,} suppressed" if report.suppressed else ""
+    by_comment = sum(each.by is SuppressedBy.COMMENT for each in report.suppressed)
+    passing = f", {by_comment:,} suppressed" if by_comment else ""
+    if report.baseline is not None:
+        passing += f", {report.baseline.hidden:,} hidden by the baseline"
     yield f"Checked {looked} {against}{took}: {counts}{passing}"
     yield from _fixes(report)
     lost = sum(f.sort is Sort.UNREADABLE for f in report.findings)
@@ -30,6 +36,9 @@ def summary(report: Report, seconds: float | None = None) -> Iterator[str]:
         yield f"Passed over {_count(report.passed_over, 'part')} that {'is' if report.passed_over == 1 else 'are'} no manifest"
     for remark in report.remarks:
         yield f"  {plain(remark)}"
+    yield from _baseline(report.baseline)
+    yield from _some(f"exemption over: {each}" for each in report.expired)
+    yield from _some(f"exemption that matches nothing: {each}" for each in report.unused)
     if not report.objects and not lost:
         yield "Nothing was checked: exit code 3"
 
@@ -48,6 +57,24 @@ def _fixes(report: Report) -> Iterator[str]:
         yield f"{_count(safe, 'finding')} can be mended with --fix{further}"
     elif unsafe:
         yield f"{_count(unsafe, 'finding')} can be mended with --fix --unsafe-fixes"
+
+
+def _baseline(used: BaselineUse | None) -> Iterator[str]:
+    if used is not None and used.stale:
+        of_no_use = _count(len(used.stale), "entry")
+        verb = "matches" if len(used.stale) == 1 else "match"
+        yield f"{of_no_use} of {plain(used.file)} {verb} nothing any more; --prune-baseline removes what is of no use:"
+        yield from _some(f"  {key}" for key, _ in used.stale)
+    if used is not None and used.unseen:
+        verb = "is" if len(used.unseen) == 1 else "are"
+        yield f"{_count(len(used.unseen), 'entry')} of {plain(used.file)} {verb} about objects that are not among the files"
+
+
+def _some(lines: Iterable[str]) -> Iterator[str]:
+    found = [plain(line) for line in lines]
+    yield from found[:_LINES]
+    if len(found) > _LINES:
+        yield f"  and {len(found) - _LINES:,} more; -o json has them all"
 
 
 def _skipped(report: Report) -> Iterator[str]:

@@ -4,24 +4,39 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpugate.webhook.report import words
+from gpugate.webhook.report import code_frame, words
 from gpugate.webhook.report.colour import BLUE, BOLD, CYAN, DIM, RED, YELLOW, Paint
-from gpugate.webhook.report.located import Located, Place, Report, Severity
+from gpugate.webhook.report.located import Located, Report, Severity, Suppressed
 from gpugate.webhook.report.plain import plain
 from gpugate.webhook.report.summary import summary
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# A line of minified JSON is not shown whole.
-_WIDTH = 240
 _COLOURS = {Severity.ERROR: RED, Severity.WARNING: YELLOW, Severity.NOTE: CYAN}
 
 
-def write(report: Report, paint: Paint | None = None, *, quiet: bool = False, seconds: float | None = None) -> str:
-    """Write a report; `quiet` leaves out the summary, `seconds` is how long the run took."""
+def write(
+    report: Report,
+    paint: Paint | None = None,
+    *,
+    quiet: bool = False,
+    seconds: float | None = None,
+    suppressed: bool = False,
+) -> str:
+    """Write a report.
+
+    Args:
+        report: the report.
+        paint: what colours it.
+        quiet: leave out the summary.
+        seconds: how long the run took.
+        suppressed: show what is suppressed too, with the reason.
+    """
     paint = paint or Paint()
     blocks = ["\n".join(_finding(finding, paint)) for finding in report.findings]
+    if suppressed:
+        blocks += ["\n".join(_suppressed(each, paint)) for each in report.suppressed]
     if not quiet:
         blocks.append("\n".join(summary(report, seconds)))
     return "".join(f"{block}\n\n" for block in blocks[:-1]) + (f"{blocks[-1]}\n" if blocks else "")
@@ -31,32 +46,27 @@ def _finding(finding: Located, paint: Paint) -> Iterator[str]:
     colour = _COLOURS[finding.severity]
     head = f"{finding.severity.value}[{words.code(finding)}]"
     yield f"{paint(head, BOLD, colour)}: {paint(plain(finding.message), BOLD)}"
-    place = finding.place
-    margin = " " * len(str(place.first_line + len(place.excerpt) - 1)) if place.excerpt else " "
-    where = f"{place.file}:{place.line}:{place.column}" if place.line else place.file
+    margin = code_frame.margin(finding.place)
     shown = f"   {finding.object}" if finding.object else ""
-    yield f"{margin}{paint('-->', BLUE)} {plain(where)}{paint(plain(shown), DIM)}"
-    if place.excerpt:
-        yield from _frame(place, margin, colour, paint)
+    yield f"{margin}{paint('-->', BLUE)} {plain(code_frame.where(finding.place))}{paint(plain(shown), DIM)}"
+    yield from code_frame.frame(finding.place, colour, paint)
     for label, text in _details(finding):
         yield f"{margin} {paint('=', BLUE)} {label}{plain(text)}"
 
 
-def _frame(place: Place, margin: str, colour: int, paint: Paint) -> Iterator[str]:
-    bar = paint("|", BLUE)
-    yield f"{margin} {bar}"
-    for number, line in enumerate(place.excerpt, place.first_line):
-        cut = line if len(line) <= _WIDTH else f"{line[: _WIDTH - 3]}..."
-        yield f"{paint(f'{number:>{len(margin)}}', BLUE)} {bar} {plain(cut)}".rstrip()
-        if number == place.line and place.end <= _WIDTH:
-            caret = "^" * max(1, place.end - place.column)
-            yield f"{margin} {bar} {' ' * (place.column - 1)}{paint(caret, colour)}"
-    yield f"{margin} {bar}"
+def _suppressed(each: Suppressed, paint: Paint) -> Iterator[str]:
+    finding = each.finding
+    yield paint(f"suppressed[{words.code(finding)}]: {plain(finding.message)}", DIM)
+    shown = f"   {finding.object}" if finding.object else ""
+    yield f" {paint('-->', BLUE)} {plain(code_frame.where(finding.place))}{paint(plain(shown), DIM)}"
+    yield f"  {paint('=', BLUE)} {each.by.value}: {plain(each.reason)}"
 
 
 def _details(finding: Located) -> Iterator[tuple[str, str]]:
     if finding.path:
         yield "field: ", finding.path
+    if finding.place.variants:
+        yield "rendered with: ", "; ".join(finding.place.variants)
     if finding.why:
         yield "why: ", finding.why
     if finding.note:

@@ -25,10 +25,18 @@ def code(finding: Located) -> str:
     return plain(finding.policy) or finding.sort.value
 
 
+def message(finding: Located) -> str:
+    """Return the message for a service that shows it beside a file, where it must say that the line is not the file's."""
+    line = finding.place.rendered
+    return f"{finding.message} (line {line:,} of what this renders to)" if line else finding.message
+
+
 def at_admission(finding: Located) -> str:
     """Say what the webhook would do; empty where it has no part in it."""
     if finding.sort is Sort.MALFORMED:
         return "would be DENIED (the API server refuses it too)"
+    if finding.sort is Sort.SCHEMA:
+        return "would be REFUSED before any webhook, by the schema of its kind"
     if finding.stance is None or finding.sort is Sort.UNREADABLE:
         return ""
     patched = finding.sort is Sort.PATCH and finding.stance is Stance.ENFORCE

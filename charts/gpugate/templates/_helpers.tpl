@@ -1,6 +1,6 @@
 {{- /* Written by `make generate` from webhook/generate/chart. */ -}}
 {{- define "gpugate.fullname" -}}
-{{ trimSuffix "-" (trunc 40 (ternary (ternary (print $.Release.Name "-gpugate") $.Release.Name (empty (contains "gpugate" $.Release.Name))) $.Values.fullnameOverride (empty $.Values.fullnameOverride))) }}
+{{ trimAll "-" (trunc 40 (ternary (ternary (ternary (print (replace "." "-" $.Release.Name) "-gpugate") (replace "." "-" $.Release.Name) (empty (contains "gpugate" (replace "." "-" $.Release.Name)))) (print "gpugate-" (replace "." "-" $.Release.Name)) (empty (regexMatch "^[0-9]" (replace "." "-" $.Release.Name)))) $.Values.fullnameOverride (empty $.Values.fullnameOverride))) }}
 {{- end }}
 {{- define "gpugate.serviceAccountName" -}}
 {{ if $.Values.serviceAccount.name }}{{ $.Values.serviceAccount.name }}{{ else }}{{ if $.Values.serviceAccount.create }}{{ include "gpugate.fullname" $ }}{{ else }}default{{ end }}{{ end }}

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.data import accelerators
-from gpugate.policies.pods.placement.node_requirements import REQUIRED, alternatives
 from gpugate.policies.sdk import requirements
 from gpugate.policies.sdk.concerns import EVERY_OBJECT, Each, Key, Listed, Text
 from gpugate.policies.sdk.node_pools import INSTANCE_TYPES
+from gpugate.policies.sdk.node_requirements import REQUIRED, alternatives
 from gpugate.policies.sdk.platform import Taint
 from gpugate.policies.sdk.tolerations import tolerates
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from gpugate.policies.pods.placement.node_requirements import alternatives
 from gpugate.policies.sdk import requirements
 from gpugate.policies.sdk.facts import Known, Need
 from gpugate.policies.sdk.kinds import NODE_POOL
 from gpugate.policies.sdk.node_pools import AUTO_MODE, AWS, INSTANCE_TYPES, pool_requirements, provider
+from gpugate.policies.sdk.node_requirements import alternatives
 from gpugate.policies.sdk.platform import Taint
 from gpugate.policies.sdk.tolerations import tolerated
 

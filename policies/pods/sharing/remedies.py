@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.data.instance_types import GPU_NAME
 from gpugate.policies.data.mig_profiles import MIG_GPUS
-from gpugate.policies.pods.placement.node_requirements import alternatives, selected
 from gpugate.policies.sdk import quantity, requirements
 from gpugate.policies.sdk.node_pools import INSTANCE_TYPES
+from gpugate.policies.sdk.node_requirements import alternatives, selected
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 SHORT = ("--authority-life=10m", "--authority-rotation=2s", "--certificate-life=5s", "--propagation=2s")
 SHORT_LAG = 0.9
-LONG = ("--authority-life=30m", "--authority-rotation=7s", "--certificate-life=8s", "--propagation=7s")
+LONG = ("--authority-life=30m", "--authority-rotation=7s", "--certificate-life=12s", "--propagation=7s")
 LONG_LAG = 5.0
 # Where keepers die: for longer than another takes to start, and to make its first one.
 OUTLASTING = ("--authority-life=10m", "--authority-rotation=2s", "--certificate-life=9s", "--propagation=2s")

@@ -22,8 +22,8 @@ from gpugate.webhook.admission.gate import Answer, Gate, Rules
 from gpugate.webhook.admission.options import ServeOptions
 from gpugate.webhook.admission.workers.board import Board
 from gpugate.webhook.admission.workers.worker import Duties, Worker
-from gpugate.webhook.check.examples import read_example
-from gpugate.webhook.check.facts import RunFacts
+from gpugate.webhook.manifests.facts import RunFacts
+from gpugate.webhook.policy_tests.examples import read_example
 
 if TYPE_CHECKING:
     from gpugate.policies.engine.evaluate import Phase
@@ -46,7 +46,9 @@ class ExampleGate(Gate):
         )
         self._gates: dict[str, Gate] = {}
 
-    def answer(self, phase: Phase, body: bytes, seconds_left: float | None = None) -> Answer:
+    def answer_unless_early(
+        self, phase: Phase, body: bytes, seconds_left: float | None, *, may_wait: bool
+    ) -> Answer | None:
         found = UID.search(body)
         assert found is not None
         name = found[1].decode()
@@ -54,7 +56,7 @@ class ExampleGate(Gate):
             example = read_example(name, (ROOT / name).read_text())
             facts = RunFacts(example.context, complete=example.complete)
             self._gates[name] = Gate(Rules(bind(CATALOG, example.config), "g"), facts, now)
-        return self._gates[name].answer(phase, body, seconds_left)
+        return self._gates[name].answer_unless_early(phase, body, seconds_left, may_wait=may_wait)
 
 
 class NothingToSay:

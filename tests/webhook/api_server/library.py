@@ -13,7 +13,7 @@ import gpugate.policies
 from gpugate.policies.engine.defaults import with_defaults
 from gpugate.policies.sdk.kinds import GroupVersionKind
 from gpugate.policies.sdk.request import Operation, Request
-from gpugate.webhook.check.examples import Example, read_example
+from gpugate.webhook.policy_tests.examples import Example, read_example
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

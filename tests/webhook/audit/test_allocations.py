@@ -75,6 +75,13 @@ def test_what_is_no_accelerator_or_takes_none_away_is_left_out(results: tuple[di
     )
 
 
+def test_what_the_scheduler_claims_for_an_extended_resource_is_not_counted_again() -> None:
+    made = claim([EXACTLY], result())
+    metadata = {**made["metadata"].mapping, "annotations": {"resource.kubernetes.io/extended-resource-claim": "true"}}
+
+    assert allocation_of(Field({**made.mapping, "metadata": metadata}), Platform()) is None
+
+
 def test_classes_of_the_platforms_own_are_accelerators_too() -> None:
     own = Platform(accelerators=Accelerators(device_classes=("big-gpus",)))
     asked = {"name": "gpu", "exactly": {"deviceClassName": "big-gpus"}}

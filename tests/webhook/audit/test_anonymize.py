@@ -57,6 +57,7 @@ def report(**finding: object) -> AuditReport:
         "exempt until 2027-01-31 (zqowner: zqreason, INC-4312)",
         "zqa,zqb;zqc|zqd zqe=zqf (zqg) 'zqh' <zqi> {zqj} zqk\\zql #zqm $zqn ~zqo %zqp zqq.",
         "ip-10-0-1-2.zqregion.compute.internal",
+        "such as 123.45.67.89 with 4 of 8 held",
     ],
 )
 @pytest.mark.parametrize("field", ["message", "hint", "note", "path"])
@@ -68,6 +69,7 @@ def test_no_name_is_left_in_a_text(field: str, text: str) -> None:
 
     assert CANARY not in left
     assert "123456789012" not in left
+    assert "123.45.67.89" not in left
 
 
 @pytest.mark.parametrize(

@@ -129,6 +129,17 @@ def test_where_all_namespaces_are_forbidden_those_that_were_named_are_read(
     assert "/api/v1/namespaces/team/pods" in api.requests[-1]
 
 
+def test_a_namespace_that_is_named_twice_is_read_once(api: FakeApiServer, connection: Connection) -> None:
+    put_pods(api, 1, "team")
+    api.answers.append(status("/api/v1/pods?", 403, "Forbidden"))
+    found: list[Any] = []
+
+    with pytest.raises(NotReadError, match="only in team: "):
+        found.extend(source(connection, namespaces=("team", "team")).read(kinds.POD))
+
+    assert sum("/namespaces/team/pods" in request for request in api.requests) == 1
+
+
 def test_what_is_not_served_is_absent(connection: Connection) -> None:
     with pytest.raises(NotReadError, match=r"does not serve scaledobjects\.keda\.sh") as raised:
         list(source(connection).read(kinds.SCALED_OBJECT))

@@ -67,6 +67,11 @@ CATALOG = {policy.id: policy for policy in map(_policy, (_denied, _warned, _patc
 
 
 @pytest.fixture
+def catalog() -> dict[str, Policy]:
+    return CATALOG
+
+
+@pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., CheckResult]:
     """Check texts, each a file `1.yaml`, `2.yaml` and so on, against some policies made for these tests."""
     monkeypatch.chdir(tmp_path)

@@ -11,8 +11,8 @@ from gpugate.policies.engine.defaults import with_defaults
 from gpugate.policies.engine.evaluate import evaluate
 from gpugate.policies.engine.needs import Needs
 from gpugate.policies.engine.ruleset import bind
-from gpugate.webhook.check.examples import read_example
-from gpugate.webhook.check.facts import RunFacts
+from gpugate.webhook.manifests.facts import RunFacts
+from gpugate.webhook.policy_tests.examples import read_example
 
 ROOT = Path(gpugate.policies.__file__).parent
 FILES = sorted(ROOT.glob("*/examples/*/*.yaml"))

@@ -15,10 +15,11 @@ from gpugate.policies.engine.evaluate import Phase, evaluate
 from gpugate.policies.engine.ruleset import bind
 from gpugate.policies.sdk.field import render
 from gpugate.policies.sdk.findings import Stance
-from gpugate.webhook.check.facts import RunFacts
+from gpugate.webhook.manifests.facts import RunFacts
 from gpugate.webhook.manifests.load import load
 
 if TYPE_CHECKING:
+    from gpugate.policies.engine.ruleset import Ruleset
     from gpugate.policies.sdk.request import Request
 
 MANIFESTS = Path(__file__).parents[2] / "fixtures" / "manifests"
@@ -78,6 +79,7 @@ ALONE = {
         "nodepools/narrow-spot",
         "nodepools/shared-by-classes",
         "nodepools/single-instance-type",
+        "nodepools/untolerated-taint",
     },
     "nodepool-gpu-training-protected: NodePool gpu-training-protected": {
         "nodepools/budget-blocks-empty",
@@ -183,8 +185,8 @@ RULESET = bind(CATALOG, PolicyConfig())
 every_object = pytest.mark.parametrize("name", REQUESTS)
 
 
-def found(name: str, facts: RunFacts) -> set[str]:
-    verdict = evaluate(RULESET, REQUESTS[name], facts, today=dt.date(2026, 11, 21), phase=Phase.BOTH)
+def found(name: str, facts: RunFacts, ruleset: Ruleset = RULESET) -> set[str]:
+    verdict = evaluate(ruleset, REQUESTS[name], facts, today=dt.date(2026, 11, 21), phase=Phase.BOTH)
     assert verdict.malformed == ()
     assert [outcome.error for outcome in verdict.outcomes if outcome.error] == []
     changed = (*verdict.patches, *verdict.template_patches)
@@ -217,3 +219,10 @@ def test_in_one_run(name: str) -> None:
 def test_as_a_complete_bundle(name: str) -> None:
     expected = ALONE[name] | TOGETHER.get(name, NOTHING) | COMPLETE.get(name, NOTHING)
     assert found(name, RunFacts(REQUESTS.values(), complete=True)) == expected
+
+
+def test_a_daemon_set_is_found_where_its_namespace_is_not_excluded() -> None:
+    """The exporter tolerates the first taint of NodePool gpu-spot-pool, and not the second."""
+    everywhere = bind(CATALOG, PolicyConfig(excluded_namespaces=()))
+    name = "daemonset-dcgm-exporter: DaemonSet dcgm-exporter"
+    assert found(name, RunFacts(REQUESTS.values()), everywhere) == {"nodepools/untolerated-taint"}

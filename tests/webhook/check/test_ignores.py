@@ -85,6 +85,41 @@ def test_a_comment_that_is_of_no_use_is_a_warning(text: str, message: str, hint:
     assert [f.policy for f in report.findings if f.sort is Sort.VIOLATION] == ["pods/denied"]
 
 
+# The day of these runs is 2026-01-01.
+UNTIL: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
+    "until another day": ("until=2026-01-02 agreed", ("agreed",), ()),
+    "until this day, which is the last": ("until=2026-01-01 agreed", ("agreed",), ()),
+    "behind the reason": ("agreed until=2026-01-02", ("agreed",), ()),
+    "over": ("until=2025-12-31 agreed", (), ("this comment is over since 2025-12-31, and lets nothing pass",)),
+    "no date": (
+        "until=31.12.2026 agreed",
+        (),
+        ("what stands behind until= is no date, so that it lets nothing pass",),
+    ),
+    "no such day": (
+        "until=2026-02-30 agreed",
+        (),
+        ("what stands behind until= is no date, so that it lets nothing pass",),
+    ),
+    "without a reason": (
+        "until=2026-01-02",
+        (),
+        ("this comment gives no reason, so that it lets nothing pass",),
+    ),
+    "a word that only ends so": ("gpuuntil=2025-12-31", ("gpuuntil=2025-12-31",), ()),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "reasons", "messages"), UNTIL.values(), ids=UNTIL)
+def test_a_comment_may_count_until_a_day(
+    text: str, reasons: tuple[str, ...], messages: tuple[str, ...], run: Run
+) -> None:
+    report = run(POD.format(f"denied: x # gpugate: ignore[pods/denied] {text}"), policies=("pods/denied",)).report
+
+    assert tuple(passing.reason for passing in report.suppressed) == reasons
+    assert tuple(finding.message for finding in report.findings if finding.sort is Sort.IGNORE) == messages
+
+
 NO_COMMENTS = {
     "in quotes": "'denied': ' # gpugate: ignore[pods/denied] agreed'",
     "in a block of lines": "b: |\n      # gpugate: ignore[pods/denied] agreed\n    denied: x",

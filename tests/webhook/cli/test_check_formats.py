@@ -29,7 +29,8 @@ def test_every_format_at_once(gpugate: Run, manifests: Path, tmp_path: Path) -> 
     assert (ran.code, ran.out) == (1, "")
     assert [name for name, text in texts.items() if TAGS not in text] == []
     assert json.loads(texts["json"])["summary"]["errors"] == len(json.loads(texts["sarif"])["runs"][0]["results"])
-    assert ET.fromstring(texts["junit"]).get("failures") == "3"  # noqa: S314 -- what was written a moment ago
+    # Three by the policy, and two objects that the API server refuses by their schemas.
+    assert ET.fromstring(texts["junit"]).get("failures") == "5"  # noqa: S314 -- what was written a moment ago
 
 
 class Terminal(io.StringIO):

@@ -23,16 +23,19 @@ def test_the_version_is_one_line(flag: str, gpugate: Run) -> None:
 
 COMMANDS = [
     "check",
+    "test",
     "audit",
     "review",
     "explain",
     "policies",
     "config",
+    "schema",
     "registration",
     "doctor",
     "generate",
     "serve",
     "webhook",
+    "completion",
 ]
 
 
@@ -65,7 +68,7 @@ USAGE = {
     ),
     "unknown format": (
         ["check", "-o", "sarf"],
-        "error: -o sarf: write text, concise, json, github, sarif, junit or markdown, with =FILE to write a file\n",
+        "error: -o sarf: write text, concise, json, github, gitlab, sarif, junit or markdown, with =FILE to write a file\n",
     ),
     "two formats for one output": (
         ["check", "-o", "text", "-o", "json"],

@@ -14,11 +14,11 @@ from gpugate.policies.engine.defaults import with_defaults
 from gpugate.policies.engine.evaluate import evaluate
 from gpugate.policies.engine.needs import Needs
 from gpugate.policies.engine.ruleset import bind
-from gpugate.webhook.check.examples import read_example
-from gpugate.webhook.check.facts import RunFacts
 from gpugate.webhook.cluster.facts import ClusterFacts
 from gpugate.webhook.cluster.objects import Objects
 from gpugate.webhook.cluster.projection import Projection
+from gpugate.webhook.manifests.facts import RunFacts
+from gpugate.webhook.policy_tests.examples import read_example
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

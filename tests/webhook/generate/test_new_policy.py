@@ -7,8 +7,8 @@ import pytest
 
 import gpugate.policies
 from gpugate.policies.engine.errors import GpugateError
-from gpugate.webhook.check.examples import read_example
 from gpugate.webhook.generate.new_policy import scaffold
+from gpugate.webhook.policy_tests.examples import read_example
 
 
 @pytest.fixture

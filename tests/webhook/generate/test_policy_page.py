@@ -12,7 +12,8 @@ PAGES = {policy.id: policy_page(policy) for policy in CATALOG}
 
 @pytest.mark.parametrize("policy", PAGES)
 def test_a_page_says_why_what_instead_what_is_found_what_is_not_and_from_where(policy: str) -> None:
-    headings = [line for line in PAGES[policy].splitlines() if line.startswith("## ") and line != "## Parameters"]
+    sometimes = {"## Parameters", "## Seen happening"}
+    headings = [line for line in PAGES[policy].splitlines() if line.startswith("## ") and line not in sometimes]
     assert headings == ["## Why is this bad?", "## Instead", "## Found", "## Not found", "## Sources"]
 
 
@@ -33,7 +34,7 @@ def test_every_policy_has_a_page_and_stands_in_the_index() -> None:
     pages = {
         path.with_suffix("").relative_to(path.parents[1]).as_posix()
         for path in wanted
-        if path.suffix == ".md" and path.name != "README.md"
+        if path.suffix == ".md" and "policies" in path.parts[-3:-2]
     }
     index = next(text for path, text in wanted.items() if path.name == "README.md")
     assert pages == set(PAGES)

@@ -92,3 +92,10 @@ def test_a_repeated_key_of_json_is_a_warning() -> None:
     assert isinstance(problem, Problem)
     assert (problem.warning, problem.line, problem.message) == (True, 2, "the key a occurs twice in an object")
     assert isinstance(document, Document)
+
+
+def test_of_very_many_notes_on_one_document_the_first_are_told_and_the_others_counted() -> None:
+    found = [part for part in read_text("a.yaml", "a: 1\n" * 5_000) if isinstance(part, Problem)]
+
+    assert len(found) == 101
+    assert found[-1].message == "4,899 more of the same kind in this document"

@@ -110,3 +110,13 @@ def test_standard_input_that_is_closed_is_a_problem(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(sys, "stdin", None)
 
     assert isinstance(Input("-", explicit=True).read(), Problem)
+
+
+def test_a_file_above_the_limit_is_a_problem_and_is_not_read(tree: Path) -> None:
+    with (tree / "huge.yaml").open("wb") as huge:
+        huge.truncate((64 << 20) + 1)
+
+    problem = Input(str(tree / "huge.yaml"), explicit=True).read()
+
+    assert isinstance(problem, Problem)
+    assert (problem.message, problem.remedy) == ("larger than 64 MiB", "split it")

@@ -42,6 +42,8 @@ def test_a_finding_has_every_field() -> None:
         "line": 3,
         "column": 5,
         "end_column": 9,
+        "rendered_line": None,
+        "rendered_with": [],
         "path": "spec.tolerations",
         "stance": "enforce",
         "at_admission": "Pods of this Job would be DENIED (enforce)",

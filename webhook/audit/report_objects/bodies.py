@@ -67,7 +67,7 @@ def body(
         **header,
         "scope": {**owner, **within},
         "summary": {"fail": counts["fail"], "warn": counts["warn"], "skip": len(audited.skipped)},
-        "results": cut_to(found, audited.uid, limits.results),
+        "results": cut_to(found, audited.uid, limits),
     }
 
 

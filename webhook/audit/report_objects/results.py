@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from itertools import groupby
+from itertools import accumulate, groupby
 from typing import TYPE_CHECKING, Any, Final
+
+import orjson
 
 from gpugate.webhook.audit.report_objects.limits import WRITTEN
 from gpugate.webhook.report import words
@@ -94,11 +96,13 @@ def _result(finding: Finding, result_id: str, longest: int) -> Json:
     }
 
 
-def cut_to(found: list[Json], uid: str, most: int) -> list[Json]:
-    """Return so many results; the last one says how many more there are."""
-    if len(found) <= most:
+def cut_to(found: list[Json], uid: str, limits: Limits) -> list[Json]:
+    """Return so many results, and so long ones; the last one says how many more there are."""
+    ends = accumulate(len(orjson.dumps(result)) for result in found)
+    fitting = sum(1 for end in ends if end <= limits.bytes)
+    if len(found) <= min(fitting, limits.results):
         return found
-    kept = found[: most - 1]
+    kept = found[: min(fitting, limits.results - 1)]
     left = len(found) - len(kept)
     told: Json = {
         "source": SOURCE,

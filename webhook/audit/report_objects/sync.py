@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from gpugate.webhook.audit.lineage import OWNERS
 from gpugate.webhook.audit.report_objects.bodies import body, name_of
 from gpugate.webhook.audit.report_objects.limits import WRITTEN
 from gpugate.webhook.audit.report_objects.stored import Key
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
     from gpugate.webhook.audit.report_objects.limits import Limits
     from gpugate.webhook.audit.report_objects.writer import Writer
-    from gpugate.webhook.report.audited import Audited, AuditReport
+    from gpugate.webhook.report.audited import Audited, AuditReport, NotEvaluated
     from gpugate.webhook.report.report_kinds import ReportKinds
 
 Json = dict[str, Any]  # Any: the JSON edge
@@ -62,8 +63,7 @@ class Sync:
             CallError: no more can be deleted.
         """
         unknown = [key for key in stored if key not in self._audited]
-        # Of what is not served there are no objects.
-        if whole and all(each.reason == ABSENCE for each in self._report.not_evaluated):
+        if whole and all(map(_hides_nothing, self._report.not_evaluated)):
             for key in unknown:
                 self._writer.delete(key)
         elif unknown:
@@ -83,6 +83,11 @@ class Sync:
 
     def _note(self, sentence: str) -> None:
         self._writer.tally.notes.append(sentence)
+
+
+def _hides_nothing(gap: NotEvaluated) -> bool:
+    """Of what is not served there are no objects; and what an owner made that was not found was looked at under its name."""
+    return gap.reason == ABSENCE or gap.what.startswith(OWNERS)
 
 
 def _has_results(audited: Audited) -> bool:

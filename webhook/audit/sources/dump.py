@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.sdk.kinds import GroupVersionKind, Kind
 from gpugate.webhook.audit.packed import Packed
-from gpugate.webhook.audit.sources.dump_files import ListKind, found_in
 from gpugate.webhook.audit.sources.source import NotReadError, Stored
 from gpugate.webhook.cluster.discovery import resource_name
+from gpugate.webhook.manifests.dump_files import ListKind, found_in
 from gpugate.webhook.manifests.inputs import Passed, expand
 from gpugate.webhook.manifests.problems import Problem
 from gpugate.webhook.report.audited import Cluster, NotEvaluated

@@ -72,7 +72,8 @@ class LiveSource:
         self._connection = connection
         self._throttle = throttle
         self._limit = limit
-        self._namespaces = namespaces
+        # One that is named twice holds no more objects.
+        self._namespaces = tuple(dict.fromkeys(namespaces))
         self._told = told
         self._paths: dict[Kind, str] = {}
         self._cluster = self._identified(name)

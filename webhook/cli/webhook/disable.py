@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import argparse
 import datetime as dt
 import sys
 from typing import TYPE_CHECKING
 
+from gpugate.webhook.cli.command_parser import Parser
 from gpugate.webhook.cli.webhook.confirmation import confirmed
 from gpugate.webhook.cli.webhook.installed import INCOMPLETE, NOT_SO, OK, add_flags, connected, say_unfit
 from gpugate.webhook.generate.break_glass import CONDITION, Note
 from gpugate.webhook.operate.switching import disable, states, who
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Sequence
 
     from gpugate.webhook.operate.switching import Done, State
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 def main(arguments: Sequence[str]) -> int:
     """Run the subcommand and return its exit code."""
-    args = _parser().parse_args(arguments)
+    args = parser().parse_args(arguments)
     with connected(args) as connection:
         found = states(connection, args.name)
         unfit = say_unfit(found)
@@ -70,15 +71,16 @@ def _result(done: Sequence[Done], *, complete: bool) -> int:
     return OK
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def parser() -> argparse.ArgumentParser:
+    """Return the parser."""
+    made = Parser(
         prog="gpugate webhook disable",
         description="Turn admission off at once: nothing is refused, changed or held up any more. Nothing is deleted, and "
         "applying the chart again does not turn it on; `gpugate webhook enable` does.",
     )
-    add_flags(parser)
-    add = parser.add_argument
+    add_flags(made)
+    add = made.add_argument
     add("--reason", metavar="TEXT", default="", help="why, for whoever finds it later")
     add("--dry-run", action="store_true", help="say what would be done, and do nothing")
     add("--yes", "-y", action="store_true", help="do not ask")
-    return parser
+    return made

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from typing import TYPE_CHECKING
 
+from gpugate.webhook.cli.command_parser import Parser
 from gpugate.webhook.cli.webhook.installed import INCOMPLETE, NOT_SO, OK, add_flags, connected, names, say_unfit
 from gpugate.webhook.cli.webhook.troubles import tell_troubles
 from gpugate.webhook.operate.switching import enable, states
 from gpugate.webhook.operate.waiting import reach
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Sequence
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run the subcommand and return its exit code."""
-    args = _parser().parse_args(arguments)
+    args = parser().parse_args(arguments)
     with connected(args) as connection:
         found = states(connection, args.name)
         unfit = say_unfit(found)
@@ -47,13 +48,14 @@ def main(arguments: Sequence[str]) -> int:
     return INCOMPLETE if unread or any(each.failure for each in done) else OK
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def parser() -> argparse.ArgumentParser:
+    """Return the parser."""
+    made = Parser(
         prog="gpugate webhook enable",
         description="Take away what `gpugate webhook disable` added, when the API server reaches the webhook.",
     )
-    add_flags(parser)
-    add = parser.add_argument
+    add_flags(made)
+    add = made.add_argument
     add("--force", action="store_true", help="also when the API server does not reach it")
     add("--dry-run", action="store_true", help="say what would be done, and do nothing")
-    return parser
+    return made

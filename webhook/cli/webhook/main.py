@@ -7,11 +7,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from gpugate.webhook.cli.options import UsageError
+from gpugate.webhook.cli.program import called
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_SUBCOMMANDS: Final = {
+SUBCOMMANDS: Final = {
     "status": "what is registered, and how it fares",
     "wait": "wait until the API server reaches the webhook; says why when it does not",
     "disable": "EMERGENCY: make the API server ask nothing any more, at once and reversibly",
@@ -26,9 +27,9 @@ def main(arguments: Sequence[str]) -> int:
     """Run a subcommand and return its exit code."""
     name = arguments[0] if arguments else ""
     if name in {"--help", "-h", "help", ""}:
-        print(_help())
+        print(called(_help()))
         return 0 if name else 2
-    if name not in _SUBCOMMANDS:
+    if name not in SUBCOMMANDS:
         raise UsageError(f"gpugate webhook has no subcommand {name}; `gpugate webhook --help` lists them")
     try:
         return _run(name, arguments[1:])
@@ -51,8 +52,8 @@ def _run(name: str, arguments: Sequence[str]) -> int:
 
 
 def _help() -> str:
-    width = max(map(len, _SUBCOMMANDS))
-    lines = "\n".join(f"  {name:<{width}}  {text}" for name, text in _SUBCOMMANDS.items())
+    width = max(map(len, SUBCOMMANDS))
+    lines = "\n".join(f"  {name:<{width}}  {text}" for name, text in SUBCOMMANDS.items())
     return f"""usage: gpugate webhook SUBCOMMAND [ARGUMENT ...]
 
 Look after a webhook that is installed in a cluster.

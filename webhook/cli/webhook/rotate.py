@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import argparse
 import datetime as dt
 import sys
 from typing import TYPE_CHECKING, Final
 
+from gpugate.webhook.cli.command_parser import Parser
 from gpugate.webhook.cli.durations import seconds
 from gpugate.webhook.cli.webhook.confirmation import confirmed
 from gpugate.webhook.cli.webhook.installed import NOT_SO, OK, add_flags, connected, names
 from gpugate.webhook.operate.rotation import ask, follow
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Sequence
 
     from gpugate.webhook.operate.rotation import Progress
@@ -25,7 +26,7 @@ before out of every caBundle after ten more. Until then whoever has the old key 
 
 def main(arguments: Sequence[str]) -> int:
     """Run the subcommand and return its exit code."""
-    args = _parser().parse_args(arguments)
+    args = parser().parse_args(arguments)
     text, question = (
         (_DISTRUST, "Replace every authority?") if args.distrust else (_ROTATION, "Promote the next authority?")
     )
@@ -64,15 +65,16 @@ def _tell(progress: Progress) -> None:
     sys.stdout.flush()
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def parser() -> argparse.ArgumentParser:
+    """Return the parser."""
+    made = Parser(
         prog="gpugate webhook rotate",
         description="Use the next certificate authority before its time. For installations that keep their own certificates.",
     )
-    add_flags(parser)
-    add = parser.add_argument
+    add_flags(made)
+    add = made.add_argument
     add("--distrust", action="store_true", help="a key leaked: replace every authority, and take the old ones away")
     add("--wait", action="store_true", help="wait until it is done, and tell of each step")
     add("--timeout", type=seconds, default=1800.0, metavar="TIME", help="with --wait, for how long (default: 30m)")
     add("--yes", "-y", action="store_true", help="do not ask")
-    return parser
+    return made

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 import datetime as dt
 import sys
 from typing import TYPE_CHECKING
 
+from gpugate.webhook.cli.command_parser import Parser
 from gpugate.webhook.cli.webhook.installed import add_flags, connected, names
 from gpugate.webhook.operate.entry_counters import read_counters
 from gpugate.webhook.operate.reading import read_installation
@@ -14,12 +14,13 @@ from gpugate.webhook.operate.status import status
 from gpugate.webhook.report import status_json, status_text
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Sequence
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run the subcommand and return its exit code."""
-    args = _parser().parse_args(arguments)
+    args = parser().parse_args(arguments)
     with connected(args) as connection:
         installation = read_installation(connection, names(connection, args), dt.datetime.now(tz=dt.UTC))
         found = status(installation, read_counters(connection))
@@ -28,12 +29,13 @@ def main(arguments: Sequence[str]) -> int:
     return found.exit_code
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def parser() -> argparse.ArgumentParser:
+    """Return the parser."""
+    made = Parser(
         prog="gpugate webhook status",
         description="Show each webhook entry, what the API server has counted for it, and the state of the installation. "
         "What is wrong with one, `gpugate doctor` says.",
     )
-    add_flags(parser)
-    parser.add_argument("-o", "--output", choices=("text", "json"), default="text", help="default: text")
-    return parser
+    add_flags(made)
+    made.add_argument("-o", "--output", choices=("text", "json"), default="text", help="default: text")
+    return made

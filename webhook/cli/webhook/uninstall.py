@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from typing import TYPE_CHECKING
 
 from gpugate.policies.engine.errors import GpugateError
+from gpugate.webhook.cli.command_parser import Parser
 from gpugate.webhook.cli.webhook.confirmation import confirmed
 from gpugate.webhook.cli.webhook.installed import INCOMPLETE, NOT_SO, OK, add_flags, connected, names
 from gpugate.webhook.operate.removal import End, remove_configurations, remove_what_the_keeper_made
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Sequence
 
     from gpugate.webhook.operate.removal import Removed
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 def main(arguments: Sequence[str]) -> int:
     """Run the subcommand and return its exit code."""
-    args = _parser().parse_args(arguments)
+    args = parser().parse_args(arguments)
     what = (
         f"Delete both webhook configurations {args.name}{', the certificate Secret and the Lease' if args.all else ''}?"
     )
@@ -49,14 +50,15 @@ def _remove(args: argparse.Namespace) -> Sequence[Removed]:
         return [*done, *remove_what_the_keeper_made(connection, installation)] if installation else done
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def parser() -> argparse.ArgumentParser:
+    """Return the parser."""
+    made = Parser(
         prog="gpugate webhook uninstall",
         description="Delete both webhook configurations, so that nothing waits for a webhook that is gone.",
     )
-    add_flags(parser)
-    add = parser.add_argument
+    add_flags(made)
+    add = made.add_argument
     add("--all", action="store_true", help="the certificate Secret and the Lease too")
     add("--best-effort", action="store_true", help="do not ask, and end with 0 whatever happens; for Helm's hooks")
     add("--yes", "-y", action="store_true", help="do not ask")
-    return parser
+    return made

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from typing import TYPE_CHECKING
 
+from gpugate.webhook.cli.command_parser import Parser
 from gpugate.webhook.cli.durations import seconds
 from gpugate.webhook.cli.webhook.installed import INCOMPLETE, NOT_SO, OK, add_flags, connected, names
 from gpugate.webhook.cli.webhook.troubles import tell_troubles
@@ -13,6 +13,7 @@ from gpugate.webhook.operate.switching import states
 from gpugate.webhook.operate.waiting import wait
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Sequence
 
     from gpugate.webhook.operate.waiting import Reach
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 def main(arguments: Sequence[str]) -> int:
     """Run the subcommand and return its exit code."""
-    args = _parser().parse_args(arguments)
+    args = parser().parse_args(arguments)
     with connected(args) as connection:
         installation = names(connection, args)
         found = wait(connection, installation, args.timeout, _tell)
@@ -40,14 +41,15 @@ def _tell(found: Reach) -> None:
     sys.stderr.flush()
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def parser() -> argparse.ArgumentParser:
+    """Return the parser."""
+    made = Parser(
         prog="gpugate webhook wait",
         description="Wait until the webhook answers a question of the API server (a ConfigMap that is not stored), and say "
         "why when it does not.",
     )
-    add_flags(parser)
-    parser.add_argument(
+    add_flags(made)
+    made.add_argument(
         "--timeout", type=seconds, default=60.0, metavar="TIME", help="for how long: 90, 90s, 5m (default: 60s)"
     )
-    return parser
+    return made

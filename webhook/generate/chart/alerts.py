@@ -72,7 +72,8 @@ ALERTS: Final = (
     ),
     Alert(
         "GpugateReplicasDiffer",
-        'count(count_values("hash", gpugate_config_hash)) > 1',
+        # Of each installation by itself: there may be two in what a Prometheus sees.
+        'count by (namespace, job) (count_values by (namespace, job) ("hash", gpugate_config_hash)) > 1',
         "10m",
         "warning",
         "Replicas judge by different policy files.",
@@ -111,7 +112,7 @@ ALERTS: Final = (
     ),
     Alert(
         "GpugateLeaders",
-        "sum(gpugate_certificates_leader) != 1",
+        "sum by (namespace, job) (gpugate_certificates_leader) != 1",
         "5m",
         "warning",
         "No replica, or more than one, writes the authorities.",
@@ -150,7 +151,7 @@ ALERTS: Final = (
     ),
     Alert(
         "GpugateFactsUnknown",
-        "gpugate_facts_available == 0",
+        "gpugate_facts_available == 0 and gpugate_facts_served == 1",
         "10m",
         "warning",
         "Objects of kind {{ $labels.kind }} are not known: policies that need them skip.",

@@ -30,4 +30,6 @@ def mig_claims() -> Node:
         },
         "spec": {"spec": {"devices": {"requests": [request]}}},
     }
-    return Each(("namespace", "profiles"), Value("migNamespaces"), Each(("profile",), Variable("profiles"), made))
+    return Each(
+        ("namespace", "profiles"), Value("migNamespaces"), Each(("profile",), call("uniq", Variable("profiles")), made)
+    )

@@ -58,6 +58,8 @@ _CHECKSUM: Final[Node] = {"gpugate.dev/policy-checksum": call("sha256sum", POLIC
 def pod_settings() -> dict[str, Node]:
     """Return what every Pod of the chart has."""
     return {
+        # A Service called gpugate would set GPUGATE_PORT in the environment, which is a fallback of a flag.
+        "enableServiceLinks": False,
         "imagePullSecrets": If(Value("image.pullSecrets"), Value("image.pullSecrets")),
         "securityContext": Value("pods.securityContext"),
         "nodeSelector": If(Value("pods.nodeSelector"), Value("pods.nodeSelector")),

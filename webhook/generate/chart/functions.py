@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -52,6 +53,14 @@ def _number(value: _Value) -> int:
         return 0
 
 
+def _float(value: _Value) -> float:
+    """Return a number, and 0 for a text that is none."""
+    try:
+        return float(value)
+    except ValueError:
+        return 0.0
+
+
 FUNCTIONS: Final[dict[str, Callable[..., _Value]]] = {
     "eq": lambda one, other: one == other,
     "not": lambda value: not value,
@@ -75,7 +84,12 @@ FUNCTIONS: Final[dict[str, Callable[..., _Value]]] = {
     "list": lambda *elements: list(elements),
     "mergeOverwrite": lambda *maps: {key: value for each in maps for key, value in each.items()},
     "contains": lambda part, whole: part in whole,
-    "hasSuffix": lambda suffix, whole: whole.endswith(suffix),
+    "hasKey": lambda members, key: key in members,
+    "mulf": lambda one, other: _float(one) * _float(other),
+    "regexFind": lambda pattern, whole: found[0] if (found := re.search(pattern, whole)) else "",
+    "regexMatch": lambda pattern, whole: bool(re.search(pattern, whole)),
+    "trimAll": lambda characters, whole: whole.strip(characters),
+    "trimPrefix": lambda prefix, whole: whole.removeprefix(prefix),
     "trimSuffix": lambda suffix, whole: whole.removesuffix(suffix),
     "trunc": lambda length, whole: whole[:length],
     "replace": lambda old, new, whole: whole.replace(old, new),

@@ -14,7 +14,7 @@ from gpugate.webhook.generate.chart.names import (
     NAMESPACE,
     REPLICAS,
 )
-from gpugate.webhook.generate.chart.terms import Node, Release, Value, both, call, either, no, same
+from gpugate.webhook.generate.chart.terms import Node, Release, Term, Value, both, call, either, no, same
 from gpugate.webhook.generate.risk_groups import RiskGroup
 
 
@@ -29,9 +29,32 @@ class Guard:
 _OF_THE_CLUSTER: Final[list[Node]] = ["kube-system", "kube-public", "kube-node-lease"]
 _GROUPS: Final = [f"webhooks.{group.value}" for group in RiskGroup]
 _LEAST: Final = Value("podDisruptionBudget.minAvailable")
-_MEMORY: Final = call("dig", "limits", "memory", "", Value("pods.resources"))
-# Megabytes that two workers and the certificate keeper were seen to use, without load.
+_MOST: Final = Value("podDisruptionBudget.maxUnavailable")
+_BUNDLE: Final = Value("certificates.caBundle")
+_ACCOUNT: Final = "serviceAccount"
+# MiB that two workers and the certificate keeper were seen to use, without load.
 _LEAST_MEMORY: Final = 160
+# Bytes, as `k8s.io/apimachinery` pkg/api/resource suffix.go has them; of larger units one is always enough.
+_UNITS: Final[dict[str, Node]] = {
+    "m": "0.001",
+    "": 1,
+    "k": 1000,
+    "Ki": 1024,
+    "M": 1000_000,
+    "Mi": 1024**2,
+    "G": 1000_000_000,
+    "Gi": 1024**3,
+}
+
+
+def _is_little(quantity: Term) -> Node:
+    """Return whether a quantity of memory is less than what is needed at least."""
+    written = call("toString", quantity)
+    number = call("regexFind", "^[0-9.]+(e[+]?[0-9]+)?", written)
+    unit = call("trimPrefix", number, written)
+    size = call("int", call("mulf", number, call("get", _UNITS, unit)))
+    return both(number, call("hasKey", _UNITS, unit), call("lt", size, _LEAST_MEMORY * 1024**2))
+
 
 GUARDS: Final = (
     Guard(
@@ -73,6 +96,16 @@ GUARDS: Final = (
     ),
     Guard(
         both(
+            FAILS,
+            Value("podDisruptionBudget.enabled"),
+            no(_LEAST),
+            call("ge", call("int", _MOST), call("int", REPLICAS)),
+        ),
+        "podDisruptionBudget.maxUnavailable lets every replica go at once, and with failurePolicy: Fail requests are refused "
+        "meanwhile; make it less than the number of replicas",
+    ),
+    Guard(
+        both(
             Value("autoscaling.enabled"),
             call("lt", call("int", Value("autoscaling.maxReplicas")), call("int", Value("autoscaling.minReplicas"))),
         ),
@@ -88,15 +121,26 @@ GUARDS: Final = (
         "certificates.mode: provided needs secretName (a Secret with tls.crt and tls.key) and caBundle (PEM)",
     ),
     Guard(
+        both(IS_PROVIDED, no(call("contains", "-----BEGIN CERTIFICATE-----", _BUNDLE))),
+        "certificates.caBundle holds no certificate: write PEM as it is, not encoded a second time",
+    ),
+    Guard(
+        call("contains", "PRIVATE KEY-----", _BUNDLE),
+        "certificates.caBundle holds a private key, which everybody could read in the webhook configurations: "
+        "leave certificates only, and replace that key",
+    ),
+    Guard(
+        both(Value("rbac.create"), no(either(Value(f"{_ACCOUNT}.create"), Value(f"{_ACCOUNT}.name")))),
+        "serviceAccount.create: false without a name: the rights, among them to the keys of the authorities, would go to "
+        "every Pod of the namespace that names no ServiceAccount; name one",
+    ),
+    Guard(
         both(IS_CERT_MANAGER, Value("webhooks.url")),
         "certificates.mode: certManager asks for a certificate of the Service's names, so API servers that come by "
         "webhooks.url would refuse it; take mode self, or provided with a certificate for that host",
     ),
     Guard(
-        both(
-            call("hasSuffix", "Mi", _MEMORY),
-            call("lt", call("int", call("trimSuffix", "Mi", _MEMORY)), _LEAST_MEMORY),
-        ),
+        _is_little(call("dig", "limits", "memory", "", Value("pods.resources"))),
         f"pods.resources.limits.memory is less than {_LEAST_MEMORY}Mi, which two workers use without any load",
     ),
     Guard(

@@ -25,6 +25,9 @@ _WAITS: Final = Value("hooks.wait.enabled")
 # Helm 3 takes webhook configurations away last, when nobody answers any more. Where nothing waits that does no harm, and a
 # Job that cannot start, as without its image, would keep the release from being uninstalled.
 _CLEANS_UP: Final = both(Value("hooks.cleanup.enabled"), FAILS)
+# Helm waits for a Job, by default for five minutes; a Pod that cannot start must not hold it up for ever. A node for the first
+# Pods may take two minutes to come, and an uninstall should not take longer than it must.
+_SECONDS_TO_START: Final = {_AFTER: 180, _BEFORE_REMOVAL: 60}
 _CONFIGURATIONS: Final[list[Node]] = ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"]
 
 
@@ -91,8 +94,7 @@ def _job(name: Node, moment: str, arguments: list[Node]) -> Node:
         "metadata": metadata(name, annotations={_HOOK: moment, **_REMOVAL, **_LOG}),
         "spec": {
             "backoffLimit": 2,
-            # Helm waits for the Job; a Pod that cannot start must not hold it up for ever.
-            "activeDeadlineSeconds": call("add", Value("hooks.wait.timeoutSeconds"), 60),
+            "activeDeadlineSeconds": call("add", Value("hooks.wait.timeoutSeconds"), _SECONDS_TO_START[moment]),
             "template": {"metadata": labels, "spec": _pod(name, arguments)},
         },
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -18,14 +19,19 @@ from gpugate.webhook.generate.chart.names import NAMED
 from gpugate.webhook.generate.chart.objects import objects
 from gpugate.webhook.generate.chart.terms import ABSENT
 from gpugate.webhook.generate.chart.value_docs import needed
+from gpugate.webhook.generate.chart.value_types import NAMESPACE_NAME, OWN_NAME
 from gpugate.webhook.generate.chart.values import Values
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from gpugate.policies.sdk.platform import Platform
+
 _Json = Any  # Any: the JSON edge
 
 _POLICY: Final = "policy"
+_OWN_NAME: Final = re.compile(OWN_NAME)
+_NAMESPACE_NAME: Final = re.compile(NAMESPACE_NAME)
 
 
 def merged(given: _Json, over: _Json) -> _Json:
@@ -70,9 +76,26 @@ def _refuse_mistakes(values: Mapping[str, _Json]) -> None:
         raise ConfigError(path, "null takes away what must be there")
     parse(values, Values, ())
     try:
-        bind(CATALOG, parse_config({"apiVersion": API_VERSION, "kind": KIND, **values[_POLICY]}))
+        config = parse_config({"apiVersion": API_VERSION, "kind": KIND, **values[_POLICY]})
+        bind(CATALOG, config)
     except ConfigError as error:
         raise ConfigError((_POLICY, *error.path), error.message) from None
+    for where, name in _own_names(config.platform):
+        if not _OWN_NAME.match(name):
+            raise ConfigError((_POLICY, "platform", *where), "has characters that no name has, nor a pattern of names")
+    for number, namespace in enumerate(config.excluded_namespaces):
+        if not _NAMESPACE_NAME.match(namespace):
+            raise ConfigError((_POLICY, "excluded_namespaces", number), "is no name of a namespace; patterns are none")
+
+
+def _own_names(platform: Platform) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """Yield what is written into match conditions, with where it stands."""
+    for resource, taints in platform.taints.items():
+        for number, taint in enumerate(taints):
+            yield ("taints", resource, number, "key"), taint.key
+    for key in ("resources", "device_classes"):
+        for number, name in enumerate(getattr(platform.accelerators, key)):
+            yield ("accelerators", key, number), name
 
 
 def _missing(section: msgspec.Struct, given: _Json, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:

@@ -53,11 +53,12 @@ _LONGEST: Final = 40
 
 
 def _full_name() -> Node:
-    name = Release("Name")
+    # Releases may have dots in their names and begin with a digit, Services may not (labels of RFC 1035).
+    name = call("replace", ".", "-", Release("Name"))
     alone = call("contains", APP, name)
-    made = If(alone, name, text(name, f"-{APP}"))
+    made = If(call("regexMatch", "^[0-9]", name), text(f"{APP}-", name), If(alone, name, text(name, f"-{APP}")))
     chosen = If(Value("fullnameOverride"), Value("fullnameOverride"), made)
-    return call("trimSuffix", "-", call("trunc", _LONGEST, chosen))
+    return call("trimAll", "-", call("trunc", _LONGEST, chosen))
 
 
 def _service_account() -> Node:

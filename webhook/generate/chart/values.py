@@ -22,8 +22,8 @@ from gpugate.webhook.generate.chart.values_of_webhooks import Certificates, Clie
 
 # Whatever a policy file holds beside apiVersion and kind; the schema of the values has its schema.
 Policy = dict[str, Any]
-Cidr = Annotated[str, msgspec.Meta(pattern=r"^[0-9A-Fa-f.:]+/[0-9]{1,3}$")]
-Profile = Annotated[str, msgspec.Meta(pattern=r"^[1-9]g\.[0-9]+gb(\+[a-z.]+)?$")]
+Cidr = Annotated[str, msgspec.Meta(pattern=r"^[0-9A-Fa-f.:]+/[0-9]{1,3}\Z")]
+Profile = Annotated[str, msgspec.Meta(pattern=r"^[1-9]g\.[0-9]+gb(\+[a-z]+(\.[a-z]+)*)?\Z")]
 
 
 class NetworkPolicy(Section, frozen=True):
@@ -31,7 +31,8 @@ class NetworkPolicy(Section, frozen=True):
 
     Attributes:
         enabled: Whether there is a NetworkPolicy.
-        api_server_cidrs: Networks of the API servers, which must reach the port of the webhook.
+        api_server_cidrs: Networks of the API servers, or of the konnectivity agents that call for them; they must reach the
+            port of the webhook.
         metrics_from: Peers that may scrape metrics, as in `from` of a NetworkPolicy; kubelets always may.
     """
 
@@ -124,7 +125,8 @@ class Values(Section, frozen=True):
         network_policy: A NetworkPolicy for what comes in.
         metrics: Monitoring.
         mig_namespaces: MIG profiles by namespace, such as `inference: [1g.10gb]`; for each of them there will be a
-            ResourceClaimTemplate, which policy pods/mig-without-claim gives Pods claims of.
+            ResourceClaimTemplate, which policy pods/mig-without-claim gives Pods claims of. The namespaces must be there,
+            and Kubernetes be 1.34 or newer.
         audit: An audit of what is stored already, again and again.
         hooks: Jobs of Helm.
     """

@@ -6,9 +6,9 @@ from typing import Annotated, Literal, TypeAlias
 
 import msgspec
 
-from gpugate.webhook.generate.chart.value_types import Count, Object, Section
+from gpugate.webhook.generate.chart.value_types import Count, Object, Resources, Section
 
-Schedule: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^(@[a-z]+|[^\s]+( [^\s]+){4})$")]
+Schedule: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^(@[a-z]+|[!-~]+( [!-~]+){4})\Z")]
 
 
 class Audit(Section, frozen=True):
@@ -23,7 +23,7 @@ class Audit(Section, frozen=True):
         write_reports: Whether it keeps a report object for each object with findings, where the definitions of
             openreports.io or wgpolicyk8s.io are installed.
         metrics_volume: A volume, such as a `hostPath` of the node exporter's textfile collector, in which it keeps
-            `gpugate.prom`; without one the metrics are in its log.
+            `gpugate.prom`; its user (65532) must be able to write there. Without one the metrics are in its log.
         deadline_seconds: Seconds after which it is ended.
         arguments: More flags of `gpugate audit`.
         resources: Resources of the container.
@@ -36,6 +36,6 @@ class Audit(Section, frozen=True):
     metrics_volume: Object = msgspec.field(default_factory=dict)
     deadline_seconds: Count = 1800
     arguments: list[str] = msgspec.field(default_factory=list)
-    resources: Object = msgspec.field(
-        default_factory=lambda: {"requests": {"cpu": "100m", "memory": "192Mi"}, "limits": {"memory": "512Mi"}}
+    resources: Resources = msgspec.field(
+        default_factory=lambda: Resources(requests={"cpu": "100m", "memory": "192Mi"}, limits={"memory": "512Mi"})
     )

@@ -11,10 +11,12 @@ from gpugate.webhook.generate.chart.value_types import (
     Count,
     Digest,
     Name,
+    Natural,
     Object,
     Percent,
     Port,
     Repository,
+    Resources,
     Section,
     Tag,
     Texts,
@@ -95,14 +97,14 @@ class PodDisruptionBudget(Section, frozen=True):
 
     enabled: bool = True
     max_unavailable: Count = 1
-    min_available: int = 0
+    min_available: Natural = 0
 
 
 class ServiceAccount(Section, frozen=True):
     """The ServiceAccount of the webhook.
 
     Attributes:
-        create: Whether the ServiceAccount is made; otherwise the one that is named is used, or the default one.
+        create: Whether the ServiceAccount is made; otherwise the one that is named is used.
         name: Name of the ServiceAccount (default: that of the release).
         annotations: Annotations of the ServiceAccount.
     """
@@ -132,7 +134,8 @@ class Pods(Section, frozen=True):
         node_selector: Labels of the nodes that Pods run on; null for any.
         tolerations: Taints that Pods tolerate; leave those of GPU nodes out.
         affinity: Affinity of the Pods; the shipped one keeps them off nodes with GPUs, null takes it away.
-        priority_class_name: PriorityClass of the Pods.
+        priority_class_name: PriorityClass of the Pods. GKE admits the shipped one where a ResourceQuota of the namespace
+            names it; an empty text takes it away.
         host_network: Share the network of the node, for clusters whose API server does not reach Pods (EKS with another
             CNI).
         security_context: Security context of the Pods.
@@ -141,8 +144,8 @@ class Pods(Section, frozen=True):
 
     annotations: Texts = msgspec.field(default_factory=dict)
     labels: Texts = msgspec.field(default_factory=dict)
-    resources: Object = msgspec.field(
-        default_factory=lambda: {"requests": {"cpu": "100m", "memory": "192Mi"}, "limits": {"memory": "512Mi"}}
+    resources: Resources = msgspec.field(
+        default_factory=lambda: Resources(requests={"cpu": "100m", "memory": "192Mi"}, limits={"memory": "512Mi"})
     )
     node_selector: Texts | None = msgspec.field(default_factory=lambda: {"kubernetes.io/os": "linux"})
     tolerations: list[Object] = msgspec.field(

@@ -14,7 +14,7 @@ import msgspec
 
 from gpugate.policies.catalog import CATALOG
 from gpugate.webhook.generate.chart.value_docs import descriptions, needed
-from gpugate.webhook.generate.chart.value_types import Section
+from gpugate.webhook.generate.chart.value_types import NAMESPACE_NAME, OWN_NAME, Section
 from gpugate.webhook.generate.chart.values import Values
 from gpugate.webhook.generate.config_schema import config_schema
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 _Object = dict[str, Any]  # Any: the JSON edge
 
-# What is also written into match conditions, where quotes or brackets would end something.
-_OWN_NAME: Final = {"type": "string", "pattern": "^[A-Za-z0-9*]([A-Za-z0-9./_*-]*[A-Za-z0-9*])?$", "maxLength": 253}
+_OWN_NAME: Final = {"type": "string", "pattern": OWN_NAME.replace("\\Z", "$"), "maxLength": 253}
+_NAMESPACE: Final = {"type": "string", "pattern": NAMESPACE_NAME.replace("\\Z", "$"), "maxLength": 63}
 _WITHOUT: Final = ("title", "description")
 # Helm's regular expressions look neither ahead nor behind; the server checks such a parameter itself.
 _LOOKS_AROUND: Final = re.compile(r"\(\?<?[=!]")
@@ -65,6 +65,8 @@ def _policy() -> tuple[_Object, _Object]:
     definitions["PolicyTaint"]["properties"]["key"] = _OWN_NAME
     for names in definitions["PolicyAccelerators"]["properties"].values():
         names["items"] = _OWN_NAME
+    # They stand in selectors, in which the API server takes names only, no patterns.
+    properties["excluded_namespaces"]["items"] = _NAMESPACE
     properties["policies"]["propertyNames"] = _ids()
     for entry in ("PolicyNamespaceEntry", "PolicyExemption"):
         named = definitions[entry]["properties"]["policies"]
@@ -82,6 +84,8 @@ def _plain(schema: Any) -> Any:
     """Return a schema without what is said about types of ours, which means nothing to whoever writes values."""
     if isinstance(schema, list):
         return [_plain(each) for each in schema]
+    if isinstance(schema, str):
+        return schema.replace("\\Z", "$")
     if not isinstance(schema, dict):
         return schema
     return {key: _plain(each) for key, each in schema.items() if not _is_left_out(key, each)}

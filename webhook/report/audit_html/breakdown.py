@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _COUNTED: Final = (Action.BLOCK, Action.MUTATE, Action.WARN)
 _SHOWN: Final = (*_COUNTED, Action.RECORD)
+# Bars and figures of more rows are read by nobody, and of ten thousand they are most of the file.
+MOST_NAMESPACES: Final = 200
 _HEADER: Final = ("Denied", "Changed", "Warned")
 
 
@@ -28,21 +30,23 @@ def namespaces(report: AuditReport, presentation: Presentation) -> Html:
     groups = [group for group in grouped(report, "namespace") if group.findings]
     if not groups:
         return NOTHING
-    most = max(map(_counted, groups))
+    shown, others = groups[:MOST_NAMESPACES], groups[MOST_NAMESPACES:]
+    most = max(map(_counted, shown))
     rows = [
         tables.row(
-            tables.cell(tag("a", group.name, href="#findings", data_namespace=group.name)),
+            tables.cell(tag("a", group.name, href="#findings")),
             *_counts(group),
             tables.cell(_bar(group, most)),
             tables.number(say.gpus(group.at_risk), sum(group.at_risk.values())),
             tables.number(say.money(group.usd_per_hour), group.usd_per_hour or 0.0),
             tables.number(say.money(group.usd_per_hour, presentation.hours_per_month), group.usd_per_hour or 0.0),
         )
-        for group in groups
+        for group in shown
     ]
     header = ("Namespace", *_HEADER, "Objects", "GPUs at risk", "$ / hour", "$ / month")
     made = tables.table("Objects by namespace, most money at risk first", header, rows, numbers=(1, 2, 3, 5, 6, 7))
-    return tag("section", tag("h2", "Namespaces"), _keys(groups), made, id="namespaces")
+    rest = _rest(others, presentation.hours_per_month) if others else NOTHING
+    return tag("section", tag("h2", "Namespaces"), _keys(groups), made, rest, id="namespaces")
 
 
 def policies(report: AuditReport, anchors: Mapping[str, str], titles: Mapping[str, str]) -> Html:
@@ -93,6 +97,18 @@ def pools(report: AuditReport) -> Html:
     made = tables.table("GPUs by NodePool and instance type", header, rows, numbers=(2, 3, 4, 5, 7))
     keys = legend((("held", "GPUs held", say.number(held)), ("idle", "GPUs idle", say.number(whole - held))))
     return tag("section", tag("h2", "GPUs by pool"), keys, made, id="pools")
+
+
+def _rest(groups: Sequence[Group], hours: float) -> Html:
+    """Say what the namespaces come to that are not in the table; the lists have their objects all the same."""
+    counts = ", ".join(f"{sum(group.objects[each] for group in groups):,} {VERBS[each]}" for each in _COUNTED)
+    priced = [group.usd_per_hour for group in groups if group.usd_per_hour is not None]
+    usd = sum(priced) if priced else None
+    text = (
+        f"And {len(groups):,} more: objects {counts}; ${say.money(usd)} an hour, ${say.money(usd, hours)} a month at risk. "
+        "What was found in each is in the lists above."
+    )
+    return tag("p", text, class_="intro")
 
 
 def _counts(group: Group) -> list[Html]:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from gpugate.webhook.report.audit_html.looks import MARKS, VERBS
 from gpugate.webhook.report.audit_html.markup import Html, tag
-from gpugate.webhook.report.audit_tally import CLUSTER, code
 from gpugate.webhook.report.audited import Action
 
 if TYPE_CHECKING:
@@ -17,13 +16,12 @@ if TYPE_CHECKING:
 
 def filters(shown: Sequence[Audited]) -> Html:
     """Return the form that narrows some objects down."""
-    namespaces = sorted({audited.object.namespace or CLUSTER for audited in shown})
-    policies = sorted({code(finding) for audited in shown for finding in audited.findings})
     present = {finding.action for audited in shown for finding in audited.findings}
     return tag(
         "form",
-        _select("namespace", "Namespace", [(name, name) for name in namespaces]),
-        _select("policy", "Policy", [(name, name) for name in policies]),
+        # The script fills these from the list, where everything stands already.
+        _select("namespace", "Namespace", ()),
+        _select("policy", "Policy", ()),
         _select("action", "Would be", [(MARKS[each], VERBS[each]) for each in Action if each in present]),
         tag("label", "Search", tag("input", type="search", name="search", placeholder="Name, field or words")),
         tag("button", "Reset", type="reset"),

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 from gpugate.webhook.report import audit_words as say
 from gpugate.webhook.report.audit_html.advice import advice
-from gpugate.webhook.report.audit_html.alike import alike
+from gpugate.webhook.report.audit_html.alike import Likeness, alike
+from gpugate.webhook.report.audit_html.breakdown import MOST_NAMESPACES
 from gpugate.webhook.report.audit_html.filters import filters
 from gpugate.webhook.report.audit_html.looks import MARKS
 from gpugate.webhook.report.audit_html.markup import NOTHING, Html, join, tag
@@ -30,7 +31,11 @@ def findings(report: AuditReport, shared: Shared, anchors: Mapping[str, str]) ->
     """Return the filters and both lists; `anchors` are those of the policies."""
     worst = [audited for audited in report.audited if audited.action is Action.BLOCK]
     others = [audited for audited in report.audited if audited.findings and audited.action is not Action.BLOCK]
-    writer = _Writer(shared, anchors, say.growth(report))
+    namespaces = {audited.object.namespace for audited in (*worst, *others)}
+    likeness = Likeness(
+        messages=not shared.is_long, namespaces=not shared.is_long or len(namespaces) <= MOST_NAMESPACES
+    )
+    writer = _Writer(shared, anchors, say.growth(report), likeness)
     lists = (
         writer.section("today", "If you enforce today", _intro(len(worst)), worst),
         writer.section("others", "What else was found", _OTHERS, others) if others else NOTHING,
@@ -49,11 +54,12 @@ def _intro(count: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Writer:
-    """Writes objects; `growing` is what has no bound, with its worst case."""
+    """Writes objects; `growing` is what has no bound, with its worst case; objects of a `likeness` are one entry."""
 
     shared: Shared
     anchors: Mapping[str, str]
     growing: Mapping[str, str]
+    likeness: Likeness
 
     def section(self, name: str, title: str, intro: str, objects: Sequence[Audited]) -> Html:
         parts = [
@@ -63,7 +69,7 @@ class _Writer:
         if objects:
             columns = (tag("span", text, data_sort=key) for key, text in _COLUMNS)
             parts.append(tag("div", *columns, class_="cols"))
-            entries = sorted(alike(objects), key=self._rank)
+            entries = sorted(alike(objects, self.likeness), key=self._rank)
             parts.append(tag("div", *map(self._entry, entries), class_="list b"))
         return tag("section", *parts, id=name)
 
@@ -80,8 +86,10 @@ class _Writer:
         held = [each for audited in objects for each in audited.held]
         cost, unbounded = usd(held), say.price(first, self.growing)
         worst = say.worst_finding(first)
-        ordered = sorted(first.findings, key=lambda finding: finding is not worst)
-        more = f" (+{len(ordered) - 1:,})" if len(ordered) > 1 else ""
+        order = sorted(range(len(first.findings)), key=lambda index: first.findings[index] is not worst)
+        said = [[audited.findings[index].message for index in order] for audited in objects]
+        differ = said.count(said[0]) < len(said)
+        more = f" (+{len(order) - 1:,})" if len(order) > 1 else ""
         price = f"${say.money(cost)}" if cost is not None else unbounded if unbounded != say.UNKNOWN else ""
         figures = (tag("i", say.gpus_of(held) if held else ""), tag("i", price)) if held or price else ()
         pods = say.plural(first.pods, "Pod") if first.pods > 1 else ""
@@ -90,23 +98,24 @@ class _Writer:
         return tag(
             "details",
             tag("summary", names, *figures, tag("em", worst.message if worst else "", more)),
-            tag("ul", *(self._finding(finding, first, index) for index, finding in enumerate(ordered))),
-            _members(objects),
+            tag("ul", *(self._finding(first.findings[i], first, said=differ or not n) for n, i in enumerate(order))),
+            _members(objects, said if differ else ()) if objects[1:] else NOTHING,
             class_=MARKS[first.action] if first.action is not Action.BLOCK else None,
         )
 
-    def _finding(self, finding: Finding, audited: Audited, index: int) -> Html:
+    def _finding(self, finding: Finding, audited: Audited, *, said: bool) -> Html:
         policy = code(finding)
-        # The first message is that of the summary.
-        message = tag("p", finding.message) if index else NOTHING
+        # The first message is that of the summary; where objects alike have their own, each stands with its object.
+        message = NOTHING if said else tag("p", finding.message)
         rest = _place(finding) + advice(finding)
         mark = MARKS[finding.action] if finding.action is not audited.action else None
         whole = self.shared(Html(message + rest), policy)
         if whole:
-            return tag("li", tag("a", policy, href=whole), class_=mark)
+            return tag("li", tag("a", href=whole), class_=mark)
         part = self.shared(Html(rest), policy) if message else ""
-        link = tag("a", policy, href=part or f"#{self.anchors[policy]}")
-        return tag("li", link, message, NOTHING if part else Html(rest), class_=mark)
+        if part:
+            return tag("li", tag("a", href=part), message, class_=mark)
+        return tag("li", tag("a", policy, href=f"#{self.anchors[policy]}"), message, Html(rest), class_=mark)
 
 
 def _place(finding: Finding) -> Html:
@@ -115,11 +124,17 @@ def _place(finding: Finding) -> Html:
     return join((path, tag("p", finding.note, class_="note") if finding.note else NOTHING))
 
 
-def _members(objects: Sequence[Audited]) -> Html:
-    """All objects where there are several."""
-    if not objects[1:]:
-        return NOTHING
-    names = (
-        tag("li", str(audited.object), f", {say.gpus_of(audited.held)}" if audited.held else "") for audited in objects
+def _members(objects: Sequence[Audited], said: Sequence[Sequence[str]]) -> Html:
+    """All objects, and of each what was said in it where that differs, in the order of the findings above."""
+    return tag(
+        "ol",
+        *(
+            tag(
+                "li",
+                str(audited.object),
+                f", {say.gpus_of(audited.held)}" if audited.held else "",
+                *(tag("p", message) for message in (said[index] if said else ())),
+            )
+            for index, audited in enumerate(objects)
+        ),
     )
-    return tag("ol", *names)

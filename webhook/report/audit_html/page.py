@@ -37,7 +37,7 @@ _SECTIONS: Final = {
 
 def render(report: AuditReport, presentation: Presentation) -> str:
     """Write an audit."""
-    style, script = _part("report.css"), _part("report.js")
+    script = _part("report.js")
     shared = Shared(sum(len(audited.findings) for audited in report.audited))
     groups = [group.name for group in grouped(report, "policy")]
     anchors = {name: f"p{number}" for number, name in enumerate(groups, 1)}
@@ -58,6 +58,7 @@ def render(report: AuditReport, presentation: Presentation) -> str:
             closing.method(presentation),
         )
     )
+    style = _part("report.css") + shared.style
     body = tag(
         "body",
         tag("a", "Skip to the findings", class_="skip", href="#findings"),

@@ -16,7 +16,10 @@
 
   // What is the same in many findings stands once on the page of the policy, and links say where.
   const links = (root) => all('a[href^="#f"]', root);
-  const referred = (root) => links(root).map((link) => one(link.getAttribute("href")));
+  const there = (link) => one(link.getAttribute("href"));
+  const referred = (root) => links(root).map(there);
+  // A link to what stands once has no text of its own.
+  const policyOf = (link) => one("summary b", there(link).closest(".page").parentElement).textContent;
 
   // Lists of findings: what each object is filtered and sorted by.
   const lists = all("#findings .list").map((box) => ({
@@ -25,16 +28,21 @@
     section: box.closest("section"),
     items: all(":scope > details", box).map((item) => {
       const found = all(":scope > ul > li", item);
-      const names = all(":scope > ol > li", item).map((li) => li.textContent);
+      const beside = one("summary u", item);
+      const members = all(":scope > ol > li", item);
+      const names = members.map((li) => li.firstChild.textContent);
       if (!names.length) names.push(one("b", item).firstChild.textContent);
+      const within = (name) => { const parts = name.split("/"); return parts.length > 2 ? parts[1] : "(cluster)"; };
       const [gpus = "", usd = ""] = all("summary > i", item).map((figure) => figure.textContent);
-      const parts = names[0].split("/");
       return {
         item,
+        members,
+        beside,
+        said: beside?.textContent,
         size: names.length,
         name: names[0],
-        namespace: parts.length > 2 ? parts[1] : "(cluster)",
-        policies: new Set(found.map((li) => li.firstElementChild.textContent)),
+        namespaces: names.map(within),
+        policies: new Set(found.map((li) => policyOf(li.firstElementChild))),
         actions: new Set(found.map((li) => li.className || item.className || "b")),
         gpus: [...gpus.matchAll(/(?:^|, )([\d,.]+) /g)].reduce((sum, [, count]) => sum + numeric(count), 0),
         usd: usd.startsWith("$") ? numeric(usd.slice(1)) : usd ? Infinity : 0,
@@ -43,14 +51,27 @@
     }),
   }));
   const form = one(".filters");
+  const entries = lists.flatMap((list) => list.items);
+  const offered = { namespace: entries.flatMap((entry) => entry.namespaces), policy: entries.flatMap((entry) => [...entry.policies]) };
+  for (const [name, values] of Object.entries(offered)) {
+    const names = [...new Set(values)].sort();
+    form.elements[name].append(...names.map((value) => make("option", value)));
+  }
   const output = one("output", form);
 
   const matches = (entry, wanted) => {
-    if (wanted.namespace && entry.namespace !== wanted.namespace) return false;
+    const inside = (namespace) => !wanted.namespace || namespace === wanted.namespace;
+    entry.count = entry.namespaces.filter(inside).length;
+    if (!entry.count) return false;
+    if (entry.members.length) {
+      entry.beside.textContent = entry.count < entry.size ? `${entry.said}, ${entry.count.toLocaleString("en")} in ${wanted.namespace}` : entry.said;
+    }
+    entry.members.forEach((member, index) => { member.hidden = !inside(entry.namespaces[index]); });
     if (wanted.policy && !entry.policies.has(wanted.policy)) return false;
     if (wanted.action && !entry.actions.has(wanted.action)) return false;
     if (!wanted.words.length) return true;
-    entry.text ??= [entry.item, ...referred(entry.item)].map((each) => each.textContent).join(" ").toLowerCase();
+    const words = () => [entry.item, ...referred(entry.item)].map((each) => each.textContent);
+    entry.text ??= [...words(), ...entry.policies].join(" ").toLowerCase();
     return wanted.words.every((word) => entry.text.includes(word));
   };
 
@@ -58,7 +79,7 @@
     let seen = 0, objects = 0;
     for (const entry of list.items) {
       entry.item.hidden = !entry.matching;
-      objects += entry.matching ? entry.size : 0;
+      objects += entry.matching ? entry.count : 0;
       entry.item.classList.toggle("off", entry.matching && ++seen > list.shown);
     }
     list.more.hidden = seen <= list.shown;
@@ -119,10 +140,10 @@
   if (first) first.open = true;
 
   // A row of the table of namespaces filters the lists.
-  for (const link of all("[data-namespace]")) {
+  for (const link of all("#namespaces td a")) {
     link.addEventListener("click", () => {
       form.reset();
-      form.elements.namespace.value = link.dataset.namespace;
+      form.elements.namespace.value = link.textContent;
       setTimeout(filter);
     });
   }
@@ -134,9 +155,10 @@
   const dress = (root) => {
     if (root.closest(".list")) {
       for (const link of links(root)) {
-        const there = one(link.getAttribute("href"));
-        link.parentElement.append(...there.cloneNode(true).childNodes);
-        link.href = `#${there.closest(".page").id}`;
+        const body = there(link);
+        link.textContent = policyOf(link);
+        link.parentElement.append(...body.cloneNode(true).childNodes);
+        link.href = `#${body.closest(".page").id}`;
       }
     }
     for (const pre of all("pre", root)) {

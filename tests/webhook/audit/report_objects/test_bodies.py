@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -155,6 +156,18 @@ def test_what_is_cut_is_no_result_of_the_next_audit() -> None:
     second = made(deployment("web", finding(path="spec[00]")), first["results"], results=4)
 
     assert [result["policy"] for result in second["results"]] == ["pods/wildcard-toleration"]
+
+
+def test_a_report_is_never_more_than_etcd_takes() -> None:
+    long = "\N{GRINNING FACE}" * 2000
+    report = made(
+        deployment("web", *(finding(path=f"spec[{n:02}].{long}", message=long, note=long) for n in range(100)))
+    )
+    told = report["results"][-1]
+
+    assert len(json.dumps(report, ensure_ascii=False).encode()) < 1_100_000
+    assert (report["summary"]["fail"], told["policy"]) == (100, "results-cut")
+    assert int(told["properties"]["cut"]) + len(report["results"]) == 101
 
 
 def test_texts_are_harmless_and_short() -> None:

@@ -138,6 +138,7 @@ def test_a_report_on_what_was_mended_is_deleted(cluster: Reported) -> None:
     [
         pytest.param(audit(), True, [], id="gone"),
         pytest.param(audit(missing="keda.sh", reason=ABSENCE), True, [], id="gone-and-others-not-served"),
+        pytest.param(audit(missing="owners of kind Elasticsearch"), True, [], id="gone-and-an-owner-not-found"),
         pytest.param(audit(), False, ["web"], id="another-selection"),
         pytest.param(audit(missing="deployments.apps"), True, ["web"], id="could-not-be-read"),
     ],

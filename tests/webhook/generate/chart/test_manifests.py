@@ -90,6 +90,103 @@ def test_values_are_refused_as_helm_refuses_them(values: Json, path: tuple[str, 
     assert (error.value.path, reason in error.value.message) == (path, True), error.value.message
 
 
+PEM = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
+PROVIDED: Json = {"mode": "provided", "secretName": "tls"}
+FAIL: Json = {"failOnInstall": True, "pods": {"failurePolicy": "Fail"}}
+
+
+def memory(limit: str | float) -> Json:
+    return {"pods": {"resources": {"limits": {"memory": limit}}}}
+
+
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        pytest.param(memory("159Mi"), "less than 160Mi", id="memory"),
+        pytest.param(memory("100M"), "less than 160Mi", id="memory-in-M"),
+        pytest.param(memory("0.1Gi"), "less than 160Mi", id="memory-in-Gi"),
+        pytest.param(memory(100_000_000), "less than 160Mi", id="memory-in-bytes"),
+        pytest.param(memory("1e8"), "less than 160Mi", id="memory-with-exponent"),
+        pytest.param({"serviceAccount": {"create": False}}, "every Pod of the namespace", id="rights-for-everybody"),
+        pytest.param({"certificates": {**PROVIDED, "caBundle": "QUFB"}}, "holds no certificate", id="bundle-encoded"),
+        pytest.param(
+            {"certificates": {**PROVIDED, "caBundle": f"{PEM}-----BEGIN EC PRIVATE KEY-----"}},
+            "holds a private key",
+            id="bundle-with-a-key",
+        ),
+        pytest.param(
+            {"webhooks": FAIL, "podDisruptionBudget": {"maxUnavailable": 2}}, "lets every replica go", id="all-may-go"
+        ),
+        pytest.param(
+            {"policy": {"excluded_namespaces": ["kube-system", "gpu-*"]}}, "no name of a namespace", id="glob"
+        ),
+        pytest.param({"policy": {"platform": {"taints": {"*": [{"key": "a'b"}]}}}}, "no name has", id="quote-in-taint"),
+        pytest.param(
+            {"policy": {"platform": {"accelerators": {"resources": ["a')||('"]}}}},
+            "no name has",
+            id="quote-in-resource",
+        ),
+        pytest.param(
+            {"webhooks": {"karpenterUsers": ["system:serviceaccount:a:b\n"]}}, "matching regex", id="line-break"
+        ),
+        pytest.param({"podDisruptionBudget": {"minAvailable": -1}}, ">= 0", id="less-than-none"),
+    ],
+)
+def test_values_that_would_do_harm_are_refused(values: Json, reason: str) -> None:
+    with pytest.raises(ConfigError, match=reason):
+        made(**values)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        memory("160Mi"),
+        memory("0.5Gi"),
+        memory(536_870_912),
+        memory("1Ti"),
+        memory("1E"),
+        {"pods": {"resources": {"limits": None}}},
+        {"serviceAccount": {"create": False}, "rbac": {"create": False}},
+        {"certificates": {**PROVIDED, "caBundle": f"# comment\n{PEM}"}},
+        {"podDisruptionBudget": {"maxUnavailable": 2}},
+    ],
+)
+def test_values_that_do_none_are_taken(values: Json) -> None:
+    assert made(**values)
+
+
+NAMES = {
+    "gate": "gate-gpugate",
+    "my.gpugate": "my-gpugate",
+    "3gate": "gpugate-3gate",
+    f"{'a' * 38}--b": "a" * 38,
+    "r" * 53: "r" * 40,
+}
+
+
+@pytest.mark.parametrize(("release", "name"), NAMES.items(), ids=NAMES)
+def test_objects_are_called_by_the_release_as_services_may_be(release: str, name: str) -> None:
+    kinds = {each["kind"]: each["metadata"]["name"] for each in manifests(default_values(), release, "guard")}
+
+    assert kinds["Service"] == name
+
+
+def test_a_slice_that_is_listed_twice_has_one_template() -> None:
+    found = list(manifests(merged({"migNamespaces": {"a": ["1g.10gb", "1g.10gb"]}}, default_values()), "gate", "guard"))
+
+    assert [each["kind"] for each in found].count("ResourceClaimTemplate") == 1
+
+
+def test_no_service_sets_a_variable_that_is_a_fallback_of_a_flag() -> None:
+    objects = made()
+    pods = [
+        objects["Deployment", "gpugate"]["spec"]["template"]["spec"],
+        objects["CronJob", "gpugate-audit"]["spec"]["jobTemplate"]["spec"]["template"]["spec"],
+    ]
+
+    assert [pod["enableServiceLinks"] for pod in pods] == [False, False]
+
+
 def test_null_takes_a_default_away() -> None:
     spec = made(pods={"affinity": None})["Deployment", "gpugate"]["spec"]["template"]["spec"]
 

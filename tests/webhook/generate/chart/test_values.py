@@ -16,7 +16,7 @@ from gpugate.webhook.generate.chart.names import NAMED
 from gpugate.webhook.generate.chart.objects import helm_objects, objects
 from gpugate.webhook.generate.chart.terms import Term, Value
 from gpugate.webhook.generate.chart.value_docs import descriptions
-from gpugate.webhook.generate.chart.value_types import Section
+from gpugate.webhook.generate.chart.value_types import Resources, Section
 from gpugate.webhook.generate.chart.values import Values
 from gpugate.webhook.generate.chart.values_file import values_file
 from gpugate.webhook.generate.chart.values_schema import values_schema
@@ -44,8 +44,9 @@ def sections() -> Iterator[dict[str, Any]]:
     def within(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield schema
         for each in schema["properties"].values():
-            for part in each.get("allOf", ()):
-                yield from within(SCHEMA["definitions"][part["$ref"].rpartition("/")[2]])
+            names = {part["$ref"].rpartition("/")[2] for part in each.get("allOf", ())}
+            for name in names - {Resources.__name__}:
+                yield from within(SCHEMA["definitions"][name])
 
     yield from within(SCHEMA)
 

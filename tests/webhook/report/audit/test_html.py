@@ -13,6 +13,7 @@ import audit_reports
 import pytest
 
 from gpugate.webhook.report.audit_html import render
+from gpugate.webhook.report.audit_html.breakdown import MOST_NAMESPACES
 from gpugate.webhook.report.audit_json import render as render_json
 from gpugate.webhook.report.audit_read import read
 from gpugate.webhook.report.audited import Action
@@ -171,11 +172,59 @@ def _written(text: str) -> str:
     return " ".join(text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").split())
 
 
-def test_ten_thousand_findings_fit_in_two_megabytes(presentation: Presentation) -> None:
+@pytest.mark.parametrize(
+    "unlike",
+    [
+        pytest.param({}, id="of-a-cluster"),
+        pytest.param({"namespaces": False}, id="every-message-is-another"),
+        pytest.param({"namespaces": True}, id="every-object-has-its-own-namespace-too"),
+        pytest.param({"alone": True}, id="and-one-finding"),
+    ],
+)
+def test_ten_thousand_findings_fit_in_two_megabytes(presentation: Presentation, unlike: dict[str, bool]) -> None:
     report = audit_reports.audit(10_000)
+    if unlike:
+        report = audit_reports.all_different(report, **unlike)
 
     assert sum(len(each.findings) for each in report.audited) >= 10_000
     assert len(render(report, presentation).encode()) < 2_000_000
+
+
+@pytest.mark.parametrize("namespaces", [False, True])
+def test_of_many_findings_every_message_stands_with_its_object(presentation: Presentation, namespaces: bool) -> None:  # noqa: FBT001 -- a parameter
+    report = audit_reports.all_different(audit_reports.audit(3_000), namespaces=namespaces)
+    text = render(report, presentation)
+    lists = text[text.index("<section id=today>") : text.index("<section id=namespaces>")]
+
+    assert Page(text).mistakes == []
+    for each in report.audited:
+        at = re.search(rf"[>]{re.escape(_written(str(each.object)))}[<,]", lists) if each.findings else None
+        after = lists[at.end() : at.end() + 200_000] if at else ""
+        assert [found.message for found in each.findings if _written(found.message) not in after] == []
+
+
+def test_a_link_without_text_shows_the_policy_whose_advice_it_leads_to(presentation: Presentation) -> None:
+    text = render(audit_reports.audit(3_000), presentation)
+    named = {
+        link: policy
+        for links, policy in re.findall(r'^(\[href=".*?){content:"(.*?)"}$', text, re.MULTILINE)
+        for link in re.findall(r"#f\d+", links)
+    }
+    pages = dict(
+        re.findall(r"<summary><b>(.*?)</b>.*?</summary>(.*?)</details>", text.partition("id=about")[2], re.DOTALL)
+    )
+
+    assert set(named) == set(re.findall(r"<a href=(#f\d+)></a>", text)) != set()
+    assert [link for link, policy in named.items() if f"id={link[1:]} " not in pages[policy]] == []
+
+
+def test_namespaces_that_are_too_many_are_summed_up(presentation: Presentation) -> None:
+    report = audit_reports.all_different(audit_reports.audit(3_000), namespaces=True)
+    table = render(report, presentation).partition("<section id=namespaces>")[2].partition("</section>")[0]
+    there = len({each.object.namespace for each in report.audited if each.findings})
+
+    assert table.count("<tr>") == MOST_NAMESPACES + 1
+    assert f"And {there - MOST_NAMESPACES:,} more: objects " in table
 
 
 def test_objects_alike_are_one_entry_with_all_their_names(audit: AuditReport, presentation: Presentation) -> None:

@@ -1,0 +1,1 @@
+"""Harms that policies prevent, each shown to happen and not to happen."""

@@ -1,0 +1,99 @@
+#!/usr/bin/env bash
+# The steps of action.yml: action.sh install | check | verdict.
+#
+# Inputs come in INPUT_* and are data: each is one argument, or one for each line, and nothing is evaluated. Python runs
+# isolated (-I), because the working directory holds files of whoever opened the pull request and `import` would read them.
+# It runs in the bash 3.2 of macOS too, which has no mapfile and takes an empty array for an unset one.
+set -euo pipefail
+
+readonly action="${GITHUB_ACTION_PATH:?is set by GitHub}"
+readonly environment="${RUNNER_TEMP:?is set by GitHub}/gpugate"
+
+fail() {
+    printf '::error title=gpugate::%s\n' "$1"
+    exit 2
+}
+
+# An input that must be one line, because it is a file name or is written to GITHUB_OUTPUT, where each line is an output.
+one_line() {
+    case "$2" in
+    *$'\n'* | *$'\r'*) fail "the input $1 must be one line" ;;
+    esac
+}
+
+# The lines of $1 that are not blank, without the spaces around them, as elements of the array `lines`.
+split_lines() {
+    local line
+    lines=()
+    while IFS=$' \t\r' read -r line || [ -n "$line" ]; do
+        if [ -n "$line" ]; then lines+=("$line"); fi
+    done <<<"$1"
+}
+
+install() {
+    local python="${INPUT_PYTHON:-python3}"
+    command -v -- "$python" >/dev/null || fail "the Python of the input python is not there; add a step that installs one"
+    "$python" -I -c 'import sys; sys.exit(sys.version_info < (3, 11))' || fail "gpugate needs Python 3.11 or newer"
+    "$python" -I -m venv "$environment"
+    local pip=("$environment/bin/python" -I -m pip --disable-pip-version-check --quiet install)
+    "${pip[@]}" --require-hashes -r "$action/requirements/check.txt" -r "$action/requirements/build.txt"
+    # From the checkout of this action, with the build tools installed above: no further package is fetched.
+    "${pip[@]}" --no-deps --no-build-isolation --no-index "$action"
+    "$environment/bin/gpugate" --version
+}
+
+check() {
+    local lines arguments=() summary results sarif="${INPUT_SARIF_FILE:-gpugate.sarif}" code=0
+    summary="$RUNNER_TEMP/gpugate-summary.md"
+    results="$RUNNER_TEMP/gpugate-results.json"
+    one_line sarif-file "$sarif"
+    one_line policy-file "${INPUT_POLICY_FILE:-}"
+    one_line config "${INPUT_CONFIG:-}"
+    one_line min-mode "${INPUT_MIN_MODE:-}"
+    # A report of an earlier step must not pass for that of this one.
+    rm -f -- "$sarif" "$summary" "$results"
+
+    arguments+=(-o github "--output=sarif=$sarif" "--output=markdown=$summary" "--output=json=$results")
+    arguments+=("--min-mode=${INPUT_MIN_MODE:-enforce}")
+    if [ -n "${INPUT_POLICY_FILE:-}" ]; then arguments+=("--policy-file=$INPUT_POLICY_FILE"); fi
+    if [ -n "${INPUT_CONFIG:-}" ]; then arguments+=("--config=$INPUT_CONFIG"); fi
+    split_lines "${INPUT_ARGS:-}"
+    arguments+=(${lines[@]+"${lines[@]}"})
+    split_lines "${INPUT_PATHS:-.}"
+    # What follows two dashes is a path, whatever it looks like.
+    arguments+=(-- ${lines[@]+"${lines[@]}"})
+
+    "$environment/bin/gpugate" check "${arguments[@]}" || code=$?
+
+    if [ -s "$summary" ]; then cat -- "$summary" >>"$GITHUB_STEP_SUMMARY"; fi
+    if [ ! -s "$sarif" ]; then sarif=; fi
+    {
+        printf 'exit-code=%s\n' "$code"
+        printf 'sarif-file=%s\n' "$sarif"
+        printf 'findings=%s\n' "$(count "$results")"
+    } >>"$GITHUB_OUTPUT"
+}
+
+count() {
+    if [ ! -s "$1" ]; then
+        echo 0
+        return
+    fi
+    "$environment/bin/python" -I -c 'import json, sys; print(len(json.load(open(sys.argv[1], encoding="utf-8"))["findings"]))' "$1"
+}
+
+verdict() {
+    case "${EXIT_CODE:-}" in
+    0) ;;
+    1) if [ "${INPUT_FAIL:-true}" != false ]; then exit 1; fi ;;
+    2) fail "gpugate check was not run as it must be; its message is in the step before" ;;
+    3) fail "there was nothing to check; correct the input paths, or add --allow-empty to the input args" ;;
+    4) fail "something could not be read or judged; it is listed in the step before" ;;
+    *) fail "gpugate check did not end as it should" ;;
+    esac
+}
+
+case "${1:-}" in
+install | check | verdict) "$1" ;;
+*) fail "action.sh takes one of install, check and verdict" ;;
+esac

@@ -1,0 +1,163 @@
+"""GPU pool with a taint that the DaemonSets which make its GPUs usable do not tolerate.
+
+## Why is this bad?
+The device plugin, feature discovery and GPU metrics are DaemonSets, and tolerate the taint of their accelerator:
+`nvidia.com/gpu`. A second taint, such as one for Spot, keeps them off. Without a device plugin a node never reports its
+GPUs, so Karpenter does not take it for initialized, its Pods stay Pending, and it is paid for. Without the exporter nobody
+sees what its GPUs do.
+
+## Instead
+Leave the second taint out. Nodes have `karpenter.sh/capacity-type` and the other labels of Karpenter anyway, which Pods can
+select or avoid. Where the taint is needed, let the DaemonSets tolerate it; the GPU operator hands on what
+`daemonsets.tolerations` in its values says:
+
+```yaml
+tolerations:
+  - {key: nvidia.com/gpu, operator: Exists, effect: NoSchedule}
+  - {key: karpenter.sh/capacity-type, operator: Exists, effect: NoSchedule}
+```
+
+A pool is compared with the DaemonSets that tolerate its accelerators and can select its nodes. Where none of them is known,
+and there may be others, they are taken to tolerate the taints of accelerators, and those of `tolerated`. Nodes of EKS Auto
+Mode bring their device plugin with them, so there only the DaemonSets that are known count. A DaemonSet is compared with
+the pools that are known.
+
+## Sources
+NVIDIA gpu-operator v26.7.0 `deployments/gpu-operator/values.yaml` (`daemonsets.tolerations`); Karpenter v1.14.1
+`pkg/controllers/nodeclaim/lifecycle/initialization.go` (RequestedResourcesRegistered); Kubernetes v1.36
+`pkg/controller/daemon/daemon_controller.go` (NodeShouldRunDaemonPod); EKS user guide "Deploy an accelerated workload", as
+of 2026-11-21.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from gpugate.policies.nodepools._daemon_sets import (
+    DAEMON_SET_NEED,
+    hard_taints,
+    is_meant_for,
+    named,
+    shown,
+    untolerated,
+)
+from gpugate.policies.nodepools._gpu_pools import if_gpu_pool
+from gpugate.policies.sdk.concerns import Each, Listed, Text
+from gpugate.policies.sdk.facts import Known, Need, Unavailable
+from gpugate.policies.sdk.findings import Patch, Patches, Skip, Stance, Violation
+from gpugate.policies.sdk.kinds import DAEMON_SET, NODE_POOL
+from gpugate.policies.sdk.node_pools import (
+    AUTO_MODE,
+    INSTANCE_TYPES,
+    accelerator_taint_keys,
+    is_for_accelerators,
+    provider,
+)
+from gpugate.policies.sdk.policy import Context, validates
+from gpugate.policies.sdk.policy import Params as PolicyParams
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpugate.policies.sdk.field import Field
+    from gpugate.policies.sdk.policy import AnyContext
+
+_POOL_NEED: Final = Need(NODE_POOL, ("spec.limits", "spec.template"))
+_TOLERATES_ACCELERATORS: Final = Each("spec.template.spec.tolerations", Text("key", Listed.GPU_TAINTS))
+_LABELS_OF_NODES: Final = ("karpenter.sh/", "karpenter.k8s.aws/", "node.kubernetes.io/", "topology.kubernetes.io/")
+
+
+class Params(PolicyParams, frozen=True, kw_only=True):
+    """What is assumed of DaemonSets that are not known.
+
+    Attributes:
+        tolerated: keys of taints that the DaemonSets for GPUs tolerate here, beside those of accelerators.
+    """
+
+    tolerated: tuple[str, ...] = ()
+
+
+@validates(NODE_POOL, params=Params, mode=Stance.WARN, needs=(DAEMON_SET_NEED,), tables=(INSTANCE_TYPES,))
+def check_pool(pool: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
+    """Report each taint that keeps a DaemonSet for GPUs off the nodes."""
+    yield from if_gpu_pool(pool, ctx, _kept_off(pool, ctx))
+
+
+def _kept_off(pool: Field, ctx: Context[Params]) -> Iterator[Violation]:
+    fact = ctx.facts.list(DAEMON_SET)
+    known = fact.items if isinstance(fact, Known) else ()
+    agents = [agent for agent in known if is_meant_for(agent["spec", "template"], pool, ctx)]
+    if agents:
+        yield from _by_known(pool, agents, ctx)
+    elif not (isinstance(fact, Known) and fact.complete) and provider(pool, ctx) != AUTO_MODE:
+        expected = {*accelerator_taint_keys(ctx), *ctx.params.tolerated}
+        for taint in hard_taints(pool):
+            if taint["key"].text not in expected:
+                message = f"the DaemonSets for GPUs do not tolerate {shown(taint)}: its nodes get no device plugin"
+                yield _unwanted(taint, message, ctx)
+
+
+def _by_known(pool: Field, agents: list[Field], ctx: Context[Params]) -> Iterator[Violation]:
+    missing = [(agent, {taint.path for taint in untolerated(agent["spec", "template"], pool)}) for agent in agents]
+    for taint in hard_taints(pool):
+        off = sorted(named(agent) for agent, taints in missing if taint.path in taints)
+        if off:
+            first = f"DaemonSet {off[0]} does" if len(off) == 1 else f"DaemonSet {off[0]} and {len(off) - 1} more do"
+            message = f"{first} not tolerate {shown(taint)}, so no node of this pool gets its Pod"
+            yield _unwanted(taint, message, ctx)
+
+
+def _unwanted(taint: Field, message: str, ctx: AnyContext) -> Violation:
+    key, effect = taint["key"].text, taint["effect"].text
+    tolerate = f"let them tolerate {key} with the effect {effect}"
+    if key in accelerator_taint_keys(ctx):
+        return Violation(taint.path, message, hint=f"write the taint as they tolerate it, or {tolerate}")
+    anyway = f": nodes have the label {key} anyway" if key.startswith(_LABELS_OF_NODES) else ""
+    removed = Patch("remove", taint.path, None, f"removes the taint {key}, which DaemonSets for GPUs do not tolerate")
+    return Violation(taint.path, message, hint=f"leave the taint out{anyway}; or {tolerate}", fix=Patches((removed,)))
+
+
+@validates(
+    DAEMON_SET,
+    params=Params,
+    mode=Stance.WARN,
+    needs=(_POOL_NEED,),
+    tables=(INSTANCE_TYPES,),
+    concerns=_TOLERATES_ACCELERATORS,
+)
+def check_daemon_set(agent: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
+    """Report each taint of a known GPU pool that keeps a DaemonSet for GPUs off its nodes."""
+    pods = agent["spec", "template"]
+    tolerations = pods["spec", "tolerations"]
+    accelerators = accelerator_taint_keys(ctx)
+    if not any(toleration["key"].text in accelerators for toleration in tolerations):
+        return
+    fact = ctx.facts.list(NODE_POOL)
+    if isinstance(fact, Unavailable):
+        yield Skip(fact.reason)
+        return
+    off: dict[tuple[str, str], list[tuple[str, Field]]] = {}
+    for pool in sorted(fact.items, key=_name):
+        around = replace(ctx, subject=pool, memo={})
+        if is_for_accelerators(pool, around) and is_meant_for(pods, pool, around):
+            for taint in untolerated(pods, pool):
+                off.setdefault((taint["key"].text, taint["effect"].text), []).append((_name(pool), taint))
+    for where in off.values():
+        yield _untolerated(tolerations, where)
+
+
+def _untolerated(tolerations: Field, where: list[tuple[str, Field]]) -> Violation:
+    """Say that a taint of some pools, each with its name, is not tolerated."""
+    (pool, taint), others = where[0], len(where) - 1
+    key, effect = taint["key"].text, taint["effect"].text
+    more = f" and {others} more" if others else ""
+    message = f"{shown(taint)} of NodePool {pool}{more} is not tolerated, so its nodes get no Pod of this DaemonSet"
+    reason = f"tolerates {key}, so that nodes of NodePool {pool} get a Pod"
+    added = Patch("append", tolerations.path, {"key": key, "operator": "Exists", "effect": effect}, reason)
+    hint = f"tolerate {key} with the effect {effect}, or leave the taint out of the pool"
+    return Violation(tolerations.path, message, hint=hint, fix=Patches((added,)))
+
+
+def _name(obj: Field) -> str:
+    return obj["metadata", "name"].text

@@ -1,0 +1,20 @@
+"""The page on annotations and labels names every one that the code knows, and no other."""
+
+from __future__ import annotations
+
+import re
+
+from documentation.blocks import ROOT
+
+_NAME = re.compile(r"gpugate\.dev/(?P<name>[a-z][a-z-]*[a-z])")
+# What documents call themselves, and their versions.
+_DOCUMENTS = {"audit", "baseline", "check", "doctor", "review", "status", "test", "test-report"}
+# The code makes these out of parts.
+_DISABLED = {"disabled-at", "disabled-by", "disabled-reason"}
+
+
+def test_the_page_names_what_the_code_knows() -> None:
+    sources = [path for folder in ("certs", "policies", "webhook") for path in (ROOT / folder).rglob("*.py")]
+    known = {name for path in sources for name in _NAME.findall(path.read_text())} - _DOCUMENTS
+    page = (ROOT / "docs" / "annotations-and-labels.md").read_text()
+    assert set(_NAME.findall(page)) == {name for name in known if not name.startswith("disabled")} | _DISABLED

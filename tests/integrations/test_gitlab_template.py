@@ -1,0 +1,84 @@
+"""The GitLab template: its shape, and its script with variables as a project sets them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+import yaml
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+TEMPLATE = yaml.safe_load(
+    (Path(__file__).parents[2] / "integrations" / "gitlab" / "gpugate.gitlab-ci.yml").read_text(encoding="utf-8")
+)
+JOB = TEMPLATE["gpugate"]
+ENVIRONMENT = JOB["before_script"][0].split()[-1]
+# Source: GitLab 18 documentation, "CI/CD YAML syntax reference".
+JOB_KEYS = {"stage", "image", "variables", "cache", "rules", "before_script", "script", "artifacts"}
+
+
+def test_a_job_has_only_keys_that_gitlab_knows() -> None:
+    assert set(JOB) <= JOB_KEYS
+    assert set(TEMPLATE) == {"variables", "gpugate"}
+
+
+def test_every_line_of_a_script_is_a_text() -> None:
+    assert all(isinstance(line, str) for line in [*JOB["before_script"], *JOB["script"]])
+
+
+def test_reports_are_kept_when_the_job_fails() -> None:
+    assert JOB["artifacts"]["when"] == "always"
+    assert JOB["artifacts"]["reports"] == {"codequality": "gl-code-quality-report.json", "junit": "gpugate.xml"}
+
+
+@pytest.fixture
+def job(workspace: Path, runner_temp: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Run the script as a runner does: its lines in one shell."""
+
+    def run(**variables: str) -> subprocess.CompletedProcess[str]:
+        lines = "\n".join(["set -e", *JOB["script"]]).replace(ENVIRONMENT, str(runner_temp / "gpugate"))
+        environment = {"PATH": os.environ["PATH"], "CI_PROJECT_DIR": str(workspace), **TEMPLATE["variables"]}
+        return subprocess.run(  # noqa: S603 -- our own lines
+            ["/bin/sh", "-c", lines],
+            cwd=workspace,
+            env={**environment, **variables},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    return run
+
+
+def test_the_script_reports_and_fails(job: Callable[..., subprocess.CompletedProcess[str]], workspace: Path) -> None:
+    ran = job()
+
+    (first, *_) = json.loads((workspace / "gl-code-quality-report.json").read_text())
+    assert ran.returncode == 1
+    assert first["location"]["path"] == "pod.yaml"
+    assert (workspace / "gpugate.xml").read_text().startswith("<?xml")
+
+
+def test_several_paths_and_arguments(job: Callable[..., subprocess.CompletedProcess[str]], workspace: Path) -> None:
+    (workspace / "apps").mkdir()
+    (workspace / "apps" / "pod.yaml").write_text((workspace / "pod.yaml").read_text())
+
+    job(GPUGATE_CHECK_PATHS="apps pod.yaml", GPUGATE_CHECK_ARGS="--select pods/* --quiet")
+
+    report = json.loads((workspace / "gl-code-quality-report.json").read_text())
+    assert {entry["location"]["path"] for entry in report} == {"apps/pod.yaml", "pod.yaml"}
+
+
+@pytest.mark.parametrize("name", ["GPUGATE_CHECK_PATHS", "GPUGATE_CHECK_ARGS"])
+def test_a_variable_is_never_a_command(
+    name: str, job: Callable[..., subprocess.CompletedProcess[str]], workspace: Path
+) -> None:
+    job(**{name: "; touch stolen $(touch stolen)"})
+
+    assert not (workspace / "stolen").exists()

@@ -1,0 +1,135 @@
+"""What API servers refuse, among the findings of a run."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpugate.policies.catalog import CATALOG
+from gpugate.policies.engine.config import parse_config
+from gpugate.policies.engine.ruleset import bind
+from gpugate.webhook.check.options import Options
+from gpugate.webhook.check.run import CheckResult, check
+from gpugate.webhook.manifests.inputs import expand
+from gpugate.webhook.report.located import Located, Severity, Sort
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+POOL = """\
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata:
+  name: cpu
+spec:
+  disruption:
+    consolidateAfter: 30m
+    budgets:
+      - nodes: "1"
+  template:
+    spec:
+      nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: cpu}
+      requirements:
+        - {key: karpenter.k8s.aws/instance-category, operator: In, values: [c, m]}
+"""
+
+
+def run(tmp_path: Path, text: str, config: dict[str, object] | None = None, **options: object) -> CheckResult:
+    (tmp_path / "a.yaml").write_text(text, encoding="utf-8")
+    head = {"apiVersion": "gpugate.dev/v1", "kind": "PolicyConfig"}
+    ruleset = bind(CATALOG, parse_config({**head, **(config or {})}))
+    how = Options(today=dt.date(2026, 1, 1), known=[policy.id for policy in CATALOG], **options)  # type: ignore[arg-type] # as given
+    return check(list(expand([str(tmp_path / "a.yaml")])), ruleset, how)
+
+
+def told(result: CheckResult) -> list[tuple[str, str, int, int]]:
+    return [(_code(f), f.path, f.place.line, f.place.column) for f in result.report.findings if _counts(f)]
+
+
+def _counts(finding: Located) -> bool:
+    return finding.severity is Severity.ERROR
+
+
+def _code(finding: Located) -> str:
+    return finding.policy or finding.sort.value
+
+
+def test_an_object_that_fits_its_schema_has_no_finding(tmp_path: Path) -> None:
+    result = run(tmp_path, POOL)
+
+    assert (told(result), result.exit_code) == ([], 0)
+
+
+def test_what_is_refused_is_an_error_at_its_place(tmp_path: Path) -> None:
+    result = run(tmp_path, POOL.replace("consolidateAfter: 30m", "consolidateAfter: 1d"))
+    found = result.report.findings[0]
+
+    assert (told(result), result.exit_code) == ([("schema", "spec.disruption.consolidateAfter", 7, 23)], 1)
+    assert (found.sort, str(found.object), found.stance) == (Sort.SCHEMA, "NodePool/cpu", None)
+    assert "    consolidateAfter: 1d" in found.place.excerpt
+    assert found.hint == "write a duration in hours, minutes and seconds, such as 720h or 1h30m, or Never"
+
+
+def test_what_a_policy_denies_at_the_same_field_is_told_once(tmp_path: Path) -> None:
+    result = run(tmp_path, POOL.replace(", name: cpu}", ', name: ""}'))
+
+    assert told(result) == [("nodepools/incomplete-node-class-ref", "spec.template.spec.nodeClassRef.name", 12, 68)]
+
+
+def test_what_a_policy_denies_within_a_rules_value_is_told_once(tmp_path: Path) -> None:
+    text = POOL.replace('nodes: "1"', '{nodes: "1", schedule: "@daily"}')
+    codes = [[code for code, *_ in told(run(tmp_path, pool))] for pool in (text, text.replace("[c, m]", "[p, g]"))]
+
+    assert [("schema" in found, "nodepools/invalid-budget" in found) for found in codes] == [
+        (True, False),
+        (False, True),
+    ]
+
+
+def test_a_field_of_a_wrong_type_that_policies_read_is_told_once(tmp_path: Path) -> None:
+    result = run(tmp_path, POOL.replace("30m", "30"))
+
+    assert told(result) == [("malformed", "spec.disruption.consolidateAfter", 7, 23)]
+
+
+@pytest.mark.parametrize("mode", ["warn", "audit", "off"])
+def test_a_policy_that_does_not_deny_hides_nothing(tmp_path: Path, mode: str) -> None:
+    config: dict[str, object] = {"policies": {"nodepools/incomplete-node-class-ref": {"mode": mode}}}
+    result = run(tmp_path, POOL.replace(", name: cpu}", ', name: ""}'), config)
+
+    assert told(result) == [("schema", "spec.template.spec.nodeClassRef.name", 12, 68)]
+
+
+def test_a_comment_lets_the_policy_pass_and_not_the_api_server(tmp_path: Path) -> None:
+    comment = "  # gpugate: ignore[nodepools/incomplete-node-class-ref] the name comes later"
+    result = run(tmp_path, POOL.replace(", name: cpu}", f', name: ""}}{comment}'))
+
+    assert told(result) == [("schema", "spec.template.spec.nodeClassRef.name", 12, 68)]
+
+
+def test_schemas_can_be_left_out(tmp_path: Path) -> None:
+    result = run(tmp_path, POOL.replace("consolidateAfter: 30m", "consolidateAfter: 1d"), schemas=False)
+
+    assert (told(result), result.exit_code) == ([], 0)
+
+
+def test_the_target_of_the_policy_file_decides(tmp_path: Path) -> None:
+    text = POOL.replace("spec:\n", "spec:\n  replicas: 3\n", 1)
+
+    assert told(run(tmp_path, text)) == []
+    assert told(run(tmp_path, text, {"target": {"karpenter": "1.3"}})) == [("schema", "spec.replicas", 6, 13)]
+
+
+def test_a_kind_that_no_policy_judges_is_held_against_its_schema(tmp_path: Path) -> None:
+    text = "apiVersion: keda.sh/v1alpha1\nkind: TriggerAuthentication\nmetadata:\n  name: a\nspec:\n  secretTargetRefs: []\n"
+
+    assert told(run(tmp_path, text)) == [("schema", "spec.secretTargetRefs", 6, 21)]
+
+
+def test_an_object_in_a_list_is_found_at_its_place(tmp_path: Path) -> None:
+    items = "\n".join(f"    {line}" if line else "" for line in POOL.splitlines()).replace("    api", "  - api", 1)
+    result = run(tmp_path, f"apiVersion: v1\nkind: List\nitems:\n{items.replace('30m', '1d')}\n")
+
+    assert told(result) == [("schema", "spec.disruption.consolidateAfter", 10, 27)]

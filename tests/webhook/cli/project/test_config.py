@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gpugate.policies.catalog import CATALOG
+from gpugate.policies.engine.config import parse_config
+from gpugate.policies.engine.ruleset import bind
+from gpugate.webhook.manifests.documents import Document, read_text
+from gpugate.webhook.project.read import parse_project
+from gpugate.webhook.project.settings import SETTINGS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Run = Callable[..., Any]
+
+POLICY = """\
+apiVersion: gpugate.dev/v1
+kind: PolicyConfig
+mode: warn
+target: {kubernetes: "1.35"}
+policies:
+  pods/missing-gpu-toleration: {mode: enforce}
+  scaling/*:
+    mode: audit
+  nodepools/single-instance-type:
+    params:
+      at_least: {training: 3}
+exemptions:
+  - {policies: ["pods/*"], reason: r, owner: o, expires: 2027-03-31}
+"""
+
+
+@pytest.fixture
+def lines(gpugate: Run, project: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What `config show --origin` prints of a project."""
+    (project / ".gpugate.yaml").write_text("policy_file: policy.yaml\nnamespace: a\nselect: [pods/*]\n")
+    (project / "policy.yaml").write_text(POLICY)
+    monkeypatch.setenv("GPUGATE_SELECT", "scaling/*")
+    flags = ("--min-mode", "warn", "--baseline", "b.json", "-f", "c", "b")
+    out: str = gpugate("config", "show", "--origin", *flags).out
+    return out.splitlines()
+
+
+ORIGINS = {
+    "a flag": "min_mode: warn  # --min-mode",
+    "a flag with a file": "baseline: b.json  # --baseline",
+    "paths, and those of -f": "paths: [b, c]  # PATH",
+    "a variable": "select: [scaling/*]  # GPUGATE_SELECT",
+    "the project file": "namespace: a  # .gpugate.yaml:2",
+    "a path of it": "policy_file: policy.yaml  # .gpugate.yaml:1",
+    "nobody": "complete_context: false  # default",
+    "the target": '  kubernetes: "1.35"  # policy.yaml:4',
+    "a target that nobody says": "  keda: ",
+    "an exemption": "  - {policies: [pods/*], reason: r, owner: o, ",
+}
+
+
+@pytest.mark.parametrize("line", ORIGINS.values(), ids=ORIGINS)
+def test_each_value_says_where_it_comes_from(line: str, lines: list[str]) -> None:
+    assert [found for found in lines if found.startswith(line)] != [], lines[-3:]
+
+
+MODES = {
+    "of its own": ("pods/missing-gpu-toleration", "    mode: enforce  # policy.yaml:6"),
+    "of a pattern": ("scaling/unbounded-replicas", "    mode: audit  # policy.yaml:8"),
+    "of the ceiling": ("pods/missing-cost-labels", "    mode: warn  # policy.yaml:3"),
+    "as shipped": ("nodepools/legacy-key", "    mode: warn  # shipped"),
+}
+
+
+@pytest.mark.parametrize(("policy", "line"), MODES.values(), ids=MODES)
+def test_each_mode_says_where_it_comes_from(policy: str, line: str, lines: list[str]) -> None:
+    assert lines[lines.index(f"  {policy}:") + 1] == line
+
+
+def test_each_parameter_says_where_it_comes_from(lines: list[str]) -> None:
+    at = lines.index("  nodepools/single-instance-type:")
+    found = [line.partition("  # ")[2] for line in lines[at:] if line.startswith("      at_least: ")]
+
+    assert found[0] == "policy.yaml:11"
+
+
+def test_what_is_shown_is_what_is_meant(lines: list[str]) -> None:
+    settings, policies = (part.value for part in read_text("shown", "\n".join(lines)) if isinstance(part, Document))
+
+    ruleset = bind(CATALOG, parse_config(policies))
+    assert isinstance(settings, dict)
+    assert set(settings) == {setting.key for setting in SETTINGS}
+    assert {rule.policy.id: rule.mode.word for rule in ruleset.rules}["nodepools/legacy-key"] == "warn"
+
+
+def test_without_origins_the_projects_policy_file_is_shown(gpugate: Run, project: Path) -> None:
+    (project / ".gpugate.yaml").write_text("policy_file: policy.yaml\n")
+    (project / "policy.yaml").write_text(POLICY)
+
+    assert "kubernetes: '1.35'" in gpugate("config", "show").out.replace('"', "'")
+
+
+def test_init_writes_a_file_that_says_nothing_yet(gpugate: Run, project: Path) -> None:
+    ran = gpugate("config", "init")
+
+    text = (project / ".gpugate.yaml").read_text()
+    assert (ran.code, ran.out) == (0, "wrote .gpugate.yaml\n")
+    assert [setting.key for setting in SETTINGS if f"# {setting.key}: " not in text] == []
+    assert gpugate("check", "manifests").code == 0
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.key)
+def test_each_line_of_it_may_be_uncommented(setting: Any, gpugate: Run, project: Path) -> None:
+    gpugate("config", "init")
+    text = (project / ".gpugate.yaml").read_text().replace(f"# {setting.key}: ", f"{setting.key}: ")
+    (document,) = (part.value for part in read_text("shown", text) if isinstance(part, Document))
+
+    assert getattr(parse_project(document), setting.key) is not None
+
+
+def test_init_overwrites_nothing(gpugate: Run, project: Path) -> None:
+    (project / ".gpugate.yaml").write_text("paths: [a]\n")
+
+    ran = gpugate("config", "init")
+
+    assert (ran.code, ran.err) == (2, "error: .gpugate.yaml: is there already, and is not overwritten: edit it\n")
+    assert (project / ".gpugate.yaml").read_text() == "paths: [a]\n"
+
+
+def test_the_schema_of_the_project_file_is_published_as_it_is_printed(gpugate: Run) -> None:
+    published = Path(__file__).parents[4] / "docs" / "schemas" / "project-v1.schema.json"
+
+    assert published.read_text(encoding="utf-8") == gpugate("config", "schema", "project").out

@@ -1,0 +1,258 @@
+"""What `gpugate check` reads, renders and leaves out, and where it shows what it finds."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from conftest import Ran
+
+    Run = Callable[..., Ran]
+
+POD = """apiVersion: v1
+kind: Pod
+metadata:
+  name: {name}
+spec:
+  containers:
+    - name: main
+      image: a
+      resources:
+        limits:
+          nvidia.com/gpu: 1
+"""
+CHART = {
+    "app/Chart.yaml": "apiVersion: v2\nname: app\nversion: 1.0.0\n",
+    "app/values.yaml": "a: 1\n",
+    "app/templates/pod.yaml": "# a comment\n" + POD.format(name="{{ .Release.Name }}"),
+}
+# Writes the templates as they are, but for the name of the release; a second time, with marks, as long as asked to.
+HELM = """
+import pathlib, sys
+release, chart = sys.argv[-2:]
+for template in sorted(pathlib.Path(chart, "templates").rglob("*.yaml")):
+    text = template.read_text().replace("{{ .Release.Name }}", release)
+    if "UNCERTAIN" in text and "gpugate-line" in text:
+        sys.exit(1)
+    print(f"---\\n# Source: app/templates/{template.name}\\n{text}", end="")
+"""
+COSTS = "pods/missing-cost-labels"
+
+
+@pytest.fixture
+def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[dict[str, str]], Path]:
+    root = tmp_path / "tree"
+    root.mkdir()
+    monkeypatch.chdir(root)
+
+    def written(files: dict[str, str]) -> Path:
+        for name, text in files.items():
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            (root / name).write_text(text)
+        return root
+
+    return written
+
+
+@pytest.fixture
+def helm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "programs/helm"
+    program.parent.mkdir()
+    program.write_text(f"#!{sys.executable} -S\n{HELM}")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(program.parent))
+
+
+def checked(gpugate: Run, *arguments: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(gpugate("check", "-o", "json", "--select", COSTS, *arguments).out)
+    return found
+
+
+def places(report: dict[str, Any]) -> list[tuple[str, int, int | None]]:
+    return [(each["file"], each["line"], each["rendered_line"]) for each in report["findings"]]
+
+
+@pytest.mark.usefixtures("helm")
+def test_a_finding_in_a_chart_is_shown_in_its_template(gpugate: Run, tree: Callable[..., Path]) -> None:
+    tree(CHART)
+
+    assert places(checked(gpugate, "app")) == [("app/templates/pod.yaml", 4, None)]
+
+
+@pytest.mark.usefixtures("helm")
+def test_a_line_that_is_not_certain_is_one_of_the_rendered_text_and_says_so(
+    gpugate: Run, tree: Callable[..., Path]
+) -> None:
+    tree({**CHART, "app/templates/pod.yaml": "# UNCERTAIN\n" + CHART["app/templates/pod.yaml"]})
+
+    text = gpugate("check", "--select", COSTS, "app").out
+    github = gpugate("check", "--select", COSTS, "app", "-o", "github").out
+
+    assert "app/templates/pod.yaml (rendered:7)" in text
+    assert "7 | metadata:" in text
+    assert "file=app/templates/pod.yaml,line=1," in github
+    assert "(line 7 of what this renders to)" in github
+
+
+@pytest.mark.usefixtures("helm")
+def test_values_with_the_same_finding_are_told_together(gpugate: Run, tree: Callable[..., Path]) -> None:
+    charts = "charts: [{path: app, values: [a.yaml, [a.yaml, b.yaml]]}]\n"
+    tree({**CHART, "a.yaml": "a: 1\n", "b.yaml": "b: 1\n", ".gpugate.yaml": charts})
+
+    report = checked(gpugate, "app")
+
+    assert [each["rendered_with"] for each in report["findings"]] == [["a.yaml", "a.yaml, b.yaml"]]
+    assert report["summary"]["objects"] == 2
+
+
+@pytest.mark.usefixtures("helm")
+def test_flags_name_a_chart_and_its_values(gpugate: Run, tree: Callable[..., Path]) -> None:
+    tree({**CHART, "prod.yaml": "a: 2\n"})
+
+    report = checked(gpugate, "--helm", "app", "--values", "prod.yaml", "--set", "b=1", "--release", "mine")
+
+    assert [(each["object"]["name"], each["rendered_with"]) for each in report["findings"]] == [
+        ("mine", ["prod.yaml, --set b=1"])
+    ]
+
+
+@pytest.mark.usefixtures("helm")
+def test_a_comment_in_a_template_lets_a_finding_pass(gpugate: Run, tree: Callable[..., Path]) -> None:
+    template = CHART["app/templates/pod.yaml"].replace("metadata:", f"metadata:  # gpugate: ignore[{COSTS}] shared")
+    tree({**CHART, "app/templates/pod.yaml": template})
+
+    report = checked(gpugate, "app")
+
+    assert (report["findings"], len(report["suppressed"])) == ([], 1)
+    assert report["suppressed"][0]["file"] == "app/templates/pod.yaml"
+
+
+@pytest.mark.usefixtures("helm")
+def test_fixes_leave_a_template_alone_and_say_so(gpugate: Run, tree: Callable[..., Path]) -> None:
+    root = tree(CHART)
+
+    ran = gpugate("check", "--fix", "--select", "pods/missing-gpu-toleration", "app")
+
+    assert (root / "app/templates/pod.yaml").read_text() == CHART["app/templates/pod.yaml"]
+    assert "is left to you: what is judged is rendered from this file" in ran.out
+    assert "can be mended with --fix" not in ran.out
+
+
+@pytest.mark.usefixtures("helm")
+def test_without_rendering_files_are_read_as_they_are(gpugate: Run, tree: Callable[..., Path]) -> None:
+    tree({**CHART, "plain/pod.yaml": POD.format(name="a"), "plain/kustomization.yaml": "resources: [pod.yaml]\n"})
+
+    assert places(checked(gpugate, "--no-render", ".")) == [("./plain/pod.yaml", 3, None)]
+
+
+USAGE = {
+    "values without a chart": (["--values", "a.yaml", "plain"], "here is none"),
+    "values for several charts": (["--set", "a=b", "--helm", "app", "--helm", "plain"], "here are 2"),
+    "values and no rendering": (["--no-render", "--values", "a.yaml"], "--no-render renders nothing"),
+    "no history": (["--changed-since", "main"], "there is no git work tree here"),
+    "a time that is none": (["--render-timeout", "soon"], "'soon' is no time"),
+}
+
+
+@pytest.mark.usefixtures("helm")
+@pytest.mark.parametrize(("arguments", "message"), USAGE.values(), ids=USAGE)
+def test_flags_that_do_not_fit_together_are_refused(
+    arguments: list[str], message: str, gpugate: Run, tree: Callable[..., Path]
+) -> None:
+    tree({**CHART, "plain/pod.yaml": POD.format(name="a")})
+
+    ran = gpugate("check", *arguments)
+
+    assert ran.code == 2
+    assert message in ran.err
+
+
+def test_without_helm_the_run_is_incomplete_and_plain_files_are_judged(
+    gpugate: Run, tree: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    tree({**CHART, "plain/pod.yaml": POD.format(name="a")})
+
+    ran = gpugate("check", "--select", COSTS, ".")
+
+    assert ran.code == 4
+    assert "a Helm chart, and helm is not on PATH" in ran.out
+    assert "./plain/pod.yaml:3" in ran.out
+
+
+def test_excluded_files_are_not_read_unless_they_are_named(gpugate: Run, tree: Callable[..., Path]) -> None:
+    tree({f"{name}.yaml": POD.format(name=name) for name in ("a", "b")})
+
+    assert places(checked(gpugate, "--exclude", "b.*", ".")) == [("./a.yaml", 3, None)]
+    assert places(checked(gpugate, "--exclude", "b.*", "b.yaml")) == [("b.yaml", 3, None)]
+    assert gpugate("check", "--exclude", "b.*", "--force-exclude", "b.yaml").code == 3
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="git is not on PATH")
+def test_what_git_ignores_is_not_read_unless_it_is_asked_for(gpugate: Run, tree: Callable[..., Path]) -> None:
+    tree({"a.yaml": POD.format(name="a"), "out/b.yaml": POD.format(name="b"), ".gitignore": "out/\n"})
+    subprocess.run(["git", "init", "--quiet"], check=True)  # noqa: S607 -- git, wherever it is
+
+    assert places(checked(gpugate, ".")) == [("./a.yaml", 3, None)]
+    assert len(places(checked(gpugate, "--no-respect-gitignore", "."))) == 2
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="git is not on PATH")
+def test_only_changed_files_are_read(gpugate: Run, tree: Callable[..., Path]) -> None:
+    root = tree({f"{name}.yaml": POD.format(name=name) for name in ("a", "b")})
+    who = ("-c", "user.name=a", "-c", "user.email=a@example.com")
+    for arguments in (["init", "-q"], ["add", "."], [*who, "commit", "-q", "-m", "first"]):
+        subprocess.run(["git", *arguments], check=True)  # noqa: S603, S607 -- fixed words
+    (root / "b.yaml").write_text("# changed\n" + POD.format(name="b"))
+
+    report = checked(gpugate, "--changed-since", "HEAD", ".")
+
+    assert places(report) == [("./b.yaml", 4, None)]
+    assert report["summary"]["files"] == 1
+
+
+def test_standard_input_has_the_name_that_is_given(
+    gpugate: Run, tree: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree({})
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(POD.format(name="a").encode())))
+
+    assert places(checked(gpugate, "--stdin-filename", "app.yaml", "-")) == [("app.yaml", 3, None)]
+
+
+NAMESPACE = "apiVersion: v1\nkind: Namespace\nmetadata: {name: default, labels: {team: a, cost-center: b}}\n"
+
+
+def test_context_is_looked_up_and_not_judged(gpugate: Run, tree: Callable[..., Path]) -> None:
+    listed = {"apiVersion": "v1", "kind": "PodList", "items": [{"metadata": {"name": "other"}, "spec": {}}]}
+    tree({"a.yaml": POD.format(name="a"), "dump/namespaces.yaml": NAMESPACE, "dump/pods.json": json.dumps(listed)})
+
+    with_it = checked(gpugate, "--context-from", "dump", "a.yaml")
+    without = checked(gpugate, "a.yaml")
+
+    assert [each["sort"] for each in without["findings"]] == ["violation"]
+    assert {each["message"] for each in with_it["findings"]} == {
+        "adds the label team: a of namespace default, for cost reports",
+        "adds the label cost-center: b of namespace default, for cost reports",
+    }
+    assert (with_it["summary"]["objects"], with_it["summary"]["files"]) == (1, 1)
+
+
+def test_context_that_cannot_be_read_leaves_the_run_incomplete(gpugate: Run, tree: Callable[..., Path]) -> None:
+    tree({"a.yaml": POD.format(name="a"), "dump.yaml": "a: [\n"})
+
+    ran = gpugate("check", "--context-from", "dump.yaml", "--context-from", "gone.yaml", "a.yaml")
+
+    assert ran.code == 4
+    assert "dump.yaml:2" in ran.out
+    assert "gone.yaml" in ran.out

@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import pytest
+
+from gpugate.policies.sdk.facts import Known
+from gpugate.policies.sdk.kinds import NODE_POOL, POD, GroupVersionKind
+from gpugate.policies.sdk.request import Operation, Request
+from gpugate.webhook.manifests.facts import RunFacts
+
+
+def request(api_version: str, kind: str, name: str, namespace: str = "") -> Request:
+    return Request(
+        GroupVersionKind.of(api_version, kind),
+        Operation.CREATE,
+        {"metadata": {"name": name}},
+        name=name,
+        namespace=namespace,
+    )
+
+
+REQUESTS = [
+    request("v1", "Pod", "a", "ml"),
+    request("v1", "Pod", "b", "web"),
+    request("karpenter.sh/v1beta1", "NodePool", "old"),
+]
+LOOKUPS = {
+    "of every namespace": (POD, None, ["a", "b"]),
+    "of one namespace": (POD, "ml", ["a"]),
+    "of a namespace without any": (POD, "other", []),
+    "of a version with another shape": (NODE_POOL, None, []),
+}
+
+
+@pytest.mark.parametrize(("kind", "namespace", "names"), LOOKUPS.values(), ids=LOOKUPS)
+def test_the_objects_of_a_run_are_facts(kind: object, namespace: str | None, names: list[str]) -> None:
+    fact = RunFacts(REQUESTS).list(kind, namespace)  # type: ignore[arg-type] # the table mixes types
+
+    assert isinstance(fact, Known)
+    assert [item["metadata", "name"].text for item in fact.items] == names
+
+
+@pytest.mark.parametrize("complete", [True, False])
+def test_they_are_all_there_is_only_when_the_user_says_so(complete: bool) -> None:  # noqa: FBT001 -- a table's column
+    fact = RunFacts(REQUESTS, complete=complete).list(POD)
+
+    assert isinstance(fact, Known)
+    assert fact.complete is complete

@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpugate.webhook.project.config import Chart, ProjectConfig
+from gpugate.webhook.project.errors import ProjectFileError
+from gpugate.webhook.project.read import MOST_BYTES, read_project
+from gpugate.webhook.project.skeleton import skeleton
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Tree = Callable[[dict[str, str]], Path]
+
+FILE = ".gpugate.yaml"
+READ = {
+    "nothing": (FILE, "", ProjectConfig()),
+    "comments": (FILE, skeleton(), ProjectConfig()),
+    "YAML": (FILE, "paths: [a, b]\nmin_mode: warn\n", ProjectConfig(paths=("a", "b"), min_mode="warn")),
+    "a chart": (
+        FILE,
+        "charts:\n- {path: c, values: [a.yaml, [a.yaml, b.yaml]]}\n",
+        ProjectConfig(charts=(Chart(path="c", values=("a.yaml", ("a.yaml", "b.yaml"))),)),
+    ),
+    "TOML": ("pyproject.toml", "[tool.gpugate]\ncomplete_context = true\n", ProjectConfig(complete_context=True)),
+    "a list that is empty": (FILE, "select: []\n", ProjectConfig(select=())),
+}
+
+
+@pytest.mark.parametrize(("name", "text", "config"), READ.values(), ids=READ)
+def test_what_a_file_says(name: str, text: str, config: ProjectConfig, tree: Tree) -> None:
+    assert read_project(Path(name), tree({name: text})).config == config
+
+
+REFUSED = {
+    "an unknown key": (FILE, "paths: [a]\nselct: [b]\n", "2:8: selct: unknown key; did you mean `select`?"),
+    "an unknown value": (FILE, "min_mode: enforced\n", "1:11: min_mode: invalid enum value 'enforced'; did you mean `enforce`?"),
+    "a wrong type": (FILE, "paths: manifests\n", "1:8: paths: expected `array`, got `str`"),
+    "an unknown key of a chart": (
+        FILE,
+        "charts:\n- path: a\n- path: b\n  value: [x]\n",
+        "4:10: charts[1].value: unknown key; did you mean `values`?",
+    ),
+    "a list": (FILE, "- a\n", "1:1: not an object: write `key: value` lines, such as `policy_file: policy.yaml`"),
+    "not YAML": (FILE, "a: b: c\n", "1:5: not YAML: mapping values are not allowed in this context: indent"),
+    "a key twice": (FILE, "paths: [a]\npaths: [b]\n", "2:1: the key paths occurs twice: kubectl keeps the last one only"),
+    "two documents": (FILE, "paths: [a]\n---\npaths: [b]\n", "2:1: a second document: write one"),
+    "an unknown key of TOML": (
+        "pyproject.toml",
+        '[project]\nname = "a"\n\n[tool.gpugate]\npaths = ["a"]\nnamespaec = "b"\n',
+        "6:1: namespaec: unknown key; did you mean `namespace`?",
+    ),
+    "an unknown key of a chart of TOML": (
+        "pyproject.toml",
+        '[tool.gpugate]\n[[tool.gpugate.charts]]\npath = "a"\nvalue = []\n',
+        "4:1: charts[0].value: unknown key; did you mean `values`?",
+    ),
+    "an inline table of TOML": (
+        "pyproject.toml",
+        "[tool]\n# gpugate\ngpugate = {paths = 1}\n",
+        "3:1: paths: expected `array`, got `int`",
+    ),
+    "not TOML": ("pyproject.toml", "[tool.gpugate]\npaths = a\n", "2:9: not TOML: invalid value"),
+    "TOML without a table of ours": ("pyproject.toml", "a = 1\n", " has no [tool.gpugate]"),
+    "too large": (FILE, "#" * (MOST_BYTES + 1), " larger than 1 MiB: this is no project file"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "text", "message"), REFUSED.values(), ids=REFUSED)
+def test_a_mistake_is_refused_with_file_line_and_column(name: str, text: str, message: str, tree: Tree) -> None:
+    with pytest.raises(ProjectFileError) as caught:
+        read_project(Path(name), tree({name: text}))
+
+    assert str(caught.value).removeprefix(f"{name}:").startswith(message)
+
+
+def test_a_missing_file_is_refused(tree: Tree) -> None:
+    with pytest.raises(ProjectFileError, match=r"^none\.yaml: no such file or directory$"):
+        read_project(Path("none.yaml"), tree({}))

@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+from gpugate.webhook.generate.project_schema import project_schema
+from gpugate.webhook.project.config import Chart, ProjectConfig
+from gpugate.webhook.project.errors import VariableError
+from gpugate.webhook.project.read import read_project
+from gpugate.webhook.project.settings import SETTINGS
+from gpugate.webhook.project.settle import Settled, settle
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Tree = Callable[[dict[str, str]], Path]
+
+FLAGS = {"min_mode": "flag"}
+VARIABLES = {"GPUGATE_MIN_MODE": "warn"}
+TEXT = "# a comment\nmin_mode: enforce\n"
+PRECEDENCE: dict[str, tuple[dict[str, object], dict[str, str], str, tuple[str, str]]] = {
+    "a flag": (FLAGS, VARIABLES, TEXT, ("flag", "--min-mode")),
+    "a variable": ({}, VARIABLES, TEXT, ("warn", "GPUGATE_MIN_MODE")),
+    "the file": ({}, {}, TEXT, ("enforce", ".gpugate.yaml:2")),
+    "nobody": ({}, {}, "", ("enforce", "default")),
+    "an empty variable, which says nothing": ({}, {"GPUGATE_MIN_MODE": ""}, TEXT, ("enforce", ".gpugate.yaml:2")),
+}
+
+
+def settled(
+    tree: Tree, text: str, flags: dict[str, object] | None = None, variables: dict[str, str] | None = None
+) -> dict[str, Settled]:
+    root = tree({".gpugate.yaml": text})
+    return settle(flags or {}, variables or {}, read_project(Path(".gpugate.yaml"), root), root)
+
+
+@pytest.mark.parametrize(("flags", "variables", "text", "expected"), PRECEDENCE.values(), ids=PRECEDENCE)
+def test_who_says_what_holds(
+    flags: dict[str, object], variables: dict[str, str], text: str, expected: tuple[str, str], tree: Tree
+) -> None:
+    found = settled(tree, text, flags, variables)["min_mode"]
+
+    assert (found.value, found.origin) == expected
+
+
+# Key, what the file says, and what that is in a directory below and beside it.
+REBASED: dict[str, tuple[str, str, Any]] = {
+    "a path": ("policy_file", "policy.yaml", "../conf/policy.yaml"),
+    "a path upward": ("policy_file", "../policy.yaml", "../policy.yaml"),
+    "a path that is absolute": ("policy_file", "/policy.yaml", "/policy.yaml"),
+    "paths, with standard input": ("paths", "[a/, -]", ("../conf/a", "-")),
+    "patterns": ("exclude", "['*.draft.yaml', /x, vendor/**, ../work/b]", ("*.draft.yaml", "/x", "./../conf/vendor/**", "./b")),
+    "outputs": ("output", "[text, sarif=a.sarif]", ("text", "sarif=../conf/a.sarif")),
+    "charts": (
+        "charts",
+        "[{path: c, values: [a.yaml, [b.yaml]]}]",
+        (Chart(path="../conf/c", values=("../conf/a.yaml", ("../conf/b.yaml",))),),
+    ),
+    "no path": ("namespace", "a", "a"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("key", "said", "expected"), REBASED.values(), ids=REBASED)
+def test_paths_of_a_file_are_relative_to_it(key: str, said: str, expected: Any, tree: Tree) -> None:
+    root = tree({"conf/.gpugate.yaml": f"{key}: {said}\n", "work/": ""})
+
+    found = settle({}, {}, read_project(Path("../conf/.gpugate.yaml"), root / "work"), root / "work")
+
+    assert found[key].value == expected
+
+
+VARIABLE_VALUES = {
+    "a list": ("GPUGATE_SELECT", "pods/*, nodepools/*,", "select", ("pods/*", "nodepools/*")),
+    "a switch": ("GPUGATE_COMPLETE_CONTEXT", "true", "complete_context", True),
+    "a switch that is off": ("GPUGATE_COMPLETE_CONTEXT", "0", "complete_context", False),
+    "a text": ("GPUGATE_DEFAULT_NAMESPACE", "a", "namespace", "a"),
+}
+
+
+@pytest.mark.parametrize(("variable", "text", "key", "value"), VARIABLE_VALUES.values(), ids=VARIABLE_VALUES)
+def test_what_a_variable_says(variable: str, text: str, key: str, value: object) -> None:
+    assert settle({}, {variable: text}, None, Path("/"))[key].value == value
+
+
+@pytest.mark.parametrize(
+    ("variable", "text", "message"),
+    [
+        ("GPUGATE_COMPLETE_CONTEXT", "maybe", "^GPUGATE_COMPLETE_CONTEXT='maybe': write true or false$"),
+        ("GPUGATE_MIN_MODE", "audit", "^GPUGATE_MIN_MODE='audit': write warn or enforce$"),
+    ],
+)
+def test_a_variable_that_says_something_else_is_refused(variable: str, text: str, message: str) -> None:
+    with pytest.raises(VariableError, match=message):
+        settle({}, {variable: text}, None, Path("/"))
+
+
+def test_the_table_has_every_key_of_the_file() -> None:
+    assert {setting.key for setting in SETTINGS} == {field.name for field in msgspec.structs.fields(ProjectConfig)}
+
+
+def test_every_setting_has_its_own_variable() -> None:
+    variables = [setting.variable for setting in SETTINGS if setting.variable]
+
+    assert len(variables) == len(set(variables))
+
+
+def test_choices_are_those_of_the_file() -> None:
+    properties = project_schema()["properties"]
+
+    known = {setting.key: set(setting.choices) for setting in SETTINGS}
+    assert known == {key: set(each.get("enum", ())) for key, each in properties.items()}

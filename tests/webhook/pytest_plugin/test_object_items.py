@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import pytest
+
+    Run = Callable[..., pytest.RunResult]
+
+pytest_plugins = ["pytester"]
+ALL = ("--gpugate", "-o", "gpugate_manifests=*.yaml", "--deselect", "pools.gpugate-test.yaml")
+
+
+def test_each_object_is_a_test(run: Run) -> None:
+    ran = run(*ALL, "--collect-only", "-q", "settings.yaml", "pool.yaml")
+
+    assert ran.outlines[:4] == [
+        "settings.yaml::can be read",
+        "settings.yaml::ConfigMap/default/settings",
+        "pool.yaml::can be read",
+        "pool.yaml::NodePool/gpu",
+    ]
+
+
+def test_without_the_setting_there_are_none(run: Run) -> None:
+    assert [line for line in run("--gpugate", "--collect-only", "-q").outlines if "pool.yaml::" in line] == []
+
+
+def test_a_denied_object_fails_with_a_code_frame(run: Run) -> None:
+    ran = run(*ALL, "pool.yaml", "settings.yaml")
+
+    ran.assert_outcomes(passed=3, failed=1)
+    ran.stdout.fnmatch_lines(
+        ["error?nodepools/missing-gpu-limit?: *", "*--> pool.yaml:4:1 *NodePool/gpu", "4 | spec:", "*= fix: *"]
+    )
+
+
+def test_a_warning_fails_nothing(run: Run, project: pytest.Pytester) -> None:
+    policies = "policies: {nodepools/missing-gpu-limit: {mode: warn}}\n"
+    (project.path / "policy.yaml").write_text(f"apiVersion: gpugate.dev/v1\nkind: PolicyConfig\n{policies}")
+
+    run(*ALL, "--gpugate-policy-file", "policy.yaml", "pool.yaml").assert_outcomes(passed=2)
+
+
+def test_a_reason_in_the_file_lets_a_finding_pass(run: Run, project: pytest.Pytester) -> None:
+    file = project.path / "pool.yaml"
+    file.write_text(
+        file.read_text().replace("\nspec:", "\nspec:  # gpugate: ignore[nodepools/missing-gpu-limit] small")
+    )
+
+    run(*ALL, "pool.yaml").assert_outcomes(passed=2)
+
+
+def test_objects_of_one_name_are_told_apart(run: Run, project: pytest.Pytester) -> None:
+    file = project.path / "pool.yaml"
+    fine = file.read_text().replace("\nspec:", '\nspec:\n  limits: {nvidia.com/gpu: "8"}')
+    file.write_text(f"{file.read_text()}---\n{fine}")
+
+    ran = run(*ALL, "-v", "pool.yaml")
+
+    ran.stdout.fnmatch_lines(["pool.yaml::NodePool/gpu FAILED*", "pool.yaml::NodePool/gpu (2) PASSED*"])
+
+
+def test_a_document_that_cannot_be_read_fails_the_file(run: Run, project: pytest.Pytester) -> None:
+    (project.path / "settings.yaml").write_text("a: [\n")
+
+    ran = run(*ALL, "settings.yaml")
+
+    ran.assert_outcomes(failed=1)
+    ran.stdout.fnmatch_lines(["error?unreadable?: *", "*--> settings.yaml:*"])
+
+
+def test_several_processes_agree(run: Run) -> None:
+    run(*ALL, "-n", "2", "pool.yaml", "settings.yaml").assert_outcomes(passed=3, failed=1)

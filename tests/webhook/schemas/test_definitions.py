@@ -1,0 +1,186 @@
+"""What definitions may say beside what those that come with gpugate do: a definition, values, which are refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gpugate.policies.sdk.field import render
+from gpugate.policies.sdk.platform import Target
+from gpugate.webhook.schemas.added import table_of, write
+from gpugate.webhook.schemas.compile import DefinitionError
+from gpugate.webhook.schemas.schemas import Schemas
+
+Object = dict[str, Any]
+
+
+def definition(spec: Object, **version: Any) -> Object:
+    schema = {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}}
+    versions = [{"name": "v1", "served": True, "schema": schema, **version}]
+    names = {"kind": "Thing", "plural": "things"}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "spec": {"group": "example.com", "names": names, "scope": "Namespaced", "versions": versions},
+    }
+
+
+def refused(tmp_path: Any, spec: Object, value: Any, old: Any = None) -> dict[str, str]:
+    write(table_of(definition(spec), "thing.yaml").table, tmp_path)
+    obj = {"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "a"}, "spec": value}
+    before = {**obj, "spec": old} if old is not None else None
+    found = Schemas(tmp_path).problems(obj, "example.com", "v1", "Thing", Target(), before)
+    return {render(problem.path): problem.message for problem in found}
+
+
+TEXT = {"type": "string"}
+WHOLE = {"type": "integer"}
+OPEN = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+EMBEDDED = {**OPEN, "x-kubernetes-embedded-resource": True}
+# Title -> schema, value, refused fields.
+CASES: dict[str, tuple[Object, Any, list[str]]] = {
+    "too few elements": ({"type": "array", "items": TEXT, "minItems": 1}, [], ["spec"]),
+    "too few members": ({"type": "object", "additionalProperties": TEXT, "minProperties": 2}, {"a": ""}, ["spec"]),
+    "too many members": ({"type": "object", "additionalProperties": TEXT, "maxProperties": 1}, {"a": "", "b": ""}, ["spec"]),
+    "too short": ({"type": "string", "minLength": 2}, "a", ["spec"]),
+    "the least itself": ({"type": "integer", "minimum": 1, "exclusiveMinimum": True}, 1, ["spec"]),
+    "the most itself": ({"type": "number", "maximum": 1.5, "exclusiveMaximum": True}, 1.5, ["spec"]),
+    "no multiple": ({"type": "integer", "multipleOf": 5}, 7, ["spec"]),
+    "a multiple": ({"type": "number", "multipleOf": 0.1}, 0.3, []),
+    "none of anyOf": ({"type": "integer", "anyOf": [{"minimum": 5}, {"maximum": 1}]}, 3, ["spec"]),
+    "two of oneOf": ({"type": "integer", "oneOf": [{"minimum": 5}, {"maximum": 9}]}, 7, ["spec"]),
+    "one of oneOf": ({"type": "integer", "oneOf": [{"minimum": 5}, {"maximum": 9}]}, 3, []),
+    "all of allOf": ({"type": "integer", "allOf": [{"minimum": 5}, {"maximum": 9}]}, 10, ["spec"]),
+    "what is forbidden": ({"type": "string", "not": {"enum": ["a"]}}, "a", ["spec"]),
+    "a null that may be": ({"type": "object", "properties": {"a": {"type": "string", "nullable": True}}}, {"a": None}, []),
+    "a null among values": ({"type": "object", "additionalProperties": TEXT}, {"a": None}, []),
+    "unknown members that are kept": (OPEN, {"a": {"b": [None]}}, []),
+    "a known member beside them": ({**OPEN, "properties": {"a": TEXT}}, {"a": 1, "b": 2}, ["spec.a"]),
+    "a set": ({"type": "array", "x-kubernetes-list-type": "set", "items": TEXT}, ["a", "b", "a", "a"], ["spec[2]"]),
+    "a map of two keys": (
+        {
+            "type": "array",
+            "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["a", "b"],
+            "items": {"type": "object", "properties": {"a": TEXT, "b": TEXT}},
+        },
+        [{"a": "1"}, {"a": "1", "b": "2"}, {"a": "1"}],
+        ["spec[2]"],
+    ),
+    "a whole object": (EMBEDDED, {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}}, []),
+    "a whole object without a kind": (EMBEDDED, {"apiVersion": "v1", "metadata": {"labels": {"a b": ""}}}, ["spec.kind", 'spec.metadata.labels["a b"]']),
+    "a time": ({"type": "string", "format": "date-time"}, "2026-02-30T00:00:00Z", ["spec"]),
+    "an address": ({"type": "string", "format": "ipv4"}, "::1", ["spec"]),
+    "a network": ({"type": "string", "format": "cidr"}, "10.0.0.0/8", []),
+    "a format that is not known": ({"type": "string", "format": "colour"}, "?", []),
+    "a default that a rule reads": (
+        {
+            "type": "object",
+            "properties": {"a": {"type": "string", "default": "x"}},
+            "x-kubernetes-validations": [{"rule": "self.a == 'x'"}],
+        },
+        {},
+        [],
+    ),
+    "a rule with a message of its own": (
+        {**WHOLE, "x-kubernetes-validations": [{"rule": "self > 5", "messageExpression": "'not ' + string(self)"}]},
+        3,
+        ["spec"],
+    ),
+    "a rule on a field below": (
+        {
+            "type": "object",
+            "properties": {"a": WHOLE},
+            "x-kubernetes-validations": [{"rule": "self.a > 5", "fieldPath": ".a"}],
+        },
+        {"a": 1},
+        ["spec.a"],
+    ),
+    "a rule that is not checked": ({**TEXT, "x-kubernetes-validations": [{"rule": "isURL(self)"}]}, "?", []),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("schema", "value", "fields"), CASES.values(), ids=CASES)
+def test_a_value_is_refused(schema: Object, value: Any, fields: list[str], tmp_path: Any) -> None:
+    assert list(refused(tmp_path, schema, value)) == fields
+
+
+def test_a_rule_says_what_its_message_is_made_of(tmp_path: Any) -> None:
+    schema, value, _ = CASES["a rule with a message of its own"]
+
+    assert refused(tmp_path, schema, value)["spec"] == "a rule of this kind does not hold: not 3"
+
+
+LIST = {
+    "type": "array",
+    "x-kubernetes-list-type": "map",
+    "x-kubernetes-list-map-keys": ["name"],
+    "items": {"type": "object", "properties": {"name": TEXT, "size": {"type": "integer", "maximum": 5}}},
+}
+ONLY_GROWS = [{"rule": "self >= oldSelf", "message": "may not shrink"}]
+# Title -> schema, old, new, refused fields.
+UPDATES: dict[str, tuple[Object, Any, Any, list[str]]] = {
+    "a rule on a change": ({**WHOLE, "x-kubernetes-validations": ONLY_GROWS}, 5, 3, ["spec"]),
+    "a change that the rule allows": ({**WHOLE, "x-kubernetes-validations": ONLY_GROWS}, 5, 7, []),
+    "a fault that was there": (LIST, [{"name": "a", "size": 9}], [{"name": "b"}, {"name": "a", "size": 9}], []),
+    "another fault in its place": (LIST, [{"name": "a", "size": 9}], [{"name": "a", "size": 8}], ["spec[0].size"]),
+    "a new fault beside it": (LIST, [{"name": "a", "size": 9}], [{"name": "b", "size": 9}], ["spec[0].size"]),
+    "a rule that did not hold before": (
+        {"type": "object", "properties": {"a": {**WHOLE, "x-kubernetes-validations": [{"rule": "self > 5"}]}, "b": TEXT}},
+        {"a": 1},
+        {"a": 1, "b": "x"},
+        [],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("schema", "old", "new", "fields"), UPDATES.values(), ids=UPDATES)
+def test_an_update_answers_for_what_it_changes(
+    schema: Object, old: Any, new: Any, fields: list[str], tmp_path: Any
+) -> None:
+    assert list(refused(tmp_path, schema, new, old)) == fields
+
+
+def test_what_is_not_checked_is_told() -> None:
+    schema = {
+        "type": "object",
+        "properties": {
+            "a": {**TEXT, "pattern": "(a+)+b"},
+            "b": {**TEXT, "x-kubernetes-validations": [{"rule": "isURL(self)"}]},
+        },
+    }
+
+    told = [(each.path, each.what, each.why) for each in table_of(definition(schema), "x").unchecked]
+
+    assert told == [
+        ("spec.a", "(a+)+b", "it repeats what repeats itself, or too much, which could take long"),
+        ("spec.b", "isURL(self)", "the function `isURL`"),
+    ]
+
+
+BROKEN: dict[str, tuple[Object, str]] = {
+    "an old version": ({**definition(TEXT), "apiVersion": "apiextensions.k8s.io/v1beta1"}, "apiextensions.k8s.io/v1"),
+    "half a file": ({**definition(TEXT), "spec": {"group": "a"}}, "is the file whole"),
+    "a group that leads elsewhere": ({**definition(TEXT), "spec": {**definition(TEXT)["spec"], "group": "../.."}}, "no DNS name"),
+    "nothing served": (definition(TEXT, served=False), "none is served"),
+    "no schema": (definition(TEXT, schema={}), "v1 has no schema"),
+    "an unknown word": (definition({"type": "string", "maxLenght": 5}), "spec: maxLenght is no part"),
+    "members that are no object": (definition({"type": "object", "properties": ["a"]}), "spec.properties: must be an object"),
+    "a schema that is none": (definition({"type": "array", "items": 5}), "spec[0]: not a schema"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("broken", "words"), BROKEN.values(), ids=BROKEN)
+def test_a_definition_that_cannot_be_read_is_refused(broken: Object, words: str) -> None:
+    with pytest.raises(DefinitionError, match=words.replace("[", r"\[").replace(".", r"\.")):
+        table_of(broken, "x")
+
+
+def test_schemas_within_each_other_without_end_are_refused() -> None:
+    deep: Object = TEXT
+    for _ in range(200):
+        deep = {"type": "object", "properties": {"a": deep}}
+
+    with pytest.raises(DefinitionError, match="deeper than 100 levels"):
+        table_of(definition(deep), "x")

@@ -1,0 +1,54 @@
+"""`gpugate completion`: what makes a shell complete command lines."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from gpugate.webhook.cli.command_parser import Parser
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_FILES: Final = {
+    "bash": "gpugate.bash",
+    "zsh": "gpugate.zsh",
+    "fish": "gpugate.fish",
+    "powershell": "gpugate.ps1",
+    "kubectl": "kubectl_complete-gpugate",
+}
+_EPILOG: Final = """bash, in ~/.bashrc:
+  source <(gpugate completion bash)
+zsh, in ~/.zshrc after compinit:
+  source <(gpugate completion zsh)
+fish, once:
+  gpugate completion fish > ~/.config/fish/completions/gpugate.fish
+PowerShell, in $PROFILE:
+  gpugate completion powershell | Out-String | Invoke-Expression
+kubectl 1.26 or newer, where pip did not put kubectl_complete-gpugate on the PATH; in any directory that is:
+  gpugate completion kubectl > ~/.local/bin/kubectl_complete-gpugate && chmod +x ~/.local/bin/kubectl_complete-gpugate"""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the command and return its exit code."""
+    args = parser().parse_args(arguments)
+    print(script(args.shell), end="")
+    return 0
+
+
+def script(shell: str) -> str:
+    """Return what a shell reads; it asks `gpugate` at each press of TAB, so that it never needs to be made again."""
+    return Path(__file__).with_name("shells").joinpath(_FILES[shell]).read_text(encoding="utf-8")
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser."""
+    made = Parser(
+        prog="gpugate completion",
+        description="Print what makes a shell complete commands, flags, formats and the ids of policies.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    made.add_argument("shell", choices=tuple(_FILES), help="the shell, or kubectl for `kubectl gpugate`")
+    return made

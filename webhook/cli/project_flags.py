@@ -1,0 +1,138 @@
+"""The flags of a command together with the variables and the project file that stand in for them."""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gpugate.webhook.cli.options import UsageError
+from gpugate.webhook.project.find import VARIABLE, Found, find
+from gpugate.webhook.project.settings import SETTINGS, Setting, Sort
+from gpugate.webhook.project.settle import Settled, Source, settle
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from gpugate.webhook.project.config import Chart
+    from gpugate.webhook.project.read import ProjectFile
+    from gpugate.webhook.rendering.chart_values import ChartValues
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """What holds for a run: key -> setting; and the file that says some of it."""
+
+    settings: Mapping[str, Settled]
+    file: ProjectFile | None = None
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """Sentences on what is not read."""
+        return self.file.remarks if self.file else ()
+
+    @contextmanager
+    def blamed(self) -> Iterator[None]:
+        """Let an error that names a flag name the variable or the line of the file instead, where that stands in for it."""
+        try:
+            yield
+        except UsageError as error:
+            for each in self.settings.values():
+                names = [f"{name} " for name in (each.setting.flag, each.setting.alias) if name]
+                found = next((name for name in names if str(error).startswith(name)), None)
+                if found and each.source in {Source.ENVIRONMENT, Source.FILE}:
+                    raise UsageError(f"{each.place}: {each.setting.key}: {str(error).removeprefix(found)}") from None
+            raise
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the flags that name the project file."""
+    group = parser.add_argument_group("project")
+    either = group.add_mutually_exclusive_group()
+    either.add_argument(
+        "-c",
+        "--config",
+        type=Path,
+        metavar="FILE",
+        help=f"the project file (default: {VARIABLE}, else the nearest .gpugate.yaml or pyproject.toml with [tool.gpugate])",
+    )
+    either.add_argument("--no-config", action="store_true", help="read no project file")
+
+
+def parse(
+    parser: argparse.ArgumentParser, command: str, arguments: Sequence[str]
+) -> tuple[argparse.Namespace, Project]:
+    """Parse the arguments of a command; where flags say nothing, what holds without them is filled in.
+
+    Raises:
+        GpugateError: the project file or a variable is refused.
+    """
+    rows = [setting for setting in SETTINGS if command in setting.commands]
+    # A flag that is not given is told from one that says the default.
+    dests = [dest for setting in rows for dest in setting.dests]
+    defaults = {dest: parser.get_default(dest) for dest in dests}
+    parser.set_defaults(**dict.fromkeys(dests))
+    args = parser.parse_args(arguments)
+    flags = {setting.key: given for setting in rows if (given := _given(args, setting)) is not None}
+    project = settled(args, flags)
+    for setting in rows:
+        for dest in setting.dests:
+            if getattr(args, dest) is None:
+                setattr(args, dest, defaults[dest])
+        if setting.key not in flags and setting.key in project.settings:
+            filled = project.settings[setting.key]
+            setattr(args, (*setting.dests, setting.key)[0], _argument(setting, filled.value))
+    return args, project
+
+
+def settled(args: argparse.Namespace, flags: Mapping[str, object]) -> Project:
+    """Settle every setting, by the file that `add`'s flags name or that is found; `flags` is key -> what flags say."""
+    directory = Path.cwd()
+    found = None
+    if args.config is not None:
+        found = Found(args.config)
+    elif not args.no_config:
+        found = find(directory, os.environ)
+    file = None
+    if found is not None:
+        from gpugate.webhook.project.read import read_project  # noqa: PLC0415 -- costs start-up time
+
+        file = read_project(found.file, directory, found.remarks)
+    return Project(settle(flags, os.environ, file, directory), file)
+
+
+def _given(args: argparse.Namespace, setting: Setting) -> object:
+    """Return what flags say of a setting, None where they say nothing."""
+    values = [value for dest in setting.dests if (value := getattr(args, dest)) not in (None, [])]
+    if not values:
+        return None
+    if isinstance(values[0], list):
+        return tuple(str(each) for value in values for each in value)
+    return str(values[0]) if isinstance(values[0], Path) else values[0]
+
+
+def _argument(setting: Setting, value: Any) -> object:  # Any: of the type of its setting
+    """Return a value as the parser would have made it."""
+    if value is None:
+        return None
+    if setting.sort is Sort.PATH:
+        return Path(value)
+    if setting.sort is Sort.CHARTS:
+        return tuple(_values(chart) for chart in value)
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _values(chart: Chart) -> ChartValues:
+    from gpugate.webhook.rendering.chart_values import ChartValues  # noqa: PLC0415 -- few projects have charts
+
+    return ChartValues(
+        path=chart.path,
+        values=tuple((each,) if isinstance(each, str) else each for each in chart.values) or ((),),
+        set=chart.set,
+        release=chart.release,
+        namespace=chart.namespace,
+        api_versions=chart.api_versions,
+    )

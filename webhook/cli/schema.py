@@ -1,0 +1,153 @@
+"""`gpugate schema`: the schemas that manifests are held against, and further ones."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from gpugate.policies.engine.errors import GpugateError
+from gpugate.webhook.cli.command_parser import Parser
+from gpugate.webhook.cli.options import UsageError
+from gpugate.webhook.manifests.documents import Document, read_bytes
+from gpugate.webhook.manifests.inputs import Input, expand
+from gpugate.webhook.manifests.problems import Problem
+from gpugate.webhook.schemas import places
+from gpugate.webhook.schemas.tables import read
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator, Sequence
+
+    from gpugate.webhook.schemas.added import Added
+    from gpugate.webhook.schemas.table import Table
+
+_NOTHING = 3
+_INCOMPLETE = 4
+_WIDTH = 120  # characters of a rule or pattern that are shown
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the command and return its exit code."""
+    args = parser().parse_args(arguments)
+    return _add(args.path, args.schemas) if args.command == "add" else _list(args.schemas, args.output)
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser."""
+    made = Parser(prog="gpugate schema", description="The schemas that `gpugate check` holds manifests against.")
+    commands = made.add_subparsers(dest="command", required=True, metavar="list|add")
+    listed = commands.add_parser("list", help="every kind with a schema, its versions and the releases they come from")
+    listed.add_argument("-o", "--output", choices=("text", "json"), default="text", help="default: text")
+    added = commands.add_parser(
+        "add",
+        help="add the schemas of CustomResourceDefinitions",
+        description="Read CustomResourceDefinitions and keep what `gpugate check` needs of them. One that comes with"
+        " gpugate is put aside by one that you add.",
+    )
+    added.add_argument(
+        "path", nargs="+", metavar="PATH", help="a file, a directory, a pattern, or - for standard input"
+    )
+    for each in (listed, added):
+        each.add_argument(
+            "--schemas",
+            type=Path,
+            metavar="DIR",
+            default=places.FOLDER,
+            help=f"the folder of further schemas (default: {places.FOLDER})",
+        )
+    return made
+
+
+def _list(folder: Path, output: str) -> int:
+    own = [read(file) for file in places.listed(folder)]
+    known = {(table.group, table.kind) for table in own}
+    bundled = [read(file) for file in places.listed(places.BUNDLED)]
+    rows = [_row(table) for table in (*own, *(t for t in bundled if (t.group, t.kind) not in known))]
+    if output == "json":
+        print(msgspec.json.format(msgspec.json.encode(rows), indent=2).decode())
+        return 0
+    cells = [(row["group"], row["kind"], ",".join(row["versions"]), _from(row)) for row in rows]
+    # Only a person gets a header: a program counts lines.
+    cells = [("GROUP", "KIND", "VERSIONS", "FROM"), *cells] if sys.stdout.isatty() else cells
+    widths = [max(len(row[column]) for row in cells) for column in range(3)]
+    for row in cells:
+        print("  ".join((*(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=False)), row[3])))
+    return 0
+
+
+def _row(table: Table) -> dict[str, Any]:
+    releases = table.releases
+    unchecked = sum(not rule.test for node in table.nodes for rule in node.rules)
+    return {
+        "group": table.group,
+        "kind": table.kind,
+        "versions": sorted({version for release in releases for version in release.served}),
+        "project": table.project,
+        "releases": [release.minor for release in releases if release.minor],
+        "sources": [release.source for release in releases],
+        "rules_not_checked": unchecked,
+    }
+
+
+def _from(row: dict[str, Any]) -> str:
+    left = f" ({row['rules_not_checked']} rules are not checked)" if row["rules_not_checked"] else ""
+    return f"{row['project']} {', '.join(row['releases'])}" if row["project"] else f"{row['sources'][0]}{left}"
+
+
+def _add(paths: Sequence[str], folder: Path) -> int:
+    from gpugate.webhook.schemas.definition import is_definition  # noqa: PLC0415 -- brings the translator along
+
+    failed, places_of = False, dict[tuple[str, str], str]()
+    for found in _documents(paths):
+        try:
+            if isinstance(found, Problem):
+                raise UsageError(f"{found.message}: {found.remedy}")
+            if is_definition(found.value):
+                _take(found, folder, places_of)
+        except GpugateError as error:
+            failed = True
+            line = found.line if isinstance(found, Problem) else found.first_line
+            print(f"error: {found.source}:{line}: {error}", file=sys.stderr)
+    if failed:
+        return _INCOMPLETE
+    if not places_of:
+        print("no CustomResourceDefinition in what was named", file=sys.stderr)
+    return 0 if places_of else _NOTHING
+
+
+def _take(document: Document, folder: Path, places_of: dict[tuple[str, str], str]) -> None:
+    """Write the table of a definition and say so; `places_of` are the places of those before it."""
+    from gpugate.webhook.schemas.added import table_of, write  # noqa: PLC0415 -- as above
+
+    value = document.value if isinstance(document.value, dict) else {}
+    added = table_of(value, document.source)
+    key = (added.table.group, added.table.kind)
+    if key in places_of:
+        raise UsageError(f"{key[1]} of {key[0]} is defined in {places_of[key]} too: leave one out")
+    places_of[key] = f"{document.source}:{document.first_line}"
+    _told(added, str(write(added.table, folder)))
+
+
+def _told(added: Added, file: str) -> None:
+    table = added.table
+    print(f"{table.kind} of {table.group} ({', '.join(table.releases[0].served)}): wrote {file}")
+    places_of: dict[tuple[str, str], list[str]] = {}
+    for each in added.unchecked:
+        places_of.setdefault((" ".join(each.what.split()), each.why), []).append(each.path or "the object")
+    for (what, why), paths in places_of.items():
+        more = f" and {len(paths) - 1:,} more" if len(paths) > 1 else ""
+        print(f"  not checked: {paths[0]}{more}: {what[:_WIDTH]}: {why}")
+
+
+def _documents(paths: Sequence[str]) -> Iterator[Document | Problem]:
+    """Yield every document of some files, and what cannot be read."""
+    for found in expand(paths):
+        data = found.read() if isinstance(found, Input) else found
+        if isinstance(data, Problem):
+            yield data
+        elif isinstance(found, Input) and isinstance(data, bytes):
+            parts = read_bytes(found.label, data)
+            yield from (part for part in parts if not (isinstance(part, Problem) and part.warning))

@@ -1,0 +1,135 @@
+"""`gpugate test`: whether policies and manifests do what people wrote down that they do."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from gpugate.webhook.cli import options, project_flags
+from gpugate.webhook.cli.options import UsageError
+from gpugate.webhook.cli.test_flags import FORMATS, parser
+from gpugate.webhook.manifests.inputs import STDIN, expand
+from gpugate.webhook.policy_tests.collecting import Collected, Collector
+from gpugate.webhook.policy_tests.name_expression import name_expression
+from gpugate.webhook.policy_tests.reporting import mistake, reported
+from gpugate.webhook.policy_tests.session import run_tests
+from gpugate.webhook.policy_tests.setup import Setup
+from gpugate.webhook.report.policy_tested import Ending, TestReport
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+    from gpugate.webhook.policy_tests.cases import Case
+    from gpugate.webhook.policy_tests.inline import InlineCase
+
+_FAILED: Final = 1
+_EMPTY: Final = 3
+_INCOMPLETE: Final = 4
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the command and return its exit code."""
+    started = time.perf_counter()
+    args, project = project_flags.parse(parser(), "test", arguments)
+    paths = list(args.path) or ["."]
+    if STDIN in paths:
+        raise UsageError("test reads files, because expectations name lines of them: write the manifest to one")
+    with project.blamed():
+        wanted = options.outputs(args.output or ["text"], FORMATS)
+    setup = Setup(options.ruleset(args.policy_file).config)
+    found = [(path, Collector().collect(expand([path]))) for path in paths]
+    collected = _together([each for _, each in found])
+    chosen, deselected = _chosen(collected, args.names)
+    run = run_tests(chosen, setup, stop=args.stop)
+    updated: frozenset[tuple[str, str]] = frozenset()
+    remarks = list(project.remarks)
+    if args.update and run.failed:
+        from gpugate.webhook.cli.test_updating import update  # noqa: PLC0415 -- few runs rewrite anything
+
+        run, updated, left = update(run, setup)
+        remarks += left
+    remarks += _empty(found, collected, chosen)
+    report = TestReport(
+        cases=[reported(case, result, updated=(case.file, case.name) in updated) for case, result in run.results],
+        broken=[mistake(error) for error in collected.broken],
+        deselected=deselected,
+        coverage=run.coverage,
+        wanted=args.coverage,
+        remarks=remarks,
+    )
+    code = _exit_code(report, require=args.require_tests and any(not each.cases for _, each in found))
+    _write(replace(report, exit_code=code), wanted, args, time.perf_counter() - started)
+    return code
+
+
+def _together(found: Sequence[Collected]) -> Collected:
+    """Add up the tests of several paths; one that two of them hold counts once."""
+    cases: dict[tuple[str, str], Case | InlineCase] = {}
+    broken: dict[str, Any] = {}  # Any: errors, by their text
+    for each in found:
+        for case in each.cases:
+            cases.setdefault((os.path.realpath(case.file), case.name), case)
+        for error in each.broken:
+            broken.setdefault(str(error), error)
+    return Collected(list(cases.values()), list(broken.values()))
+
+
+def _chosen(collected: Collected, names: str | None) -> tuple[list[Case | InlineCase], int]:
+    if names is None:
+        return collected.cases, 0
+    fits = name_expression(names)
+    chosen = [case for case in collected.cases if fits(f"{case.file}::{case.name}")]
+    return chosen, len(collected.cases) - len(chosen)
+
+
+def _empty(
+    found: Sequence[tuple[str, Collected]], collected: Collected, chosen: Sequence[Case | InlineCase]
+) -> list[str]:
+    """Say what holds no tests."""
+    without = [path for path, each in found if not each.cases and not each.broken]
+    remarks = [f"{path} holds no tests: *.gpugate-test.yaml, or manifests with `# expect: ID`" for path in without]
+    if collected.cases and not chosen:
+        remarks.append("-k chooses none of the tests")
+    return remarks
+
+
+def _exit_code(report: TestReport, *, require: bool) -> int:
+    low = report.wanted is not None and report.coverage is not None and report.coverage.percent < report.wanted
+    if report.count(Ending.FAILED) or low or require:
+        return _FAILED
+    if report.count(Ending.BROKEN) or report.broken:
+        return _INCOMPLETE
+    return 0 if report.cases else _EMPTY
+
+
+def _write(report: TestReport, wanted: dict[str, str], args: argparse.Namespace, seconds: float) -> None:
+    for file, name in wanted.items():
+        if name == "junit":
+            from gpugate.webhook.report import policy_test_junit  # noqa: PLC0415 -- only the format that is asked for
+
+            text = policy_test_junit.write(report, seconds)
+        elif name == "json":
+            from gpugate.webhook.report import policy_test_json  # noqa: PLC0415
+
+            text = policy_test_json.write(report, seconds)
+        else:
+            text = _text(report, file, args, seconds)
+        options.write(file, text)
+
+
+def _text(report: TestReport, file: str, args: argparse.Namespace, seconds: float) -> str:
+    from gpugate.webhook.report import policy_test_text  # noqa: PLC0415 -- only the format that is asked for
+    from gpugate.webhook.report.colour import Paint, wanted  # noqa: PLC0415
+
+    paint = Paint(wanted(args.color, is_terminal=not file and sys.stdout.isatty(), environment=os.environ))
+    signs = bool(file) or encoding().lower().replace("-", "").startswith("utf")
+    return policy_test_text.write(report, paint, quiet=args.quiet, seconds=seconds, signs=signs)
+
+
+def encoding() -> str:
+    """Name the encoding of standard output."""
+    return sys.stdout.encoding or "ascii"

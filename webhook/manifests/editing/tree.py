@@ -1,0 +1,179 @@
+"""What stands where in a text: its values with the offsets between which each is written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from gpugate.webhook.manifests import scalars
+from gpugate.webhook.manifests.editing.errors import EditError
+from gpugate.webhook.manifests.yaml_reader import Loader
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpugate.policies.sdk.field import Path
+
+
+@dataclass(slots=True)
+class Node:
+    """A value in a text.
+
+    `sort` is `scalar`, `block` (a scalar after `|` or `>`), `object`, `list` or `alias`. The text from `start` to `end`
+    is the value, with its anchor and tag and without comments and blank lines behind it; an empty value has no text.
+    `flow` says that it is written in brackets.
+    """
+
+    sort: str
+    start: int
+    end: int
+    flow: bool = False
+    entries: list[Entry] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Entry:
+    """A member of an object, or an element of a list; `start` is where it begins, `key_end` where its key ends."""
+
+    name: str
+    start: int
+    value: Node
+    key_end: int = 0
+
+
+def parse(text: str) -> Node:
+    """Read where the values of a document stand.
+
+    Raises:
+        EditError: the parser for YAML cannot read it, as JSON with some escapes, or it holds no object or list.
+    """
+    loader = None
+    try:
+        loader = Loader(text)
+        return _Builder(text).build(loader)
+    except yaml.YAMLError:
+        raise EditError("the text cannot be read as YAML") from None
+    finally:
+        if loader is not None:
+            loader.dispose()
+
+
+def find(root: Node, path: Path) -> tuple[Node, ...]:
+    """Return the values on the way to a path, from the root on.
+
+    Raises:
+        EditError: a value on the way is an alias, or comes out of one with `<<`.
+    """
+    way = [root]
+    for part in path:
+        entry = child(way[-1], part)
+        if entry is None:
+            raise EditError("the value is merged in with `<<`")
+        if entry.value.sort == "alias":
+            raise EditError("the value is an alias of another one")
+        way.append(entry.value)
+    return tuple(way)
+
+
+def child(node: Node, part: str | int) -> Entry | None:
+    """Return a member, the last one where a key is repeated, or an element."""
+    if isinstance(part, int):
+        return node.entries[part] if node.sort == "list" and part < len(node.entries) else None
+    found = [entry for entry in node.entries if entry.name == part] if node.sort == "object" else []
+    return found[-1] if found else None
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """Yield a value and all in it."""
+    yield node
+    for entry in node.entries:
+        yield from walk(entry.value)
+
+
+def texts(root: Node) -> Iterator[tuple[int, int]]:
+    """Yield begin and end of each key and each single value, in which a `#` begins no comment."""
+    for node in walk(root):
+        if node.sort not in {"object", "list"}:
+            yield node.start, node.end
+        for entry in node.entries:
+            if entry.key_end:
+                yield entry.start, entry.key_end
+
+
+def has_comment(text: str, node: Node) -> bool:
+    """Tell whether a comment stands in a value."""
+    position = node.start
+    for start, end in sorted(texts(node)):
+        if "#" in text[position:start]:
+            return True
+        position = end
+    return "#" in text[position : node.end]
+
+
+def common_quotes(text: str, container: Node) -> str:
+    """Return the quotes in which all elements of a list are written; empty where there are none."""
+    first = {text[entry.value.start] for entry in container.entries if entry.value.end > entry.value.start}
+    return "".join(first) if container.sort == "list" and first in ({'"'}, {"'"}) else ""
+
+
+class _Builder:
+    """Builds the tree out of the parser's events."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._open: list[tuple[Node, Node | None, str]] = []
+        self._key: Node | None = None
+        self._name = ""
+        self._root: Node | None = None
+
+    def build(self, loader: Any) -> Node:  # Any: PyYAML's loaders have no common type
+        while True:
+            event = loader.get_event()
+            kind = type(event)
+            if kind is yaml.StreamEndEvent:
+                break
+            if kind is yaml.ScalarEvent:
+                self._scalar(event)
+            elif kind is yaml.AliasEvent:
+                self._put(Node("alias", event.start_mark.index, event.end_mark.index))
+            elif kind is yaml.MappingStartEvent or kind is yaml.SequenceStartEvent:
+                sort = "object" if kind is yaml.MappingStartEvent else "list"
+                node = Node(sort, event.start_mark.index, event.end_mark.index, bool(event.flow_style))
+                self._open.append((node, self._key, self._name))
+                self._key = None
+            elif kind is yaml.MappingEndEvent or kind is yaml.SequenceEndEvent:
+                node, self._key, self._name = self._open.pop()
+                if node.flow:
+                    node.end = event.end_mark.index
+                elif node.entries:
+                    node.end = node.entries[-1].value.end
+                self._put(node)
+        if self._root is None or self._root.sort not in {"object", "list"}:
+            raise EditError("the document is neither an object nor a list")
+        return self._root
+
+    def _scalar(self, event: Any) -> None:
+        start, end = event.start_mark.index, event.end_mark.index
+        block = event.style in {"|", ">"}
+        if block:
+            written = self._text[start:end]
+            # With `+` the blank lines at the end are part of the value.
+            if "+" not in written.partition("\n")[0].partition("#")[0]:
+                end = start + len(written.rstrip())
+        name = scalars.key_text(event.value, quoted=not event.implicit[0])
+        self._put(Node("block" if block else "scalar", start, end), name)
+
+    def _put(self, node: Node, name: str = "") -> None:
+        if not self._open:
+            self._root = self._root or node
+            return
+        parent = self._open[-1][0]
+        if parent.sort == "list":
+            parent.entries.append(Entry("", node.start, node))
+        elif self._key is None:
+            self._key, self._name = node, name
+        else:
+            parent.entries.append(Entry(self._name, self._key.start, node, self._key.end))
+            self._key = None

@@ -1,0 +1,65 @@
+"""Reads an example of the library: manifests of which the last is judged.
+
+In a `fixed-` file, which is what a bad example becomes, the documents before it exist beside it; in any other one they
+have a role, as `annotated` reads them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gpugate.policies.engine.config import PolicyConfig
+from gpugate.webhook.policy_tests.annotated import read_annotated
+from gpugate.webhook.policy_tests.errors import CaseFileError
+from gpugate.webhook.report.located import Place
+
+if TYPE_CHECKING:
+    from gpugate.policies.sdk.request import Request
+    from gpugate.webhook.manifests.objects import Manifest
+    from gpugate.webhook.policy_tests.annotated import Expected
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """An example of the library: one object to judge.
+
+    Attributes:
+        title: the comment on the first line: what the example shows.
+        manifest: what is judged.
+        request: the request to judge: a CREATE, or an UPDATE where an old object is given.
+        context: other objects that exist.
+        complete: whether no others exist.
+        config: the configuration to judge with.
+        expected: what policies find, and where.
+    """
+
+    title: str
+    manifest: Manifest
+    request: Request
+    context: tuple[Request, ...]
+    complete: bool
+    config: PolicyConfig
+    expected: frozenset[Expected]
+
+
+def read_example(source: str, text: str) -> Example:
+    """Read an example file of the library.
+
+    Raises:
+        CaseFileError: as `read_annotated`, and when it holds several objects to judge.
+    """
+    found = read_annotated(source, text)
+    *others, judged = found.manifests
+    if others and not source.rpartition("/")[2].startswith("fixed-"):
+        message = f"{len(others)} documents beside the last have no role: mark them `# context`"
+        raise CaseFileError(Place(source), message)
+    return Example(
+        title=found.title,
+        manifest=judged,
+        request=found.request(judged),
+        context=tuple(manifest.request for manifest in (*others, *found.context)),
+        complete=found.complete,
+        config=found.config or PolicyConfig(),
+        expected=found.expected,
+    )

@@ -1,0 +1,117 @@
+"""Reads the file of a project, and says where in it a mistake is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from gpugate.policies.engine.config import parse
+from gpugate.policies.engine.errors import ConfigError
+from gpugate.policies.sdk.field import render
+from gpugate.webhook.project.config import Chart, ProjectConfig
+from gpugate.webhook.project.errors import ProjectFileError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from gpugate.policies.sdk import field
+    from gpugate.policies.sdk.field import Json
+
+MOST_BYTES: Final = 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectFile:
+    """What a file says.
+
+    Attributes:
+        file: its name as messages have it; what it says is relative to its directory.
+        config: what it says.
+        place: returns line and column, from 1, of a path in it.
+        remarks: sentences on what beside it is not read.
+    """
+
+    file: Path
+    config: ProjectConfig
+    place: Callable[[field.Path], tuple[int, int]]
+    remarks: tuple[str, ...] = ()
+
+
+def read_project(file: Path, directory: Path, remarks: tuple[str, ...] = ()) -> ProjectFile:
+    """Read a file: TOML with `[tool.gpugate]` where its name ends so, else YAML.
+
+    Args:
+        file: its name as messages have it, which may be relative to `directory`.
+        directory: the working directory.
+        remarks: sentences on what beside it is not read.
+
+    Raises:
+        ProjectFileError: it cannot be read, is too large, has unknown keys, or values that its keys do not take.
+    """
+    try:
+        with (directory / file).open("rb") as opened:
+            data = opened.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise ProjectFileError(f"{file}: {(error.strerror or 'cannot be read').lower()}") from None
+    if len(data) > MOST_BYTES:
+        raise ProjectFileError(f"{file}: larger than {MOST_BYTES >> 20} MiB: this is no project file")
+    value, place = _toml(file, data) if file.suffix == ".toml" else _yaml(file, data)
+    try:
+        return ProjectFile(file, parse_project(value), place, remarks)
+    except ConfigError as error:
+        line, column = place(error.path)
+        where = f"{render(error.path)}: " if error.path else ""
+        # That an absent key is null is nothing that people write.
+        message = error.message.replace(" | null", "")
+        raise ProjectFileError(f"{file}:{line}:{column}: {where}{message}") from None
+
+
+def parse_project(value: Json) -> ProjectConfig:
+    """Read what a file says.
+
+    Raises:
+        ConfigError: an unknown key, or a value of the wrong type.
+    """
+    if value is None:
+        return ProjectConfig()
+    if not isinstance(value, dict):
+        raise ConfigError((), "not an object: write `key: value` lines, such as `policy_file: policy.yaml`")
+    # One by one first, because the parser's messages do not say which of a list is wrong.
+    charts = value.get("charts")
+    for index, chart in enumerate(charts if isinstance(charts, list) else ()):
+        parse(chart, Chart, ("charts", index))
+    return parse(value, ProjectConfig, ())
+
+
+def _yaml(file: Path, data: bytes) -> tuple[Json, Callable[[field.Path], tuple[int, int]]]:
+    from gpugate.webhook.manifests.documents import Document, read_bytes  # noqa: PLC0415 -- TOML needs none of it
+    from gpugate.webhook.manifests.positions import Positions  # noqa: PLC0415
+
+    documents: list[Document] = []
+    for found in read_bytes(str(file), data):
+        if not isinstance(found, Document):
+            raise ProjectFileError(f"{file}:{found.line}:{found.column}: {found.message}: {found.remedy}")
+        documents.append(found)
+    if len(documents) > 1:
+        raise ProjectFileError(f"{file}:{documents[1].first_line}:1: a second document: write one")
+
+    positions: list[Positions] = []
+
+    def place(path: field.Path) -> tuple[int, int]:
+        if not documents:
+            return 1, 1
+        positions[:] = positions or [Positions(documents[0])]
+        span = positions[0].find(path)
+        return span.line, span.column
+
+    return (documents[0].value if documents else None), place
+
+
+def _toml(file: Path, data: bytes) -> tuple[Json, Callable[[field.Path], tuple[int, int]]]:
+    from gpugate.webhook.project import pyproject  # noqa: PLC0415 -- few projects need it
+
+    found = pyproject.table(file, data)
+    if found is None:
+        raise ProjectFileError(f"{file}: has no [tool.gpugate]")
+    return found, lambda path: pyproject.place(data.decode(), path)

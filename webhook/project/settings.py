@@ -1,0 +1,203 @@
+"""Every setting of a project: its key, flag and variable, its default, and what it means. The one table of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Final
+
+
+class Sort(Enum):
+    """What a setting holds, and so how its text in a variable is read and what its paths are relative to."""
+
+    TEXT = auto()
+    TEXTS = auto()
+    SWITCH = auto()
+    PATH = auto()
+    PATHS = auto()
+    PATTERNS = auto()
+    OUTPUTS = auto()
+    CHARTS = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting.
+
+    Attributes:
+        key: its name in the file.
+        sort: what it holds.
+        text: what it means, in half a sentence.
+        flag: what gives it on the command line; empty where nothing does.
+        dests: where the parsers of commands keep it; the first is filled, and the others count as given too.
+        variable: what gives it in the environment; empty where nothing does.
+        default: what holds when nobody says anything.
+        commands: those that have it; others ignore it.
+        choices: the texts that it takes; any where there are none.
+        example: what `config init` writes behind the key.
+        alias: what messages call the flag, where they call it otherwise.
+    """
+
+    key: str
+    sort: Sort
+    text: str
+    flag: str = ""
+    dests: tuple[str, ...] = ()
+    variable: str = ""
+    default: object = None
+    commands: tuple[str, ...] = ("check", "test")
+    choices: tuple[str, ...] = ()
+    example: str = ""
+    alias: str = ""
+
+
+SETTINGS: Final = (
+    Setting(
+        "paths",
+        Sort.PATHS,
+        "what `check` reads when no PATH is given",
+        "PATH",
+        ("path", "filename"),
+        "GPUGATE_PATHS",
+        (".",),
+        ("check",),
+        example="[clusters/, apps/]",
+    ),
+    Setting(
+        "exclude",
+        Sort.PATTERNS,
+        "files and directories that are left out; a pattern with a slash is relative to this file, one without is for a name at any depth",
+        "--exclude",
+        ("exclude",),
+        "GPUGATE_EXCLUDE",
+        (),
+        ("check",),
+        example="['*.draft.yaml', vendor/**]",
+    ),
+    Setting(
+        "tests",
+        Sort.PATHS,
+        "where `test` looks for cases when no PATH is given",
+        "PATH",
+        ("path",),
+        "GPUGATE_TESTS",
+        (".",),
+        ("test",),
+        example="[tests/policies]",
+    ),
+    Setting(
+        "policy_file",
+        Sort.PATH,
+        "modes, parameters and exemptions: a policy.yaml, or the manifest of the ConfigMap that the cluster has",
+        "--policy-file",
+        ("policy_file",),
+        "GPUGATE_POLICY_FILE",
+        example="policy.yaml",
+    ),
+    Setting(
+        "select",
+        Sort.TEXTS,
+        "only these policies; ids or patterns",
+        "--select",
+        ("select",),
+        "GPUGATE_SELECT",
+        (),
+        ("check",),
+        example="['nodepools/*', 'pods/*']",
+    ),
+    Setting(
+        "ignore",
+        Sort.TEXTS,
+        "without these policies; ids or patterns",
+        "--ignore",
+        ("ignore",),
+        "GPUGATE_IGNORE",
+        (),
+        ("check",),
+        example="[pods/missing-cost-labels]",
+    ),
+    Setting(
+        "min_mode",
+        Sort.TEXT,
+        "the least that makes the exit code 1: `warn`, or `enforce`",
+        "--min-mode",
+        ("min_mode",),
+        "GPUGATE_MIN_MODE",
+        "enforce",
+        ("check",),
+        ("warn", "enforce"),
+        example="warn",
+    ),
+    Setting(
+        "baseline",
+        Sort.PATH,
+        "a file of findings that are known and hidden; only new ones count",
+        "--baseline",
+        ("baseline",),
+        "GPUGATE_BASELINE",
+        commands=("check",),
+        example="gpugate-baseline.json",
+    ),
+    Setting(
+        "namespace",
+        Sort.TEXT,
+        "the namespace of objects that name none",
+        "--namespace",
+        ("namespace",),
+        "GPUGATE_DEFAULT_NAMESPACE",
+        "default",
+        ("check",),
+        example="inference",
+    ),
+    Setting(
+        "complete_context",
+        Sort.SWITCH,
+        "the files are all objects of the cluster: what is missing in them is missing there",
+        "--complete-context",
+        ("complete_context",),
+        "GPUGATE_COMPLETE_CONTEXT",
+        False,  # noqa: FBT003 -- the default of a switch
+        ("check",),
+        example="true",
+    ),
+    Setting(
+        "context_from",
+        Sort.PATHS,
+        "files and directories of further objects that policies may look up, and that are not judged",
+        "--context-from",
+        ("context_from",),
+        "GPUGATE_CONTEXT_FROM",
+        (),
+        ("check",),
+        example="[cluster-dump.yaml]",
+    ),
+    Setting(
+        "charts",
+        Sort.CHARTS,
+        "with which values Helm charts are rendered, once for each entry of `values`",
+        default=(),
+        commands=("check",),
+        example="[{path: charts/vllm, values: [values/staging.yaml, [values/base.yaml, values/prod.yaml]]}]",
+    ),
+    Setting(
+        "schemas",
+        Sort.PATH,
+        "a folder of further schemas, as `gpugate schema add` writes it",
+        "--schemas",
+        ("schemas",),
+        "GPUGATE_SCHEMAS",
+        commands=("check",),
+        example=".gpugate/schemas",
+    ),
+    Setting(
+        "output",
+        Sort.OUTPUTS,
+        "formats, with =FILE to write a file",
+        "--output",
+        ("output",),
+        "GPUGATE_OUTPUT",
+        commands=("check",),
+        example="[text, sarif=gpugate.sarif]",
+        alias="-o",
+    ),
+)

@@ -1,0 +1,167 @@
+"""Tells from which line of which template each line of a rendered chart is, by rendering it again with marks.
+
+At the end of each line that a template writes where it stands, a comment with its number is added; what comes out is
+compared with what the chart renders to, line by line. Where both are equal but for the mark, the mark is the proof.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from gpugate.webhook.manifests.limits import MAX_BYTES
+from gpugate.webhook.rendering.template_lines import TemplateLine, template_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_MARK: Final = re.compile(r" #gpugate-line=(?P<file>\d+):(?P<line>\d+)#")
+_SOURCE: Final = re.compile(r"^# Source: (?P<file>\S.*)$")
+_SUFFIXES: Final = (".yaml", ".yml", ".tpl", ".json", ".txt")
+_MAX_FILES: Final = 10_000
+
+
+@dataclass(slots=True)
+class MarkedChart:
+    """A copy of a chart in which templates have marks; `files` are the templates, by the number in their marks."""
+
+    directory: str
+    files: list[str] = field(default_factory=list)
+    lines: list[list[TemplateLine]] = field(default_factory=list)
+
+
+def marked_copy(chart: str, directory: str) -> MarkedChart:
+    """Make the copy: links to the files as they are, and the templates written anew.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    copy = MarkedChart(directory)
+    count = 0
+    for folder, folders, files in os.walk(chart):
+        inside = os.path.relpath(folder, chart)
+        target = Path(directory, inside)
+        target.mkdir(exist_ok=True)
+        count += len(files)
+        if count > _MAX_FILES:
+            raise OSError(f"more than {_MAX_FILES} files")
+        is_template = "templates" in Path(inside).parts
+        for name in folders:
+            source = Path(folder, name)
+            if source.is_symlink():
+                (target / name).symlink_to(os.path.realpath(source))
+        for name in files:
+            source = Path(folder, name)
+            if is_template and name.endswith(_SUFFIXES) and source.stat().st_size <= MAX_BYTES:
+                (target / name).write_bytes(_marked(source, os.path.join(folder, name), copy))  # noqa: PTH118 -- `./` stays
+            else:
+                (target / name).symlink_to(os.path.realpath(source))
+    return copy
+
+
+def _marked(source: Path, shown: str, copy: MarkedChart) -> bytes:
+    data = source.read_bytes()
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return data
+    lines = template_lines(text)
+    number = len(copy.files)
+    copy.files.append(shown)
+    copy.lines.append(lines)
+    out = []
+    for index, (line, about) in enumerate(zip(text.split("\n"), lines, strict=True), 1):
+        bare = line.rstrip("\r")
+        out.append(f"{bare} #gpugate-line={number}:{index}#{line[len(bare) :]}" if about.markable else line)
+    return "\n".join(out).encode()
+
+
+@dataclass(frozen=True, slots=True)
+class _Mark:
+    """The marks on one line: the template, the line of the first, which begins it, and that of the last."""
+
+    file: int
+    line: int
+    last: int
+
+
+def line_origins(text: str, marked: str, copy: MarkedChart) -> list[tuple[str, int] | None]:
+    """Return for each line of what a chart renders to its template and the line in it, None where that is not certain.
+
+    Args:
+        text: what the chart renders to.
+        marked: what its copy with marks renders to.
+        copy: that copy.
+    """
+    lines, others = text.split("\n"), marked.split("\n")
+    if len(lines) != len(others):
+        return [None] * len(lines)
+    marks = [_mark(line, other) for line, other in zip(lines, others, strict=True)]
+    found: list[tuple[str, int] | None] = []
+    for index, mark in enumerate(marks):
+        number = mark.line if mark else None
+        if mark is None and lines[index].strip() and lines[index] == others[index]:
+            mark, number = _written_by_action(index, lines, marks, copy)  # noqa: PLW2901 -- what is known of the line
+        found.append((copy.files[mark.file], number) if mark and number else None)
+    return found
+
+
+def _mark(line: str, marked: str) -> _Mark | None:
+    found = list(_MARK.finditer(marked))
+    if not found or len({mark["file"] for mark in found}) > 1 or _MARK.sub("", marked).rstrip() != line.rstrip():
+        return None
+    return _Mark(int(found[0]["file"]), int(found[0]["line"]), int(found[-1]["line"]))
+
+
+def _written_by_action(
+    index: int, lines: list[str], marks: list[_Mark | None], copy: MarkedChart
+) -> tuple[_Mark | None, int | None]:
+    """Return the only action that can have written a line: the one between the marks before and after it.
+
+    What lies between them in the template must be all that can have been written between them: no loop may end there that
+    began before.
+    """
+    before = next(_marks(marks, lines, range(index - 1, -1, -1)), None)
+    if before is None:
+        return None, None
+    at, mark = before
+    template = copy.lines[mark.file]
+    end = len(template) + 1
+    after = next(_marks(marks, lines, range(index + 1, len(lines))), None)
+    if after is not None:
+        at, following = after
+        end = following.line
+        begins = template[end - 1].begins if following.file == mark.file and end > mark.last else ""
+        # Else the line of the mark after may have written lines before the one that has its mark.
+        if not begins or not lines[at].lstrip().startswith(begins):
+            return None, None
+    between = range(mark.last + 1, end)
+    inside = [template[number - 1] for number in between]
+    if any(line.writes or (line.back_to is not None and line.back_to <= mark.last) for line in inside):
+        return None, None
+    acting = [number for number in between if template[number - 1].actions]
+    return (mark, acting[0]) if len(acting) == 1 else (None, None)
+
+
+def _marks(marks: list[_Mark | None], lines: list[str], places: range) -> Iterator[tuple[int, _Mark]]:
+    """Yield the marks on the way through one document, with their places."""
+    for place in places:
+        if lines[place].startswith("---"):
+            return
+        mark = marks[place]
+        if mark is not None:
+            yield place, mark
+
+
+def sources(text: str) -> list[str]:
+    """Return for each line the template that Helm says its document is from; empty where it says none."""
+    found: list[str] = []
+    current = ""
+    for line in text.split("\n"):
+        said = _SOURCE.match(line)
+        current = said["file"] if said else "" if line.startswith("---") else current
+        found.append(current)
+    return found

@@ -1,0 +1,148 @@
+"""Makes of a Helm chart what it becomes: `helm template` once for each list of values files."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from gpugate.webhook.manifests.documents import read_bytes
+from gpugate.webhook.manifests.inputs import Passed
+from gpugate.webhook.manifests.problems import Problem
+from gpugate.webhook.manifests.rendered_sources import CHART_FILE
+from gpugate.webhook.rendering.chart_values import ChartValues
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpugate.webhook.rendering.options import RenderOptions
+
+_ABSENT: Final = "install Helm 3 or 4, leave the chart out with --exclude, or read files as they are with --no-render"
+_LIBRARY: Final = "a library chart: it is judged in the charts that use it"
+# What Helm 4.3 says a release may be called (helm.sh/helm/v4/pkg/chart/common.ValidateReleaseName, at most 53 characters).
+_NO_RELEASE: Final = re.compile(r"[^a-z0-9]+")
+_LONGEST_RELEASE: Final = 53
+_MAX_CHART_FILE: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class ChartJob:
+    """A chart to render in one way.
+
+    `chart` is its directory or archive as the user wrote it, `title` the name in its Chart.yaml, `variant` the values
+    files for people.
+    """
+
+    chart: str
+    title: str
+    release: str
+    namespace: str
+    kube_version: str
+    values: tuple[str, ...] = ()
+    set: tuple[str, ...] = ()
+    api_versions: tuple[str, ...] = ()
+
+    @property
+    def variant(self) -> str:
+        """The values files, for people; empty where the chart's own are taken."""
+        return ", ".join([*self.values, *(f"--set {each}" for each in self.set)])
+
+    @property
+    def label(self) -> str:
+        """What is rendered, for people."""
+        return f"{self.chart} (rendered{f' with {self.variant}' if self.variant else ''})"
+
+    @property
+    def unit(self) -> str:
+        """What takes the place of each other: one release in one namespace."""
+        return f"{os.path.realpath(self.chart)}\0{self.release}\0{self.namespace}"
+
+    def command(self, helm: str, chart: str) -> list[str]:
+        """Return the command that renders a directory with this chart; nothing is fetched, no cluster is asked."""
+        flags = [f"--namespace={self.namespace}", f"--kube-version={self.kube_version}"]
+        flags += [f"--values={_as_one(each)}" for each in self.values]
+        flags += [f"--set={each}" for each in self.set]
+        flags += [f"--api-versions={each}" for each in self.api_versions]
+        return [helm, "template", *flags, "--", self.release, chart]
+
+
+def chart_jobs(chart: str, options: RenderOptions) -> Iterator[ChartJob | Problem | Passed]:
+    """Yield the ways in which a chart is to be rendered, or why it cannot be."""
+    real = os.path.realpath(chart)
+    given = [each for each in options.charts if os.path.realpath(each.path) == real] or [ChartValues(chart)]
+    if options.changed is not None and not _is_changed(real, given, options.changed):
+        return
+    about = _about(chart)
+    if not isinstance(about, dict):
+        yield about
+        return
+    if about.get("type") == "library":
+        yield Passed(chart, _LIBRARY)
+        return
+    if shutil.which("helm") is None:
+        yield Problem(_chart_file(chart), 0, 0, "a Helm chart, and helm is not on PATH", _ABSENT)
+        return
+    title = about.get("name")
+    for way in given:
+        for values in way.values or ((),):
+            lost = [file for file in values if not Path(file).is_file()]
+            if lost:
+                remedy = f"{chart} is to be rendered with it: check the spelling, and the directory you are in"
+                yield Problem(lost[0], 0, 0, "no such values file", remedy)
+                continue
+            yield ChartJob(
+                chart,
+                title if isinstance(title, str) else "",
+                way.release or release_name(chart),
+                way.namespace or options.namespace,
+                options.kube_version,
+                values,
+                way.set,
+                way.api_versions,
+            )
+
+
+def release_name(chart: str) -> str:
+    """Return what a release of a chart is called where nobody says it: as its directory."""
+    name = _NO_RELEASE.sub("-", Path(os.path.realpath(chart)).name.removesuffix(".tgz").lower())
+    return name.strip("-")[:_LONGEST_RELEASE].strip("-") or "release"
+
+
+def _as_one(file: str) -> str:
+    """Quote a name for a flag that takes several, separated by commas, as a line of CSV (spf13/pflag StringSlice)."""
+    quoted = file.replace('"', '""')
+    return f'"{quoted}"' if quoted != file or "," in file else file
+
+
+def _chart_file(chart: str) -> str:
+    return os.path.join(chart, CHART_FILE) if Path(chart).is_dir() else chart  # noqa: PTH118 -- `./` stays
+
+
+def _about(chart: str) -> dict[str, object] | Problem:
+    """Return what is in Chart.yaml; nothing of an archive, which only Helm opens."""
+    file = Path(chart, CHART_FILE)
+    if not Path(chart).is_dir():
+        if Path(chart).is_file():
+            return {}
+        return Problem(chart, 0, 0, "no such chart", "name the directory of a chart, or its .tgz archive")
+    name = _chart_file(chart)
+    try:
+        with file.open("rb") as opened:
+            data = opened.read(_MAX_CHART_FILE)
+    except OSError as error:
+        return Problem(name, 0, 0, (error.strerror or "cannot be read").lower(), "a chart has it in its directory")
+    for part in read_bytes(name, data):
+        if isinstance(part, Problem):
+            if not part.warning:
+                return part
+        elif isinstance(part.value, dict):
+            return dict(part.value)
+    return Problem(name, 0, 0, "is no description of a chart", "write apiVersion, name and version")
+
+
+def _is_changed(real: str, given: list[ChartValues], changed: frozenset[str]) -> bool:
+    files = {os.path.realpath(file) for way in given for values in way.values for file in values}
+    return bool(files & changed) or any(path == real or path.startswith(real + os.sep) for path in changed)

@@ -1,0 +1,83 @@
+"""Which of some kustomizations are built: those that no other one builds on, because that is what a cluster gets."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from gpugate.webhook.manifests.inputs import Found, Passed
+from gpugate.webhook.manifests.problems import Problem
+from gpugate.webhook.manifests.rendered_sources import Kustomization
+from gpugate.webhook.rendering.kustomization_files import KustomizationFile, read_kustomization
+from gpugate.webhook.rendering.kustomizations import KustomizationJob, obstacles
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from gpugate.webhook.manifests.rendered_sources import Chart
+    from gpugate.webhook.rendering.options import RenderOptions
+
+_PART: Final = "a component that no kustomization here uses"
+
+_Read = KustomizationFile | Problem | None
+
+
+@dataclass(slots=True)
+class Plan:
+    """What is built, and the real paths of the files that are not judged by themselves."""
+
+    options: RenderOptions
+    read: dict[str, _Read] = field(default_factory=dict)
+    built_on: set[str] = field(default_factory=set)
+    used: set[str] = field(default_factory=set)
+
+    def of(self, found: Kustomization) -> Iterator[KustomizationJob | Problem | Passed]:
+        """Yield the job of a kustomization, what is in its way, or nothing where others are built on it."""
+        real = os.path.realpath(found.name)
+        file = self.read.get(real)
+        if isinstance(file, Problem):
+            yield file
+        if not isinstance(file, KustomizationFile) or real in self.built_on:
+            return
+        if file.is_component:
+            yield Passed(found.name, _PART)
+            return
+        closure = list(self._closure(real, set()))
+        changed = self.options.changed
+        if changed is not None and not any(changed & _files(each) for each in closure):
+            return
+        in_the_way = list(obstacles(found.name, closure, inflate=self.options.inflate))
+        yield from in_the_way
+        if not in_the_way:
+            yield KustomizationJob(found.name, file, self.options.inflate)
+
+    def _closure(self, real: str, seen: set[str]) -> Iterator[KustomizationFile]:
+        """Yield a kustomization and all that it builds on, also outside of what was named."""
+        if real in seen:
+            return
+        seen.add(real)
+        if real not in self.read:
+            self.read[real] = read_kustomization(os.path.relpath(real))
+        file = self.read[real]
+        if isinstance(file, KustomizationFile):
+            yield file
+            for directory in file.directories:
+                yield from self._closure(directory, seen)
+
+
+def planned(found: Sequence[Found | Chart | Kustomization], options: RenderOptions) -> Plan:
+    """Read the kustomizations among what was found, and tell what builds on what."""
+    plan = Plan(options)
+    for part in found:
+        if isinstance(part, Kustomization):
+            plan.read[os.path.realpath(part.name)] = read_kustomization(part.name, part.file)
+    for file in plan.read.values():
+        if isinstance(file, KustomizationFile):
+            plan.built_on.update(directory for directory in file.directories if directory != file.directory)
+            plan.used |= _files(file)
+    return plan
+
+
+def _files(file: KustomizationFile) -> set[str]:
+    return {*file.files, os.path.join(file.directory, os.path.basename(file.file))}  # noqa: PTH118, PTH119 -- real paths as texts

@@ -1,0 +1,106 @@
+"""Runs a program that renders, within bounds of time and output, and without a way to a network."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import signal
+import subprocess
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from threading import Event
+
+    from gpugate.webhook.rendering.options import Limits
+
+_CHUNK: Final = 1 << 16
+_LOOK: Final = 0.2  # seconds between looks at whether to stop
+_MAX_ERROR_BYTES: Final = 1 << 20
+# What a program may need to start at all; nothing that holds a secret or names a cluster.
+_KEPT: Final = ("PATH", "LANG", "SYSTEMROOT", "CLOUDSDK_PYTHON")
+# The port that nobody listens on: what goes to a network in spite of everything is refused at once.
+_NOWHERE: Final = "http://127.0.0.1:9"
+_BLOCKED: Final = {
+    name: _NOWHERE for each in ("http_proxy", "https_proxy", "all_proxy") for name in (each, each.upper())
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """How a program ended: its code and what it wrote; `stopped` says why it was not left to end by itself."""
+
+    code: int
+    out: bytes
+    err: str
+    stopped: str = ""
+
+
+def environment(home: str) -> dict[str, str]:
+    """Return the variables of a program whose home is an empty directory: no plugins, no repositories, no kubeconfig."""
+    kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
+    helm = {f"HELM_{each}_HOME": os.path.join(home, each.lower()) for each in ("CACHE", "CONFIG", "DATA")}  # noqa: PTH118 -- a text
+    return {
+        **kept,
+        **_BLOCKED,
+        **helm,
+        "HOME": home,
+        "TMPDIR": home,
+        "LC_ALL": "C",
+        "KUBECONFIG": os.devnull,
+        "GIT_ALLOW_PROTOCOL": "none",
+        "GIT_TERMINAL_PROMPT": "0",
+    }
+
+
+def run(command: Sequence[str], home: str, limits: Limits, stop: Event) -> Ran:
+    """Run a program to its end, to a limit, or until `stop` is set.
+
+    Raises:
+        OSError: it cannot be started.
+    """
+    with subprocess.Popen(  # noqa: S603 -- a program from PATH, as the user asked for; arguments, no shell
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment(home),
+        process_group=0,
+    ) as process:
+        try:
+            out, err, stopped = _read(process, limits, stop)
+        finally:
+            # Also what it started itself; when all has ended, there is no such group any more.
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+    return Ran(process.returncode, out, err.decode(errors="replace"), stopped)
+
+
+def _read(process: subprocess.Popen[bytes], limits: Limits, stop: Event) -> tuple[bytes, bytes, str]:
+    assert process.stdout is not None and process.stderr is not None  # noqa: S101, PT018 -- for mypy: both are pipes
+    out, err = bytearray(), bytearray()
+    deadline = time.monotonic() + limits.seconds
+    with selectors.DefaultSelector() as selector:
+        selector.register(process.stdout, selectors.EVENT_READ, out)
+        selector.register(process.stderr, selectors.EVENT_READ, err)
+        while selector.get_map():
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return bytes(out), bytes(err), f"did not end within {limits.seconds:g} s"
+            if stop.is_set():
+                return bytes(out), bytes(err), "was stopped"
+            for key, _ in selector.select(min(left, _LOOK)):
+                chunk = os.read(key.fd, _CHUNK)
+                if not chunk:
+                    selector.unregister(key.fileobj)
+                elif key.data is out or len(err) < _MAX_ERROR_BYTES:
+                    key.data.extend(chunk)
+            if len(out) > limits.bytes:
+                return bytes(out), bytes(err), f"wrote more than {limits.bytes >> 20} MiB"
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(max(0.0, deadline - time.monotonic()))
+            return bytes(out), bytes(err), ""
+    return bytes(out), bytes(err), f"did not end within {limits.seconds:g} s"

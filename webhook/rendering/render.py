@@ -1,0 +1,126 @@
+"""Renders the charts and kustomizations among what paths stand for, several at once."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from gpugate.webhook.manifests.inputs import Found, Input, Rendering
+from gpugate.webhook.manifests.problems import Problem
+from gpugate.webhook.manifests.rendered_sources import Chart, Kustomization
+from gpugate.webhook.rendering.chart_errors import chart_problem
+from gpugate.webhook.rendering.charts import ChartJob, chart_jobs
+from gpugate.webhook.rendering.kustomization_graph import planned
+from gpugate.webhook.rendering.kustomizations import KustomizationJob, kustomization_problem
+from gpugate.webhook.rendering.origins import ObjectOrigin, without_origins
+from gpugate.webhook.rendering.process import run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from gpugate.webhook.rendering.options import RenderOptions
+
+_Job = TypeVar("_Job")
+_Result = TypeVar("_Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """What a chart or a kustomization became; `origins` are the objects of the latter."""
+
+    job: ChartJob | KustomizationJob
+    text: str
+    origins: tuple[ObjectOrigin, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """What there is to judge, and by the label of each rendering what it was made of."""
+
+    found: list[Found]
+    texts: dict[str, Text] = field(default_factory=dict)
+
+
+def rendered(found: Sequence[Found | Chart | Kustomization], options: RenderOptions) -> Rendered:
+    """Put in the place of each chart and kustomization what it becomes, and leave out the files that it uses."""
+    plan = planned(found, options)
+    parts: list[Found | ChartJob | KustomizationJob] = []
+    for part in found:
+        if isinstance(part, Chart):
+            parts += chart_jobs(part.name, options)
+        elif isinstance(part, Kustomization):
+            parts += plan.of(part)
+        elif not (isinstance(part, Input) and not part.explicit and os.path.realpath(part.name) in plan.used):
+            parts.append(part)
+    jobs = [part for part in parts if isinstance(part, ChartJob | KustomizationJob)]
+    done = iter(at_once(rendering_of, jobs, options))
+    made = Rendered([])
+    seen: set[Problem] = set()
+    for each in parts:
+        result: Found | Text = next(done) if isinstance(each, ChartJob | KustomizationJob) else each
+        if isinstance(result, Text):
+            label = _unique(result.job.label, made.texts)
+            made.texts[label] = result
+            variant = result.job.variant if isinstance(result.job, ChartJob) else ""
+            what = Rendering(variant, result.job.unit)
+            made.found.append(Input(label, explicit=True, data=result.text.encode(), rendering=what))
+        elif not (isinstance(result, Problem) and result in seen):
+            # Every values file of a broken template says the same.
+            made.found.append(result)
+            seen |= {result} if isinstance(result, Problem) else set()
+    return made
+
+
+def at_once(
+    work: Callable[[_Job, RenderOptions, threading.Event], _Result], jobs: Iterable[_Job], options: RenderOptions
+) -> list[_Result]:
+    """Do some work, as many at once as there may be; in the order of the jobs."""
+    stop = threading.Event()
+    with ThreadPoolExecutor(options.jobs) as pool:
+        try:
+            return list(pool.map(lambda job: work(job, options, stop), jobs))
+        except BaseException:
+            stop.set()
+            raise
+
+
+def rendering_of(
+    job: ChartJob | KustomizationJob, options: RenderOptions, stop: threading.Event, chart: str = ""
+) -> Text | Problem:
+    """Render one; `chart` is the directory of a chart that stands for the job's."""
+    with tempfile.TemporaryDirectory(prefix="gpugate-") as home:
+        try:
+            if isinstance(job, ChartJob):
+                ran = run(job.command(shutil.which("helm") or "helm", chart or job.chart), home, options.limits, stop)
+                if ran.stopped or ran.code:
+                    return chart_problem(job, ran.err, ran.stopped)
+                return Text(job, ran.out.decode(errors="replace"))
+            ran = run(job.command(home), home, options.limits, stop)
+        except OSError as error:
+            where = job.chart if isinstance(job, ChartJob) else job.name
+            return Problem(where, 0, 0, f"cannot be rendered: {(error.strerror or 'no program').lower()}", "see PATH")
+        if ran.stopped or ran.code:
+            return kustomization_problem(job, ran.err, ran.stopped)
+        text, origins = without_origins(ran.out.decode(errors="replace"))
+        overlay = Path(os.path.realpath(home), "overlay")
+        found = tuple(
+            ObjectOrigin(
+                each.first_line, each.last_line, os.path.normpath(overlay / each.file), generated=each.generated
+            )
+            for each in origins
+        )
+        return Text(job, text, found)
+
+
+def _unique(label: str, taken: dict[str, Text]) -> str:
+    number = 2
+    wanted = label
+    while label in taken:
+        label, number = f"{wanted} #{number}", number + 1
+    return label

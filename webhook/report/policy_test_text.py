@@ -1,0 +1,122 @@
+"""Policy tests for a person at a terminal: each test in a line, then what failed, then how many did."""
+
+from __future__ import annotations
+
+import shlex
+from itertools import groupby
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Final
+
+from gpugate.webhook.report.colour import BOLD, DIM, GREEN, RED, YELLOW, Paint
+from gpugate.webhook.report.plain import plain
+from gpugate.webhook.report.policy_tested import Ending, PolicyCoverage, TestedCase, TestReport
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+_WIDTH: Final = 60
+_COLOURS: Final = {Ending.PASSED: GREEN, Ending.FAILED: RED, Ending.BROKEN: RED, Ending.UPDATED: YELLOW}
+_SIGNS: Final = {Ending.PASSED: "✓", Ending.FAILED: "✗", Ending.BROKEN: "✗", Ending.UPDATED: "✎"}
+# For terminals whose encoding has no such signs.
+_WORDS: Final = {Ending.PASSED: "ok", Ending.FAILED: "FAIL", Ending.BROKEN: "ERROR", Ending.UPDATED: "new"}
+
+
+def write(
+    report: TestReport,
+    paint: Paint | None = None,
+    *,
+    quiet: bool = False,
+    seconds: float | None = None,
+    signs: bool = True,
+) -> str:
+    """Write a report.
+
+    Args:
+        report: what to write.
+        paint: colours; none where it is not given.
+        quiet: only what failed and why.
+        seconds: how long the run took.
+        signs: whether the output can show signs beyond ASCII.
+    """
+    paint = paint or Paint()
+    marks = _SIGNS if signs else _WORDS
+    blocks = [] if quiet else ["\n".join(_listed(report.cases, marks, paint))]
+    failed = [case for case in report.cases if case.ending in {Ending.FAILED, Ending.BROKEN}]
+    blocks += ["\n".join(_failed(case, paint)) for case in failed]
+    for mistake in report.broken:
+        first, *others = mistake.lines(paint)
+        blocks.append("\n".join([f"{paint('ERROR', BOLD, RED)} {first}", *others]))
+    if not quiet:
+        blocks.append("\n".join(_summary(report, seconds)))
+    return "".join(f"{block}\n\n" for block in blocks[:-1] if block) + (f"{blocks[-1]}\n" if blocks else "")
+
+
+def _listed(cases: Sequence[TestedCase], marks: dict[Ending, str], paint: Paint) -> Iterator[str]:
+    """Each test of a case file in a line; of files with expectations only those that did not pass."""
+    for (heading, inline), group in groupby(cases, key=_group):
+        yield plain(heading)
+        found = list(group)
+        if not inline:
+            yield from (_line(case, marks, paint) for case in found)
+            continue
+        passed = [case for case in found if case.ending is Ending.PASSED]
+        if passed:
+            manifests = _counted(sum(case.manifests for case in passed), "manifest")
+            expectations = _counted(sum(case.expectations for case in passed), "expectation")
+            yield f"  {paint(marks[Ending.PASSED], GREEN)} {manifests}, {expectations}"
+        yield from (_line(case, marks, paint) for case in found if case.ending is not Ending.PASSED)
+
+
+def _group(case: TestedCase) -> tuple[str, bool]:
+    if not case.manifests:
+        return case.file, False
+    return f"{PurePath(case.file).parent}/*.yaml (inline expectations)", True
+
+
+def _line(case: TestedCase, marks: dict[Ending, str], paint: Paint) -> str:
+    took = f"{case.seconds * 1000:,.0f} ms"
+    return f"  {paint(marks[case.ending], _COLOURS[case.ending])} {plain(case.name):<{_WIDTH}} {paint(took, DIM)}"
+
+
+def _failed(case: TestedCase, paint: Paint) -> Iterator[str]:
+    word = "FAIL" if case.ending is Ending.FAILED else "ERROR"
+    yield f"{paint(word, BOLD, RED)} {plain(case.file)}:{case.line} {paint(plain(case.name), BOLD)}"
+    for failure in case.failures:
+        yield from (f"  {line}" for line in failure.lines(paint))
+    if case.ending is Ending.FAILED:
+        chosen = "" if case.manifests else f" -k {shlex.quote(case.name)}"
+        yield f"  accept with: gpugate test {shlex.quote(plain(case.file))}{chosen} --update"
+
+
+def _summary(report: TestReport, seconds: float | None) -> Iterator[str]:
+    yield from map(plain, report.remarks)
+    counted = [
+        f"{count:,} {ending.value}"
+        for ending in Ending
+        if (count := report.count(ending)) or (ending is Ending.PASSED and report.cases)
+    ]
+    if report.broken:
+        counted.append(_counted(len(report.broken), "file") + " unreadable")
+    if report.deselected:
+        counted.append(f"{report.deselected:,} not chosen")
+    took = f" in {seconds:.1f} s" if seconds is not None else ""
+    yield f"{', '.join(counted) or 'no tests'}{took}"
+    if report.coverage is not None and report.wanted is not None:
+        yield from _coverage(report.coverage, report.wanted)
+
+
+def _coverage(coverage: PolicyCoverage, wanted: float) -> Iterator[str]:
+    enough = "" if coverage.percent >= wanted else f", and {wanted:g} % is asked for"
+    share = f"{len(coverage.covered)}/{len(coverage.bound)} ({coverage.percent:.0f} %)"
+    yield f"policy coverage {share}{enough}"
+    for what, policies in (("failing", coverage.without_failing), ("passing", coverage.without_passing)):
+        if policies:
+            yield f"no {what} test for {_joined(policies)}"
+
+
+def _joined(policies: Iterable[str]) -> str:
+    return ", ".join(policies)
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"

@@ -1,0 +1,1 @@
+"""Makes the tables that come with gpugate, from Go modules: `make schemas`."""

@@ -1,0 +1,158 @@
+"""The functions that expressions may call, and what each takes.
+
+Sources: cel-spec v0.24 `doc/langdef.md` (standard definitions), cel-go v0.27 `ext/strings.go`, apiserver v0.36
+`pkg/cel/library/{regex,lists,quantity}.go`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from gpugate.policies.sdk import quantity
+from gpugate.webhook.schemas.cel.errors import CelEvaluationError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+Value = Any  # Any: the JSON edge
+
+_INTEGER: Final = re.compile(r"[+-]?[0-9]+")
+_LEAST, _MOST = -(2**63), 2**63 - 1
+
+
+def whole(value: int) -> int:
+    """Return a whole number that fits 64 bits.
+
+    Raises:
+        CelEvaluationError: it does not.
+    """
+    if not _LEAST <= value <= _MOST:
+        raise CelEvaluationError("integer overflow")
+    return value
+
+
+def is_number(value: Value) -> bool:
+    """Tell whether a value is a number; true and false are none."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _size(value: Value) -> int:
+    if isinstance(value, str | list | dict):
+        return len(value)
+    raise no_overload("size")
+
+
+def _int(value: Value) -> int:
+    if isinstance(value, str):
+        if not _INTEGER.fullmatch(value):
+            raise CelEvaluationError(f'"{value[:40]}" is no whole number')
+        return whole(int(value))
+    if is_number(value) and value == value:  # noqa: PLR0124 -- not a number is unequal to itself
+        return whole(int(value))
+    raise no_overload("int")
+
+
+def _double(value: Value) -> float:
+    try:
+        return float(value) if isinstance(value, str) or is_number(value) else _fail("double")
+    except ValueError:
+        raise CelEvaluationError(f'"{str(value)[:40]}" is no number') from None
+
+
+def _string(value: Value) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return value if isinstance(value, str) else str(value) if is_number(value) else _fail("string")
+
+
+def _index_of(text: str, part: Value, start: int = 0) -> int:
+    return text.find(part, start) if isinstance(part, str) else _fail("indexOf")
+
+
+def _substring(text: str, start: int, end: int | None = None) -> str:
+    end = len(text) if end is None else end
+    if not 0 <= start <= end <= len(text):
+        raise CelEvaluationError(f"index out of range: {start} to {end}")
+    return text[start:end]
+
+
+def _split(text: str, separator: Value, limit: int = -1) -> list[str]:
+    if not isinstance(separator, str):
+        raise no_overload("split")
+    if limit in {0, 1}:
+        return [text] if limit else []
+    if separator:
+        return text.split(separator, limit - 1 if limit > 0 else -1)
+    return [*text[: limit - 1], text[limit - 1 :]] if 0 < limit < len(text) else list(text)
+
+
+def _join(parts: Sequence[Value], separator: str = "") -> str:
+    if not all(isinstance(part, str) for part in parts):
+        raise no_overload("join")
+    return separator.join(parts)
+
+
+def _quantity(value: Value) -> quantity.Amount:
+    try:
+        return quantity.parse(value) if isinstance(value, str) else _fail("quantity")
+    except quantity.QuantityError as error:
+        raise CelEvaluationError(str(error)) from None
+
+
+def _is_quantity(value: Value) -> bool:
+    try:
+        quantity.parse(value)
+    except quantity.QuantityError:
+        return False
+    return isinstance(value, str)
+
+
+def _fail(name: str) -> Any:
+    raise no_overload(name)
+
+
+def no_overload(name: str) -> CelEvaluationError:
+    """Say that a function or operator cannot take what it is given, as it depends on the object."""
+    return CelEvaluationError(f"`{name}` cannot take a value of this type")
+
+
+def _text(function: Callable[..., Value], *, argument: bool = False) -> Callable[..., Value]:
+    """Let a function take a text only, with texts as further arguments where it has any."""
+
+    def call(value: Value, *arguments: Value) -> Value:
+        wrong = argument and not all(isinstance(each, str) for each in arguments)
+        if not isinstance(value, str) or wrong:
+            raise no_overload(function.__name__.strip("_"))
+        return function(value, *arguments)
+
+    return call
+
+
+# Name -> the least and the most arguments, and the function.
+CALLS: Final[dict[str, tuple[int, int, Callable[..., Value]]]] = {
+    "size": (1, 1, _size),
+    "int": (1, 1, _int),
+    "double": (1, 1, _double),
+    "string": (1, 1, _string),
+    "quantity": (1, 1, _quantity),
+    "isQuantity": (1, 1, _is_quantity),
+}
+# The same of a value's own functions; the value itself does not count as an argument.
+MEMBERS: Final[dict[str, tuple[int, int, Callable[..., Value]]]] = {
+    "size": (0, 0, _size),
+    "startsWith": (1, 1, _text(str.startswith, argument=True)),
+    "endsWith": (1, 1, _text(str.endswith, argument=True)),
+    "contains": (1, 1, _text(str.__contains__, argument=True)),
+    "lowerAscii": (0, 0, _text(str.lower)),
+    "upperAscii": (0, 0, _text(str.upper)),
+    "trim": (0, 0, _text(str.strip)),
+    "replace": (2, 2, _text(str.replace, argument=True)),
+    "indexOf": (1, 2, _text(_index_of)),
+    "substring": (1, 2, _text(_substring)),
+    "split": (1, 2, _text(_split)),
+    "join": (0, 1, lambda parts, *rest: _join(parts, *rest) if isinstance(parts, list) else _fail("join")),
+    "isLessThan": (1, 1, lambda one, other: one < other),
+    "isGreaterThan": (1, 1, lambda one, other: one > other),
+    "compareTo": (1, 1, lambda one, other: (one > other) - (one < other)),
+}

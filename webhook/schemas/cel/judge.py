@@ -1,0 +1,224 @@
+"""Makes a translated expression a function of its variables.
+
+Sources: cel-spec v0.24 `doc/langdef.md`; apiextensions-apiserver v0.36 `pkg/apiserver/schema/cel`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from gpugate.webhook.schemas.cel.errors import CelCostError, CelEvaluationError
+from gpugate.webhook.schemas.cel.functions import CALLS, MEMBERS, is_number, no_overload
+from gpugate.webhook.schemas.cel.logic import decide
+from gpugate.webhook.schemas.cel.operators import OPERATORS, equal
+from gpugate.webhook.schemas.cel.quantifiers import QUANTIFIERS
+from gpugate.webhook.schemas.patterns import LONGEST, compiled
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gpugate.webhook.schemas.cel.scope import Scope
+    from gpugate.webhook.schemas.table import Expression
+
+    Function = Callable[[Scope], Any]
+
+
+def function_of(tree: Expression) -> Function:
+    """Make a function of a translated expression.
+
+    It raises CelEvaluationError where the expression has no value, CelCostError where it takes too many steps.
+    """
+    head = tree[0]
+    if head in OPERATORS:
+        return _operator(tree)
+    if head in QUANTIFIERS:
+        return _quantifier(tree)
+    return _MAKERS[head](tree)
+
+
+def _const(tree: Expression) -> Function:
+    value = tree[1]
+    return lambda _: value
+
+
+def _var(tree: Expression) -> Function:
+    name = tree[1]
+    return lambda scope: scope.variables[name]
+
+
+def _get(tree: Expression) -> Function:
+    of, field = function_of(tree[1]), tree[2]
+
+    def get(scope: Scope) -> Any:
+        value = of(scope)
+        if isinstance(value, dict) and field in value:
+            return value[field]
+        raise CelEvaluationError(f"`{field}` is missing")
+
+    return get
+
+
+def _has(tree: Expression) -> Function:
+    of, field = function_of(tree[1]), tree[2]
+
+    def has(scope: Scope) -> bool:
+        value = of(scope)
+        if isinstance(value, dict):
+            return field in value
+        raise no_overload("has")
+
+    return has
+
+
+def _index(tree: Expression) -> Function:
+    of, key = function_of(tree[1]), function_of(tree[2])
+
+    def index(scope: Scope) -> Any:
+        value, at = of(scope), key(scope)
+        if isinstance(value, dict) and isinstance(at, str):
+            if at in value:
+                return value[at]
+            raise CelEvaluationError(f"`{at[:80]}` is missing")
+        if isinstance(value, list) and is_number(at):
+            if at == int(at) and 0 <= at < len(value):
+                return value[int(at)]
+            raise CelEvaluationError(f"there is no element {at}")
+        raise no_overload("[]")
+
+    return index
+
+
+def _list(tree: Expression) -> Function:
+    elements = [function_of(each) for each in tree[1:]]
+    if all(each[0] == "const" for each in tree[1:]):
+        values = [each[1] for each in tree[1:]]
+        return lambda _: values
+    return lambda scope: [element(scope) for element in elements]
+
+
+def _object(tree: Expression) -> Function:
+    entries = [(function_of(key), function_of(value)) for key, value in tree[1:]]
+    return lambda scope: {key(scope): value(scope) for key, value in entries}
+
+
+def _not(tree: Expression) -> Function:
+    of = function_of(tree[1])
+
+    def negation(scope: Scope) -> bool:
+        value = of(scope)
+        if isinstance(value, bool):
+            return not value
+        raise no_overload("!")
+
+    return negation
+
+
+def _negative(tree: Expression) -> Function:
+    of = function_of(tree[1])
+
+    def negative(scope: Scope) -> Any:
+        value = of(scope)
+        if is_number(value):
+            return -value
+        raise no_overload("-")
+
+    return negative
+
+
+def _logic(tree: Expression) -> Function:
+    deciding = tree[0] == "or"
+    sides = [function_of(part) for part in tree[1:]]
+    return lambda scope: decide(sides, scope, deciding=deciding)
+
+
+def _if(tree: Expression) -> Function:
+    test, yes, no = (function_of(part) for part in tree[1:])
+
+    def choose(scope: Scope) -> Any:
+        value = test(scope)
+        if isinstance(value, bool):
+            return yes(scope) if value else no(scope)
+        raise no_overload("? :")
+
+    return choose
+
+
+def _operator(tree: Expression) -> Function:
+    if tree[0] == "in" and tree[2][0] == "list" and all(each[0] == "const" for each in tree[2][1:]):
+        return _among(function_of(tree[1]), [each[1] for each in tree[2][1:]])
+    compute, one, other = OPERATORS[tree[0]], function_of(tree[1]), function_of(tree[2])
+    return lambda scope: compute(one(scope), other(scope))
+
+
+def _among(of: Function, values: list[Any]) -> Function:
+    """`in` of a list that is written out, which may be long."""
+    texts = frozenset(value for value in values if isinstance(value, str))
+
+    def among(scope: Scope) -> bool:
+        value = of(scope)
+        return value in texts if isinstance(value, str) else any(equal(value, each) for each in values)
+
+    return among
+
+
+def _quantifier(tree: Expression) -> Function:
+    quantify, of, variable = QUANTIFIERS[tree[0]], function_of(tree[1]), tree[2]
+    tests = [function_of(test) for test in tree[3:]]
+
+    def quantified(scope: Scope) -> Any:
+        elements, shadowed = of(scope), scope.variables.get(variable)
+        try:
+            return quantify(scope, elements, variable, tests)
+        finally:
+            scope.variables[variable] = shadowed
+
+    return quantified
+
+
+def _call(tree: Expression) -> Function:
+    _, _, function = (CALLS if tree[0] == "call" else MEMBERS)[tree[1]]
+    arguments = [function_of(each) for each in tree[2:]]
+
+    def call(scope: Scope) -> Any:
+        values = [argument(scope) for argument in arguments]
+        try:
+            return function(*values)
+        except TypeError:
+            raise no_overload(tree[1]) from None
+
+    return call
+
+
+def _pattern(tree: Expression) -> Function:
+    of, pattern, finds = function_of(tree[1]), tree[2], tree[0] == "find"
+
+    def search(scope: Scope) -> Any:
+        value = of(scope)
+        if not isinstance(value, str):
+            raise no_overload(tree[0])
+        if len(value) > LONGEST:
+            raise CelCostError
+        found = compiled(pattern).search(value)
+        return (found[0] if found else "") if finds else found is not None
+
+    return search
+
+
+_MAKERS: Final[dict[str, Callable[[Expression], Function]]] = {
+    "const": _const,
+    "var": _var,
+    "get": _get,
+    "has": _has,
+    "index": _index,
+    "list": _list,
+    "object": _object,
+    "not": _not,
+    "neg": _negative,
+    "and": _logic,
+    "or": _logic,
+    "if": _if,
+    "call": _call,
+    "member": _call,
+    "matches": _pattern,
+    "find": _pattern,
+}

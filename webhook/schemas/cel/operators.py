@@ -1,0 +1,104 @@
+"""The operators: equality, order, membership, arithmetic.
+
+Numbers of different types compare by value; other values of different types are unequal (cel-spec v0.24
+`doc/langdef.md`, section Equality).
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Final
+
+from gpugate.webhook.schemas.cel.errors import CelEvaluationError
+from gpugate.webhook.schemas.cel.functions import is_number, no_overload, whole
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Value = Any  # Any: the JSON edge
+
+
+def equal(one: Value, other: Value) -> bool:
+    """Tell whether two values are equal; 1 is 1.0, but not true."""
+    if type(one) is str:
+        return bool(one == other)
+    if isinstance(one, bool) or isinstance(other, bool):
+        return one is other
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(equal(value, other[key]) for key, value in one.items())
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(equal, one, other))
+    return bool(one == other)
+
+
+def _in(one: Value, other: Value) -> bool:
+    if isinstance(other, dict):
+        return isinstance(one, str) and one in other
+    if isinstance(other, list):
+        return any(equal(one, each) for each in other)
+    raise no_overload("in")
+
+
+def _order(sign: str, compare: Callable[[Value, Value], bool]) -> Callable[[Value, Value], bool]:
+    def ordered(one: Value, other: Value) -> bool:
+        alike = isinstance(one, str) and isinstance(other, str)
+        if alike or (_is_amount(one) and _is_amount(other)):
+            return compare(one, other)
+        if isinstance(one, bool) and isinstance(other, bool):
+            return compare(one, other)
+        raise no_overload(sign)
+
+    return ordered
+
+
+def _is_amount(value: Value) -> bool:
+    return is_number(value) or isinstance(value, Fraction)
+
+
+def _add(one: Value, other: Value) -> Value:
+    for kind in (str, list):
+        if isinstance(one, kind) and isinstance(other, kind):
+            return one + other  # type: ignore[operator] # both are one of these
+    return _arithmetic("+", operator.add)(one, other)
+
+
+def _divided(one: Value, other: Value) -> Value:
+    if isinstance(one, float):
+        return one / other if other else math.nan if not one else math.copysign(math.inf, one)
+    if not other:
+        raise CelEvaluationError("division by zero")
+    return abs(one) // abs(other) * (1 if (one < 0) == (other < 0) else -1)
+
+
+def _rest(one: Value, other: Value) -> Value:
+    if not isinstance(one, int) or not other:
+        raise CelEvaluationError("modulus by zero, or of a number that is not whole")
+    return int(math.copysign(abs(one) % abs(other), one))
+
+
+def _arithmetic(sign: str, compute: Callable[[Value, Value], Value]) -> Callable[[Value, Value], Value]:
+    def computed(one: Value, other: Value) -> Value:
+        if not (is_number(one) and is_number(other)) or isinstance(one, float) is not isinstance(other, float):
+            raise no_overload(sign)
+        value = compute(one, other)
+        return whole(value) if isinstance(value, int) else value
+
+    return computed
+
+
+OPERATORS: Final[dict[str, Callable[[Value, Value], Value]]] = {
+    "==": equal,
+    "!=": lambda one, other: not equal(one, other),
+    "in": _in,
+    "<": _order("<", operator.lt),
+    "<=": _order("<=", operator.le),
+    ">": _order(">", operator.gt),
+    ">=": _order(">=", operator.ge),
+    "+": _add,
+    "-": _arithmetic("-", operator.sub),
+    "*": _arithmetic("*", operator.mul),
+    "/": _arithmetic("/", _divided),
+    "%": _arithmetic("%", _rest),
+}

@@ -1,0 +1,169 @@
+"""Reads an expression into a tree.
+
+A tree is a list: `["const", value]`, `["var", name]`, `["get", tree, field]`, `["index", tree, key]`, `["list", ...]`,
+`["map", [key, value], ...]`, `["call", name, argument, ...]`, `["member", name, tree, argument, ...]`,
+`["and" | "or" | "not" | "if" | "neg" | operator, ...]`.
+
+Source: cel-spec v0.24 `doc/langdef.md`, section Syntax.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from gpugate.webhook.schemas.cel.errors import CelSyntaxError, CelUnsupportedError
+from gpugate.webhook.schemas.cel.tokens import Token, tokens
+
+Tree = list[Any]
+
+_RELATIONS: Final = frozenset({"<", "<=", ">", ">=", "==", "!=", "in"})
+_LITERALS: Final = {"true": True, "false": False, "null": None}
+_DEEPEST: Final = 60  # levels of brackets, members and operators; the API server's own limit is 250
+
+
+def parse(text: str) -> Tree:
+    """Read an expression.
+
+    Raises:
+        CelSyntaxError: it is none; says where.
+        CelUnsupportedError: it uses optional syntax, bytes, unsigned numbers, or is nested too deeply.
+    """
+    parser = _Parser(list(tokens(text)))
+    tree = parser.expression()
+    parser.expect("end")
+    return tree
+
+
+class _Parser:
+    def __init__(self, found: list[Token]) -> None:
+        self._tokens = found
+        self._index = 0
+        self._depth = 0
+
+    def expression(self) -> Tree:
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            raise CelUnsupportedError(f"more than {_DEEPEST} levels of expressions")
+        tree = self._either()
+        if self._take("?"):
+            yes = self._either()
+            self._expect_sign(":")
+            tree = ["if", tree, yes, self.expression()]
+        self._depth -= 1
+        return tree
+
+    def expect(self, sort: str) -> Token:
+        token = self._tokens[self._index]
+        if token.sort != sort:
+            raise CelSyntaxError(f"character {token.at + 1}: {sort} was expected, not {token.value or 'the end'!r}")
+        self._index += 1
+        return token
+
+    def _is(self, *signs: str) -> bool:
+        token = self._tokens[self._index]
+        return token.sort in {"sign", "name"} and token.value in signs
+
+    def _take(self, *signs: str) -> str:
+        if not self._is(*signs):
+            return ""
+        self._index += 1
+        return str(self._tokens[self._index - 1].value)
+
+    def _expect_sign(self, sign: str) -> None:
+        if not self._take(sign):
+            token = self._tokens[self._index]
+            raise CelSyntaxError(f"character {token.at + 1}: {sign} was expected, not {token.value or 'the end'!r}")
+
+    def _either(self) -> Tree:
+        tree = self._both()
+        while self._take("||"):
+            tree = ["or", tree, self._both()]
+        return tree
+
+    def _both(self) -> Tree:
+        tree = self._relation()
+        while self._take("&&"):
+            tree = ["and", tree, self._relation()]
+        return tree
+
+    def _relation(self) -> Tree:
+        tree = self._sum()
+        while operator := self._take(*_RELATIONS):
+            tree = [operator, tree, self._sum()]
+        return tree
+
+    def _sum(self) -> Tree:
+        tree = self._product()
+        while operator := self._take("+", "-"):
+            tree = [operator, tree, self._product()]
+        return tree
+
+    def _product(self) -> Tree:
+        tree = self._unary()
+        while operator := self._take("*", "/", "%"):
+            tree = [operator, tree, self._unary()]
+        return tree
+
+    def _unary(self) -> Tree:
+        signs = []
+        while sign := self._take("!", "-"):
+            signs.append(sign)
+        tree = self._member()
+        for sign in reversed(signs):
+            if sign == "-" and tree[0] == "const" and isinstance(tree[1], int | float):
+                tree = ["const", -tree[1]]
+            else:
+                tree = ["not" if sign == "!" else "neg", tree]
+        return tree
+
+    def _member(self) -> Tree:
+        tree = self._primary()
+        while True:
+            if self._is("[?", ".?"):
+                raise CelUnsupportedError("optional members (`.?` or `[?`)")
+            if self._take("."):
+                name = str(self.expect("name").value)
+                tree = ["member", name, tree, *self._arguments(")")] if self._take("(") else ["get", tree, name]
+            elif self._take("["):
+                tree = ["index", tree, self.expression()]
+                self._expect_sign("]")
+            else:
+                return tree
+
+    def _primary(self) -> Tree:
+        token = self._tokens[self._index]
+        if self._take("("):
+            tree = self.expression()
+            self._expect_sign(")")
+            return tree
+        if self._take("["):
+            return ["list", *self._arguments("]")]
+        if self._take("{"):
+            return ["map", *self._entries()]
+        if token.sort in {"text", "integer", "double"}:
+            self._index += 1
+            return ["const", token.value]
+        name = str(self.expect("name").value)
+        if name in _LITERALS:
+            return ["const", _LITERALS[name]]
+        return ["call", name, *self._arguments(")")] if self._take("(") else ["var", name]
+
+    def _arguments(self, closing: str) -> list[Tree]:
+        found: list[Tree] = []
+        while not self._take(closing):
+            found.append(self.expression())
+            if not self._take(","):
+                self._expect_sign(closing)
+                break
+        return found
+
+    def _entries(self) -> list[list[Tree]]:
+        found: list[list[Tree]] = []
+        while not self._take("}"):
+            key = self.expression()
+            self._expect_sign(":")
+            found.append([key, self.expression()])
+            if not self._take(","):
+                self._expect_sign("}")
+                break
+        return found

@@ -1,0 +1,105 @@
+"""What the API server asks of `metadata`, whatever the kind.
+
+Source: apimachinery v0.36 `pkg/api/validation/objectmeta.go`, `pkg/util/validation/validation.go`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from gpugate.policies.sdk import dns_names
+from gpugate.webhook.schemas.problem import Fault, SchemaProblem
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from gpugate.policies.sdk.field import Path
+
+_NAME: Final = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]", re.ASCII)
+_LONGEST: Final = 63
+_MOST_ANNOTATIONS: Final = 256 * 1024  # bytes
+_SUBDOMAIN: Final = "write lower-case letters, digits, - and ., at most 253 in all, and a letter or digit at both ends"
+_LABEL: Final = "write lower-case letters, digits and -, at most 63, and a letter or digit at both ends"
+_KEY: Final = (
+    "write [DOMAIN/]NAME: a DNS name, then at most 63 letters, digits, -, _ and ., with none of these at an end"
+)
+_VALUE: Final = "write at most 63 letters, digits, -, _ and ., and a letter or digit at both ends"
+_OWNER: Final = ("apiVersion", "kind", "name", "uid")
+
+
+def faults(metadata: Any, path: Path, *, root: bool, namespaced: bool) -> Iterator[Fault]:
+    """Yield what is wrong with the metadata of an object whose fields have the right types.
+
+    Args:
+        metadata: the metadata.
+        path: where it stands.
+        root: it is that of the object itself, not of one within it.
+        namespaced: whether objects of the kind live in a namespace.
+    """
+    if not isinstance(metadata, dict):
+        return
+    name = is_segment if not root else dns_names.is_subdomain
+    remedy = _SUBDOMAIN if root else "write a name without / and %"
+    yield from _text(metadata, "name", name, path, remedy)
+    # What is generated begins with it, and may end where it ends with a sign.
+    yield from _text(metadata, "generateName", lambda text: name(_masked(text)), path, remedy)
+    if root and not metadata.get("name") and not metadata.get("generateName"):
+        yield Fault(
+            SchemaProblem((*path, "name"), "name or generateName must be there", "write a name"), path, blocking=True
+        )
+    if namespaced:
+        yield from _text(metadata, "namespace", dns_names.is_label, path, _LABEL)
+    yield from _labels(metadata.get("labels"), (*path, "labels"))
+    yield from _annotations(metadata.get("annotations"), (*path, "annotations"))
+    for index, finalizer in enumerate(metadata.get("finalizers") or ()):
+        if not is_qualified(finalizer):
+            yield _fault((*path, "finalizers", index), f"{finalizer!r} is no name of a finalizer", _KEY)
+    for index, owner in enumerate(metadata.get("ownerReferences") or ()):
+        for key in _OWNER:
+            if isinstance(owner, dict) and not owner.get(key):
+                yield _fault((*path, "ownerReferences", index, key), f"{key} is empty", f"write {key}")
+
+
+def is_qualified(text: str) -> bool:
+    """Tell whether a text may be the key of a label."""
+    prefix, slash, name = text.rpartition("/")
+    return (dns_names.is_subdomain(prefix) if slash else True) and len(name) <= _LONGEST and bool(_NAME.fullmatch(name))
+
+
+def is_segment(text: str) -> bool:
+    """Tell whether a text may be a part of a path in a URL."""
+    return text not in {".", ".."} and "/" not in text and "%" not in text
+
+
+def _masked(prefix: str) -> str:
+    return f"{prefix[:-1]}a" if len(prefix) > 1 and prefix.endswith("-") else prefix
+
+
+def _text(metadata: dict[str, Any], key: str, fits: Callable[[str], bool], path: Path, remedy: str) -> Iterator[Fault]:
+    value = metadata.get(key)
+    if value and not fits(value):
+        yield _fault((*path, key), f'"{value[:80]}" is no {key} that may be given', remedy)
+
+
+def _labels(labels: Any, path: Path) -> Iterator[Fault]:
+    for key, value in (labels or {}).items():
+        if not is_qualified(key):
+            yield _fault((*path, key), f'"{key[:80]}" is no key of a label', _KEY)
+        if value and (len(value) > _LONGEST or not _NAME.fullmatch(value)):
+            yield _fault((*path, key), f'"{value[:80]}" is no value of a label', _VALUE)
+
+
+def _annotations(annotations: Any, path: Path) -> Iterator[Fault]:
+    size = 0
+    for key, value in (annotations or {}).items():
+        size += len(key.encode(errors="replace")) + len((value or "").encode(errors="replace"))
+        if not is_qualified(key.lower()):
+            yield _fault((*path, key), f'"{key[:80]}" is no key of an annotation', _KEY)
+    if size > _MOST_ANNOTATIONS:
+        message = f"annotations of {size:,} bytes, and at most {_MOST_ANNOTATIONS:,} are allowed"
+        yield Fault(SchemaProblem(path, message, "keep large data elsewhere"), path, blocking=True)
+
+
+def _fault(path: Path, message: str, remedy: str) -> Fault:
+    return Fault(SchemaProblem(path, message, remedy), path)

@@ -1,0 +1,181 @@
+"""What is told of each sort of fault, and what to do."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from gpugate.policies.engine.config import near_misses
+from gpugate.policies.sdk.quantity import type_name
+from gpugate.webhook.schemas.problem import SchemaProblem
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from gpugate.policies.sdk.field import Path
+    from gpugate.webhook.schemas.table import Node
+
+_WIDTH: Final = 60  # characters of a value that are shown
+_MOST_NAMES: Final = 12
+_TYPES: Final = {
+    "string": "a string",
+    "object": "an object",
+    "array": "a list",
+    "boolean": "true or false",
+    "integer": "a whole number",
+    "number": "a number",
+}
+# What texts of a pattern look like, where the pattern itself tells little.
+_EXAMPLES: Final = {
+    r"^(([0-9]+(s|m|h))+)|(Never)$": "a duration in hours, minutes and seconds, such as 720h or 1h30m, or Never",
+    r"^(([0-9]+(s|m|h))+|Never)$": "a duration in hours, minutes and seconds, such as 720h or 1h30m, or Never",
+    r"^([0-9]+(s|m|h))+$": "a duration in hours, minutes and seconds, such as 48h or 1h30m",
+    r"^((([0-9]+(h|m))|([0-9]+h[0-9]+m))(0s)?)$": "a duration in hours and minutes, such as 8h or 1h30m",
+    r"^((100|[0-9]{1,2})%|[0-9]+)$": 'a number of nodes such as "3", or a share such as "10%"',
+    r"^[^/]*$": "it without a /, such as karpenter.k8s.aws: the version does not belong here",
+}
+
+
+def unknown(path: Path, node: Node) -> tuple[SchemaProblem, str]:
+    """Of a field that the schema has not; also returns the name that was meant, where one is near."""
+    name, known = str(path[-1]), sorted({*node.properties, *(("metadata",) if node.embedded else ())})
+    folded = {each.lower(): each for each in known}
+    near = folded.get(name.lower()) or next(iter(near_misses(name, known)), "")
+    if near:
+        remedy = f"did you mean {near}?"
+    elif known:
+        remedy = f"remove it; there {_is(known)} {_names(known)}"
+    else:
+        remedy = "remove it; nothing may stand here"
+    message = f"there is no field {_shown_name(name)}: kubectl refuses it, other clients lose it silently"
+    return SchemaProblem(path, message, remedy), near
+
+
+def _is(names: list[str]) -> str:
+    return "is" if len(names) == 1 else "are"
+
+
+def missing(path: Path, node: Node | None) -> SchemaProblem:
+    """Of a field that must be there."""
+    remedy = f"write {path[-1]}: {_wanted(node)}" if node and _wanted(node) else f"write {path[-1]}"
+    return SchemaProblem(path, f"{path[-1]} is missing, which must be there", remedy)
+
+
+def of_type(path: Path, value: Any, node: Node) -> SchemaProblem:
+    """Of a value of a wrong type."""
+    if node.quantity:
+        return SchemaProblem(path, f"{_shown(value)} is no quantity", "write a number such as 1, 500m or 16Gi")
+    wanted = "a string or a whole number" if node.int_or_string else _TYPES.get(node.type, "something")
+    if isinstance(value, float) and node.type != "string":
+        return SchemaProblem(path, f"must be {wanted}, not {_shown(value)}", "write it without decimals")
+    remedy = f"write {_wanted(node) or wanted}"
+    if value is None:
+        remedy = f"write {_wanted(node) or wanted}, or remove it"
+    elif node.type == "string" and not isinstance(value, dict | list):
+        remedy = f'put it in quotes: "{_plain(value)}"'
+    elif isinstance(value, str) and node.type in {"integer", "number", "boolean"}:
+        remedy = f"write {wanted}, without quotes"
+    return SchemaProblem(path, f"must be {wanted}, not {type_name(value)}", remedy)
+
+
+def of_enum(path: Path, value: Any, node: Node) -> SchemaProblem:
+    """Of a value that is none of those allowed."""
+    allowed = [_plain(each) for each in node.enum]
+    folded = {each.lower(): each for each in allowed}
+    text = value if isinstance(value, str) else ""
+    near = folded.get(text.lower()) or next(iter(near_misses(text, allowed)), "")
+    remedy = f"did you mean {near}?" if near else f"write {'' if len(allowed) == 1 else 'one of them: '}{allowed[0]}"
+    return SchemaProblem(path, f"{_shown(value)} is none of {_names(allowed)}", remedy)
+
+
+def of_pattern(path: Path, value: str, pattern: str) -> SchemaProblem:
+    """Of a text that does not match."""
+    example = _EXAMPLES.get(pattern)
+    remedy = f"write {example}" if example else f"write what matches {pattern}"
+    return SchemaProblem(path, f"{_shown(value)} does not match the pattern of the field", remedy)
+
+
+def of_format(path: Path, value: str, name: str) -> SchemaProblem:
+    """Of a text of another format."""
+    example = ", as in 2026-01-31T12:00:00Z" if name == "date-time" else ""
+    return SchemaProblem(path, f"{_shown(value)} has not the format {name}", f"write it as {name}{example}")
+
+
+def too_long(path: Path, length: int, most: int) -> SchemaProblem:
+    """Of a text with too many characters."""
+    return SchemaProblem(path, f"has {length:,} characters, and at most {most:,} are allowed", "shorten it")
+
+
+def too_short(path: Path, length: int, least: int) -> SchemaProblem:
+    """Of a text with too few characters."""
+    if not length:
+        return SchemaProblem(path, "is empty", "write a value")
+    return SchemaProblem(path, f"has {length:,} characters, and at least {least:,} are needed", "write a longer one")
+
+
+def too_many(path: Path, size: int, most: int, what: str) -> SchemaProblem:
+    """Of too many elements or members."""
+    return SchemaProblem(
+        path, f"has {size:,} {what}, and at most {most:,} are allowed", f"remove {size - most:,}", whole=True
+    )
+
+
+def too_few(path: Path, size: int, least: int, what: str) -> SchemaProblem:
+    """Of too few elements or members."""
+    message = f"is empty, and needs at least {least:,} of its {what}" if not size else f"has {size:,} {what} only"
+    return SchemaProblem(path, message, f"write at least {least:,}")
+
+
+def out_of_range(path: Path, value: float, name: str) -> SchemaProblem:
+    """Of a number that its format cannot hold."""
+    return SchemaProblem(path, f"{_shown(value)} does not fit into an {name}", "write a smaller number")
+
+
+def too_great(path: Path, value: float, most: float, *, exclusive: bool) -> SchemaProblem:
+    """Of a number above the most that is allowed."""
+    bound = f"less than {most}" if exclusive else f"at most {most}"
+    return SchemaProblem(path, f"{_shown(value)} is too great: {bound} is allowed", f"write {bound}")
+
+
+def too_small(path: Path, value: float, least: float, *, exclusive: bool) -> SchemaProblem:
+    """Of a number below the least that is allowed."""
+    bound = f"more than {least}" if exclusive else f"at least {least}"
+    return SchemaProblem(path, f"{_shown(value)} is too small: {bound} is needed", f"write {bound}")
+
+
+def repeated(path: Path, keys: Iterable[str]) -> SchemaProblem:
+    """Of an element that is there twice where each may be once."""
+    named = ", ".join(keys)
+    what = f"another element has the same {named}" if named else "the same element is there before"
+    return SchemaProblem(path, what, "remove one of them" + (f", or change its {named}" if named else ""))
+
+
+def _wanted(node: Node | None) -> str:
+    if node is None:
+        return ""
+    if node.enum:
+        return ("" if len(node.enum) == 1 else "one of ") + _names([_plain(each) for each in node.enum])
+    if node.required:
+        return f"an object with {_names(node.required)}"
+    if node.int_or_string:
+        return "a string or a whole number"
+    return _EXAMPLES.get(node.pattern) or _TYPES.get(node.type, "")
+
+
+def _names(names: Iterable[str]) -> str:
+    listed = list(names)
+    more = f" and {len(listed) - _MOST_NAMES:,} more" if len(listed) > _MOST_NAMES else ""
+    return ", ".join(listed[:_MOST_NAMES]) + more
+
+
+def _plain(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _shown(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 3]}..."
+
+
+def _shown_name(name: str) -> str:
+    return name if len(name) <= _WIDTH else f"{name[: _WIDTH - 3]}..."
