@@ -133,11 +133,13 @@ def _remove_programs(packages: Path) -> None:
 
 
 def _strip(packages: Path) -> None:
-    """Remove what is never read when gpugate runs: tests, sources of compiled modules."""
+    """Remove what is never read when gpugate serves: tests, scripts of shells, sources of compiled modules."""
     for package in packages.iterdir():
         for name in _TESTS:
             # Not below: gpugate itself and Kubernetes have folders and modules of such names that are imported.
             shutil.rmtree(package / name, ignore_errors=True)
+    # What completes commands at a prompt; there is none in the image, and no shell.
+    shutil.rmtree(packages / "gpugate" / "webhook" / "cli" / "shells")
     for pattern in _NEVER_READ:
         for file in packages.rglob(pattern):
             file.unlink()

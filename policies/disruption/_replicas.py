@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.sdk.facts import Known, Need
 from gpugate.policies.sdk.kinds import HORIZONTAL_POD_AUTOSCALER, SCALED_OBJECT
-from gpugate.policies.sdk.scale_targets import scale_target
+from gpugate.policies.sdk.known_objects import derived
+from gpugate.policies.sdk.scale_targets import by_target
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.field import Field
     from gpugate.policies.sdk.policy import AnyContext
     from gpugate.policies.sdk.scale_targets import ScaleTarget
+
+    _Bounds = tuple[int, int]
 
 # What a policy that asks for the replicas of a workload declares that it looks up.
 SCALER_NEEDS: Final = (
@@ -50,20 +53,34 @@ def replicas_of(workload: Field, target: ScaleTarget, ctx: AnyContext) -> Replic
     return Replicas(own, own, all(isinstance(fact, Known) and fact.complete for fact in facts))
 
 
-def _scalers(target: ScaleTarget, ctx: AnyContext) -> Iterator[tuple[int, int]]:
+def _scalers(target: ScaleTarget, ctx: AnyContext) -> Iterator[_Bounds]:
     for need in SCALER_NEEDS:
         fact = ctx.facts.list(need.kind, ctx.request.namespace)
-        for scaler in fact.items if isinstance(fact, Known) else ():
-            if scale_target(scaler) == target:
-                yield _bounds_of_keda(scaler) if need.kind is SCALED_OBJECT else _bounds(scaler)
+        bounds = _of_keda if need.kind is SCALED_OBJECT else _of_autoscalers
+        found = derived(fact, bounds, ctx, ctx.request.namespace).get(target) if isinstance(fact, Known) else None
+        if found:
+            yield found
 
 
-def _bounds(autoscaler: Field) -> tuple[int, int]:
+def _of_keda(known: Known, ctx: AnyContext) -> dict[ScaleTarget, _Bounds]:
+    return {target: _widest(map(_bounds_of_keda, scalers)) for target, scalers in by_target(known, ctx).items()}
+
+
+def _of_autoscalers(known: Known, ctx: AnyContext) -> dict[ScaleTarget, _Bounds]:
+    return {target: _widest(map(_bounds, scalers)) for target, scalers in by_target(known, ctx).items()}
+
+
+def _widest(bounds: Iterator[_Bounds]) -> _Bounds:
+    least, most = zip(*bounds, strict=True)
+    return min(least), max(most)
+
+
+def _bounds(autoscaler: Field) -> _Bounds:
     spec = autoscaler["spec"]
     return _number(spec["minReplicas"], 1), _number(spec["maxReplicas"], 1)
 
 
-def _bounds_of_keda(scaled_object: Field) -> tuple[int, int]:
+def _bounds_of_keda(scaled_object: Field) -> _Bounds:
     spec = scaled_object["spec"]
     least = _number(spec["minReplicaCount"], 0)
     return min(_number(spec["idleReplicaCount"], least), least), _number(spec["maxReplicaCount"], _KEDA_MAXIMUM)

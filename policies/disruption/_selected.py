@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.disruption._replicas import SCALER_NEEDS, Replicas, replicas_of
-from gpugate.policies.sdk.facts import Known, Need
+from gpugate.policies.sdk.facts import Need
 from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS
 from gpugate.policies.sdk.kinds import DEPLOYMENT
+from gpugate.policies.sdk.known_objects import each
 from gpugate.policies.sdk.scale_targets import TARGET_KINDS, TEMPLATE_FIELDS, ScaleTarget, workload_demand
 from gpugate.policies.sdk.selectors import selects
 
@@ -38,13 +40,19 @@ def selected_by(budget: Field, ctx: AnyContext) -> Iterator[Selected]:
     selector = budget["spec", "selector"]
     for kind in TARGET_KINDS:
         fact = ctx.facts.list(kind, ctx.request.namespace)
-        for workload in fact.items if isinstance(fact, Known) else ():
-            owners = {owner["kind"].text for owner in workload["metadata", "ownerReferences"]}
-            if DEPLOYMENT.name in owners or not selects(selector, _labels(workload)):
+        for around in each(fact, ctx, ctx.request.namespace):
+            labels = around.derived(_labels)
+            if labels is None or not selects(selector, labels):
                 continue
+            workload = around.subject
             target = ScaleTarget(kind.group, kind.name, workload["metadata", "name"].text)
-            yield Selected(str(target), replicas_of(workload, target, ctx), workload_demand(kind, workload, ctx))
+            yield Selected(str(target), replicas_of(workload, target, ctx), around.derived(_DEMAND[kind]))
 
 
-def _labels(workload: Field) -> dict[str, str]:
-    return workload["spec", "template", "metadata", "labels"].labels
+_DEMAND: Final = {kind: partial(workload_demand, kind) for kind in TARGET_KINDS}
+
+
+def _labels(workload: Field, _ctx: AnyContext) -> dict[str, str] | None:
+    """Return the labels of a workload's Pods; None where a Deployment has the workload."""
+    owners = {owner["kind"].text for owner in workload["metadata", "ownerReferences"]}
+    return None if DEPLOYMENT.name in owners else workload["spec", "template", "metadata", "labels"].labels

@@ -80,7 +80,7 @@ def _accelerator_keys(pool: Field, ctx: AnyContext) -> frozenset[str]:
 
 def _fits(required: Requirements, pool: Field, ctx: AnyContext) -> bool:
     """Tell whether nodes of a pool can have the labels."""
-    own = {**pool_requirements(pool, ctx), _POOL: requirements.is_only(pool["metadata", "name"].text)}
+    own = {**ctx.derived(pool_requirements), _POOL: requirements.is_only(pool["metadata", "name"].text)}
     if not all(_may_have(key, requirement, own.get(key)) for key, requirement in required.items()):
         return False
     types = ctx.derived(matching_types)

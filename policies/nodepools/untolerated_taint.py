@@ -31,7 +31,6 @@ of 2026-11-21.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.nodepools._daemon_sets import (
@@ -47,6 +46,7 @@ from gpugate.policies.sdk.concerns import Each, Listed, Text
 from gpugate.policies.sdk.facts import Known, Need, Unavailable
 from gpugate.policies.sdk.findings import Patch, Patches, Skip, Stance, Violation
 from gpugate.policies.sdk.kinds import DAEMON_SET, NODE_POOL
+from gpugate.policies.sdk.known_objects import each
 from gpugate.policies.sdk.node_pools import (
     AUTO_MODE,
     INSTANCE_TYPES,
@@ -138,9 +138,9 @@ def check_daemon_set(agent: Field, ctx: Context[Params]) -> Iterator[Violation |
         yield Skip(fact.reason)
         return
     off: dict[tuple[str, str], list[tuple[str, Field]]] = {}
-    for pool in sorted(fact.items, key=_name):
-        around = replace(ctx, subject=pool, memo={})
-        if is_for_accelerators(pool, around) and is_meant_for(pods, pool, around):
+    for around in sorted(each(fact, ctx), key=lambda around: _name(around.subject)):
+        pool = around.subject
+        if around.derived(is_for_accelerators) and is_meant_for(pods, pool, around):
             for taint in untolerated(pods, pool):
                 off.setdefault((taint["key"].text, taint["effect"].text), []).append((_name(pool), taint))
     for where in off.values():

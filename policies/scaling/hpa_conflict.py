@@ -30,8 +30,9 @@ from typing import TYPE_CHECKING, Final
 from gpugate.policies.sdk.facts import Known, Need
 from gpugate.policies.sdk.findings import Skip, Stance, Violation
 from gpugate.policies.sdk.kinds import HORIZONTAL_POD_AUTOSCALER, SCALED_OBJECT, Kind
+from gpugate.policies.sdk.known_objects import derived
 from gpugate.policies.sdk.policy import validates
-from gpugate.policies.sdk.scale_targets import TARGET_NEEDS, most_for, scale_target, target_demand
+from gpugate.policies.sdk.scale_targets import TARGET_NEEDS, by_target, most_for, scale_target, target_demand
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -98,7 +99,7 @@ def _scaling(target: ScaleTarget, kind: Kind, ctx: AnyContext) -> Iterator[Field
     """Yield the known objects of a kind that scale a target."""
     fact = ctx.facts.list(kind, ctx.request.namespace)
     if isinstance(fact, Known):
-        yield from (scaler for scaler in fact.items if scale_target(scaler) == target)
+        yield from derived(fact, by_target, ctx, ctx.request.namespace).get(target, ())
     else:
         yield Skip(fact.reason)
 

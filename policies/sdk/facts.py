@@ -25,6 +25,11 @@ class Known:
         """The objects by their name; made on first use, so it pays to hand out the same `Known` again."""
         return {item["metadata", "name"].text: item for item in self.items}
 
+    @cached_property
+    def kept(self) -> dict[object, object]:
+        """What was derived of the objects, by what derived it; `known_objects.derived` says how long it holds."""
+        return {}
+
 
 @dataclass(frozen=True, slots=True)
 class Unavailable:

@@ -18,6 +18,7 @@ from gpugate.policies.sdk.request import Wrapper
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from gpugate.policies.sdk.facts import Known
     from gpugate.policies.sdk.field import Field
     from gpugate.policies.sdk.policy import AnyContext
 
@@ -55,6 +56,16 @@ def scale_target(scaler: Field) -> ScaleTarget | None:
     name = reference["name"].text
     group, _, _ = (reference["apiVersion"].text or "apps/v1").rpartition("/")
     return ScaleTarget(group, reference["kind"].text or "Deployment", name) if name else None
+
+
+def by_target(known: Known, _ctx: AnyContext) -> dict[ScaleTarget, list[Field]]:
+    """Return known scalers by what they scale."""
+    found: dict[ScaleTarget, list[Field]] = {}
+    for scaler in known.items:
+        target = scale_target(scaler)
+        if target:
+            found.setdefault(target, []).append(scaler)
+    return found
 
 
 def target_demand(target: ScaleTarget, ctx: AnyContext) -> GpuDemand | None:

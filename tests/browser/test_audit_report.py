@@ -295,3 +295,19 @@ def test_advice_that_stands_elsewhere_comes_to_where_it_is_read(opened: Open, la
 
     finding.wait_for_selector("a[href^='#p']", state="attached")
     assert len(finding.text_content() or "") > len(before)
+
+
+def test_the_kind_of_objects_alike_is_shown_without_scripts(opened: Open, large: AuditReport) -> None:
+    page = opened(large, scripts=False)
+    alike = page.locator(f"{ENTRIES} > ol > li").first
+    kind = alike.evaluate("li => getComputedStyle(li, '::before').content").strip('"')
+
+    assert f"{kind}{(alike.text_content() or '').split(',')[0]}" in expected(large, bool)
+
+
+def test_the_kind_of_objects_alike_is_text_with_scripts(opened: Open, large: AuditReport) -> None:
+    page = opened(large)
+
+    alike = page.locator(f"{ENTRIES} > ol > li").evaluate_all("all => all.map(li => li.firstChild.data.split(',')[0])")
+    assert set() < set(alike) <= expected(large, bool)
+    assert page.locator("[data-kind]").count() == 0

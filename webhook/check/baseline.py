@@ -10,12 +10,12 @@ from gpugate.webhook.report.baselined import BaselineKey, BaselineUse
 from gpugate.webhook.report.located import Located, Report, Sort, Suppressed, SuppressedBy
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
+
+    from gpugate.webhook.check.seen import ObjectKey, Seen
 
 # The others are never hidden: what cannot be read or judged.
 _HIDEABLE: Final = {Sort.VIOLATION, Sort.PATCH, Sort.SCHEMA}
-
-ObjectKey = tuple[str, str, str, str]  # group, kind, namespace, name
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,21 +24,6 @@ class Baseline:
 
     file: str
     counts: Mapping[BaselineKey, int] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """What a run looked at.
-
-    Attributes:
-        policies: those that looked at everything they judge; `schema` among them where schemas did.
-        objects: those that were read.
-        whole: whether all that a project has was read, so that what was not read does not exist.
-    """
-
-    policies: Collection[str]
-    objects: Collection[ObjectKey]
-    whole: bool
 
 
 def key(finding: Located) -> BaselineKey | None:

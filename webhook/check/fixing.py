@@ -174,17 +174,18 @@ def _changed(document: Document, manifest: Manifest, group: Sequence[Located]) -
     text, judged = document.text, with_defaults(manifest.request).object or {}
     for patch in patches:
         written = Field(root)[at].value
-        fitting = _fitting(patch, written if isinstance(written, dict) else {}, judged)
+        fitting = _fitting(patch, written if isinstance(written, dict) else {}, judged, manifest.request)
         root, _ = patching.apply(root, replace(fitting, path=(*at, *fitting.path)))
         judged, _ = patching.apply(judged, patch)
         text = edited(text, root[""])
     return text
 
 
-def _fitting(patch: Patch, written: dict[str, Json], judged: dict[str, Json]) -> Patch:
+def _fitting(patch: Patch, written: dict[str, Json], judged: dict[str, Json], request: Request) -> Patch:
     """Return the patch for the object as it is written, which lacks the defaults of the object that was judged.
 
-    A list that is there by default only is written out, because another list takes its place as a whole.
+    A list that is there by default only is written out, because another list takes its place as a whole. Of an object
+    that is, what no default brings back into one that is written is: a NodePool's `disruption` needs `consolidateAfter`.
     """
     for depth in range(1, len(patch.path) + 1):
         way = patch.path[:depth]
@@ -192,6 +193,14 @@ def _fitting(patch: Patch, written: dict[str, Json], judged: dict[str, Json]) ->
         if inside and isinstance(Field(judged)[way].value, list) and not Field(written)[way]:
             after, _ = patching.apply(judged, patch)
             return Patch("set", way, Field(after)[way].value, patch.reason)
+        if inside and isinstance(Field(judged)[way].value, dict) and not Field(written)[way]:
+            made, _ = patching.apply(written, patch)
+            filled = Field(with_defaults(replace(request, object=made)).object)[way].mapping
+            whole = Field(patching.apply(judged, patch)[0])[way].mapping
+            if whole.keys() - filled.keys():
+                own = Field(made)[way].mapping
+                kept: Json = {key: whole[key] for key in whole if key in own or key not in filled}
+                return Patch("set", way, kept, patch.reason)
     return patch
 
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final
 from gpugate.policies.engine import exemption_use
 from gpugate.policies.sdk.findings import Stance
 from gpugate.webhook.check.alternatives import apart
-from gpugate.webhook.check.baseline import Seen
 from gpugate.webhook.check.context import context_facts
 from gpugate.webhook.check.locate import located_problem
+from gpugate.webhook.check.seen import Seen
 from gpugate.webhook.check.session import LocalSession
 from gpugate.webhook.manifests.inputs import Input, Passed
 from gpugate.webhook.manifests.problems import Problem

@@ -13,13 +13,13 @@ from gpugate.webhook.manifests.inputs import STDIN, Found, Input, expand, source
 from gpugate.webhook.manifests.problems import Problem
 from gpugate.webhook.manifests.rendered_sources import KUSTOMIZATION_FILES, Chart, Kustomization
 from gpugate.webhook.manifests.selection import Selection
-from gpugate.webhook.rendering.chart_values import ChartValues
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
     from gpugate.policies.sdk.request import Request
+    from gpugate.webhook.rendering.chart_values import ChartValues
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +87,8 @@ def _selection(paths: Sequence[str], args: argparse.Namespace) -> tuple[Selectio
     if args.changed_since is not None:
         from gpugate.webhook.manifests.git import changed_since  # noqa: PLC0415 -- starts programs
 
-        directory = next((path for path in paths if Path(path).is_dir()), os.curdir)
-        selection = replace(selection, changed=changed_since(args.changed_since, directory))
+        named = [path for path in [*paths, *args.helm] if path != STDIN and not path.startswith("/dev/")] or [os.curdir]
+        selection = replace(selection, changed=changed_since(args.changed_since, named))
     directories = [] if args.no_respect_gitignore else [path for path in paths if Path(path).is_dir()]
     if not directories:
         return selection, ()
@@ -131,6 +131,8 @@ def _given(args: argparse.Namespace, found: Sequence[object]) -> list[ChartValue
             f"--values, --set and --release are for one chart, and here {'is none' if not charts else f'are {len(charts)}'}: "
             "name it with --helm, or list values of several under `charts:` in .gpugate.yaml"
         )
+    from gpugate.webhook.rendering.chart_values import ChartValues  # noqa: PLC0415 -- few runs render a chart
+
     return [ChartValues(charts[0], (tuple(args.values),), tuple(args.set), args.release or "")]
 
 

@@ -80,7 +80,8 @@ def write(file: MendedFile) -> None:
         UsageError: it cannot be written, or was changed by somebody else meanwhile.
     """
     target = Path(os.path.realpath(file.file.name))
-    unfinished = target.with_name(f".{target.name}.{os.getpid()}")
+    # A name that nobody can foresee: a repository might have a link there, which would be followed.
+    unfinished = target.with_name(f".{target.name}.{os.urandom(8).hex()}")
     try:
         if target.read_bytes() != file.before.encode(file.codec):
             raise UsageError(f"{file.file.label}: was changed meanwhile; run again")

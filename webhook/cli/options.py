@@ -100,7 +100,8 @@ def write(file: str, text: str) -> None:
         if target.exists() and not target.is_file():
             target.write_text(text, encoding="utf-8")  # a device or a pipe has nothing to lose
             return
-        unfinished = target.with_name(f".{target.name}.{os.getpid()}")
+        # A name that nobody can foresee: a repository might have a link there, which would be followed.
+        unfinished = target.with_name(f".{target.name}.{os.urandom(8).hex()}")
         try:
             unfinished.write_text(text, encoding="utf-8")
             unfinished.replace(target)

@@ -56,15 +56,16 @@ def entries(ruleset: Ruleset, phase: Phase) -> Iterator[Entry]:
     """Yield the entries for the rules in force, in the order of the groups; none for a group that no rule is about."""
     judged = mutated(ruleset) if phase == "mutate" else validated(ruleset)
     for group in RiskGroup:
-        waiting, advised = _parts(each for each in judged if risk_group(each) is group)
+        of_group = [each for each in judged if risk_group(each) is group]
+        waiting, advised = _parts(of_group)
         name = f"{group.value}.{phase}.gpugate.dev"
         platform = ruleset.config.platform
         if waiting and group.may_wait:
             yield _entry(name, group, waiting, platform, may_wait=True)
             if advised:
                 yield _entry(f"warnings.{name}", group, advised, platform, may_wait=False)
-        elif waiting or advised:
-            yield _entry(name, group, [*waiting, *advised], platform, may_wait=False)
+        elif of_group:
+            yield _entry(name, group, of_group, platform, may_wait=False)
 
 
 def whole_catalogue(config: PolicyConfig) -> Ruleset:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
 from gpugate.policies.sdk.concerns import EVERY_OBJECT, Key, SentBy
@@ -38,10 +39,13 @@ def match_conditions(judged: Sequence[Judged], platform: Platform) -> Iterator[d
     if len(concerns) == 1:
         yield from _interesting(concerns.pop(), platform)
         return
+    # Several groups have a DaemonSet, and names of conditions are keys.
+    several = {name for name, count in Counter(each.plural for each in judged).items() if count > 1}
     for each in judged:
+        resource = f"{each.plural}.{each.group}" if each.plural in several else each.plural
         for condition in _interesting(each.concern, platform):
             other = f"request.resource.group != '{each.group}' || request.resource.resource != '{each.plural}'"
-            name = f"{each.plural}-{condition['name']}"
+            name = f"{resource}-{condition['name']}"
             yield {"name": name, "expression": f"{other} ||\n{condition['expression']}"}
 
 

@@ -24,6 +24,7 @@ class RunFacts:
 
     def __init__(self, requests: Iterable[Request], *, complete: bool = False) -> None:
         self._complete = complete
+        self._none = Known((), complete)
         self._objects: dict[tuple[str, str], list[Request]] = {}
         for request in requests:
             self._objects.setdefault((request.kind.group, request.kind.kind), []).append(request)
@@ -34,7 +35,7 @@ class RunFacts:
         known = self._namespaces.get(kind)
         if known is None:
             known = self._namespaces[kind] = self._by_namespace(kind)
-        return known.get(namespace) or Known((), self._complete)
+        return known.get(namespace) or self._none
 
     def _by_namespace(self, kind: Kind) -> dict[str | None, Known]:
         found: dict[str | None, list[Field]] = {None: []}

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from gpugate.webhook.manifests.limits import MAX_BYTES
+from gpugate.webhook.manifests.limits import MAX_BYTES, MAX_DIRECTORIES
 from gpugate.webhook.manifests.problems import Problem
 from gpugate.webhook.manifests.rendered_sources import (
     CHART_FILE,
@@ -20,6 +20,7 @@ from gpugate.webhook.manifests.rendered_sources import (
     source_of,
 )
 from gpugate.webhook.manifests.selection import Selection
+from gpugate.webhook.manifests.work_tree import work_tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 STDIN: Final = "-"
 _SUFFIXES: Final = (".yaml", ".yml", ".json")
 _TEMPLATES = "Helm templates: check what `helm template {}` makes of them"
+_OUTSIDE: Final = "a link out of the repository: name what it leads to, if that is to be read"
 _WANTS_ALL: Final = Selection()
 
 
@@ -63,7 +65,9 @@ class Input:
                 return sys.stdin.buffer.read(MAX_BYTES + 1)
             if Path(self.name).stat().st_size > MAX_BYTES:
                 return _problem(self.name, f"larger than {MAX_BYTES >> 20} MiB", "split it")
-            return Path(self.name).read_bytes()
+            # What is still being written, or is a pipe, may have become larger; the limit is looked at once more.
+            with Path(self.name).open("rb") as opened:
+                return opened.read(MAX_BYTES + 1)
         except OSError as error:
             return _unreadable(self.name, error)
 
@@ -116,6 +120,8 @@ class _Walk:
         self._selection = selection
         self._renders = renders
         self._seen: set[tuple[type, str]] = set()
+        self._entered: set[str] = set()
+        self._top: str | None = None
 
     def all(self, paths: Iterable[str]) -> Iterator[Found | Chart | Kustomization]:
         for path in paths:
@@ -133,30 +139,34 @@ class _Walk:
             return
         try:
             mode = Path(path).stat().st_mode
-        except FileNotFoundError as error:
-            matches = _glob(path) if any(c in path for c in "*?[") else []
+        except (OSError, ValueError) as error:
+            matches = _matches(path) if isinstance(error, FileNotFoundError) else []
             for match in matches:
                 yield from self._expand(match)
             if not matches:
                 yield _unreadable(path, error)
             return
-        except OSError as error:
-            yield _unreadable(path, error)
-            return
         if self._selection.force_exclude and self._selection.excludes(path):
             return
         if stat.S_ISDIR(mode):
-            yield from self._directory(path, (os.path.realpath(path),))
+            self._top = work_tree(path)
+            yield from self._directory(path, (os.path.realpath(path),), linked=False)
         # /dev/fd is how a shell passes `<(command)`.
         elif stat.S_ISREG(mode) or (stat.S_ISFIFO(mode) and path.startswith("/dev/fd/")):
             whole = source_of(path) if self._renders else None
-            if whole or not self._selection.is_unchanged(path):
+            if whole or stat.S_ISFIFO(mode) or not self._selection.is_unchanged(path):
                 # Where a hook names files, nobody said that each of them is a manifest.
                 yield whole or Input(path, explicit=not self._selection.force_exclude)
         else:
             yield _problem(path, "is neither a file nor a directory", "give a file, or pipe it into `gpugate check -`")
 
-    def _directory(self, directory: str, above: tuple[str, ...]) -> Iterator[Found | Chart | Kustomization]:
+    def _directory(
+        self, directory: str, above: tuple[str, ...], *, linked: bool
+    ) -> Iterator[Found | Chart | Kustomization]:
+        if len(above) > MAX_DIRECTORIES:
+            yield _problem(directory, f"is more than {MAX_DIRECTORIES} directories deep", "give it by its own name")
+            return
+        self._entered.add(above[-1])
         try:
             entries = sorted(os.scandir(directory), key=lambda entry: entry.name)
         except OSError as error:
@@ -170,10 +180,10 @@ class _Walk:
             yield from [Kustomization(directory, name) for name in KUSTOMIZATION_FILES if name in names][:1]
         for entry in entries:
             if not self._is_left_out(entry, above[-1]):
-                yield from self._entry(entry, above, in_chart=chart)
+                yield from self._entry(entry, above, in_chart=chart, linked=linked)
 
     def _entry(
-        self, entry: os.DirEntry[str], above: tuple[str, ...], *, in_chart: bool
+        self, entry: os.DirEntry[str], above: tuple[str, ...], *, in_chart: bool, linked: bool
     ) -> Iterator[Found | Chart | Kustomization]:
         try:
             is_directory, is_file = entry.is_dir(), entry.is_file()
@@ -181,6 +191,9 @@ class _Walk:
             yield _unreadable(entry.path, error)
             return
         of_chart = in_chart and self._renders and is_of_chart(entry.name)
+        if (is_directory or entry.name.endswith(_SUFFIXES)) and not of_chart and self._leads_out(entry):
+            yield Passed(entry.path, _OUTSIDE)
+            return
         if is_directory and not entry.name.startswith("."):
             real = os.path.realpath(entry.path)
             if in_chart and entry.name == "templates" and not self._renders:
@@ -188,22 +201,35 @@ class _Walk:
             elif real in above:
                 yield _problem(entry.path, "is a link to a directory above it", "remove the link, or name its contents")
             elif not of_chart:
-                yield from self._directory(entry.path, (*above, real))
+                linked = linked or entry.is_symlink()
+                # Links to links to links would lead to the same files in more ways than there is time for.
+                if not (linked and real in self._entered):
+                    yield from self._directory(entry.path, (*above, real), linked=linked)
         elif is_file and entry.name.endswith(_SUFFIXES) and not (of_chart or self._selection.is_unchanged(entry.path)):
             yield Input(entry.path, explicit=False)
+
+    def _leads_out(self, entry: os.DirEntry[str]) -> bool:
+        """Tell whether an entry is a link out of the repository, whose author may be anybody who proposes a change."""
+        if self._top is None or not entry.is_symlink():
+            return False
+        return not f"{os.path.realpath(entry.path)}{os.sep}".startswith(f"{self._top.rstrip(os.sep)}{os.sep}")
 
     def _is_left_out(self, entry: os.DirEntry[str], real: str) -> bool:
         ignored = self._selection.ignored
         return bool(ignored and f"{real}{os.sep}{entry.name}" in ignored) or self._selection.excludes(entry.path)
 
 
-def _glob(pattern: str) -> list[str]:
-    import glob  # noqa: PLC0415 -- shells expand patterns themselves, so that this is rarely needed
+def _matches(pattern: str) -> list[str]:
+    if not any(character in pattern for character in "*?["):
+        return []
+    from gpugate.webhook.manifests.patterns import matches  # noqa: PLC0415 -- shells expand most patterns themselves
 
-    return sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207 -- Path.glob refuses absolute patterns
+    return matches(pattern)
 
 
-def _unreadable(name: str, error: OSError) -> Problem:
+def _unreadable(name: str, error: OSError | ValueError) -> Problem:
+    if isinstance(error, ValueError):
+        return _problem(name, "is no name of a file: it holds a character that none can have", "correct the path")
     remedies = {
         FileNotFoundError: "check the spelling, and the directory you are in",
         PermissionError: "make it readable for you",

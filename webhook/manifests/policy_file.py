@@ -5,13 +5,11 @@ The file is a PolicyConfig, or the manifest of the ConfigMap that carries one to
 
 from __future__ import annotations
 
-import hashlib
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from gpugate.policies.engine.config import PolicyConfig, parse_config
-from gpugate.policies.engine.errors import ConfigError
+from gpugate.policies.engine.errors import ConfigError, GpugateError
 from gpugate.policies.sdk.field import render
-from gpugate.webhook.manifests.policy_source import PolicyFileError, policy_source
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,16 +24,9 @@ MAX_POLICY_FILE: Final = 2**20
 SHIPPED: Final = "shipped"
 _DIGITS: Final = 12
 
-# Whoever reads the file catches what it may raise from here.
-__all__ = [
-    "MAX_POLICY_FILE",
-    "SHIPPED",
-    "PolicyFileError",
-    "generation",
-    "load_policy_file",
-    "parse_policy_file",
-    "read_policy_file",
-]
+
+class PolicyFileError(GpugateError):
+    """The policy file cannot be read, or what it says is refused; the text begins with file, line and column."""
 
 
 def load_policy_file(path: Path | None, use: Callable[[PolicyConfig], T]) -> T:
@@ -69,11 +60,15 @@ def read_policy_file(path: Path) -> bytes:
 
 def generation(data: bytes) -> str:
     """Name the bytes of a configuration, for logs and metrics: the first 12 hexadecimal digits of their SHA-256."""
+    import hashlib  # noqa: PLC0415 -- loads OpenSSL, which `check` does without
+
     return hashlib.sha256(data).hexdigest()[:_DIGITS]
 
 
 def parse_policy_file(path: Path, data: bytes, use: Callable[[PolicyConfig], T]) -> T:
     """Return what is made of the configuration in the bytes of a file; as `load_policy_file`, without reading it."""
+    from gpugate.webhook.manifests.policy_source import policy_source  # noqa: PLC0415 -- costs start-up time
+
     source = policy_source(path, data)
     try:
         return use(parse_config(source.document.value))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from gpugate.policies.engine.errors import GpugateError
 from gpugate.webhook.manifests.documents import Document, read_bytes, read_text
 from gpugate.webhook.manifests.embedded import Embedded, embedded
+from gpugate.webhook.manifests.policy_file import PolicyFileError
 from gpugate.webhook.manifests.positions import Positions
 from gpugate.webhook.manifests.problems import Problem
 
@@ -20,10 +20,6 @@ if TYPE_CHECKING:
 # Where the chart puts the policy file in its ConfigMap, and the webhook mounts it from.
 KEY: Final = "policy.yaml"
 _IN_CONFIG_MAP: Final = ("data", KEY)
-
-
-class PolicyFileError(GpugateError):
-    """The policy file cannot be read, or what it says is refused; the text begins with file, line and column."""
 
 
 @dataclass(slots=True)

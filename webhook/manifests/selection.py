@@ -64,5 +64,10 @@ def _matches(wanted: Sequence[str], parts: Sequence[str]) -> bool:
 
 def _past_any(wanted: Sequence[str], reached: set[int]) -> set[int]:
     """Add the places behind each `**`, which may stand for no directory at all."""
-    further = {i + 1 for i in reached if i < len(wanted) and wanted[i] == "**"}
-    return reached if further <= reached else _past_any(wanted, reached | further)
+    found, waiting = set(reached), list(reached)
+    while waiting:
+        place = waiting.pop()
+        if place < len(wanted) and wanted[place] == "**" and place + 1 not in found:
+            found.add(place + 1)
+            waiting.append(place + 1)
+    return found

@@ -41,8 +41,8 @@ def compare(case: Case, definition: Definition, judged: Judged, setup: Setup) ->
     found = [*broken(verdict, places), *malformed(verdict, places, expect.malformed)]
     found += _well_formed(case, definition, verdict)
     found += effects(case, expect, judged, seen)
-    found += located(case, expect, seen)
-    found += messages(case, expect, seen)
+    found += located(case, expect, judged, seen)
+    found += messages(case, expect, judged, seen)
     found += _skipped(case, definition, verdict)
     if expect.patch is not None:
         wanted: list[Any] = [_operation(one) for one in expect.patch]

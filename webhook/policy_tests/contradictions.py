@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpugate.policies.engine.config import near_misses
-from gpugate.webhook.policy_tests.matching import EFFECTS, wanted
+from gpugate.webhook.policy_tests.matching import EFFECTS, listed, wanted
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -24,7 +24,8 @@ def refuse_contradictions(case: Case, expect: Expect, known: Collection[str]) ->
         known: the id of every policy there is.
 
     Raises:
-        CaseFileError: a policy that does not exist, or an expectation that contradicts another one.
+        CaseFileError: a policy that does not exist, an expectation that contradicts another one, or one that every
+            verdict meets.
     """
     for path, policy in _named(expect):
         if policy not in known:
@@ -37,6 +38,17 @@ def refuse_contradictions(case: Case, expect: Expect, known: Collection[str]) ->
                 raise case.error(("expect", section, policy), message)
     if expect.allow and expect.deny:
         raise case.error(("expect", "allow"), "what a policy denies is not allowed: leave `allow` or `deny`")
+    _refuse_empty(case, expect)
+
+
+def _refuse_empty(case: Case, expect: Expect) -> None:
+    """Refuse expectations that every verdict meets: such a test shows nothing."""
+    for policy, places in expect.at.items():
+        if not listed(places) or any(where.path is None and where.line is None for where in listed(places)):
+            raise case.error(("expect", "at", policy), "no place: write the field, or `path`, `line` or both")
+    for policy, texts in expect.message.items():
+        if not texts or "" in (texts if isinstance(texts, tuple) else (texts,)):
+            raise case.error(("expect", "message", policy), "no text: write a part of the message")
 
 
 def suggestion(policy: str, known: Collection[str]) -> str:

@@ -61,13 +61,14 @@ def why_not(policy: str, judged: Judged, seen: Sequence[Observed]) -> str:
     return "it finds nothing"
 
 
-def located(case: Case, expect: Expect, seen: Sequence[Observed]) -> Iterator[Failure]:
+def located(case: Case, expect: Expect, judged: Judged, seen: Sequence[Observed]) -> Iterator[Failure]:
     """Yield places at which nothing is found, and what is found elsewhere."""
     for policy, places in expect.at.items():
         asked = listed(places)
         found = [each for each in seen if each.policy == policy]
         if not found:
-            continue  # that it finds nothing at all has been said
+            yield from _finds_nothing(case, expect, judged, ("at", policy))
+            continue
         for index, where in enumerate(asked):
             if not any(fits(where, each) for each in found):
                 step = (index,) if isinstance(places, tuple) else ()
@@ -77,6 +78,14 @@ def located(case: Case, expect: Expect, seen: Sequence[Observed]) -> Iterator[Fa
         for each in found:
             if not any(fits(where, each) for where in asked):
                 yield Failure(f"{policy} finds something at {_at(each)}, which is not expected", each.place)
+
+
+def _finds_nothing(case: Case, expect: Expect, judged: Judged, at: tuple[str, str]) -> Iterator[Failure]:
+    """Say that a policy finds nothing, unless that has been said because it is expected to do something."""
+    policy = at[1]
+    if not any(policy in policies for policies in wanted(expect).values()):
+        place = case.error(("expect", *at), "").place
+        yield Failure(f"{policy} finds nothing", place, (why_not(policy, judged, ()),))
 
 
 def listed(places: Places) -> tuple[Where, ...]:
@@ -100,10 +109,12 @@ def _at(each: Observed) -> str:
     return f"{each.path or 'the object'}, line {each.place.line}"
 
 
-def messages(case: Case, expect: Expect, seen: Sequence[Observed]) -> Iterator[Failure]:
+def messages(case: Case, expect: Expect, judged: Judged, seen: Sequence[Observed]) -> Iterator[Failure]:
     """Yield texts that no message of their policy contains."""
     for policy, texts in expect.message.items():
         found = [each.message for each in seen if each.policy == policy]
+        if not found and policy not in expect.at:
+            yield from _finds_nothing(case, expect, judged, ("message", policy))
         for index, text in enumerate((texts,) if isinstance(texts, str) else texts):
             if found and not any(text in message for message in found):
                 step = () if isinstance(texts, str) else (index,)

@@ -64,7 +64,7 @@ def judged_chart(variant: Variant, directories: Sequence[Path], config: pytest.C
     arguments = ["--helm", str(chart)]
     if variant.values:
         arguments += ["--values", str(_values(variant.values, (chart, *directories)))]
-    arguments += [part for setting in variant.settings for part in ("--set", setting)]
+    arguments += [f"--set={setting}" for setting in variant.settings]
     try:
         report = checked(arguments, config)
     except GpugateError as error:

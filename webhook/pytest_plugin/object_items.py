@@ -57,7 +57,7 @@ class Objects:
         Raises:
             GpugateError: the project file or the policy file is refused.
         """
-        found = checked(["--no-render", *map(shown, sorted(self.files))], self._config).findings
+        found = checked(["--no-render", "--", *map(shown, sorted(self.files))], self._config).findings
         return tuple(finding for finding in found if finding.severity is Severity.ERROR)
 
     def pytest_collect_file(self, file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:

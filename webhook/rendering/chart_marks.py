@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from gpugate.webhook.manifests.limits import MAX_BYTES
 from gpugate.webhook.rendering.template_lines import TemplateLine, template_lines
 
 if TYPE_CHECKING:
@@ -22,6 +21,7 @@ _MARK: Final = re.compile(r" #gpugate-line=(?P<file>\d+):(?P<line>\d+)#")
 _SOURCE: Final = re.compile(r"^# Source: (?P<file>\S.*)$")
 _SUFFIXES: Final = (".yaml", ".yml", ".tpl", ".json", ".txt")
 _MAX_FILES: Final = 10_000
+_MAX_TEMPLATE: Final = 2 << 20  # bytes; reading it takes a hundred times as much memory
 
 
 @dataclass(slots=True)
@@ -55,7 +55,7 @@ def marked_copy(chart: str, directory: str) -> MarkedChart:
                 (target / name).symlink_to(os.path.realpath(source))
         for name in files:
             source = Path(folder, name)
-            if is_template and name.endswith(_SUFFIXES) and source.stat().st_size <= MAX_BYTES:
+            if is_template and name.endswith(_SUFFIXES) and source.stat().st_size <= _MAX_TEMPLATE:
                 (target / name).write_bytes(_marked(source, os.path.join(folder, name), copy))  # noqa: PTH118 -- `./` stays
             else:
                 (target / name).symlink_to(os.path.realpath(source))
@@ -101,12 +101,24 @@ def line_origins(text: str, marked: str, copy: MarkedChart) -> list[tuple[str, i
         return [None] * len(lines)
     marks = [_mark(line, other) for line, other in zip(lines, others, strict=True)]
     found: list[tuple[str, int] | None] = []
-    for index, mark in enumerate(marks):
-        number = mark.line if mark else None
-        if mark is None and lines[index].strip() and lines[index] == others[index]:
-            mark, number = _written_by_action(index, lines, marks, copy)  # noqa: PLW2901 -- what is known of the line
-        found.append((copy.files[mark.file], number) if mark and number else None)
+    for between in _between_marks(lines, marks):
+        # Once for all lines between two marks: there may be as many as a chart can write.
+        written = _written_by_action(between, lines, marks, copy)
+        found += [written if lines[index].strip() and lines[index] == others[index] else None for index in between]
+        mark = marks[between.stop] if between.stop < len(marks) else None
+        if between.stop < len(marks):
+            found.append((copy.files[mark.file], mark.line) if mark else None)
     return found
+
+
+def _between_marks(lines: list[str], marks: list[_Mark | None]) -> Iterator[range]:
+    """Yield the places between each two lines that have a mark or begin a document; these are no part of it."""
+    start = 0
+    for index, mark in enumerate(marks):
+        if mark or lines[index].startswith("---"):
+            yield range(start, index)
+            start = index + 1
+    yield range(start, len(lines))
 
 
 def _mark(line: str, marked: str) -> _Mark | None:
@@ -117,43 +129,32 @@ def _mark(line: str, marked: str) -> _Mark | None:
 
 
 def _written_by_action(
-    index: int, lines: list[str], marks: list[_Mark | None], copy: MarkedChart
-) -> tuple[_Mark | None, int | None]:
-    """Return the only action that can have written a line: the one between the marks before and after it.
+    places: range, lines: list[str], marks: list[_Mark | None], copy: MarkedChart
+) -> tuple[str, int] | None:
+    """Return the only action that can have written the lines between two marks: the one that is between them there too.
 
     What lies between them in the template must be all that can have been written between them: no loop may end there that
     began before.
     """
-    before = next(_marks(marks, lines, range(index - 1, -1, -1)), None)
-    if before is None:
-        return None, None
-    at, mark = before
+    mark = marks[places.start - 1] if places and places.start else None
+    if mark is None or lines[places.start - 1].startswith("---"):
+        return None
     template = copy.lines[mark.file]
     end = len(template) + 1
-    after = next(_marks(marks, lines, range(index + 1, len(lines))), None)
-    if after is not None:
-        at, following = after
+    at = places.stop
+    following = marks[at] if at < len(marks) and not lines[at].startswith("---") else None
+    if following is not None:
         end = following.line
         begins = template[end - 1].begins if following.file == mark.file and end > mark.last else ""
         # Else the line of the mark after may have written lines before the one that has its mark.
         if not begins or not lines[at].lstrip().startswith(begins):
-            return None, None
+            return None
     between = range(mark.last + 1, end)
     inside = [template[number - 1] for number in between]
     if any(line.writes or (line.back_to is not None and line.back_to <= mark.last) for line in inside):
-        return None, None
+        return None
     acting = [number for number in between if template[number - 1].actions]
-    return (mark, acting[0]) if len(acting) == 1 else (None, None)
-
-
-def _marks(marks: list[_Mark | None], lines: list[str], places: range) -> Iterator[tuple[int, _Mark]]:
-    """Yield the marks on the way through one document, with their places."""
-    for place in places:
-        if lines[place].startswith("---"):
-            return
-        mark = marks[place]
-        if mark is not None:
-            yield place, mark
+    return (copy.files[mark.file], acting[0]) if len(acting) == 1 else None
 
 
 def sources(text: str) -> list[str]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from gpugate.webhook.manifests.excerpt import excerpt
 from gpugate.webhook.rendering.chart_files import template_file
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
 
     from gpugate.webhook.rendering.options import RenderOptions
     from gpugate.webhook.report.located import Located
+
+
+# Places of findings count these as the end of a line too (YAML 1.1, 5.4), and Helm does not.
+_BREAK: Final = re.compile("\r(?!\n)|[\u0085\u2028\u2029]")
 
 
 class ChartPlaces:
@@ -45,7 +50,8 @@ class ChartPlaces:
             )
         file, line = origin
         if file not in self._read:
-            self._read[file] = Path(file).read_bytes().decode().splitlines()
+            # As lines were counted, and not where a form feed is too.
+            self._read[file] = Path(file).read_bytes().decode().replace("\r\n", "\n").split("\n")
         lines = self._read[file]
         written = lines[line - 1]
         around = excerpt(lines, line, 1)
@@ -64,7 +70,7 @@ def _origins(text: Text, options: RenderOptions, stop: threading.Event) -> list[
     """Return the template and line of each line, None where they are not certain."""
     assert isinstance(text.job, ChartJob)  # noqa: S101 -- as above
     unknown: list[tuple[str, int] | None] = [None] * len(text.text.split("\n"))
-    if not Path(text.job.chart).is_dir():
+    if not Path(text.job.chart).is_dir() or _BREAK.search(text.text):
         return unknown
     with tempfile.TemporaryDirectory(prefix="gpugate-") as folder:
         # Named like the chart's directory, for charts that ask for it.

@@ -66,7 +66,9 @@ class ChartJob:
         flags += [f"--values={_as_one(each)}" for each in self.values]
         flags += [f"--set={each}" for each in self.set]
         flags += [f"--api-versions={each}" for each in self.api_versions]
-        return [helm, "template", *flags, "--", self.release, chart]
+        # Helm takes the space around the name away, and would render another directory.
+        named = chart if chart == chart.strip() else os.path.join(os.path.abspath(chart), "")  # noqa: PTH100, PTH118
+        return [helm, "template", *flags, "--", self.release, named]
 
 
 def chart_jobs(chart: str, options: RenderOptions) -> Iterator[ChartJob | Problem | Passed]:
@@ -113,6 +115,8 @@ def release_name(chart: str) -> str:
 
 def _as_one(file: str) -> str:
     """Quote a name for a flag that takes several, separated by commas, as a line of CSV (spf13/pflag StringSlice)."""
+    # What looks like a URL would be fetched, and `-` would be standard input, also where a file has that name.
+    file = os.path.join(os.curdir, file) if "://" in file or file == "-" else file  # noqa: PTH118 -- Path drops `./`
     quoted = file.replace('"', '""')
     return f'"{quoted}"' if quoted != file or "," in file else file
 

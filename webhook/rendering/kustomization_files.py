@@ -34,7 +34,8 @@ _LISTS: Final = (
 _WITH_PATH: Final = ("patches", "patchesJson6902", "replacements")
 _GENERATORS: Final = ("configMapGenerator", "secretGenerator")
 _FILES_OF_GENERATORS: Final = ("files", "envs")
-_REMOTE_SIGNS: Final = ("://", "git@", "github.com/", "?ref=")
+_URL: Final = "://"
+_REMOTE_SIGNS: Final = ("git@", "github.com/", "?ref=")
 _FOREIGN: Final = ("helmCharts", "helmChartInflationGenerator")
 
 
@@ -93,7 +94,7 @@ def read_kustomization(directory: str, name: str = "") -> KustomizationFile | Pr
         return wrong
     document = next((part for part in found if isinstance(part, Document)), None)
     value = document.value if document else {}
-    if not document or not isinstance(value, dict) or not str(value.get("apiVersion", _GROUP)).startswith(_GROUP):
+    if not document or not isinstance(value, dict) or not str(value.get("apiVersion") or _GROUP).startswith(_GROUP):
         return None
     real = os.path.realpath(directory)
     used = _used(real, value)
@@ -119,10 +120,17 @@ def read_kustomization(directory: str, name: str = "") -> KustomizationFile | Pr
 def _used(directory: str, value: dict[str, Any]) -> _Used:
     used = _Used()
     for entry, path in _entries(value):
-        real = os.path.realpath(os.path.join(directory, entry))  # noqa: PTH118 -- a text for realpath
-        if Path(real).is_dir():
+        try:
+            real = os.path.realpath(os.path.join(directory, entry))  # noqa: PTH118 -- a text for realpath
+        except ValueError:
+            continue  # a NUL, or half of a character: no name of a file, and kustomize says so
+        # os.path, because pathlib raises for names that are too long, as a patch on one line is.
+        if _URL in entry:
+            # kustomize fetches it also where a file has that name.
+            used.remote.append((entry, path))
+        elif os.path.isdir(real):  # noqa: PTH112 -- as above
             used.directories.append(real)
-        elif Path(real).exists() or not any(sign in entry for sign in _REMOTE_SIGNS):
+        elif os.path.exists(real) or not any(sign in entry for sign in _REMOTE_SIGNS):  # noqa: PTH110 -- as above
             # Also what is missing, which was perhaps deleted; kustomize says so.
             used.files.append(real)
         else:

@@ -29,7 +29,7 @@ class Plan:
 
     options: RenderOptions
     read: dict[str, _Read] = field(default_factory=dict)
-    built_on: set[str] = field(default_factory=set)
+    builders: dict[str, set[str]] = field(default_factory=dict)
     used: set[str] = field(default_factory=set)
 
     def of(self, found: Kustomization) -> Iterator[KustomizationJob | Problem | Passed]:
@@ -38,12 +38,14 @@ class Plan:
         file = self.read.get(real)
         if isinstance(file, Problem):
             yield file
-        if not isinstance(file, KustomizationFile) or real in self.built_on:
+        if not isinstance(file, KustomizationFile):
+            return
+        closure = self._closure(real)
+        if self._is_part(file, closure):
             return
         if file.is_component:
             yield Passed(found.name, _PART)
             return
-        closure = list(self._closure(real, set()))
         changed = self.options.changed
         if changed is not None and not any(changed & _files(each) for each in closure):
             return
@@ -52,18 +54,32 @@ class Plan:
         if not in_the_way:
             yield KustomizationJob(found.name, file, self.options.inflate)
 
-    def _closure(self, real: str, seen: set[str]) -> Iterator[KustomizationFile]:
-        """Yield a kustomization and all that it builds on, also outside of what was named."""
-        if real in seen:
-            return
-        seen.add(real)
-        if real not in self.read:
-            self.read[real] = read_kustomization(os.path.relpath(real))
-        file = self.read[real]
-        if isinstance(file, KustomizationFile):
-            yield file
-            for directory in file.directories:
-                yield from self._closure(directory, seen)
+    def _is_part(self, file: KustomizationFile, closure: Sequence[KustomizationFile]) -> bool:
+        """Tell whether one that is built contains this one; of a circle none does, so that kustomize refuses it aloud."""
+        seen = {each.directory for each in closure}
+        waiting = [file.directory]
+        while waiting:
+            above = self.builders.get(waiting.pop(), set()) - seen
+            if any(isinstance(each := self.read[real], KustomizationFile) and not each.is_component for real in above):
+                return True
+            seen |= above
+            waiting += above
+        return False
+
+    def _closure(self, real: str) -> list[KustomizationFile]:
+        """Return a kustomization and all that it builds on, also outside of what was named."""
+        found: dict[str, KustomizationFile] = {}
+        waiting, seen = [real], {real}
+        while waiting:
+            real = waiting.pop()
+            if real not in self.read:
+                self.read[real] = read_kustomization(os.path.relpath(real))
+            file = self.read[real]
+            if isinstance(file, KustomizationFile):
+                found[real] = file
+                waiting += [each for each in reversed(file.directories) if each not in seen]
+                seen.update(file.directories)
+        return list(found.values())
 
 
 def planned(found: Sequence[Found | Chart | Kustomization], options: RenderOptions) -> Plan:
@@ -74,7 +90,8 @@ def planned(found: Sequence[Found | Chart | Kustomization], options: RenderOptio
             plan.read[os.path.realpath(part.name)] = read_kustomization(part.name, part.file)
     for file in plan.read.values():
         if isinstance(file, KustomizationFile):
-            plan.built_on.update(directory for directory in file.directories if directory != file.directory)
+            for directory in file.directories:
+                plan.builders.setdefault(directory, set()).add(file.directory)
             plan.used |= _files(file)
     return plan
 

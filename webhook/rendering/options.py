@@ -13,10 +13,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one rendering may take: seconds until it is ended, bytes that it may write."""
+    """What one rendering may take: seconds until it is ended, bytes that it may write, bytes of memory (on Linux)."""
 
     seconds: float = 60.0
     bytes: int = MAX_BYTES
+    memory: int = 4 << 30
 
 
 _LIMITS: Final = Limits()

@@ -71,12 +71,29 @@ def run(command: Sequence[str], home: str, limits: Limits, stop: Event) -> Ran:
         process_group=0,
     ) as process:
         try:
+            _bound_memory(process.pid, limits.memory)
             out, err, stopped = _read(process, limits, stop)
         finally:
             # Also what it started itself; when all has ended, there is no such group any more.
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
     return Ran(process.returncode, out, err.decode(errors="replace"), stopped)
+
+
+def _bound_memory(pid: int, wanted: int) -> None:
+    """Bound what a program may write to in memory, with all that it starts; a template can ask for more than there is.
+
+    Not its address space, of which Go reserves far more than it uses. Linux 4.7, getrlimit(2): RLIMIT_DATA is for private
+    writable mappings too. Where the system has no such call, the limit of time is all.
+    """
+    try:
+        import resource  # noqa: PLC0415 -- not on Windows
+
+        _, most = resource.prlimit(pid, resource.RLIMIT_DATA)
+        bound = wanted if most == resource.RLIM_INFINITY else min(wanted, most)
+        resource.prlimit(pid, resource.RLIMIT_DATA, (bound, bound))
+    except (ImportError, AttributeError, OSError):
+        return
 
 
 def _read(process: subprocess.Popen[bytes], limits: Limits, stop: Event) -> tuple[bytes, bytes, str]:

@@ -102,6 +102,10 @@ def rendering_of(
                     return chart_problem(job, ran.err, ran.stopped)
                 return Text(job, ran.out.decode(errors="replace"))
             ran = run(job.command(home), home, options.limits, stop)
+        except ValueError:
+            where = job.chart if isinstance(job, ChartJob) else job.name
+            wrong = "cannot be rendered: a NUL in its values, release or namespace"
+            return Problem(where, 0, 0, wrong, "take it out of the flags, or of `charts:` in .gpugate.yaml")
         except OSError as error:
             where = job.chart if isinstance(job, ChartJob) else job.name
             return Problem(where, 0, 0, f"cannot be rendered: {(error.strerror or 'no program').lower()}", "see PATH")

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from gpugate.webhook.schemas import places
+from gpugate.webhook.schemas.compile import DefinitionError
 from gpugate.webhook.schemas.definition import names, served
 from gpugate.webhook.schemas.nodes import Nodes
 from gpugate.webhook.schemas.table import Release, Table
-from gpugate.webhook.schemas.tables import TableError
+from gpugate.webhook.schemas.tables import TableError, of_user
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,10 +46,23 @@ def table_of(definition: Mapping[str, Any], source: str) -> Added:
     """
     name, nodes = names(definition), Nodes()
     unchecked: list[Unchecked] = []
-    versions = served(definition, nodes, lambda *said: unchecked.append(Unchecked(*said)))
+    try:
+        versions = served(definition, nodes, lambda *said: unchecked.append(Unchecked(*said)))
+    except (AttributeError, TypeError, ValueError):
+        raise DefinitionError(
+            "a part of spec.versions has another type than it must have: is the file whole?"
+        ) from None
     release = Release("", source, versions)
     table = Table(name.group, name.kind, "", name.namespaced, (release,), nodes.all())
+    _refuse_unreadable(table)
     return Added(table, tuple(dict.fromkeys(unchecked)))
+
+
+def _refuse_unreadable(table: Table) -> None:
+    try:
+        of_user(msgspec.json.decode(msgspec.json.encode(table), type=Table))
+    except (msgspec.MsgspecError, ValueError, OverflowError, RecursionError) as error:
+        raise DefinitionError(f"spec.versions: {error}") from None
 
 
 def write(table: Table, folder: Path) -> Path:
@@ -58,7 +72,8 @@ def write(table: Table, folder: Path) -> Path:
         TableError: it cannot be written.
     """
     file = folder / places.file_name(table.group, table.kind)
-    part = file.with_name(f".{file.name}.{os.getpid()}")
+    # A name that nobody can foresee: a repository might have a link there, which would be followed.
+    part = file.with_name(f".{file.name}.{os.urandom(8).hex()}")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         part.write_bytes(msgspec.json.encode(table) + b"\n")

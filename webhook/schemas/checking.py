@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from gpugate.webhook.schemas import metadata, wording
 from gpugate.webhook.schemas.coerce import coerced
+from gpugate.webhook.schemas.doubles import Doubles
 from gpugate.webhook.schemas.embedded import Embedded
 from gpugate.webhook.schemas.judging import Judge
 from gpugate.webhook.schemas.problem import Fault, SchemaProblem
@@ -35,6 +36,7 @@ class Checker:
         self._values = Values(table.nodes, trusted=bool(table.project))
         self._meta_values = Values(meta.nodes)
         self._judge = Judge(table.nodes)
+        self._doubles = Doubles(table.nodes)
         self._uniqueness = Uniqueness(table.nodes)
         self._embedded = Embedded(table.nodes)
 
@@ -56,7 +58,7 @@ class Checker:
         found = [*self._metadata(whole), *self._values.faults(whole, root), *_replicas(whole, served)]
         found += [*self._embedded.faults(whole, root), *self._uniqueness.faults(whole, root)]
         if not any(fault.blocking for fault in found):
-            found += self._judge.faults(whole, root, before)
+            found += self._judge.faults(self._doubles.of(whole, root), root, self._doubles.of(before, root))
         for fault in found:
             kept = before is not None and not fault.transition and unchanged(fault.owner, whole, before, root, nodes)
             if not kept and fault.problem.path not in new.meant:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from gpugate.policies.engine.errors import GpugateError
 from gpugate.policies.sdk.field import render
+from gpugate.webhook.schemas import typed
 from gpugate.webhook.schemas.patterns import PatternError, translated
 from gpugate.webhook.schemas.rules import kept, rules
 from gpugate.webhook.schemas.table import Node
@@ -82,7 +83,7 @@ class Compiler:
             raise DefinitionError(f"{render(path)}: {', '.join(strange)} is no part of a definition's schema")
         properties = {name: self.add(each, (*path, name)) for name, each in sorted(_members(schema, path).items())}
         free, items, none_of = schema.get("additionalProperties"), schema.get("items"), schema.get("not")
-        values = self.add({} if free is True else free, (*path, "*")) if free else None
+        values = self.add({} if free is True else free, (*path, "*")) if isinstance(free, dict) or free else None
         nested: dict[str, Any] = {
             name: tuple(self.add(each, path) for each in schema.get(key) or ())
             for key, name in _NESTED.items()
@@ -103,13 +104,22 @@ class Compiler:
                 enum=tuple(schema.get("enum") or ()),
                 pattern=self._pattern(schema.get("pattern") or "", path),
                 list_keys=tuple(schema.get("x-kubernetes-list-map-keys") or ()),
-                rules=self._rules(schema.get("x-kubernetes-validations") or (), path),
+                rules=self._rules(schema, path),
             )
         )
 
-    def _rules(self, written: Any, path: Path) -> tuple[Rule, ...]:
-        tell = self._unchecked
-        return kept(written, lambda what, why: tell(render(path), what, why)) if tell else rules(written)
+    def _rules(self, schema: Mapping[str, Any], path: Path) -> tuple[Rule, ...]:
+        written, tell = schema.get("x-kubernetes-validations") or (), self._unchecked
+        if tell is None:
+            return rules(written)
+        judged = []
+        for rule in written:
+            untold = typed.read_by(str(rule.get("rule", "")), schema) if isinstance(rule, dict) else ""
+            if untold:
+                tell(render(path), str(rule["rule"]), f"it reads a text of the format {untold}")
+            else:
+                judged.append(rule)
+        return kept(judged, lambda what, why: tell(render(path), what, why))
 
     def _pattern(self, pattern: str, path: Path) -> str:
         try:

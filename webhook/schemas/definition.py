@@ -57,9 +57,13 @@ def served(
     """Add the schemas of the versions that are served; return them by their names.
 
     Raises:
-        DefinitionError: a version has no schema, or one that cannot be read.
+        DefinitionError: a version has no schema, or one that cannot be read; or unknown fields are kept everywhere.
         CelSyntaxError, CelUnsupportedError, PatternError: what cannot be judged is found, and `unchecked` is not given.
     """
+    if definition["spec"].get("preserveUnknownFields"):
+        raise DefinitionError(
+            "spec.preserveUnknownFields: API servers keep every field, so that there is nothing to check"
+        )
     compiler = Compiler(nodes, unchecked)
     found = {}
     for version in definition["spec"].get("versions") or ():

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 _MOST_HELD: Final = 10_000  # texts that rules are known to hold of
 _LONGEST_HELD: Final = 320  # characters; the longest key of a label has 317
+# What rules lead to that no API server would have taken, because they do with a value what its type does not allow.
+_UNTYPED: Final = (TypeError, ValueError, ArithmeticError, RecursionError)
 
 
 class Judge:
@@ -67,7 +69,7 @@ class Judge:
                 return
             message = f"a rule of this kind does not hold: {self._message(rule, scope)}"
             problem = SchemaProblem(where, message, "change it so that the rule holds", whole=True)
-        except CelCostError:
+        except (CelCostError, *_UNTYPED):
             return
         except CelEvaluationError as error:
             message = f"cannot be judged, and is refused for that: {error}; the rule is: {rule.message}"
@@ -79,7 +81,7 @@ class Judge:
     def _message(self, rule: Rule, scope: Scope) -> str:
         try:
             said = self._function(rule.says)(scope) if rule.says else ""
-        except (CelCostError, CelEvaluationError):
+        except (CelCostError, CelEvaluationError, *_UNTYPED):
             said = ""
         return said.strip() if isinstance(said, str) and said.strip() else rule.message
 

@@ -1,7 +1,7 @@
 """RE2's patterns, which definitions are written in, as Python's.
 
 Only what means the same in both, or can be said otherwise in Python, is translated. RE2 takes linear time; Python's
-matcher may not, so that patterns of a user's own definitions must not repeat what repeats itself.
+matcher may not, so that patterns of a user's own definitions must not leave it many ways to try.
 
 Source: `re2/doc/syntax.txt` at 2025-11-05; Go 1.26 `regexp/syntax`.
 """
@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Final
 
 from gpugate.policies.engine.errors import GpugateError
+from gpugate.webhook.schemas.backtracking import is_slow
 
 _CLASSES: Final = {
     "alnum": "0-9A-Za-z",
@@ -42,9 +43,6 @@ _QUICK: Final = frozenset(
         r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$",
     }
 )
-_MOST_REPEATS: Final = 2  # of a user's patterns: long ones, and not within each other
-_LONG_REPEAT: Final = 20
-LONGEST: Final = 2_000  # characters of a text that a user's pattern, or one in a rule, is tried on
 
 
 class PatternError(GpugateError):
@@ -78,8 +76,8 @@ def translated(pattern: str, *, trusted: bool = False) -> str:
         re.compile(text, re.ASCII)
     except (re.error, RecursionError, OverflowError) as error:
         raise PatternError(f"it cannot be read: {error}") from None
-    if not trusted and pattern not in _QUICK:
-        _refuse_slow(out)
+    if not trusted and pattern not in _QUICK and is_slow(out):
+        raise PatternError("it repeats what repeats itself, or too much, which could take long")
     return text
 
 
@@ -136,6 +134,8 @@ def _class(pattern: str, at: int) -> tuple[str, int]:
     while position < len(pattern) and (pattern[position] != "]" or position == first):
         sign = pattern[position]
         named = re.match(r"\[:(\w+):\]", pattern[position:])
+        if pattern.startswith("[:^", position):
+            raise PatternError("a negated class by name is not translated")
         if named:
             if named[1] not in _CLASSES:
                 raise PatternError(f"{named[0]} is not translated")
@@ -153,30 +153,3 @@ def _class(pattern: str, at: int) -> tuple[str, int]:
     if "--" in out[2:]:
         raise PatternError("-- in a class is not translated")
     return f"{out}]", position + 1
-
-
-def _is_long(piece: str) -> bool:
-    """Tell whether a piece repeats what is before it without an end, or often."""
-    if piece[:1] in {"*", "+"}:
-        return True
-    most = piece.rstrip("?").rstrip("}").rpartition(",")[2].lstrip("{") if _REPEAT.match(piece) else "0"
-    return not most or int(most) > _LONG_REPEAT
-
-
-def _refuse_slow(pieces: list[str]) -> None:
-    """Refuse long repetitions within each other, or more than a few."""
-    groups, last, total = [False], False, 0
-    for piece in pieces:
-        if piece.startswith("("):
-            groups.append(False)
-            last = False
-        elif piece == ")" and len(groups) > 1:
-            last = groups.pop()
-            groups[-1] = groups[-1] or last
-        elif _is_long(piece):
-            total += 1
-            if last or total > _MOST_REPEATS:
-                raise PatternError("it repeats what repeats itself, or too much, which could take long")
-            groups[-1] = True
-        else:
-            last = False

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gpugate.webhook.schemas.cel.operators import equal
+from gpugate.webhook.schemas.cel.equality import equal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -52,8 +52,9 @@ class Schemas:
         table, checker = found
         schemas = [r.served[version] for r in around(table, target) if version in r.served]
         *others, last = (list(checker.problems(value, each, old)) for each in _different(schemas)) if schemas else [[]]
+        elsewhere = [{each.path for each in other} for other in others]
         for problem in last:
-            if all(problem.path in {each.path for each in other} for other in others):
+            if all(problem.path in paths for paths in elsewhere):
                 yield problem
 
     def _of(self, group: str, kind: str) -> tuple[Table, Checker] | None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from gpugate.policies.engine.errors import GpugateError
+from gpugate.webhook.schemas.branching import refuse_branching
 from gpugate.webhook.schemas.patterns import PatternError, translated
 from gpugate.webhook.schemas.places import BUNDLED
 from gpugate.webhook.schemas.table import Table
@@ -32,15 +33,19 @@ def read(file: Path) -> Table:
         if file.stat().st_size > _MOST:
             raise TableError(f"{file}: larger than {_MOST:,} bytes: {_AGAIN}")
         table = msgspec.json.decode(file.read_bytes(), type=Table)
-        return table if file.parent == BUNDLED else _of_user(table)
+        return table if file.parent == BUNDLED else of_user(table)
     except OSError as error:
         raise TableError(f"{file}: cannot be read: {error.strerror}") from None
     except (msgspec.DecodeError, RecursionError, ValueError) as error:
         raise TableError(f"{file}: no table of schemas that this version reads ({error}): {_AGAIN}") from None
 
 
-def _of_user(table: Table) -> Table:
-    """Make a table safe that comes with the files that are checked: whoever changes those can change it."""
+def of_user(table: Table) -> Table:
+    """Make a table safe that comes with the files that are checked: whoever changes those can change it.
+
+    Raises:
+        ValueError: it names nodes that are not there, or would take too long.
+    """
     from gpugate.webhook.schemas.rules import rules  # noqa: PLC0415 -- brings the translator along
 
     def pass_over(*_: str) -> None:
@@ -61,6 +66,7 @@ def _of_user(table: Table) -> Table:
         if not node.defaults.keys() <= node.properties.keys():
             raise ValueError("a default is of no member")
     _refuse_unless(len(nodes), *(version.root for release in table.releases for version in release.served.values()))
+    refuse_branching(nodes)
     return msgspec.structs.replace(table, project="", nodes=nodes)
 
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from gpugate.policies.sdk import quantity
 from gpugate.webhook.schemas import formats, wording
-from gpugate.webhook.schemas.patterns import LONGEST, compiled
+from gpugate.webhook.schemas.backtracking import LONGEST
+from gpugate.webhook.schemas.patterns import compiled
 from gpugate.webhook.schemas.problem import Fault, SchemaProblem
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class Values:
             yield from self._text(value, node, path)
         elif _is_number(value):
             yield from _number(value, node, path)
-        if node.enum and not any(type(value) is type(each) and value == each for each in node.enum):
+        if node.enum and not any(_is_same(value, each) for each in node.enum):
             yield Fault(wording.of_enum(path, value, node), path, blocking=True)
         if node.all_of or node.any_of or node.one_of or node.none_of is not None:
             yield from self._nested(value, node, path)
@@ -117,6 +118,11 @@ def _is_quantity(value: Any) -> bool:
     return True
 
 
+def _is_same(value: Any, allowed: Any) -> bool:
+    alike = type(value) is type(allowed) or (_is_number(value) and _is_number(allowed))
+    return bool(alike and value == allowed)
+
+
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
@@ -145,8 +151,15 @@ def _number(value: float, node: Node, path: Path) -> Iterator[Fault]:
         yield Fault(wording.too_great(path, value, node.maximum, exclusive=node.exclusive_maximum), path)
     if node.minimum is not None and (value < node.minimum or (node.exclusive_minimum and value == node.minimum)):
         yield Fault(wording.too_small(path, value, node.minimum, exclusive=node.exclusive_minimum), path)
-    if node.multiple_of and not math.isclose(value / node.multiple_of, round(value / node.multiple_of), abs_tol=1e-9):
+    if node.multiple_of and not _is_multiple(value, node.multiple_of):
         yield Fault(SchemaProblem(path, f"{value} is no multiple of {node.multiple_of}"), path)
+
+
+def _is_multiple(value: float, of: float) -> bool:
+    try:
+        return math.isclose(value / of, round(value / of), abs_tol=1e-9)
+    except (OverflowError, ValueError):
+        return True  # too great to tell
 
 
 def _sized(size: int, limits: tuple[int | None, int | None], what: str, path: Path) -> Iterator[Fault]:

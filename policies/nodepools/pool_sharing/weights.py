@@ -6,15 +6,16 @@ weights go by name).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.nodepools.pool_sharing.workloads import gpu_workloads, tolerates
 from gpugate.policies.sdk import node_pools
-from gpugate.policies.sdk.facts import Known, Need
+from gpugate.policies.sdk.facts import Need
 from gpugate.policies.sdk.findings import Violation
 from gpugate.policies.sdk.kinds import NODE_POOL
+from gpugate.policies.sdk.known_objects import each
 from gpugate.policies.sdk.node_pools import is_gpu_pool, matching_types
 
 if TYPE_CHECKING:
@@ -34,14 +35,8 @@ class _Pool:
     types: int
     taints: frozenset[tuple[str, str, str]]
     capacity: frozenset[str]
-
-    @property
-    def weight(self) -> int:
-        return self.field["spec", "weight"].integer or 0
-
-    @property
-    def shown(self) -> str:
-        return self.field["metadata", "name"].text
+    weight: int
+    shown: str
 
 
 def misordered(pool: Field, ctx: AnyContext) -> Iterator[Violation]:
@@ -55,12 +50,10 @@ def misordered(pool: Field, ctx: AnyContext) -> Iterator[Violation]:
 
 def _rivals(own: _Pool, ctx: AnyContext) -> Iterator[_Pool]:
     """Yield the other pools that could take the same Pods."""
-    fact = ctx.facts.list(NODE_POOL)
-    for other in fact.items if isinstance(fact, Known) else ():
-        if other["metadata", "name"].text != ctx.request.name:
-            rival = _described(other, replace(ctx, subject=other, memo={}))
-            if rival and own.taints == rival.taints and own.types & rival.types:
-                yield rival
+    for around in each(ctx.facts.list(NODE_POOL), ctx):
+        rival = around.derived(_described)
+        if rival and own.taints == rival.taints and own.types & rival.types and rival.shown != ctx.request.name:
+            yield rival
 
 
 def _described(pool: Field, ctx: AnyContext) -> _Pool | None:
@@ -72,7 +65,8 @@ def _described(pool: Field, ctx: AnyContext) -> _Pool | None:
         for taint in pool["spec", "template", "spec", "taints"]
     )
     capacity = node_pools.capacity_types(types.requirements)
-    return _Pool(pool, node_pools.pool_class(pool, ctx), types.known, taints, capacity)
+    weight, shown = pool["spec", "weight"].integer or 0, pool["metadata", "name"].text
+    return _Pool(pool, node_pools.pool_class(pool, ctx), types.known, taints, capacity, weight, shown)
 
 
 def _spot_after_on_demand(own: _Pool, rival: _Pool) -> Iterator[Violation]:

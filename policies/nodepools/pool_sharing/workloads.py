@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.sdk import kinds, node_pools, requirements
 from gpugate.policies.sdk.facts import Known, Need, Unavailable
 from gpugate.policies.sdk.findings import Skip
 from gpugate.policies.sdk.gpu_demand import gpu_demand
+from gpugate.policies.sdk.known_objects import derived
 from gpugate.policies.sdk.platform import Taint
 from gpugate.policies.sdk.pod_templates import TEMPLATES
 from gpugate.policies.sdk.scale_targets import template_contexts
@@ -62,21 +65,26 @@ _HARD_EFFECTS: Final = frozenset({"NoSchedule", "NoExecute"})
 
 @dataclass(frozen=True, slots=True)
 class GpuWorkload:
-    """A workload whose Pods ask for accelerators: its name for people, its class and its template."""
+    """A workload whose Pods ask for accelerators.
+
+    Attributes:
+        shown: its name for people.
+        name: its class.
+        template: its Pod template.
+        selector: the labels that its nodes must have.
+        has_affinity: whether a node affinity asks for more.
+    """
 
     shown: str
     name: WorkloadClass | None
     template: Field
-
-    @property
-    def selector(self) -> dict[str, str]:
-        """The labels that its nodes must have."""
-        return self.template["spec", "nodeSelector"].labels
+    selector: dict[str, str]
+    has_affinity: bool
 
     @property
     def is_free(self) -> bool:
         """Whether neither a node selector nor a node affinity binds it to some pools."""
-        return not self.selector and not self.template["spec", "affinity", "nodeAffinity"].value
+        return not self.selector and not self.has_affinity
 
 
 def unknown_workloads(ctx: AnyContext) -> Skip | None:
@@ -87,32 +95,41 @@ def unknown_workloads(ctx: AnyContext) -> Skip | None:
 
 def gpu_workloads(_pool: Field, ctx: AnyContext) -> tuple[GpuWorkload, ...]:
     """Return the workloads known that ask for accelerators."""
-    return tuple(_workloads(ctx))
+    known = ((of_kind, ctx.facts.list(kind)) for kind, of_kind in _OF_KIND.items())
+    return tuple(chain(*(derived(fact, of_kind, ctx) for of_kind, fact in known if isinstance(fact, Known))))
 
 
-def _workloads(ctx: AnyContext) -> Iterator[GpuWorkload]:
-    for kind in _KINDS:
-        fact = ctx.facts.list(kind)
-        for workload in fact.items if isinstance(fact, Known) else ():
-            namespace, name = workload["metadata", "namespace"].text, workload["metadata", "name"].text
-            at_home = replace(ctx, request=replace(ctx.request, namespace=namespace))
-            for around in template_contexts(kind, workload, at_home):
-                if around.derived(gpu_demand):
-                    shown = f"{kind.name} {namespace}/{name}" if namespace else f"{kind.name} {name}"
-                    yield GpuWorkload(shown, around.derived(workload_class).name, around.subject)
+def _workloads(kind: Kind, known: Known, ctx: AnyContext) -> tuple[GpuWorkload, ...]:
+    return tuple(found for workload in known.items for found in _asking(kind, workload, ctx))
+
+
+def _asking(kind: Kind, workload: Field, ctx: AnyContext) -> Iterator[GpuWorkload]:
+    namespace, name = workload["metadata", "namespace"].text, workload["metadata", "name"].text
+    at_home = replace(ctx, request=replace(ctx.request, namespace=namespace))
+    for around in template_contexts(kind, workload, at_home):
+        if around.derived(gpu_demand):
+            shown = f"{kind.name} {namespace}/{name}" if namespace else f"{kind.name} {name}"
+            spec = around.subject["spec"]
+            selector, affinity = spec["nodeSelector"].labels, bool(spec["affinity", "nodeAffinity"].value)
+            yield GpuWorkload(shown, around.derived(workload_class).name, around.subject, selector, affinity)
+
+
+_OF_KIND: Final = {kind: partial(_workloads, kind) for kind in _KINDS}
 
 
 def selects(workload: GpuWorkload, pool: Field, ctx: AnyContext) -> bool:
     """Tell whether a workload names a label that the pool gives to its nodes, and nothing that they lack."""
-    own = pool["spec", "template", "metadata", "labels"].labels
     selector = workload.selector
-    if workload.template["spec", "affinity", "nodeAffinity"].value or not ({*own, _NODE_POOL} & selector.keys()):
+    if not selector or workload.has_affinity:
+        return False
+    own = pool["spec", "template", "metadata", "labels"].labels
+    if not ({*own, _NODE_POOL} & selector.keys()):
         return False
     return _fits(selector, pool, ctx) and tolerates(workload, pool, ctx)
 
 
 def _fits(selector: dict[str, str], pool: Field, ctx: AnyContext) -> bool:
-    required = node_pools.pool_requirements(pool, ctx)
+    required = ctx.derived(node_pools.pool_requirements)
     for key, value in selector.items():
         label = requirements.normalized(key)
         if label == _NODE_POOL:

@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.sdk import requirements
-from gpugate.policies.sdk.facts import Known, Need
+from gpugate.policies.sdk.facts import Need
 from gpugate.policies.sdk.kinds import NODE_POOL
+from gpugate.policies.sdk.known_objects import each
 from gpugate.policies.sdk.node_pools import AUTO_MODE, AWS, INSTANCE_TYPES, pool_requirements, provider
 from gpugate.policies.sdk.node_requirements import alternatives
 from gpugate.policies.sdk.platform import Taint
@@ -37,10 +38,14 @@ def pools_for(pod: Field, demand: GpuDemand, ctx: AnyContext) -> Iterator[tuple[
     """
     fact = ctx.facts.list(NODE_POOL)
     wanted = ctx.derived(alternatives)
-    for pool in fact.items if isinstance(fact, Known) else ():
+    for around in each(fact, ctx):
+        pool = around.subject
         if not all(_tolerates(pod, taint) for taint in pool["spec", "template", "spec", "taints"]):
             continue
-        own = {**pool_requirements(pool, ctx), _NODE_POOL_LABEL: requirements.is_only(pool["metadata", "name"].text)}
+        own = {
+            **around.derived(pool_requirements),
+            _NODE_POOL_LABEL: requirements.is_only(pool["metadata", "name"].text),
+        }
         for required in wanted:
             both = _both(own, required)
             if both is not None and _offers(pool, both, demand, ctx):

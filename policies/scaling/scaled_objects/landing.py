@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.sdk.facts import Known, Need
 from gpugate.policies.sdk.kinds import NODE_POOL
+from gpugate.policies.sdk.known_objects import each
 from gpugate.policies.sdk.node_pools import INSTANCE_TYPES, limits, matching_types, pool_requirements
 from gpugate.policies.sdk.platform import Taint
 from gpugate.policies.sdk.requirements import is_only, normalized
@@ -47,28 +48,29 @@ def shortage(template: Field, resource: str, count: int, replicas: int, ctx: Any
         return pools.reason
     if not pools.complete:
         return "not all node pools are known"
-    limited = [(limit, pool) for pool in pools.items if (limit := limits(pool).get(resource)) is not None]
-    unlimited = [pool for pool in pools.items if resource not in limits(pool)]
+    known = each(pools, ctx)
+    limited = [(limit, pool) for pool in known if (limit := limits(pool.subject).get(resource)) is not None]
+    unlimited = [pool for pool in known if resource not in limits(pool.subject)]
     total: Amount = 0
     names = []
     # The largest first: mostly they are enough, and no other has to be looked at.
     for limit, pool in sorted(limited, key=lambda each: each[0], reverse=True):
-        if _may_take(pool, template, resource, count, ctx):
+        if _may_take(pool, template, resource, count):
             total += limit
-            names.append(pool["metadata", "name"].text)
+            names.append(pool.subject["metadata", "name"].text)
         if total >= replicas * count:
             return None
-    if not names or any(_may_take(pool, template, resource, count, ctx) for pool in unlimited):
+    if not names or any(_may_take(pool, template, resource, count) for pool in unlimited):
         return None
     return Room(total, tuple(sorted(names)))
 
 
-def _may_take(pool: Field, template: Field, resource: str, count: int, ctx: AnyContext) -> bool:
-    types = matching_types(pool, ctx)
+def _may_take(pool: AnyContext, template: Field, resource: str, count: int) -> bool:
+    types = pool.derived(matching_types)
     offered = types.catalogue.allocatable.get(resource) if types else None
     if types and offered and not types.unknown and not types.known & offered.at_least(count):
         return False
-    required = {**pool_requirements(pool, ctx), _POOL: is_only(pool["metadata", "name"].text)}
+    required = {**pool.derived(pool_requirements), _POOL: is_only(pool.subject["metadata", "name"].text)}
     for key, value in template["spec", "nodeSelector"].labels.items():
         requirement = required.get(normalized(key))
         if requirement is None and "/" not in key:
@@ -76,8 +78,8 @@ def _may_take(pool: Field, template: Field, resource: str, count: int, ctx: AnyC
         if requirement is not None and not requirement.allows(value):
             return False
     # Pods are given the tolerations of their accelerators when they come.
-    given = {taint.key for taint in ctx.platform.taints_of(resource)}
-    taints = (t for t in pool["spec", "template", "spec", "taints"] if t["effect"].text in _KEEPS_OFF)
+    given = {taint.key for taint in pool.platform.taints_of(resource)}
+    taints = (t for t in pool.subject["spec", "template", "spec", "taints"] if t["effect"].text in _KEEPS_OFF)
     return all(
         taint["key"].text in given
         or tolerated(template, Taint(key=taint["key"].text, value=taint["value"].text), taint["effect"].text)

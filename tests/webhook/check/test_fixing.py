@@ -147,7 +147,7 @@ SAFE: dict[str, tuple[str, str, str]] = {
     "a list that is there by default only": (
         POOL_YAML,
         "budgeted",
-        POOL_YAML + '  disruption:\n    budgets:\n      - nodes: "10%"\n      - nodes: "0"\n',
+        POOL_YAML + '  disruption:\n    consolidateAfter: 0s\n    budgets:\n      - nodes: "10%"\n      - nodes: "0"\n',
     ),
     "not what is unsafe": (POOL_YAML, "heavy", POOL_YAML),
     "not what a comment lets pass": (

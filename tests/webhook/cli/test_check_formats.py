@@ -57,3 +57,17 @@ def test_a_long_run_shows_how_far_it_is_on_a_terminal(
         step(2 * files)
 
     assert ("Checking" in sys.stderr.getvalue()) is shown  # type: ignore[attr-defined] # a StringIO
+
+
+def test_a_link_where_a_report_is_being_written_is_not_followed(
+    gpugate: Run, manifests: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # In a container the number of the process can be foreseen.
+    monkeypatch.setattr("os.getpid", lambda: 7)
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    (tmp_path / ".report.json.7").symlink_to(victim)
+
+    gpugate("check", "-o", f"json={tmp_path}/report.json", manifests)
+
+    assert victim.read_text() == "mine"

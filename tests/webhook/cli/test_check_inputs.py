@@ -105,6 +105,29 @@ def test_a_line_that_is_not_certain_is_one_of_the_rendered_text_and_says_so(
 
 
 @pytest.mark.usefixtures("helm")
+def test_a_line_is_not_certain_where_lines_can_be_counted_in_two_ways(gpugate: Run, tree: Callable[..., Path]) -> None:
+    separated = CHART["app/templates/pod.yaml"].replace("# a comment", "# a\u2028comment")
+    tree({**CHART, "app/templates/pod.yaml": separated})
+
+    ((file, line, rendered),) = places(checked(gpugate, "app"))
+
+    assert (file, line) == ("app/templates/pod.yaml", 1)
+    assert rendered is not None
+
+
+@pytest.mark.usefixtures("helm")
+def test_a_form_feed_ends_no_line(gpugate: Run, tree: Callable[..., Path], tmp_path: Path) -> None:
+    comment = "{{/* a\\x0cb */}}\\n"
+    tree({**CHART, "app/templates/pod.yaml": "{{/* a\x0cb */}}\n" + POD.format(name="{{ .Release.Name }}")})
+    program = tmp_path / "programs/helm"
+    program.write_text(program.read_text().replace(", release)", f', release).replace("{comment}", "")'))
+
+    text = gpugate("check", "--select", COSTS, "app").out
+
+    assert "4 | metadata:" in text
+
+
+@pytest.mark.usefixtures("helm")
 def test_values_with_the_same_finding_are_told_together(gpugate: Run, tree: Callable[..., Path]) -> None:
     charts = "charts: [{path: app, values: [a.yaml, [a.yaml, b.yaml]]}]\n"
     tree({**CHART, "a.yaml": "a: 1\n", "b.yaml": "b: 1\n", ".gpugate.yaml": charts})

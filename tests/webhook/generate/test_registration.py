@@ -215,6 +215,31 @@ def test_no_two_webhooks_share_a_name_which_would_lose_what_one_of_them_notes_in
     assert len(names) == len(set(names))
 
 
+@pytest.mark.parametrize("policy", [None, *(policy.id for policy in CATALOG)])
+def test_no_two_conditions_of_a_webhook_share_a_name_which_the_api_server_refuses(policy: str | None) -> None:
+    ruleset = shipped(policies={policy: PolicyEntry(mode="enforce")} if policy else {})
+
+    for configuration in webhook_configurations(ruleset, SERVER, fail=tuple(RiskGroup)):
+        for each in configuration["webhooks"]:
+            names = [condition["name"] for condition in each.get("matchConditions", ())]
+            assert len(names) == len(set(names))
+
+
+def test_kinds_of_one_name_in_several_groups_each_have_their_own_condition() -> None:
+    concerned = [
+        validates(Kind(group, ("v1",), "Job", "jobs"), concerns=Key("metadata.labels", ("a",)))(lambda _o, _c: iter(()))
+        for group in ("batch", "batch.volcano.sh")
+    ]
+    other = validates(Kind("apps", ("v1",), "Deployment", "deployments"))(lambda _obj, _ctx: iter(()))
+    ruleset = bind([Policy("pods/x", "", (*concerned, other))], PolicyConfig())
+
+    conditions = entries(ruleset, "validating")["workloads.gpugate.dev"]["matchConditions"]
+    assert [each["name"] for each in conditions[1:]] == [
+        "jobs.batch-can-interest-a-policy",
+        "jobs.batch.volcano.sh-can-interest-a-policy",
+    ]
+
+
 def test_every_webhook_leaves_out_updates_that_change_nothing_that_is_judged() -> None:
     for configuration in webhook_configurations(shipped(), SERVER):
         *hooks, _ = configuration["webhooks"]

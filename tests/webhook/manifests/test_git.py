@@ -66,7 +66,7 @@ def test_what_differs_is_changed_whether_it_is_committed_or_not(git: Callable[..
     Path("ignored.tmp.yaml").touch()
 
     changed = ["gone.yaml", "kept.yaml", "moved.yaml", "new.yaml", "old.yaml", "unknown.yaml"]
-    assert names(changed_since("first", ".")) == changed
+    assert names(changed_since("first", ["."])) == changed
 
 
 def test_what_the_other_side_changed_meanwhile_is_not(git: Callable[..., None]) -> None:
@@ -76,14 +76,14 @@ def test_what_the_other_side_changed_meanwhile_is_not(git: Callable[..., None]) 
     git("commit", "--quiet", "--message", "theirs")
     git("checkout", "--quiet", "main")
 
-    assert names(changed_since("other", ".")) == ["new.yaml"]
+    assert names(changed_since("other", ["."])) == ["new.yaml"]
 
 
 @pytest.mark.usefixtures("git")
-@pytest.mark.parametrize("reference", ["origin/main", "--output=x", ""])
+@pytest.mark.parametrize("reference", ["origin/main", "--output=x", "", "a\0b"])
 def test_an_unknown_commit_is_refused_with_what_to_fetch(reference: str) -> None:
     with pytest.raises(GitError, match="git knows no such commit; fetch it"):
-        changed_since(reference, ".")
+        changed_since(reference, ["."])
 
 
 def test_a_shallow_clone_is_refused_with_a_remedy(
@@ -95,12 +95,12 @@ def test_a_shallow_clone_is_refused_with_a_remedy(
     git("fetch", "--quiet", "--depth", "1", "origin", "first:first")
 
     with pytest.raises(GitError, match=r"this clone is shallow; fetch the history: .*unshallow.*fetch-depth: 0"):
-        changed_since("first", ".")
+        changed_since("first", ["."])
 
 
 def test_outside_of_a_work_tree_nothing_can_be_changed(tmp_path: Path) -> None:
     with pytest.raises(GitError, match="there is no git work tree here"):
-        changed_since("main", str(tmp_path))
+        changed_since("main", [str(tmp_path)])
 
 
 @pytest.mark.usefixtures("git")
@@ -108,7 +108,7 @@ def test_without_git_the_remedy_is_to_install_it(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("PATH", "/nowhere")
 
     with pytest.raises(GitError, match="git is not on PATH: install it"):
-        changed_since("first", ".")
+        changed_since("first", ["."])
 
 
 def test_a_repository_starts_no_program_of_its_own(git: Callable[..., None], tmp_path: Path) -> None:
@@ -118,7 +118,50 @@ def test_a_repository_starts_no_program_of_its_own(git: Callable[..., None], tmp
     git("config", "core.fsmonitor", str(monitor))
     git("config", "diff.external", str(monitor))
 
-    changed_since("first", ".")
+    changed_since("first", ["."])
 
     assert ignored(["."]) == frozenset()
     assert not (tmp_path / "started").exists()
+
+
+def test_all_files_of_a_submodule_that_differs_are_changed(git: Callable[..., None], tmp_path: Path) -> None:
+    git("clone", "--quiet", ".", str(tmp_path / "other"))
+    git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(tmp_path / "other"), "sub")
+    git("config", "--file", ".gitmodules", "submodule.sub.ignore", "all")
+    git("add", ".")
+    git("commit", "--quiet", "--message", "third")
+    Path("sub/new.yaml").write_text("a: changed\n")
+
+    assert "sub/kept.yaml" in names(changed_since("HEAD", ["."]))
+
+
+def test_files_of_a_repository_within_are_changed(git: Callable[..., None]) -> None:
+    git("init", "--quiet", "within")
+    Path("within/a.yaml").touch()
+
+    assert "within/a.yaml" in names(changed_since("HEAD", ["."]))
+
+
+def test_each_work_tree_that_a_path_is_in_is_looked_at(git: Callable[..., None], tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    git("clone", "--quiet", ".", str(other))
+    (other / "theirs.yaml").touch()
+
+    changed = changed_since("HEAD", [".", str(other)])
+
+    assert changed == {str(other / "theirs.yaml")}
+    with pytest.raises(GitError, match="there is no git work tree here"):
+        changed_since("HEAD", [".", str(tmp_path)])
+
+
+def test_a_partial_clone_fetches_nothing(
+    git: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clone = tmp_path / "clone"
+    git("config", "uploadpack.allowFilter", "true")
+    git("clone", "--quiet", "--filter=tree:0", "--no-checkout", f"file://{Path.cwd()}", str(clone))
+    monkeypatch.chdir(clone)
+
+    # It lacks the trees that are to be compared.
+    with pytest.raises(GitError, match="git refuses"):
+        changed_since("HEAD~1", ["."])

@@ -28,6 +28,8 @@ INPUTS = {
     "a file of any name": (["d.txt"], ["d.txt"]),
     "a pattern": (["*.y*ml"], ["a.yml", "b.yaml"]),
     "a deep pattern": (["**/e.yaml"], ["deep/er/e.yaml"]),
+    "a deep pattern below a directory": (["deep/**/e.y*ml", "./**/*.json"], ["deep/er/e.yaml", "./c.json"]),
+    "everything below": (["deep/**"], ["deep/er/e.yaml"]),
     "standard input": (["-"], ["-"]),
     "a file twice": (["b.yaml", ".", "./b.yaml"], ["b.yaml", "./a.yml", "./c.json", "./deep/er/e.yaml"]),
 }
@@ -89,10 +91,10 @@ def test_the_templates_of_a_chart_are_passed_over_with_a_hint(tree: Path) -> Non
 
 
 def test_a_file_that_may_not_be_read_is_a_problem(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(_: Path) -> bytes:
-        raise PermissionError(13, "Permission denied")
+    def refuse(_: Path, mode: str) -> bytes:
+        raise PermissionError(13, f"Permission denied{mode[2:]}")
 
-    monkeypatch.setattr("pathlib.Path.read_bytes", refuse)
+    monkeypatch.setattr("pathlib.Path.open", refuse)
 
     problem = Input(str(tree / "b.yaml"), explicit=True).read()
 
@@ -120,3 +122,62 @@ def test_a_file_above_the_limit_is_a_problem_and_is_not_read(tree: Path) -> None
 
     assert isinstance(problem, Problem)
     assert (problem.message, problem.remedy) == ("larger than 64 MiB", "split it")
+
+
+def test_links_in_a_pattern_are_not_followed_in_circles(tree: Path) -> None:
+    for name in ("one", "two", "three"):
+        (tree / "deep" / name).symlink_to(tree / "deep")
+
+    assert [found.name for found in expand(["**/*.yaml"]) if isinstance(found, Input)] == ["b.yaml", "deep/er/e.yaml"]
+
+
+def test_a_directory_that_many_links_lead_to_is_read_once(tree: Path) -> None:
+    # 2^30 ways lead to the last one.
+    for depth in range(30):
+        (tree / f"l{depth}").mkdir()
+        for name in ("x", "y"):
+            (tree / f"l{depth}" / name).symlink_to(tree / f"l{depth + 1}")
+    (tree / "l30").mkdir()
+    (tree / "l30/last.yaml").touch()
+
+    found = [found.name for found in expand(["l0"]) if isinstance(found, Input)]
+
+    assert [name.rpartition("/")[2] for name in found] == ["last.yaml"]
+
+
+def test_a_tree_that_is_too_deep_is_a_problem_and_the_rest_is_read(tree: Path) -> None:
+    (tree / "/".join("n" * 600)).mkdir(parents=True)
+
+    found = list(expand(["."]))
+
+    assert [part.message for part in found if isinstance(part, Problem)] == ["is more than 128 directories deep"]
+    assert len([part for part in found if isinstance(part, Input)]) == 4
+
+
+def test_a_link_out_of_a_repository_is_passed_over_and_said(tree: Path, tmp_path: Path) -> None:
+    root = tree / "deep"
+    (root / ".git").mkdir()
+    (root / "passwords.yaml").symlink_to(tmp_path / "b.yaml")
+    (root / "all").symlink_to("/")
+    (root / "inside.yaml").symlink_to(root / "er/e.yaml")
+
+    found = list(expand(["deep"]))
+
+    assert [part.name for part in found if isinstance(part, Passed)] == ["deep/all", "deep/passwords.yaml"]
+    assert [part.name for part in found if isinstance(part, Input)] == ["deep/er/e.yaml"]
+
+
+def test_a_path_that_no_file_can_have_is_a_problem() -> None:
+    (problem,) = expand(["a\0b"])
+
+    assert isinstance(problem, Problem)
+    assert "is no name of a file" in problem.message
+
+
+def test_a_pipe_without_end_is_read_up_to_the_limit(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gpugate.webhook.manifests.inputs.MAX_BYTES", 10)
+    (tree / "pipe").symlink_to("/dev/zero")
+
+    data = Input(str(tree / "pipe"), explicit=True).read()
+
+    assert data == bytes(11)

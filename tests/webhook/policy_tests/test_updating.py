@@ -57,6 +57,7 @@ tests:
             f"  expect:\n    deny: [{LIMIT}]\n    message: {{{LIMIT}: [nothing, nothing limits how many nvidia.com/gpu the pool may have]}}\n",
         ),
         ("  expect: {allow: true, also: any}\n", "  expect: {allow: false, also: any}\n"),
+        ("  expect: {deny: [pods/wildcard-toleration], also: any}\n", "  expect: {also: any, allow: false}\n"),
         ("  expect: {patch: [{op: remove, path: /a}], also: any}\n", "  expect: {patch: [], also: any}\n"),
     ],
 )

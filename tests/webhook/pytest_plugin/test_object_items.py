@@ -74,3 +74,9 @@ def test_a_document_that_cannot_be_read_fails_the_file(run: Run, project: pytest
 
 def test_several_processes_agree(run: Run) -> None:
     run(*ALL, "-n", "2", "pool.yaml", "settings.yaml").assert_outcomes(passed=3, failed=1)
+
+
+def test_a_file_may_be_called_like_a_flag(run: Run, project: pytest.Pytester) -> None:
+    (project.path / "pool.yaml").rename(project.path / "--fix.yaml")
+
+    run(*ALL, "--", ".").assert_outcomes(passed=3, failed=1)

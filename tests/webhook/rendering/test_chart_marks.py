@@ -98,3 +98,19 @@ def test_lines_are_of_the_template_that_helm_names() -> None:
     named = sources(text)
 
     assert named == ["", *["a/templates/b.yaml"] * 2, "", *["a/c.yaml"] * 2, "", ""]
+
+
+def test_what_an_action_writes_may_be_very_long(tree: Callable[..., Path], tmp_path: Path) -> None:
+    tree({"app/templates/a.yaml": "a:\n{{ toYaml .x }}\nb: 1"})
+    copy = marked_copy("app", str(tmp_path / "copy"))
+    written = "- c\n" * 200_000
+
+    origins = line_origins(f"a:\n{written}b: 1", f"a: #gpugate-line=0:1#\n{written}b: 1 #gpugate-line=0:3#", copy)
+
+    assert set(origins[1:-1]) == {("app/templates/a.yaml", 2)}
+
+
+def test_a_very_long_template_has_no_marks(tree: Callable[..., Path], tmp_path: Path) -> None:
+    tree({"app/templates/a.yaml": "a: 1\n" * 600_000})
+
+    assert marked_copy("app", str(tmp_path / "copy")).files == []

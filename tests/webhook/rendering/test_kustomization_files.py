@@ -71,3 +71,33 @@ def test_a_kustomization_that_is_no_yaml_is_a_problem(tree: Callable[..., Path])
 
     assert isinstance(read, Problem)
     assert (read.source, read.line) == ("a/kustomization.yaml", 2)
+
+
+# A patch on one line is longer than any name; YAML has characters that no name has.
+NO_NAMES = {"a long patch": "a" * 5000, "a NUL": "a\\0b"}
+
+
+@pytest.mark.parametrize("name", NO_NAMES.values(), ids=NO_NAMES)
+def test_what_cannot_be_a_name_is_left_to_kustomize(name: str, tree: Callable[..., Path]) -> None:
+    tree({"over/kustomization.yaml": f'patchesStrategicMerge: ["{name}"]\n'})
+
+    read = read_kustomization("over")
+
+    assert isinstance(read, KustomizationFile)
+    assert read.remote == ()
+
+
+def test_a_url_is_fetched_also_where_a_file_has_its_name(tree: Callable[..., Path]) -> None:
+    tree({"over/kustomization.yaml": "resources: ['http://localhost/x']\n", "over/http:/localhost/x": "a: 1\n"})
+
+    read = read_kustomization("over")
+
+    assert isinstance(read, KustomizationFile)
+    assert [what for what, _, _ in read.remote] == ["http://localhost/x"]
+
+
+@pytest.mark.parametrize("value", ["", '""', "null"])
+def test_a_kustomization_may_leave_its_version_empty(value: str, tree: Callable[..., Path]) -> None:
+    tree({"over/kustomization.yaml": f"apiVersion: {value}\nresources: [a.yaml]\n"})
+
+    assert isinstance(read_kustomization("over"), KustomizationFile)

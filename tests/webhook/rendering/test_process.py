@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import threading
 from typing import TYPE_CHECKING
 
@@ -68,3 +69,14 @@ def test_a_program_sees_no_secret_and_no_network(
     assert seen["HOME"] == str(tmp_path)
     assert seen["HTTPS_PROXY"] == seen["https_proxy"] == "http://127.0.0.1:9"
     assert seen["KUBECONFIG"] == os.devnull
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux bounds the memory of another process")
+def test_a_program_that_wants_all_memory_does_not_get_it(program: Callable[[str, str], Path], tmp_path: Path) -> None:
+    wait = "import resource, time\nwhile resource.getrlimit(resource.RLIMIT_DATA)[0] < 0: time.sleep(0.01)\n"
+    path = program("p", f"{wait}print(len(bytearray(3 << 30)))")
+
+    ran = run([str(path)], str(tmp_path), Limits(memory=1 << 30), threading.Event())
+
+    assert (ran.code, ran.out) == (1, b"")
+    assert "MemoryError" in ran.err

@@ -36,6 +36,9 @@ def refused(tmp_path: Any, spec: Object, value: Any, old: Any = None) -> dict[st
 
 TEXT = {"type": "string"}
 WHOLE = {"type": "integer"}
+NUMBER = {"type": "number"}
+OBJECT = {"type": "object"}
+DURATION = {**TEXT, "format": "duration"}
 OPEN = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 EMBEDDED = {**OPEN, "x-kubernetes-embedded-resource": True}
 # Title -> schema, value, refused fields.
@@ -97,6 +100,20 @@ CASES: dict[str, tuple[Object, Any, list[str]]] = {
         {"a": 1},
         ["spec.a"],
     ),
+    "a list of a list in a rule": ({"type": "array", "items": TEXT, "x-kubernetes-validations": [{"rule": "self.indexOf('b') < 0"}]}, ["a"], []),
+    "a whole number in a computation": ({**OBJECT, "properties": {"a": NUMBER}, "x-kubernetes-validations": [{"rule": "self.a * 2.5 > 2.0 && self.a / self.a < 1.5"}]}, {"a": 1}, []),
+    "a share of whole numbers": ({**OBJECT, "properties": {"a": NUMBER, "b": NUMBER}, "x-kubernetes-validations": [{"rule": "self.a / self.b > 0.4"}]}, {"a": 1, "b": 2}, []),
+    "durations that a rule compares": ({**OBJECT, "properties": {"a": DURATION, "b": DURATION}, "x-kubernetes-validations": [{"rule": "self.a < self.b"}]}, {"a": "5s", "b": "10s"}, []),
+    "the size of bytes": ({**TEXT, "format": "byte", "x-kubernetes-validations": [{"rule": "self.size() < 4"}]}, "YWJj", []),
+    "a whole number among others": ({**NUMBER, "enum": [0.5, 1.0]}, 1, []),
+    "a number with decimals among whole ones": ({**WHOLE, "enum": [1, 2]}, 2.0, []),
+    "a yes among numbers": ({"enum": [1]}, True, ["spec"]),
+    "a moment in small letters": ({**TEXT, "format": "date-time"}, "2026-01-31t12:00:00z", []),
+    "members of any form": ({**OBJECT, "additionalProperties": {}}, {"a": 1}, []),
+    "a multiple that is too great to tell": ({**NUMBER, "multipleOf": 0.1}, 10**400, []),
+    "a number that no computation takes": ({"type": "number", "x-kubernetes-validations": [{"rule": "double(self) > 1.0"}]}, 10**400, []),
+    "a text of many digits": ({**TEXT, "x-kubernetes-validations": [{"rule": "int(self) > 1"}]}, "9" * 5000, ["spec"]),
+    "a rule that an API server would not take": ({**TEXT, "x-kubernetes-validations": [{"rule": "{[self]: 1} == {}"}]}, "a", []),
     "a rule that is not checked": ({**TEXT, "x-kubernetes-validations": [{"rule": "isURL(self)"}]}, "?", []),
 }  # fmt: skip
 
@@ -148,6 +165,7 @@ def test_what_is_not_checked_is_told() -> None:
         "properties": {
             "a": {**TEXT, "pattern": "(a+)+b"},
             "b": {**TEXT, "x-kubernetes-validations": [{"rule": "isURL(self)"}]},
+            "c": {**DURATION, "x-kubernetes-validations": [{"rule": "self == '1s'"}]},
         },
     }
 
@@ -156,6 +174,7 @@ def test_what_is_not_checked_is_told() -> None:
     assert told == [
         ("spec.a", "(a+)+b", "it repeats what repeats itself, or too much, which could take long"),
         ("spec.b", "isURL(self)", "the function `isURL`"),
+        ("spec.c", "self == '1s'", "it reads a text of the format duration"),
     ]
 
 
@@ -167,6 +186,12 @@ BROKEN: dict[str, tuple[Object, str]] = {
     "no schema": (definition(TEXT, schema={}), "v1 has no schema"),
     "an unknown word": (definition({"type": "string", "maxLenght": 5}), "spec: maxLenght is no part"),
     "members that are no object": (definition({"type": "object", "properties": ["a"]}), "spec.properties: must be an object"),
+    "an enum that is none": (definition({"type": "string", "enum": 5}), "another type"),
+    "a rule that is none": (definition({"type": "string", "x-kubernetes-validations": ["self"]}), "another type"),
+    "a pattern that is none": (definition({"type": "string", "pattern": 5}), "another type"),
+    "a length that is none": (definition({"type": "string", "maxLength": "5"}), "Expected `int"),
+    "subresources that are none": (definition(TEXT, subresources=["scale"]), "another type"),
+    "unknown fields that are kept": ({**definition(TEXT), "spec": {**definition(TEXT)["spec"], "preserveUnknownFields": True}}, "keep every field"),
     "a schema that is none": (definition({"type": "array", "items": 5}), "spec[0]: not a schema"),
 }  # fmt: skip
 
@@ -184,3 +209,12 @@ def test_schemas_within_each_other_without_end_are_refused() -> None:
 
     with pytest.raises(DefinitionError, match="deeper than 100 levels"):
         table_of(definition(deep), "x")
+
+
+def test_schemas_that_double_with_every_level_are_refused() -> None:
+    doubled: Object = TEXT
+    for _ in range(12):
+        doubled = {"anyOf": [doubled, doubled]}
+
+    with pytest.raises(DefinitionError, match="stand in each other too often"):
+        table_of(definition(doubled), "x")

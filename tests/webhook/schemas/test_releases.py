@@ -96,6 +96,9 @@ def test_a_table_of_the_users_goes_before(tmp_path: Path, valid: Callable[[str],
 HEAD = '"group": "example.com", "kind": "Thing", "project": "keda", "namespaced": true'
 RELEASE = '"releases": [{"minor": "", "source": "", "served": {"v1": {"root": 0}}}]'
 
+DOUBLING = ", ".join(f'{{"any_of": [{below}, {below}]}}' for below in range(30))
+DEEPENING = ", ".join(f'{{"all_of": [{below}]}}' for below in range(1_000))
+
 
 @pytest.mark.parametrize(
     "content",
@@ -105,6 +108,8 @@ RELEASE = '"releases": [{"minor": "", "source": "", "served": {"v1": {"root": 0}
         f'{{{HEAD}, {RELEASE}, "nodes": [{{"properties": {{"a": 0}}}}]}}',
         f'{{{HEAD}, {RELEASE}, "nodes": [{{"items": -1}}]}}',
         f'{{{HEAD}, {RELEASE}, "nodes": [{{"defaults": {{"a": 1}}}}]}}',
+        f'{{{HEAD}, {RELEASE}, "nodes": [{{}}, {DOUBLING}]}}',
+        f'{{{HEAD}, {RELEASE}, "nodes": [{{}}, {DEEPENING}]}}',
     ],
 )
 def test_a_table_that_is_none_is_refused(tmp_path: Path, content: str) -> None:

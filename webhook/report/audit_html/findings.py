@@ -12,7 +12,7 @@ from gpugate.webhook.report.audit_html.alike import Likeness, alike
 from gpugate.webhook.report.audit_html.breakdown import MOST_NAMESPACES
 from gpugate.webhook.report.audit_html.filters import filters
 from gpugate.webhook.report.audit_html.looks import MARKS
-from gpugate.webhook.report.audit_html.markup import NOTHING, Html, join, tag
+from gpugate.webhook.report.audit_html.markup import NOTHING, Html, join, last_paragraphs, tag
 from gpugate.webhook.report.audit_tally import code, usd
 from gpugate.webhook.report.audited import Action
 
@@ -99,7 +99,7 @@ class _Writer:
             "details",
             tag("summary", names, *figures, tag("em", worst.message if worst else "", more)),
             tag("ul", *(self._finding(first.findings[i], first, said=differ or not n) for n, i in enumerate(order))),
-            _members(objects, said if differ else ()) if objects[1:] else NOTHING,
+            _members(objects, said if differ else (), self.shared.kind(first.object.kind)) if objects[1:] else NOTHING,
             class_=MARKS[first.action] if first.action is not Action.BLOCK else None,
         )
 
@@ -124,17 +124,21 @@ def _place(finding: Finding) -> Html:
     return join((path, tag("p", finding.note, class_="note") if finding.note else NOTHING))
 
 
-def _members(objects: Sequence[Audited], said: Sequence[Sequence[str]]) -> Html:
-    """All objects, and of each what was said in it where that differs, in the order of the findings above."""
+def _members(objects: Sequence[Audited], said: Sequence[Sequence[str]], kind: str) -> Html:
+    """All objects, and of each what was said in it where that differs, in the order of the findings above.
+
+    A `kind` is said of the list, and shown before each by the style sheet.
+    """
     return tag(
         "ol",
         *(
             tag(
                 "li",
-                str(audited.object),
+                str(audited.object).removeprefix(f"{kind}/"),
                 f", {say.gpus_of(audited.held)}" if audited.held else "",
-                *(tag("p", message) for message in (said[index] if said else ())),
+                last_paragraphs(said[index] if said else ()),
             )
             for index, audited in enumerate(objects)
         ),
+        data_kind=kind or None,
     )

@@ -57,6 +57,11 @@ def tag(name: str, /, *children: str, **attributes: Attribute) -> Html:
     return Html(f"{start}{join(children)}{end}")
 
 
+def last_paragraphs(texts: Iterable[str]) -> Html:
+    """Return paragraphs that are the last in their element: the next of them ends each, or the end of that element does."""
+    return Html("".join(f"<p>{escape(text)}" for text in texts))
+
+
 def _attribute(key: str, value: Attribute) -> str:
     name = key.rstrip("_").replace("_", "-")
     text = f"{value:g}" if isinstance(value, float) else plain(str(value))

@@ -21,6 +21,15 @@
   // A link to what stands once has no text of its own.
   const policyOf = (link) => one("summary b", there(link).closest(".page").parentElement).textContent;
 
+  // The kind of objects alike stands once, and is shown by the style; here it becomes text that can be found and copied.
+  for (const list of all("#findings [data-kind]")) {
+    for (const li of list.children) {
+      li.prepend(`${list.dataset.kind}/`);
+      li.normalize();
+    }
+    list.removeAttribute("data-kind");
+  }
+
   // Lists of findings: what each object is filtered and sorted by.
   const lists = all("#findings .list").map((box) => ({
     box,

@@ -1,7 +1,8 @@
 """What many findings have in common: written in place a few times, and once where the others point to.
 
 Only reports of many findings do so; ten thousand findings are mostly a few hundred, over and over. Links to what stands once
-are without text: the style sheet has the name of the policy of each, which a browser shows without a script too.
+are without text: the style sheet has the name of the policy of each, which a browser shows without a script too. The kind of
+objects alike is written so too, once for the list of them.
 """
 
 from __future__ import annotations
@@ -17,12 +18,13 @@ _IN_PLACE: Final = 2
 
 
 class Shared:
-    """The bodies of findings in one report of some findings."""
+    """The bodies of findings in one report of some findings, and the kinds of objects that are alike."""
 
     def __init__(self, findings: int) -> None:
         self._limit = _IN_PLACE if findings > MOST_IN_FULL else findings
         self._seen: Counter[Html] = Counter()
         self._numbers: dict[Html, tuple[int, str]] = {}
+        self._kinds: set[str] = set()
 
     @property
     def is_long(self) -> bool:
@@ -37,13 +39,24 @@ class Shared:
         number, _ = self._numbers.setdefault(body, (len(self._numbers) + 1, policy))
         return f"#f{number}"
 
+    def kind(self, name: str) -> str:
+        """Return the kind that a list says for all its objects; empty where each says its own."""
+        if not self.is_long:
+            return ""
+        self._kinds.add(name)
+        return name
+
     @property
     def style(self) -> str:
-        """Rules by which links to what stands once show the name of their policy."""
+        """Rules by which links to what stands once show the name of their policy, and objects that of their kind."""
         owners: dict[str, list[str]] = {}
         for number, policy in self._numbers.values():
             owners.setdefault(policy, []).append(f'[href="#f{number}"]::after')
-        return "".join(f"{','.join(links)}{{content:{_quoted(policy)}}}\n" for policy, links in sorted(owners.items()))
+        links = "".join(f"{','.join(links)}{{content:{_quoted(policy)}}}\n" for policy, links in sorted(owners.items()))
+        kinds = (
+            f"[data-kind={_quoted(kind)}]>li::before{{content:{_quoted(f'{kind}/')}}}\n" for kind in sorted(self._kinds)
+        )
+        return links + "".join(kinds)
 
     def of(self, policy: str) -> Html:
         """Return what links on findings of a policy point to."""

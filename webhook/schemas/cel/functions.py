@@ -7,10 +7,12 @@ Sources: cel-spec v0.24 `doc/langdef.md` (standard definitions), cel-go v0.27 `e
 from __future__ import annotations
 
 import re
+import string
 from typing import TYPE_CHECKING, Any, Final
 
 from gpugate.policies.sdk import quantity
-from gpugate.webhook.schemas.cel.errors import CelEvaluationError
+from gpugate.webhook.schemas.cel.equality import equal
+from gpugate.webhook.schemas.cel.errors import CelCostError, CelEvaluationError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -19,6 +21,11 @@ Value = Any  # Any: the JSON edge
 
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
 _LEAST, _MOST = -(2**63), 2**63 - 1
+_MOST_DIGITS: Final = 20
+_EXPONENT_FROM: Final = 1_000_000  # Go writes greater ones, of which a double is one, with an exponent
+_LOWER: Final = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
+_UPPER: Final = str.maketrans(string.ascii_lowercase, string.ascii_uppercase)
+LARGEST: Final = 2_000_000  # characters or elements of what an expression makes; an object has fewer
 
 
 def whole(value: int) -> int:
@@ -45,7 +52,7 @@ def _size(value: Value) -> int:
 
 def _int(value: Value) -> int:
     if isinstance(value, str):
-        if not _INTEGER.fullmatch(value):
+        if len(value) > _MOST_DIGITS or not _INTEGER.fullmatch(value):
             raise CelEvaluationError(f'"{value[:40]}" is no whole number')
         return whole(int(value))
     if is_number(value) and value == value:  # noqa: PLR0124 -- not a number is unequal to itself
@@ -63,11 +70,38 @@ def _double(value: Value) -> float:
 def _string(value: Value) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, float) and value.is_integer() and abs(value) < _EXPONENT_FROM:
+        return str(int(value))
     return value if isinstance(value, str) else str(value) if is_number(value) else _fail("string")
 
 
-def _index_of(text: str, part: Value, start: int = 0) -> int:
-    return text.find(part, start) if isinstance(part, str) else _fail("indexOf")
+def _index_of(value: Value, part: Value, start: int = 0) -> int:
+    if isinstance(value, list) and not start:
+        return next((index for index, each in enumerate(value) if equal(each, part)), -1)
+    return value.find(part, start) if isinstance(value, str) and isinstance(part, str) else _fail("indexOf")
+
+
+def _replace(text: str, old: str, new: str) -> str:
+    return text.replace(old, new) if small(len(text) + text.count(old) * len(new)) else text
+
+
+def small(size: int) -> bool:
+    """Tell that something that an expression makes is not too large.
+
+    Raises:
+        CelCostError: it is.
+    """
+    if size > LARGEST:
+        raise CelCostError
+    return True
+
+
+def _lower(text: str) -> str:
+    return text.translate(_LOWER)
+
+
+def _upper(text: str) -> str:
+    return text.translate(_UPPER)
 
 
 def _substring(text: str, start: int, end: int | None = None) -> str:
@@ -90,6 +124,7 @@ def _split(text: str, separator: Value, limit: int = -1) -> list[str]:
 def _join(parts: Sequence[Value], separator: str = "") -> str:
     if not all(isinstance(part, str) for part in parts):
         raise no_overload("join")
+    small(sum(len(part) + len(separator) for part in parts))
     return separator.join(parts)
 
 
@@ -144,11 +179,11 @@ MEMBERS: Final[dict[str, tuple[int, int, Callable[..., Value]]]] = {
     "startsWith": (1, 1, _text(str.startswith, argument=True)),
     "endsWith": (1, 1, _text(str.endswith, argument=True)),
     "contains": (1, 1, _text(str.__contains__, argument=True)),
-    "lowerAscii": (0, 0, _text(str.lower)),
-    "upperAscii": (0, 0, _text(str.upper)),
+    "lowerAscii": (0, 0, _text(_lower)),
+    "upperAscii": (0, 0, _text(_upper)),
     "trim": (0, 0, _text(str.strip)),
-    "replace": (2, 2, _text(str.replace, argument=True)),
-    "indexOf": (1, 2, _text(_index_of)),
+    "replace": (2, 2, _text(_replace, argument=True)),
+    "indexOf": (1, 2, _index_of),
     "substring": (1, 2, _text(_substring)),
     "split": (1, 2, _text(_split)),
     "join": (0, 1, lambda parts, *rest: _join(parts, *rest) if isinstance(parts, list) else _fail("join")),

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from gpugate.webhook.schemas.backtracking import LONGEST
+from gpugate.webhook.schemas.cel.equality import equal
 from gpugate.webhook.schemas.cel.errors import CelCostError, CelEvaluationError
 from gpugate.webhook.schemas.cel.functions import CALLS, MEMBERS, is_number, no_overload
 from gpugate.webhook.schemas.cel.logic import decide
-from gpugate.webhook.schemas.cel.operators import OPERATORS, equal
+from gpugate.webhook.schemas.cel.operators import OPERATORS
 from gpugate.webhook.schemas.cel.quantifiers import QUANTIFIERS
-from gpugate.webhook.schemas.patterns import LONGEST, compiled
+from gpugate.webhook.schemas.patterns import compiled
 
 if TYPE_CHECKING:
     from collections.abc import Callable

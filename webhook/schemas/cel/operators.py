@@ -11,26 +11,14 @@ import operator
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
 
+from gpugate.webhook.schemas.cel.equality import equal
 from gpugate.webhook.schemas.cel.errors import CelEvaluationError
-from gpugate.webhook.schemas.cel.functions import is_number, no_overload, whole
+from gpugate.webhook.schemas.cel.functions import is_number, no_overload, small, whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 Value = Any  # Any: the JSON edge
-
-
-def equal(one: Value, other: Value) -> bool:
-    """Tell whether two values are equal; 1 is 1.0, but not true."""
-    if type(one) is str:
-        return bool(one == other)
-    if isinstance(one, bool) or isinstance(other, bool):
-        return one is other
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(equal(value, other[key]) for key, value in one.items())
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(equal, one, other))
-    return bool(one == other)
 
 
 def _in(one: Value, other: Value) -> bool:
@@ -60,6 +48,7 @@ def _is_amount(value: Value) -> bool:
 def _add(one: Value, other: Value) -> Value:
     for kind in (str, list):
         if isinstance(one, kind) and isinstance(other, kind):
+            small(len(one) + len(other))
             return one + other  # type: ignore[operator] # both are one of these
     return _arithmetic("+", operator.add)(one, other)
 
@@ -75,7 +64,8 @@ def _divided(one: Value, other: Value) -> Value:
 def _rest(one: Value, other: Value) -> Value:
     if not isinstance(one, int) or not other:
         raise CelEvaluationError("modulus by zero, or of a number that is not whole")
-    return int(math.copysign(abs(one) % abs(other), one))
+    rest = abs(one) % abs(other)
+    return -rest if one < 0 else rest
 
 
 def _arithmetic(sign: str, compute: Callable[[Value, Value], Value]) -> Callable[[Value, Value], Value]:

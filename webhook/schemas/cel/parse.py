@@ -18,7 +18,8 @@ Tree = list[Any]
 
 _RELATIONS: Final = frozenset({"<", "<=", ">", ">=", "==", "!=", "in"})
 _LITERALS: Final = {"true": True, "false": False, "null": None}
-_DEEPEST: Final = 60  # levels of brackets, members and operators; the API server's own limit is 250
+_DEEPEST: Final = 60  # levels of brackets; the API server's own limit is 250
+_DEEPEST_TREE: Final = 120
 
 
 def parse(text: str) -> Tree:
@@ -31,7 +32,18 @@ def parse(text: str) -> Tree:
     parser = _Parser(list(tokens(text)))
     tree = parser.expression()
     parser.expect("end")
+    _refuse_deep(tree)
     return tree
+
+
+def _refuse_deep(tree: Tree) -> None:
+    """Refuse what is too deep to be walked; members and operators of one level go below each other."""
+    left = [(tree, 1)]
+    while left:
+        part, depth = left.pop()
+        if depth > _DEEPEST_TREE:
+            raise CelUnsupportedError(f"more than {_DEEPEST_TREE} members or operators within each other")
+        left += [(each, depth + 1) for each in part if isinstance(each, list)]
 
 
 class _Parser:

@@ -6,6 +6,7 @@ Source: cel-spec v0.24 `doc/langdef.md`, section Syntax.
 from __future__ import annotations
 
 import re
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -26,6 +27,7 @@ _TOKEN: Final = re.compile(
     |(?P<sign>\[\?|\.\?|==|!=|<=|>=|&&|\|\||[-+*/%!<>?:.,()\[\]{}])""",
     re.VERBOSE | re.DOTALL,
 )
+_MOST_DIGITS: Final = 20
 _ESCAPE: Final = re.compile(
     r"\\(x[0-9a-fA-F]{2}|X[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-3][0-7]{2}|.)", re.DOTALL
 )
@@ -66,6 +68,8 @@ def tokens(text: str) -> Iterator[Token]:
 
 def _value(sort: str, text: str) -> str | int | float:
     if sort == "integer":
+        if len(text) > _MOST_DIGITS:
+            raise CelSyntaxError("a whole number that does not fit 64 bits")
         return int(text, 0) if text.startswith("0x") else int(text)
     if sort == "double":
         return float(text)
@@ -86,4 +90,7 @@ def _unescaped(found: re.Match[str]) -> str:
         if what not in _ESCAPED:
             raise CelSyntaxError(f"\\{what} in a text stands for nothing")
         return _ESCAPED[what]
-    return chr(int(what, 8) if what[0] in "0123" else int(what[1:], 16))
+    code = int(what, 8) if what[0] in "0123" else int(what[1:], 16)
+    if code > sys.maxunicode:
+        raise CelSyntaxError(f"\\{what} in a text stands for nothing")
+    return chr(code)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 VOID: Final = {"meta", "input"}
 # What HTML lets be left out: the start tag that ends an element of the same list (living standard, 13.1.2.4).
 ENDS: Final = {"li": {"li"}, "dt": {"dt", "dd"}, "dd": {"dt", "dd"}, "td": {"td", "th", "tr"}, "th": {"td", "th", "tr"},
-               "tr": {"tr", "tbody"}, "thead": {"tbody"}, "tbody": {"tbody"}}  # fmt: skip
+               "tr": {"tr", "tbody"}, "thead": {"tbody"}, "tbody": {"tbody"}, "p": {"p", "li"}}  # fmt: skip
 
 
 class Page(HTMLParser):
@@ -190,11 +190,21 @@ def test_ten_thousand_findings_fit_in_two_megabytes(presentation: Presentation, 
     assert len(render(report, presentation).encode()) < 2_000_000
 
 
+def with_kinds(text: str) -> str:
+    """Write the kind of a list before each of its objects, as the style sheet shows it."""
+    return re.sub(
+        r"<ol data-kind=(\w+)>(.*?)</ol>",
+        lambda found: found[2].replace("<li>", f"<li>{found[1]}/"),
+        text,
+        flags=re.DOTALL,
+    )
+
+
 @pytest.mark.parametrize("namespaces", [False, True])
 def test_of_many_findings_every_message_stands_with_its_object(presentation: Presentation, namespaces: bool) -> None:  # noqa: FBT001 -- a parameter
     report = audit_reports.all_different(audit_reports.audit(3_000), namespaces=namespaces)
     text = render(report, presentation)
-    lists = text[text.index("<section id=today>") : text.index("<section id=namespaces>")]
+    lists = with_kinds(text[text.index("<section id=today>") : text.index("<section id=namespaces>")])
 
     assert Page(text).mistakes == []
     for each in report.audited:
@@ -216,6 +226,13 @@ def test_a_link_without_text_shows_the_policy_whose_advice_it_leads_to(presentat
 
     assert set(named) == set(re.findall(r"<a href=(#f\d+)></a>", text)) != set()
     assert [link for link, policy in named.items() if f"id={link[1:]} " not in pages[policy]] == []
+
+
+def test_the_style_shows_the_kind_of_every_list_of_many(presentation: Presentation) -> None:
+    text = render(audit_reports.audit(3_000), presentation)
+    shown = re.findall(r'^\[data-kind="(.*?)"\]>li::before{content:"(.*?)"}$', text, re.MULTILINE)
+
+    assert dict(shown) == {kind: f"{kind}/" for kind in re.findall(r"<ol data-kind=(\w+)>", text)} != {}
 
 
 def test_namespaces_that_are_too_many_are_summed_up(presentation: Presentation) -> None:

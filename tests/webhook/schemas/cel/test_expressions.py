@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from gpugate.webhook.schemas.cel import equality, functions
 from gpugate.webhook.schemas.cel.errors import CelCostError, CelEvaluationError
 from gpugate.webhook.schemas.cel.judge import function_of
 from gpugate.webhook.schemas.cel.scope import Scope
@@ -22,6 +23,11 @@ CASES: dict[str, Any] = {
     "self.size + 2 * 3 - 1": 8,
     "-7 / 2": -3,
     "-7 % 2": -1,
+    "9007199254740993 % 9007199254740994": 9007199254740993,
+    "['x', 'y'].indexOf('y')": 1,
+    "[1].indexOf(2)": -1,
+    "'aÉ'.upperAscii()": "AÉ",
+    "string(2.0)": "2",
     "7.0 / 2.0": 3.5,
     "'a' + \"b\" + r'\\d' + '\\x41\\u00e9\\n'": "ab\\dAé\n",
     "'''it's'''": "it's",
@@ -146,3 +152,19 @@ def test_old_values_are_read() -> None:
 def test_too_many_steps_end_it() -> None:
     with pytest.raises(CelCostError):
         value("self.all(a, self.all(b, self.all(c, true)))", list(range(200)))
+
+
+DEAR = {
+    "a text that grows": "'a'" + ".replace('a', 'aaaaaaaaaa')" * 12 + " == ''",
+    "texts that are joined": "'a'" + ".split('').map(x, 'aaaaaaaaaa').join('')" * 12 + " == ''",
+    "lists within each other": "[1]" + ".map(e, [e, e])" * 40 + " == [1]" + ".map(e, [e, e])" * 40,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", DEAR.values(), ids=DEAR)
+def test_what_grows_without_end_costs_too_much(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(equality, "MOST_PAIRS", 10_000)
+    monkeypatch.setattr(functions, "LARGEST", 10_000)
+
+    with pytest.raises(CelCostError):
+        value(text)

@@ -21,6 +21,8 @@ WRONG: dict[str, str] = {
     "'a": "begins nothing",
     "'\\q'": "stands for nothing",
     "a" * 20_001: "at most 20,000",
+    "9" * 5_000: "does not fit 64 bits",
+    "'\\UFFFFFFFF'": "stands for nothing",
 }  # fmt: skip
 
 
@@ -49,6 +51,9 @@ UNKNOWN: dict[str, str] = {
     "self.matches('(?=a)')": "the pattern '(?=a)'",
     "self.matches('(a*)*')": "repeats what repeats itself",
     "(" * 70 + "1" + ")" * 70: "levels",
+    "self" + ".a" * 5_000: "within each other",
+    "+".join("1" * 5_000): "within each other",
+    "!" * 5_000 + "self": "within each other",
 }  # fmt: skip
 
 
