@@ -12,6 +12,7 @@ import random
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytest
 import yaml
 from schemas.mutations import mutated, words_of
 from schemas.refusals import refused, told, unnamed
@@ -109,6 +110,7 @@ def changed(api: Api, schemas: Schemas, groups: frozenset[str], count: int) -> I
         yield mutated(chance.choice(by_kind[chance.choice(sorted(by_kind))]), words, chance)
 
 
+@pytest.mark.usefixtures("unregistered")
 def test_objects_changed_at_random_are_refused_where_the_api_server_refuses_them(api: Api, figures: list[str]) -> None:
     schemas = Schemas()
     outcomes = [difference(api, schemas, obj) for obj in changed(api, schemas, DEFINED, CASES)]
@@ -120,6 +122,7 @@ def test_objects_changed_at_random_are_refused_where_the_api_server_refuses_them
     assert equal >= WANTED, "\n".join(differences)
 
 
+@pytest.mark.usefixtures("unregistered")
 def test_what_is_refused_of_the_api_servers_own_kinds_it_refuses_too(api: Api, figures: list[str]) -> None:
     """It refuses more of them: much of what it asks is in no schema."""
     schemas = Schemas()

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from gpugate.webhook.cli.command_parser import Parser
+from gpugate.webhook.cli.options import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,8 +39,16 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def script(shell: str) -> str:
-    """Return what a shell reads; it asks `gpugate` at each press of TAB, so that it never needs to be made again."""
-    return Path(__file__).with_name("shells").joinpath(_FILES[shell]).read_text(encoding="utf-8")
+    """Return what a shell reads; it asks `gpugate` at each press of TAB, so that it never needs to be made again.
+
+    Raises:
+        UsageError: it is not installed, as in the container image, which has no shell.
+    """
+    file = Path(__file__).with_name("shells") / _FILES[shell]
+    try:
+        return file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise UsageError(f"completion for {shell} is not part of this image: install gpugate with pip") from None
 
 
 def parser() -> argparse.ArgumentParser:
