@@ -22,6 +22,7 @@ from cluster.control_plane import running_control_plane
 from cluster.custom_resources import CustomResourceError, definitions, install
 from cluster.installed_webhook import installed_webhook
 from cluster.kind import KindError, KindMissingError, running_kind
+from cluster.namespaces import made_namespaces
 from cluster.nodes import is_ready, simulated_node
 from cluster.process import ProcessError
 from cluster.served_webhook import served_webhook
@@ -148,14 +149,8 @@ def kubectl(
 @pytest.fixture
 def namespace(api: Api) -> Iterator[str]:
     name = f"e2e-{uuid.uuid4().hex[:8]}"
-    made = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-    answer = api.create(made)
-    assert answer.ok, answer.message
-    # Pods are refused before it is there.
-    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": name}}
-    api.eventually(account, bool)
-    yield name
-    api.delete(made)
+    with made_namespaces(api, name):
+        yield name
 
 
 @pytest.fixture(scope="session")

@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from library_examples import read_example
+
 import gpugate.policies
 from gpugate.policies.sdk.concerns import any_of
 from gpugate.policies.sdk.field import Field
 from gpugate.policies.sdk.kinds import GroupVersionKind
-from gpugate.webhook.policy_tests.examples import read_example
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,6 +10,7 @@ from cluster.api import Api
 from cluster.connections import Connections
 from cluster.control_plane import running_control_plane
 from cluster.keeper_account import keeper_connection
+from cluster.namespaces import namespace_object
 
 from gpugate.webhook.cluster.live_registration import LiveRegistration
 
@@ -46,7 +47,7 @@ def test_a_bundle_is_published_without_an_owner(strict: ControlPlane, tmp_path: 
     }
     with closing(Connections(strict.url, strict.ca_file, strict.admin)) as connections:
         api = Api(connections)
-        for each in ({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAME}}, configuration):
+        for each in (namespace_object(NAME), configuration):
             answer = api.create(each)
             assert answer.ok, answer.message
         with keeper_connection(api, strict, tmp_path, NAME) as keeper:

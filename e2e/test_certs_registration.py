@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from cluster.keeper_account import keeper_connection
+from cluster.namespaces import namespace_object
 
 from gpugate.certs.pki import certificate_authority
 from gpugate.certs.protocols import ChangedMeanwhile
@@ -176,7 +177,7 @@ def test_both_configurations_go_with_the_namespace(
     for kind in KINDS:
         api.apply(configuration(kind, namespace, entry("a", SERVICE)), "helm")
     publish(registration, bundle)
-    api.delete({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+    api.delete(namespace_object(namespace))
 
     for kind in KINDS:
         api.eventually(configuration(kind, namespace), lambda found: not found, seconds=60)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import mig_devices as mig
 import pytest
+from cluster.namespaces import made_namespaces
 from gpu_pods import (
     IN_EVERY_WORKER,
     added_tolerations,
@@ -54,10 +55,9 @@ def node(api: Api, gpu_node: Callable[..., Object]) -> Iterator[Callable[[int], 
 
 @pytest.fixture
 def another_namespace(api: Api, namespace: str) -> Iterator[str]:
-    made = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": f"{namespace}-other"}}
-    create(api, made)
-    yield f"{namespace}-other"
-    api.delete(made)
+    name = f"{namespace}-other"
+    with made_namespaces(api, name):
+        yield name
 
 
 def wants_a_slice(name: str, namespace: str) -> Object:

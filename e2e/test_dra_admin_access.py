@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import mig_devices as mig
 import pytest
+from cluster.namespaces import namespace_object
 from gpu_pods import IN_EVERY_WORKER, added_tolerations, claims, create, is_running, until
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def member(api: Api, namespace: str) -> Iterator[str]:
 
 
 def label(api: Api, namespace: str) -> bool:
-    ref = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
+    ref = namespace_object(namespace)
     return api.patch(ref, {"metadata": {"labels": {LABEL: "true"}}}).ok
 
 

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 import pytest
 import tools
+from cluster.namespaces import namespace_object
 from cluster.ports import free_ports
 from image.pod import container_of
 from image.proof import ROOT
@@ -52,7 +53,7 @@ def deployment(
     (made,) = api.list("apps/v1", "Deployment", RELEASE)
     yield made
     subprocess.run([helm, "uninstall", RELEASE, *where], env=environment, capture_output=True, check=True)  # noqa: S603 -- helm
-    api.delete({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": RELEASE}})
+    api.delete(namespace_object(RELEASE))
 
 
 @pytest.fixture

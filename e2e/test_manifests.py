@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from cluster.namespaces import made_namespaces, until_ready
 
 from gpugate.webhook.manifests.load import load
 
@@ -58,16 +59,10 @@ def _alone(webhook: ServedWebhook) -> Iterator[None]:
 
 @pytest.fixture(scope="module", autouse=True)
 def _namespaces(api: Api) -> Iterator[None]:
-    names = sorted({obj["metadata"]["namespace"] for obj in OBJECTS.values() if "namespace" in obj["metadata"]})
-    made = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in names]
-    created = [obj for obj in made if api.create(obj).ok]
-    for name in ("default", *names):
-        # Pods are refused before it is there.
-        account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": name}}
-        api.eventually(account, bool)
-    yield
-    for obj in created:
-        api.delete(obj)
+    names = {obj["metadata"]["namespace"] for obj in OBJECTS.values() if "namespace" in obj["metadata"]}
+    until_ready(api, "default")
+    with made_namespaces(api, *sorted(names - {"default"})):
+        yield
 
 
 @pytest.mark.parametrize("name", [name for name in OBJECTS if name not in REFUSED])

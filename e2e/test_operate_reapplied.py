@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import tools
+from cluster.namespaces import namespace_object
 from cluster.ports import free_ports
 from cluster.service_account import NAMESPACE
 from operated import KINDS, NAME, Operated, configurations
@@ -131,7 +132,7 @@ def test_the_commands_without_gpugate(
     assert [off(each) for each in operated.live()] == [[], []]
     shell(delete)
     assert operated.live() == []
-    assert api.get({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+    assert api.get(namespace_object(NAMESPACE))
 
 
 def _publish(api: Api, operated: Operated) -> None:

@@ -7,6 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from cluster.namespaces import namespace_object
 from registered_requests import OBJECTS, PODS, example_pods, may_interest, pod
 from stub_webhook.registration import register
 from stub_webhook.server import Stub
@@ -143,7 +144,7 @@ def test_no_label_of_a_namespace_keeps_its_pods_from_being_sent(
     api: Api, stub: Stub, namespace: str, label: str
 ) -> None:
     labelled = {"metadata": {"labels": {label: "kube-system"}}}
-    api.patch({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}, labelled)
+    api.patch(namespace_object(namespace), labelled)
     made = pod(namespace, PODS["asks for a GPU"][0])
     assert asked(stub, "asked", lambda: api.create(made, dry_run=True)) == {"/mutate", "/validate"}
 

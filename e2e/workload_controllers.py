@@ -169,17 +169,6 @@ def leaders_of(workload: Object) -> Object:
     return made | {"spec": {**spec, "podManagementPolicy": "Parallel"}}
 
 
-def pod_of_job(job: Object) -> Object:
-    """Make a Pod of a Job that is not indexed.
-
-    Source: Kubernetes v1.36 `pkg/controller/job/job_controller.go` (newPodTemplate), `pkg/registry/batch/job/strategy.go`
-    (generateSelector).
-    """
-    name, uid = job["metadata"]["name"], job["metadata"]["uid"]
-    labels = {"batch.kubernetes.io/job-name": name, "job-name": name, "batch.kubernetes.io/controller-uid": uid}
-    return _pod(job, f"{name}-b4k8z", job["spec"]["template"], labels)
-
-
 def _mpi_labels(job: Object, role: str) -> dict[str, str]:
     return {
         "training.kubeflow.org/operator-name": "mpi-operator",

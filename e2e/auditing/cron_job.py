@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from cluster.kubeconfig import write_kubeconfig
+from cluster.namespaces import namespace_object
 from cluster.service_account import NAMESPACE
 
 from gpugate.webhook.generate.chart.manifests import default_values, manifests, merged
@@ -64,7 +65,7 @@ class CronJob:
 
     def install(self) -> None:
         """Make its ServiceAccount with its rights, and get a token for it."""
-        namespace: Json = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
+        namespace: Json = namespace_object(NAMESPACE)
         for each in (namespace, self.account, *self.rights()):
             answer = self._api.apply(each, force=True)
             assert answer.ok, answer.message

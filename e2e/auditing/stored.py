@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import violating
+from cluster.namespaces import namespace_object, until_none_is_ending, until_ready
 from cluster.nodes import is_ready, simulated_node
 
 from gpugate.webhook.manifests.load import load
@@ -80,14 +81,16 @@ class Stored:
 
     def fill(self) -> None:
         """Store everything, and wait until the scheduler has looked at every Pod."""
+        # What other tests left there is audited as well, while it is there.
+        until_none_is_ending(self._api)
         for node in nodes():
             self._make(node)
             self._api.eventually(node, is_ready)
         written = workloads()
         for name in sorted({each["metadata"]["namespace"] for each in written if each["metadata"].get("namespace")}):
-            if not self._api.get(namespace(name)):
-                self._make(namespace(name))
-            self._api.eventually(service_account(name), bool)
+            if not self._api.get(namespace_object(name)):
+                self._make(namespace_object(name))
+            until_ready(self._api, name)
         for each in written:
             # Some are refused by the API server itself, and some have the name of another.
             stored = self._make(each)
@@ -120,16 +123,6 @@ class Stored:
             return {}
         self._made.append({key: answer.body[key] for key in ("apiVersion", "kind", "metadata")})
         return answer.body
-
-
-def namespace(name: str) -> Json:
-    """Return a Namespace."""
-    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-
-
-def service_account(name: str) -> Json:
-    """Return the ServiceAccount without which no Pod is taken in a namespace."""
-    return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": name}}
 
 
 def _owner(obj: Json) -> str:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import signal
 import ssl
-import urllib.error
-import urllib.request
 from contextlib import ExitStack, closing, contextmanager
 from typing import TYPE_CHECKING
 
@@ -14,6 +12,7 @@ import tools
 from cluster.api import Api
 from cluster.components import Components
 from cluster.connections import Connections
+from cluster.probe import answers
 from cluster.process import Process
 
 from gpugate.policies.sdk.kinds import Kind
@@ -58,19 +57,8 @@ class RestartedApiServer:
         )
         self._stack.callback(process.stop)
         trust = ssl.create_default_context(cafile=self._components.certificates.authority)
-        process.wait_until(lambda: _is_healthy(component.health, trust))
+        process.wait_until(lambda: answers(component.health, trust))
         return process
-
-
-def _is_healthy(url: str, trust: ssl.SSLContext) -> bool:
-    try:
-        with urllib.request.urlopen(url, timeout=1, context=trust if url.startswith("https:") else None) as answer:  # noqa: S310 -- on loopback
-            return bool(answer.status == 200)
-    except urllib.error.HTTPError as error:
-        error.close()
-    except OSError:
-        pass
-    return False
 
 
 @contextmanager

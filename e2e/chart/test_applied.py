@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from chart.conftest import CASES, NAMESPACE
+from cluster.namespaces import made_namespaces
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,16 +23,8 @@ OF_OTHERS = {"Certificate", "Issuer", "PrometheusRule", "ServiceMonitor"}
 @pytest.fixture(scope="module", autouse=True)
 def _namespaces(api: Api, webhook: ServedWebhook) -> Iterator[None]:
     webhook.unregister()
-    made = [
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-        for name in (NAMESPACE, "inference", "notebooks")
-    ]
-    for each in made:
-        answer = api.create(each)
-        assert answer.ok, answer.message
-    yield
-    for each in made:
-        api.delete(each)
+    with made_namespaces(api, NAMESPACE, "inference", "notebooks"):
+        yield
     webhook.register()
 
 

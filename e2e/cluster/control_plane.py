@@ -5,8 +5,6 @@ from __future__ import annotations
 import shutil
 import ssl
 import time
-import urllib.error
-import urllib.request
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -14,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import tools
 from cluster.components import Components
+from cluster.probe import answers
 from cluster.process import Process
 
 if TYPE_CHECKING:
@@ -22,9 +21,6 @@ if TYPE_CHECKING:
 
     from cluster.certificates import Files
     from cluster.components import Component
-
-# Whoever else has the port may not answer at all.
-_PROBE_SECONDS = 1
 
 
 @dataclass(frozen=True)
@@ -101,12 +97,4 @@ class _Starting:
         self.processes[name] = process
 
     def _healthy(self, url: str) -> bool:
-        trust = self._trust if url.startswith("https:") else None
-        try:
-            with urllib.request.urlopen(url, timeout=_PROBE_SECONDS, context=trust) as answer:  # noqa: S310 -- on loopback
-                return bool(answer.status == 200)
-        except urllib.error.HTTPError as error:
-            error.close()
-        except OSError:
-            pass
-        return False
+        return answers(url, self._trust)

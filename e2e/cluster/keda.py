@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import tools
 import yaml
+from cluster.namespaces import namespace_object
 from cluster.ports import HOST, free_ports
 from cluster.probe import answers
 from cluster.process import Process
@@ -39,7 +40,7 @@ def running_keda(api: Api, kubeconfig: Path, folder: Path) -> Iterator[tuple[Pro
         ProcessError: one died, or did not become ready.
         ToolsError: a program is missing; says how to get it.
     """
-    answer = api.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": _NAMESPACE}})
+    answer = api.apply(namespace_object(_NAMESPACE))
     assert answer.ok, answer.message
     certificates = _written_certificates(folder)
     environment = {

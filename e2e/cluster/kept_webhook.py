@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from cluster.health import Health
 from cluster.kubeconfig import write_kubeconfig
+from cluster.namespaces import namespace_object
 from cluster.process import Process
 from harness.running import RunningBalancer
 
@@ -94,7 +95,7 @@ def kept_webhook(
         balancer = RunningBalancer(1)
         stack.callback(balancer.close)
         made = KeptWebhook(api, name, f"https://{balancer.address[0]}:{balancer.address[1]}")
-        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+        namespace = namespace_object(name)
         account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": ACCOUNT, "namespace": name}}
         for each in (namespace, account, *made.roles(), *made.configurations()):
             answer = api.apply(each, force=True)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from cluster.namespaces import namespace_object
+
 from gpugate.webhook.generate.rbac import rbac
 
 if TYPE_CHECKING:
@@ -17,7 +19,7 @@ NAME = "gpugate"
 
 def made_account(api: Api) -> str:
     """Make namespace and account; returns a token, which the API server signs for an hour."""
-    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
+    namespace = namespace_object(NAMESPACE)
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": NAME, "namespace": NAMESPACE}}
     _applied(api, namespace, account)
     request = {**account, "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}

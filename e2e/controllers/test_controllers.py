@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from cluster.namespaces import make_namespace, namespace_object
 from controllers.watched import failures, has_status, running
 from eventually import eventually
 from violating import HIDDEN_ACCESS, blameless_pod, deployment, node_class, pod, pod_spec
@@ -160,7 +161,6 @@ def test_pods_that_were_there_before_go_on_and_are_replaced_when_mended(
 
 
 def test_a_namespace_goes_with_everything_that_violates_in_it(api: Api, webhook: ServedWebhook) -> None:
-    going = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "going"}}
     scaled_object = {
         "apiVersion": "keda.sh/v1alpha1",
         "kind": "ScaledObject",
@@ -169,9 +169,7 @@ def test_a_namespace_goes_with_everything_that_violates_in_it(api: Api, webhook:
     }
     webhook.unregister()
     try:
-        assert api.create(going).ok
-        account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": "going"}}
-        api.eventually(account, bool)
+        going = make_namespace(api, "going")
         for violating in (pod("going"), deployment("going", "made", pod_spec(), replicas=2), scaled_object):
             answer = api.create(violating)
             assert answer.ok, answer.message
@@ -183,7 +181,7 @@ def test_a_namespace_goes_with_everything_that_violates_in_it(api: Api, webhook:
 
 def test_no_controller_is_held_up_by_a_node_class_that_violates(api: Api, webhook: ServedWebhook) -> None:
     """The garbage collector removes what an owner leaves behind."""
-    owner = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "owner"}}
+    owner = namespace_object("owner")
     assert api.create(owner).ok
     uid = api.get(owner)["metadata"]["uid"]
     owned = node_class()

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import pytest
+from cluster.namespaces import made_namespaces, until_ready
 from cluster.service_account import NAMESPACE
 from stub_webhook.registration import register
 from stub_webhook.server import Stub
@@ -48,13 +49,9 @@ def without_gpugate(webhook: ServedWebhook) -> Iterator[None]:
 def tenant(api: Api) -> Iterator[str]:
     """A namespace like any other."""
     name = f"tenant-{uuid.uuid4().hex[:8]}"
-    made = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-    assert api.create(made).ok
-    for each in (name, NAMESPACE):
-        account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": each}}
-        api.eventually(account, bool)
-    yield name
-    api.delete(made)
+    until_ready(api, NAMESPACE)
+    with made_namespaces(api, name):
+        yield name
 
 
 @pytest.fixture(scope="module")

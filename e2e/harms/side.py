@@ -6,6 +6,7 @@ import copy
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cluster.karpenter import NODE_CLASS
+from cluster.namespaces import make_namespace
 from cluster.simulated_types import GPU
 
 from harms import manifests
@@ -45,10 +46,8 @@ class Side:
         self._watched = watched
 
     def open(self) -> None:
-        """Make the namespace; Pods are refused before its ServiceAccount is there."""
-        self._made({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.name}})
-        account = {"apiVersion": "v1", "kind": "ServiceAccount"}
-        self.api.eventually({**account, "metadata": {"name": "default", "namespace": self.name}}, bool)
+        """Make the namespace."""
+        make_namespace(self.api, self.name)
 
     def pool(self, types: Sequence[str] = (), *, suffix: str = "", **others: Any) -> Object:
         """Write a NodePool; arguments are those of `manifests.node_pool`."""

@@ -7,6 +7,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from cluster.namespaces import namespace_object
+
 from harms.harm import Harm
 from harms.side import WITH, WITHOUT, Side
 
@@ -74,7 +76,7 @@ class Stage:
             for kind, version in _OWNERS:
                 self._api.delete_collection(version, kind, name, propagationPolicy="Background")
             self._api.delete_collection("v1", "Pod", name)
-            self._api.delete({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+            self._api.delete(namespace_object(name))
         for pool in self._watched.of("NodePool"):
             self._api.delete(pool)
         self._watched.resume()

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from library_examples import Example, read_example
+
 import gpugate.policies
 from gpugate.policies.engine.config import KIND
 from gpugate.webhook.manifests.documents import Document, read_text
-from gpugate.webhook.policy_tests.examples import Example, read_example
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from cluster.namespaces import namespace_object
+
 from library.cases import FILES, case, placed
 from library.storable import storable
 
@@ -46,10 +48,6 @@ def _namespaces() -> set[str]:
     return {request.namespace for request in requests if request.kind.kind != "Namespace"} - {"", "default"}
 
 
-def namespace(name: str) -> Json:
-    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-
-
 def _device_class(name: str) -> Json:
     driver, sort = "device.driver == 'gpu.nvidia.com'", _DEVICE_CLASSES[name]
     expression = f"{driver} && device.attributes['gpu.nvidia.com'].type == '{sort}'"
@@ -61,4 +59,4 @@ def _device_class(name: str) -> Json:
     }
 
 
-STANDING = (*map(namespace, sorted(_namespaces())), *map(_device_class, _DEVICE_CLASSES), _RUNTIME_CLASS)
+STANDING = (*map(namespace_object, sorted(_namespaces())), *map(_device_class, _DEVICE_CLASSES), _RUNTIME_CLASS)

@@ -7,7 +7,9 @@ from collections import Counter
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from library.standing import STANDING, context_of, contradicts, namespace
+from cluster.namespaces import namespace_object
+
+from library.standing import STANDING, context_of, contradicts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -92,7 +94,9 @@ class World:
         if obj["kind"] == "Namespace":
             # The namespace controller takes five seconds for one, and ours are empty (k8s.io/kubernetes v1.36
             # pkg/controller/namespace, namespaceDeletionGracePeriod).
-            answer = self._api.replace({**namespace(obj["metadata"]["name"]), "spec": {}}, subresource="finalize")
+            answer = self._api.replace(
+                {**namespace_object(obj["metadata"]["name"]), "spec": {}}, subresource="finalize"
+            )
             assert answer.ok, answer.message
 
     def _wait_until_others_have_left(self, kinds: Mapping[str, str]) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from library_examples import Example, read_example
 
 import gpugate.policies
 from gpugate.policies.catalog import CATALOG
@@ -22,7 +23,6 @@ from gpugate.policies.sdk.kinds import GroupVersionKind
 from gpugate.policies.sdk.platform import Accelerators, Platform, Taint
 from gpugate.policies.sdk.request import Operation, Request
 from gpugate.webhook.manifests.facts import RunFacts
-from gpugate.webhook.policy_tests.examples import Example, read_example
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

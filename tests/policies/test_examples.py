@@ -8,21 +8,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from library_examples import Example, read_example
 
 import gpugate.policies
 from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.defaults import with_defaults
 from gpugate.policies.engine.evaluate import Phase, evaluate
-from gpugate.policies.engine.patching import apply_all
 from gpugate.policies.engine.ruleset import bind
-from gpugate.policies.sdk.findings import Patches, Replacement, Stance
+from gpugate.policies.sdk.findings import Stance
 from gpugate.policies.sdk.kinds import GroupVersionKind
 from gpugate.policies.sdk.request import Operation, Request
 from gpugate.webhook.manifests.documents import Document, read_text
 from gpugate.webhook.manifests.facts import RunFacts
 from gpugate.webhook.manifests.positions import Positions
 from gpugate.webhook.policy_tests.annotated import Expected, role_of
-from gpugate.webhook.policy_tests.examples import Example, read_example
+from gpugate.webhook.policy_tests.pairs import mended
 
 if TYPE_CHECKING:
     from gpugate.policies.engine.verdict import Verdict
@@ -93,22 +93,6 @@ def test_a_good_example_expects_nothing(file: Path) -> None:
         assert example_in(file).expected == frozenset()
 
 
-def fixed(example: Example, policy: str) -> list[dict[str, Json]]:
-    """What a bad example becomes by its mutations and by the fixes of one policy."""
-    verdict = judge(example)
-    obj = verdict.object or {}
-    for _, made in verdict.template_patches:
-        obj = apply_all(obj, (made.patch,))
-    for finding in verdict.findings:
-        if finding.policy != policy:
-            continue
-        if isinstance(finding.fix, Replacement):
-            return list(finding.fix.objects)
-        if isinstance(finding.fix, Patches):
-            obj = apply_all(obj, finding.fix.patches)
-    return [obj]
-
-
 def defaulted(obj: Json) -> Json:
     assert isinstance(obj, dict)
     kind = GroupVersionKind.of(str(obj["apiVersion"]), str(obj["kind"]))
@@ -123,7 +107,7 @@ def test_a_bad_example_becomes_the_fixed_one(file: Path) -> None:
     bad = example_in(file.with_name(file.name.replace("fixed-", "bad-", 1)))
     documents = [d for d in read_text(file.name, file.read_text()) if isinstance(d, Document)]
     wanted = [d.value for d in documents if not role_of(d) and not is_config(d)]
-    assert [defaulted(obj) for obj in fixed(bad, own)] == [defaulted(obj) for obj in wanted]
+    assert [defaulted(obj) for obj in mended(judge(bad), {own})] == [defaulted(obj) for obj in wanted]
 
 
 def is_config(document: Document) -> bool:

@@ -4,7 +4,7 @@
 `webhook.validate(review)` send an AdmissionReview (an object, or bytes as they are) and return the `response` of the
 answer; `webhook.request(...)` returns status, headers and body of anything. `start_webhook(policy_file)` gives a server
 with another configuration; it is started once for each file. `start_process(command, ca_file)` gives whatever else
-prints `ready: URL` and writes its authority to that file. All are stopped when the run ends.
+prints `ready: URL` and writes its authority to that file. All are stopped when the run ends. `tree(files)` writes files.
 """
 
 from __future__ import annotations
@@ -142,3 +142,19 @@ def webhook(start_webhook: Callable[[Path | None], Webhook]) -> Webhook:
 def captured() -> Callable[[str], bytes]:
     """Read a captured review by its name, such as `pod-delete.validate`."""
     return lambda name: (REVIEWS / f"{name}.json").read_bytes()
+
+
+@pytest.fixture
+def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
+    """Write files below what becomes the working directory: `tree({"a/b.yaml": text})`."""
+    root = tmp_path / "tree"
+    root.mkdir()
+    monkeypatch.chdir(root)
+
+    def written(files: dict[str, str]) -> Path:
+        for name, text in files.items():
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            (root / name).write_text(text)
+        return root
+
+    return written

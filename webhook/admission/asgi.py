@@ -197,7 +197,7 @@ class AdmissionAsgi:
             return Answer(415, status(415, refused))
         if body.too_large:
             return self._gate.too_large(phase, body.data[:HEAD])
-        return self._gate.answer_unless_early(phase, body.data, left, may_wait=may_wait)
+        return self._gate.answer(phase, body.data, left, may_wait=may_wait)
 
 
 async def _drop_rest(receive: Receive, body: _Body) -> None:

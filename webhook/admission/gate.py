@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 from time import perf_counter
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, overload
 
 from gpugate.policies.engine.breakage import described
 from gpugate.policies.engine.errors import OutOfTimeError
@@ -95,21 +95,21 @@ class Gate:
         """Answer a review sent to the validating webhook: allowed, or not and why."""
         return self.answer(Phase.VALIDATE, body)
 
-    def answer(self, phase: Phase, body: bytes, seconds_left: float | None = None) -> Answer:
+    @overload
+    def answer(self, phase: Phase, body: bytes, seconds_left: float | None = None) -> Answer: ...
+
+    @overload
+    def answer(
+        self, phase: Phase, body: bytes, seconds_left: float | None = None, *, may_wait: bool
+    ) -> Answer | None: ...
+
+    def answer(
+        self, phase: Phase, body: bytes, seconds_left: float | None = None, *, may_wait: bool = False
+    ) -> Answer | None:
         """Answer a review sent to the webhook of a phase; never raises.
 
-        As `answer_unless_early`, and always says something.
-        """
-        answer = self.answer_unless_early(phase, body, seconds_left, may_wait=False)
-        assert answer is not None  # noqa: S101 -- for the type checker: nothing is early when nobody may wait
-        return answer
-
-    def answer_unless_early(
-        self, phase: Phase, body: bytes, seconds_left: float | None, *, may_wait: bool
-    ) -> Answer | None:
-        """Answer a review, or say nothing where a fact that would change the patch may be known in a moment.
-
-        What is made right before a Pod, its Job or its claim template, is heard of a moment after the Pod came. A Pod
+        Where the caller may wait, nothing is said while a fact is missing that would change the patch and may be known
+        in a moment. What is made right before a Pod, its Job or its claim template, is heard of a moment after the Pod came. A Pod
         is patched once, so it is worth to ask again. Reviews that are asked again are observed once, at their answer.
 
         Args:
@@ -117,7 +117,7 @@ class Gate:
             body: the review.
             seconds_left: for how long it may be judged. When they are over, no further policy is asked: the validating
                 webhook denies, the mutating one changes nothing. Without a number it may take as long as it takes.
-            may_wait: whether the caller can ask again; never None where it cannot.
+            may_wait: whether the caller asks again when nothing is said.
         """
         started = perf_counter()
         # Read once, so that other rules that come meanwhile judge nothing of this review.

@@ -12,6 +12,8 @@ CallError                    one call failed; the next may not
 
 from __future__ import annotations
 
+from typing import Final
+
 from gpugate.policies.engine.errors import GpugateError
 
 
@@ -42,7 +44,13 @@ class HistoryChangedError(CallError):
 
 
 class ApiError(CallError):
-    """The API server answered with an error: a `metav1.Status`, or an HTTP status alone."""
+    """The API server answered with an error: a `metav1.Status`, or an HTTP status alone.
+
+    `causes` are the reasons of its details, `resource` is the plural that they are about.
+    """
+
+    causes: frozenset[str] = frozenset()
+    resource: str = ""
 
     def __init__(self, code: int, reason: str, message: str, retry_after: float = 0.0, token: str = "") -> None:
         super().__init__(f"{code} {reason}: {message}" if message else f"{code} {reason}".strip())
@@ -60,17 +68,20 @@ class ApiError(CallError):
         details = members.get("details")
         details = details if isinstance(details, dict) else {}
         causes = details.get("causes")
-        reasons = {c.get("reason") for c in causes if isinstance(c, dict)} if isinstance(causes, list) else set()
         written, seconds = members.get("code"), details.get("retryAfterSeconds")
         metadata = members.get("metadata")
         token = metadata.get("continue") if isinstance(metadata, dict) else None
-        return cls(
+        error = cls(
             written if isinstance(written, int) else code,
-            TOO_LARGE if TOO_LARGE in reasons else str(members.get("reason", "")),
+            str(members.get("reason", "")),
             str(members.get("message", "")),
             max(retry_after, float(seconds) if isinstance(seconds, int) else 0.0),
             token if isinstance(token, str) else "",
         )
+        if isinstance(causes, list):
+            error.causes = frozenset(str(each.get("reason")) for each in causes if isinstance(each, dict))
+        error.resource = str(details.get("kind", ""))
+        return error
 
     @property
     def expired(self) -> bool:
@@ -80,8 +91,18 @@ class ApiError(CallError):
     @property
     def from_the_future(self) -> bool:
         """The resource version is newer than any that this server knows."""
-        return self.reason == TOO_LARGE
+        return _TOO_LARGE in self.causes
+
+    @property
+    def in_ending_namespace(self) -> bool:
+        """Nothing can be created in the namespace, which is being deleted or gone.
+
+        Source: Kubernetes v1.36 `staging/src/k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle/admission.go`.
+        """
+        return _TERMINATING in self.causes or (self.code == 404 and self.resource == "namespaces")
 
 
 # k8s.io/apimachinery pkg/apis/meta/v1 types.go CauseTypeResourceVersionTooLarge, v0.36.
-TOO_LARGE = "ResourceVersionTooLarge"
+_TOO_LARGE: Final = "ResourceVersionTooLarge"
+# k8s.io/api core/v1 types.go NamespaceTerminatingCause, v0.36.
+_TERMINATING: Final = "NamespaceTerminating"

@@ -18,6 +18,7 @@ from chart.installed.release import NAME, Release
 from chart.installed.requests import eventually
 from chart.installed.stage import running_stage
 from cluster.custom_resources import CustomResourceError
+from cluster.namespaces import make_namespace, namespace_object
 from cluster.process import ProcessError
 from harness.running import RunningBalancer
 
@@ -43,11 +44,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory, figures: list[str]) -> Itera
 
 @pytest.fixture(scope="session")
 def tenant(stage: Stage) -> str:
-    made = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "tenant"}}
-    assert stage.api.create(made).ok
-    # Pods are refused before it is there.
-    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": "tenant"}}
-    stage.api.eventually(account, bool)
+    make_namespace(stage.api, "tenant")
     return "tenant"
 
 
@@ -80,6 +77,6 @@ def prepare(stage: Stage, tenant: str, service: RunningBalancer, tmp_path_factor
         finally:
             # Also where a test failed, so that the next one can begin.
             release.run(f"helm uninstall {NAME} --no-hooks --ignore-not-found --namespace {where}")
-            stage.api.delete({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": where}})
+            stage.api.delete(namespace_object(where))
 
     return prepared

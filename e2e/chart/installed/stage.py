@@ -11,6 +11,7 @@ from cluster.api import Api
 from cluster.connections import Connections
 from cluster.control_plane import running_control_plane
 from cluster.custom_resources import definitions, install
+from cluster.namespaces import until_ready
 from cluster.stand_ins import stand_in
 from library.standing import STANDING
 
@@ -56,7 +57,5 @@ def running_stage(folder: Path) -> Iterator[Stage]:
             assert answer.ok, answer.message
         for each in STANDING:
             if each["kind"] == "Namespace":
-                # Pods are refused before it is there.
-                account = {"name": "default", "namespace": each["metadata"]["name"]}
-                api.eventually({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": account}, bool)
+                until_ready(api, each["metadata"]["name"])
         yield Stage(control_plane, api)

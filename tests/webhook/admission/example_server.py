@@ -11,6 +11,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from library_examples import read_example
+
 import gpugate.policies
 from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.ruleset import bind
@@ -23,7 +25,6 @@ from gpugate.webhook.admission.options import ServeOptions
 from gpugate.webhook.admission.workers.board import Board
 from gpugate.webhook.admission.workers.worker import Duties, Worker
 from gpugate.webhook.manifests.facts import RunFacts
-from gpugate.webhook.policy_tests.examples import read_example
 
 if TYPE_CHECKING:
     from gpugate.policies.engine.evaluate import Phase
@@ -46,8 +47,8 @@ class ExampleGate(Gate):
         )
         self._gates: dict[str, Gate] = {}
 
-    def answer_unless_early(
-        self, phase: Phase, body: bytes, seconds_left: float | None, *, may_wait: bool
+    def answer(
+        self, phase: Phase, body: bytes, seconds_left: float | None = None, *, may_wait: bool = False
     ) -> Answer | None:
         found = UID.search(body)
         assert found is not None
@@ -56,7 +57,7 @@ class ExampleGate(Gate):
             example = read_example(name, (ROOT / name).read_text())
             facts = RunFacts(example.context, complete=example.complete)
             self._gates[name] = Gate(Rules(bind(CATALOG, example.config), "g"), facts, now)
-        return self._gates[name].answer_unless_early(phase, body, seconds_left, may_wait=may_wait)
+        return self._gates[name].answer(phase, body, seconds_left, may_wait=may_wait)
 
 
 class NothingToSay:

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from api_server.attributes import Attributes, create, delete, update
+from library_examples import Example, read_example
 
 import gpugate.policies
 from gpugate.policies.engine.defaults import with_defaults
 from gpugate.policies.sdk.kinds import GroupVersionKind
 from gpugate.policies.sdk.request import Operation, Request
-from gpugate.webhook.policy_tests.examples import Example, read_example
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

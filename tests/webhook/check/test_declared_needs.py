@@ -4,6 +4,7 @@ import datetime as dt
 from pathlib import Path
 
 import pytest
+from library_examples import read_example
 
 import gpugate.policies
 from gpugate.policies.catalog import CATALOG
@@ -12,7 +13,6 @@ from gpugate.policies.engine.evaluate import evaluate
 from gpugate.policies.engine.needs import Needs
 from gpugate.policies.engine.ruleset import bind
 from gpugate.webhook.manifests.facts import RunFacts
-from gpugate.webhook.policy_tests.examples import read_example
 
 ROOT = Path(gpugate.policies.__file__).parent
 FILES = sorted(ROOT.glob("*/examples/*/*.yaml"))

@@ -50,21 +50,6 @@ COSTS = "pods/missing-cost-labels"
 
 
 @pytest.fixture
-def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[dict[str, str]], Path]:
-    root = tmp_path / "tree"
-    root.mkdir()
-    monkeypatch.chdir(root)
-
-    def written(files: dict[str, str]) -> Path:
-        for name, text in files.items():
-            (root / name).parent.mkdir(parents=True, exist_ok=True)
-            (root / name).write_text(text)
-        return root
-
-    return written
-
-
-@pytest.fixture
 def helm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = tmp_path / "programs/helm"
     program.parent.mkdir()

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from library_examples import read_example
 
 import gpugate.policies
 from gpugate.policies.catalog import CATALOG
@@ -18,7 +19,6 @@ from gpugate.webhook.cluster.facts import ClusterFacts
 from gpugate.webhook.cluster.objects import Objects
 from gpugate.webhook.cluster.projection import Projection
 from gpugate.webhook.manifests.facts import RunFacts
-from gpugate.webhook.policy_tests.examples import read_example
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

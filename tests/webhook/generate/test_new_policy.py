@@ -4,11 +4,11 @@ import shutil
 from pathlib import Path
 
 import pytest
+from library_examples import read_example
 
 import gpugate.policies
 from gpugate.policies.engine.errors import GpugateError
 from gpugate.webhook.generate.new_policy import scaffold
-from gpugate.webhook.policy_tests.examples import read_example
 
 
 @pytest.fixture

@@ -55,22 +55,6 @@ def helm(program: Callable[[str, str], Path]) -> Path:
 
 
 @pytest.fixture
-def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
-    """Write files below the working directory; their names are keyword-free: `tree({"a/b.yaml": text})`."""
-    root = tmp_path / "tree"
-    root.mkdir()
-    monkeypatch.chdir(root)
-
-    def written(files: dict[str, str]) -> Path:
-        for name, text in files.items():
-            (root / name).parent.mkdir(parents=True, exist_ok=True)
-            (root / name).write_text(text)
-        return root
-
-    return written
-
-
-@pytest.fixture
 def chart(tree: Callable[..., Path]) -> Path:
     return (
         tree({"app/Chart.yaml": "apiVersion: v2\nname: app\nversion: 1.0.0\n", "app/templates/pod.yaml": POD}) / "app"

@@ -35,12 +35,17 @@ class Written:
 
 @dataclass(slots=True)
 class Tally:
-    """What has been done so far; `refusals` are reasons, `notes` other sentences."""
+    """What has been done so far.
+
+    `ending` counts objects without a report because their namespace is being deleted; `refusals` are reasons, `notes` other
+    sentences.
+    """
 
     created: int = 0
     changed: int = 0
     unchanged: int = 0
     deleted: int = 0
+    ending: int = 0
     refusals: Counter[str] = field(default_factory=Counter)
     notes: list[str] = field(default_factory=list)
 
@@ -61,6 +66,7 @@ class Tally:
         ]
         if len(self.refusals) > _REASONS:
             refused.append(f"{len(self.refusals) - _REASONS} more reasons why reports could not be written")
+        ending = f"{self.ending} objects with findings get no report, because their namespaces are being deleted"
         return Written(
             group,
             self.created,
@@ -68,5 +74,5 @@ class Tally:
             self.unchanged,
             self.deleted,
             failed,
-            (done, *refused, *self.notes),
+            (done, *refused, *([ending] if self.ending else ()), *self.notes),
         )

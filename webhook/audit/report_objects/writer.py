@@ -43,6 +43,7 @@ class Writer:
         self.throttle = throttle
         self.tally = Tally() if tally is None else tally
         self._forbidden: dict[tuple[str, str], str] = {}
+        self._ending: set[str] = set()
 
     def put(self, key: Key, make: Callable[[Json | None], Json | None], stored: Json | None) -> None:
         """Make a report say what it should; `make` makes it from what is stored, and makes None where none should be.
@@ -103,6 +104,9 @@ class Writer:
     def _done(self, verb: str, key: Key, call: Callable[[], bytes]) -> bool:
         """Call, and tell whether it was done."""
         where = verb, key.namespace
+        if verb == "create" and key.namespace in self._ending:
+            self.tally.ending += 1
+            return False
         if where in self._forbidden:
             self.tally.refuse(self._forbidden[where])
             return False
@@ -114,6 +118,11 @@ class Writer:
             # Tried often enough; every other report would be as long in coming.
             if error.code in {401, 429} or error.code >= 500:
                 raise
+            # What the report would be on is about to be gone too.
+            if verb == "create" and error.in_ending_namespace:
+                self._ending.add(key.namespace)
+                self.tally.ending += 1
+                return False
             reason = self._why(verb, key, error)
             if error.code in _CHANGED.get(verb, ()):
                 raise _ChangedError(f"changed meanwhile: {reason}") from None

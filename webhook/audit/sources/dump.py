@@ -49,11 +49,6 @@ class DumpSource:
         return self._cluster
 
     @property
-    def is_empty(self) -> bool:
-        """Whether it holds no object at all."""
-        return not self._objects
-
-    @property
     def absence(self) -> str:
         """Why there is nothing of a kind that is absent."""
         return "the dump holds none of this: the cluster has none, or it was not asked for"

@@ -221,6 +221,32 @@ def test_where_we_may_not_write_is_told_once_and_the_rest_is_written(cluster: Re
     assert len(cluster.api.asked("POST")) == 2
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        pytest.param(
+            StatusError(403, "Forbidden", "is being terminated", causes=[{"reason": "NamespaceTerminating"}]),
+            id="being-deleted",
+        ),
+        pytest.param(
+            StatusError(404, "NotFound", 'namespaces "ml" not found', name="ml", kind="namespaces"), id="gone"
+        ),
+    ],
+)
+def test_an_object_of_an_ending_namespace_gets_no_report_and_that_is_no_failure(
+    cluster: Reported, error: StatusError
+) -> None:
+    cluster.api.answers.append(Answer(CREATES, error.code, json.dumps(error.status).encode()))
+    written = cluster.write(
+        audit(*(deployment(name, finding()) for name in "abc"), deployment("d", finding(), namespace="web"))
+    )
+
+    assert (counts(written), cluster.names()) == ((1, 0, 0, 0, 0), ["d"])
+    (told,) = written.remarks[1:]
+    assert told == "3 objects with findings get no report, because their namespaces are being deleted"
+    assert len(cluster.api.asked("POST")) == 2
+
+
 def test_where_we_may_not_list_nothing_is_written(cluster: Reported) -> None:
     cluster.api.forbidden.add("reports")
     written = cluster.write(audit(deployment("web", finding())))

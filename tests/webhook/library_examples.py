@@ -1,4 +1,4 @@
-"""Reads an example of the library: manifests of which the last is judged.
+"""Reads an example of the library, for the laws that examples keep: manifests of which the last is judged.
 
 In a `fixed-` file, which is what a bad example becomes, the documents before it exist beside it; in any other one they
 have a role, as `annotated` reads them.

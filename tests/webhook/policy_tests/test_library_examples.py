@@ -1,12 +1,12 @@
 from __future__ import annotations
 
 import pytest
+from library_examples import read_example
 
 from gpugate.policies.engine.config import PolicyConfig
 from gpugate.policies.sdk.request import Operation
 from gpugate.webhook.policy_tests.annotated import Expected
 from gpugate.webhook.policy_tests.errors import CaseFileError
-from gpugate.webhook.policy_tests.examples import read_example
 
 POD = """\
 apiVersion: v1
