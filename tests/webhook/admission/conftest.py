@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from api_server.outcomes import Outcome
 
-EXAMPLE_SERVER = Path(__file__).with_name("example_server.py")
+EXAMPLE_SERVER = Path(__file__).parents[1] / "example_server.py"
 
 
 @pytest.fixture(scope="session")
