@@ -11,7 +11,7 @@ from gpugate.policies.engine.evaluate import Phase, evaluate
 from gpugate.policies.sdk.facts import NoFacts
 from gpugate.policies.sdk.findings import Stance
 from gpugate.policies.sdk.request import Operation
-from gpugate.webhook.cli import options
+from gpugate.webhook.cli import options, project_flags
 from gpugate.webhook.cli.command_parser import Parser
 from gpugate.webhook.cli.review_input import Asked, UnreadableError, request
 
@@ -26,7 +26,9 @@ _INCOMPLETE = 4
 
 def main(arguments: Sequence[str]) -> int:
     """Run the command and return its exit code."""
-    args = parser().parse_args(arguments)
+    args, project = project_flags.parse(parser(), "review", arguments)
+    for remark in project.remarks:
+        print(f"warning: {remark}", file=sys.stderr)
     ruleset = options.ruleset(args.policy_file)
     asked = Asked(args.operation, args.old, args.user or "", tuple(args.groups), args.namespace)
     try:
@@ -71,4 +73,5 @@ def parser() -> argparse.ArgumentParser:
     add("-n", "--namespace", help="the namespace of an object that names none (default: default)")
     add("-o", "--output", choices=("text", "json"), default="text", help="default: text")
     options.add_policy_file(made)
+    project_flags.add(made)
     return made

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpugate.policies.engine.config import near_misses
+from gpugate.webhook.manifests.case_format import Expect
 from gpugate.webhook.policy_tests.matching import EFFECTS, listed, wanted
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
     from gpugate.policies.sdk.field import Path
-    from gpugate.webhook.manifests.case_format import Expect
     from gpugate.webhook.policy_tests.cases import Case
 
 
@@ -43,6 +43,8 @@ def refuse_contradictions(case: Case, expect: Expect, known: Collection[str]) ->
 
 def _refuse_empty(case: Case, expect: Expect) -> None:
     """Refuse expectations that every verdict meets: such a test shows nothing."""
+    if expect == Expect(also="any"):
+        raise case.error(("expect", "also"), "whatever is found passes: say what else is expected, `allow` at least")
     for policy, places in expect.at.items():
         if not listed(places) or any(where.path is None and where.line is None for where in listed(places)):
             raise case.error(("expect", "at", policy), "no place: write the field, or `path`, `line` or both")

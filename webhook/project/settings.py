@@ -92,6 +92,7 @@ SETTINGS: Final = (
         "--policy-file",
         ("policy_file",),
         "GPUGATE_POLICY_FILE",
+        commands=("check", "test", "review"),
         example="policy.yaml",
     ),
     Setting(

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 LIMIT = "nodepools/missing-gpu-limit"
 FAILING = f"{{name: a, object: {{base: pool.yaml, patch: {{spec: {{limits: null}}}}}}, expect: {{deny: [{LIMIT}]}}}}"
-ANYTHING = "{name: c, object: {base: pool.yaml, patch: {spec: {limits: null}}}, expect: {also: any}}"
+ANYTHING = "{name: c, object: {base: pool.yaml, patch: {spec: {limits: null}}}, expect: {allow: false, also: any}}"
 PASSING = "{name: b, object: pool.yaml, expect: {}}"
 WRONG = f"{{name: d, object: pool.yaml, expect: {{deny: [{LIMIT}]}}}}"
 
