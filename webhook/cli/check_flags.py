@@ -54,7 +54,8 @@ def _add_inputs(made: argparse.ArgumentParser) -> None:
     add("-n", "--namespace", default="default", help="the namespace of objects that name none (default: default)")
     add(
         "--complete-context",
-        action="store_true",
+        action=argparse.BooleanOptionalAction,
+        default=False,
         help="these are all objects of the cluster: what is missing here is missing there",
     )
 

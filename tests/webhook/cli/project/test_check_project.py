@@ -122,3 +122,15 @@ def test_a_report_of_the_project_gives_way_to_a_diff(gpugate: Run, project: Path
     ran = gpugate("check", "--diff", "manifests")
 
     assert (ran.out[:4], (project / "found.json").exists()) == ("--- ", True)
+
+
+def test_a_switch_of_the_file_can_be_turned_off_by_a_flag(gpugate: Run, project: Path) -> None:
+    (project / ".gpugate.yaml").write_text("complete_context: true\n")
+
+    shown = [gpugate("config", "show", "--origin", *flags).out for flags in ([], ["--no-complete-context"])]
+
+    lines = [line for out in shown for line in out.splitlines() if line.startswith("complete_context")]
+    assert lines == [
+        "complete_context: true  # .gpugate.yaml:1",
+        "complete_context: false  # --complete-context",
+    ]
