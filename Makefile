@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test slow lint types imports drift unit e2e-tools e2e harms schemas oracle capture-reviews bench browser docs generate new-policy lock image image-tree sbom audit-dependencies clean
+.PHONY: help setup demo test slow lint types imports drift unit e2e-tools e2e packages harms schemas oracle capture-reviews bench browser docs generate new-policy lock image image-tree sbom audit-dependencies clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -12,7 +12,7 @@ COUNTS ?= small
 K ?=
 CLUSTER ?=
 # Two control planes side by side, but one cluster of kind's, and one stage for all harms.
-E2E_PROCESSES = $(if $(CLUSTER)$(findstring harm,$(K)),,-n 2 --dist loadfile)
+E2E_PROCESSES = $(if $(CLUSTER)$(findstring harm,$(K)),,-n 2)
 IMAGE ?=
 
 help: ## What there is
@@ -60,6 +60,9 @@ e2e-tools: $(READY) ## Build the programs of a control plane and Helm, once (nee
 e2e: $(READY) ## Against a real control plane; K=scheduled chooses tests, CLUSTER=kind takes Docker and kind
 	$(BIN)/pytest -q e2e $(E2E_PROCESSES) $(if $(K),-k "$(K)") $(if $(CLUSTER),--cluster $(CLUSTER))
 
+packages: $(READY) ## What reaches people: the image, made without an engine, hooks of pre-commit, the Action, shells
+	$(BIN)/pytest -q e2e/image e2e/integrations
+
 harms: $(READY) ## What policies prevent, on the real Karpenter and KEDA; M=quick shows some, RECORD=1 writes the pages
 	@$(BIN)/python e2e/tools.py harms
 	$(BIN)/pytest -q e2e/harms $(if $(M),-m $(M)) $(if $(RECORD),--record-harms)
@@ -68,7 +71,7 @@ harms: $(READY) ## What policies prevent, on the real Karpenter and KEDA; M=quic
 schemas: $(READY) ## Make the schema tables again, from the pinned releases' Go modules (needs Go)
 	$(BIN)/python -m gpugate.webhook.schemas.build
 
-oracle: $(READY) ## Ours against Karpenter's and Kubernetes' own code on random input; COUNTS=full for 20,000 cases
+oracle: $(READY) ## Ours against the own code of Karpenter, Kubernetes and Helm on random input; COUNTS=full for 20,000 cases
 	@$(BIN)/python e2e/tools.py oracle
 	$(BIN)/pytest -q e2e/oracle --counts $(COUNTS)
 

@@ -1,7 +1,7 @@
 """A control plane for all tests, and gpugate registered with it: `pytest -q e2e [--cluster kind]`.
 
 Fixtures: `control_plane`, `api` (its administrator), `kubectl`, `namespace`, `webhook` (gpugate as a process, registered),
-`unregistered` (without it), `gpu_node` (simulated nodes), `image` (the container image, made without an engine).
+`unregistered` (without it), `gpu_node` (simulated nodes).
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ from cluster.namespaces import made_namespaces
 from cluster.nodes import is_ready, simulated_node
 from cluster.process import ProcessError
 from cluster.served_webhook import served_webhook
-from image.proof import proven_image
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
     from cluster.control_plane import ControlPlane
     from cluster.installed_webhook import InstalledWebhook
     from cluster.served_webhook import ServedWebhook
-    from image.container import Image
 
 HERE = Path(__file__).parent
 POLICIES = HERE.parent / "policies"
@@ -45,11 +43,14 @@ BESIDE = (
     "chart/installed",
     "failure_policy",
     "harms",
+    "image/test_image_chart",
     "test_certs",
     "test_control_plane",
-    "test_image_chart",
     "test_operate",
 )
+
+# Folders that have a target of their own and need what others do not, and by which word `-k` asks for them all the same.
+APART = {"harms": "harm", "image": "image", "integrations": "integrations", "oracle": "oracle"}
 
 FIGURES = pytest.StashKey[list[str]]()
 
@@ -60,6 +61,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--record-harms", action="store_true", help="write what harms were seen for the policies' pages")
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out what is apart, unless the command line names it."""
+    word = APART.get(collection_path.name) if collection_path.parent == HERE else None
+    if word is None or word in str(config.getoption("keyword") or ""):
+        return None
+    named = [config.invocation_params.dir / argument.partition("::")[0] for argument in config.args]
+    return None if any(path.resolve().is_relative_to(collection_path) for path in named) else True
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out, in kind, what needs an API server that reaches this machine, whose log and processes can be looked at."""
     if config.getoption("cluster") != "kind":
@@ -68,6 +78,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if item.path.relative_to(HERE).as_posix().startswith(BESIDE):
             item.add_marker(beside)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
+    """Say how several processes share the tests."""
+    from sharing import SharedFixtures  # noqa: PLC0415 -- there may be one process, and no pytest-xdist
+
+    return SharedFixtures(config, log)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
@@ -160,11 +178,6 @@ def webhook(
     serving = installed_webhook if request.config.getoption("cluster") == "kind" else served_webhook
     with or_stop(request), serving(api, control_plane, tmp_path_factory.mktemp("webhook")) as served:
         yield served
-
-
-@pytest.fixture(scope="session")
-def image(tmp_path_factory: pytest.TempPathFactory) -> Image:
-    return proven_image(tmp_path_factory.mktemp("image"))
 
 
 @pytest.fixture

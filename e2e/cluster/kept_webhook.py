@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
 ACCOUNT: Final = "gpugate"
 SECRET: Final = "gpugate-certificates"  # noqa: S105 -- the name of an object
-# Short, and long enough that a machine with much to do renews a certificate within a third of its life.
-_PERIODS: Final = ("--authority-life=10m", "--authority-rotation=2s", "--certificate-life=6s", "--propagation=2s")
+# Each promotion brings new certificates; one that is late by seconds, where much else runs, may not outlive its own.
+_PERIODS: Final = ("--authority-life=10m", "--authority-rotation=2s", "--certificate-life=12s", "--propagation=2s")
 _RULESET: Final = bind(CATALOG, PolicyConfig())
 
 

@@ -7,7 +7,6 @@ takes one `Harm`; all that were chosen begin together, in threads, and each is w
 from __future__ import annotations
 
 from contextlib import ExitStack, closing, contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
 
     from harms.harm import Seen
 
-HERE = Path(__file__).parent
 SEEN = pytest.StashKey[list["Seen"]]()
 # What harms do without gpugate is named so, and the API server does not ask about it.
 WITHOUT = (
@@ -49,14 +47,6 @@ kind: PolicyConfig
 namespaces:
   with-mig-without-claim: {policies: {pods/mig-without-claim: {mode: enforce}}}
 """
-
-
-def pytest_ignore_collect(config: pytest.Config) -> bool | None:
-    keyword = str(config.getoption("keyword") or "")
-    named = [config.invocation_params.dir / argument.partition("::")[0] for argument in config.args]
-    if "harm" in keyword or any(path.resolve().is_relative_to(HERE) for path in named):
-        return None
-    return True
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,7 +14,6 @@ from integrations.terminal import terminal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from integrations.terminal import Terminal
 
@@ -40,7 +40,9 @@ def environment(executables: Path, tmp_path: Path) -> dict[str, str]:
     show.parent.mkdir()
     show.write_text('#!/bin/sh\nIFS="|"\nprintf "ran %s.\\n" "$*"\n')
     show.chmod(0o755)
-    path = os.pathsep.join((str(show.parent), str(executables), os.environ["PATH"]))
+    # Of two plugins kubectl says that one hides the other.
+    others = [each for each in os.environ["PATH"].split(os.pathsep) if not (Path(each) / "kubectl-gpugate").exists()]
+    path = os.pathsep.join((str(show.parent), str(executables), *others))
     return {"PATH": path, "HOME": str(tmp_path), "TERM": "xterm", "LC_ALL": "C.UTF-8"}
 
 

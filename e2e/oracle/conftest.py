@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -30,21 +29,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if _is_named(config):
-        counts = config.getoption("counts")
-        settings.register_profile(
-            "oracle",
-            max_examples=CASES[counts],
-            deadline=None,
-            derandomize=counts == "small",
-            suppress_health_check=[HealthCheck.too_slow],
-        )
-        settings.load_profile("oracle")
-
-
-def pytest_ignore_collect(config: pytest.Config) -> bool | None:
-    # They need no cluster, so they run only where the command line names this folder, or a test of it.
-    return None if _is_named(config) else True
+    counts = config.getoption("counts")
+    settings.register_profile(
+        "oracle",
+        max_examples=CASES[counts],
+        deadline=None,
+        derandomize=counts == "small",
+        suppress_health_check=[HealthCheck.too_slow],
+    )
+    settings.load_profile("oracle")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -71,9 +64,3 @@ def oracle(pytestconfig: pytest.Config) -> Iterator[Oracle]:
     with contextlib.closing(Oracle(tools.path("oracle"))) as process:
         pytestconfig.stash[ORACLE] = process
         yield process
-
-
-def _is_named(config: pytest.Config) -> bool:
-    folder = Path(__file__).parent
-    named = [config.invocation_params.dir / argument.partition("::")[0] for argument in config.args]
-    return any(path.resolve().is_relative_to(folder) for path in named)

@@ -12,6 +12,7 @@ from chart.installed.requests import (
     KARPENTER,
     SINGLE_TYPE,
     acting_as,
+    eventually,
     gpu_pod,
     node_pool,
     pass_by,
@@ -143,9 +144,10 @@ def test_it_knows_all_there_is(release: Release) -> None:
     needed = {need.kind.name for policy in CATALOG for handler in policy.handlers for need in handler.needs}
     pods = len(release.pods.ready())
 
-    assert {kind: release.metric("gpugate_facts_available", kind=kind) for kind in needed} == dict.fromkeys(
-        needed, pods
-    )
+    def available() -> dict[str, float]:
+        return {kind: release.metric("gpugate_facts_available", kind=kind) for kind in needed}
+
+    eventually(available, lambda found: found == dict.fromkeys(needed, pods))
     assert "forbidden" not in release.pods.logs(NAME)
 
 

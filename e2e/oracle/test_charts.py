@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+import pytest
+import tools
 import yaml
-from chart.conftest import CHART, NAMESPACE
+from chart.conftest import CHART, NAMESPACE, Helm
 from chart_values import RELEASES, VALUES
 from hypothesis import HealthCheck, given, settings
 
@@ -16,13 +18,17 @@ from gpugate.webhook.generate.chart.manifests import default_values, manifests, 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from chart.conftest import Helm
-
 Json = dict[str, Any]
-# Each example runs a program.
+# Each example starts a program.
 few = settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    max_examples=settings().max_examples // 8,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
+
+
+@pytest.fixture(scope="module", params=["helm", "helm3"])
+def helm(request: pytest.FixtureRequest) -> Helm:
+    return Helm(tools.path(request.param))
 
 
 def key(obj: Json) -> tuple[str, str, str]:
