@@ -60,8 +60,8 @@ e2e-tools: $(READY) ## Build the programs of a control plane and Helm, once (nee
 e2e: $(READY) ## Against a real control plane; K=scheduled chooses tests, CLUSTER=kind takes Docker and kind
 	$(BIN)/pytest -q e2e $(E2E_PROCESSES) $(if $(K),-k "$(K)") $(if $(CLUSTER),--cluster $(CLUSTER))
 
-packages: $(READY) ## What reaches people: the image, made without an engine, hooks of pre-commit, the Action, shells
-	$(BIN)/pytest -q e2e/image e2e/integrations
+packages: $(READY) ## What reaches people: the chart, installed by Helm, the image, hooks of pre-commit, the Action, shells
+	$(BIN)/pytest -q e2e/chart e2e/image e2e/integrations e2e/rendering -n 2
 
 harms: $(READY) ## What policies prevent, on the real Karpenter and KEDA; M=quick shows some, RECORD=1 writes the pages
 	@$(BIN)/python e2e/tools.py harms

@@ -50,7 +50,14 @@ BESIDE = (
 )
 
 # Folders that have a target of their own and need what others do not, and by which word `-k` asks for them all the same.
-APART = {"harms": "harm", "image": "image", "integrations": "integrations", "oracle": "oracle"}
+APART = {
+    "chart": "chart",
+    "harms": "harm",
+    "image": "image",
+    "integrations": "integrations",
+    "oracle": "oracle",
+    "rendering": "rendering",
+}
 
 FIGURES = pytest.StashKey[list[str]]()
 

@@ -1,4 +1,4 @@
-"""The chart as the real Helm renders it, without a cluster."""
+"""The chart as the real Helm renders it, without a cluster; in `installed` on one: `make packages`, or `make e2e K=chart`."""
 
 from __future__ import annotations
 
