@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import socket
 import ssl
@@ -108,8 +109,10 @@ class Stub(ThreadingHTTPServer):
         self.shutdown()
         self._thread.join()
         for each in tuple(self._open):
-            # Not that of the TLS socket, which must not be changed under the thread that reads it.
-            socket.socket.shutdown(each, socket.SHUT_RDWR)
+            # The client may be gone already.
+            with contextlib.suppress(OSError):
+                # Not that of the TLS socket, which must not be changed under the thread that reads it.
+                socket.socket.shutdown(each, socket.SHUT_RDWR)
         self.server_close()
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
