@@ -54,12 +54,13 @@ check() {
     rm -f -- "$sarif" "$summary" "$results"
 
     arguments+=(-o github "--output=sarif=$sarif" "--output=markdown=$summary" "--output=json=$results")
-    arguments+=("--min-mode=${INPUT_MIN_MODE:-enforce}")
+    # What is not said here is left to the project file.
+    if [ -n "${INPUT_MIN_MODE:-}" ]; then arguments+=("--min-mode=$INPUT_MIN_MODE"); fi
     if [ -n "${INPUT_POLICY_FILE:-}" ]; then arguments+=("--policy-file=$INPUT_POLICY_FILE"); fi
     if [ -n "${INPUT_CONFIG:-}" ]; then arguments+=("--config=$INPUT_CONFIG"); fi
     split_lines "${INPUT_ARGS:-}"
     arguments+=(${lines[@]+"${lines[@]}"})
-    split_lines "${INPUT_PATHS:-.}"
+    split_lines "${INPUT_PATHS:-}"
     # What follows two dashes is a path, whatever it looks like.
     arguments+=(-- ${lines[@]+"${lines[@]}"})
 

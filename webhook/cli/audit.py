@@ -50,7 +50,7 @@ def main(arguments: Sequence[str]) -> int:
     wanted = Wanted(
         args.policy_file,
         args.with_installed,
-        args.as_mode,
+        None if args.as_mode == "as-is" else args.as_mode,
         selected([policy.id for policy in CATALOG], args.select, args.ignore),
     )
     if args.print_rbac:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _EPILOG: Final = """examples:
   gpugate audit
   gpugate audit -o table -o html=audit.html
-  gpugate audit --as-mode enforce --fail-on block
+  gpugate audit --as-mode as-is --fail-on block
   gpugate audit --from dump.json --compare last-week.json
   gpugate audit --print-rbac | kubectl apply -f -
 
@@ -77,7 +77,7 @@ def _add_selection(made: argparse.ArgumentParser) -> None:
 
 def _add_policies(made: argparse.ArgumentParser) -> None:
     group = made.add_argument_group("policies")
-    options.add_policy_file(group)
+    options.add_policy_file(group, options.INSTALLED)
     add = group.add_argument
     add(
         "--with-installed",
@@ -86,7 +86,12 @@ def _add_policies(made: argparse.ArgumentParser) -> None:
     )
     add("--select", action="append", default=[], metavar="ID", help="only these policies; ID or pattern, repeatable")
     add("--ignore", action="append", default=[], metavar="ID", help="without these policies; ID or pattern, repeatable")
-    add("--as-mode", choices=("enforce", "warn", "audit"), help="what if: as if the policy file said `mode:` so")
+    add(
+        "--as-mode",
+        choices=("enforce", "warn", "audit", "as-is"),
+        default="enforce",
+        help="as if the policy file said `mode:` so (default: enforce), or what it says as it is",
+    )
 
 
 def _add_cost(made: argparse.ArgumentParser) -> None:

@@ -54,7 +54,7 @@ class _ConfigMaps(msgspec.Struct):
 
 
 class Wanted(NamedTuple):
-    """What was said on the command line: a file, that the installed one is meant, the mode, and the policies' ids."""
+    """What was said on the command line: a file, that the installed one is meant, the mode or None, and the policies' ids."""
 
     file: Path | None
     installed: bool

@@ -62,7 +62,7 @@ def _add_inputs(made: argparse.ArgumentParser) -> None:
 
 def _add_policies(made: argparse.ArgumentParser) -> None:
     group = made.add_argument_group("policies")
-    options.add_policy_file(group)
+    options.add_policy_file(group, options.OF_THE_PROJECT)
     add = group.add_argument
     add("--select", action="append", default=[], metavar="ID", help="only these policies; ID or pattern, repeatable")
     add("--ignore", action="append", default=[], metavar="ID", help="without these policies; ID or pattern, repeatable")

@@ -87,7 +87,7 @@ def parser() -> argparse.ArgumentParser:
         help="the configuration in force, with every default",
         epilog="Further flags are those of `gpugate check`, and count as they do there.",
     )
-    options.add_policy_file(show)
+    options.add_policy_file(show, options.OF_THE_PROJECT)
     project_flags.add(show)
     origin = "how `check` runs too, and of each value who says so: a flag, a variable, a line of a file, or nobody"
     show.add_argument("--origin", action="store_true", help=origin)

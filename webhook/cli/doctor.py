@@ -112,7 +112,7 @@ def parser(environ: Mapping[str, str] = os.environ) -> argparse.ArgumentParser:
         "--lease", metavar="NAME", help="the Lease by which one replica leads (default: called like its configurations)"
     )
     add("--url", metavar="URL", default="", help="where it is meant to answer, if not behind a Service")
-    options.add_policy_file(made)
+    options.add_policy_file(made, options.INSTALLED)
     for flag, what in (("--fail", "refused"), ("--fail-mutating", "changed")):
         add(
             flag,

@@ -81,7 +81,7 @@ def parser() -> argparse.ArgumentParser:
         "manifests",
         help="what the Helm chart installs, without Helm",
         description="Print the objects of the Helm chart for the same values, but for its hooks: "
-        "gpugate generate manifests ... | kubectl apply -f -",
+        "gpugate generate manifests ... | kubectl apply --server-side -f -",
     )
     add = found.add_argument
     add(

@@ -37,7 +37,9 @@ COMMANDS: Final = {
     "review": _Command("review", "what admission would do with one object: decision, patch, warnings"),
     "explain": _Command("explain", "why a policy exists, with examples and its parameters"),
     "policies": _Command("policies", "every policy there is"),
-    "config": _Command("config", "the configuration in force (show), its JSON schema (schema)"),
+    "config": _Command(
+        "config", "the configuration in force (show), a first project file (init), JSON schemas (schema)"
+    ),
     "schema": _Command("schema", "the schemas of kinds that manifests are held against (list), and further ones (add)"),
     "registration": _Command("registration", "what makes an API server ask the webhook: objects for kubectl apply"),
     "doctor": _Command("doctor", "what is wrong with an installed webhook, and what to do about it"),

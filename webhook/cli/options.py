@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.engine.errors import GpugateError
 
@@ -16,18 +16,23 @@ if TYPE_CHECKING:
     from gpugate.policies.engine.ruleset import Ruleset
 
 
+# What holds without `--policy-file`.
+OF_THE_PROJECT: Final = "that of the project file, else every policy as shipped"
+INSTALLED: Final = "the one that is installed, else every policy as shipped"
+
+
 class UsageError(GpugateError):
     """The arguments do not fit together, or an output cannot be written."""
 
 
-def add_policy_file(parser: argparse._ActionsContainer) -> None:
-    """Add `--policy-file`."""
+def add_policy_file(parser: argparse._ActionsContainer, default: str = "every policy as shipped") -> None:
+    """Add `--policy-file`; `default` says in words what holds without it."""
     parser.add_argument(
         "-p",
         "--policy-file",
         type=Path,
         metavar="FILE",
-        help="policy.yaml: modes, parameters, exemptions (default: every policy as shipped)",
+        help=f"policy.yaml: modes, parameters, exemptions (default: {default})",
     )
 
 

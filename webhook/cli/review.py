@@ -72,6 +72,6 @@ def parser() -> argparse.ArgumentParser:
     add("--as-group", dest="groups", action="append", default=[], metavar="GROUP", help="repeatable")
     add("-n", "--namespace", help="the namespace of an object that names none (default: default)")
     add("-o", "--output", choices=("text", "json"), default="text", help="default: text")
-    options.add_policy_file(made)
+    options.add_policy_file(made, options.OF_THE_PROJECT)
     project_flags.add(made)
     return made

@@ -45,7 +45,7 @@ def parser() -> argparse.ArgumentParser:
         help="say which policies have a passing and a failing test; fail below MIN percent (write --coverage=MIN)",
     )
     add("--require-tests", action="store_true", help="fail with 1 when a PATH holds no test")
-    options.add_policy_file(made)
+    options.add_policy_file(made, options.OF_THE_PROJECT)
     add("-o", "--output", action="append", metavar="FMT[=FILE]", help="text (default), junit, json; repeatable")
     add("--color", choices=("auto", "always", "never"), default="auto", help="NO_COLOR and FORCE_COLOR are honoured")
     add("-q", "--quiet", action="store_true", help="what failed only, no summary")

@@ -51,6 +51,10 @@ def test_a_bare_off_which_yaml_reads_as_false_is_a_mode() -> None:
         (document(modee="audit"), "modee: unknown key; did you mean `mode`?"),
         (document(mode="Audit"), "mode: invalid enum value 'Audit'; did you mean `audit`?"),
         (document(target={"karpenter": 1.14}), "target.karpenter: expected `str`, got `float`"),
+        (
+            document(namespaces={"a-*": {"mode": "warn"}}),
+            'namespaces["a-*"].mode: unknown key here; `policies` may stand here',
+        ),
         (document(policies={"a/b": {"modes": "warn"}}), 'policies["a/b"].modes: unknown key; did you mean `mode`?'),
         (document(policies={"a/b": []}), 'policies["a/b"]: expected `object`, got `array`'),
         (document(namespaces={"x": {}}), "namespaces.x: lacks `policies`, which is required"),

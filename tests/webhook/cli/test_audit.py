@@ -129,7 +129,7 @@ def test_what_if_the_mode_were_another(audit: Run, tmp_path: Path) -> None:
     policy = tmp_path / "policy.yaml"
     policy.write_text("apiVersion: gpugate.dev/v1\nkind: PolicyConfig\nmode: audit\n")
 
-    installed, enforced = (audit("-p", policy, *more)[1] for more in ((), ("--as-mode", "enforce")))
+    enforced, installed = (audit("-p", policy, *more)[1] for more in ((), ("--as-mode", "as-is")))
 
     assert (names(installed, "block"), names(enforced, "block")) == (set(), BLOCKED)
 

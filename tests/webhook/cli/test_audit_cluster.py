@@ -83,7 +83,7 @@ def test_nothing_is_written(api: FakeApiServer, audit: Run) -> None:
 def test_the_installed_policy_file_is_used(api: FakeApiServer, audit: Run) -> None:
     install(api, "gpugate-policy", "audit")
 
-    _, report = audit()
+    _, report = audit("--as-mode", "as-is")
 
     assert {f["stance"] for each in report["objects"] for f in each["findings"]} == {"audit"}
     assert "policy file of ConfigMap gpugate/gpugate-policy" in report["remarks"]

@@ -86,11 +86,10 @@ def _pod() -> Node:
 
 
 def _arguments() -> Node:
-    mode = Value("audit.asMode")
     return [
         "audit",
         f"--policy-file={_POLICY}/policy.yaml",
-        If(mode, text("--as-mode=", mode)),
+        text("--as-mode=", Value("audit.asMode")),
         If(_WRITES, "--write-reports"),
         If(_VOLUME, f"--output=prometheus={_METRICS}/gpugate.prom"),
         If(no(_VOLUME), "--output=prometheus"),

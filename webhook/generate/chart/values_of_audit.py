@@ -18,8 +18,8 @@ class Audit(Section, frozen=True):
         enabled: Whether there is such a CronJob, with a ServiceAccount of its own that may read what it looks at (no
             Secrets).
         schedule: When it runs, as cron has it.
-        as_mode: The mode that it judges by, so that reports say what enforcement would do before it is turned on; null
-            for the modes of the policy file.
+        as_mode: The mode that it judges by, so that reports say what enforcement would do before it is turned on; `as-is`
+            for what the policy file says.
         write_reports: Whether it keeps a report object for each object with findings, where the definitions of
             openreports.io or wgpolicyk8s.io are installed.
         metrics_volume: A volume, such as a `hostPath` of the node exporter's textfile collector, in which it keeps
@@ -31,7 +31,7 @@ class Audit(Section, frozen=True):
 
     enabled: bool = True
     schedule: Schedule = "17 * * * *"
-    as_mode: Literal["enforce", "warn", "audit"] | None = "enforce"
+    as_mode: Literal["enforce", "warn", "audit", "as-is"] = "enforce"
     write_reports: bool = True
     metrics_volume: Object = msgspec.field(default_factory=dict)
     deadline_seconds: Count = 1800
