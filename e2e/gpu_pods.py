@@ -17,7 +17,7 @@ IN_EVERY_WORKER = 5
 DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
 # What the DefaultTolerationSeconds plugin of the API server gives every Pod.
 _GIVEN_TO_ALL = {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"}
-_PATIENCE_SECONDS = 30
+_PATIENCE_SECONDS = 90
 _PAUSE_SECONDS = 0.1
 
 
@@ -78,6 +78,14 @@ def unscheduled_because(stored: dict[str, Any]) -> str:
 def is_unscheduled(stored: dict[str, Any]) -> bool:
     """Tell whether the scheduler has tried and found no node."""
     return bool(unscheduled_because(stored))
+
+
+def until_unscheduled(api: Api, stored: dict[str, Any], because: str) -> None:
+    """Wait until the scheduler says this of a Pod.
+
+    Its first words may be about a cluster without nodes, of which it hears apart from Pods.
+    """
+    api.eventually(stored, lambda found: because in unscheduled_because(found))
 
 
 def create(api: Api, obj: dict[str, Any]) -> Answer:

@@ -138,4 +138,5 @@ def test_the_lease_is_taken_renewed_released_and_taken_by_another(api: Api, keep
 
 def test_the_clock_of_the_api_server_is_that_of_this_machine(keeper: Connection) -> None:
     assert keeper.clock_skew is not None
-    assert abs(keeper.clock_skew.total_seconds()) <= 2
+    # The date of an answer is in whole seconds, and those of slow answers count too.
+    assert abs(keeper.clock_skew.total_seconds()) <= 3.5

@@ -180,4 +180,4 @@ def test_both_configurations_go_with_the_namespace(
     api.delete(namespace_object(namespace))
 
     for kind in KINDS:
-        api.eventually(configuration(kind, namespace), lambda found: not found, seconds=60)
+        api.eventually(configuration(kind, namespace), lambda found: not found, seconds=150)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 PROMOTIONS = 20
 CLIENTS = 4
-PATIENCE_SECONDS = 300
+PATIENCE_SECONDS = 900
 # What the API server counts when it does not get an answer that it can use (k8s.io/apiserver admission/metrics, v1.36).
 FAILURES = {
     "apiserver_admission_webhook_fail_open_count": {},

@@ -13,10 +13,9 @@ from gpu_pods import (
     claims,
     create,
     is_running,
-    is_unscheduled,
     pod,
-    unscheduled_because,
     until,
+    until_unscheduled,
 )
 
 if TYPE_CHECKING:
@@ -135,7 +134,7 @@ def test_a_second_pod_waits_while_the_slice_is_exhausted(api: Api, namespace: st
     first = create(api, wants_a_slice("first", namespace)).body
     api.eventually(first, is_running)
     second = create(api, wants_a_slice("second", namespace)).body
-    assert "cannot allocate all claims" in unscheduled_because(api.eventually(second, is_unscheduled))
+    until_unscheduled(api, second, "cannot allocate all claims")
     assert "allocation" not in claim_of(api, second).get("status", {})
     api.delete(first)
     assert api.eventually(second, is_running)["metadata"]["name"] == "second"
@@ -180,7 +179,7 @@ def test_a_template_that_comes_after_the_pod_is_too_late_for_the_toleration(
     node(1)
     stored = create(api, claims("llm", namespace, resourceClaimTemplateName=mig.TEMPLATE)).body
     create(api, mig.claim_template(namespace))
-    assert "untolerated taint" in unscheduled_because(api.eventually(stored, is_unscheduled))
+    until_unscheduled(api, stored, "untolerated taint")
 
 
 def test_a_class_that_does_not_exist_is_named_at_once_and_by_the_scheduler(
@@ -190,5 +189,4 @@ def test_a_class_that_does_not_exist_is_named_at_once_and_by_the_scheduler(
     warnings = offer_template(api, namespace, mig.claim_spec("mig-h200.nvidia.com"))
     assert any("DeviceClass mig-h200.nvidia.com does not exist" in warning for warning in warnings)
     stored = create(api, wants_a_slice("llm", namespace)).body
-    message = unscheduled_because(api.eventually(stored, is_unscheduled))
-    assert "device class mig-h200.nvidia.com does not exist" in message
+    until_unscheduled(api, stored, "device class mig-h200.nvidia.com does not exist")

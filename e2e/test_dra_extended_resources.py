@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import mig_devices as mig
 import pytest
-from gpu_pods import added_tolerations, create, is_running, is_unscheduled, pod, unscheduled_because
+from gpu_pods import added_tolerations, create, is_running, pod, until_unscheduled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -53,4 +53,4 @@ def test_is_scheduled_although_its_manifest_tolerates_nothing(
 @pytest.mark.usefixtures("unregistered", "node")
 def test_stays_pending_without_gpugate(resource: str, api: Api, namespace: str) -> None:
     stored = create(api, pod("llm", namespace, {resource: "1"})).body
-    assert "untolerated taint" in unscheduled_because(api.eventually(stored, is_unscheduled))
+    until_unscheduled(api, stored, "untolerated taint")

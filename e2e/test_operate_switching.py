@@ -75,8 +75,13 @@ def test_what_was_held_up_passes_at_once(api: Api, operated: Operated) -> None:
 @pytest.mark.usefixtures("served")
 def test_nothing_is_sent_while_it_is_off(api: Api, operated: Operated, webhook: ServedWebhook) -> None:
     operated.webhook("disable", "--yes")
-    # What is in force for one entry is for all.
-    seconds_until(lambda: passes(api))
+
+    def heard() -> bool:
+        before = webhook.metric("gpugate_reviews_total")
+        return passes(api) and webhook.metric("gpugate_reviews_total") == before
+
+    # The API server hears of either configuration by itself.
+    seconds_until(heard)
     before = webhook.metric("gpugate_reviews_total")
     for _ in range(20):
         assert passes(api)

@@ -37,12 +37,14 @@ def stub(api: Api, webhook: ServedWebhook, tmp_path_factory: pytest.TempPathFact
     with Stub(tmp_path_factory.mktemp("stub")) as running:
         server = Server(url=running.url, ca_bundle=base64.b64decode(running.authority.bundle))
         configurations = [each | NAMED for each in webhook_configurations(RULESET, server)]
-        for configuration in configurations:
-            register(api, running, "default", configuration)
-        yield running
-        for configuration in configurations:
-            api.delete(configuration)
-    webhook.register()
+        try:
+            for configuration in configurations:
+                register(api, running, "default", configuration)
+            yield running
+        finally:
+            for configuration in configurations:
+                api.delete(configuration)
+            webhook.register()
 
 
 def asked(stub: Stub, name: str, do: Callable[[], Any]) -> set[str]:

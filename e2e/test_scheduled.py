@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from gpu_pods import added_tolerations, create, is_running, is_unscheduled, pod, protection, unscheduled_because
+from gpu_pods import added_tolerations, create, is_running, pod, protection, until_unscheduled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -112,7 +112,7 @@ def test_stays_pending_without_gpugate(
     node_of(accelerator)
     stored = create(api, asks_for(accelerator, namespace)).body
     assert added_tolerations(stored) == []
-    assert "untolerated taint" in unscheduled_because(api.eventually(stored, is_unscheduled))
+    until_unscheduled(api, stored, "untolerated taint")
 
 
 @each_accelerator
@@ -124,7 +124,7 @@ def test_a_pod_without_gpu_stays_off_the_node(
     web["spec"]["nodeSelector"] = {"kubernetes.io/hostname": node_of(accelerator)}
     stored = create(api, web).body
     assert (added_tolerations(stored), protection(stored)) == ([], None)
-    assert "untolerated taint" in unscheduled_because(api.eventually(stored, is_unscheduled))
+    until_unscheduled(api, stored, "untolerated taint")
 
 
 def test_training_stays_off_spot_nodes_where_inference_may_run(
@@ -135,7 +135,7 @@ def test_training_stays_off_spot_nodes_where_inference_may_run(
     use(training.policy)
     stored = create(api, asks_for(training, namespace)).body
     assert [t["key"] for t in added_tolerations(stored)] == ["nvidia.com/gpu"]
-    assert "untolerated taint" in unscheduled_because(api.eventually(stored, is_unscheduled))
+    until_unscheduled(api, stored, "untolerated taint")
 
 
 @pytest.mark.usefixtures("webhook")
@@ -145,4 +145,4 @@ def test_a_taint_that_is_not_configured_keeps_gpu_pods_away(
     cordoned = Accelerator("nvidia.com/gpu", (GPU, UNKNOWN))
     node_of(cordoned)
     stored = create(api, asks_for(cordoned, namespace)).body
-    assert "untolerated taint" in unscheduled_because(api.eventually(stored, is_unscheduled))
+    until_unscheduled(api, stored, "untolerated taint")

@@ -24,11 +24,13 @@ if TYPE_CHECKING:
 def stored(api: Api, webhook: ServedWebhook) -> Iterator[Stored]:
     webhook.unregister()
     filled = Stored(api)
-    filled.fill()
-    yield filled
-    webhook.unregister()
-    filled.clear()
-    webhook.register()
+    try:
+        filled.fill()
+        yield filled
+    finally:
+        webhook.unregister()
+        filled.clear()
+        webhook.register()
 
 
 @pytest.fixture(scope="package")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import violating
 from cluster.namespaces import namespace_object, until_none_is_ending, until_ready
 from cluster.nodes import is_ready, simulated_node
+from gpu_pods import is_unscheduled
 
 from gpugate.webhook.manifests.load import load
 
@@ -30,6 +32,7 @@ _NODES = (
 )
 # A namespace is gone some seconds after all that was in it.
 _PATIENCE_SECONDS = 90
+_PAUSE_SECONDS = 0.1
 
 
 def nodes() -> list[Json]:
@@ -96,6 +99,10 @@ class Stored:
             stored = self._make(each)
             if stored:
                 self.written[stored["metadata"]["uid"]] = each
+        latest = time.monotonic() + _PATIENCE_SECONDS
+        while not self._is_settled():
+            assert time.monotonic() < latest, "the scheduler has not looked at every Pod"
+            time.sleep(_PAUSE_SECONDS)
 
     def pods(self) -> Iterator[tuple[str, Json]]:
         """Yield the Pods that there are, each with the uid of what people wrote."""
@@ -113,6 +120,13 @@ class Stored:
             self._api.delete(each, gracePeriodSeconds=0, propagationPolicy="Background")
         for each in (*self._made, *owned):
             self._api.eventually(each, lambda found: not found, _PATIENCE_SECONDS)
+
+    def _is_settled(self) -> bool:
+        deployments = self._api.list("apps/v1", "Deployment")
+        pods = self._api.list("v1", "Pod")
+        return all(
+            each.get("status", {}).get("replicas", 0) == each["spec"]["replicas"] for each in deployments
+        ) and all(each["status"].get("phase") != "Pending" or is_unscheduled(each) for each in pods)
 
     def _replica_sets(self) -> list[Json]:
         return [each for each in self._api.list("apps/v1", "ReplicaSet") if _owner(each) in self.written]

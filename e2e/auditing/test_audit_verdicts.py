@@ -52,17 +52,19 @@ def answers(
 ) -> Iterator[Mapping[str, list[Recreated]]]:
     """Answers of the API server by the uid of what people wrote: to that itself, and to a Pod of it."""
     webhook.use(policy_file.read_text())
-    webhook.register()
-    wait_until_all_is_known(api, webhook)
-    found: dict[str, list[Recreated]] = defaultdict(list)
-    with recreating(api, control_plane) as again:
-        for uid, written in stored.written.items():
-            found[uid].append(again.written(written))
-        for uid, pod in dict(stored.pods()).items():
-            found[uid].append(again.pod(pod))
-    yield found
-    webhook.unregister()
-    webhook.reset()
+    try:
+        webhook.register()
+        wait_until_all_is_known(api, webhook)
+        found: dict[str, list[Recreated]] = defaultdict(list)
+        with recreating(api, control_plane) as again:
+            for uid, written in stored.written.items():
+                found[uid].append(again.written(written))
+            for uid, pod in dict(stored.pods()).items():
+                found[uid].append(again.pod(pod))
+        yield found
+    finally:
+        webhook.unregister()
+        webhook.reset()
 
 
 def wait_until_all_is_known(api: Api, webhook: ServedWebhook) -> None:

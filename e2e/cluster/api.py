@@ -87,7 +87,7 @@ class Api:
         return [{"apiVersion": api_version, "kind": kind, **item} for item in answer.body.get("items") or ()]
 
     def eventually(
-        self, ref: Mapping[str, Any], predicate: Callable[[dict[str, Any]], object], seconds: float = 30
+        self, ref: Mapping[str, Any], predicate: Callable[[dict[str, Any]], object], seconds: float = 90
     ) -> dict[str, Any]:
         """Wait until an object is as wanted, and return it; one that is not there is empty.
 
@@ -104,6 +104,11 @@ class Api:
     def served(self, api_version: str, kind: str) -> bool:
         """Tell whether objects of a kind can be asked for."""
         return self._discovery.find(api_version, kind) is not None
+
+    def served_now(self, api_version: str, kind: str) -> bool:
+        """Tell the same of this moment: a kind may be gone, and be defined anew."""
+        found = self.request("GET", f"/apis/{api_version}").body.get("resources") or ()
+        return any(each["kind"] == kind for each in found)
 
     def request(
         self, method: str, path: str, body: Any = None, content_type: str = "application/json", **query: str

@@ -23,7 +23,7 @@ _LEGACY_VERSIONS = {
     "nodeclaims.karpenter.sh": ("v1beta1",),
     "ec2nodeclasses.karpenter.k8s.aws": ("v1beta1",),
 }
-_SECONDS = 30
+_SECONDS = 180
 _PAUSE_SECONDS = 0.02
 
 
@@ -90,7 +90,7 @@ def _wait_until_served(api: Api, definition: dict[str, Any]) -> None:
     name, spec = definition["metadata"]["name"], definition["spec"]
     waiting = {f"{spec['group']}/{version['name']}" for version in spec["versions"] if version["served"]}
     deadline = time.monotonic() + _SECONDS
-    while waiting := {version for version in waiting if not api.served(version, spec["names"]["kind"])}:
+    while waiting := {version for version in waiting if not api.served_now(version, spec["names"]["kind"])}:
         if time.monotonic() > deadline:
             conditions = api.get(definition).get("status", {}).get("conditions")
             raise CustomResourceError(f"{name} is not served as {', '.join(sorted(waiting))}: {conditions}")

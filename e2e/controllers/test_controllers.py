@@ -176,7 +176,7 @@ def test_a_namespace_goes_with_everything_that_violates_in_it(api: Api, webhook:
     finally:
         webhook.register()
     assert api.delete(going).ok
-    api.eventually(going, lambda found: not found, seconds=60)
+    api.eventually(going, lambda found: not found, seconds=150)
 
 
 def test_no_controller_is_held_up_by_a_node_class_that_violates(api: Api, webhook: ServedWebhook) -> None:
@@ -192,4 +192,4 @@ def test_no_controller_is_held_up_by_a_node_class_that_violates(api: Api, webhoo
     finally:
         webhook.register()
     assert api.delete(owner).ok
-    api.eventually(owned, lambda found: not found, seconds=60)
+    api.eventually(owned, lambda found: not found, seconds=150)

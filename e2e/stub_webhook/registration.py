@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 API_VERSION = "admissionregistration.k8s.io/v1"
 KINDS = {"mutating": "MutatingWebhookConfiguration", "validating": "ValidatingWebhookConfiguration"}
-_PATIENCE_SECONDS = 30
+_PATIENCE_SECONDS = 90
 _numbers = itertools.count(1)
 
 

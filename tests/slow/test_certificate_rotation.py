@@ -34,7 +34,7 @@ def test_promotions_and_renewals_lose_nothing(
     fleet.start(3, *(LONG if full else SHORT))
     running = load(fleet.balancer.address, published=fleet.published(LONG_LAG if full else SHORT_LAG))
     # What is allocated once is allocated by then.
-    fleet.wait_for_promotions(2, PATIENCE_SECONDS)
+    fleet.wait_for_promotions(4, PATIENCE_SECONDS)
     before, made_before = (
         {pid: (descriptors(pid), megabytes(pid)) for pid in processes(fleet)},
         certificates_made(fleet),
@@ -67,7 +67,7 @@ def test_a_replica_that_was_stopped_is_trusted_when_it_goes_on(
             os.kill(pid, signal.SIGSTOP)
         # Long enough that its certificate expires, and that its authority signs no more.
         fleet.cluster.release()
-        fleet.wait_for_promotions(2, PATIENCE_SECONDS)
+        fleet.wait_for_promotions(4, PATIENCE_SECONDS)
         for pid in suspended:
             os.kill(pid, signal.SIGCONT)
         times.append(wait_until(lambda: trusted(fleet, stopped), "it is trusted again"))

@@ -11,7 +11,9 @@ from gpugate.policies.engine.config import parse
 from gpugate.policies.engine.errors import ConfigError, GpugateError
 from gpugate.policies.sdk.field import render
 from gpugate.webhook.check.baseline import Baseline
+from gpugate.webhook.manifests.bounded_file import read_regular
 from gpugate.webhook.manifests.documents import Document, read_bytes
+from gpugate.webhook.manifests.limits import MAX_BYTES
 from gpugate.webhook.manifests.positions import Positions
 from gpugate.webhook.report.baselined import BaselineKey
 
@@ -57,7 +59,7 @@ def read_baseline(path: Path) -> Baseline:
         BaselineFileError: it cannot be read, or is refused; says where and what to write.
     """
     try:
-        data = path.read_bytes()
+        data = read_regular(path, MAX_BYTES)
     except FileNotFoundError:
         raise BaselineFileError(f"{path}: no such file: make one with --write-baseline {path}") from None
     except OSError as error:

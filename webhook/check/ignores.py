@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from bisect import bisect_right
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import TYPE_CHECKING, Final, Literal
 
 from gpugate.policies.engine.config import near_misses
@@ -52,21 +54,25 @@ def ignores(document: Document) -> Iterator[Ignore]:
 
     text = document.text
     try:
-        spans = tuple(texts(parse(text)))
+        spans = sorted(texts(parse(text)))
     except EditError:
         return
+    # A document can have thousands of comments and values, so that each is looked at once.
+    starts, ends = [start for start, _ in spans], list(accumulate((end for _, end in spans), max))
     lines = text.splitlines()
+    following, index, counted = _following(lines), 0, 0
     for found in _COMMENT.finditer(text):
-        if any(start <= found.start() < end for start, end in spans):
+        before = bisect_right(starts, found.start())
+        if before and found.start() < ends[before - 1]:
             continue
         begin = text.rfind("\n", 0, found.start()) + 1
-        index = text.count("\n", 0, begin)
+        index, counted = index + text.count("\n", counted, begin), begin
         number, column = document.first_line + index, found.start() - begin + 1
         around = excerpt(lines, number, document.first_line)
         place = Place(document.source, number, column, column + len(found[0]), around.lines, around.first_line)
         alone = not text[begin : found.start()].strip()
         ids = tuple(name.strip() for name in (found["ids"] or "").split(",") if name.strip())
-        line = document.first_line + (_next(lines, index) if alone else index)
+        line = document.first_line + (following[index] if alone else index)
         reason = _UNTIL.sub("", found["reason"]).strip()
         yield Ignore(place, line, ids, reason, _until(found["reason"]))
 
@@ -81,12 +87,14 @@ def _until(reason: str) -> dt.date | Literal[""] | None:
         return ""
 
 
-def _next(lines: Sequence[str], index: int) -> int:
-    """The line that a comment on its own counts for, from 0; past the end where none follows."""
-    for number in range(index + 1, len(lines)):
+def _following(lines: Sequence[str]) -> list[int]:
+    """The line that a comment alone on each of some lines counts for, from 0; past the end where none follows."""
+    found, following = len(lines), []
+    for number in range(len(lines) - 1, -1, -1):
+        following.append(found)
         if lines[number].strip() and not lines[number].lstrip().startswith("#"):
-            return number
-    return len(lines)
+            found = number
+    return following[::-1]
 
 
 def sift(
@@ -105,12 +113,15 @@ def sift(
         unused: the policies of which a comment is told that nothing needs it; not those that did not look.
         today: the day, for comments that count until one.
     """
-    honoured = [comment for comment in comments if _counts(comment, today)]
+    honoured: dict[int, list[Ignore]] = {}
+    for comment in comments:
+        if _counts(comment, today):
+            honoured.setdefault(comment.line, []).append(comment)
     used: set[tuple[int, str]] = set()
     kept: list[Located] = []
     suppressed: list[Suppressed] = []
     for finding in findings:
-        passing = [c for c in honoured if c.line == finding.place.line and finding.policy in c.policies]
+        passing = [c for c in honoured.get(finding.place.line, ()) if finding.policy in c.policies]
         if passing and finding.sort in _SUPPRESSIBLE:
             used.update((id(comment), finding.policy) for comment in passing)
             suppressed.append(Suppressed(finding, passing[0].reason))

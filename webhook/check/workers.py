@@ -65,7 +65,11 @@ class WorkerSession:
         return sorted(facts, key=lambda numbered: numbered[0])
 
     def judge(self, facts: Sequence[Request], step: Callable[[int], None], apart: Apart = TOGETHER) -> Judged:
-        """Judge what was read, with the facts of the whole run; `apart` has other ones for some files, by their places."""
+        """Judge what was read, with the facts of the whole run; `apart` has other ones for some files, by their places.
+
+        Raises:
+            GpugateError: a process met something that a user can mend, or ended early.
+        """
         for index in range(len(self._connections)):
             self._send(index, (facts, dict(apart)))
         judged = self._local.judge(facts, step, apart)
@@ -86,6 +90,8 @@ class WorkerSession:
                     message = self._connections[index].recv()
                 except (EOFError, ConnectionError):
                     raise self._ended(index) from None
+                if isinstance(message, GpugateError):
+                    raise message
                 if isinstance(message, int):
                     step(message)
                 else:
@@ -117,8 +123,12 @@ def _work(
 
     session = LocalSession(bind(CATALOG, config, only), options)
     try:
-        connection.send(session.read(connection.recv(), step))
-        facts, apart = connection.recv()
-        connection.send(session.judge(facts, step, apart))
+        try:
+            connection.send(session.read(connection.recv(), step))
+            facts, apart = connection.recv()
+            connection.send(session.judge(facts, step, apart))
+        except GpugateError as error:
+            # Some exceptions cannot be made again out of their text alone, which is all that is shown.
+            connection.send(GpugateError(str(error)))
     except (EOFError, ConnectionError, KeyboardInterrupt):
         return  # whoever asked has gone

@@ -118,4 +118,12 @@ def _add_output(made: argparse.ArgumentParser) -> None:
         action="store_true",
         help="exit with 0, not 3, where there is nothing to check, as with the changed files of a commit",
     )
-    add("-j", "--jobs", type=int, metavar="N", help="processes (default: one per processor, one below 200 files)")
+    add(
+        "-j", "--jobs", type=_processes, metavar="N", help="processes (default: one per processor, one below 200 files)"
+    )
+
+
+def _processes(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of processes; write 1 or more")
+    return int(text)

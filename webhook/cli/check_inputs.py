@@ -54,7 +54,11 @@ def gathered(paths: Sequence[str], args: argparse.Namespace, kube_version: str, 
             for part in found
         ]
     context, problems = _context(args)
-    charts = (*_given(args, found), *args.charts)
+    given = _given(args, found)
+    # What flags say of a chart takes the place of what the project file says of it.
+    named = {os.path.realpath(each.path) for each in given}
+    charts = (*given, *(each for each in args.charts if os.path.realpath(each.path) not in named))
+    problems += [_no_chart(each.path) for each in args.charts if not Path(each.path).exists()]
     if not any(isinstance(part, Chart | Kustomization) for part in found):
         plain = [part for part in found if not isinstance(part, Chart | Kustomization)]
         return Gathered([*plain, *problems], Beside(context), remarks)
@@ -134,6 +138,11 @@ def _given(args: argparse.Namespace, found: Sequence[object]) -> list[ChartValue
     from gpugate.webhook.rendering.chart_values import ChartValues  # noqa: PLC0415 -- few runs render a chart
 
     return [ChartValues(charts[0], (tuple(args.values),), tuple(args.set), args.release or "")]
+
+
+def _no_chart(path: str) -> Problem:
+    remedy = "correct its `path` under `charts:` in the project file, which is relative to that file"
+    return Problem(path, 0, 0, "no such chart", remedy)
 
 
 def _context(args: argparse.Namespace) -> tuple[tuple[Request, ...], list[Problem]]:

@@ -15,7 +15,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
 _SECONDS: Final = 60
-_HARMLESS: Final = ("-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}")
+# fsmonitor and hooks are programs that a repository chooses. A directory that looks like a bare repository can be a part of
+# what was cloned, with settings of its own, which whoever proposes a change chooses. Filters: `_unfiltered`.
+_HARMLESS: Final = (
+    *("-c", "core.fsmonitor=false"),
+    *("-c", f"core.hooksPath={os.devnull}"),
+    *("-c", "safe.bareRepository=explicit"),
+)
 _ENVIRONMENT: Final = {
     "LC_ALL": "C",
     "GIT_OPTIONAL_LOCKS": "0",
@@ -23,7 +29,8 @@ _ENVIRONMENT: Final = {
     "GIT_ALLOW_PROTOCOL": "none",
     "GIT_TERMINAL_PROMPT": "0",
 }
-_IGNORED: Final = "!! "
+_OF_FILTERS: Final = ("clean", "process", "required")
+_SUBMODULE: Final = "160000 "
 _HISTORY: Final = "fetch the history: `git fetch --unshallow`, in GitHub Actions `fetch-depth: 0` of actions/checkout, in GitLab CI GIT_DEPTH: 0"
 
 
@@ -39,17 +46,20 @@ def ignored(directories: Iterable[str]) -> frozenset[str]:
     Raises:
         GitError: git is missing, or refuses.
     """
-    found: set[str] = set()
+    within: dict[str, list[str]] = {}
     for directory in directories:
         top = work_tree(directory)
-        if top is None:
-            continue
-        flags = ("--ignored=matching", "--untracked-files=all", "--ignore-submodules=all", "--no-renames")
-        for entry in _git(os.path.realpath(directory), "status", "--porcelain", "-z", *flags, "--", "."):
-            if entry.startswith(_IGNORED):
-                # Names are those from the top on.
-                found.add(os.path.normpath(os.path.join(top, entry.removeprefix(_IGNORED))))  # noqa: PTH118 -- a text
-    return frozenset(found)
+        if top is not None:
+            within.setdefault(top, []).append(os.path.relpath(os.path.realpath(directory), top))
+    # Not `git status`, which compares files with what is committed, and has filters look at them. git fails where an
+    # ignored directory is above all that is asked for, as ls-files takes it for a prefix: `.git` shares none, and is not
+    # listed itself.
+    flags = ("-z", "--others", "--ignored", "--exclude-standard", "--directory")
+    return frozenset(
+        os.path.normpath(os.path.join(top, name))  # noqa: PTH118 -- a text
+        for top, names in within.items()
+        for name in _git(top, "--literal-pathspecs", "ls-files", *flags, "--", *names, ".git")
+    )
 
 
 def changed_since(reference: str, paths: Sequence[str]) -> frozenset[str]:
@@ -82,15 +92,58 @@ def _changed(reference: str, top: str) -> Iterator[str]:
         shallow = Path(top, ".git", "shallow").exists()
         why = "this clone is shallow" if shallow else "they have none"
         raise GitError(f"--changed-since {reference}: no commit in common with HEAD: {why}; {_HISTORY}") from error
-    # Else .gitmodules could say that its submodules never differ.
-    flags = ("--name-only", "-z", "--no-renames", "--no-ext-diff", "--no-textconv", "--ignore-submodules=none")
-    differing = _git(top, "diff", *flags, base.strip(), "--")
-    unknown = _git(top, "ls-files", "-z", "--others", "--exclude-standard")
-    for name in (*differing, *unknown):
+    for name in _differing(top, base.strip()):
         real = os.path.realpath(os.path.join(top, name))  # noqa: PTH118 -- a text
         yield real
         for folder, _, files in os.walk(real):
             yield from (os.path.realpath(os.path.join(folder, file)) for file in files)  # noqa: PTH118 -- as above
+
+
+def _differing(directory: str, commit: str) -> list[str]:
+    """Return the names of what differs from a commit: files, those that git does not know, submodules.
+
+    Files are compared as they are, without filters: one that was touched, and that a filter changes, differs.
+    """
+    # Else .gitmodules could say that its submodules never differ. `dirty` is for other commits only: to see what was changed
+    # in a submodule git starts another git, for which the settings of the submodule hold, and so its filters.
+    flags = ("--name-only", "-z", "--no-renames", "--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty")
+    differing = _git(directory, *_unfiltered(directory), "diff", *flags, commit, "--")
+    differing += _git(directory, "ls-files", "-z", "--others", "--exclude-standard")
+    known = frozenset(differing)
+    for entry in _git(directory, "ls-files", "-z", "--stage"):
+        name = entry.partition("\t")[2]
+        if entry.startswith(_SUBMODULE) and name not in known and _is_dirty(os.path.join(directory, name)):  # noqa: PTH118 -- a text
+            differing.append(name)
+    return differing
+
+
+def _is_dirty(submodule: str) -> bool:
+    if not Path(submodule, ".git").exists():
+        return False
+    try:
+        return bool(_differing(submodule, "HEAD"))
+    except GitError as error:
+        if error.__cause__ is None:
+            return True  # What cannot be compared is not known to be the same.
+        raise
+
+
+def _unfiltered(directory: str) -> list[str]:
+    """Return arguments of git that keep the filters from running that settings name.
+
+    Raises:
+        GitError: they cannot be.
+    """
+    arguments: list[str] = []
+    for name in dict.fromkeys(_git(directory, "config", "-z", "--list", "--name-only")):
+        section, _, rest = name.partition(".")
+        driver, _, key = rest.rpartition(".")
+        if section != "filter" or key not in _OF_FILTERS:
+            continue
+        if "=" in driver:
+            raise GitError(f"a filter of git's settings has a name with `=`, and could run: {driver!r}; rename it")
+        arguments += ("-c", f"{name}={'false' if key == 'required' else ''}")
+    return arguments
 
 
 def _known(top: str, reference: str) -> bool:
@@ -112,8 +165,8 @@ def _git(directory: str, *arguments: str) -> list[str]:
     program = shutil.which("git")
     if program is None:
         raise GitError("git is not on PATH: install it") from FileNotFoundError("git")
-    # Hooks run with variables that name another directory; fsmonitor and hooks are programs that a repository chooses, and
-    # so is the way to a remote, from which a partial clone would fetch what it lacks.
+    # Hooks run with variables that name another directory. The way to a remote, from which a partial clone would fetch what
+    # it lacks, is a program that a repository chooses. What is above the directory is another repository.
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     command = [program, *_HARMLESS, "-C", directory, *arguments]
     try:
@@ -121,7 +174,7 @@ def _git(directory: str, *arguments: str) -> list[str]:
             command,
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            env={**kept, **_ENVIRONMENT},
+            env={**kept, **_ENVIRONMENT, "GIT_CEILING_DIRECTORIES": os.path.dirname(directory)},  # noqa: PTH120 -- a text
             timeout=_SECONDS,
             check=False,
         )

@@ -68,7 +68,7 @@ class Input:
             # What is still being written, or is a pipe, may have become larger; the limit is looked at once more.
             with Path(self.name).open("rb") as opened:
                 return opened.read(MAX_BYTES + 1)
-        except OSError as error:
+        except (OSError, ValueError) as error:
             return _unreadable(self.name, error)
 
     @property

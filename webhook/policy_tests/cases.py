@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -16,6 +15,7 @@ from gpugate.webhook.manifests.problems import Problem
 from gpugate.webhook.policy_tests.errors import CaseFileError, unreadable
 from gpugate.webhook.policy_tests.parameters import combinations, named, substituted
 from gpugate.webhook.policy_tests.places import DocumentPlaces
+from gpugate.webhook.policy_tests.reach import OutOfReachError, beside
 from gpugate.webhook.report.located import Place
 
 if TYPE_CHECKING:
@@ -62,10 +62,16 @@ class Case:
     definition: Definition | CaseFileError = field(repr=False)
     source: CaseFile = field(repr=False)
 
-    def beside(self, path: str) -> str:
-        """Return the name of a file that the test names, whose path begins in the case file's folder."""
-        folder = os.path.dirname(self.file)  # noqa: PTH120 -- for the next line
-        return os.path.normpath(os.path.join(folder, path))  # noqa: PTH118 -- pathlib keeps `..`
+    def beside(self, at: FieldPath, path: str) -> str:
+        """Return the name of a file that the test names at a field, whose path begins in the case file's folder.
+
+        Raises:
+            CaseFileError: the test may not name it.
+        """
+        try:
+            return beside(self.file, path)
+        except OutOfReachError as error:
+            raise self.error(at, str(error)) from None
 
     def error(self, path: FieldPath, message: str) -> CaseFileError:
         """Make an error at a field of the test."""

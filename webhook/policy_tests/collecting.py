@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -13,6 +12,7 @@ from gpugate.webhook.manifests.inputs import Input, Passed
 from gpugate.webhook.manifests.problems import Problem
 from gpugate.webhook.policy_tests.cases import MOST_BYTES, SUFFIXES, Case, read_case_file
 from gpugate.webhook.policy_tests.errors import CaseFileError, unreadable
+from gpugate.webhook.policy_tests.expect_comments import is_marked
 from gpugate.webhook.policy_tests.inline import InlineCase
 from gpugate.webhook.policy_tests.pairs import BAD, FIXED
 from gpugate.webhook.report.located import Place
@@ -20,7 +20,6 @@ from gpugate.webhook.report.located import Place
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-_MARK: Final = re.compile(rb"\s#[ \t]*expect:[ \t]*[\w/]")
 _GOOD: Final = "good-"
 
 
@@ -64,7 +63,7 @@ class Collector:
         data = file.read()
         if isinstance(data, Problem):
             raise unreadable(data)
-        if not _MARK.search(data) and not (name.startswith((_GOOD, FIXED)) and self._is_laid_out(file.name)):
+        if not is_marked(data) and not (name.startswith((_GOOD, FIXED)) and self._is_laid_out(file.name)):
             return []
         if len(data) > MOST_BYTES:
             message = f"larger than {MOST_BYTES >> 20} MiB, the most for manifests with expectations: split it"
@@ -78,7 +77,7 @@ class Collector:
         folder = os.path.dirname(name)  # noqa: PTH120 -- as above
         if folder not in self._laid_out:
             bad = (file for file in sorted(Path(folder or ".").glob(f"{BAD}*.y*ml")) if file.is_file())
-            self._laid_out[folder] = any(_MARK.search(_bytes(file)) for file in bad)
+            self._laid_out[folder] = any(is_marked(_bytes(file)) for file in bad)
         return self._laid_out[folder]
 
 

@@ -33,9 +33,10 @@ class ObjectFiles:
             namespace: the namespace of objects that name none.
 
         Raises:
-            CaseFileError: the file, or a document in it, cannot be read; or it holds no object.
+            CaseFileError: the test may not name the file; that, or a document in it, cannot be read; or it holds no
+                object.
         """
-        name = case.beside(path)
+        name = case.beside(at, path)
         manifests, problem = self._objects(name, namespace)
         if problem is not None:
             if problem.line:

@@ -15,11 +15,15 @@ from gpugate.policies.engine.patching import PatchError, apply_all
 from gpugate.policies.sdk.findings import Patches, Replacement
 from gpugate.policies.sdk.kinds import GroupVersionKind
 from gpugate.policies.sdk.request import Operation, Request
+from gpugate.webhook.manifests.bounded_file import read_regular
+from gpugate.webhook.manifests.documents import encoding
 from gpugate.webhook.manifests.editing.steps import same
 from gpugate.webhook.policy_tests.annotated import read_annotated
+from gpugate.webhook.policy_tests.cases import MOST_BYTES
 from gpugate.webhook.policy_tests.differing import differing
 from gpugate.webhook.policy_tests.errors import CaseFileError
 from gpugate.webhook.policy_tests.places import DocumentPlaces
+from gpugate.webhook.policy_tests.reach import OutOfReachError, beside
 from gpugate.webhook.report import yaml_text
 from gpugate.webhook.report.located import Place
 from gpugate.webhook.report.policy_tested import Failure
@@ -54,9 +58,13 @@ def read_bad(fixed: str) -> Annotated:
     Raises:
         CaseFileError: it is missing or cannot be read.
     """
-    name = bad_file(fixed)
     try:
-        return read_annotated(name, Path(name).read_text(encoding="utf-8"))
+        name = beside(fixed, Path(bad_file(fixed)).name)
+    except OutOfReachError as error:
+        raise CaseFileError(Place(fixed), str(error)) from None
+    try:
+        data = read_regular(Path(name), MOST_BYTES)
+        return read_annotated(name, data.decode(encoding(data)))
     except OSError as error:
         reason = (error.strerror or "cannot be read").lower()
         raise CaseFileError(Place(fixed), f"{name}, which becomes this one, cannot be read: {reason}") from None

@@ -38,7 +38,10 @@ class Prepared:
     today: dt.date
 
     def judge(self) -> Verdict:
-        """Judge it as `check` and the webhook do: the mutations, then the validation of what they make of it."""
+        """Judge it as the webhook does: the mutations, then the validation of what they make of it.
+
+        The schemas by which `gpugate check` judges objects, too, are not asked.
+        """
         return evaluate(
             self.ruleset,
             self.request,

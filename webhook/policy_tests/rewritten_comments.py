@@ -8,8 +8,9 @@ from gpugate.policies.catalog import CATALOG
 from gpugate.webhook.manifests.documents import Document, read_text
 from gpugate.webhook.manifests.editing.errors import EditError
 from gpugate.webhook.manifests.editing.steps import same
-from gpugate.webhook.policy_tests.annotated import NOTHING, Expected, expectations, read_annotated
+from gpugate.webhook.policy_tests.annotated import Expected, read_annotated
 from gpugate.webhook.policy_tests.errors import CaseFileError
+from gpugate.webhook.policy_tests.expect_comments import NOTHING, expectations, outside
 from gpugate.webhook.policy_tests.observed import ObservedPlaces, observed
 
 if TYPE_CHECKING:
@@ -34,10 +35,10 @@ def recommented(source: str, text: str, result: CaseResult) -> str:
     }
     documents = [part for part in read_text(source, text) if isinstance(part, Document)]
     lines = text.splitlines(keepends=True)
-    for document in documents:
-        for number, comment in expectations(document):
-            line = lines[number - 1]
-            lines[number - 1] = line[: comment.start()].rstrip() + _ending(line)
+    comments = [comment for document in documents for comment in expectations(document)]
+    for comment in (*comments, *outside(lines, documents)):
+        line = lines[comment.line - 1]
+        lines[comment.line - 1] = line[: comment.start].rstrip() + _ending(line)
     for number in {expected.line for expected in found}:
         _append(lines, number, [p.id for p in CATALOG if Expected(number, p.id) in found])
     if not found:

@@ -77,7 +77,7 @@ class Setup:
                 raise case.error(("config", *error.path), str(error)) from None
         if definition.policy_file is None:
             return self.config
-        name = case.beside(definition.policy_file)
+        name = case.beside(("policy_file",), definition.policy_file)
         try:
             if name not in self._policy_files:
                 self._policy_files[name] = load_policy_file(Path(name), self._checked)

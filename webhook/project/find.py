@@ -6,6 +6,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from gpugate.webhook.manifests.bounded_file import read_regular
+from gpugate.webhook.manifests.limits import MAX_BYTES
 from gpugate.webhook.project.errors import ProjectFileError
 
 if TYPE_CHECKING:
@@ -64,7 +66,8 @@ def speaks_of_gpugate(directory: Path, pyproject: Path) -> bool:
         ProjectFileError: it has the word, and is not TOML.
     """
     try:
-        data = (directory / pyproject).read_bytes()
+        # More than a project file may have, so that whoever reads it says that it is too large.
+        data = read_regular(directory / pyproject, MAX_BYTES)
     except OSError:
         return False
     if _WORD not in data:

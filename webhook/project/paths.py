@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from gpugate.webhook.manifests.within import is_within
+from gpugate.webhook.manifests.work_tree import work_tree
 from gpugate.webhook.project.settings import Sort
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
 
@@ -40,3 +43,19 @@ def rebased(sort: Sort, value: Any, home: Path, directory: Path) -> Any:  # Any:
         )
     each = {Sort.PATHS: path, Sort.PATTERNS: pattern, Sort.OUTPUTS: output}.get(sort)
     return tuple(map(each, value)) if each else value
+
+
+def refused_output(outputs: Sequence[str], home: Path) -> tuple[int, str] | None:
+    """Return the index of the first output that is no file in the work tree of `home`, and what is wrong; else None.
+
+    Without a work tree it is `home` itself that must hold them.
+    """
+    top = work_tree(str(home)) or os.path.realpath(home)
+    for index, text in enumerate(outputs):
+        file = text.partition("=")[2]
+        try:
+            if file not in {"", "-"} and not is_within(str(home / file), top):
+                return index, "writes outside the repository: name a file in it, or give --output"
+        except ValueError:
+            return index, "is no name of a file: it holds a character that none can have"
+    return None

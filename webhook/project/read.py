@@ -71,7 +71,7 @@ def parse_project(value: Json) -> ProjectConfig:
     """Read what a file says.
 
     Raises:
-        ConfigError: an unknown key, or a value of the wrong type.
+        ConfigError: an unknown key, a value of the wrong type, or a text that none of the settings can hold.
     """
     if value is None:
         return ProjectConfig()
@@ -81,7 +81,19 @@ def parse_project(value: Json) -> ProjectConfig:
     charts = value.get("charts")
     for index, chart in enumerate(charts if isinstance(charts, list) else ()):
         parse(chart, Chart, ("charts", index))
-    return parse(value, ProjectConfig, ())
+    config = parse(value, ProjectConfig, ())
+    # Outputs are judged where it is known which work tree they must be in.
+    _refuse_nul({key: said for key, said in value.items() if key != "output"}, ())
+    return config
+
+
+def _refuse_nul(value: Json, path: field.Path) -> None:
+    """Refuse a character that neither files nor arguments of programs can have in their names, and YAML can write."""
+    if isinstance(value, str) and "\0" in value:
+        raise ConfigError(path, "is no name of a file: it holds a character that none can have")
+    if isinstance(value, dict | list):
+        for key, member in value.items() if isinstance(value, dict) else enumerate(value):
+            _refuse_nul(member, (*path, key))
 
 
 def _yaml(file: Path, data: bytes) -> tuple[Json, Callable[[field.Path], tuple[int, int]]]:

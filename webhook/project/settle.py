@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
-from gpugate.webhook.project.errors import VariableError
+from gpugate.webhook.project.errors import ProjectFileError, VariableError
 from gpugate.webhook.project.settings import SETTINGS, Setting, Sort
 
 if TYPE_CHECKING:
@@ -71,6 +71,7 @@ def settle(
 
     Raises:
         VariableError: a variable holds what its setting does not take.
+        ProjectFileError: the file names an output outside its work tree.
     """
     return {setting.key: _settled(setting, flags, environment, project, directory) for setting in SETTINGS}
 
@@ -91,7 +92,14 @@ def _settled(
     if project is not None and given is not None:
         from gpugate.webhook.project import paths  # noqa: PLC0415 -- only a file has paths of its own
 
-        value = paths.rebased(setting.sort, given, directory / project.file.parent, directory)
+        home = directory / project.file.parent
+        refused = paths.refused_output(given, home) if setting.sort is Sort.OUTPUTS else None
+        if refused is not None:
+            # Whoever proposes a change may have written the file; what a flag says is the user's own.
+            index, wrong = refused
+            line, column = project.place((setting.key, index))
+            raise ProjectFileError(f"{project.file}:{line}:{column}: {setting.key}[{index}]: {wrong}")
+        value = paths.rebased(setting.sort, given, home, directory)
         return Settled(setting, value, Source.FILE, project)
     return Settled(setting, setting.default, Source.DEFAULT)
 

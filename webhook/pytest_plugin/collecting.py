@@ -11,6 +11,7 @@ from gpugate.webhook.policy_tests.collecting import Collector
 from gpugate.webhook.pytest_plugin.case_items import CaseFile
 from gpugate.webhook.pytest_plugin.coverage import Coverage
 from gpugate.webhook.pytest_plugin.object_items import Objects
+from gpugate.webhook.pytest_plugin.patterns import Patterns
 from gpugate.webhook.pytest_plugin.surroundings import shown, surroundings
 
 if TYPE_CHECKING:
@@ -26,7 +27,9 @@ class PolicyTests:
         self._collector = Collector()
         self._coverage = Coverage(surroundings(config), config.getoption("--gpugate-coverage"))
         config.pluginmanager.register(self._coverage, "gpugate-coverage")
-        config.pluginmanager.register(Objects(config), "gpugate-objects")
+        patterns = Patterns(config)
+        config.pluginmanager.register(patterns, "gpugate-patterns")
+        config.pluginmanager.register(Objects(config, patterns), "gpugate-objects")
 
     def pytest_collect_file(self, file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
         """Collect a file that holds tests."""

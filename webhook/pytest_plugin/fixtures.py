@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def gpugate(request: pytest.FixtureRequest) -> Reviewer:
-    """Judge objects as admission would: `gpugate.review(obj)`, `gpugate.check(*objects)`, `gpugate.configured(...)`."""
+    """Judge objects as the webhook would: `gpugate.review(obj)`, `gpugate.check(*objects)`, `gpugate.configured(...)`."""
     from gpugate.webhook.pytest_plugin.reviewing import Reviewer  # noqa: PLC0415 -- as the module says
     from gpugate.webhook.pytest_plugin.surroundings import surroundings  # noqa: PLC0415
 

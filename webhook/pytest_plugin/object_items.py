@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gpugate.webhook.manifests.documents import Document
+    from gpugate.webhook.pytest_plugin.patterns import Patterns
     from gpugate.webhook.report.located import Located
 
 
@@ -40,15 +41,9 @@ class ObjectDeniedError(Exception):
 class Objects:
     """The files that the setting names, and what is found in all of them, judged when the first is run."""
 
-    def __init__(self, config: pytest.Config) -> None:
+    def __init__(self, config: pytest.Config, patterns: Patterns) -> None:
         self._config = config
-
-    @cached_property
-    def files(self) -> frozenset[Path]:
-        """The files, whole paths."""
-        root = self._config.rootpath
-        patterns: list[str] = self._config.getini("gpugate_manifests")
-        return frozenset(file for pattern in patterns for file in root.glob(pattern) if file.is_file())
+        self._patterns = patterns
 
     @cached_property
     def denials(self) -> tuple[Located, ...]:
@@ -57,12 +52,15 @@ class Objects:
         Raises:
             GpugateError: the project file or the policy file is refused.
         """
-        found = checked(["--no-render", "--", *map(shown, sorted(self.files))], self._config).findings
+        found = checked(["--no-render", "--", *map(shown, sorted(self._patterns.files))], self._config).findings
         return tuple(finding for finding in found if finding.severity is Severity.ERROR)
 
     def pytest_collect_file(self, file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
         """Collect a file that the setting names."""
-        return ObjectFile.of(parent, file_path, self) if file_path in self.files else None
+        if file_path not in self._patterns.files:
+            return None
+        self._patterns.collected.add(file_path)
+        return ObjectFile.of(parent, file_path, self)
 
 
 class ObjectFile(pytest.File):

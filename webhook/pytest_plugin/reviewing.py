@@ -1,4 +1,4 @@
-"""Judges the objects of a test."""
+"""Judges the objects of a test by policies. The schemas by which `gpugate check` judges them, too, are not asked."""
 
 from __future__ import annotations
 
@@ -116,7 +116,9 @@ class Reviewer:
         return self._judged(manifest, asked, others, complete=complete_context, today=today)
 
     def check(self, *objects: Object, namespace: str = "default", complete_context: bool = False) -> list[Review]:
-        """Judge objects that are created together, each with the others as what else exists, as `gpugate check` does.
+        """Judge objects that are created together, each with the others as what else exists.
+
+        Policies judge them, as in `gpugate check`; schemas do not.
 
         Raises:
             ObjectError: one of them is no object.

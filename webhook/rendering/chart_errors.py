@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from gpugate.webhook.rendering.charts import ChartJob
 
 # `at (c/templates/x.yaml:19:3)`, `template: c/templates/_x.tpl:2:10`: Helm 3.22 and 4.3; the last is the innermost.
-_PLACE: Final = re.compile(r"(?P<file>[^\s()\"]+/templates/[^\s():\"]+):(?P<line>\d+)(?::(?P<column>\d+))?")
+# It is looked for at the beginning of a word alone: a chart may fail with one of any length.
+_PLACE: Final = re.compile(r"(?<![^\s()\"])(?P<file>[^\s():\"]+):(?P<line>\d+)(?::(?P<column>\d+))?")
 # The YAML that a template makes cannot be read: the line is one of the output.
 _BROKEN: Final = re.compile(r"YAML parse error on (?P<file>[^\s:]+): (?:error converting YAML to JSON: )?(?:yaml: )?")
 _VALUES: Final = re.compile(
@@ -52,7 +53,7 @@ def chart_problem(job: ChartJob, said: str, stopped: str) -> Problem:
         line = int(values["line"])
         return Problem(file, line, 1, message, "mend the YAML of the values", excerpt=_around(file, line), end=2)
     for place in reversed(list(_PLACE.finditer(text))):
-        file = template_file(job.chart, place["file"]) or ""
+        file = (template_file(job.chart, place["file"]) or "") if "/templates/" in place["file"] else ""
         if file:
             line, column = int(place["line"]), int(place["column"] or 0) + 1  # Go counts the column from 0
             return Problem(file, line, column, message, remedy, excerpt=_around(file, line), end=column + 1)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from gpugate.webhook.manifests.bounded_file import read_regular
 from gpugate.webhook.rendering.template_lines import TemplateLine, template_lines
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ _MARK: Final = re.compile(r" #gpugate-line=(?P<file>\d+):(?P<line>\d+)#")
 _SOURCE: Final = re.compile(r"^# Source: (?P<file>\S.*)$")
 _SUFFIXES: Final = (".yaml", ".yml", ".tpl", ".json", ".txt")
 _MAX_FILES: Final = 10_000
-_MAX_TEMPLATE: Final = 2 << 20  # bytes; reading it takes a hundred times as much memory
+MAX_TEMPLATE: Final = 2 << 20  # bytes; reading it takes a hundred times as much memory
 
 
 @dataclass(slots=True)
@@ -55,15 +56,23 @@ def marked_copy(chart: str, directory: str) -> MarkedChart:
                 (target / name).symlink_to(os.path.realpath(source))
         for name in files:
             source = Path(folder, name)
-            if is_template and name.endswith(_SUFFIXES) and source.stat().st_size <= _MAX_TEMPLATE:
-                (target / name).write_bytes(_marked(source, os.path.join(folder, name), copy))  # noqa: PTH118 -- `./` stays
-            else:
+            data = _template(source) if is_template and name.endswith(_SUFFIXES) else None
+            if data is None:
                 (target / name).symlink_to(os.path.realpath(source))
+            else:
+                (target / name).write_bytes(_marked(data, os.path.join(folder, name), copy))  # noqa: PTH118 -- `./` stays
     return copy
 
 
-def _marked(source: Path, shown: str, copy: MarkedChart) -> bytes:
-    data = source.read_bytes()
+def _template(source: Path) -> bytes | None:
+    """Return what is in a template; None for what is none, such as a device, which Helm may pass over or refuse."""
+    try:
+        return read_regular(source, MAX_TEMPLATE)
+    except OSError:
+        return None
+
+
+def _marked(data: bytes, shown: str, copy: MarkedChart) -> bytes:
     try:
         text = data.decode()
     except UnicodeDecodeError:

@@ -9,9 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from gpugate.webhook.manifests.bounded_file import read_regular
 from gpugate.webhook.manifests.excerpt import excerpt
 from gpugate.webhook.rendering.chart_files import template_file
-from gpugate.webhook.rendering.chart_marks import line_origins, marked_copy, sources
+from gpugate.webhook.rendering.chart_marks import MAX_TEMPLATE, line_origins, marked_copy, sources
 from gpugate.webhook.rendering.charts import ChartJob
 from gpugate.webhook.rendering.render import Text, rendering_of
 from gpugate.webhook.report.located import Place
@@ -43,22 +44,30 @@ class ChartPlaces:
         place, index = finding.place, finding.place.line - 1
         variants = (self._job.variant,) if self._job.variant else ()
         origin = self._origins[index] if index < len(self._origins) else None
-        if origin is None:
+        lines = self._lines_of(origin[0]) if origin else []
+        if origin is None or origin[1] > len(lines):
             file = template_file(self._job.chart, self._sources[index]) if index < len(self._sources) else None
             return replace(
                 place, file=file or _whole(self._job), line=1, column=1, end=2, rendered=place.line, variants=variants
             )
         file, line = origin
-        if file not in self._read:
-            # As lines were counted, and not where a form feed is too.
-            self._read[file] = Path(file).read_bytes().decode().replace("\r\n", "\n").split("\n")
-        lines = self._read[file]
         written = lines[line - 1]
         around = excerpt(lines, line, 1)
         column, end = len(written) - len(written.lstrip()) + 1, len(written.rstrip()) + 1
         if written.rstrip() == self._lines[index].rstrip():
             column, end = place.column, place.end
         return Place(file, line, column, end, around.lines, around.first_line, variants=variants)
+
+    def _lines_of(self, file: str) -> list[str]:
+        """Return the lines of a template as they were counted; none when it is no longer what it was."""
+        if file not in self._read:
+            try:
+                text = read_regular(Path(file), MAX_TEMPLATE).decode()
+            except (OSError, UnicodeDecodeError):
+                text = ""
+            # Not where a form feed is too.
+            self._read[file] = text.replace("\r\n", "\n").split("\n") if text else []
+        return self._read[file]
 
 
 def _whole(job: ChartJob) -> str:

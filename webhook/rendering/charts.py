@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from gpugate.webhook.manifests.bounded_file import read_regular
 from gpugate.webhook.manifests.documents import read_bytes
 from gpugate.webhook.manifests.inputs import Passed
 from gpugate.webhook.manifests.problems import Problem
 from gpugate.webhook.manifests.rendered_sources import CHART_FILE
+from gpugate.webhook.rendering.chart_links import link_out
 from gpugate.webhook.rendering.chart_values import ChartValues
 
 if TYPE_CHECKING:
@@ -32,8 +34,7 @@ _MAX_CHART_FILE: Final = 1 << 20
 class ChartJob:
     """A chart to render in one way.
 
-    `chart` is its directory or archive as the user wrote it, `title` the name in its Chart.yaml, `variant` the values
-    files for people.
+    `chart` is its directory or archive as the user wrote it, `title` the name in its Chart.yaml.
     """
 
     chart: str
@@ -47,8 +48,11 @@ class ChartJob:
 
     @property
     def variant(self) -> str:
-        """The values files, for people; empty where the chart's own are taken."""
-        return ", ".join([*self.values, *(f"--set {each}" for each in self.set)])
+        """The values files, for people; empty where the chart's own are taken.
+
+        Of what is set it has the names alone: a password given so must not stand in a report.
+        """
+        return ", ".join([*self.values, *(f"--set {each.partition('=')[0]}=..." for each in self.set)])
 
     @property
     def label(self) -> str:
@@ -76,6 +80,11 @@ def chart_jobs(chart: str, options: RenderOptions) -> Iterator[ChartJob | Proble
     real = os.path.realpath(chart)
     given = [each for each in options.charts if os.path.realpath(each.path) == real] or [ChartValues(chart)]
     if options.changed is not None and not _is_changed(real, given, options.changed):
+        return
+    # Before anything is read: also what is wrong in a file is shown with its text.
+    leads_out = link_out(chart)
+    if leads_out:
+        yield leads_out
         return
     about = _about(chart)
     if not isinstance(about, dict):
@@ -134,8 +143,7 @@ def _about(chart: str) -> dict[str, object] | Problem:
         return Problem(chart, 0, 0, "no such chart", "name the directory of a chart, or its .tgz archive")
     name = _chart_file(chart)
     try:
-        with file.open("rb") as opened:
-            data = opened.read(_MAX_CHART_FILE)
+        data = read_regular(file, _MAX_CHART_FILE)
     except OSError as error:
         return Problem(name, 0, 0, (error.strerror or "cannot be read").lower(), "a chart has it in its directory")
     for part in read_bytes(name, data):

@@ -67,8 +67,8 @@ def rendered(found: Sequence[Found | Chart | Kustomization], options: RenderOpti
         if isinstance(result, Text):
             label = _unique(result.job.label, made.texts)
             made.texts[label] = result
-            variant = result.job.variant if isinstance(result.job, ChartJob) else ""
-            what = Rendering(variant, result.job.unit)
+            way = "\0".join((*result.job.values, "", *result.job.set)) if isinstance(result.job, ChartJob) else ""
+            what = Rendering(way, result.job.unit)
             made.found.append(Input(label, explicit=True, data=result.text.encode(), rendering=what))
         elif not (isinstance(result, Problem) and result in seen):
             # Every values file of a broken template says the same.

@@ -84,7 +84,7 @@ def _failed(case: TestedCase, paint: Paint) -> Iterator[str]:
     for failure in case.failures:
         yield from (f"  {line}" for line in failure.lines(paint))
     if case.ending is Ending.FAILED:
-        chosen = "" if case.manifests else f" -k {shlex.quote(case.name)}"
+        chosen = "" if case.manifests else f" -k {shlex.quote(plain(case.name))}"
         yield f"  accept with: gpugate test {shlex.quote(plain(case.file))}{chosen} --update"
 
 

@@ -33,7 +33,7 @@ class Checker:
     def __init__(self, table: Table, meta: Table) -> None:
         self._table = table
         self._meta = meta
-        self._values = Values(table.nodes, trusted=bool(table.project))
+        self._values = Values(table.nodes)
         self._meta_values = Values(meta.nodes)
         self._judge = Judge(table.nodes)
         self._doubles = Doubles(table.nodes)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from gpugate.webhook.schemas.cel.errors import CelCostError, CelEvaluationError
 from gpugate.webhook.schemas.cel.judge import function_of
-from gpugate.webhook.schemas.cel.scope import Scope
+from gpugate.webhook.schemas.cel.scope import Budget, Scope
 from gpugate.webhook.schemas.problem import Fault, SchemaProblem
 from gpugate.webhook.schemas.reach import leading
 
@@ -35,32 +35,38 @@ class Judge:
         self._functions: dict[int, Callable[[Scope], Any]] = {}
 
     def faults(self, value: Any, place: int, old: Any = None, path: Path = ()) -> Iterator[Fault]:
-        """Yield the rules that a value, and what is in it, breaks; those on a change only where there is an old value."""
-        if value is None or place not in self._ruled:
+        """Yield the rules that a value, and what is in it, breaks; those on a change only where there is an old value.
+
+        Together they have one budget; what comes after it is spent is not judged.
+        """
+        yield from self._below(Budget(), value, place, old, path)
+
+    def _below(self, budget: Budget, value: Any, place: int, old: Any, path: Path) -> Iterator[Fault]:
+        if value is None or place not in self._ruled or budget.left < 0:
             return
         node = self._nodes[place]
         for rule in node.rules:
-            if rule.test and not (rule.transition and old is None):
-                yield from self._judged(rule, value, old, path)
+            if budget.left >= 0 and rule.test and not (rule.transition and old is None):
+                yield from self._judged(budget, rule, value, old, path)
         for nested in node.all_of:
-            yield from self.faults(value, nested, old, path)
+            yield from self._below(budget, value, nested, old, path)
         if isinstance(value, dict):
             before = old if isinstance(old, dict) else {}
             for key, member in value.items():
                 child = node.properties.get(key, node.values)
                 if child is not None and child in self._ruled:
-                    yield from self.faults(member, child, before.get(key), (*path, key))
+                    yield from self._below(budget, member, child, before.get(key), (*path, key))
         elif isinstance(value, list) and node.items is not None and node.items in self._ruled:
             for index, element in enumerate(value):
-                yield from self.faults(element, node.items, _same(element, node, old), (*path, index))
+                yield from self._below(budget, element, node.items, _same(element, node, old), (*path, index))
 
-    def _judged(self, rule: Rule, value: Any, old: Any, path: Path) -> Iterator[Fault]:
+    def _judged(self, budget: Budget, rule: Rule, value: Any, old: Any, path: Path) -> Iterator[Fault]:
         # The same labels and names come again and again.
         short = isinstance(value, str) and len(value) <= _LONGEST_HELD
         known = (id(rule), value) if short and not rule.transition else None
         if known in self._held:
             return
-        scope = Scope({"self": value, "oldSelf": old})
+        scope = Scope({"self": value, "oldSelf": old}, budget)
         where = (*path, *rule.path)
         try:
             if self._function(rule.test)(scope) is True:

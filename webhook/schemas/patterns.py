@@ -29,18 +29,23 @@ _SPACES: Final = r"\t\n\f\r "  # without \v, which Python's \s has
 _SAME: Final = frozenset("dDwWbBAnrtfva")
 _REPEAT: Final = re.compile(r"\{[0-9]+(,[0-9]*)?\}")
 _GROUP: Final = re.compile(r"\((\?:|\?P<[A-Za-z_]\w*>|\?<[A-Za-z_]\w*>)?")
-# What Kubernetes' own types bring into many definitions: quantities, names of labels, reasons of conditions, DNS names.
-# Each decides at every character what comes next, so that it takes no long time although it repeats what repeats.
+# What Kubernetes' own types bring into many definitions: quantities, names of labels, reasons of conditions, DNS names;
+# and durations, percentages and labels of Karpenter. Each decides at every character what comes next, so that it takes no long time although it repeats what repeats.
 _QUANTITY: Final = (
     r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$"
 )
-_QUICK: Final = frozenset(
+QUICK: Final = frozenset(
     {
         _QUANTITY,
         r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$",
         r"^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$",
         r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$",
         r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$",
+        r"^([0-9]+(s|m|h))+$",
+        r"^(([0-9]+(s|m|h))+|Never)$",
+        r"^(([0-9]+(s|m|h))+)|(Never)$",
+        r"^((\d{1,2}(\.\d{1,2})?|100(\.0{1,2})?)%||" + _QUANTITY.strip("^$") + ")$",
+        r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*(\/))?([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$",
     }
 )
 
@@ -76,7 +81,7 @@ def translated(pattern: str, *, trusted: bool = False) -> str:
         re.compile(text, re.ASCII)
     except (re.error, RecursionError, OverflowError) as error:
         raise PatternError(f"it cannot be read: {error}") from None
-    if not trusted and pattern not in _QUICK and is_slow(out):
+    if not trusted and pattern not in QUICK and is_slow(out):
         raise PatternError("it repeats what repeats itself, or too much, which could take long")
     return text
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gpugate.webhook.schemas.cel.equality import equal
+from gpugate.webhook.schemas.cel.scope import Scope
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,7 +24,7 @@ def unchanged(owner: Path, new: Any, old: Any, place: int, nodes: Sequence[Node]
         node = nodes[at] if at is not None else None
         if isinstance(step, int):
             if node is None or node.list_type != "map" or not isinstance(new[step], dict):
-                return equal(new, old)
+                return equal(new, old, Scope({}))
             keys = node.list_keys
             before = [e for e in old or () if isinstance(e, dict) and all(e.get(k) == new[step].get(k) for k in keys)]
             new, old, at = new[step], before[0] if before else None, node.items
@@ -31,4 +32,4 @@ def unchanged(owner: Path, new: Any, old: Any, place: int, nodes: Sequence[Node]
             new = new.get(step) if isinstance(new, dict) else None
             old = old.get(step) if isinstance(old, dict) else None
             at = node.properties.get(step, node.values) if node else None
-    return old is not None and equal(new, old)
+    return old is not None and equal(new, old, Scope({}))

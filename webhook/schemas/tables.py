@@ -44,8 +44,10 @@ def of_user(table: Table) -> Table:
     """Make a table safe that comes with the files that are checked: whoever changes those can change it.
 
     Raises:
-        ValueError: it names nodes that are not there, or would take too long.
+        ValueError: it names nodes that are not there, is of no release, or would take too long.
     """
+    if not (table.releases and all(release.served for release in table.releases)):
+        raise ValueError("it is of no release, or of one that serves no version")
     from gpugate.webhook.schemas.rules import rules  # noqa: PLC0415 -- brings the translator along
 
     def pass_over(*_: str) -> None:

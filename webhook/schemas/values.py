@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from gpugate.policies.sdk import quantity
 from gpugate.webhook.schemas import formats, wording
-from gpugate.webhook.schemas.backtracking import LONGEST
-from gpugate.webhook.schemas.patterns import compiled
+from gpugate.webhook.schemas.matching import refuses
 from gpugate.webhook.schemas.problem import Fault, SchemaProblem
 
 if TYPE_CHECKING:
@@ -26,11 +25,10 @@ _EXACT: Final = 2**53 - 1  # the API server takes no greater number with a decim
 
 
 class Values:
-    """Yields the faults of values; `trusted` says that the patterns are known to take no long time."""
+    """Yields the faults of values."""
 
-    def __init__(self, nodes: Sequence[Node], *, trusted: bool = True) -> None:
+    def __init__(self, nodes: Sequence[Node]) -> None:
         self._nodes = nodes
-        self._trusted = trusted
 
     def faults(self, value: Any, place: int, path: Path = ()) -> Iterator[Fault]:
         """Yield what is wrong with a value and what is in it."""
@@ -73,13 +71,10 @@ class Values:
             yield Fault(wording.too_long(path, len(value), node.max_length), path, blocking=True)
         elif node.min_length is not None and len(value) < node.min_length:
             yield Fault(wording.too_short(path, len(value), node.min_length), path)
-        elif node.pattern and self._judges(value) and not compiled(node.pattern).search(value):
+        elif node.pattern and refuses(node.pattern, value):
             yield Fault(wording.of_pattern(path, value, node.pattern), path)
         if node.format and not formats.fits(node.format, value):
             yield Fault(wording.of_format(path, value, node.format), path)
-
-    def _judges(self, value: str) -> bool:
-        return self._trusted or len(value) <= LONGEST
 
     def _nested(self, value: Any, node: Node, path: Path) -> Iterator[Fault]:
         for place in node.all_of:

@@ -30,7 +30,7 @@ ROOT = Path(__file__).parents[3]
 NAME = "gpugate"
 CHART = "charts/gpugate"
 KINDS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
-_PATIENCE_SECONDS = 120
+_PATIENCE_SECONDS = 300
 _LAST = 4000
 
 
@@ -136,7 +136,7 @@ class Release:
         return sum(total(each.metrics(), name, labels) for each in self.pods.ready())
 
     def _installed(self, command: str, *rest: Mapping[str, Any] | Path | str) -> str:
-        words = [f"helm {command} {NAME} {CHART} --namespace {self.namespace} --wait --timeout 60s"]
+        words = [f"helm {command} {NAME} {CHART} --namespace {self.namespace} --wait --timeout 180s"]
         for each in rest:
             if isinstance(each, str):
                 words.append(each)

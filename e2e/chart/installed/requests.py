@@ -20,8 +20,8 @@ Json = dict[str, Any]
 T = TypeVar("T")
 KARPENTER = "system:serviceaccount:kube-system:karpenter"
 SINGLE_TYPE, HIDDEN_ACCESS = "nodepools/single-instance-type", "pods/hidden-gpu-access"
-_PATIENCE_SECONDS = 30.0
-_HEARD_SECONDS = 5.0
+_PATIENCE_SECONDS = 90.0
+_HEARD_SECONDS = 30.0
 _PAUSE_SECONDS = 0.1
 
 

@@ -7,7 +7,7 @@ it signs.
 
 from __future__ import annotations
 
-SHORT = ("--authority-life=10m", "--authority-rotation=2s", "--certificate-life=5s", "--propagation=2s")
+SHORT = ("--authority-life=10m", "--authority-rotation=2s", "--certificate-life=9s", "--propagation=2s")
 SHORT_LAG = 0.9
 LONG = ("--authority-life=30m", "--authority-rotation=7s", "--certificate-life=12s", "--propagation=7s")
 LONG_LAG = 5.0

@@ -1,16 +1,13 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from gpugate.webhook.check.baseline import Baseline
 from gpugate.webhook.check.baseline_file import BaselineFileError, read_baseline, written
 from gpugate.webhook.report.baselined import BaselineKey
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 POD = BaselineKey("pods/denied", "", "Pod", "default", "a", "spec.containers[name=b].image")
 POOL = BaselineKey("nodepools/x", "karpenter.sh", "NodePool", "", "gpu", 'spec.limits["nvidia.com/gpu"]')
@@ -96,3 +93,8 @@ def test_a_broken_file_is_refused_with_its_line(text: str, message: str, tmp_pat
 def test_a_missing_file_says_how_it_is_made(tmp_path: Path) -> None:
     with pytest.raises(BaselineFileError, match=r"b\.json: no such file: make one with --write-baseline .*b\.json$"):
         read_baseline(tmp_path / "b.json")
+
+
+def test_what_is_no_regular_file_is_refused() -> None:
+    with pytest.raises(BaselineFileError, match=r"^/dev/zero: is no regular file$"):
+        read_baseline(Path("/dev/zero"))

@@ -11,15 +11,21 @@ from gpugate.policies.sdk.facts import Need
 from gpugate.policies.sdk.findings import Patch, Patches, Replacement, Violation
 from gpugate.policies.sdk.kinds import NODE_POOL, POD
 from gpugate.policies.sdk.policy import AnyContext, Policy, mutates, validates
+from gpugate.webhook.check import changing, fixing
+from gpugate.webhook.check.changes import changed
 from gpugate.webhook.check.fixing import MendedFile, mend
 from gpugate.webhook.check.options import Options
+from gpugate.webhook.check.session import judge
 from gpugate.webhook.manifests.inputs import Input
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from gpugate.policies.engine.verdict import Verdict
     from gpugate.policies.sdk.field import Field
+    from gpugate.webhook.manifests.documents import Document
+    from gpugate.webhook.manifests.objects import Manifest
 
 DAY = dt.date(2026, 1, 1)
 POD_YAML = """\
@@ -104,7 +110,14 @@ def _never_content(pool: Field, _: AnyContext) -> Iterator[Violation]:
     yield Violation(path, "is never content", fix=Patches((Patch("append", path, 1, ""),), safe=True))
 
 
-HANDLERS = (_tolerating, _named, _heavy, _budgeted, _split, _renamed, _followed, _never_content)
+@validates(NODE_POOL)
+def _never_enough(pool: Field, _: AnyContext) -> Iterator[Violation]:
+    path = pool["spec", "list"].path
+    patch = Patch("append", path, 1, "")
+    yield Violation(path, f"has {len([*pool['spec', 'list']])}", fix=Patches((patch,), safe=True))
+
+
+HANDLERS = (_tolerating, _named, _heavy, _budgeted, _split, _renamed, _followed, _never_content, _never_enough)
 CATALOG = {handler.run.__name__.strip("_"): handler for handler in HANDLERS}
 
 
@@ -218,6 +231,114 @@ def test_what_cannot_be_changed_safely_is_left_and_said(
     assert file.after == text
     assert file.left
     assert {line.rpartition(": ")[2] for line in file.left} == {why}
+
+
+LIST = "apiVersion: v1\nkind: List\nitems:\n"
+ITEM = "- apiVersion: v1\n  kind: Pod\n  metadata: {name: NAME}\n"
+ADDED = "  spec:\n    tolerations:\n    - key: gpu\n"
+ITEM_JSON = '{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "NAME"}, "spec": {}}'
+ADDED_JSON = ITEM_JSON.replace("{}", '{"tolerations": [{"key": "gpu"}]}')
+
+
+def listed(*items: str, head: str = LIST, between: str = "", tail: str = "") -> str:
+    return head + between.join(item.replace("NAME", f"p{number}") for number, item in enumerate(items)) + tail
+
+
+LISTS = {
+    "items": (listed(ITEM, ITEM, ITEM), listed(*[ITEM + ADDED] * 3)),
+    "items that are indented": (
+        listed(ITEM, ITEM).replace("\n-", "\n  -").replace("\n  k", "\n    k").replace("\n  m", "\n    m"),
+        listed(ITEM, ITEM)
+        .replace("\n-", "\n  -")
+        .replace("\n  k", "\n    k")
+        .replace("\n  m", "\n    m")
+        .replace("}\n", "}\n    spec:\n      tolerations:\n        - key: gpu\n"),
+    ),
+    "comments behind, between and below": (
+        listed("# the first\n" + ITEM[:-1] + " # small\n", "# the second\n" + ITEM[:-1] + " # big\n", tail="# the end\n"),
+        listed(
+            "# the first\n" + ITEM[:-1] + " # small\n" + ADDED,
+            "# the second\n" + ITEM[:-1] + " # big\n" + ADDED,
+            tail="# the end\n",
+        ),
+    ),
+    "a key below the items": (
+        listed(ITEM, ITEM, tail="metadata: {resourceVersion: ''}\n"),
+        listed(ITEM + ADDED, ITEM + ADDED, tail="metadata: {resourceVersion: ''}\n"),
+    ),
+    "no line break at the end": (listed(ITEM, ITEM)[:-1], listed(ITEM + ADDED, ITEM + ADDED)[:-1]),
+    "line breaks of Windows": (
+        listed(ITEM, ITEM).replace("\n", "\r\n"),
+        listed(ITEM + ADDED, ITEM + ADDED).replace("\n", "\r\n"),
+    ),
+    "dashes on lines of their own": (
+        listed(ITEM, ITEM).replace("- ", "-\n  "),
+        listed(ITEM + "  spec:\n    tolerations:\n    -_key: gpu\n", ITEM + "  spec:\n    tolerations:\n    -_key: gpu\n")
+        .replace("- ", "-\n  ")
+        .replace("-_", "- "),
+    ),
+    "JSON": (
+        listed(ITEM_JSON, ITEM_JSON, head='{"apiVersion": "v1", "kind": "List", "items": [', between=", ", tail="]}\n"),
+        listed(ADDED_JSON, ADDED_JSON, head='{"apiVersion": "v1", "kind": "List", "items": [', between=", ", tail="]}\n"),
+    ),
+    "one that is right already": (listed(ITEM, ITEM + ADDED, ITEM), listed(*[ITEM + ADDED] * 3)),
+    "two of one name": (
+        listed(ITEM, ITEM).replace("p1", "p0"),
+        listed(ITEM + ADDED, ITEM + ADDED).replace("p1", "p0"),
+    ),
+    "an anchor that another item uses": (
+        listed(ITEM.replace("{name", "&m {name"), ITEM.replace("{name: NAME}", "*m")),
+        listed(ITEM.replace("{name", "&m {name") + ADDED, ITEM.replace("{name: NAME}", "*m") + ADDED),
+    ),
+    "a list in a list": (
+        listed(ITEM, "- apiVersion: v1\n  kind: List\n  items:\n" + ITEM.replace("\n", "\n  ").join(("  ", "")).rstrip(" ")),
+        listed(
+            ITEM + ADDED,
+            "- apiVersion: v1\n  kind: List\n  items:\n"
+            + (ITEM + ADDED).replace("\n", "\n  ").join(("  ", "")).rstrip(" "),
+        ),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "after"), LISTS.values(), ids=LISTS)
+def test_each_object_of_a_list_is_mended(text: str, after: str, mended: Callable[..., list[MendedFile]]) -> None:
+    (file,) = mended(text, policies="tolerating")
+
+    assert (file.after, file.left) == (after, [])
+
+
+def test_many_objects_are_as_much_work_as_each_by_itself(
+    mended: Callable[..., list[MendedFile]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judged: list[Manifest] = []
+    lengths: list[int] = []
+
+    def counted_judge(manifest: Manifest, *given: Any) -> Verdict:
+        judged.append(manifest)
+        return judge(manifest, *given)
+
+    def counted_change(document: Document, *given: Any) -> str:
+        lengths.append(len(document.text))
+        return changed(document, *given)
+
+    monkeypatch.setattr(fixing, "judge", counted_judge)
+    monkeypatch.setattr(changing, "changed", counted_change)
+
+    (file,) = mended(listed(*[ITEM] * 120), policies="tolerating")
+
+    assert (file.after, file.policies) == (listed(*[ITEM + ADDED] * 120), ["pods/tolerating"] * 120)
+    assert (len(judged), len(lengths)) == (2 * 120, 120)
+    assert max(lengths) < 2 * len(LIST + ITEM)
+
+
+def test_what_has_no_end_is_given_up_and_said(mended: Callable[..., list[MendedFile]]) -> None:
+    (file,) = mended(POOL_YAML, policies="never_enough")
+
+    assert file.after == POOL_YAML + "  list:\n" + "    - 1\n" * 50
+    assert [line.partition(": ")[2] for line in file.left] == [
+        "not all is mended after 50 changes of one object, each of which asked for another one; run again"
+    ]
 
 
 def test_what_is_exempt_is_left_alone(tmp_path: Path) -> None:

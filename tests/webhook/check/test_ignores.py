@@ -39,6 +39,31 @@ def test_a_comment_lets_a_finding_pass(text: str, run: Run) -> None:
     assert (report.findings, report.exit_code) == ((), 0)
 
 
+def test_each_of_several_comments_counts_for_its_own_line(run: Run) -> None:
+    comment = "# gpugate: ignore[pods/denied] agreed"
+    text = (
+        POD.format(f"denied: x {comment} 1")
+        + f"""\
+  annotations:
+    text: |
+      {comment} 2
+    {comment} 3
+    {comment} 4
+
+    a: x {comment} 5
+    b: "{comment} 6"
+"""
+    )
+    document = run(text + "---\n" + text, policies=("pods/denied",)).report
+
+    assert [passing.reason for passing in document.suppressed] == ["agreed 1", "agreed 1"]
+    assert [(finding.message, finding.place.line) for finding in document.findings] == [
+        (f"pods/denied finds nothing on line {line}", place)
+        for first in (0, 15)
+        for line, place in ((first + 13, first + 10), (first + 13, first + 11), (first + 13, first + 13))
+    ]
+
+
 def test_a_patch_passes_too(run: Run) -> None:
     text = POD.format("patched: x").replace("metadata:", "metadata: # gpugate: ignore[pods/patched] by hand")
 

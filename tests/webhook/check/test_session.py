@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import datetime as dt
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.config import PolicyConfig
+from gpugate.policies.engine.errors import GpugateError
 from gpugate.policies.engine.ruleset import bind
 from gpugate.webhook.check.options import Options
 from gpugate.webhook.check.run import check
@@ -29,9 +31,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-def workers(count: int) -> WorkerSession:
+def workers(count: int, options: Options = OPTIONS) -> WorkerSession:
     ruleset = bind(CATALOG, PolicyConfig())
-    return WorkerSession(count, ruleset.config, None, OPTIONS, LocalSession(ruleset, OPTIONS))
+    return WorkerSession(count, ruleset.config, None, options, LocalSession(ruleset, options))
 
 
 @pytest.mark.parametrize("count", [1, 3])
@@ -60,3 +62,22 @@ def test_a_process_that_dies_is_an_error_and_not_a_good_result(folder: Path) -> 
 
     with pytest.raises(WorkerError, match="ended early with code -9; try --jobs 1"):
         check(list(expand([str(folder)])), bind(CATALOG, PolicyConfig()), OPTIONS, session)
+
+
+def test_what_a_user_can_mend_is_told_by_several_processes_as_by_one(tmp_path: Path) -> None:
+    (tmp_path / "ours").mkdir()
+    (tmp_path / "ours" / "karpenter.sh.NodePool.json").write_text("{")
+    for name in ("a", "b"):
+        pool = f"apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {{name: {name}}}\n"
+        (tmp_path / f"{name}.yaml").write_text(pool)
+    options = replace(OPTIONS, schema_folder=tmp_path / "ours")
+    found, ruleset = list(expand([str(tmp_path / "a.yaml"), str(tmp_path / "b.yaml")])), bind(CATALOG, PolicyConfig())
+
+    said = []
+    for session in (LocalSession(ruleset, options), workers(2, options)):
+        with pytest.raises(GpugateError) as raised:
+            check(found, ruleset, options, session)
+        said.append(str(raised.value))
+
+    assert "make it again with `gpugate schema add`" in said[0]
+    assert said[0] == said[1]

@@ -139,6 +139,14 @@ def test_an_output_that_cannot_be_written_is_wrong_usage(gpugate: Run, manifests
     assert (ran.code, ran.err) == (2, f"error: {tmp_path}/none/out.json: no such file or directory\n")
 
 
+@pytest.mark.parametrize("count", ["-1", "0", "two", "1.5"])
+def test_a_number_of_processes_that_is_none_is_wrong_usage(count: str, gpugate: Run) -> None:
+    ran = gpugate("check", f"--jobs={count}")
+
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.endswith(f"argument -j/--jobs: {count!r} is no number of processes; write 1 or more\n")
+
+
 def test_the_policy_file_decides(gpugate: Run, manifests: Path, tmp_path: Path) -> None:
     file = tmp_path / "policy.yaml"
     file.write_text("apiVersion: gpugate.dev/v1\nkind: PolicyConfig\nmode: warn\n")

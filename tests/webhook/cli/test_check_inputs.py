@@ -130,8 +130,27 @@ def test_flags_name_a_chart_and_its_values(gpugate: Run, tree: Callable[..., Pat
     report = checked(gpugate, "--helm", "app", "--values", "prod.yaml", "--set", "b=1", "--release", "mine")
 
     assert [(each["object"]["name"], each["rendered_with"]) for each in report["findings"]] == [
-        ("mine", ["prod.yaml, --set b=1"])
+        ("mine", ["prod.yaml, --set b=..."])
     ]
+
+
+@pytest.mark.usefixtures("helm")
+def test_flags_replace_what_the_project_file_says_of_a_chart(gpugate: Run, tree: Callable[..., Path]) -> None:
+    charts = "charts:\n  - path: app\n    values: [staging.yaml]\n"
+    tree({**CHART, "prod.yaml": "a: 2\n", "staging.yaml": "a: 3\n", ".gpugate.yaml": charts})
+
+    report = checked(gpugate, "--helm", "app", "--values", "prod.yaml")
+
+    assert [each["rendered_with"] for each in report["findings"]] == [["prod.yaml"]]
+
+
+@pytest.mark.usefixtures("helm")
+def test_a_chart_of_the_project_file_that_is_not_there_is_told(gpugate: Run, tree: Callable[..., Path]) -> None:
+    tree({**CHART, ".gpugate.yaml": "charts:\n  - path: ap\n    values: [staging.yaml]\n"})
+
+    ran = gpugate("check", "app")
+
+    assert (ran.code, "no such chart" in ran.out + ran.err) == (4, True)
 
 
 @pytest.mark.usefixtures("helm")

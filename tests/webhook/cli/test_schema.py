@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -133,3 +133,16 @@ def test_a_table_that_is_broken_is_named(tmp_path: Path, capsys: pytest.CaptureF
 
     assert main(["check", "training.yaml"]) == 2
     assert "make it again with `gpugate schema add`" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("releases", [[], [{"minor": "", "source": "crd.yaml", "served": {}}]], ids=["none", "empty"])
+@pytest.mark.parametrize("command", [["schema", "list"], ["check", "training.yaml"]], ids=["list", "check"])
+def test_a_table_of_no_release_is_named(
+    releases: list[Any], command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["schema", "add", "crd.yaml"])
+    file = tmp_path / ".gpugate/schemas/example.com.Training.json"
+    file.write_text(json.dumps({**json.loads(file.read_bytes()), "releases": releases}), encoding="utf-8")
+
+    assert main(command) == 2
+    assert "it is of no release" in capsys.readouterr().err

@@ -70,6 +70,20 @@ def test_the_exit_code_tells_failures_from_mistakes(gpugate: Run, folder: Path, 
     assert gpugate("test").code == code
 
 
+def test_what_a_terminal_would_act_on_is_not_shown(gpugate: Run, folder: Path) -> None:
+    write(folder, '  - {name: "a\\x1b[31m", object: pod.yaml, expect: {allow: false}}\n')
+    ran = gpugate("test")
+    assert "--update" in ran.out
+    assert "\x1b" not in ran.out
+
+
+def test_an_expectation_that_cannot_be_read_passes_no_test(gpugate: Run, folder: Path) -> None:
+    (folder / "pod.yaml").write_text(POD.replace("nvidia.com/gpu", "cpu").replace("spec:", "spec:  # expect: a (b)"))
+    ran = gpugate("test", ".")
+    assert ran.code == 4
+    assert "pod.yaml:4:8" in ran.out
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "says"),
     [

@@ -53,6 +53,38 @@ def test_what_git_ignores_is_named_by_whole_directories(git: Callable[..., None]
     assert names(ignored(["."])) == ["deep/b.tmp.yaml", "deep/out"]
 
 
+@pytest.mark.usefixtures("git")
+@pytest.mark.parametrize("directories", [["out/deep"], ["out/deep", "kept"], ["kept", "."]])
+def test_an_ignored_directory_that_is_named_is_no_matter(directories: list[str]) -> None:
+    for name in ("out/deep/a.yaml", "kept/a.tmp.yaml", "kept/b.yaml"):
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        Path(name).touch()
+
+    found = names(ignored(directories))
+
+    assert "out/deep/a.yaml" not in found
+    assert ("kept/a.tmp.yaml" in found) == ("kept" in directories)
+
+
+@pytest.mark.usefixtures("git")
+def test_a_name_that_looks_like_a_pattern_is_none() -> None:
+    for directory in ("*", ":(top)"):
+        Path(directory).mkdir()
+    for name in ("*/a.tmp.yaml", "*/read.yaml", ":(top)/b.tmp.yaml", ":(top)/read.yaml", "c.tmp.yaml"):
+        Path(name).touch()
+
+    assert names(ignored(["*"])) == ["*/a.tmp.yaml"]
+    assert names(ignored([":(top)"])) == [":(top)/b.tmp.yaml"]
+
+
+@pytest.mark.usefixtures("git")
+def test_a_repository_above_does_not_stand_in_for_one_that_is_broken() -> None:
+    Path("broken/.git").mkdir(parents=True)
+
+    with pytest.raises(GitError, match="not a git repository"):
+        ignored(["broken"])
+
+
 def test_outside_of_a_work_tree_nothing_is_ignored(tmp_path: Path) -> None:
     assert ignored([str(tmp_path)]) == frozenset()
 
@@ -124,15 +156,53 @@ def test_a_repository_starts_no_program_of_its_own(git: Callable[..., None], tmp
     assert not (tmp_path / "started").exists()
 
 
-def test_all_files_of_a_submodule_that_differs_are_changed(git: Callable[..., None], tmp_path: Path) -> None:
+@pytest.fixture
+def submodule(git: Callable[..., None], tmp_path: Path) -> Path:
+    """A submodule that .gitmodules says never differs."""
     git("clone", "--quiet", ".", str(tmp_path / "other"))
     git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(tmp_path / "other"), "sub")
     git("config", "--file", ".gitmodules", "submodule.sub.ignore", "all")
     git("add", ".")
     git("commit", "--quiet", "--message", "third")
-    Path("sub/new.yaml").write_text("a: changed\n")
+    return Path("sub")
 
-    assert "sub/kept.yaml" in names(changed_since("HEAD", ["."]))
+
+def no_matter(_: Path) -> None:
+    Path("sub/kept.yaml").touch()
+
+
+def changed_file(submodule: Path) -> None:
+    (submodule / "new.yaml").write_text("a: changed\n")
+
+
+def unknown_file(submodule: Path) -> None:
+    (submodule / "unknown.yaml").touch()
+
+
+def other_commit(submodule: Path) -> None:
+    subprocess.run(["git", "checkout", "--quiet", "first"], cwd=submodule, check=True)  # noqa: S607 -- fixed words
+
+
+def settings_that_cannot_be_read(submodule: Path) -> None:
+    (submodule / ".git").write_text("gitdir: nowhere\n")
+
+
+CHANGES = {
+    no_matter: False,
+    changed_file: True,
+    unknown_file: True,
+    other_commit: True,
+    settings_that_cannot_be_read: True,
+}
+
+
+@pytest.mark.parametrize(("change", "differs"), CHANGES.items(), ids=[change.__name__ for change in CHANGES])
+def test_all_files_of_a_submodule_that_differs_are_changed(
+    change: Callable[[Path], None], submodule: Path, *, differs: bool
+) -> None:
+    change(submodule)
+
+    assert ("sub/kept.yaml" in names(changed_since("HEAD", ["."]))) == differs
 
 
 def test_files_of_a_repository_within_are_changed(git: Callable[..., None]) -> None:

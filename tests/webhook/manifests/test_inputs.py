@@ -174,6 +174,13 @@ def test_a_path_that_no_file_can_have_is_a_problem() -> None:
     assert "is no name of a file" in problem.message
 
 
+def test_what_no_file_can_be_called_cannot_be_read() -> None:
+    problem = Input("a\0b", explicit=True).read()
+
+    assert isinstance(problem, Problem)
+    assert "is no name of a file" in problem.message
+
+
 def test_a_pipe_without_end_is_read_up_to_the_limit(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gpugate.webhook.manifests.inputs.MAX_BYTES", 10)
     (tree / "pipe").symlink_to("/dev/zero")

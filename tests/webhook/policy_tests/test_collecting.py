@@ -36,6 +36,20 @@ def test_case_files_and_manifests_with_expectations_are_tests(folder: Path) -> N
     )
 
 
+@pytest.mark.parametrize(
+    ("first", "codec"),
+    [
+        ("# expect: nothing\n", "utf-8"),
+        ("#expect: nothing\n", "utf-8-sig"),
+        ("# expect:\n", "utf-8"),
+        ("# expect: a", "utf-16"),
+    ],
+)
+def test_a_manifest_whose_first_line_is_an_expectation_is_a_test(folder: Path, first: str, codec: str) -> None:
+    (folder / "first.yaml").write_bytes((first + POD).encode(codec))
+    assert collected("first.yaml") == (["first.yaml::first.yaml"], [])
+
+
 def test_good_and_fixed_manifests_are_tests_beside_bad_ones(folder: Path) -> None:
     for name in ("good-a.yaml", "fixed-a.yaml", "other.yaml"):
         (folder / name).write_text(POD)

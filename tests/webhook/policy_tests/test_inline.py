@@ -34,6 +34,9 @@ UNLIMITED = POOL.replace('  limits: {nvidia.com/gpu: "32"}\n', "").replace(
         f"apiVersion: gpugate.dev/v1\nkind: PolicyConfig\nmode: warn\n---\n{UNLIMITED}",
         f"apiVersion: v1\nkind: List\nitems:\n-\n{indent(EXPECTING_POD, '  ')}",
         EXPECTING_POD.replace("1}}\n", "1}}\n      args:\n        - |\n          x  # expect: pods/not-in-a-comment\n"),
+        EXPECTING_POD.replace("name: embedder\n      im", 'name: "embedder # expect: what?"\n      im'),
+        f"# expect: nothing\n{POOL}",
+        f"# A pool.\n#expect:nothing\n---\n{POOL}",
     ],
 )
 def test_each_policy_finds_what_is_expected_on_its_line(inline: Callable[..., str], text: str) -> None:
@@ -63,6 +66,49 @@ def test_each_policy_finds_what_is_expected_on_its_line(inline: Callable[..., st
 )
 def test_what_differs_is_said(inline: Callable[..., str], text: str, comes: str) -> None:
     assert comes in inline(text)
+
+
+UNREADABLE = {
+    "a reason behind the ids": ("spec:", f"spec:  # expect: {TOLERATES} (GPU pods need it)", ":7:8: `# expect:` takes"),
+    "another comment behind them": ("spec:", f"spec:  # expect: {TOLERATES}  # why", ":7:8: `# expect:` takes"),
+    "another expectation": ("spec:", f"spec:  # expect: nothing # expect: {TOLERATES}", ":7:8: `# expect:` takes"),
+    "no id": ("spec:", "spec:  # expect:", ":7:8: `# expect:` takes"),
+    "a comma too many": ("spec:", f"spec:  # expect: {TOLERATES},", ":7:8: `# expect:` takes"),
+    "nothing and something": ("spec:", f"spec:  # expect: nothing, {TOLERATES}", ":7:8: `# expect:` takes"),
+    "behind a quoted text with a #": ("embedder", "'a # expect: x' # expect: x y", ":4:25: `# expect:` takes"),
+    "at the beginning of a text of lines": (
+        "name: embedder\n ",
+        "name: |  # expect: x y\n   embedder\n ",
+        ":4:12: `# expe",
+    ),
+    "alone on a line": ("spec:", f"# expect: {TOLERATES}\nspec:", ":7:1: stands alone on its line"),
+    "alone and indented": ("  containers", f"  # expect: {TOLERATES}\n  containers", ":8:3: stands alone on its line"),
+    "alone as the first line": ("apiVersion", f"# expect: {TOLERATES}\napiVersion", ":1:1: stands alone on its line"),
+    "above the first document": ("apiVersion", f"# expect: {TOLERATES}\n---\napiVersion", ":1:1: stands alone"),
+}
+
+
+@pytest.mark.parametrize(("old", "new", "says"), UNREADABLE.values(), ids=UNREADABLE)
+def test_an_expectation_that_cannot_be_read_is_refused(
+    inline: Callable[..., str], old: str, new: str, says: str
+) -> None:
+    assert f"broken: x.yaml{says}" in inline(POD.replace(old, new, 1))
+
+
+def test_an_expectation_below_the_last_document_is_refused(inline: Callable[..., str]) -> None:
+    assert "broken: x.yaml:13:1: stands alone on its line" in inline(f"{POD}---\n# expect: {TOLERATES}\n")
+
+
+OTHERS = {
+    "another name": (POOL.replace("gpu-inference", "other"), UNLIMITED),
+    "another kind": (POD, UNLIMITED),
+    "another namespace, of several": (POD.replace("serving", "other"), f"{UNLIMITED}---\n{EXPECTING_POD}"),
+}
+
+
+@pytest.mark.parametrize(("old", "judged"), OTHERS.values(), ids=OTHERS)
+def test_an_object_before_an_update_of_none_is_refused(inline: Callable[..., str], old: str, judged: str) -> None:
+    assert "is before an UPDATE of no object in this file" in inline(f"# old\n{old}---\n{judged}")
 
 
 def test_an_update_is_told_from_a_creation_by_the_object_before_it(inline: Callable[..., str]) -> None:

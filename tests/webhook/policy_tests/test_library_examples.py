@@ -20,12 +20,14 @@ def documents(*parts: str) -> str:
 
 
 def test_the_last_document_is_judged_and_the_others_have_a_role() -> None:
-    other, before = POD.replace("NAME", "other"), POD.replace("NAME", "before")
+    other, before = POD.replace("NAME", "other"), POD.replace("{", "{labels: {is: old}, ")
     text = documents("# What it shows.\n# context\n" + other, "# old\n" + before, POD)
     example = read_example("x.yaml", text)
     assert example.request.name == "NAME"
     assert [request.name for request in example.context] == ["other"]
     assert example.request.operation is Operation.UPDATE
+    assert example.request.old_object is not None
+    assert example.request.old_object["metadata"]["labels"] == {"is": "old"}
     assert not example.complete
 
 
@@ -43,7 +45,7 @@ def test_a_policy_config_configures_it() -> None:
 
 
 def test_expectations_stand_at_the_end_of_lines() -> None:
-    text = POD.replace("kind: Pod", "kind: Pod  # expect: pods/a, pods/b") + "# expect: is described here\n"
+    text = POD.replace("kind: Pod", "kind: Pod  # expect: pods/a, pods/b")
     assert read_example("x.yaml", text).expected == {Expected(2, "pods/a"), Expected(2, "pods/b")}
 
 

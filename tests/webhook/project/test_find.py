@@ -71,3 +71,10 @@ REFUSED = {
 def test_a_file_that_would_not_be_read_as_meant_is_refused(name: str, text: str, message: str, tree: Tree) -> None:
     with pytest.raises(ProjectFileError, match=message):
         find(tree({name: text}), {})
+
+
+def test_what_is_no_regular_file_is_not_read(tree: Tree) -> None:
+    root = tree({"a/": ""})
+    (root / "a/pyproject.toml").symlink_to("/dev/zero")
+
+    assert find(root / "a", {}) is None

@@ -45,6 +45,18 @@ REFUSED = {
         "4:10: charts[1].value: unknown key; did you mean `values`?",
     ),
     "a list": (FILE, "- a\n", "1:1: not an object: write `key: value` lines, such as `policy_file: policy.yaml`"),
+    "a name that no file can have": (FILE, 'policy_file: "a\\0b"\n', "1:14: policy_file: is no name of a file"),
+    "such a name in a list": (FILE, 'paths: [a, "a\\0b"]\n', "1:12: paths[1]: is no name of a file"),
+    "such a name in a chart": (
+        FILE,
+        'charts:\n- path: a\n  values: [["a\\0b"]]\n',
+        "3:13: charts[0].values[0][0]: is no name of a file",
+    ),
+    "such a name in TOML": (
+        "pyproject.toml",
+        '[tool.gpugate]\nbaseline = "a\\u0000b"\n',
+        "2:1: baseline: is no name of a file",
+    ),
     "not YAML": (FILE, "a: b: c\n", "1:5: not YAML: mapping values are not allowed in this context: indent"),
     "a key twice": (FILE, "paths: [a]\npaths: [b]\n", "2:1: the key paths occurs twice: kubectl keeps the last one only"),
     "two documents": (FILE, "paths: [a]\n---\npaths: [b]\n", "2:1: a second document: write one"),

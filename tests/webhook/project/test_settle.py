@@ -8,7 +8,7 @@ import pytest
 
 from gpugate.webhook.generate.project_schema import project_schema
 from gpugate.webhook.project.config import Chart, ProjectConfig
-from gpugate.webhook.project.errors import VariableError
+from gpugate.webhook.project.errors import ProjectFileError, VariableError
 from gpugate.webhook.project.read import read_project
 from gpugate.webhook.project.settings import SETTINGS
 from gpugate.webhook.project.settle import Settled, settle
@@ -70,6 +70,43 @@ def test_paths_of_a_file_are_relative_to_it(key: str, said: str, expected: Any, 
     found = settle({}, {}, read_project(Path("../conf/.gpugate.yaml"), root / "work"), root / "work")
 
     assert found[key].value == expected
+
+
+# What is a work tree, what the file in `a/` says, and its index and column where it is refused.
+OUTPUTS: dict[str, tuple[str, str, tuple[int, int] | None]] = {
+    "a file beside": ("", "[sarif=b]", None),
+    "standard output": ("", "[text, sarif=-]", None),
+    "a file above, in the work tree": ("", "[sarif=../b]", None),
+    "a file above the work tree": ("", "[text, sarif=../../b]", (1, 16)),
+    "a file above, where there is no work tree": ("other/", "[sarif=../b]", (0, 10)),
+    "a file below, where there is no work tree": ("other/", "[sarif=b/c]", None),
+    "a file with its whole path": ("", "[sarif=/b]", (0, 10)),
+    "a link out of the work tree": ("", "[sarif=link/b]", (0, 10)),
+    "no name of a file": ("", '["sarif=a\\0b"]', (0, 10)),
+    "a file of git": ("", "[sarif=../.git/config]", (0, 10)),
+}
+
+
+@pytest.mark.parametrize(("top", "said", "refused"), OUTPUTS.values(), ids=OUTPUTS)
+def test_outputs_of_a_file_are_in_its_work_tree(
+    top: str, said: str, refused: tuple[int, int] | None, tree: Tree
+) -> None:
+    root = tree({f"tree/{top}.git/": "", "tree/a/.gpugate.yaml": f"output: {said}\n"})
+    (root / "tree/a/link").symlink_to(root)
+    project = read_project(Path(".gpugate.yaml"), root / "tree/a")
+
+    try:
+        settle({}, {}, project, root / "tree/a")
+    except ProjectFileError as error:
+        found = str(error).partition("]: ")[0]
+    else:
+        found = ""
+
+    assert found == (f".gpugate.yaml:1:{refused[1]}: output[{refused[0]}" if refused else "")
+
+
+def test_an_output_of_a_flag_may_be_anywhere(tree: Tree) -> None:
+    assert settled(tree, "output: [text=../b]\n", {"output": ["text=/b"]})["output"].value == ["text=/b"]
 
 
 VARIABLE_VALUES = {

@@ -114,3 +114,13 @@ def test_a_very_long_template_has_no_marks(tree: Callable[..., Path], tmp_path: 
     tree({"app/templates/a.yaml": "a: 1\n" * 600_000})
 
     assert marked_copy("app", str(tmp_path / "copy")).files == []
+
+
+def test_what_is_no_regular_file_is_a_link_in_the_copy(tree: Callable[..., Path], tmp_path: Path) -> None:
+    root = tree({"app/templates/a.yaml": "a: 1"})
+    (root / "app/templates/z.yaml").symlink_to("/dev/zero")
+
+    copy = marked_copy("app", str(tmp_path / "copy"))
+
+    assert copy.files == ["app/templates/a.yaml"]
+    assert (tmp_path / "copy/templates/z.yaml").is_char_device()

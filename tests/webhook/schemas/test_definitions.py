@@ -9,6 +9,7 @@ import pytest
 from gpugate.policies.sdk.field import render
 from gpugate.policies.sdk.platform import Target
 from gpugate.webhook.schemas.added import table_of, write
+from gpugate.webhook.schemas.cel import scope
 from gpugate.webhook.schemas.compile import DefinitionError
 from gpugate.webhook.schemas.schemas import Schemas
 
@@ -127,6 +128,43 @@ def test_a_rule_says_what_its_message_is_made_of(tmp_path: Any) -> None:
     schema, value, _ = CASES["a rule with a message of its own"]
 
     assert refused(tmp_path, schema, value)["spec"] == "a rule of this kind does not hold: not 3"
+
+
+DEAR = {"rule": "self.all(x, !(x + 1000 in self))", "message": "dear"}
+CHEAP = {"rule": "self.size() > 999", "message": "cheap"}
+SIXTY = list(range(60))
+# Title -> schema, value, refused fields, where 5,000 steps may be taken and `DEAR` takes more than half of them.
+BOUNDED: dict[str, tuple[Object, Any, list[str]]] = {
+    "a rule beside it": ({"type": "array", "items": WHOLE, "x-kubernetes-validations": [DEAR, CHEAP]}, SIXTY[:50], ["spec"]),
+    "a rule after too many": ({"type": "array", "items": WHOLE, "x-kubernetes-validations": [DEAR, DEAR, CHEAP]}, SIXTY, []),
+    "a member after too many": (
+        {
+            "type": "object",
+            "properties": {
+                "a": {"type": "array", "items": WHOLE, "x-kubernetes-validations": [DEAR, DEAR]},
+                "b": {**WHOLE, "x-kubernetes-validations": [{"rule": "self > 5"}]},
+            },
+        },
+        {"a": SIXTY, "b": 1},
+        [],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("schema", "value", "fields"), BOUNDED.values(), ids=BOUNDED)
+def test_the_rules_of_an_object_have_one_budget(
+    schema: Object, value: Any, fields: list[str], tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scope, "STEPS", 5_000)
+
+    assert list(refused(tmp_path, schema, value)) == fields
+
+
+def test_another_object_has_a_budget_of_its_own(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scope, "STEPS", 5_000)
+    schema = {"type": "array", "items": WHOLE, "x-kubernetes-validations": [DEAR, CHEAP]}
+
+    assert [list(refused(tmp_path, schema, SIXTY[:50])) for _ in range(2)] == [["spec"], ["spec"]]
 
 
 LIST = {

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gpugate.webhook.schemas import places
+from gpugate.webhook.schemas.backtracking import LONGEST
+from gpugate.webhook.schemas.matching import QUICKER, SCHEDULE, refuses
 from gpugate.webhook.schemas.patterns import PatternError, compiled, translated
 from gpugate.webhook.schemas.tables import read
 
+BUNDLED = {
+    node.pattern for file in places.listed(places.BUNDLED) for node in read(file).nodes if node.pattern
+}  # fmt: skip
 # Pattern -> texts in which it is found, texts in which it is not.
 CASES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "^a$": (("a",), ("a\n", "\na", "A")),
@@ -96,8 +103,47 @@ def test_an_ordinary_pattern_of_a_user_is_taken(pattern: str) -> None:
 
 
 def test_every_pattern_that_comes_along_is_translated() -> None:
-    tables = [read(file) for file in places.listed(places.BUNDLED)]
-    patterns = {node.pattern for table in tables for node in table.nodes if node.pattern}
+    assert len(BUNDLED) > 20
+    assert all(compiled(pattern) for pattern in BUNDLED)
 
-    assert len(patterns) > 20
-    assert all(compiled(pattern) for pattern in patterns)
+
+def test_every_pattern_that_comes_along_takes_no_long_time() -> None:
+    assert all(translated(QUICKER.get(pattern, pattern)) for pattern in BUNDLED if pattern != SCHEDULE)
+
+
+def test_what_is_judged_in_another_way_comes_along() -> None:
+    assert {SCHEDULE, *QUICKER} <= BUNDLED
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["0 9 * * mon-fri", "*/5 1-3 * * *", "@daily", "@hourly ", "CRON_TZ=UTC 0 9 * * 1", "0  9 * * *", "0\t9 * * *"],
+)
+def test_a_schedule_is_taken(text: str) -> None:
+    assert not refuses(SCHEDULE, text)
+
+
+@pytest.mark.parametrize("text", ["", "daily", " @daily", "@fortnightly", "0 9 * *", "0 9 * * *\n", "0\v9 * * *"])
+def test_what_is_no_schedule_is_refused(text: str) -> None:
+    assert refuses(SCHEDULE, text)
+
+
+@given(st.text("@daily0* \t\n\r\f\v\u00a0\u2028", max_size=24) | st.text(" 0\n", max_size=14))
+def test_a_schedule_is_judged_as_its_pattern_says(text: str) -> None:
+    assert refuses(SCHEDULE, text) is (compiled(SCHEDULE).search(text) is None)
+
+
+@pytest.mark.parametrize("pattern", QUICKER)
+@given(st.text("+-.%10 \n", max_size=10))
+def test_a_quicker_pattern_finds_the_same(pattern: str, text: str) -> None:
+    assert refuses(pattern, text) is (compiled(pattern).search(text) is None)
+
+
+def test_a_schedule_is_judged_whatever_its_length() -> None:
+    assert [refuses(SCHEDULE, text) for text in ("0 " * 50_000, " " * 50_000 + "\n")] == [False, True]
+
+
+def test_a_long_text_is_refused_only_by_a_pattern_that_is_known_to_be_quick() -> None:
+    patterns = ("^([0-9]+(s|m|h))+$", "^[a-z]+$")
+
+    assert [refuses(pattern, "1" * (LONGEST + 1)) for pattern in patterns] == [True, False]

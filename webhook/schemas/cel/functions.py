@@ -15,7 +15,9 @@ from gpugate.webhook.schemas.cel.equality import equal
 from gpugate.webhook.schemas.cel.errors import CelCostError, CelEvaluationError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
+
+    from gpugate.webhook.schemas.cel.scope import Scope
 
 Value = Any  # Any: the JSON edge
 
@@ -75,25 +77,26 @@ def _string(value: Value) -> str:
     return value if isinstance(value, str) else str(value) if is_number(value) else _fail("string")
 
 
-def _index_of(value: Value, part: Value, start: int = 0) -> int:
+def _index_of(scope: Scope, value: Value, part: Value, start: int = 0) -> int:
     if isinstance(value, list) and not start:
-        return next((index for index, each in enumerate(value) if equal(each, part)), -1)
+        return next((index for index, each in enumerate(value) if equal(each, part, scope)), -1)
     return value.find(part, start) if isinstance(value, str) and isinstance(part, str) else _fail("indexOf")
 
 
 def _replace(text: str, old: str, new: str) -> str:
-    return text.replace(old, new) if small(len(text) + text.count(old) * len(new)) else text
+    small(len(text) + text.count(old) * len(new))
+    return text.replace(old, new)
 
 
-def small(size: int) -> bool:
-    """Tell that something that an expression makes is not too large.
+def small(size: int) -> int:
+    """Return the size of something that an expression makes.
 
     Raises:
-        CelCostError: it is.
+        CelCostError: it is too large.
     """
     if size > LARGEST:
         raise CelCostError
-    return True
+    return size
 
 
 def _lower(text: str) -> str:
@@ -121,7 +124,10 @@ def _split(text: str, separator: Value, limit: int = -1) -> list[str]:
     return [*text[: limit - 1], text[limit - 1 :]] if 0 < limit < len(text) else list(text)
 
 
-def _join(parts: Sequence[Value], separator: str = "") -> str:
+def _join(scope: Scope, parts: Value, separator: str = "") -> str:
+    if not isinstance(parts, list):
+        raise no_overload("join")
+    scope.charge(len(parts))
     if not all(isinstance(part, str) for part in parts):
         raise no_overload("join")
     small(sum(len(part) + len(separator) for part in parts))
@@ -186,8 +192,10 @@ MEMBERS: Final[dict[str, tuple[int, int, Callable[..., Value]]]] = {
     "indexOf": (1, 2, _index_of),
     "substring": (1, 2, _text(_substring)),
     "split": (1, 2, _text(_split)),
-    "join": (0, 1, lambda parts, *rest: _join(parts, *rest) if isinstance(parts, list) else _fail("join")),
+    "join": (0, 1, _join),
     "isLessThan": (1, 1, lambda one, other: one < other),
     "isGreaterThan": (1, 1, lambda one, other: one > other),
     "compareTo": (1, 1, lambda one, other: (one > other) - (one < other)),
 }
+# Those that look at every element of a list; they take the scope before the value.
+CHARGING: Final = frozenset({"indexOf", "join"})

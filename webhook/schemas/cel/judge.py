@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from gpugate.webhook.schemas.backtracking import LONGEST
 from gpugate.webhook.schemas.cel.equality import equal
 from gpugate.webhook.schemas.cel.errors import CelCostError, CelEvaluationError
-from gpugate.webhook.schemas.cel.functions import CALLS, MEMBERS, is_number, no_overload
+from gpugate.webhook.schemas.cel.functions import CALLS, CHARGING, MEMBERS, is_number, no_overload
 from gpugate.webhook.schemas.cel.logic import decide
 from gpugate.webhook.schemas.cel.operators import OPERATORS
 from gpugate.webhook.schemas.cel.quantifiers import QUANTIFIERS
@@ -30,6 +30,24 @@ def function_of(tree: Expression) -> Function:
 
     It raises CelEvaluationError where the expression has no value, CelCostError where it takes too many steps.
     """
+    function, cost = _function_of(tree), _operations(tree)
+
+    def charged(scope: Scope) -> Any:
+        scope.charge(cost)
+        return function(scope)
+
+    return charged
+
+
+def _operations(tree: Expression) -> int:
+    """Count the operations of an expression; those that a quantifier repeats are charged each time they are done."""
+    parts = tree[1:2] if tree[0] in QUANTIFIERS else [] if tree[0] == "const" else tree[1:]
+    if tree[0] == "object":
+        parts = [part for entry in parts for part in entry]
+    return 1 + sum(_operations(part) for part in parts if isinstance(part, list))
+
+
+def _function_of(tree: Expression) -> Function:
     head = tree[0]
     if head in OPERATORS:
         return _operator(tree)
@@ -49,7 +67,7 @@ def _var(tree: Expression) -> Function:
 
 
 def _get(tree: Expression) -> Function:
-    of, field = function_of(tree[1]), tree[2]
+    of, field = _function_of(tree[1]), tree[2]
 
     def get(scope: Scope) -> Any:
         value = of(scope)
@@ -61,7 +79,7 @@ def _get(tree: Expression) -> Function:
 
 
 def _has(tree: Expression) -> Function:
-    of, field = function_of(tree[1]), tree[2]
+    of, field = _function_of(tree[1]), tree[2]
 
     def has(scope: Scope) -> bool:
         value = of(scope)
@@ -73,7 +91,7 @@ def _has(tree: Expression) -> Function:
 
 
 def _index(tree: Expression) -> Function:
-    of, key = function_of(tree[1]), function_of(tree[2])
+    of, key = _function_of(tree[1]), _function_of(tree[2])
 
     def index(scope: Scope) -> Any:
         value, at = of(scope), key(scope)
@@ -91,7 +109,7 @@ def _index(tree: Expression) -> Function:
 
 
 def _list(tree: Expression) -> Function:
-    elements = [function_of(each) for each in tree[1:]]
+    elements = [_function_of(each) for each in tree[1:]]
     if all(each[0] == "const" for each in tree[1:]):
         values = [each[1] for each in tree[1:]]
         return lambda _: values
@@ -99,12 +117,12 @@ def _list(tree: Expression) -> Function:
 
 
 def _object(tree: Expression) -> Function:
-    entries = [(function_of(key), function_of(value)) for key, value in tree[1:]]
+    entries = [(_function_of(key), _function_of(value)) for key, value in tree[1:]]
     return lambda scope: {key(scope): value(scope) for key, value in entries}
 
 
 def _not(tree: Expression) -> Function:
-    of = function_of(tree[1])
+    of = _function_of(tree[1])
 
     def negation(scope: Scope) -> bool:
         value = of(scope)
@@ -116,7 +134,7 @@ def _not(tree: Expression) -> Function:
 
 
 def _negative(tree: Expression) -> Function:
-    of = function_of(tree[1])
+    of = _function_of(tree[1])
 
     def negative(scope: Scope) -> Any:
         value = of(scope)
@@ -129,12 +147,12 @@ def _negative(tree: Expression) -> Function:
 
 def _logic(tree: Expression) -> Function:
     deciding = tree[0] == "or"
-    sides = [function_of(part) for part in tree[1:]]
+    sides = [_function_of(part) for part in tree[1:]]
     return lambda scope: decide(sides, scope, deciding=deciding)
 
 
 def _if(tree: Expression) -> Function:
-    test, yes, no = (function_of(part) for part in tree[1:])
+    test, yes, no = (_function_of(part) for part in tree[1:])
 
     def choose(scope: Scope) -> Any:
         value = test(scope)
@@ -147,9 +165,9 @@ def _if(tree: Expression) -> Function:
 
 def _operator(tree: Expression) -> Function:
     if tree[0] == "in" and tree[2][0] == "list" and all(each[0] == "const" for each in tree[2][1:]):
-        return _among(function_of(tree[1]), [each[1] for each in tree[2][1:]])
-    compute, one, other = OPERATORS[tree[0]], function_of(tree[1]), function_of(tree[2])
-    return lambda scope: compute(one(scope), other(scope))
+        return _among(_function_of(tree[1]), [each[1] for each in tree[2][1:]])
+    compute, one, other = OPERATORS[tree[0]], _function_of(tree[1]), _function_of(tree[2])
+    return lambda scope: compute(one(scope), other(scope), scope)
 
 
 def _among(of: Function, values: list[Any]) -> Function:
@@ -158,13 +176,13 @@ def _among(of: Function, values: list[Any]) -> Function:
 
     def among(scope: Scope) -> bool:
         value = of(scope)
-        return value in texts if isinstance(value, str) else any(equal(value, each) for each in values)
+        return value in texts if isinstance(value, str) else any(equal(value, each, scope) for each in values)
 
     return among
 
 
 def _quantifier(tree: Expression) -> Function:
-    quantify, of, variable = QUANTIFIERS[tree[0]], function_of(tree[1]), tree[2]
+    quantify, of, variable = QUANTIFIERS[tree[0]], _function_of(tree[1]), tree[2]
     tests = [function_of(test) for test in tree[3:]]
 
     def quantified(scope: Scope) -> Any:
@@ -179,20 +197,27 @@ def _quantifier(tree: Expression) -> Function:
 
 def _call(tree: Expression) -> Function:
     _, _, function = (CALLS if tree[0] == "call" else MEMBERS)[tree[1]]
-    arguments = [function_of(each) for each in tree[2:]]
+    charging = tree[0] == "member" and tree[1] in CHARGING
+    arguments = [_function_of(each) for each in tree[2:]]
 
     def call(scope: Scope) -> Any:
         values = [argument(scope) for argument in arguments]
+        scope.charge_text(sum(len(value) for value in values if isinstance(value, str)))
         try:
-            return function(*values)
+            made = function(scope, *values) if charging else function(*values)
         except TypeError:
             raise no_overload(tree[1]) from None
+        if isinstance(made, str):
+            scope.charge_text(len(made))
+        elif isinstance(made, list):
+            scope.charge(len(made))
+        return made
 
     return call
 
 
 def _pattern(tree: Expression) -> Function:
-    of, pattern, finds = function_of(tree[1]), tree[2], tree[0] == "find"
+    of, pattern, finds = _function_of(tree[1]), tree[2], tree[0] == "find"
 
     def search(scope: Scope) -> Any:
         value = of(scope)
@@ -200,6 +225,8 @@ def _pattern(tree: Expression) -> Function:
             raise no_overload(tree[0])
         if len(value) > LONGEST:
             raise CelCostError
+        # What a pattern may repeat in two ways takes time by the square of the text.
+        scope.charge_text(len(value) ** 2)
         found = compiled(pattern).search(value)
         return (found[0] if found else "") if finds else found is not None
 

@@ -18,21 +18,27 @@ from gpugate.webhook.schemas.cel.functions import is_number, no_overload, small,
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from gpugate.webhook.schemas.cel.scope import Scope
+
+    Operator = Callable[["Value", "Value", Scope], "Value"]
+
 Value = Any  # Any: the JSON edge
 
 
-def _in(one: Value, other: Value) -> bool:
+def _in(one: Value, other: Value, scope: Scope) -> bool:
     if isinstance(other, dict):
         return isinstance(one, str) and one in other
     if isinstance(other, list):
-        return any(equal(one, each) for each in other)
+        return any(equal(one, each, scope) for each in other)
     raise no_overload("in")
 
 
-def _order(sign: str, compare: Callable[[Value, Value], bool]) -> Callable[[Value, Value], bool]:
-    def ordered(one: Value, other: Value) -> bool:
-        alike = isinstance(one, str) and isinstance(other, str)
-        if alike or (_is_amount(one) and _is_amount(other)):
+def _order(sign: str, compare: Callable[[Value, Value], bool]) -> Operator:
+    def ordered(one: Value, other: Value, scope: Scope) -> bool:
+        if isinstance(one, str) and isinstance(other, str):
+            scope.charge_text(min(len(one), len(other)))
+            return compare(one, other)
+        if _is_amount(one) and _is_amount(other):
             return compare(one, other)
         if isinstance(one, bool) and isinstance(other, bool):
             return compare(one, other)
@@ -45,12 +51,14 @@ def _is_amount(value: Value) -> bool:
     return is_number(value) or isinstance(value, Fraction)
 
 
-def _add(one: Value, other: Value) -> Value:
-    for kind in (str, list):
-        if isinstance(one, kind) and isinstance(other, kind):
-            small(len(one) + len(other))
-            return one + other  # type: ignore[operator] # both are one of these
-    return _arithmetic("+", operator.add)(one, other)
+def _add(one: Value, other: Value, scope: Scope) -> Value:
+    if isinstance(one, str) and isinstance(other, str):
+        scope.charge_text(small(len(one) + len(other)))
+        return one + other
+    if isinstance(one, list) and isinstance(other, list):
+        scope.charge(small(len(one) + len(other)))
+        return one + other
+    return _SUM(one, other, scope)
 
 
 def _divided(one: Value, other: Value) -> Value:
@@ -68,8 +76,8 @@ def _rest(one: Value, other: Value) -> Value:
     return -rest if one < 0 else rest
 
 
-def _arithmetic(sign: str, compute: Callable[[Value, Value], Value]) -> Callable[[Value, Value], Value]:
-    def computed(one: Value, other: Value) -> Value:
+def _arithmetic(sign: str, compute: Callable[[Value, Value], Value]) -> Operator:
+    def computed(one: Value, other: Value, _: Scope) -> Value:
         if not (is_number(one) and is_number(other)) or isinstance(one, float) is not isinstance(other, float):
             raise no_overload(sign)
         value = compute(one, other)
@@ -78,9 +86,10 @@ def _arithmetic(sign: str, compute: Callable[[Value, Value], Value]) -> Callable
     return computed
 
 
-OPERATORS: Final[dict[str, Callable[[Value, Value], Value]]] = {
+_SUM: Final = _arithmetic("+", operator.add)
+OPERATORS: Final[dict[str, Operator]] = {
     "==": equal,
-    "!=": lambda one, other: not equal(one, other),
+    "!=": lambda one, other, scope: not equal(one, other, scope),
     "in": _in,
     "<": _order("<", operator.lt),
     "<=": _order("<=", operator.le),

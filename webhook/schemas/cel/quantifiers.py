@@ -19,8 +19,8 @@ def _each(scope: Scope, elements: Any, variable: str) -> Iterator[Any]:
     """Bind the variable to one element after the other; whoever asks sets it back."""
     if not isinstance(elements, list | dict):
         raise no_overload("a quantifier")
-    for element in list(elements):
-        scope.step()
+    for element in elements:
+        scope.charge(1)
         scope.variables[variable] = element
         yield element
 

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from gpugate.webhook.schemas.cel import equality, functions
+from gpugate.webhook.schemas.cel import functions
 from gpugate.webhook.schemas.cel.errors import CelCostError, CelEvaluationError
 from gpugate.webhook.schemas.cel.judge import function_of
-from gpugate.webhook.schemas.cel.scope import Scope
+from gpugate.webhook.schemas.cel.scope import STEPS, Budget, Scope
 from gpugate.webhook.schemas.cel.translate import translate
 
 
-def value(text: str, self: Any = None, old: Any = None) -> Any:
-    return function_of(translate(text))(Scope({"self": self, "oldSelf": old}))
+def value(text: str, self: Any = None, old: Any = None, budget: Budget | None = None) -> Any:
+    return function_of(translate(text))(Scope({"self": self, "oldSelf": old}, budget))
 
 
 POOL = {"name": "gpu", "tags": {"a": "1", "b": ""}, "terms": [{"id": "x"}, {"id": "y", "tags": {}}], "size": 3}
@@ -163,8 +163,50 @@ DEAR = {
 
 @pytest.mark.parametrize("text", DEAR.values(), ids=DEAR)
 def test_what_grows_without_end_costs_too_much(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(equality, "MOST_PAIRS", 10_000)
     monkeypatch.setattr(functions, "LARGEST", 10_000)
 
     with pytest.raises(CelCostError):
-        value(text)
+        value(text, budget=Budget(100_000))
+
+
+NUMBERS, WORDS = list(range(100)), [f"w{number:03}" for number in range(100)]
+LONG = "ab" * 50_000
+# Expression -> `self`, and the least number of steps that it must count.
+CHARGED: dict[str, tuple[Any, int]] = {
+    "self.all(x, !(x + 100 in self))": (NUMBERS, 10_000),
+    "self.all(x, !(x + 'y' in self))": (WORDS, 10_000),
+    "self.all(x, self.indexOf(x + 100) < 0)": (NUMBERS, 10_000),
+    "self.all(x, self.indexOf(x) >= 0)": (NUMBERS, 4_000),
+    "self.all(x, self == self)": (NUMBERS, 10_000),
+    "self.all(x, self != [x])": (NUMBERS, 100),
+    "self.all(x, {'a': self} == {'a': self})": (NUMBERS, 10_000),
+    "self.all(x, (self + self).size() > 0)": (NUMBERS, 20_000),
+    "self.all(x, self.join(',') != '')": (WORDS, 10_000),
+    "self.all(x, !(x in [1, 2.5, 'a', true]))": ([-each - 1 for each in NUMBERS], 400),
+    "self == self + ''": (LONG, 6_000),
+    "self < self + ''": (LONG, 6_000),
+    "self.contains('c')": (LONG, 6_000),
+    "self.replace('a', 'b') == ''": (LONG, 6_000),
+    "self.split('').size() > 0": (LONG, 100_000),
+    "self.upperAscii() == ''": (LONG, 6_000),
+    "self.matches('^(ab)+$')": ("ab" * 1_000, 100_000),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", CHARGED)
+def test_what_looks_at_much_is_charged_for_it(text: str) -> None:
+    self, least = CHARGED[text]
+    budget = Budget()
+
+    value(text, self, budget=budget)
+
+    assert STEPS - budget.left >= least
+
+
+def test_an_expression_is_charged_by_its_length() -> None:
+    budgets = [Budget(), Budget()]
+
+    value("true && true", budget=budgets[0])
+    value(" && ".join(["true"] * 100), budget=budgets[1])
+
+    assert budgets[0].left - budgets[1].left >= 98

@@ -1,0 +1,44 @@
+"""Reads files that somebody else may have chosen: never what does not end, or what waits for another program."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_PART: Final = 1 << 20  # bytes; memory for as many is asked for at once
+
+
+def read_regular(path: Path, limit: int) -> bytes:
+    """Return the content of a regular file of at most `limit` bytes; links to one are followed.
+
+    Raises:
+        OSError: it cannot be read, is a pipe, a device or a directory, or is larger; `strerror` says which.
+    """
+    try:
+        # Else opening a pipe would wait for somebody to write to it.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
+    except ValueError:
+        wrong = "is no name of a file: it holds a character that none can have"
+        raise OSError(errno.EINVAL, wrong, str(path)) from None
+    try:
+        # Asked of what is open, because a name can get another meaning between two questions.
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "is no regular file", str(path))
+        parts, left = [], limit + 1
+        while left > 0 and (part := os.read(descriptor, min(left, _PART))):
+            parts.append(part)
+            left -= len(part)
+    finally:
+        os.close(descriptor)
+    if left <= 0:
+        raise OSError(errno.EFBIG, f"is larger than {_size(limit)}", str(path))
+    return b"".join(parts)
+
+
+def _size(limit: int) -> str:
+    return f"{limit >> 20} MiB" if limit >= 1 << 20 else f"{limit} bytes"
