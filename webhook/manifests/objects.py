@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.sdk.field import Field, render
@@ -62,7 +63,27 @@ def objects(document: Document, *, namespace: str = "default", lenient: bool = F
     if lenient and _is_something_else(root):
         yield NotAManifest(document.source, document.first_line)
     else:
-        yield from _objects(document, root, namespace, 0)
+        yield from _objects(_Source(document), root, namespace, 0)
+
+
+class _Source:
+    """A document, whose text is looked into where something is wrong, and once for all that is."""
+
+    def __init__(self, document: Document) -> None:
+        self.document = document
+
+    @cached_property
+    def _positions(self) -> Positions:
+        return Positions(self.document)
+
+    @cached_property
+    def _lines(self) -> list[str]:
+        return self.document.text.splitlines()
+
+    def problem(self, path: Path, message: str, remedy: str) -> Problem:
+        place = self._positions.find(path)
+        around = excerpt(self._lines, place.line, self.document.first_line)
+        return Problem(self.document.source, place.line, place.column, message, remedy, excerpt=around, end=place.end)
 
 
 def _is_something_else(root: Field) -> bool:
@@ -73,31 +94,25 @@ def _is_something_else(root: Field) -> bool:
     return isinstance(root.value, dict) and not all(head) and not (any(head) and root["metadata"])
 
 
-def _objects(document: Document, field: Field, namespace: str, level: int) -> Iterator[Found]:
+def _objects(source: _Source, field: Field, namespace: str, level: int) -> Iterator[Found]:
     refusal = _refusal(field)
     if refusal:
         at, message, remedy = refusal
-        yield _problem(document, at.path, message, remedy)
+        yield source.problem(at.path, message, remedy)
         return
     kind = GroupVersionKind.of(field["apiVersion"].text, field["kind"].text)
     if kind.group in _TOOL_FILES:
-        yield NotAManifest(document.source, document.first_line, _TOOL_FILES[kind.group])
+        yield NotAManifest(source.document.source, source.document.first_line, _TOOL_FILES[kind.group])
     elif (kind.group, kind.kind) == ("", "Config"):
-        yield NotAManifest(document.source, document.first_line, "a kubeconfig")
+        yield NotAManifest(source.document.source, source.document.first_line, "a kubeconfig")
     elif _is_list(kind, field):
         if level >= _MAX_LISTS:
-            yield _problem(document, field.path, f"more than {_MAX_LISTS} lists in each other", "flatten them")
+            yield source.problem(field.path, f"more than {_MAX_LISTS} lists in each other", "flatten them")
             return
         for item in field["items"]:
-            yield from _objects(document, _typed(item, kind), namespace, level + 1)
+            yield from _objects(source, _typed(item, kind), namespace, level + 1)
     else:
-        yield Manifest(document, field.path, _request(kind, field, namespace))
-
-
-def _problem(document: Document, path: Path, message: str, remedy: str) -> Problem:
-    place = Positions(document).find(path)
-    around = excerpt(document.text.splitlines(), place.line, document.first_line)
-    return Problem(document.source, place.line, place.column, message, remedy, excerpt=around, end=place.end)
+        yield Manifest(source.document, field.path, _request(kind, field, namespace))
 
 
 def _is_list(kind: GroupVersionKind, field: Field) -> bool:

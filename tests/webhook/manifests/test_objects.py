@@ -4,6 +4,7 @@ import pytest
 
 from gpugate.webhook.manifests.documents import Document, read_text
 from gpugate.webhook.manifests.objects import Found, Manifest, NotAManifest, objects
+from gpugate.webhook.manifests.positions import Positions
 from gpugate.webhook.manifests.problems import Problem
 
 
@@ -66,6 +67,21 @@ def test_a_bad_item_leaves_the_others() -> None:
     assert isinstance(bad, Problem)
     assert bad.message == "not a Kubernetes object but a number"
     assert isinstance(good, Manifest)
+
+
+def test_a_document_is_composed_once_for_all_that_is_wrong_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    composed: list[str] = []
+
+    def positions(document: Document) -> Positions:
+        composed.append(document.source)
+        return Positions(document)
+
+    monkeypatch.setattr("gpugate.webhook.manifests.objects.Positions", positions)
+    nameless = "- {apiVersion: v1, kind: Pod, metadata: {}}\n"
+    parts = found(f"apiVersion: v1\nkind: List\nitems:\n{nameless * 20}")
+
+    assert [part.line for part in parts if isinstance(part, Problem)] == list(range(4, 24))
+    assert len(composed) == 1
 
 
 def test_lists_in_lists_in_lists_are_refused() -> None:
