@@ -82,6 +82,25 @@ def test_a_line_is_certain_however_it_is_written(
     assert places(checked(root, "app", *COSTS)) == [("app/templates/pod.yaml", line, None)]
 
 
+def test_a_chart_that_is_the_repository_cannot_print_what_is_gits(
+    checked: Callable[..., Json], tree: Callable[..., Path]
+) -> None:
+    expires = 'expireAfter: {{ (.Files.Get ".git/config" | default "never") | quote }}'
+    pool = f"apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {{name: a}}\nspec:\n  template:\n    spec:\n      {expires}\n"
+    root = tree(
+        {
+            "Chart.yaml": CHART["app/Chart.yaml"],
+            "templates/pool.yaml": pool,
+            ".git/HEAD": "ref: refs/heads/main\n",
+            ".git/config": "[http]\n  extraheader = secret\n",
+        }
+    )
+
+    (found,) = (each for each in checked(root, ".")["findings"] if each["path"].endswith("expireAfter"))
+
+    assert (found["file"], found["line"], "never" in found["message"]) == ("./templates/pool.yaml", 7, True)
+
+
 def test_a_line_of_two_possible_actions_is_one_of_the_rendered_text(
     checked: Callable[..., Json], tree: Callable[..., Path]
 ) -> None:

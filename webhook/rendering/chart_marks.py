@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from gpugate.webhook.manifests.bounded_file import read_regular
+from gpugate.webhook.rendering.chart_stage import GIT
 from gpugate.webhook.rendering.template_lines import TemplateLine, template_lines
 
 if TYPE_CHECKING:
@@ -42,7 +43,9 @@ def marked_copy(chart: str, directory: str) -> MarkedChart:
     """
     copy = MarkedChart(directory)
     count = 0
-    for folder, folders, files in os.walk(chart):
+    for folder, folders, names in os.walk(chart):
+        folders[:] = [name for name in folders if name != GIT]
+        files = [name for name in names if name != GIT]
         inside = os.path.relpath(folder, chart)
         target = Path(directory, inside)
         target.mkdir(exist_ok=True)

@@ -15,6 +15,7 @@ from gpugate.webhook.manifests.inputs import Found, Input, Rendering
 from gpugate.webhook.manifests.problems import Problem
 from gpugate.webhook.manifests.rendered_sources import Chart, Kustomization
 from gpugate.webhook.rendering.chart_errors import chart_problem
+from gpugate.webhook.rendering.chart_stage import staged
 from gpugate.webhook.rendering.charts import ChartJob, chart_jobs
 from gpugate.webhook.rendering.kustomization_graph import planned
 from gpugate.webhook.rendering.kustomizations import KustomizationJob, kustomization_problem
@@ -97,7 +98,8 @@ def rendering_of(
     with tempfile.TemporaryDirectory(prefix="gpugate-") as home:
         try:
             if isinstance(job, ChartJob):
-                ran = run(job.command(shutil.which("helm") or "helm", chart or job.chart), home, options.limits, stop)
+                rendered_from = chart or staged(job.chart, home)
+                ran = run(job.command(shutil.which("helm") or "helm", rendered_from), home, options.limits, stop)
                 if ran.stopped or ran.code:
                     return chart_problem(job, ran.err, ran.stopped)
                 return Text(job, ran.out.decode(errors="replace"))
