@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from pathlib import Path
 
+# Without the first, opening a pipe would wait for somebody to write to it; Windows has only the last of these.
+_FLAGS: Final = os.O_RDONLY | sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_NOCTTY", "O_BINARY"))
 _PART: Final = 1 << 20  # bytes; memory for as many is asked for at once
 
 
@@ -20,8 +22,7 @@ def read_regular(path: Path, limit: int) -> bytes:
         OSError: it cannot be read, is a pipe, a device or a directory, or is larger; `strerror` says which.
     """
     try:
-        # Else opening a pipe would wait for somebody to write to it.
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
+        descriptor = os.open(path, _FLAGS)
     except ValueError:
         wrong = "is no name of a file: it holds a character that none can have"
         raise OSError(errno.EINVAL, wrong, str(path)) from None
