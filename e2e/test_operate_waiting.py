@@ -11,6 +11,7 @@ import pytest
 from api_server.stub_webhook import allowing, raw
 from cluster.ports import free_ports
 from cluster.service_account import NAMESPACE
+from gpu_pods import until
 from operated import NAME, Operated
 from stub_webhook.certificates import Authority
 from stub_webhook.server import Stub
@@ -18,6 +19,7 @@ from stub_webhook.server import Stub
 from gpugate.webhook.generate.probe import ANNOTATION
 
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Iterator
     from pathlib import Path
 
@@ -133,18 +135,24 @@ FAULTS = {
 @pytest.mark.parametrize(("fault", "said"), FAULTS.values(), ids=FAULTS)
 def test_why_it_is_not_reached(operated: Operated, tmp_path: Path, fault: Any, said: str) -> None:
     with fault(tmp_path) as (url, authority), operated.registered(url, authority):
-        ran = operated.webhook("wait", "-n", NAMESPACE, "--timeout", "4")
+        # Until the API server has heard of it, nobody is asked.
+        ran = until(
+            lambda: operated.webhook("wait", "-n", NAMESPACE, "--timeout", "4"), lambda each: said in _last(each)
+        )
 
     assert ran.returncode == 1
-    assert said in ran.stderr.rpartition("error:")[2], ran.stderr
+    assert said in _last(ran), ran.stderr
+
+
+def _last(ran: subprocess.CompletedProcess[str]) -> str:
+    return ran.stderr.rpartition("error:")[2]
 
 
 def test_a_probe_is_asked_about_only_in_the_namespace_of_the_webhook(
     api: Api, operated: Operated, tmp_path: Path
 ) -> None:
     with Stub(tmp_path) as stub, operated.registered(stub.url, _pem(stub.authority)):
-        operated.webhook("wait", "-n", NAMESPACE, "--timeout", "2")
-        assert stub.calls
+        assert until(lambda: operated.webhook("wait", "-n", NAMESPACE, "--timeout", "2") and stub.calls, bool)
         stub.calls.clear()
         for namespace, annotations, dry_run in (
             ("default", {ANNOTATION: "0" * 32}, True),
