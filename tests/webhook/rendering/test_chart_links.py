@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 FILES = {
     "secret": "s3cr3t",
     "repo/.git/config": "",
-    "repo/shared/a.yaml": "a: 1\n",
+    "repo/common/a.yaml": "a: 1\n",
     "repo/deep/b/c.yaml": "",
     "repo/app/templates/a.yaml": "",
 }
 # A link, what it leads to, and whether it leads out.
 LINKS: dict[str, tuple[str, str, bool]] = {
-    "to a file in the work tree": ("repo/app/a", "../shared/a.yaml", False),
-    "to a directory in the work tree": ("repo/app/charts", "../shared", False),
+    "to a file in the work tree": ("repo/app/a", "../common/a.yaml", False),
+    "to a directory in the work tree": ("repo/app/charts", "../common", False),
     "to a directory above it": ("repo/app/up", "..", False),
     "to nothing in the work tree": ("repo/app/a", "nothing", False),
-    "beside the chart": ("repo/shared/a", "../../secret", False),
+    "beside the chart": ("repo/common/a", "../../secret", False),
     "to a file outside": ("repo/app/stolen", "../../secret", True),
     "to a directory outside": ("repo/app/charts", "/usr", True),
     "to a device": ("repo/app/templates/z.yaml", "/dev/zero", True),
