@@ -12,7 +12,7 @@ COUNTS ?= small
 K ?=
 CLUSTER ?=
 # Two control planes side by side, but one cluster of kind's, and one stage for all harms.
-E2E_PROCESSES = $(if $(CLUSTER)$(findstring harm,$(K)),,-n 2)
+E2E_PROCESSES = $(if $(CLUSTER)$(findstring harms,$(K)),,-n 2)
 IMAGE ?=
 
 help: ## What there is

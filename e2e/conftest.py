@@ -49,15 +49,8 @@ BESIDE = (
     "test_operate",
 )
 
-# Folders that have a target of their own and need what others do not, and by which word `-k` asks for them all the same.
-APART = {
-    "chart": "chart",
-    "harms": "harm",
-    "image": "image",
-    "integrations": "integrations",
-    "oracle": "oracle",
-    "rendering": "rendering",
-}
+# Folders that have a target of their own and need what others do not; `-k` with their name asks for them all the same.
+APART = frozenset({"chart", "harms", "image", "integrations", "oracle", "rendering"})
 
 FIGURES = pytest.StashKey[list[str]]()
 
@@ -70,8 +63,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Leave out what is apart, unless the command line names it."""
-    word = APART.get(collection_path.name) if collection_path.parent == HERE else None
-    if word is None or word in str(config.getoption("keyword") or ""):
+    name = collection_path.name
+    if collection_path.parent != HERE or name not in APART or name in str(config.getoption("keyword") or ""):
         return None
     named = [config.invocation_params.dir / argument.partition("::")[0] for argument in config.args]
     return None if any(path.resolve().is_relative_to(collection_path) for path in named) else True

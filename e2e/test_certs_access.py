@@ -138,5 +138,10 @@ def test_the_lease_is_taken_renewed_released_and_taken_by_another(api: Api, keep
 
 def test_the_clock_of_the_api_server_is_that_of_this_machine(keeper: Connection) -> None:
     assert keeper.clock_skew is not None
-    # The date of an answer is in whole seconds, and those of slow answers count too.
-    assert abs(keeper.clock_skew.total_seconds()) <= 3.5
+
+    def is_small() -> bool:
+        skew = keeper.clock_skew
+        keeper.read("/version", {})  # a slow answer says little, and the next may be quick
+        return skew is not None and abs(skew.total_seconds()) <= 2
+
+    assert eventually(is_small)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import violating
 from cluster.namespaces import namespace_object, until_none_is_ending, until_ready
 from cluster.nodes import is_ready, simulated_node
+from eventually import eventually
 from gpu_pods import is_unscheduled
 
 from gpugate.webhook.manifests.load import load
@@ -32,7 +32,6 @@ _NODES = (
 )
 # A namespace is gone some seconds after all that was in it.
 _PATIENCE_SECONDS = 90
-_PAUSE_SECONDS = 0.1
 
 
 def nodes() -> list[Json]:
@@ -99,10 +98,7 @@ class Stored:
             stored = self._make(each)
             if stored:
                 self.written[stored["metadata"]["uid"]] = each
-        latest = time.monotonic() + _PATIENCE_SECONDS
-        while not self._is_settled():
-            assert time.monotonic() < latest, "the scheduler has not looked at every Pod"
-            time.sleep(_PAUSE_SECONDS)
+        assert eventually(self._is_settled), "the scheduler has not looked at every Pod"
 
     def pods(self) -> Iterator[tuple[str, Json]]:
         """Yield the Pods that there are, each with the uid of what people wrote."""

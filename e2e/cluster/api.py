@@ -102,13 +102,8 @@ class Api:
         return found
 
     def served(self, api_version: str, kind: str) -> bool:
-        """Tell whether objects of a kind can be asked for."""
-        return self._discovery.find(api_version, kind) is not None
-
-    def served_now(self, api_version: str, kind: str) -> bool:
-        """Tell the same of this moment: a kind may be gone, and be defined anew."""
-        found = self.request("GET", f"/apis/{api_version}").body.get("resources") or ()
-        return any(each["kind"] == kind for each in found)
+        """Tell whether objects of a kind can be asked for now: it may have been there, be gone, and be defined anew."""
+        return self._discovery.read(api_version, kind) is not None
 
     def request(
         self, method: str, path: str, body: Any = None, content_type: str = "application/json", **query: str

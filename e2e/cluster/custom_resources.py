@@ -90,7 +90,7 @@ def _wait_until_served(api: Api, definition: dict[str, Any]) -> None:
     name, spec = definition["metadata"]["name"], definition["spec"]
     waiting = {f"{spec['group']}/{version['name']}" for version in spec["versions"] if version["served"]}
     deadline = time.monotonic() + _SECONDS
-    while waiting := {version for version in waiting if not api.served_now(version, spec["names"]["kind"])}:
+    while waiting := {version for version in waiting if not api.served(version, spec["names"]["kind"])}:
         if time.monotonic() > deadline:
             conditions = api.get(definition).get("status", {}).get("conditions")
             raise CustomResourceError(f"{name} is not served as {', '.join(sorted(waiting))}: {conditions}")

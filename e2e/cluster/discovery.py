@@ -38,15 +38,16 @@ class Discovery:
 
     def find(self, api_version: str, kind: str) -> Resource | None:
         """Return a kind, or None when it is not served."""
-        if (api_version, kind) not in self._known:
-            self._read(api_version)
-        return self._known.get((api_version, kind))
+        return self._known.get((api_version, kind)) or self.read(api_version, kind)
 
-    def _read(self, api_version: str) -> None:
+    def read(self, api_version: str, kind: str) -> Resource | None:
+        """Return a kind as the API server has it now, or None when it is not served."""
+        self._known = {known: resource for known, resource in self._known.items() if known[0] != api_version}
         answer = self._connections.request("GET", f"/{'apis' if '/' in api_version else 'api'}/{api_version}")
         for resource in answer.body.get("resources", ()) if answer.ok else ():
             if "/" not in resource["name"]:
                 self._add(api_version, resource)
+        return self._known.get((api_version, kind))
 
     def _add(self, api_version: str, resource: Mapping[str, object]) -> None:
         kind = str(resource["kind"])

@@ -6,7 +6,6 @@ import base64
 import copy
 import json
 import sys
-import time
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +16,7 @@ from cluster.health import Health
 from cluster.kubeconfig import write_kubeconfig
 from cluster.namespaces import namespace_object
 from cluster.process import Process
+from eventually import eventually
 from gpu_pods import pod
 from harness.running import RunningBalancer
 
@@ -38,8 +38,6 @@ ACCOUNT: Final = "gpugate"
 SECRET: Final = "gpugate-certificates"  # noqa: S105 -- the name of an object
 # Each promotion brings new certificates; one that is late by seconds, where much else runs, may not outlive its own.
 _PERIODS: Final = ("--authority-life=10m", "--authority-rotation=2s", "--certificate-life=12s", "--propagation=2s")
-_PATIENCE_SECONDS: Final = 60.0
-_PAUSE_SECONDS: Final = 0.1
 _RULESET: Final = bind(CATALOG, PolicyConfig())
 
 
@@ -121,14 +119,13 @@ def _unregister(made: KeptWebhook) -> None:
     for each in made.configurations():
         made.api.delete(each)
     asking = pod("asks", "default", {"nvidia.com/gpu": "1"})
-    latest = time.monotonic() + _PATIENCE_SECONDS
-    while True:
+
+    def is_left_alone() -> bool:
         before = made.metric("gpugate_reviews_total")
         made.api.create(asking, dry_run=True)
-        if made.metric("gpugate_reviews_total") == before:
-            return
-        assert time.monotonic() < latest, "still asked"
-        time.sleep(_PAUSE_SECONDS)
+        return made.metric("gpugate_reviews_total") == before
+
+    assert eventually(is_left_alone), "still asked"
 
 
 def _start(made: KeptWebhook, balancer: RunningBalancer, folder: Path, kubeconfig: Path, stack: ExitStack) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+
+from eventually import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
 # The namespace controller takes five seconds at least for one in which there was something (k8s.io/kubernetes v1.36
 # pkg/controller/namespace, namespaceDeletionGracePeriod).
 _PATIENCE_SECONDS = 90.0
-_PAUSE_SECONDS = 0.1
 
 
 def namespace_object(name: str) -> dict[str, Any]:
@@ -55,7 +55,9 @@ def until_ready(api: Api, name: str) -> None:
 
 def until_none_is_ending(api: Api) -> None:
     """Wait until whatever is being deleted with its namespace is gone."""
-    latest = time.monotonic() + _PATIENCE_SECONDS
-    while ending := [each for each in api.list("v1", "Namespace") if "deletionTimestamp" in each["metadata"]]:
-        assert time.monotonic() < latest, f"still being deleted: {[each['metadata']['name'] for each in ending]}"
-        time.sleep(_PAUSE_SECONDS)
+
+    def ending() -> list[str]:
+        every = api.list("v1", "Namespace")
+        return [each["metadata"]["name"] for each in every if "deletionTimestamp" in each["metadata"]]
+
+    assert eventually(lambda: not ending()), f"still being deleted: {ending()}"

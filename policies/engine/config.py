@@ -189,20 +189,20 @@ def _config_error(text: str, into: type, path: Path) -> ConfigError:
         path = (*path, int(step[2]) if step[2] else step[1])
     unknown, missing, value = _UNKNOWN.fullmatch(what), _MISSING.fullmatch(what), _VALUE.fullmatch(what)
     if unknown:
-        meant = _did_you_mean(unknown["name"], _words(into))
+        name, words = unknown["name"], _words(into)
         # What is known elsewhere is misplaced and not misspelt.
-        if unknown["name"] in _words(into):
-            keys = ", ".join(f"`{key}`" for key in _keys(into))
-            meant = f" here; {keys} may stand here" if not where else " here"
-        return ConfigError((*path, unknown["name"]), f"unknown key{meant}")
+        meant = _placed(into if not where else None) if name in words else _did_you_mean(name, words)
+        return ConfigError((*path, name), f"unknown key{meant}")
     if missing:
         return ConfigError(path, f"lacks `{missing['name']}`, which is required")
     meant = _did_you_mean(value["name"].lower(), _words(into)) if value else ""
     return ConfigError(path, what[:1].lower() + what[1:] + meant)
 
 
-def _keys(into: type) -> list[str]:
-    return [field.encode_name for field in msgspec.structs.fields(into)] if issubclass(into, msgspec.Struct) else []
+def _placed(into: type | None) -> str:
+    if into is None or not issubclass(into, msgspec.Struct):
+        return " here"
+    return f" here; {', '.join(f'`{field.encode_name}`' for field in msgspec.structs.fields(into))} may stand here"
 
 
 def _words(into: type) -> list[str]:

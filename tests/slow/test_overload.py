@@ -23,7 +23,7 @@ def test_a_burst_is_shed_and_passes(
     seconds = wait_until(lambda: measuring.progress().answered >= 200, "the capacity is known")
     capacity = measuring.finish().answered / seconds
 
-    burst = load(server, cases=(heavy(),), rate=TIMES * capacity, fresh=0.05, timeout=20)
+    burst = load(server, cases=(heavy(),), rate=TIMES * capacity, fresh=0.05)
     burst.pass_calls(int(TIMES * capacity * counts(3, 30)))
     during = burst.finish()
     longest = f"{during.longest_exchange:.2f}s"

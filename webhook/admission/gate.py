@@ -109,8 +109,9 @@ class Gate:
         """Answer a review sent to the webhook of a phase; never raises.
 
         Where the caller may wait, nothing is said while a fact is missing that would change the patch and may be known
-        in a moment. What is made right before a Pod, its Job or its claim template, is heard of a moment after the Pod came. A Pod
-        is patched once, so it is worth to ask again. Reviews that are asked again are observed once, at their answer.
+        in a moment. What is made right before a Pod, its Job or its claim template, is heard of a moment after the Pod
+        came. A Pod is patched once, so it is worth to ask again. Reviews that are asked again are observed once, at
+        their answer.
 
         Args:
             phase: which webhook it was sent to.

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gpugate.policies.engine.update_ratchet import keyed_path
 from gpugate.policies.sdk.field import render
 from gpugate.policies.sdk.findings import Stance
-from gpugate.webhook.manifests.excerpt import excerpt
-from gpugate.webhook.manifests.positions import Positions
+from gpugate.webhook.report.document_places import DocumentPlaces
 from gpugate.webhook.report.explained import patch_groups, reasons
 from gpugate.webhook.report.located import Located, ObjectName, Place, Severity, Sort
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     from gpugate.policies.engine.verdict import Finding, Outcome, Verdict
     from gpugate.policies.sdk.field import Json, Path
     from gpugate.policies.sdk.policy import Policy
-    from gpugate.webhook.manifests.documents import Document
     from gpugate.webhook.manifests.objects import Manifest
     from gpugate.webhook.manifests.problems import Problem
     from gpugate.webhook.schemas.problem import SchemaProblem
@@ -27,21 +24,12 @@ if TYPE_CHECKING:
 _SEVERITY = {Stance.ENFORCE: Severity.ERROR, Stance.WARN: Severity.WARNING}
 
 
-@dataclass(frozen=True, slots=True)
-class _Places:
-    """What is worked out once for a document, which can have thousands of objects."""
-
-    document: Document
-    positions: Positions
-    lines: Sequence[str]
-
-
 class Locator:
     """Finds places in one document after the other; the positions of the last one are kept."""
 
     def __init__(self, policies: Mapping[str, Policy]) -> None:
         self._reasons = reasons(policies.values())
-        self._last: _Places | None = None
+        self._last: DocumentPlaces | None = None
 
     def findings(self, manifest: Manifest, verdict: Verdict) -> Iterator[Located]:
         """Yield everything that a verdict says, errors, warnings and notes."""
@@ -112,12 +100,9 @@ class Locator:
             )
 
     def _place(self, manifest: Manifest, path: Path) -> Place:
-        document = manifest.document
-        if self._last is None or self._last.document is not document:
-            self._last = _Places(document, Positions(document), document.text.splitlines())
-        span = self._last.positions.find((*manifest.prefix, *path))
-        around = excerpt(self._last.lines, span.line, document.first_line)
-        return Place(document.source, span.line, span.column, span.end, around.lines, around.first_line)
+        if self._last is None or self._last.document is not manifest.document:
+            self._last = DocumentPlaces(manifest.document)
+        return self._last.find((*manifest.prefix, *path))
 
 
 def located_problem(problem: Problem) -> Located:

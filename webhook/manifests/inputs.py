@@ -20,6 +20,7 @@ from gpugate.webhook.manifests.rendered_sources import (
     source_of,
 )
 from gpugate.webhook.manifests.selection import Selection
+from gpugate.webhook.manifests.within import is_within
 from gpugate.webhook.manifests.work_tree import work_tree
 
 if TYPE_CHECKING:
@@ -212,7 +213,7 @@ class _Walk:
         """Tell whether an entry is a link out of the repository, whose author may be anybody who proposes a change."""
         if self._top is None or not entry.is_symlink():
             return False
-        return not f"{os.path.realpath(entry.path)}{os.sep}".startswith(f"{self._top.rstrip(os.sep)}{os.sep}")
+        return not is_within(entry.path, self._top)
 
     def _is_left_out(self, entry: os.DirEntry[str], real: str) -> bool:
         ignored = self._selection.ignored

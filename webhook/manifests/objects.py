@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.sdk.field import Field, render
 from gpugate.policies.sdk.kinds import GroupVersionKind
 from gpugate.policies.sdk.quantity import type_name
 from gpugate.policies.sdk.request import Operation, Request
-from gpugate.webhook.manifests.excerpt import excerpt
 from gpugate.webhook.manifests.known_kinds import correction, is_namespaced
-from gpugate.webhook.manifests.positions import Positions
 from gpugate.webhook.manifests.problems import Problem
+from gpugate.webhook.manifests.source_text import SourceText
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,27 +61,7 @@ def objects(document: Document, *, namespace: str = "default", lenient: bool = F
     if lenient and _is_something_else(root):
         yield NotAManifest(document.source, document.first_line)
     else:
-        yield from _objects(_Source(document), root, namespace, 0)
-
-
-class _Source:
-    """A document, whose text is looked into where something is wrong, and once for all that is."""
-
-    def __init__(self, document: Document) -> None:
-        self.document = document
-
-    @cached_property
-    def _positions(self) -> Positions:
-        return Positions(self.document)
-
-    @cached_property
-    def _lines(self) -> list[str]:
-        return self.document.text.splitlines()
-
-    def problem(self, path: Path, message: str, remedy: str) -> Problem:
-        place = self._positions.find(path)
-        around = excerpt(self._lines, place.line, self.document.first_line)
-        return Problem(self.document.source, place.line, place.column, message, remedy, excerpt=around, end=place.end)
+        yield from _objects(SourceText(document), root, namespace, 0)
 
 
 def _is_something_else(root: Field) -> bool:
@@ -94,11 +72,11 @@ def _is_something_else(root: Field) -> bool:
     return isinstance(root.value, dict) and not all(head) and not (any(head) and root["metadata"])
 
 
-def _objects(source: _Source, field: Field, namespace: str, level: int) -> Iterator[Found]:
+def _objects(source: SourceText, field: Field, namespace: str, level: int) -> Iterator[Found]:
     refusal = _refusal(field)
     if refusal:
         at, message, remedy = refusal
-        yield source.problem(at.path, message, remedy)
+        yield _problem(source, at.path, message, remedy)
         return
     kind = GroupVersionKind.of(field["apiVersion"].text, field["kind"].text)
     if kind.group in _TOOL_FILES:
@@ -107,12 +85,17 @@ def _objects(source: _Source, field: Field, namespace: str, level: int) -> Itera
         yield NotAManifest(source.document.source, source.document.first_line, "a kubeconfig")
     elif _is_list(kind, field):
         if level >= _MAX_LISTS:
-            yield source.problem(field.path, f"more than {_MAX_LISTS} lists in each other", "flatten them")
+            yield _problem(source, field.path, f"more than {_MAX_LISTS} lists in each other", "flatten them")
             return
         for item in field["items"]:
             yield from _objects(source, _typed(item, kind), namespace, level + 1)
     else:
         yield Manifest(source.document, field.path, _request(kind, field, namespace))
+
+
+def _problem(source: SourceText, path: Path, message: str, remedy: str) -> Problem:
+    place, around = source.find(path)
+    return Problem(source.document.source, place.line, place.column, message, remedy, excerpt=around, end=place.end)
 
 
 def _is_list(kind: GroupVersionKind, field: Field) -> bool:

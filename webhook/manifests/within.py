@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Final
+
+GIT: Final = ".git"
 
 
 def is_within(path: str, top: str) -> bool:
@@ -19,4 +22,4 @@ def is_within(path: str, top: str) -> bool:
         ValueError: the path holds a character that none can have.
     """
     real, base = Path(os.path.realpath(path)), Path(top)
-    return real.is_relative_to(base) and ".git" not in real.relative_to(base).parts
+    return real.is_relative_to(base) and GIT not in real.relative_to(base).parts

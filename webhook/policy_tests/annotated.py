@@ -23,7 +23,7 @@ from gpugate.webhook.manifests.objects import Manifest, objects
 from gpugate.webhook.manifests.problems import Problem
 from gpugate.webhook.policy_tests.errors import CaseFileError, unreadable
 from gpugate.webhook.policy_tests.expect_comments import expectations, outside
-from gpugate.webhook.policy_tests.places import DocumentPlaces
+from gpugate.webhook.report.document_places import DocumentPlaces
 from gpugate.webhook.report.located import Place
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from gpugate.webhook.manifests.inputs import Input
 from gpugate.webhook.manifests.problems import Problem
 from gpugate.webhook.policy_tests.errors import CaseFileError, unreadable
 from gpugate.webhook.policy_tests.parameters import combinations, named, substituted
-from gpugate.webhook.policy_tests.places import DocumentPlaces
 from gpugate.webhook.policy_tests.reach import OutOfReachError, beside
+from gpugate.webhook.report.document_places import DocumentPlaces
 from gpugate.webhook.report.located import Place
 
 if TYPE_CHECKING:

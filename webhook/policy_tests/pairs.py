@@ -22,9 +22,9 @@ from gpugate.webhook.policy_tests.annotated import read_annotated
 from gpugate.webhook.policy_tests.cases import MOST_BYTES
 from gpugate.webhook.policy_tests.differing import differing
 from gpugate.webhook.policy_tests.errors import CaseFileError
-from gpugate.webhook.policy_tests.places import DocumentPlaces
 from gpugate.webhook.policy_tests.reach import OutOfReachError, beside
 from gpugate.webhook.report import yaml_text
+from gpugate.webhook.report.document_places import DocumentPlaces
 from gpugate.webhook.report.located import Place
 from gpugate.webhook.report.policy_tested import Failure
 

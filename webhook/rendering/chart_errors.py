@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from gpugate.webhook.manifests.bounded_file import read_regular
 from gpugate.webhook.manifests.excerpt import NO_EXCERPT, Excerpt, excerpt
 from gpugate.webhook.manifests.limits import MAX_BYTES
 from gpugate.webhook.manifests.problems import Problem
@@ -67,8 +68,7 @@ def _text(said: str) -> str:
 
 def _around(file: str, line: int) -> Excerpt:
     try:
-        with Path(file).open("rb") as opened:
-            lines = opened.read(MAX_BYTES).decode(errors="replace").splitlines()
+        lines = read_regular(Path(file), MAX_BYTES).decode(errors="replace").splitlines()
     except OSError:
         return NO_EXCERPT
     return excerpt(lines, line, 1) if line <= len(lines) else NO_EXCERPT

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from gpugate.webhook.manifests.bounded_file import read_regular
-from gpugate.webhook.rendering.chart_stage import GIT
+from gpugate.webhook.manifests.within import GIT
 from gpugate.webhook.rendering.template_lines import TemplateLine, template_lines
 
 if TYPE_CHECKING:

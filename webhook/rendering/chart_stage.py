@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Final
 
-GIT: Final = ".git"
+from gpugate.webhook.manifests.within import GIT
 
 
 def staged(chart: str, home: str) -> str:

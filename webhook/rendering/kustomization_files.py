@@ -12,6 +12,7 @@ from gpugate.webhook.manifests.limits import MAX_BYTES
 from gpugate.webhook.manifests.positions import Positions
 from gpugate.webhook.manifests.problems import Problem
 from gpugate.webhook.manifests.rendered_sources import KUSTOMIZATION_FILES
+from gpugate.webhook.manifests.within import GIT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,6 +51,7 @@ class KustomizationFile:
         directories: real paths of the directories that it builds on.
         files: real paths of the files that it uses.
         remote: what it would fetch, with its place.
+        of_git: what it would read of git's own files, with its place.
         inflates: where it names Helm charts.
         sort_options: the order in which it wants objects written.
     """
@@ -61,6 +63,7 @@ class KustomizationFile:
     directories: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     remote: tuple[tuple[str, int, int], ...] = ()
+    of_git: tuple[tuple[str, int, int], ...] = ()
     inflates: tuple[int, int] | None = None
     sort_options: Any = None
 
@@ -70,6 +73,7 @@ class _Used:
     directories: list[str] = field(default_factory=list)
     files: list[str] = field(default_factory=list)
     remote: list[tuple[str, FieldPath]] = field(default_factory=list)
+    of_git: list[tuple[str, FieldPath]] = field(default_factory=list)
 
 
 def read_kustomization(directory: str, name: str = "") -> KustomizationFile | Problem | None:
@@ -98,7 +102,8 @@ def read_kustomization(directory: str, name: str = "") -> KustomizationFile | Pr
         return None
     real = os.path.realpath(directory)
     used = _used(real, value)
-    positions = Positions(document) if used.remote or any(each in value for each in _FOREIGN) else None
+    placed = used.remote or used.of_git or any(each in value for each in _FOREIGN)
+    positions = Positions(document) if placed else None
 
     def place(path: FieldPath) -> tuple[int, int]:
         span = positions.find(path) if positions else None
@@ -112,6 +117,7 @@ def read_kustomization(directory: str, name: str = "") -> KustomizationFile | Pr
         directories=tuple(used.directories),
         files=tuple(used.files),
         remote=tuple((what, *place(path)) for what, path in used.remote),
+        of_git=tuple((what, *place(path)) for what, path in used.of_git),
         inflates=next((place((each,)) for each in _FOREIGN if each in value), None),
         sort_options=value.get("sortOptions"),
     )
@@ -125,7 +131,9 @@ def _used(directory: str, value: dict[str, Any]) -> _Used:
         except ValueError:
             continue  # a NUL, or half of a character: no name of a file, and kustomize says so
         # os.path, because pathlib raises for names that are too long, as a patch on one line is.
-        if _URL in entry:
+        if GIT in Path(real).parts:
+            used.of_git.append((entry, path))
+        elif _URL in entry:
             # kustomize fetches it also where a file has that name.
             used.remote.append((entry, path))
         elif os.path.isdir(real):  # noqa: PTH112 -- as above

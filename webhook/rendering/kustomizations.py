@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _ABSENT: Final = "install kustomize or kubectl, leave it out with --exclude, or read files as they are with --no-render"
 _LOCAL: Final = "take it into the tree; or pipe: `kustomize build {} | gpugate check -`"
+_OWN: Final = "name a file that is committed"
 _INFLATE: Final = "say --enable-helm if you trust it, or give the chart itself to gpugate"
 _QUOTED: Final = re.compile(r"""['"]([^'"\s]{2,})['"]""")
 _LOGGED: Final = re.compile(r'^E\d{4} .*? err="(?P<text>.*)"$')  # kubectl logs its error where it has no terminal
@@ -65,6 +66,8 @@ def obstacles(name: str, files: Iterable[KustomizationFile], *, inflate: bool) -
         for what, line, column in file.remote:
             message = f"{what} is somewhere else, and gpugate uses no network"
             yield Problem(file.file, line, column, message, _LOCAL.format(name))
+        for what, line, column in file.of_git:
+            yield Problem(file.file, line, column, f"{what} is git's own, and could hold credentials", _OWN)
         if file.inflates and not inflate:
             yield Problem(
                 file.file, *file.inflates, "inflates Helm charts, which runs Helm and may fetch them", _INFLATE

@@ -30,7 +30,8 @@ _SAME: Final = frozenset("dDwWbBAnrtfva")
 _REPEAT: Final = re.compile(r"\{[0-9]+(,[0-9]*)?\}")
 _GROUP: Final = re.compile(r"\((\?:|\?P<[A-Za-z_]\w*>|\?<[A-Za-z_]\w*>)?")
 # What Kubernetes' own types bring into many definitions: quantities, names of labels, reasons of conditions, DNS names;
-# and durations, percentages and labels of Karpenter. Each decides at every character what comes next, so that it takes no long time although it repeats what repeats.
+# and durations, percentages and labels of Karpenter. Each decides at every character what comes next, so that it takes no
+# long time although it repeats what repeats.
 _QUANTITY: Final = (
     r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$"
 )

@@ -3,8 +3,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gpugate.webhook.check import locate
 from gpugate.webhook.check.locate import Locator
+from gpugate.webhook.manifests import source_text
 from gpugate.webhook.manifests.documents import Document, read_text
 from gpugate.webhook.manifests.objects import Manifest, objects
 from gpugate.webhook.manifests.positions import Positions
@@ -37,7 +37,7 @@ def test_a_document_is_split_and_composed_once_for_all_its_objects(monkeypatch: 
         composed.append(document.source)
         return Positions(replace(document, text=str(document.text)))  # the parser takes no text of another type
 
-    monkeypatch.setattr(locate, "Positions", positions)
+    monkeypatch.setattr(source_text, "Positions", positions)
     locator, found = Locator({}), [part for part in objects(replace(read, text=text)) if isinstance(part, Manifest)]
     places = [locator.schema_problem(m, SchemaProblem(("metadata", "name"), "is wrong")).place for m in found]
 

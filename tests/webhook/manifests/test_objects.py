@@ -76,7 +76,7 @@ def test_a_document_is_composed_once_for_all_that_is_wrong_in_it(monkeypatch: py
         composed.append(document.source)
         return Positions(document)
 
-    monkeypatch.setattr("gpugate.webhook.manifests.objects.Positions", positions)
+    monkeypatch.setattr("gpugate.webhook.manifests.source_text.Positions", positions)
     nameless = "- {apiVersion: v1, kind: Pod, metadata: {}}\n"
     parts = found(f"apiVersion: v1\nkind: List\nitems:\n{nameless * 20}")
 

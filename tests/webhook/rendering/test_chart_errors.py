@@ -94,7 +94,7 @@ def test_what_was_stopped_says_so(tree: Callable[..., Path]) -> None:
     assert (problem.source, problem.message) == ("app/Chart.yaml", "helm did not end within 5 s with prod.yaml")
 
 
-def test_a_place_is_found_however_long_the_words_are() -> None:
+def test_words_of_any_length_are_looked_through() -> None:
     """In linear time: a chart says what it likes."""
     said = f"Error: execution error at (app/templates/a.yaml:2:3): {'a/templates/' * 50_000}"
 

@@ -27,7 +27,7 @@ FILES = {
 LINKS: dict[str, tuple[str, str, bool]] = {
     "to a file in the work tree": ("repo/app/a", "../common/a.yaml", False),
     "to a directory in the work tree": ("repo/app/charts", "../common", False),
-    "to a directory above it": ("repo/app/up", "..", False),
+    "to a directory above it": ("repo/app/templates/up", "..", False),
     "to nothing in the work tree": ("repo/app/a", "nothing", False),
     "beside the chart": ("repo/common/a", "../../secret", False),
     "to a file outside": ("repo/app/stolen", "../../secret", True),
@@ -46,6 +46,16 @@ def test_a_link_out_of_the_work_tree_is_found(link: str, to: str, leads_out: boo
     found = link_out(str(root / "repo/app"))
 
     assert (found and found.source) == (str(root / link) if leads_out else None)
+
+
+def test_a_link_to_the_top_of_the_repository_leads_to_what_git_keeps(tree: Tree) -> None:
+    root = tree(FILES)
+    (root / "repo/app/up").symlink_to("..")
+
+    found = link_out(str(root / "repo/app"))
+
+    assert found is not None
+    assert found.source == str(root / "repo/app/up/.git")
 
 
 def test_a_link_is_followed_to_links_that_lead_out(tree: Tree) -> None:

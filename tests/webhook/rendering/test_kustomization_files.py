@@ -6,6 +6,7 @@ import pytest
 
 from gpugate.webhook.manifests.problems import Problem
 from gpugate.webhook.rendering.kustomization_files import KustomizationFile, read_kustomization
+from gpugate.webhook.rendering.kustomizations import obstacles
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,6 +50,25 @@ def test_what_is_fetched_is_told_from_files(name: str, tree: Callable[..., Path]
 
     assert isinstance(read, KustomizationFile)
     assert [what for what, _, _ in read.remote] == [name]
+
+
+GITS = {
+    "a generated file": "configMapGenerator: [{name: a, files: [stolen=.git/config]}]\n",
+    "a link to it": "configMapGenerator: [{name: a, envs: [link]}]\n",
+    "a patch": "patches: [{path: .git/config}]\n",
+}
+
+
+@pytest.mark.parametrize("text", GITS.values(), ids=GITS)
+def test_what_git_keeps_is_not_built(text: str, tree: Callable[..., Path]) -> None:
+    root = tree({"kustomization.yaml": text, ".git/config": ""})
+    (root / "link").symlink_to(".git/config")
+
+    read = read_kustomization(".")
+
+    assert isinstance(read, KustomizationFile)
+    (problem,) = (each for each in obstacles(".", [read], inflate=False) if each.line)
+    assert (problem.line, "git's own" in problem.message, read.files) == (1, True, ())
 
 
 OTHERS = {

@@ -6,6 +6,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Final
 
+from gpugate.webhook.report.audit_words import plural
+
 # The most that are told.
 _REASONS: Final = 10
 
@@ -66,7 +68,7 @@ class Tally:
         ]
         if len(self.refusals) > _REASONS:
             refused.append(f"{len(self.refusals) - _REASONS} more reasons why reports could not be written")
-        ending = f"{self.ending} objects with findings get no report, because their namespaces are being deleted"
+        ending = f"no report on {plural(self.ending, 'object')} with findings: being deleted with the namespace"
         return Written(
             group,
             self.created,

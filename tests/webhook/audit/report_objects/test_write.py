@@ -243,7 +243,7 @@ def test_an_object_of_an_ending_namespace_gets_no_report_and_that_is_no_failure(
 
     assert (counts(written), cluster.names()) == ((1, 0, 0, 0, 0), ["d"])
     (told,) = written.remarks[1:]
-    assert told == "3 objects with findings get no report, because their namespaces are being deleted"
+    assert told == "no report on 3 objects with findings: being deleted with the namespace"
     assert len(cluster.api.asked("POST")) == 2
 
 
