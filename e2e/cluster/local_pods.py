@@ -9,7 +9,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -18,7 +18,7 @@ from cluster.connections import Connections
 from cluster.local_container import started_container
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from cluster.control_plane import ControlPlane
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 _PAUSE_SECONDS = 0.05
 _PROBE_SECONDS = 2
+# How long what fails is tried again, as a kubelet does: what a Pod needs may be deleted a moment before the Pod is.
+_PATIENCE_SECONDS = 15
 _ENDED = {"Succeeded", "Failed"}
 # Every address of 127.0.0.0/8 is this machine's (RFC 5735, section 3).
 _addresses = (f"127.0.{high}.{low}" for high in range(1, 255) for low in range(1, 255))
@@ -81,6 +83,7 @@ class LocalPods:
         self._started = started
         self._pods: dict[str, LocalPod] = {}
         self._leaving: list[Process] = []
+        self._failing: dict[str, float] = {}
         self._count = itertools.count(1)
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run)
@@ -92,7 +95,8 @@ class LocalPods:
     def __exit__(self, *_: object) -> None:
         self._stopped.set()
         self._thread.join()
-        assert self.failures == []
+        if self.failures:
+            raise RuntimeError(f"the Pods of {self._namespace} could not be run") from self.failures[0]
 
     def ready(self) -> list[LocalPod]:
         """Return those that serve."""
@@ -127,11 +131,25 @@ class LocalPods:
             leaving = self._pods.pop(uid).process
             leaving.signal(signal.SIGTERM)
             self._leaving.append(leaving)
+        for uid in self._failing.keys() - there.keys():
+            del self._failing[uid]
         for uid, pod in there.items():
-            if uid not in self._pods and self._may_start(pod):
-                self._pods[uid] = self._start(pod, api)
-        for uid, pod in tuple(self._pods.items()):
-            self._pods[uid] = _told(api, self._namespace, pod)
+            with self._again_if_it_fails(uid):
+                if uid not in self._pods and self._may_start(pod):
+                    self._pods[uid] = self._start(pod, api)
+                if uid in self._pods:
+                    self._pods[uid] = _told(api, self._namespace, self._pods[uid])
+
+    @contextmanager
+    def _again_if_it_fails(self, uid: str) -> Iterator[None]:
+        """Leave a Pod that fails to the next step, until it has failed for too long."""
+        try:
+            yield
+        except (AssertionError, KeyError):
+            if time.monotonic() > self._failing.setdefault(uid, time.monotonic() + _PATIENCE_SECONDS):
+                raise
+        else:
+            self._failing.pop(uid, None)
 
     def _may_start(self, pod: Json) -> bool:
         serves = bool(pod["spec"]["containers"][0].get("ports"))
