@@ -24,6 +24,7 @@ SECTIONS: Final = {
     ),
     "Operate": (
         "docs/install",
+        "docs/client-certificates",
         "docs/operations",
         "docs/doctor",
         "docs/audit",

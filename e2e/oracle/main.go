@@ -31,6 +31,7 @@ var answers = map[string]func(json.RawMessage) (any, error){
 	"requirements": about(catalogue.meeting),
 	"quantity":     quantity,
 	"yaml":         about(yamlAsJSON),
+	"stream":       about(stream),
 	"patch":        about(patched),
 	"certificate":  about(verified),
 	"bundles":      about(equal),

@@ -39,7 +39,7 @@ install() {
     "${pip[@]}" --require-hashes -r "$action/requirements/check.txt" -r "$action/requirements/build.txt"
     # From the checkout of this action, with the build tools installed above: no further package is fetched.
     "${pip[@]}" --no-deps --no-build-isolation --no-index "$action"
-    "$environment/bin/gpugate" --version
+    "$environment/bin/python" -I -m gpugate --version
 }
 
 check() {
@@ -54,6 +54,12 @@ check() {
     rm -f -- "$sarif" "$summary" "$results"
 
     arguments+=(-o github "--output=sarif=$sarif" "--output=markdown=$summary" "--output=json=$results")
+    case "${INPUT_TRUST:-auto}" in
+    auto) if [ -n "${GITHUB_BASE_REF:-}" ]; then trust_base; fi ;;
+    base) trust_base ;;
+    change) ;;
+    *) fail "the input trust takes auto, base or change" ;;
+    esac
     # What is not said here is left to the project file.
     if [ -n "${INPUT_MIN_MODE:-}" ]; then arguments+=("--min-mode=$INPUT_MIN_MODE"); fi
     if [ -n "${INPUT_POLICY_FILE:-}" ]; then arguments+=("--policy-file=$INPUT_POLICY_FILE"); fi
@@ -64,7 +70,7 @@ check() {
     # What follows two dashes is a path, whatever it looks like.
     arguments+=(-- ${lines[@]+"${lines[@]}"})
 
-    "$environment/bin/gpugate" check "${arguments[@]}" || code=$?
+    "$environment/bin/python" -I -m gpugate check "${arguments[@]}" || code=$?
 
     if [ -s "$summary" ]; then cat -- "$summary" >>"$GITHUB_STEP_SUMMARY"; fi
     if [ ! -s "$sarif" ]; then sarif=; fi
@@ -73,6 +79,18 @@ check() {
         printf 'sarif-file=%s\n' "$sarif"
         printf 'findings=%s\n' "$(count "$results")"
     } >>"$GITHUB_OUTPUT"
+}
+
+# A pull request does not choose what it is checked by: its project file and policies are those of the branch it is for.
+trust_base() {
+    local branch="${GITHUB_BASE_REF:?is set for pull requests}"
+    one_line GITHUB_BASE_REF "$branch"
+    # A shallow checkout has the merge commit alone.
+    if ! git rev-parse --quiet --verify --end-of-options "refs/remotes/origin/$branch^{commit}" >/dev/null; then
+        git -c core.hooksPath=/dev/null fetch --quiet --no-tags --no-recurse-submodules --depth=1 origin "+refs/heads/$branch:refs/remotes/origin/$branch" ||
+            fail "the base branch is not in the checkout; give fetch-depth: 0 to actions/checkout"
+    fi
+    arguments+=(--trust=base "--base=refs/remotes/origin/$branch")
 }
 
 count() {

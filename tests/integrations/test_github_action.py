@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -98,7 +99,15 @@ def test_a_report_of_an_earlier_step_does_not_pass_for_this_one(step: Run, works
 
 
 EVIL = "x; touch stolen && touch stolen | touch stolen & $(touch stolen) `touch stolen` ' \" touch stolen"
-INPUTS = ["INPUT_PATHS", "INPUT_POLICY_FILE", "INPUT_CONFIG", "INPUT_MIN_MODE", "INPUT_SARIF_FILE", "INPUT_ARGS"]
+INPUTS = [
+    "INPUT_TRUST",
+    "INPUT_PATHS",
+    "INPUT_POLICY_FILE",
+    "INPUT_CONFIG",
+    "INPUT_MIN_MODE",
+    "INPUT_SARIF_FILE",
+    "INPUT_ARGS",
+]
 
 
 @pytest.mark.parametrize("name", INPUTS)
@@ -153,6 +162,61 @@ def test_a_file_name_cannot_be_a_workflow_command(step: Run, workspace: Path) ->
     lines = step("check").log.splitlines()
 
     assert [line for line in lines if line.startswith("::set-output")] == []
+
+
+def git(workspace: Path, *arguments: str) -> None:
+    who = ("-c", "user.name=a", "-c", "user.email=a@example.com")
+    subprocess.run(["git", "-C", workspace, *who, *arguments], check=True, capture_output=True)  # noqa: S603, S607 -- fixed words
+
+
+@pytest.fixture
+def pull_request(workspace: Path, tmp_path: Path) -> Path:
+    """A shallow checkout of a change that comes with a project file of its own; `origin` has the branch it is for."""
+    origin = tmp_path / "origin"
+    origin.mkdir()
+    git(origin, "init", "--quiet", "--initial-branch", "main")
+    git(origin, "commit", "--quiet", "--allow-empty", "--message", "base")
+    git(workspace, "init", "--quiet", "--initial-branch", "change")
+    git(workspace, "remote", "add", "origin", origin.as_uri())
+    (workspace / ".gpugate.yaml").write_text("exclude: ['*']\n")
+    git(workspace, "add", ".")
+    git(workspace, "commit", "--quiet", "--message", "change")
+    return workspace
+
+
+TRUST = {
+    "by itself": ({}, "1"),
+    "the base": ({"INPUT_TRUST": "base"}, "1"),
+    "the change": ({"INPUT_TRUST": "change"}, "3"),
+}
+
+
+@pytest.mark.usefixtures("pull_request")
+@pytest.mark.parametrize(("inputs", "code"), TRUST.values(), ids=TRUST)
+def test_a_pull_request_does_not_choose_what_it_is_checked_by(inputs: dict[str, str], code: str, step: Run) -> None:
+    assert step("check", GITHUB_BASE_REF="main", **inputs).outputs["exit-code"] == code
+
+
+BASES = ("gone", "--upload-pack=touch stolen", "$(touch stolen)", "main\nfindings=0")
+
+
+@pytest.mark.parametrize("base", BASES)
+def test_a_base_that_cannot_be_had_fails(base: str, step: Run, pull_request: Path) -> None:
+    ran = step("check", GITHUB_BASE_REF=base)
+
+    assert (ran.code, ran.outputs) == (2, {})
+    assert not (pull_request / "stolen").exists()
+
+
+def test_trust_is_one_of_three(step: Run) -> None:
+    assert "the input trust takes auto, base or change" in step("check", INPUT_TRUST="all").log
+
+
+def test_python_runs_isolated() -> None:
+    script = SCRIPT.read_text()
+
+    assert re.findall(r"\$(?:environment/bin/python|python)\"(?! -I| >)", script) == []
+    assert "bin/gpugate" not in script
 
 
 @pytest.mark.parametrize("number", range(len(STEPS)), ids=[step["name"] for step in STEPS])

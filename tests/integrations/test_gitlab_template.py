@@ -18,7 +18,7 @@ TEMPLATE = yaml.safe_load(
     (Path(__file__).parents[2] / "integrations" / "gitlab" / "gpugate.gitlab-ci.yml").read_text(encoding="utf-8")
 )
 JOB = TEMPLATE["gpugate"]
-ENVIRONMENT = JOB["before_script"][0].split()[-1]
+ENVIRONMENT = JOB["before_script"][1].split()[-1]
 # Source: GitLab 18 documentation, "CI/CD YAML syntax reference".
 JOB_KEYS = {"stage", "image", "variables", "cache", "rules", "before_script", "script", "artifacts"}
 
@@ -82,3 +82,47 @@ def test_a_variable_is_never_a_command(
     job(**{name: "; touch stolen $(touch stolen)"})
 
     assert not (workspace / "stolen").exists()
+
+
+PACKAGES = {
+    "a name": ("gpugate", 2),
+    "a name with a version": ("gpugate==0.1.0", 2),
+    "nothing": ("", 2),
+    "a commit": ("git+https://example.com/gpugate.git@0123", 0),
+    "a wheel with its hash": ("https://example.com/gpugate-0.1.0-py3-none-any.whl#sha256=0123", 0),
+    "a wheel of the runner": ("/wheels/gpugate-0.1.0-py3-none-any.whl", 0),
+}
+
+
+@pytest.mark.parametrize(("package", "code"), PACKAGES.values(), ids=PACKAGES)
+def test_no_name_of_the_public_index_is_installed(package: str, code: int) -> None:
+    environment = {"PATH": os.environ["PATH"], "GPUGATE_PACKAGE": package}
+
+    ran = subprocess.run(["/bin/sh", "-c", JOB["before_script"][0]], env=environment, check=False)  # noqa: S603 -- our own lines
+
+    assert ran.returncode == code
+
+
+BASES = ("CI_MERGE_REQUEST_TARGET_BRANCH_SHA", "CI_MERGE_REQUEST_DIFF_BASE_SHA")
+
+
+@pytest.mark.parametrize("name", BASES)
+def test_a_merge_request_does_not_choose_what_it_is_checked_by(
+    name: str, job: Callable[..., subprocess.CompletedProcess[str]], workspace: Path
+) -> None:
+    def git(*arguments: str) -> str:
+        command = ["git", "-C", workspace, "-c", "user.name=a", "-c", "user.email=a@example.com", *arguments]
+        ran = subprocess.run(command, check=True, capture_output=True, text=True)  # noqa: S603 -- fixed words
+        return ran.stdout.strip()
+
+    git("init", "--quiet")
+    git("commit", "--quiet", "--allow-empty", "--message", "base")
+    base = git("rev-parse", "HEAD")
+    (workspace / ".gpugate.yaml").write_text("exclude: ['*']\n")
+
+    assert job().returncode == 3
+    assert job(**{name: base}).returncode == 1
+
+
+def test_the_base_is_in_the_clone() -> None:
+    assert JOB["variables"]["GIT_DEPTH"] == "0"

@@ -59,7 +59,7 @@ class PodScan:
         owner_kind = self_entry.reference.kind if self_entry.reference else ""
         content = pod_as_created(pod, owner_kind)
         mark = digest(content)
-        known = self._of(content, (self_entry.name.namespace, owner_kind, mark, self._named(self_entry, content)))
+        known = self._of(content, (self_entry.name.namespace, owner_kind, mark, self._named(self_entry)))
         if record.selected and mark not in record.templates:
             if known.judgement is None:
                 known.judgement = tools.judging.judge(creation(stored.kind, content, _user(pod)))
@@ -82,11 +82,8 @@ class PodScan:
             known = self._known[key] = _Known(self._tools.stock.demand(pod, key[0]), room_of_pod(pod))
         return known
 
-    def _named(self, pod: Entry, content: Object) -> tuple[bool, ...]:
-        if not self._names:
-            return ()
-        spellings = (pod.name.name, _text(content, "metadata", "generateName"))
-        return tuple(any(globs.matches(p, text) for p in names for text in spellings) for names in self._names)
+    def _named(self, pod: Entry) -> tuple[bool, ...]:
+        return tuple(any(globs.matches(pattern, pod.name.name) for pattern in names) for names in self._names)
 
 
 def _user(pod: Object) -> str:

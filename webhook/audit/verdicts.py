@@ -77,7 +77,8 @@ class Judging:
 
     def _findings(self, verdict: engine.Verdict) -> Iterator[Finding]:
         for wrong in verdict.malformed:
-            yield Finding(MALFORMED, render(wrong.path), wrong.message, Stance.ENFORCE, Action.BLOCK, "", wrong.hint)
+            action = _ACTIONS.get(wrong.at_most, Action.RECORD)
+            yield Finding(MALFORMED, render(wrong.path), wrong.message, wrong.at_most, action, "", wrong.hint)
         for outcome in verdict.outcomes:
             for found in outcome.findings:
                 yield Finding(

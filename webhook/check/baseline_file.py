@@ -52,14 +52,18 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     findings: tuple[_Entry, ...] = ()
 
 
-def read_baseline(path: Path) -> Baseline:
+def read_baseline(path: Path, data: bytes | None = None) -> Baseline:
     """Read a baseline.
+
+    Args:
+        path: the file.
+        data: its content where that is not the file on disk.
 
     Raises:
         BaselineFileError: it cannot be read, or is refused; says where and what to write.
     """
     try:
-        data = read_regular(path, MAX_BYTES)
+        data = read_regular(path, MAX_BYTES) if data is None else data
     except FileNotFoundError:
         raise BaselineFileError(f"{path}: no such file: make one with --write-baseline {path}") from None
     except OSError as error:

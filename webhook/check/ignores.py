@@ -9,18 +9,24 @@ from __future__ import annotations
 import datetime as dt
 import re
 from bisect import bisect_right
+from collections import Counter
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final, Literal
 
 from gpugate.policies.engine.config import near_misses
-from gpugate.webhook.manifests.excerpt import excerpt
-from gpugate.webhook.report.located import Located, Place, Severity, Sort, Suppressed
+from gpugate.webhook.manifests.inputs import Input
+from gpugate.webhook.manifests.limits import MAX_BYTES
+from gpugate.webhook.manifests.problems import Problem
+from gpugate.webhook.manifests.source_text import SourceText
+from gpugate.webhook.report.located import Located, Place, Severity, Sort, Suppressed, SuppressedBy
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from gpugate.webhook.manifests.documents import Document
+    from gpugate.webhook.manifests.git import Revision
+    from gpugate.webhook.report.located import Report
 
 _MARK: Final = "gpugate:"
 _COMMENT: Final = re.compile(r"#[ \t]*gpugate:[ \t]*ignore\b[ \t]*(?:\[(?P<ids>[^]\n]*)])?(?P<reason>[^\r\n]*)")
@@ -59,7 +65,7 @@ def ignores(document: Document) -> Iterator[Ignore]:
         return
     # A document can have thousands of comments and values, so that each is looked at once.
     starts, ends = [start for start, _ in spans], list(accumulate((end for _, end in spans), max))
-    lines = text.splitlines()
+    lines, shown = text.splitlines(), SourceText(document)
     following, index, counted = _following(lines), 0, 0
     for found in _COMMENT.finditer(text):
         before = bisect_right(starts, found.start())
@@ -68,7 +74,7 @@ def ignores(document: Document) -> Iterator[Ignore]:
         begin = text.rfind("\n", 0, found.start()) + 1
         index, counted = index + text.count("\n", counted, begin), begin
         number, column = document.first_line + index, found.start() - begin + 1
-        around = excerpt(lines, number, document.first_line)
+        around = shown.around(number)
         place = Place(document.source, number, column, column + len(found[0]), around.lines, around.first_line)
         alone = not text[begin : found.start()].strip()
         ids = tuple(name.strip() for name in (found["ids"] or "").split(",") if name.strip())
@@ -160,3 +166,31 @@ def _faults(comment: Ignore, known: Collection[str], today: dt.date) -> Iterator
 
 def _wrong(comment: Ignore, message: str, remedy: str) -> Located:
     return Located(Sort.IGNORE, Severity.WARNING, message, comment.place, hint=remedy)
+
+
+def added(report: Report, base: Revision) -> tuple[str, ...]:
+    """Return a sentence for each file whose comments let findings pass and are not all in the base revision of a change.
+
+    They count, because a reviewer sees them in the change; the report says where to look.
+    """
+    from gpugate.webhook.manifests.git import GitError  # noqa: PLC0415 -- starts programs, and few runs have a base
+
+    files = {each.finding.place.file for each in report.suppressed if each.by is SuppressedBy.COMMENT}
+    said = []
+    for name in sorted(files):
+        data = Input(name, explicit=True).read()
+        if isinstance(data, Problem):
+            continue
+        try:
+            before = base.file(name, MAX_BYTES) if base.holds(name) else None
+        except GitError:
+            before = None  # a link or a directory there: all of the file is new
+        new = _texts(data) - _texts(before or b"")
+        if new:
+            count = new.total()
+            said.append(f"{name}: {count} suppression{'s' if count > 1 else ''} not in {base.name}")
+    return tuple(said)
+
+
+def _texts(data: bytes) -> Counter[str]:
+    return Counter(found[0].strip() for found in _COMMENT.finditer(data.decode(errors="replace")))

@@ -38,7 +38,8 @@ class Locator:
         root = verdict.object or request.object or {}
         for wrong in verdict.malformed:
             place, path = self._place(manifest, wrong.path), render(wrong.path)
-            yield Located(Sort.MALFORMED, Severity.ERROR, wrong.message, place, object=name, path=path, hint=wrong.hint)
+            severity = _SEVERITY.get(wrong.at_most, Severity.NOTE)
+            yield Located(Sort.MALFORMED, severity, wrong.message, place, object=name, path=path, hint=wrong.hint)
         for outcome in verdict.outcomes:
             for finding in outcome.findings:
                 yield self._finding(manifest, finding, name, root)

@@ -85,12 +85,13 @@ def check(
     context = context_facts(beside.context, ruleset, facts)
     judged = session.judge(shared + context, step, {number: own + context for number, own in alone.items()})
     judged.findings += [located_problem(part) for part in found if isinstance(part, Problem)]
-    passed = [part for part in found if isinstance(part, Passed)]
+    hidden = sum(part.hidden for part in found if isinstance(part, Passed))
+    passed = [part for part in found if isinstance(part, Passed) and not part.hidden]
     judged.remarks += [f"{part.name}: {part.reason}" for part in passed]
     judged.remarks += _repeated(judged)
     moved = beside.rendered.place(judged, options) if beside.rendered else {}
     names = tuple(part.label for part in found if isinstance(part, Input))
-    report = _report(judged, ruleset, options, names, moved, len(passed))
+    report = replace(_report(judged, ruleset, options, names, moved, len(passed)), hidden=hidden)
     looked = {rule.policy.id for rule in ruleset.rules} - {policy for policy, _ in judged.skipped}
     looked |= {Sort.SCHEMA.value} if options.schemas else set()
     complete = not any(finding.sort in INCOMPLETE for finding in report.findings)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.findings import Stance
     from gpugate.webhook.check.baseline import Baseline
     from gpugate.webhook.check.run import CheckResult
+    from gpugate.webhook.manifests.git import Revision
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +74,8 @@ def _hidden(result: CheckResult, known: Baseline, min_stance: Stance) -> CheckRe
     return replace(result, report=replace(report, exit_code=code))
 
 
-def asked(args: argparse.Namespace) -> Baselining:
-    """Return what flags and project ask for.
+def asked(args: argparse.Namespace, base: Revision | None = None) -> Baselining:
+    """Return what flags and project ask for; with a base revision a baseline of its repository is read from there.
 
     Raises:
         GpugateError: they do not fit together, or the baseline cannot be read.
@@ -83,6 +84,8 @@ def asked(args: argparse.Namespace) -> Baselining:
         return Baselining()
     from gpugate.webhook.check.baseline_file import SUFFIXES, read_baseline  # noqa: PLC0415 -- few runs have one
 
+    if base is not None and (args.write_baseline is not None or args.prune_baseline):
+        raise UsageError("--trust base: a baseline is read from the base; write or prune one without it")
     if args.write_baseline is not None:
         if args.prune_baseline:
             raise UsageError("--prune-baseline: a baseline that is written anew has nothing to prune")
@@ -95,7 +98,13 @@ def asked(args: argparse.Namespace) -> Baselining:
         if args.prune_baseline:
             raise UsageError("--prune-baseline: leave out --no-ignores, with which no baseline is read")
         return Baselining()
-    return Baselining(read_baseline(args.baseline), prune=args.prune_baseline)
+    data = None
+    if base is not None:
+        from gpugate.webhook.manifests.limits import MAX_BYTES  # noqa: PLC0415 -- few runs have a base
+        from gpugate.webhook.project.base import read_from  # noqa: PLC0415
+
+        data = read_from(base, args.baseline, MAX_BYTES)
+    return Baselining(read_baseline(args.baseline, data), prune=args.prune_baseline)
 
 
 def _write(known: Baseline) -> None:

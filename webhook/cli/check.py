@@ -6,6 +6,7 @@ import datetime as dt
 import os
 import sys
 import time
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,10 +28,11 @@ from gpugate.webhook.project.settle import Source
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from gpugate.policies.engine.ruleset import Ruleset
     from gpugate.webhook.check.session import Session
+    from gpugate.webhook.cli.baselining import Baselining
     from gpugate.webhook.cli.check_inputs import Gathered
     from gpugate.webhook.cli.project_flags import Project
 
@@ -41,6 +43,7 @@ _FILES_PER_PROCESS = 100  # fewer are read before a process has started
 def main(arguments: Sequence[str]) -> int:
     """Run the command and return its exit code."""
     started = time.perf_counter()
+    _refuse_files_like_flags(arguments)
     args, project = project_flags.parse(parser(), "check", arguments)
     with project.blamed():
         wanted = options.outputs(_outputs(args, project), FORMATS)
@@ -53,6 +56,19 @@ def main(arguments: Sequence[str]) -> int:
     return 0 if args.allow_empty and result.exit_code == _EMPTY else result.exit_code
 
 
+def _refuse_files_like_flags(arguments: Sequence[str]) -> None:
+    """Refuse what may be a file of a change in the place of a flag: a hook appends the names of files to its arguments.
+
+    Raises:
+        UsageError: an argument begins with a dash and a file has its name.
+    """
+    if "--force-exclude" not in arguments or "--" in arguments:
+        return
+    found = next((each for each in arguments if len(each) > 1 and each[0] == "-" and os.path.lexists(each)), None)
+    if found is not None:
+        raise UsageError(f"{found}: a file is called like this flag: end the arguments of the hook with `--`")
+
+
 def judged(args: argparse.Namespace, project: Project) -> tuple[CheckResult, Ruleset]:
     """Judge what the flags and the project name, mend it where they ask for that, and return what was found.
 
@@ -63,15 +79,48 @@ def judged(args: argparse.Namespace, project: Project) -> tuple[CheckResult, Rul
     known = [policy.id for policy in CATALOG]
     with project.blamed():
         only = selected(known, args.select, args.ignore)
-        schema_folder = options.schema_folder(args.schemas)
-    baseline = baselining.asked(args)
-    ruleset = options.ruleset(args.policy_file, only)
+    baseline = baselining.asked(args, project.base)
+    ruleset = options.ruleset(args.policy_file, only, project.base)
+    with _schemas(args, project) as schema_folder:
+        result = _judged(paths, args, ruleset, only, baseline, schema_folder)
+    new: tuple[str, ...] = ()
+    if project.base is not None:
+        from gpugate.webhook.check.ignores import added  # noqa: PLC0415 -- few runs have a base
+
+        new = added(result.report, project.base)
+    remarks = (*project.remarks, *new, *result.report.remarks)
+    return replace(result, report=replace(result.report, remarks=remarks)), ruleset
+
+
+@contextmanager
+def _schemas(args: argparse.Namespace, project: Project) -> Iterator[Path | None]:
+    """Give the folder of further schemas, for as long as it is needed."""
+    if project.base is None:
+        with project.blamed():
+            folder = options.schema_folder(args.schemas)
+        yield folder
+        return
+    from gpugate.webhook.project.base import folder_of  # noqa: PLC0415 -- few runs have a base
+    from gpugate.webhook.schemas.places import FOLDER  # noqa: PLC0415
+
+    with folder_of(project.base, args.schemas, FOLDER) as folder:
+        yield options.schema_folder(folder) if folder else None
+
+
+def _judged(
+    paths: list[str],
+    args: argparse.Namespace,
+    ruleset: Ruleset,
+    only: frozenset[str] | None,
+    baseline: Baselining,
+    schema_folder: Path | None,
+) -> CheckResult:
     how = Options(
         today=dt.datetime.now(dt.UTC).date(),
         namespace=args.namespace,
         complete_context=args.complete_context,
         min_stance=Stance[args.min_mode.upper()],
-        known=frozenset(known),
+        known=frozenset(policy.id for policy in CATALOG),
         ignores=not args.no_ignores,
         schemas=not args.no_schemas,
         schema_folder=schema_folder,
@@ -83,8 +132,8 @@ def judged(args: argparse.Namespace, project: Project) -> tuple[CheckResult, Rul
     if args.fix or args.diff:
         result = _mended(gathered, result, ruleset, how, only, args)
     result = baseline.finished(result, how.min_stance)
-    remarks = (*project.remarks, *gathered.remarks, *result.report.remarks)
-    return replace(result, report=replace(result.report, remarks=remarks)), ruleset
+    remarks = (*gathered.remarks, *result.report.remarks)
+    return replace(result, report=replace(result.report, remarks=remarks))
 
 
 def _paths(args: argparse.Namespace, project: Project) -> list[str]:

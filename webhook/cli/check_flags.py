@@ -39,6 +39,7 @@ def parser() -> argparse.ArgumentParser:
     _add_fixes(made)
     _add_output(made)
     project_flags.add(made)
+    project_flags.add_trust(made)
     return made
 
 

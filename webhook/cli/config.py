@@ -57,6 +57,10 @@ def _shown(args: argparse.Namespace, further: Sequence[str]) -> str:
     given = [part for flag, file in named if file for part in (flag, str(file))]
     given += ["--no-config"] if args.no_config else []
     filled, project = project_flags.parse(of_check, "check", [*given, *further])
+    if project.base is not None:
+        raise UsageError(
+            "--trust base: config show reads the working directory; check out the base to see its settings"
+        )
     ruleset = options.ruleset(filled.policy_file)
     return (
         config_origins.shown(project, ruleset, filled.policy_file)

@@ -95,14 +95,19 @@ def _run(command: _Command, arguments: Sequence[str]) -> int:
     try:
         code: int = import_module(f"gpugate.webhook.cli.{command.module}").main(arguments)
     except GpugateError as error:
-        print(called(f"error: {error}"), file=sys.stderr)
+        from gpugate.webhook.report.plain import plain  # noqa: PLC0415 -- `--version` needs none of it
+
+        print("\n".join(map(plain, called(f"error: {error}").split("\n"))), file=sys.stderr)
         return _USAGE_ERROR
     except (BrokenPipeError, KeyboardInterrupt):
         raise
     except ModuleNotFoundError as error:
         if not error.name or error.name.startswith("gpugate"):
             raise
-        print(f"error: {error.name} is not installed: pip install 'gpugate[webhook]'", file=sys.stderr)
+        print(
+            f"error: {error.name} is not installed: install gpugate with its extra `webhook`: `pip install '.[webhook]'` in its checkout",
+            file=sys.stderr,
+        )
         return _USAGE_ERROR
     except Exception:  # noqa: BLE001 -- Python's own exit code would say that something was denied
         import traceback  # noqa: PLC0415 -- only a mistake of ours needs it

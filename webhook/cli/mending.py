@@ -8,7 +8,7 @@ import shutil
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from gpugate.webhook.check.fixing import MendedFile, mend
 from gpugate.webhook.check.run import numbered
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from gpugate.webhook.check.run import CheckResult
     from gpugate.webhook.manifests.inputs import Input, Passed
     from gpugate.webhook.manifests.problems import Problem
+
+# One of them is set by every CI system whose logs hold commands.
+_CI: Final = ("CI", "TF_BUILD", "TEAMCITY_VERSION")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +64,16 @@ def _rendered(result: CheckResult) -> Iterator[str]:
 
 
 def diff(files: Sequence[MendedFile]) -> str:
-    """Return the changes as a unified diff that `patch -p0` applies."""
+    """Return the changes as a unified diff that `patch -p0` applies; on a terminal and in CI it is made harmless."""
     return "".join(line for file in files for line in _diff(file))
 
 
 def _diff(file: MendedFile) -> Iterator[str]:
     name = file.file.label
     before, after = file.before.splitlines(keepends=True), file.after.splitlines(keepends=True)
+    is_read = sys.stdout.isatty() or any(os.environ.get(name) for name in _CI)
     for line in difflib.unified_diff(before, after, name, name):
-        shown = line if not sys.stdout.isatty() else plain(line.rstrip("\r\n")) + "\n"
+        shown = plain(line.rstrip("\r\n")) + "\n" if is_read else line
         yield shown if shown.endswith("\n") else f"{shown}\n\\ No newline at end of file\n"
 
 

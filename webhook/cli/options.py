@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
     from gpugate.policies.engine.ruleset import Ruleset
+    from gpugate.webhook.manifests.git import Revision
 
 
 # What holds without `--policy-file`.
@@ -51,26 +52,39 @@ def add_cluster(parser: argparse._ActionsContainer, environ: Mapping[str, str]) 
     )
 
 
-def ruleset(policy_file: Path | None, only: Collection[str] | None = None) -> Ruleset:
-    """Bind policies to the configuration, all or those of some ids; a GpugateError names the place of a mistake."""
+def ruleset(policy_file: Path | None, only: Collection[str] | None = None, base: Revision | None = None) -> Ruleset:
+    """Bind policies to the configuration, all or those of some ids; a GpugateError names the place of a mistake.
+
+    With a base revision a policy file of its repository is read from there.
+    """
     from gpugate.policies.catalog import CATALOG  # noqa: PLC0415 -- importing it reads every policy
     from gpugate.policies.engine.ruleset import bind  # noqa: PLC0415
-    from gpugate.webhook.manifests.policy_file import load_policy_file  # noqa: PLC0415
+    from gpugate.webhook.manifests.policy_file import MAX_POLICY_FILE, load_policy_file  # noqa: PLC0415
 
-    return load_policy_file(policy_file, lambda config: bind(CATALOG, config, only))
+    data = None
+    if policy_file is not None and base is not None:
+        from gpugate.webhook.project.base import read_from  # noqa: PLC0415 -- few runs have a base
+
+        data = read_from(base, policy_file, MAX_POLICY_FILE)
+    return load_policy_file(policy_file, lambda config: bind(CATALOG, config, only), data)
 
 
 def schema_folder(named: Path | None) -> Path | None:
     """Return the folder of further schemas: the one that is named, else the usual one where it is.
 
     Raises:
+        LinkError: the folder, or a file in it, is a link out of the repository.
         UsageError: there is no folder of that name.
     """
-    from gpugate.webhook.schemas.places import FOLDER  # noqa: PLC0415 -- few commands need it
+    from gpugate.webhook.manifests.within import refuse_link  # noqa: PLC0415 -- few commands need it
+    from gpugate.webhook.schemas.places import FOLDER  # noqa: PLC0415
 
     if named is not None and not named.is_dir():
         raise UsageError(f"--schemas {named}: there is no such folder; `gpugate schema add` makes it")
-    return named or (FOLDER if FOLDER.is_dir() else None)
+    folder = named or (FOLDER if FOLDER.is_dir() else None)
+    for path in (folder, *folder.iterdir()) if folder else ():
+        refuse_link(path, "--schemas")
+    return folder
 
 
 def outputs(values: Iterable[str], formats: Iterable[str]) -> dict[str, str]:
@@ -95,14 +109,20 @@ def write(file: str, text: str) -> None:
     """Write standard output, or a file as a whole or not at all.
 
     Raises:
+        LinkError: the file would be written through a link out of the repository.
         UsageError: the file cannot be written.
     """
     if not file:
         sys.stdout.write(text)
         return
+    from gpugate.webhook.manifests.within import refuse_link  # noqa: PLC0415 -- most runs write no file
+
     target = Path(file)
+    special = target.exists() and not target.is_file()
+    # A link of the tree to a regular file is replaced, and not followed.
+    refuse_link(target if special else target.parent, "the output")
     try:
-        if target.exists() and not target.is_file():
+        if special:
             target.write_text(text, encoding="utf-8")  # a device or a pipe has nothing to lose
             return
         # A name that nobody can foresee: a repository might have a link there, which would be followed.

@@ -6,17 +6,24 @@ import os
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from gpugate.webhook.cli.options import UsageError
 from gpugate.webhook.project.find import VARIABLE, Found, find
 from gpugate.webhook.project.settings import SETTINGS, Setting, Sort
 from gpugate.webhook.project.settle import Settled, Source, settle
 
+CHANGE: Final = "change"
+BASE: Final = "base"
+# What is read from the base revision beside the project file.
+_OF_BASE: Final = ("policy_file", "baseline", "schemas")
+_SHORT: Final = 12
+
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator, Mapping, Sequence
 
+    from gpugate.webhook.manifests.git import Revision
     from gpugate.webhook.project.config import Chart
     from gpugate.webhook.project.read import ProjectFile
     from gpugate.webhook.rendering.chart_values import ChartValues
@@ -28,11 +35,18 @@ class Project:
 
     settings: Mapping[str, Settled]
     file: ProjectFile | None = None
+    base: Revision | None = None
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """Sentences on what is not read."""
-        return self.file.remarks if self.file else ()
+        """Sentences on what is not read, and on what is read from the base revision."""
+        own = self.file.remarks if self.file else ()
+        if self.base is None:
+            return own
+        files = [str(self.file.file) if self.file else ""]
+        files += [str(self.settings[key].value or "") for key in _OF_BASE if key in self.settings]
+        named = ", ".join(file for file in files if file and self.base.holds(file)) or "no settings"
+        return (*own, f"read from {self.base.name} ({self.base.commit[:_SHORT]}), not from the change: {named}")
 
     @contextmanager
     def blamed(self) -> Iterator[None]:
@@ -60,6 +74,22 @@ def add(parser: argparse.ArgumentParser) -> None:
         help=f"the project file (default: {VARIABLE}, else the nearest .gpugate.yaml or pyproject.toml with [tool.gpugate])",
     )
     either.add_argument("--no-config", action="store_true", help="read no project file")
+
+
+def add_trust(parser: argparse.ArgumentParser) -> None:
+    """Add the flags that say whose settings hold for a change of a stranger."""
+    group = parser.add_argument_group("changes of strangers")
+    group.add_argument(
+        "--trust",
+        choices=(CHANGE, BASE),
+        default=CHANGE,
+        help="read the project file, the policy file, the baseline and schemas from the working directory (change, the default) or from the revision that --base names (base)",
+    )
+    group.add_argument(
+        "--base",
+        metavar="REV",
+        help="the revision that the change is to be merged into (default: GITHUB_BASE_REF or CI_MERGE_REQUEST_DIFF_BASE_SHA)",
+    )
 
 
 def parse(
@@ -91,17 +121,35 @@ def parse(
 def settled(args: argparse.Namespace, flags: Mapping[str, object]) -> Project:
     """Settle every setting, by the file that `add`'s flags name or that is found; `flags` is key -> what flags say."""
     directory = Path.cwd()
+    base = None
+    if getattr(args, "trust", None) == BASE:
+        from gpugate.webhook.project.base import base_of  # noqa: PLC0415 -- starts programs
+
+        base = base_of(args.base, os.environ, directory)
     found = None
     if args.config is not None:
         found = Found(args.config)
     elif not args.no_config:
-        found = find(directory, os.environ)
+        found = _found(base, directory)
     file = None
     if found is not None:
-        from gpugate.webhook.project.read import read_project  # noqa: PLC0415 -- costs start-up time
+        from gpugate.webhook.project.read import MOST_BYTES, read_project  # noqa: PLC0415 -- costs start-up time
 
-        file = read_project(found.file, directory, found.remarks)
-    return Project(settle(flags, os.environ, file, directory), file)
+        data = None
+        if base is not None:
+            from gpugate.webhook.project.base import read_from  # noqa: PLC0415 -- as above
+
+            data = read_from(base, directory / found.file, MOST_BYTES)
+        file = read_project(found.file, directory, found.remarks, data)
+    return Project(settle(flags, os.environ, file, directory), file, base)
+
+
+def _found(base: Revision | None, directory: Path) -> Found | None:
+    if base is None:
+        return find(directory, os.environ)
+    from gpugate.webhook.project.base import find_in  # noqa: PLC0415 -- starts programs
+
+    return find_in(base, directory, os.environ)
 
 
 def _given(args: argparse.Namespace, setting: Setting) -> object:
@@ -118,7 +166,7 @@ def _argument(setting: Setting, value: Any) -> object:  # Any: of the type of it
     """Return a value as the parser would have made it."""
     if value is None:
         return None
-    if setting.sort is Sort.PATH:
+    if setting.sort in {Sort.FILE, Sort.FOLDER}:
         return Path(value)
     if setting.sort is Sort.CHARTS:
         return tuple(_values(chart) for chart in value)

@@ -53,7 +53,7 @@ def _written(verdict: Verdict, output: str) -> str:
 
 
 def _exit_code(verdict: Verdict) -> int:
-    if verdict.malformed or any(finding.stance is Stance.ENFORCE for finding in verdict.findings):
+    if verdict.is_malformed or any(finding.stance is Stance.ENFORCE for finding in verdict.findings):
         return 1
     return _INCOMPLETE if any(outcome.error for outcome in verdict.outcomes) else 0
 

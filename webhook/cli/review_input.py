@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -15,9 +16,7 @@ from gpugate.webhook.manifests.documents import Document, read_bytes
 from gpugate.webhook.manifests.inputs import Input
 from gpugate.webhook.manifests.objects import Manifest, objects
 from gpugate.webhook.manifests.problems import Problem
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from gpugate.webhook.manifests.within import refuse_link
 
 
 class UnreadableError(GpugateError):
@@ -65,6 +64,7 @@ def request(name: str, asked: Asked) -> Request:
 
 def _document(name: str) -> Document:
     file = Input(name, explicit=True)
+    refuse_link(Path(name), "the file")
     data = file.read()
     parts = [data] if isinstance(data, Problem) else list(read_bytes(file.label, data))
     documents = [part for part in parts if isinstance(part, Document)]

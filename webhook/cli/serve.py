@@ -55,7 +55,9 @@ def main(arguments: Sequence[str]) -> int:
     except ModuleNotFoundError as error:
         if error.name and error.name.startswith("gpugate"):
             raise
-        raise UsageError(f"{error.name} is not installed: pip install 'gpugate[webhook]'") from None
+        raise UsageError(
+            f"{error.name} is not installed: install gpugate with its extra `webhook`: `pip install '.[webhook]'` in its checkout"
+        ) from None
 
     cluster = None if args.no_cluster else detect(args.kubeconfig, args.context, os.environ)
     return serve(

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 # Without the first, opening a pipe would wait for somebody to write to it; Windows has only the last of these.
 _FLAGS: Final = os.O_RDONLY | sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_NOCTTY", "O_BINARY"))
+_OF_THE_SHELL: Final = ("/dev/fd/", "/dev/stdin", "/proc/self/fd/")
 _PART: Final = 1 << 20  # bytes; memory for as many is asked for at once
 
 
@@ -39,6 +40,21 @@ def read_regular(path: Path, limit: int) -> bytes:
     if left <= 0:
         raise OSError(errno.EFBIG, f"is larger than {_size(limit)}", str(path))
     return b"".join(parts)
+
+
+def read_named(path: Path, limit: int) -> bytes:
+    """Return the content of a file that the user names: a regular one, or a pipe of the shell such as `<(command)`.
+
+    Raises:
+        OSError: as `read_regular`.
+    """
+    if not str(path).startswith(_OF_THE_SHELL):
+        return read_regular(path, limit)
+    with path.open("rb") as opened:
+        data = opened.read(limit + 1)
+    if len(data) > limit:
+        raise OSError(errno.EFBIG, f"is larger than {_size(limit)}", str(path))
+    return data
 
 
 def _size(limit: int) -> str:

@@ -4,21 +4,29 @@ from __future__ import annotations
 
 import codecs
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from gpugate.webhook.manifests import json_reader, yaml_reader
-from gpugate.webhook.manifests.excerpt import excerpt
+from gpugate.webhook.manifests.excerpt import excerpt, lines_of_broken
 from gpugate.webhook.manifests.limits import MAX_BYTES
 from gpugate.webhook.manifests.problems import Problem, ReadError
+from gpugate.webhook.manifests.source_text import SourceText
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from gpugate.policies.sdk.field import Json
 
-# A marker ends the document before it wherever it stands at the beginning of a line (YAML 1.1, 9.1).
-_MARKER = re.compile(r"^---(?=[ \t\r\n]|\Z)", re.MULTILINE)
+_SEPARATOR: Final = re.compile(r"^---(?P<behind>[^\n]*)\n?", re.MULTILINE)
+_BLANK: Final = ("", " ", "\t", "\r")
+_BEHIND: Final = "text behind a `---` at the beginning of a line, where kubectl stops reading"
+_OWN_LINE: Final = "put it on the next line; if this line separates no documents, indent it"
+_MIXED: Final = "a `---` after JSON objects that no `---` separates, where kubectl stops reading"
+_UNMIX: Final = "put `---` between all objects, or between none"
+_MOST_FAILURES: Final = 100  # values of one file that are not JSON
+_TOO_MANY: Final = f"more than {_MOST_FAILURES} values that are not JSON"
+_SPACE: Final = re.compile(r"[^\S\n]*\n?")
 _MOST_NOTES: Final = 100  # on one document; each is shown with its lines
 _JSON_SUFFIXES = (".json", ".jsonl", ".ndjson")
 _TEMPLATE: Final = "this looks like a template: render it first, as in `helm template CHART | gpugate check -`"
@@ -62,27 +70,80 @@ def encoding(data: bytes) -> str:
 
 
 def read_text(source: str, text: str) -> Iterator[Document | Problem]:
-    """Read the documents of a text."""
-    if text.lstrip()[:1] in {"{", "["}:
-        found = list(_json(source, text))
-        # kubectl, too, takes what begins with a brace for JSON first, and for YAML when it is none.
-        if source.endswith(_JSON_SUFFIXES) or isinstance(found[0], Document):
-            yield from found
+    """Read the documents of a text as kubectl does, and go on behind what it stops at.
+
+    kubectl reads a text that begins with a brace as a series of JSON values, until one is not JSON; if that is the first
+    or the second, it reads all that is left as YAML (apimachinery v0.36 pkg/util/yaml/decoder.go: YAMLOrJSONDecoder).
+    """
+    if text.lstrip()[:1] not in {"{", "["}:
+        yield from _stream(source, text, 0)
+        return
+    read = end = failures = 0
+    for part in json_reader.read(text):
+        if not isinstance(part.value, ReadError):
+            yield from _json(source, part, part.value)
+            read, end = read + 1, part.start + len(part.text)
+            continue
+        problem = _problem(source, part.text, part.line + 1, part.value)
+        if not part.is_json:
+            start = _SPACE.match(text, end).end()  # type: ignore[union-attr] # matches any text
+            left = _left(source, text, start, problem, read)
+            if left is not None:
+                yield from left
+                return
+        yield problem
+        failures += 1
+        if failures == _MOST_FAILURES:
+            yield replace(problem, message=_TOO_MANY, remedy="correct those above first")
             return
-    line, start = 1, 0
-    for chunk in _chunks(text):
-        yield from _yaml(source, chunk, line, start)
-        line += len(chunk.splitlines())
-        start += len(chunk)
+        read, end = read + 1, part.start + len(part.text)
 
 
-def _chunks(text: str) -> Iterator[str]:
-    start = 0
-    for marker in _MARKER.finditer(text):
-        if marker.start() > start:
-            yield text[start : marker.start()]
-        start = marker.start()
-    yield text[start:]
+def _left(source: str, text: str, start: int, problem: Problem, read: int) -> Iterable[Document | Problem] | None:
+    """Read what is left of a text, whose next value is not JSON, as YAML; None when it is to be read as JSON."""
+    rest = text[start:]
+    separator = _SEPARATOR.search(rest)
+    at_once = separator is not None and not rest[: separator.start()].strip()
+    if read > 1:
+        return [replace(problem, message=_MIXED, remedy=_UNMIX), *_stream(source, text, start)] if at_once else None
+    if separator:
+        return _stream(source, text, start)
+    found = list(_stream(source, text, start))
+    if any(isinstance(each, Problem) and not each.warning for each in found):
+        return None if read or source.endswith(_JSON_SUFFIXES) else found
+    if source.endswith(_JSON_SUFFIXES):
+        found.insert(0, replace(problem, remedy=f"{problem.remedy}; kubectl reads it as YAML", warning=True))
+    return found
+
+
+def _stream(source: str, text: str, start: int) -> Iterator[Document | Problem]:
+    """Read the YAML documents of a text from an offset on.
+
+    Documents are separated as apimachinery v0.36 does (pkg/util/yaml/decoder.go: YAMLReader): by each line that begins
+    with `---`, behind which only a comment may follow, with a space before it or without. A separator with no line
+    between it and the one before, or the beginning, is part of the document that follows.
+    """
+    text, line, counted = text[start:], 1 + text.count("\n", 0, start), 0
+    begin = content = 0  # of the document, and of its first line that is no separator
+    for separator in _SEPARATOR.finditer(text):
+        place, behind = separator.start(), separator["behind"].strip()
+        if place > content:
+            line, counted = line + _lines(text[counted:begin]), begin
+            yield from _yaml(source, text[begin:place], line, start + begin)
+            content = separator.end()
+            # To a parser of YAML, `---#` is not a separator but the beginning of a text.
+            begin = place if separator["behind"][:1] in _BLANK else content
+        else:
+            begin = place
+        if behind and not behind.startswith("#"):
+            line, counted = line + _lines(text[counted:place]), place
+            yield Problem(source, line, 4, _BEHIND, _OWN_LINE)
+            begin = content = separator.end()
+    yield from _yaml(source, text[begin:], line + _lines(text[counted:begin]), start + begin)
+
+
+def _lines(text: str) -> int:
+    return len(text.splitlines())
 
 
 def _yaml(source: str, text: str, first_line: int, start: int) -> Iterator[Document | Problem]:
@@ -91,8 +152,13 @@ def _yaml(source: str, text: str, first_line: int, start: int) -> Iterator[Docum
     except ReadError as error:
         yield _problem(source, text, first_line, error)
         return
-    for note in parsed.notes[:_MOST_NOTES]:
-        yield _problem(source, text, first_line, note, warning=True)
+    if parsed.notes:
+        shown = SourceText(Document(source, text, first_line, None, start))
+        for note in parsed.notes[:_MOST_NOTES]:
+            line = first_line + note.line - 1
+            yield Problem(
+                source, line, note.column, note.message, note.remedy, warning=True, excerpt=shown.around(line)
+            )
     if len(parsed.notes) > _MOST_NOTES:
         message = f"{len(parsed.notes) - _MOST_NOTES:,} more of the same kind in this document"
         yield Problem(source, first_line, 1, message, "mend those above first", warning=True)
@@ -100,28 +166,23 @@ def _yaml(source: str, text: str, first_line: int, start: int) -> Iterator[Docum
         yield Document(source, text, first_line, parsed.value, start)
 
 
-def _json(source: str, text: str) -> Iterator[Document | Problem]:
-    line = 1
-    for part in json_reader.read(text):
-        if isinstance(part.value, ReadError):
-            yield _problem(source, part.text, line + part.line, part.value)
-            continue
-        for key in part.repeated:
-            message = f"the key {key} occurs twice in an object"
-            yield Problem(source, line + part.line, 1, message, "kubectl keeps the last one only", warning=True)
-        yield Document(source, part.text, line + part.line, part.value, part.start)
+def _json(source: str, part: json_reader.Part, value: Json) -> Iterator[Document | Problem]:
+    line = 1 + part.line
+    for key in part.repeated:
+        message = f"the key {key} occurs twice in an object"
+        yield Problem(source, line, 1, message, "kubectl keeps the last one only", warning=True)
+    yield Document(source, part.text, line, value, part.start)
 
 
 def _problem(
     source: str,
     text: str,
     first_line: int,
-    found: ReadError | yaml_reader.Note,
-    *,
-    warning: bool = False,
+    found: ReadError,
 ) -> Problem:
     line, lines = first_line + found.line - 1, text.splitlines()
     # A template's braces are often reported on the line after them.
-    template = not warning and any("{{" in near for near in lines[max(0, found.line - 2) : found.line])
+    template = any("{{" in near for near in lines[max(0, found.line - 2) : found.line])
     remedy = _TEMPLATE if template else found.remedy
-    return Problem(source, line, found.column, found.message, remedy, warning, excerpt(lines, line, first_line))
+    around = excerpt(lines_of_broken(text), line, first_line)
+    return Problem(source, line, found.column, found.message, remedy, excerpt=around)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -30,12 +31,90 @@ _ENVIRONMENT: Final = {
     "GIT_TERMINAL_PROMPT": "0",
 }
 _OF_FILTERS: Final = ("clean", "process", "required")
+_REGULAR: Final = "100"  # how the modes of files begin; those of links are 120000
 _SUBMODULE: Final = "160000 "
 _HISTORY: Final = "fetch the history: `git fetch --unshallow`, in GitHub Actions `fetch-depth: 0` of actions/checkout, in GitLab CI GIT_DEPTH: 0"
 
 
 class GitError(GpugateError):
     """git cannot say what was asked; the text says what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """The files of one commit, such as the one that a change is to be merged into; no filter of git is run on them.
+
+    Attributes:
+        name: what the user calls it.
+        top: the real path of the work tree.
+        commit: its id.
+    """
+
+    name: str
+    top: str
+    commit: str
+
+    def holds(self, path: str) -> bool:
+        """Tell whether a path is below the work tree, whatever links say: only then can the commit have it."""
+        return not self._name(path).startswith(f"{os.pardir}/") and self._name(path) != os.pardir
+
+    def file(self, path: str, limit: int) -> bytes | None:
+        """Return the content of a regular file as it is in the commit; None where that has none of the name.
+
+        Raises:
+            GitError: it is a link, a directory or larger than `limit` bytes; or git cannot say.
+        """
+        entries = self._entries("--", self._name(path))
+        if not entries:
+            return None
+        mode, kind, size, sha, _ = entries[0]
+        if kind != "blob" or not mode.startswith(_REGULAR):
+            raise GitError(f"{path}: is no regular file in {self.name}: put a file in its place")
+        if int(size) > limit:
+            raise GitError(f"{path}: larger than {limit >> 20} MiB in {self.name}")
+        return _output(self.top, "cat-file", "blob", sha)
+
+    def files(self, folder: str, limit: int) -> dict[str, bytes]:
+        """Return the regular files directly in a folder of the commit: name -> content.
+
+        Raises:
+            GitError: they are more than `limit` bytes together; or git cannot say.
+        """
+        found: dict[str, bytes] = {}
+        for mode, kind, size, sha, name in self._entries("--", f"{self._name(folder)}/"):
+            if kind == "blob" and mode.startswith(_REGULAR):
+                limit -= int(size)
+                if limit < 0:
+                    raise GitError(f"{folder}: its files are too large in {self.name}")
+                found[os.path.basename(name)] = _output(self.top, "cat-file", "blob", sha)  # noqa: PTH119 -- a text
+        return found
+
+    def _name(self, path: str) -> str:
+        return os.path.relpath(os.path.abspath(path), self.top)  # noqa: PTH100 -- pathlib resolves links
+
+    def _entries(self, *arguments: str) -> list[tuple[str, str, str, str, str]]:
+        """Return mode, kind, size, id and name of entries of the commit."""
+        flags = ("-z", "--long", "--full-tree", self.commit)
+        found = []
+        for line in _git(self.top, "--literal-pathspecs", "ls-tree", *flags, *arguments):
+            about, _, name = line.partition("\t")
+            mode, kind, sha, size = about.split()
+            found.append((mode, kind, size, sha, name))
+        return found
+
+
+def revision(reference: str, directory: str) -> Revision:
+    """Return a commit of the repository that a directory is in.
+
+    Raises:
+        GitError: there is no git, no work tree, or no such commit.
+    """
+    top = work_tree(directory)
+    if top is None:
+        raise GitError(f"--base {reference}: there is no git work tree here: {directory}; run it in one")
+    _require(top, reference, "--base")
+    (commit, *_) = _git(top, "rev-parse", "--verify", "--end-of-options", f"{reference}^{{commit}}")
+    return Revision(reference, top, commit.strip())
 
 
 def ignored(directories: Iterable[str]) -> frozenset[str]:
@@ -81,11 +160,7 @@ def changed_since(reference: str, paths: Sequence[str]) -> frozenset[str]:
 
 
 def _changed(reference: str, top: str) -> Iterator[str]:
-    if "\0" in reference or reference.startswith("-") or not _known(top, reference):
-        remote = reference.partition("/")[2] or reference
-        raise GitError(
-            f"--changed-since {reference}: git knows no such commit; fetch it: `git fetch origin {remote}`, or {_HISTORY}"
-        )
+    _require(top, reference, "--changed-since")
     try:
         (base, *_) = _git(top, "merge-base", "--", reference, "HEAD")
     except GitError as error:
@@ -97,6 +172,19 @@ def _changed(reference: str, top: str) -> Iterator[str]:
         yield real
         for folder, _, files in os.walk(real):
             yield from (os.path.realpath(os.path.join(folder, file)) for file in files)  # noqa: PTH118 -- as above
+
+
+def _require(top: str, reference: str, flag: str) -> None:
+    """Refuse a reference that git knows no commit of.
+
+    Raises:
+        GitError: it knows none.
+    """
+    if "\0" in reference or reference.startswith("-") or not _known(top, reference):
+        remote = reference.partition("/")[2] or reference
+        raise GitError(
+            f"{flag} {reference}: git knows no such commit; fetch it: `git fetch origin {remote}`, or {_HISTORY}"
+        )
 
 
 def _differing(directory: str, commit: str) -> list[str]:
@@ -162,6 +250,15 @@ def _git(directory: str, *arguments: str) -> list[str]:
     Raises:
         GitError: it failed; with a cause where it did not even run.
     """
+    return [name for name in os.fsdecode(_output(directory, *arguments)).split("\0") if name]
+
+
+def _output(directory: str, *arguments: str) -> bytes:
+    """Run git; return what it wrote.
+
+    Raises:
+        GitError: as `_git`.
+    """
     program = shutil.which("git")
     if program is None:
         raise GitError("git is not on PATH: install it") from FileNotFoundError("git")
@@ -183,4 +280,4 @@ def _git(directory: str, *arguments: str) -> list[str]:
     if ran.returncode:
         said = ran.stderr.decode(errors="replace").strip().splitlines()
         raise GitError(f"git refuses: {said[0].removeprefix('fatal: ') if said else f'exit code {ran.returncode}'}")
-    return [name for name in os.fsdecode(ran.stdout).split("\0") if name]
+    return ran.stdout

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import sys
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from gpugate.webhook.manifests.bounded_file import read_regular
 from gpugate.webhook.manifests.limits import MAX_BYTES, MAX_DIRECTORIES
 from gpugate.webhook.manifests.problems import Problem
 from gpugate.webhook.manifests.rendered_sources import (
@@ -20,16 +23,21 @@ from gpugate.webhook.manifests.rendered_sources import (
     source_of,
 )
 from gpugate.webhook.manifests.selection import Selection
-from gpugate.webhook.manifests.within import is_within
-from gpugate.webhook.manifests.work_tree import work_tree
+from gpugate.webhook.manifests.within import is_within, link_out, tree_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 STDIN: Final = "-"
-_SUFFIXES: Final = (".yaml", ".yml", ".json")
+_YAML: Final = (".yaml", ".yml")
+_SUFFIXES: Final = (*_YAML, ".json")
+_TOO_LARGE: Final = f"larger than {MAX_BYTES >> 20} MiB"
 _TEMPLATES = "Helm templates: check what `helm template {}` makes of them"
-_OUTSIDE: Final = "a link out of the repository: name what it leads to, if that is to be read"
+_LINK: Final = "a link out of the repository"
+_NAME_TARGET: Final = "name what it leads to, if that is to be read"
+_HIDDEN: Final = "a hidden directory with {} YAML {}: name it, if they are to be read"
+_GIT: Final = ".git"
+_MOST_HIDDEN: Final = 10_000  # entries looked at to count them, as an environment of Python may be hidden
 _WANTS_ALL: Final = Selection()
 
 
@@ -59,18 +67,22 @@ class Input:
         """Return the content, or why there is none."""
         if self.data is not None:
             return self.data
+        if self.name == STDIN and sys.stdin is None:
+            return _problem("standard input", "is closed", "pipe something into it")
         try:
-            if self.name == STDIN:
-                if sys.stdin is None:
-                    return _problem("standard input", "is closed", "pipe something into it")
-                return sys.stdin.buffer.read(MAX_BYTES + 1)
-            if Path(self.name).stat().st_size > MAX_BYTES:
-                return _problem(self.name, f"larger than {MAX_BYTES >> 20} MiB", "split it")
-            # What is still being written, or is a pipe, may have become larger; the limit is looked at once more.
-            with Path(self.name).open("rb") as opened:
-                return opened.read(MAX_BYTES + 1)
+            return self._data()
         except (OSError, ValueError) as error:
-            return _unreadable(self.name, error)
+            too_large = isinstance(error, OSError) and error.errno == errno.EFBIG
+            return _problem(self.name, _TOO_LARGE, "split it") if too_large else _unreadable(self.name, error)
+
+    def _data(self) -> bytes:
+        """Read a regular file up to the limit; what ends later, such as a pipe, up to one byte more, for the reader to refuse."""
+        if self.name == STDIN:
+            return sys.stdin.buffer.read(MAX_BYTES + 1)
+        if not self.is_stream:
+            return read_regular(Path(self.name), MAX_BYTES)
+        with Path(self.name).open("rb") as opened:
+            return opened.read(MAX_BYTES + 1)
 
     @property
     def is_stream(self) -> bool:
@@ -85,10 +97,11 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class Passed:
-    """A directory that was not looked into, and why."""
+    """A directory that was not looked into, and why; `hidden` counts the YAML files in one that is hidden."""
 
     name: str
     reason: str
+    hidden: int = 0
 
 
 Found = Input | Problem | Passed
@@ -97,8 +110,8 @@ Found = Input | Problem | Passed
 def expand(paths: Iterable[str], selection: Selection = _WANTS_ALL) -> Iterator[Found]:
     """Yield the files that paths stand for: files, directories with all below them, patterns, `-`.
 
-    In a directory, files whose names end in .yaml, .yml or .json count; hidden directories do not. A file that is
-    reached twice is yielded once. What is made for Helm is passed over.
+    In a directory, files whose names end in .yaml, .yml or .json count; those in hidden directories do not, and are
+    counted. A file that is reached twice is yielded once. What is made for Helm is passed over.
     """
     for found in _Walk(selection, renders=False).all(paths):
         if not isinstance(found, Chart | Kustomization):
@@ -138,6 +151,10 @@ class _Walk:
         if path == STDIN:
             yield Input(STDIN, explicit=True)
             return
+        out = link_out(path)
+        if out is not None:
+            yield _problem(path, _LINK if out == os.path.relpath(path) else f"is below {out}, {_LINK}", _NAME_TARGET)
+            return
         try:
             mode = Path(path).stat().st_mode
         except (OSError, ValueError) as error:
@@ -150,7 +167,7 @@ class _Walk:
         if self._selection.force_exclude and self._selection.excludes(path):
             return
         if stat.S_ISDIR(mode):
-            self._top = work_tree(path)
+            self._top = tree_of(path)
             yield from self._directory(path, (os.path.realpath(path),), linked=False)
         # /dev/fd is how a shell passes `<(command)`.
         elif stat.S_ISREG(mode) or (stat.S_ISFIFO(mode) and path.startswith("/dev/fd/")):
@@ -193,7 +210,7 @@ class _Walk:
             return
         of_chart = in_chart and self._renders and is_of_chart(entry.name)
         if (is_directory or entry.name.endswith(_SUFFIXES)) and not of_chart and self._leads_out(entry):
-            yield Passed(entry.path, _OUTSIDE)
+            yield Passed(entry.path, f"{_LINK}: {_NAME_TARGET}")
             return
         if is_directory and not entry.name.startswith("."):
             real = os.path.realpath(entry.path)
@@ -206,11 +223,34 @@ class _Walk:
                 # Links to links to links would lead to the same files in more ways than there is time for.
                 if not (linked and real in self._entered):
                     yield from self._directory(entry.path, (*above, real), linked=linked)
+        elif is_directory and not of_chart and entry.name != _GIT:
+            yield from self._hidden(entry, above[-1])
         elif is_file and entry.name.endswith(_SUFFIXES) and not (of_chart or self._selection.is_unchanged(entry.path)):
             yield Input(entry.path, explicit=False)
 
+    def _hidden(self, hidden: os.DirEntry[str], above: str) -> Iterator[Passed]:
+        """Count the YAML files of a hidden directory, which `kubectl apply --recursive` would read."""
+        count = looked = 0
+        left = [(hidden.path, f"{above}{os.sep}{hidden.name}")]
+        while left and looked < _MOST_HIDDEN:
+            directory, real = left.pop()
+            try:
+                entries = list(islice(os.scandir(directory), _MOST_HIDDEN))
+            except OSError:
+                continue
+            looked += len(entries)
+            for entry in entries:
+                if self._is_left_out(entry, real):
+                    continue
+                if entry.is_dir(follow_symlinks=False):
+                    left.append((entry.path, f"{real}{os.sep}{entry.name}"))
+                elif entry.name.endswith(_YAML) and not self._selection.is_unchanged(entry.path):
+                    count += 1
+        if count:
+            yield Passed(hidden.path, _HIDDEN.format(f"{count:,}", "file" if count == 1 else "files"), count)
+
     def _leads_out(self, entry: os.DirEntry[str]) -> bool:
-        """Tell whether an entry is a link out of the repository, whose author may be anybody who proposes a change."""
+        """Tell whether an entry is a link out of the repository, or to git's own files."""
         if self._top is None or not entry.is_symlink():
             return False
         return not is_within(entry.path, self._top)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NoReturn
+from itertools import islice
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from gpugate.webhook.manifests.limits import MAX_DEPTH
 from gpugate.webhook.manifests.problems import ReadError
@@ -15,20 +17,29 @@ if TYPE_CHECKING:
 
     from gpugate.policies.sdk.field import Json
 
-_SPACE = re.compile(r"\s*")
+_SPACE = re.compile(r"[ \t\r\n]*")  # of JSON; others do not belong there
 _NEXT_OBJECT = re.compile(r"^[{\[]", re.MULTILINE)
+_MOST_REPEATED: Final = 100  # keys of one document that are told
 _SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+class _NotANumberError(ValueError):
+    """NaN or Infinity, which JavaScript writes and JSON does not have."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One document: its text, the line and offset at which it begins (from 0), its value, and keys it repeats."""
+    """One document: its text, the line and offset at which it begins (from 0), its value, and keys it repeats.
+
+    `is_json` is false where the text is not JSON; where it is and has no value, that holds something out of range.
+    """
 
     text: str
     line: int
     start: int
     value: Json | ReadError
     repeated: tuple[str, ...] = ()
+    is_json: bool = True
 
 
 def read(text: str) -> Iterator[Part]:
@@ -40,19 +51,23 @@ def read(text: str) -> Iterator[Part]:
         if begin == len(text):
             return
         repeated: list[str] = []
+        is_json = True
         try:
             value, end = _decoder(repeated).raw_decode(text, begin)
-            _refuse_surrogates(value, text, begin)
+            _refuse_surrogates(value, text, begin, end)
         except json.JSONDecodeError as error:
             line_before = text.count("\n", begin, error.pos)
             failed = ReadError(f"not JSON: {error.msg}", line_before + 1, error.colno, "check brackets and commas here")
             value, end = failed, _resume(text, max(begin + 1, error.pos))
-        except (RecursionError, ValueError) as error:
-            deep = isinstance(error, RecursionError)
-            message = "nested too deeply" if deep else str(error)
-            remedy = f"{MAX_DEPTH} levels is more than any Kubernetes object has" if deep else "write another value"
-            value, end = ReadError(message, 1, 1, remedy), _resume(text, begin + 1)
-        yield Part(text[begin:end], line, begin, value, tuple(dict.fromkeys(repeated)))
+            is_json = False
+        except RecursionError:
+            remedy = f"{MAX_DEPTH} levels is more than any Kubernetes object has"
+            value, end = ReadError("nested too deeply", 1, 1, remedy), _resume(text, begin + 1)
+            is_json = False
+        except ValueError as error:
+            value, end = ReadError(str(error), 1, 1, "write another value"), _resume(text, begin + 1)
+            is_json = not isinstance(error, _NotANumberError)
+        yield Part(text[begin:end], line, begin, value, tuple(repeated), is_json)
         line += text.count("\n", begin, end)
         position = end
 
@@ -66,15 +81,16 @@ def _decoder(repeated: list[str]) -> json.JSONDecoder:
     def pairs(members: list[tuple[str, Json]]) -> dict[str, Json]:
         made = dict(members)
         if len(made) < len(members):
-            keys = [key for key, _ in members]
-            repeated.extend(key for key in made if keys.count(key) > 1)
+            times = Counter(key for key, _ in members)
+            new = (key for key in made if times[key] > 1 and key not in repeated[:_MOST_REPEATED])
+            repeated.extend(islice(new, _MOST_REPEATED - len(repeated)))
         return made
 
     return json.JSONDecoder(object_pairs_hook=pairs, parse_constant=_refuse, parse_float=_number)
 
 
 def _refuse(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not a number in JSON")
+    raise _NotANumberError(f"{name} is not a number in JSON")
 
 
 def _number(text: str) -> float:
@@ -84,6 +100,6 @@ def _number(text: str) -> float:
     return int(value) if value.is_integer() and abs(value) < 2**63 else value
 
 
-def _refuse_surrogates(value: Json, text: str, begin: int) -> None:
-    if "\\u" in text and _SURROGATE.search(json.dumps(value, ensure_ascii=False)):
-        raise json.JSONDecodeError("half of a surrogate pair", text, begin)
+def _refuse_surrogates(value: Json, text: str, begin: int, end: int) -> None:
+    if text.find("\\u", begin, end) >= 0 and _SURROGATE.search(json.dumps(value, ensure_ascii=False)):
+        raise ValueError("half of a surrogate pair in a string")

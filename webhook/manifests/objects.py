@@ -30,7 +30,7 @@ _HEAD: Final = ("apiVersion", "kind")
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """An object of a document; `prefix` is the path to it where a `kind: List` holds it."""
+    """An object of a document; `prefix` is the path to it where a list holds it."""
 
     document: Document
     prefix: Path
@@ -68,42 +68,72 @@ def _is_something_else(root: Field) -> bool:
     """Tell a file for another tool (values, a list of patches) from an object that lacks a part of its head."""
     if isinstance(root.value, list):
         return True
+    if root["kind"].text and any(item["apiVersion"].text and item["kind"].text for item in root["items"]):
+        return False
     head = [bool(root[key]) for key in _HEAD]
     return isinstance(root.value, dict) and not all(head) and not (any(head) and root["metadata"])
 
 
 def _objects(source: SourceText, field: Field, namespace: str, level: int) -> Iterator[Found]:
-    refusal = _refusal(field)
+    is_list, wrong = _listed(field, level)
+    refusal = wrong or _refusal(field, is_list=is_list)
     if refusal:
         at, message, remedy = refusal
         yield _problem(source, at.path, message, remedy)
-        return
+        if wrong or not is_list:
+            return
     kind = GroupVersionKind.of(field["apiVersion"].text, field["kind"].text)
-    if kind.group in _TOOL_FILES:
+    if is_list:
+        yield from _items(source, field, kind, namespace, level)
+    elif kind.group in _TOOL_FILES:
         yield NotAManifest(source.document.source, source.document.first_line, _TOOL_FILES[kind.group])
     elif (kind.group, kind.kind) == ("", "Config"):
         yield NotAManifest(source.document.source, source.document.first_line, "a kubeconfig")
-    elif _is_list(kind, field):
-        if level >= _MAX_LISTS:
-            yield _problem(source, field.path, f"more than {_MAX_LISTS} lists in each other", "flatten them")
-            return
-        for item in field["items"]:
-            yield from _objects(source, _typed(item, kind), namespace, level + 1)
     else:
         yield Manifest(source.document, field.path, _request(kind, field, namespace))
 
 
-def _problem(source: SourceText, path: Path, message: str, remedy: str) -> Problem:
+def _listed(field: Field, level: int) -> tuple[bool, tuple[Field, str, str] | None]:
+    """Tell whether kubectl takes something for a list, and what is wrong if it takes it for one and cannot read it.
+
+    `items` alone makes a list, whatever the kind and the name are (apimachinery v0.36 unstructured/helpers.go: decode);
+    within a list only a list of `items` does (unstructured.go: IsList).
+    """
+    if not isinstance(field.value, dict) or "items" not in field.value:
+        return False, None
+    items = field.value["items"]
+    if items is None or isinstance(items, list):
+        return not level or items is not None, None
+    wrong = (
+        field["items"],
+        f"items is {type_name(items)}, not a list",
+        "kubectl takes any object with items for a list",
+    )
+    return (False, None) if level else (True, wrong)
+
+
+def _items(source: SourceText, field: Field, kind: GroupVersionKind, namespace: str, level: int) -> Iterator[Found]:
+    if level >= _MAX_LISTS:
+        yield _problem(source, field.path, f"more than {_MAX_LISTS} lists in each other", "flatten them")
+        return
+    if level:
+        message, remedy = "a list within a list, which kubectl does not read", "flatten them"
+        yield _problem(source, field["items"].path, message, remedy, warning=True)
+    elif field["metadata", "name"] and not kind.kind.endswith("List"):
+        message = f"kubectl takes a {kind.kind[:80]} with items for a list, and creates only the items"
+        remedy = "remove items, or give them documents of their own"
+        yield _problem(source, field["items"].path, message, remedy, warning=True)
+    for item in field["items"]:
+        yield from _objects(source, _typed(item, field), namespace, level + 1)
+
+
+def _problem(source: SourceText, path: Path, message: str, remedy: str, *, warning: bool = False) -> Problem:
     place, around = source.find(path)
-    return Problem(source.document.source, place.line, place.column, message, remedy, excerpt=around, end=place.end)
+    file = source.document.source
+    return Problem(file, place.line, place.column, message, remedy, warning, excerpt=around, end=place.end)
 
 
-def _is_list(kind: GroupVersionKind, field: Field) -> bool:
-    typed = kind.kind.endswith("List") and not field["metadata"]["name"]
-    return typed and isinstance(field["items"].value, list)
-
-
-def _refusal(field: Field) -> tuple[Field, str, str] | None:
+def _refusal(field: Field, *, is_list: bool) -> tuple[Field, str, str] | None:
     """Where, what and what to do instead, when this is not an object that can be judged."""
     if not isinstance(field.value, dict):
         return field, f"not a Kubernetes object but {type_name(field.value)}", _not_an_object(field.value)
@@ -117,7 +147,7 @@ def _refusal(field: Field) -> tuple[Field, str, str] | None:
     better = correction(kind) if not kind.kind.endswith(("List", "Config")) else None
     if better:
         return field["kind"], f"{kind.api_version} has no kind {kind.kind[:80]}", better
-    return _nameless(kind, field) if is_namespaced(kind) is not None else None
+    return _nameless(kind, field) if is_namespaced(kind) is not None and not is_list else None
 
 
 def _nameless(kind: GroupVersionKind, field: Field) -> tuple[Field, str, str] | None:
@@ -141,11 +171,11 @@ def _not_an_object(value: Json) -> str:
     return "write `key: value` lines; if this was an object once, its indentation or its line breaks are lost"
 
 
-def _typed(item: Field, kind: GroupVersionKind) -> Field:
-    """The items of a PodList say their type only in the list's own."""
-    if isinstance(item.value, dict) and kind.kind != "List":
-        item.value.setdefault("apiVersion", kind.api_version)
-        item.value.setdefault("kind", kind.kind.removesuffix("List"))
+def _typed(item: Field, listed: Field) -> Field:
+    """Give an item that says neither part of its type the list's own, as the items of a PodList need it."""
+    if isinstance(item.value, dict) and not any(item[key].text for key in _HEAD):
+        kind = listed["kind"].text.removesuffix("List")
+        item.value |= {"apiVersion": listed["apiVersion"].text, "kind": kind} if kind else {}
     return item
 
 

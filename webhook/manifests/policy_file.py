@@ -5,11 +5,13 @@ The file is a PolicyConfig, or the manifest of the ConfigMap that carries one to
 
 from __future__ import annotations
 
+import errno
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from gpugate.policies.engine.config import PolicyConfig, parse_config
 from gpugate.policies.engine.errors import ConfigError, GpugateError
 from gpugate.policies.sdk.field import render
+from gpugate.webhook.manifests.bounded_file import read_named
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,17 +31,20 @@ class PolicyFileError(GpugateError):
     """The policy file cannot be read, or what it says is refused; the text begins with file, line and column."""
 
 
-def load_policy_file(path: Path | None, use: Callable[[PolicyConfig], T]) -> T:
+def load_policy_file(path: Path | None, use: Callable[[PolicyConfig], T], data: bytes | None = None) -> T:
     """Read the configuration and return what is made of it; without a file, every policy has its shipped mode.
 
     Args:
         path: the file.
+        data: its content where that is not the file on disk.
         use: what makes something of it, such as `bind` with the catalogue in hand; it may refuse the configuration too.
 
     Raises:
         PolicyFileError: the file cannot be read, is not YAML, or is refused; says where and what to write.
     """
-    return use(PolicyConfig()) if path is None else parse_policy_file(path, read_policy_file(path), use)
+    if path is None:
+        return use(PolicyConfig())
+    return parse_policy_file(path, read_policy_file(path) if data is None else data, use)
 
 
 def read_policy_file(path: Path) -> bytes:
@@ -49,13 +54,13 @@ def read_policy_file(path: Path) -> bytes:
         PolicyFileError: the file cannot be read, or is larger than a ConfigMap.
     """
     try:
-        with path.open("rb") as file:
-            data = file.read(MAX_POLICY_FILE + 1)
+        return read_named(path, MAX_POLICY_FILE)
     except OSError as error:
+        if error.errno == errno.EFBIG:
+            raise PolicyFileError(
+                f"{path}: {(error.strerror or '').removeprefix('is ')}, the most that a ConfigMap holds"
+            ) from None
         raise PolicyFileError(f"{path}: {(error.strerror or 'cannot be read').lower()}") from None
-    if len(data) > MAX_POLICY_FILE:
-        raise PolicyFileError(f"{path}: larger than {MAX_POLICY_FILE >> 20} MiB, the most that a ConfigMap holds")
-    return data
 
 
 def generation(data: bytes) -> str:

@@ -34,20 +34,20 @@ class Span:
 
 
 class Positions:
-    """The places in one document."""
+    """The places in one document; `root` is its composed node, None where there is none."""
 
     def __init__(self, document: Document) -> None:
         self._offset = document.first_line
         self._lines = document.text.splitlines()
         try:
             # The document was read within limits before, so that composing it is safe.
-            self._root: Any = yaml.compose(document.text, _Loader)
+            self.root: Any = yaml.compose(document.text, _Loader)
         except yaml.YAMLError:
-            self._root = None  # JSON with escapes that YAML does not know
+            self.root = None  # JSON with escapes that YAML does not know
 
     def find(self, path: Path) -> Span:
         """Return the place of a path, or of its nearest ancestor in the document."""
-        node, mark, exact = self._root, _first(self._root), True
+        node, mark, exact = self.root, _first(self.root), True
         for part in path:
             step = _member(node, part) if isinstance(part, str) else _element(node, part)
             if step is None:

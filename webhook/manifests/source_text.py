@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from gpugate.webhook.manifests.excerpt import Excerpt, excerpt
+from gpugate.webhook.manifests.excerpt import Excerpt, excerpt, lines_of_document
 from gpugate.webhook.manifests.positions import Positions, Span
 
 if TYPE_CHECKING:
@@ -22,7 +22,11 @@ class SourceText:
     def find(self, path: Path) -> tuple[Span, Excerpt]:
         """Return the place of a path, or of its nearest ancestor that is there, and the lines around it."""
         span = self._positions.find(path)
-        return span, excerpt(self._lines, span.line, self.document.first_line)
+        return span, self.around(span.line)
+
+    def around(self, line: int) -> Excerpt:
+        """Return a line of the file, by its number, and the lines around it."""
+        return excerpt(self._lines, line, self.document.first_line)
 
     @cached_property
     def _positions(self) -> Positions:
@@ -30,4 +34,4 @@ class SourceText:
 
     @cached_property
     def _lines(self) -> list[str]:
-        return self.document.text.splitlines()
+        return lines_of_document(self.document.text, self._positions.root)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from gpugate.webhook.manifests.bounded_file import read_regular
 from gpugate.webhook.manifests.documents import encoding
 from gpugate.webhook.manifests.inputs import Input, Passed
 from gpugate.webhook.manifests.problems import Problem
@@ -83,7 +84,6 @@ class Collector:
 
 def _bytes(file: Path) -> bytes:
     try:
-        with file.open("rb") as opened:
-            return opened.read(MOST_BYTES)
+        return read_regular(file, MOST_BYTES)
     except OSError:
         return b""  # whoever reads the file itself says why it cannot be read

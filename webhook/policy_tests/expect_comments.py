@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from gpugate.webhook.manifests.documents import encoding
 from gpugate.webhook.manifests.editing.errors import EditError
 from gpugate.webhook.manifests.editing.tree import parse, texts, walk
+from gpugate.webhook.manifests.excerpt import excerpt, lines_of_template
 from gpugate.webhook.policy_tests.errors import CaseFileError
 from gpugate.webhook.report.located import Place
 
@@ -68,8 +69,8 @@ class ExpectComment:
         return tuple(ids)
 
     def _place(self, source: str, lines: Sequence[str]) -> Place:
-        first = max(1, self.line - 1)
-        return Place(source, self.line, self.start + 1, self.end + 1, tuple(lines[first - 1 : self.line + 1]), first)
+        around = excerpt(lines_of_template(lines), self.line, 1)
+        return Place(source, self.line, self.start + 1, self.end + 1, around.lines, around.first_line)
 
 
 def is_marked(data: bytes) -> bool:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.defaults import with_defaults
 from gpugate.policies.engine.errors import ConfigError
+from gpugate.webhook.manifests.excerpt import excerpt, lines_of_template
 from gpugate.webhook.policy_tests.annotated import Annotated, Expected, read_annotated
 from gpugate.webhook.policy_tests.comparing import broken, malformed
 from gpugate.webhook.policy_tests.contradictions import suggestion
@@ -70,9 +71,9 @@ def comment_place(case: InlineCase, expected: Expected) -> Place:
     lines = case.text.splitlines()
     line = lines[expected.line - 1]
     column = line.rfind(expected.policy)
-    around = tuple(lines[max(0, expected.line - 2) : expected.line + 1])
-    first = max(1, expected.line - 1)
-    return Place(case.file, expected.line, column + 1, column + 1 + len(expected.policy), around, first)
+    around = excerpt(lines_of_template(lines), expected.line, 1)
+    end = column + 1 + len(expected.policy)
+    return Place(case.file, expected.line, column + 1, end, around.lines, around.first_line)
 
 
 def _prepared(case: InlineCase, read: Annotated, setup: Setup) -> Iterator[Prepared]:

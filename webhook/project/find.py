@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gpugate.webhook.manifests.bounded_file import read_regular
 from gpugate.webhook.manifests.limits import MAX_BYTES
+from gpugate.webhook.manifests.within import link_out
 from gpugate.webhook.project.errors import ProjectFileError
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def find(directory: Path, environment: Mapping[str, str]) -> Found | None:
     named = environment.get(VARIABLE)
     if named:
         return Found(Path(named))
-    for place in _way_up(directory, environment.get("HOME", "")):
+    for place in way_up(directory, environment.get("HOME", "")):
         found = _in(directory, Path(os.path.relpath(place, directory)))
         if found is not None:
             return found
@@ -65,6 +66,8 @@ def speaks_of_gpugate(directory: Path, pyproject: Path) -> bool:
     Raises:
         ProjectFileError: it has the word, and is not TOML.
     """
+    if link_out(str(directory / pyproject)) is not None:
+        return False  # what it leads to is not the project's
     try:
         # More than a project file may have, so that whoever reads it says that it is too large.
         data = read_regular(directory / pyproject, MAX_BYTES)
@@ -77,7 +80,7 @@ def speaks_of_gpugate(directory: Path, pyproject: Path) -> bool:
     return table(pyproject, data) is not None
 
 
-def _way_up(directory: Path, home: str) -> list[Path]:
+def way_up(directory: Path, home: str) -> list[Path]:
     """Return the directories to look into, nearest first."""
     top = Path(home).resolve() if home else None
     way: list[Path] = []

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.engine.config import parse
 from gpugate.policies.engine.errors import ConfigError
 from gpugate.policies.sdk.field import render
+from gpugate.webhook.manifests.bounded_file import read_named
+from gpugate.webhook.manifests.within import refuse_link
 from gpugate.webhook.project.config import Chart, ProjectConfig
 from gpugate.webhook.project.errors import ProjectFileError
 
@@ -38,24 +41,20 @@ class ProjectFile:
     remarks: tuple[str, ...] = ()
 
 
-def read_project(file: Path, directory: Path, remarks: tuple[str, ...] = ()) -> ProjectFile:
+def read_project(file: Path, directory: Path, remarks: tuple[str, ...] = (), data: bytes | None = None) -> ProjectFile:
     """Read a file: TOML with `[tool.gpugate]` where its name ends so, else YAML.
 
     Args:
         file: its name as messages have it, which may be relative to `directory`.
         directory: the working directory.
         remarks: sentences on what beside it is not read.
+        data: its content where that is not the file on disk.
 
     Raises:
+        LinkError: it is a link of the tree that leads out of it.
         ProjectFileError: it cannot be read, is too large, has unknown keys, or values that its keys do not take.
     """
-    try:
-        with (directory / file).open("rb") as opened:
-            data = opened.read(MOST_BYTES + 1)
-    except OSError as error:
-        raise ProjectFileError(f"{file}: {(error.strerror or 'cannot be read').lower()}") from None
-    if len(data) > MOST_BYTES:
-        raise ProjectFileError(f"{file}: larger than {MOST_BYTES >> 20} MiB: this is no project file")
+    data = _data(file, directory) if data is None else data
     value, place = _toml(file, data) if file.suffix == ".toml" else _yaml(file, data)
     try:
         return ProjectFile(file, parse_project(value), place, remarks)
@@ -65,6 +64,17 @@ def read_project(file: Path, directory: Path, remarks: tuple[str, ...] = ()) -> 
         # That an absent key is null is nothing that people write.
         message = error.message.replace(" | null", "")
         raise ProjectFileError(f"{file}:{line}:{column}: {where}{message}") from None
+
+
+def _data(file: Path, directory: Path) -> bytes:
+    refuse_link(directory / file, "the project file")
+    try:
+        return read_named(directory / file, MOST_BYTES)
+    except OSError as error:
+        if error.errno == errno.EFBIG:
+            too_large = (error.strerror or "").removeprefix("is ")
+            raise ProjectFileError(f"{file}: {too_large}: this is no project file") from None
+        raise ProjectFileError(f"{file}: {(error.strerror or 'cannot be read').lower()}") from None
 
 
 def parse_project(value: Json) -> ProjectConfig:

@@ -13,7 +13,8 @@ class Sort(Enum):
     TEXT = auto()
     TEXTS = auto()
     SWITCH = auto()
-    PATH = auto()
+    FILE = auto()
+    FOLDER = auto()
     PATHS = auto()
     PATTERNS = auto()
     OUTPUTS = auto()
@@ -87,7 +88,7 @@ SETTINGS: Final = (
     ),
     Setting(
         "policy_file",
-        Sort.PATH,
+        Sort.FILE,
         "modes, parameters and exemptions: a policy.yaml, or the manifest of the ConfigMap that the cluster has",
         "--policy-file",
         ("policy_file",),
@@ -131,7 +132,7 @@ SETTINGS: Final = (
     ),
     Setting(
         "baseline",
-        Sort.PATH,
+        Sort.FILE,
         "a file of findings that are known and hidden; only new ones count",
         "--baseline",
         ("baseline",),
@@ -182,7 +183,7 @@ SETTINGS: Final = (
     ),
     Setting(
         "schemas",
-        Sort.PATH,
+        Sort.FOLDER,
         "a folder of further schemas, as `gpugate schema add` writes it",
         "--schemas",
         ("schemas",),

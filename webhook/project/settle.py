@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from gpugate.policies.sdk.field import render
+from gpugate.webhook.manifests.within import refuse_link
 from gpugate.webhook.project.errors import ProjectFileError, VariableError
 from gpugate.webhook.project.settings import SETTINGS, Setting, Sort
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from gpugate.webhook.project.read import ProjectFile
 
@@ -70,8 +72,9 @@ def settle(
         directory: the working directory, from which paths of the file are seen afterwards.
 
     Raises:
+        LinkError: a flag or a variable names a link of the tree that leads out of it.
         VariableError: a variable holds what its setting does not take.
-        ProjectFileError: the file names an output outside its work tree.
+        ProjectFileError: the file names a path that the rule of `manifests.within` refuses.
     """
     return {setting.key: _settled(setting, flags, environment, project, directory) for setting in SETTINGS}
 
@@ -84,24 +87,34 @@ def _settled(
     directory: Path,
 ) -> Settled:
     if setting.key in flags:
-        return Settled(setting, flags[setting.key], Source.FLAG)
+        return Settled(setting, _unlinked(setting, flags[setting.key], setting.flag), Source.FLAG)
     if setting.variable and environment.get(setting.variable):
-        value = _read(setting, environment[setting.variable])
+        value = _unlinked(setting, _read(setting, environment[setting.variable]), setting.variable)
         return Settled(setting, value, Source.ENVIRONMENT)
     given = getattr(project.config, setting.key) if project else None
     if project is not None and given is not None:
         from gpugate.webhook.project import paths  # noqa: PLC0415 -- only a file has paths of its own
 
         home = directory / project.file.parent
-        refused = paths.refused_output(given, home) if setting.sort is Sort.OUTPUTS else None
+        refused = paths.refused(setting, given, home)
         if refused is not None:
-            # Whoever proposes a change may have written the file; what a flag says is the user's own.
-            index, wrong = refused
-            line, column = project.place((setting.key, index))
-            raise ProjectFileError(f"{project.file}:{line}:{column}: {setting.key}[{index}]: {wrong}")
+            path, wrong = refused
+            line, column = project.place(path)
+            raise ProjectFileError(f"{project.file}:{line}:{column}: {render(path)}: {wrong}")
         value = paths.rebased(setting.sort, given, home, directory)
         return Settled(setting, value, Source.FILE, project)
     return Settled(setting, setting.default, Source.DEFAULT)
+
+
+def _unlinked(setting: Setting, value: object, name: str) -> object:
+    """Return the value of a flag or variable; other settings with paths are held to the same rule where they are read.
+
+    Raises:
+        LinkError: the file or folder is a link of the tree that leads out of it, or below one.
+    """
+    if setting.sort in {Sort.FILE, Sort.FOLDER}:
+        refuse_link(Path(str(value)), name)
+    return value
 
 
 def _read(setting: Setting, text: str) -> object:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from gpugate.webhook.manifests.bounded_file import read_regular
-from gpugate.webhook.manifests.excerpt import NO_EXCERPT, Excerpt, excerpt
+from gpugate.webhook.manifests.excerpt import NO_EXCERPT, Excerpt, excerpt, lines_of_broken
 from gpugate.webhook.manifests.limits import MAX_BYTES
 from gpugate.webhook.manifests.problems import Problem
 from gpugate.webhook.rendering.chart_files import template_file
@@ -50,7 +50,9 @@ def chart_problem(job: ChartJob, said: str, stopped: str) -> Problem:
         return Problem(file, 0, 0, message[:_LONGEST], remedy)
     message = f"cannot be rendered{which}: {text}"[:_LONGEST]
     if values := _VALUES.search(text):
-        file = values["file"] or os.path.join(job.chart, "values.yaml")  # noqa: PTH118 -- as above
+        # A template may fail with any text, and only the files of the job are shown.
+        own = os.path.join(job.chart, "values.yaml")  # noqa: PTH118 -- as above
+        file = values["file"] if values["file"] in job.values else own
         line = int(values["line"])
         return Problem(file, line, 1, message, "mend the YAML of the values", excerpt=_around(file, line), end=2)
     for place in reversed(list(_PLACE.finditer(text))):
@@ -68,7 +70,8 @@ def _text(said: str) -> str:
 
 def _around(file: str, line: int) -> Excerpt:
     try:
-        lines = read_regular(Path(file), MAX_BYTES).decode(errors="replace").splitlines()
+        text = read_regular(Path(file), MAX_BYTES).decode(errors="replace")
     except OSError:
         return NO_EXCERPT
+    lines = lines_of_broken(text)
     return excerpt(lines, line, 1) if line <= len(lines) else NO_EXCERPT

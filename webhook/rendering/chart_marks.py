@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from gpugate.webhook.manifests.bounded_file import read_regular
-from gpugate.webhook.manifests.within import GIT
+from gpugate.webhook.manifests.within import is_git
 from gpugate.webhook.rendering.template_lines import TemplateLine, template_lines
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ _MARK: Final = re.compile(r" #gpugate-line=(?P<file>\d+):(?P<line>\d+)#")
 _SOURCE: Final = re.compile(r"^# Source: (?P<file>\S.*)$")
 _SUFFIXES: Final = (".yaml", ".yml", ".tpl", ".json", ".txt")
 _MAX_FILES: Final = 10_000
+_DIGITS: Final = 9  # more than any template has lines
 MAX_TEMPLATE: Final = 2 << 20  # bytes; reading it takes a hundred times as much memory
 
 
@@ -44,8 +45,8 @@ def marked_copy(chart: str, directory: str) -> MarkedChart:
     copy = MarkedChart(directory)
     count = 0
     for folder, folders, names in os.walk(chart):
-        folders[:] = [name for name in folders if name != GIT]
-        files = [name for name in names if name != GIT]
+        folders[:] = [name for name in folders if not is_git(name)]
+        files = [name for name in names if not is_git(name)]
         inside = os.path.relpath(folder, chart)
         target = Path(directory, inside)
         target.mkdir(exist_ok=True)
@@ -111,7 +112,7 @@ def line_origins(text: str, marked: str, copy: MarkedChart) -> list[tuple[str, i
     lines, others = text.split("\n"), marked.split("\n")
     if len(lines) != len(others):
         return [None] * len(lines)
-    marks = [_mark(line, other) for line, other in zip(lines, others, strict=True)]
+    marks = [_mark(line, other, copy) for line, other in zip(lines, others, strict=True)]
     found: list[tuple[str, int] | None] = []
     for between in _between_marks(lines, marks):
         # Once for all lines between two marks: there may be as many as a chart can write.
@@ -133,11 +134,14 @@ def _between_marks(lines: list[str], marks: list[_Mark | None]) -> Iterator[rang
     yield range(start, len(lines))
 
 
-def _mark(line: str, marked: str) -> _Mark | None:
+def _mark(line: str, marked: str, copy: MarkedChart) -> _Mark | None:
     found = list(_MARK.finditer(marked))
     if not found or len({mark["file"] for mark in found}) > 1 or _MARK.sub("", marked).rstrip() != line.rstrip():
         return None
-    return _Mark(int(found[0]["file"]), int(found[0]["line"]), int(found[-1]["line"]))
+    # A template can read its own marks, and write others.
+    file, *numbers = (int(text[:_DIGITS]) for text in (found[0]["file"], found[0]["line"], found[-1]["line"]))
+    known = file < len(copy.files) and all(0 < number <= len(copy.lines[file]) for number in numbers)
+    return _Mark(file, *numbers) if known else None
 
 
 def _written_by_action(

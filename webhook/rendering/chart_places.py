@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from gpugate.webhook.manifests.bounded_file import read_regular
-from gpugate.webhook.manifests.excerpt import excerpt
+from gpugate.webhook.manifests.excerpt import excerpt, lines_of_template
 from gpugate.webhook.rendering.chart_files import template_file
 from gpugate.webhook.rendering.chart_marks import MAX_TEMPLATE, line_origins, marked_copy, sources
 from gpugate.webhook.rendering.charts import ChartJob
@@ -38,6 +38,7 @@ class ChartPlaces:
         self._sources = sources(text.text)
         self._origins = _origins(text, options, stop)
         self._read: dict[str, list[str]] = {}
+        self._shown: dict[str, list[str]] = {}
 
     def of(self, finding: Located) -> Place:
         """Return the place of a finding in a template, or what is known of it."""
@@ -52,7 +53,9 @@ class ChartPlaces:
             )
         file, line = origin
         written = lines[line - 1]
-        around = excerpt(lines, line, 1)
+        if file not in self._shown:
+            self._shown[file] = lines_of_template(lines)
+        around = excerpt(self._shown[file], line, 1)
         column, end = len(written) - len(written.lstrip()) + 1, len(written.rstrip()) + 1
         if written.rstrip() == self._lines[index].rstrip():
             column, end = place.column, place.end

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from gpugate.webhook.manifests.within import GIT
+from gpugate.webhook.manifests.within import is_git
 
 
 def staged(chart: str, home: str) -> str:
@@ -17,11 +17,11 @@ def staged(chart: str, home: str) -> str:
     Raises:
         OSError: the links cannot be made.
     """
-    if not Path(chart, GIT).exists():
+    if not Path(chart).is_dir() or not any(is_git(each.name) for each in Path(chart).iterdir()):
         return chart
     stage = Path(os.path.realpath(home), "chart", Path(os.path.realpath(chart)).name)
     stage.mkdir(parents=True)
     for each in Path(os.path.realpath(chart)).iterdir():
-        if each.name != GIT:
+        if not is_git(each.name):
             (stage / each.name).symlink_to(each)
     return str(stage)

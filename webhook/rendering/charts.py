@@ -14,7 +14,8 @@ from gpugate.webhook.manifests.documents import read_bytes
 from gpugate.webhook.manifests.inputs import Passed
 from gpugate.webhook.manifests.problems import Problem
 from gpugate.webhook.manifests.rendered_sources import CHART_FILE
-from gpugate.webhook.rendering.chart_links import link_out
+from gpugate.webhook.manifests.within import link_out
+from gpugate.webhook.rendering.chart_links import obstacle
 from gpugate.webhook.rendering.chart_values import ChartValues
 
 if TYPE_CHECKING:
@@ -82,9 +83,9 @@ def chart_jobs(chart: str, options: RenderOptions) -> Iterator[ChartJob | Proble
     if options.changed is not None and not _is_changed(real, given, options.changed):
         return
     # Before anything is read: also what is wrong in a file is shown with its text.
-    leads_out = link_out(chart)
-    if leads_out:
-        yield leads_out
+    in_the_way = obstacle(chart)
+    if in_the_way:
+        yield in_the_way
         return
     about = _about(chart)
     if not isinstance(about, dict):
@@ -99,6 +100,11 @@ def chart_jobs(chart: str, options: RenderOptions) -> Iterator[ChartJob | Proble
     title = about.get("name")
     for way in given:
         for values in way.values or ((),):
+            # What the project file names was held to the rule before; of what flags name, links are of the tree too.
+            linked = [file for file in values if link_out(file)]
+            if linked:
+                yield Problem(linked[0], 0, 0, "a link out of the repository", "name what it leads to")
+                continue
             lost = [file for file in values if not Path(file).is_file()]
             if lost:
                 remedy = f"{chart} is to be rendered with it: check the spelling, and the directory you are in"

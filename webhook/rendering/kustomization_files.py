@@ -1,18 +1,28 @@
-"""What a kustomization names: which files and directories it uses, and what it would need a network or a program for."""
+"""What a kustomization names: the files and directories it uses, and what gpugate does not let kustomize read.
+
+kustomize itself reads only files below the directory of each kustomization (RootOnly), follows directories anywhere,
+fetches what looks remote, and runs Helm with fields of the kustomization. Here all names are held to the rule of
+`manifests.within` before it starts. Source of the fields and of what is remote: sigs.k8s.io/kustomize/api v0.21.1
+(types.Kustomization, internal/builtins, internal/loader, internal/git/repospec.go). It decodes with encoding/json, so that
+keys count in any case.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from gpugate.webhook.manifests.documents import Document, read_bytes
+from gpugate.policies.sdk.field import render
+from gpugate.webhook.manifests.bounded_file import read_regular
+from gpugate.webhook.manifests.documents import Document, read_bytes, read_text
 from gpugate.webhook.manifests.limits import MAX_BYTES
 from gpugate.webhook.manifests.positions import Positions
 from gpugate.webhook.manifests.problems import Problem
 from gpugate.webhook.manifests.rendered_sources import KUSTOMIZATION_FILES
-from gpugate.webhook.manifests.within import GIT
+from gpugate.webhook.manifests.within import Wanted, is_git, link_out, refusal, tree_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,24 +30,45 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.field import Path as FieldPath
 
 _GROUP: Final = "kustomize.config.k8s.io/"
-# Fields that list files or directories (sigs.k8s.io/kustomize/api v0.20 types.Kustomization).
-_LISTS: Final = (
-    "resources",
-    "bases",
-    "components",
-    "crds",
-    "configurations",
-    "generators",
-    "transformers",
-    "validators",
-    "patchesStrategicMerge",
-)
-_WITH_PATH: Final = ("patches", "patchesJson6902", "replacements")
-_GENERATORS: Final = ("configMapGenerator", "secretGenerator")
-_FILES_OF_GENERATORS: Final = ("files", "envs")
-_URL: Final = "://"
-_REMOTE_SIGNS: Final = ("git@", "github.com/", "?ref=")
-_FOREIGN: Final = ("helmCharts", "helmChartInflationGenerator")
+# Lists whose entries may be files, directories, or remote (KustTarget.accumulateResources and accumulateComponents).
+BUILT_ON: Final = ("resources", "bases", "components")
+# The same for the configuration of plugins, which may stand in the list itself.
+PLUGINS: Final = ("generators", "transformers", "validators")
+# Lists of files alone (Loader.Load); an entry of the last may be the patch itself.
+FILES: Final = ("crds", "configurations", "patchesStrategicMerge")
+WITH_PATH: Final = ("patches", "patchesJson6902", "replacements")
+GENERATORS: Final = ("configMapGenerator", "secretGenerator")
+FILES_OF_GENERATORS: Final = ("files", "envs", "env")
+HELM: Final = ("helmCharts", "helmChartInflationGenerator")
+_INFLATES: Final = "HelmChartInflationGenerator"
+_OF_CHART: Final = ("name", "chartName", "version", "chartVersion", "repo", "chartRepoUrl", "chartHome")
+_TWICE: Final = "is written twice, in another case"
+_DEFAULT_CHARTS: Final = "charts"
+# What is a value and never a name of a file.
+_NO_PATHS: Final = frozenset({"literals"})
+_MOST_TEXTS: Final = 100_000
+_LONGEST_NAME: Final = 4096  # PATH_MAX of Linux
+
+_SCHEME: Final = re.compile(r"(?:git::)?(?:[a-z][a-z0-9+.-]*://|https?:|gh:|github\.com[/:])", re.IGNORECASE)
+# `user@host:org/repo` and `user@host/org/repo`; a directory such as `app@v1/base` has too few parts to be one.
+_USER: Final = re.compile(r"(?:git::)?[a-z][a-z0-9-]*@[^/:]+[/:](?P<rest>.+)", re.IGNORECASE | re.DOTALL)
+_REMOTE_SIGNS: Final = ("git@", "github.com", "?ref=")
+
+_ELSEWHERE: Final = "is somewhere else, and gpugate uses no network"
+_TAKE: Final = "take it into the tree; or pipe: `kustomize build {} | gpugate check -`"
+_OWN: Final = "name a file that is committed"
+_CHECK: Final = "check the spelling; paths are relative to the directory of the kustomization"
+_WRITE: Final = "write it into the kustomization, or leave it out with --exclude"
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A name in a kustomization for which it is not built: what is wrong, what to do, and where it stands."""
+
+    message: str
+    remedy: str
+    line: int = 0
+    column: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +81,9 @@ class KustomizationFile:
         is_component: it is a part of others and cannot be built alone.
         directories: real paths of the directories that it builds on.
         files: real paths of the files that it uses.
-        remote: what it would fetch, with its place.
-        of_git: what it would read of git's own files, with its place.
+        refused: what it may not name.
+        refused_inflating: what it may not name where it inflates Helm charts.
+        charts: paths of the charts that it inflates.
         inflates: where it names Helm charts.
         sort_options: the order in which it wants objects written.
     """
@@ -62,114 +94,361 @@ class KustomizationFile:
     is_component: bool = False
     directories: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
-    remote: tuple[tuple[str, int, int], ...] = ()
-    of_git: tuple[tuple[str, int, int], ...] = ()
+    refused: tuple[Refused, ...] = ()
+    refused_inflating: tuple[Refused, ...] = ()
+    charts: tuple[str, ...] = ()
     inflates: tuple[int, int] | None = None
     sort_options: Any = None
 
 
-@dataclass(slots=True)
-class _Used:
-    directories: list[str] = field(default_factory=list)
-    files: list[str] = field(default_factory=list)
-    remote: list[tuple[str, FieldPath]] = field(default_factory=list)
-    of_git: list[tuple[str, FieldPath]] = field(default_factory=list)
-
-
-def read_kustomization(directory: str, name: str = "") -> KustomizationFile | Problem | None:
+def read_kustomization(directory: str, name: str = "", *, named: bool = False) -> KustomizationFile | Problem | None:
     """Read the kustomization of a directory; None when there is none, or a file of that name is something else.
 
     Args:
         directory: as the user wrote it.
         name: the file's name, where it is known.
+        named: another kustomization builds on the directory, so that what is something else is a problem too.
     """
-    names = [name] if name else [each for each in KUSTOMIZATION_FILES if Path(directory, each).is_file()]
+    names = [name] if name else [each for each in KUSTOMIZATION_FILES if os.path.lexists(Path(directory, each))]
     if not names:
         return None
     shown = os.path.join(directory, names[0])  # noqa: PTH118 -- the user's `./` stays
+    found = _documents(shown)
+    if isinstance(found, Problem):
+        return found
+    value = found[0].value if found else {}
+    if not found or not isinstance(value, dict) or not _is_kustomization(value):
+        return Problem(shown, 0, 0, "is no kustomization", _CHECK) if named else None
+    if len(found) > 1:
+        return Problem(shown, found[1].first_line, 1, "a second document: write one", _CHECK)
+    return _read(directory, shown, found[0], value)
+
+
+def _documents(shown: str) -> list[Document] | Problem:
+    """Return the documents of a kustomization, or why they cannot be read."""
+    wrong = _refused_file(shown)
+    if wrong:
+        return Problem(shown, 0, 0, wrong, "put a file in its place, or leave it out with --exclude")
     try:
-        with Path(shown).open("rb") as opened:
-            data = opened.read(MAX_BYTES + 1)
+        data = read_regular(Path(shown), MAX_BYTES)
     except OSError as error:
         return Problem(shown, 0, 0, (error.strerror or "cannot be read").lower(), "make it readable for you")
     found = list(read_bytes(shown, data))
-    wrong = next((part for part in found if isinstance(part, Problem) and not part.warning), None)
-    if wrong:
-        return wrong
-    document = next((part for part in found if isinstance(part, Document)), None)
-    value = document.value if document else {}
-    if not document or not isinstance(value, dict) or not str(value.get("apiVersion") or _GROUP).startswith(_GROUP):
-        return None
-    real = os.path.realpath(directory)
-    used = _used(real, value)
-    placed = used.remote or used.of_git or any(each in value for each in _FOREIGN)
+    broken = next((part for part in found if isinstance(part, Problem) and not part.warning), None)
+    return broken or [part for part in found if isinstance(part, Document)]
+
+
+def _refused_file(shown: str) -> str:
+    top = tree_of(os.path.dirname(shown) or os.curdir)  # noqa: PTH120 -- a text
+    if top is not None:
+        return refusal(shown, top, Wanted.FILE)
+    return "is a link out of the repository" if link_out(shown) else ""
+
+
+def _is_kustomization(value: dict[str, Any]) -> bool:
+    said = [each for _, each in _fields(value, "apiVersion")]
+    return not said or any(str(each or _GROUP).startswith(_GROUP) for each in said)
+
+
+def _read(directory: str, shown: str, document: Document, value: dict[str, Any]) -> KustomizationFile:
+    used = _Used(os.path.realpath(directory), tree_of(directory))
+    used.all(value)
+    inflates = next((path for key in HELM for path, _ in _fields(value, key)), used.inflates)
+    placed = used.refused or used.refused_inflating or inflates
     positions = Positions(document) if placed else None
 
     def place(path: FieldPath) -> tuple[int, int]:
         span = positions.find(path) if positions else None
         return (span.line, span.column) if span else (0, 0)
 
+    def placed_all(found: list[tuple[FieldPath, str, str]]) -> tuple[Refused, ...]:
+        return tuple(Refused(f"{render(path)}: {wrong}", remedy, *place(path)) for path, wrong, remedy in found)
+
     return KustomizationFile(
-        directory=real,
+        directory=used.directory,
         file=shown,
         text=document.text,
-        is_component=value.get("kind") == "Component",
+        is_component=any(kind == "Component" for _, kind in _fields(value, "kind")),
         directories=tuple(used.directories),
         files=tuple(used.files),
-        remote=tuple((what, *place(path)) for what, path in used.remote),
-        of_git=tuple((what, *place(path)) for what, path in used.of_git),
-        inflates=next((place((each,)) for each in _FOREIGN if each in value), None),
-        sort_options=value.get("sortOptions"),
+        refused=placed_all(used.refused),
+        refused_inflating=placed_all(used.refused_inflating),
+        charts=tuple(used.charts),
+        inflates=place(inflates) if inflates else None,
+        sort_options=next((each for _, each in _fields(value, "sortOptions")), None),
     )
 
 
-def _used(directory: str, value: dict[str, Any]) -> _Used:
-    used = _Used()
-    for entry, path in _entries(value):
+@dataclass(slots=True)
+class _Used:
+    """What the names in a kustomization lead to.
+
+    Attributes:
+        directory: real path of its directory.
+        top: the real path of the work tree; None where the user named a directory that belongs to none.
+    """
+
+    directory: str
+    top: str | None
+    directories: list[str] = field(default_factory=list)
+    files: list[str] = field(default_factory=list)
+    charts: list[str] = field(default_factory=list)
+    refused: list[tuple[FieldPath, str, str]] = field(default_factory=list)
+    refused_inflating: list[tuple[FieldPath, str, str]] = field(default_factory=list)
+    inflates: FieldPath = ()
+
+    def all(self, value: dict[str, Any]) -> None:
+        """Take in all names of a kustomization."""
+        for path, entry in (each for key in BUILT_ON for each in _items(value, key)):
+            self._built_on(entry, path)
+        for path, entry in (each for key in FILES for each in _items(value, key)):
+            self._file(entry, path)
+        with_path = [each for key in WITH_PATH for each in _mappings(value, key)]
+        for path, mapping in [*with_path, *_fields(value, "openapi")]:
+            for at, file in _texts_of(mapping, "path"):
+                self._file(file, (*path, *at))
+        for path, mapping in (each for key in GENERATORS for each in _mappings(value, key)):
+            self._generated(mapping, path)
+        for path, entry in (each for key in PLUGINS for each in _items(value, key)):
+            self._plugin(entry, path)
+        self._helm(value)
+        self._of_git(value, ())
+
+    def _built_on(self, entry: str, path: FieldPath) -> None:
+        """Take in what is a file, a directory or remote; what is none of them kustomize would try to fetch."""
+        real = self._allowed(entry, path)
+        if real is None:
+            return
+        if os.path.isdir(real):  # noqa: PTH112 -- pathlib raises for names that are too long
+            self.directories.append(real)
+            return
+        self.files.append(real)  # also what is missing, which was perhaps deleted
+        if not os.path.exists(real):  # noqa: PTH110 -- as above
+            is_remote = any(sign in entry.lower() for sign in _REMOTE_SIGNS)
+            wrong = f"{entry[:_LONGEST_NAME]} {_ELSEWHERE}" if is_remote else f"there is no {entry[:_LONGEST_NAME]}"
+            self.refused.append((path, wrong, _TAKE if is_remote else _CHECK))
+
+    def _file(self, entry: str, path: FieldPath) -> None:
+        # A text over several lines is YAML in the place of a file; kustomize says what is missing.
+        real = None if "\n" in entry else self._allowed(entry, path)
+        self.files += [real] if real is not None else []
+
+    def _allowed(self, entry: str, path: FieldPath) -> str | None:
+        """Return the real path of an entry that may be read; None, with the reason noted, for another one."""
         try:
-            real = os.path.realpath(os.path.join(directory, entry))  # noqa: PTH118 -- a text for realpath
+            named = os.path.join(self.directory, entry)  # noqa: PTH118 -- a text for realpath
+            real = os.path.realpath(named)
         except ValueError:
-            continue  # a NUL, or half of a character: no name of a file, and kustomize says so
-        # os.path, because pathlib raises for names that are too long, as a patch on one line is.
-        if GIT in Path(real).parts:
-            used.of_git.append((entry, path))
-        elif _URL in entry:
-            # kustomize fetches it also where a file has that name.
-            used.remote.append((entry, path))
-        elif os.path.isdir(real):  # noqa: PTH112 -- as above
-            used.directories.append(real)
-        elif os.path.exists(real) or not any(sign in entry for sign in _REMOTE_SIGNS):  # noqa: PTH110 -- as above
-            # Also what is missing, which was perhaps deleted; kustomize says so.
-            used.files.append(real)
+            return None  # a NUL, or half of a character: no name of a file, and kustomize says so
+        wrong = refusal(named, self.top) if self.top is not None else ""
+        if _is_remote(entry):
+            self.refused.append((path, f"{entry[:_LONGEST_NAME]} {_ELSEWHERE}", _TAKE))
+        elif wrong:
+            self.refused.append((path, f"{entry[:_LONGEST_NAME]} {wrong}", _OWN))
         else:
-            used.remote.append((entry, path))
-    return used
+            return real
+        return None
+
+    def _generated(self, entry: dict[str, Any], path: FieldPath) -> None:
+        for key in FILES_OF_GENERATORS:
+            for at, said in _fields(entry, key):
+                listed = enumerate(said) if isinstance(said, list) else [(None, said)]
+                for number, file in listed:
+                    if isinstance(file, str):
+                        where = (*path, *at) if number is None else (*path, *at, number)
+                        self._file(file.partition("=")[2] or file, where)
+
+    def _plugin(self, entry: str, path: FieldPath) -> None:
+        """Take in the configuration of plugins, which kustomize reads from a file, from what a directory builds, or here."""
+        inline = _inline(entry)
+        if inline:
+            for value in inline:
+                self._configured(value, path)
+            return
+        before = len(self.directories)
+        self._built_on(entry, path)
+        if len(self.directories) > before:
+            # What it builds is not known before kustomize runs, and may name any file below this directory.
+            if _holds_git(self.directory):
+                self.refused.append((path, f"{entry} is a directory, and .git is below this kustomization", _WRITE))
+            self.refused_inflating.append((path, f"{entry} is a directory, which could make a Helm chart", _WRITE))
+            return
+        real = os.path.realpath(os.path.join(self.directory, entry))  # noqa: PTH118 -- a text for realpath
+        if real in self.files[-1:] and os.path.exists(real):  # noqa: PTH110 -- as above
+            self._plugin_file(entry, real, path)
+
+    def _plugin_file(self, entry: str, real: str, path: FieldPath) -> None:
+        try:
+            found = list(read_bytes(entry, read_regular(Path(real), MAX_BYTES)))
+        except OSError as error:
+            self.refused.append((path, f"{entry}: {(error.strerror or 'cannot be read').lower()}", _CHECK))
+            return
+        broken = next((part for part in found if isinstance(part, Problem) and not part.warning), None)
+        if broken is not None:
+            self.refused.append((path, f"{entry}:{broken.line}: {broken.message}", broken.remedy))
+        for part in found:
+            if isinstance(part, Document):
+                self._configured(part.value, path)
+
+    def _configured(self, value: Any, path: FieldPath) -> None:
+        """Take in the configuration of one plugin: what is not below its directory kustomize refuses itself."""
+        self._of_git(value, (), path)
+        if isinstance(value, dict) and any(kind == _INFLATES for _, kind in _fields(value, "kind")):
+            self.inflates = self.inflates or path
+            self._inflated(value, value, (), path)
+
+    def _helm(self, value: dict[str, Any]) -> None:
+        globals_: dict[str, Any] = {}
+        for number, (path, said) in enumerate(_fields(value, "helmGlobals")):
+            globals_ = said if isinstance(said, dict) else {}
+            self._no_home(globals_, path)
+            if number:
+                self.refused_inflating.append((path, _TWICE, "write it once"))
+        for key in HELM:
+            for path, entry in _mappings(value, key):
+                self._inflated(entry, {**globals_, **entry} if key == HELM[1] else globals_, path)
+
+    def _no_home(self, globals_: dict[str, Any], path: FieldPath, shown: FieldPath | None = None) -> None:
+        for key in ("configHome", "helmHome"):
+            for at, said in _fields(globals_, key):
+                if said:
+                    prefix = f"{render(at)} " if shown is not None else ""
+                    wrong = f"{prefix}chooses the plugins of Helm, which are programs"
+                    where = shown if shown is not None else (*path, *at)
+                    self.refused_inflating.append((where, wrong, "leave it out"))
+
+    def _inflated(
+        self, entry: dict[str, Any], globals_: dict[str, Any], path: FieldPath, shown: FieldPath | None = None
+    ) -> None:
+        """Take in one Helm chart: it is in the tree already, and no field is a flag of Helm."""
+
+        def refuse(at: FieldPath, wrong: str, remedy: str) -> None:
+            where = shown if shown is not None else (*path, *at)
+            self.refused_inflating.append((where, f"{render(at)}: {wrong}" if shown is not None else wrong, remedy))
+
+        self._no_home(entry, path, shown)
+        for key in _OF_CHART:
+            for at, _ in _fields(entry, key)[1:]:
+                refuse(at, _TWICE, "write it once")
+        for at, said in _fields(entry, "releaseName"):
+            if isinstance(said, str) and said.startswith("-"):
+                refuse(at, f"{said} would be a flag of Helm", "write the name of a release")
+        files = [(at, said) for key in ("valuesFile", "values") for at, said in _fields(entry, key)]
+        for at, listed in _fields(entry, "additionalValuesFiles"):
+            files += [((*at, index), said) for index, said in enumerate(listed if isinstance(listed, list) else ())]
+        for at, said in files:
+            if not isinstance(said, str) or not said:
+                continue
+            wrong = refusal(self._path(said), self.top or self.directory, Wanted.FILE)
+            if wrong or _is_remote(said) or any(sign in said for sign in ',"'):
+                # Helm takes several names from one text, parted by commas.
+                refuse(at, f"{said} {wrong or 'is not the name of one file'}", _OWN)
+            else:
+                self.files.append(os.path.realpath(self._path(said)))
+        self._chart(entry, globals_, refuse)
+
+    def _chart(self, entry: dict[str, Any], globals_: dict[str, Any], refuse: Any) -> None:  # Any: a function of ours
+        def text(key: str, value: dict[str, Any]) -> str:
+            return next((said for _, said in _fields(value, key) if isinstance(said, str) and said), "")
+
+        name = text("name", entry) or text("chartName", entry)
+        home = text("chartHome", globals_) or _DEFAULT_CHARTS
+        version, repo = text("version", entry), text("repo", entry)
+        version, repo = version or text("chartVersion", entry), repo or text("chartRepoUrl", entry)
+        folder = os.path.join(home, f"{name}-{version}") if version and repo else home  # noqa: PTH118 -- a text
+        chart = self._path(os.path.join(folder, name))  # noqa: PTH118 -- as above
+        at: FieldPath = ("name",)
+        if "\0" in chart:
+            return
+        wrong = refusal(chart, self.top or self.directory, Wanted.DIRECTORY)
+        if wrong:
+            refuse(at, f"the chart {os.path.join(folder, name)} {wrong}", _OWN)  # noqa: PTH118 -- as above
+        elif not os.path.isdir(chart):  # noqa: PTH112 -- as above
+            missing = os.path.join(folder, name)  # noqa: PTH118 -- as above
+            refuse(
+                at, f"there is no chart {missing}, and gpugate uses no network", "run `helm pull --untar` there first"
+            )
+        else:
+            self.charts.append(chart)
+
+    def _of_git(self, value: Any, path: FieldPath, shown: FieldPath | None = None) -> None:
+        """Refuse every text that names one of git's own files, in whatever field it stands."""
+        noted = {at for at, _, _ in self.refused}
+        for number, (at, text) in enumerate(_texts(value, path)):
+            where = at if shown is None else shown
+            name = text.partition("=")[2] or text
+            if number >= _MOST_TEXTS:
+                self.refused.append((where, f"more than {_MOST_TEXTS:,} texts", "split it"))
+                return
+            if where in noted or len(name) > _LONGEST_NAME or "\n" in name or "\0" in name:
+                continue
+            # lexists first, as it is one call to the system.
+            if os.path.lexists(self._path(name)) and _is_of_git(os.path.realpath(self._path(name))):
+                prefix = "" if shown is None else f"{render(at)}: "
+                self.refused.append((where, f"{prefix}{name} is in .git, which can hold credentials", _OWN))
+
+    def _path(self, name: str) -> str:
+        return os.path.join(self.directory, name)  # noqa: PTH118 -- a text
 
 
-def _entries(value: dict[str, Any]) -> Iterator[tuple[str, FieldPath]]:
-    """Yield every name of a file or directory; texts over several lines are YAML in the place of a file."""
-    for key in _LISTS:
-        for index, entry in enumerate(_list(value.get(key))):
-            if isinstance(entry, str) and "\n" not in entry:
-                yield entry, (key, index)
-    for key in _WITH_PATH:
-        for index, entry in enumerate(_list(value.get(key))):
-            if isinstance(entry, dict) and isinstance(entry.get("path"), str):
-                yield entry["path"], (key, index, "path")
-    openapi = value.get("openapi")
-    if isinstance(openapi, dict) and isinstance(openapi.get("path"), str):
-        yield openapi["path"], ("openapi", "path")
-    for key in _GENERATORS:
-        for index, entry in enumerate(_list(value.get(key))):
-            yield from _generator_files(entry, (key, index))
+def _is_remote(entry: str) -> bool:
+    """Tell whether kustomize would fetch an entry, also where a file or directory has that name."""
+    if _SCHEME.match(entry):
+        return True
+    user = _USER.match(entry)
+    return user is not None and any(sign in user["rest"] for sign in ("/", ".git"))
 
 
-def _generator_files(entry: Any, path: FieldPath) -> Iterator[tuple[str, FieldPath]]:
-    for key in _FILES_OF_GENERATORS if isinstance(entry, dict) else ():
-        for number, file in enumerate(_list(entry.get(key))):
-            if isinstance(file, str):
-                yield file.partition("=")[2] or file, (*path, key, number)
+def _is_of_git(real: str) -> bool:
+    return any(map(is_git, Path(real).parts)) and os.path.exists(real)  # noqa: PTH110 -- of a text
 
 
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
+def _holds_git(directory: str) -> bool:
+    return any(is_git(name) for _, folders, _ in os.walk(directory) for name in folders)
+
+
+def _inline(entry: str) -> list[Any]:
+    """Return the configurations of plugins that an entry holds itself; none where it is a name."""
+    if ":" not in entry or not ("\n" in entry or entry.lstrip().startswith("{")):
+        return []
+    values = [part.value for part in read_text("", entry) if isinstance(part, Document)]
+    return [value for value in values if isinstance(value, dict)]
+
+
+def _fields(value: Any, key: str) -> list[tuple[FieldPath, Any]]:
+    """Return the members of an object whose key is one, in any case, each with its path."""
+    if not isinstance(value, dict):
+        return []
+    wanted = key.casefold()
+    return [((name,), said) for name, said in value.items() if isinstance(name, str) and name.casefold() == wanted]
+
+
+def _items(value: dict[str, Any], key: str) -> Iterator[tuple[FieldPath, str]]:
+    for path, listed in _fields(value, key):
+        for index, entry in enumerate(listed if isinstance(listed, list) else ()):
+            if isinstance(entry, str):
+                yield (*path, index), entry
+
+
+def _mappings(value: dict[str, Any], key: str) -> Iterator[tuple[FieldPath, dict[str, Any]]]:
+    for path, listed in _fields(value, key):
+        for index, entry in enumerate(listed if isinstance(listed, list) else ()):
+            if isinstance(entry, dict):
+                yield (*path, index), entry
+
+
+def _texts_of(value: Any, key: str) -> Iterator[tuple[FieldPath, str]]:
+    yield from ((path, said) for path, said in _fields(value, key) if isinstance(said, str) and said)
+
+
+def _texts(value: Any, path: FieldPath) -> Iterator[tuple[FieldPath, str]]:
+    """Yield the texts in a value, with their paths."""
+    waiting: list[tuple[FieldPath, Any]] = [(path, value)]
+    while waiting:
+        at, each = waiting.pop()
+        if isinstance(each, str):
+            yield at, each
+        elif isinstance(each, dict):
+            waiting += [((*at, str(key)), said) for key, said in each.items() if str(key).casefold() not in _NO_PATHS]
+        elif isinstance(each, list):
+            waiting += [((*at, index), said) for index, said in enumerate(each)]

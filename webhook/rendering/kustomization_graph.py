@@ -40,7 +40,7 @@ class Plan:
             yield file
         if not isinstance(file, KustomizationFile):
             return
-        closure = self._closure(real)
+        closure, problems = self._closure(real)
         if self._is_part(file, closure):
             return
         if file.is_component:
@@ -49,7 +49,7 @@ class Plan:
         changed = self.options.changed
         if changed is not None and not any(changed & _files(each) for each in closure):
             return
-        in_the_way = list(obstacles(found.name, closure, inflate=self.options.inflate))
+        in_the_way = [*problems, *obstacles(found.name, closure, inflate=self.options.inflate)]
         yield from in_the_way
         if not in_the_way:
             yield KustomizationJob(found.name, file, self.options.inflate)
@@ -66,20 +66,24 @@ class Plan:
             waiting += above
         return False
 
-    def _closure(self, real: str) -> list[KustomizationFile]:
-        """Return a kustomization and all that it builds on, also outside of what was named."""
+    def _closure(self, real: str) -> tuple[list[KustomizationFile], list[Problem]]:
+        """Return a kustomization and all that it builds on, and what of that cannot be read, also outside of what was named."""
         found: dict[str, KustomizationFile] = {}
+        problems: list[Problem] = []
         waiting, seen = [real], {real}
         while waiting:
             real = waiting.pop()
-            if real not in self.read:
-                self.read[real] = read_kustomization(os.path.relpath(real))
+            if self.read.get(real) is None:
+                # Also what was passed over as something else: kustomize would read it.
+                self.read[real] = read_kustomization(os.path.relpath(real), named=True)
             file = self.read[real]
-            if isinstance(file, KustomizationFile):
+            if isinstance(file, Problem):
+                problems.append(file)
+            elif file is not None:
                 found[real] = file
                 waiting += [each for each in reversed(file.directories) if each not in seen]
                 seen.update(file.directories)
-        return list(found.values())
+        return list(found.values()), problems
 
 
 def planned(found: Sequence[Found | Chart | Kustomization], options: RenderOptions) -> Plan:

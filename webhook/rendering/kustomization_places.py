@@ -7,9 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gpugate.webhook.manifests.bounded_file import read_regular
 from gpugate.webhook.manifests.documents import Document, read_bytes, read_text
-from gpugate.webhook.manifests.excerpt import excerpt
 from gpugate.webhook.manifests.limits import MAX_BYTES
+from gpugate.webhook.manifests.source_text import SourceText
+from gpugate.webhook.manifests.within import Wanted, refusal, tree_of
 from gpugate.webhook.rendering.kustomizations import KustomizationJob
 from gpugate.webhook.rendering.object_places import place_of
 from gpugate.webhook.report.located import Place
@@ -27,13 +29,16 @@ class KustomizationPlaces:
         assert isinstance(text.job, KustomizationJob)  # noqa: S101 -- whoever makes this has looked
         self._job = text.job
         self._text = text
+        self._top = tree_of(text.job.file.directory) or text.job.file.directory
         self._made = [part for part in read_text(text.job.label, text.text) if isinstance(part, Document)]
         self._read: dict[str, list[Document]] = {}
 
     def of(self, finding: Located) -> Place:
         """Return the place of a finding in a file of the kustomization, or what is known of it."""
         place = finding.place
+        # The origin of an object is an annotation, which a transformer of the kustomization can write.
         origin = next((each for each in self._text.origins if each.first_line <= place.line <= each.last_line), None)
+        origin = origin if origin and not refusal(origin.file, self._top, Wanted.FILE) else None
         found = self._certain(finding, origin) if origin else None
         if found:
             return found
@@ -51,7 +56,7 @@ class KustomizationPlaces:
         if found is None:
             return None
         document, span = found
-        around = excerpt(document.text.splitlines(), span.line, document.first_line)
+        around = SourceText(document).around(span.line)
         return Place(file, span.line, span.column, span.end, around.lines, around.first_line)
 
     def _shown(self, file: str) -> str:
@@ -61,8 +66,7 @@ class KustomizationPlaces:
 
 def _documents(file: str) -> list[Document]:
     try:
-        with Path(file).open("rb") as opened:
-            data = opened.read(MAX_BYTES + 1)
+        data = read_regular(Path(file), MAX_BYTES)
     except OSError:
         return []
     return [part for part in read_bytes(file, data) if isinstance(part, Document)]

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from gpugate.webhook.manifests.problems import Problem
+from gpugate.webhook.rendering.chart_links import obstacle
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from gpugate.webhook.rendering.kustomization_files import KustomizationFile
 
 _ABSENT: Final = "install kustomize or kubectl, leave it out with --exclude, or read files as they are with --no-render"
-_LOCAL: Final = "take it into the tree; or pipe: `kustomize build {} | gpugate check -`"
-_OWN: Final = "name a file that is committed"
 _INFLATE: Final = "say --enable-helm if you trust it, or give the chart itself to gpugate"
 _QUOTED: Final = re.compile(r"""['"]([^'"\s]{2,})['"]""")
 _LOGGED: Final = re.compile(r'^E\d{4} .*? err="(?P<text>.*)"$')  # kubectl logs its error where it has no terminal
@@ -63,15 +62,14 @@ class KustomizationJob:
 def obstacles(name: str, files: Iterable[KustomizationFile], *, inflate: bool) -> Iterator[Problem]:
     """Say why a kustomization, and all that it builds on, is not built."""
     for file in files:
-        for what, line, column in file.remote:
-            message = f"{what} is somewhere else, and gpugate uses no network"
-            yield Problem(file.file, line, column, message, _LOCAL.format(name))
-        for what, line, column in file.of_git:
-            yield Problem(file.file, line, column, f"{what} is git's own, and could hold credentials", _OWN)
+        for refused in (*file.refused, *(file.refused_inflating if inflate else ())):
+            yield Problem(file.file, refused.line, refused.column, refused.message, refused.remedy.format(name))
         if file.inflates and not inflate:
             yield Problem(
                 file.file, *file.inflates, "inflates Helm charts, which runs Helm and may fetch them", _INFLATE
             )
+        charts = (obstacle(chart) for chart in (file.charts if inflate else ()))
+        yield from (found for found in charts if found)
     if shutil.which("kustomize") is None and shutil.which("kubectl") is None:
         where = os.path.join(name, "kustomization.yaml")  # noqa: PTH118 -- the user's `./` stays
         yield Problem(where, 0, 0, "a kustomization, and neither kustomize nor kubectl is on PATH", _ABSENT)

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import errno
+import json
 import os
 import selectors
+import shutil
 import signal
 import subprocess
+import sys
 import time
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from gpugate.webhook.rendering import isolate
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,14 +62,29 @@ def environment(home: str) -> dict[str, str]:
     }
 
 
-def run(command: Sequence[str], home: str, limits: Limits, stop: Event) -> Ran:
-    """Run a program to its end, to a limit, or until `stop` is set.
+def run(
+    command: Sequence[str],
+    home: str,
+    limits: Limits,
+    stop: Event,
+    readable: Sequence[str] | None = None,
+    programs: Sequence[str] = (),
+) -> Ran:
+    """Run a program to its end, to a limit, or until `stop` is set; as far as the system allows, without a network.
+
+    Args:
+        command: the program and its arguments.
+        home: an empty directory for what it writes.
+        limits: what it may take.
+        stop: ends it.
+        readable: what it may read beside the files of the system; None for everything.
+        programs: what it starts itself.
 
     Raises:
         OSError: it cannot be started.
     """
     with subprocess.Popen(  # noqa: S603 -- a program from PATH, as the user asked for; arguments, no shell
-        command,
+        _isolated(command, home, readable, programs),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -78,6 +99,21 @@ def run(command: Sequence[str], home: str, limits: Limits, stop: Event) -> Ran:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
     return Ran(process.returncode, out, err.decode(errors="replace"), stopped)
+
+
+def _isolated(command: Sequence[str], home: str, readable: Sequence[str] | None, programs: Sequence[str]) -> list[str]:
+    """Return the command that isolates a program before it starts; itself where there is nothing to isolate it with."""
+    program = shutil.which(command[0])
+    if program is None:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), command[0])
+    if any("\0" in part for part in command):
+        raise ValueError("embedded null byte")
+    whole = [os.path.abspath(program), *command[1:]]  # noqa: PTH100 -- a link may be called as it is called
+    if sys.platform != "linux" or not sys.executable:
+        return whole
+    given = list(readable) if readable is not None else None
+    settings = {"home": os.path.realpath(home), "programs": list(programs), "readable": given}
+    return [sys.executable, "-I", "-S", "-B", isolate.__file__, json.dumps(settings), *whole]
 
 
 def _bound_memory(pid: int, wanted: int) -> None:

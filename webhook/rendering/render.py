@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 from gpugate.webhook.manifests.inputs import Found, Input, Rendering
 from gpugate.webhook.manifests.problems import Problem
 from gpugate.webhook.manifests.rendered_sources import Chart, Kustomization
+from gpugate.webhook.manifests.within import is_git, is_within, tree_of
 from gpugate.webhook.rendering.chart_errors import chart_problem
 from gpugate.webhook.rendering.chart_stage import staged
 from gpugate.webhook.rendering.charts import ChartJob, chart_jobs
@@ -99,11 +100,14 @@ def rendering_of(
         try:
             if isinstance(job, ChartJob):
                 rendered_from = chart or staged(job.chart, home)
-                ran = run(job.command(shutil.which("helm") or "helm", rendered_from), home, options.limits, stop)
+                readable = _readable(job.chart, rendered_from, *job.values)
+                ran = run(job.command("helm", rendered_from), home, options.limits, stop, readable)
                 if ran.stopped or ran.code:
                     return chart_problem(job, ran.err, ran.stopped)
                 return Text(job, ran.out.decode(errors="replace"))
-            ran = run(job.command(home), home, options.limits, stop)
+            helm = shutil.which("helm") if job.inflate else None
+            programs = [helm] if helm else []
+            ran = run(job.command(home), home, options.limits, stop, _readable(job.file.directory), programs)
         except ValueError:
             where = job.chart if isinstance(job, ChartJob) else job.name
             wrong = "cannot be rendered: a NUL in its values, release or namespace"
@@ -122,6 +126,20 @@ def rendering_of(
             for each in origins
         )
         return Text(job, text, found)
+
+
+def _readable(named: str, *further: str) -> list[str] | None:
+    """Return what a program may read of the tree that a chart or kustomization is in: all but git's own files.
+
+    Args:
+        named: the chart or the kustomization; where nothing says which tree it belongs to, None is returned.
+        further: other files and directories that it is given.
+    """
+    top = tree_of(named)
+    if top is None:
+        return None
+    own = [str(entry) for entry in Path(top).iterdir() if not is_git(entry.name) and is_within(str(entry), top)]
+    return [*own, *(os.path.realpath(each) for each in further)]
 
 
 def _unique(label: str, taken: dict[str, Text]) -> str:

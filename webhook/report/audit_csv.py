@@ -10,6 +10,7 @@ from gpugate.webhook.report import audit_words as say
 from gpugate.webhook.report import words
 from gpugate.webhook.report.audit_tally import code, usd
 from gpugate.webhook.report.audited import Action
+from gpugate.webhook.report.plain import plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,5 +52,5 @@ def _rows(audited: Audited, presentation: Presentation) -> Iterator[tuple[object
 def _cell(value: object) -> object:
     if not isinstance(value, str):
         return value
-    text = "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in value)
+    text = "\n".join(map(plain, value.split("\n")))
     return f"'{text}" if value.lstrip(" ").startswith(_FORMULA) else text

@@ -11,6 +11,7 @@ from gpugate.policies.sdk.findings import Patch, Patches, Replacement, Stance
 from gpugate.webhook.report import audit_schema as documents
 from gpugate.webhook.report.audit_tally import actions
 from gpugate.webhook.report.audited import Action, Audited, AuditReport, Finding
+from gpugate.webhook.report.plain import plain_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,7 +29,7 @@ _STANCES: Final[Mapping[Stance, documents.StanceName]] = {
 
 def render(report: AuditReport, presentation: Presentation) -> str:
     """Write an audit for programs, indented."""
-    return msgspec.json.format(encode(report, presentation), indent=2).decode() + "\n"
+    return plain_json(msgspec.json.format(encode(report, presentation), indent=2).decode()) + "\n"
 
 
 def encode(report: AuditReport, presentation: Presentation) -> bytes:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from gpugate.webhook.report.located import Severity
+from gpugate.webhook.report.plain import plain_json
 
 if TYPE_CHECKING:
     from gpugate.webhook.report.diagnosis import Diagnosis
@@ -39,4 +40,4 @@ def write(diagnosis: Diagnosis) -> str:
             "exit_code": diagnosis.exit_code,
         },
     }
-    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
+    return plain_json(msgspec.json.format(msgspec.json.encode(document), indent=2).decode()) + "\n"

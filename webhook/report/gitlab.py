@@ -15,7 +15,7 @@ import msgspec
 from gpugate.webhook.report import words
 from gpugate.webhook.report.fingerprints import Fingerprints
 from gpugate.webhook.report.located import Located, Report, Severity
-from gpugate.webhook.report.plain import plain
+from gpugate.webhook.report.plain import plain, plain_json
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,7 +35,7 @@ def write(report: Report, root: Path, project: Path) -> str:
     """
     fingerprints = Fingerprints(project)
     entries = [_entry(finding, root, project, fingerprints) for finding in report.findings]
-    return msgspec.json.format(msgspec.json.encode(entries), indent=2).decode() + "\n"
+    return plain_json(msgspec.json.format(msgspec.json.encode(entries), indent=2).decode()) + "\n"
 
 
 def _entry(finding: Located, root: Path, project: Path, fingerprints: Fingerprints) -> _Object:

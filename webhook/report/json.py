@@ -10,6 +10,7 @@ import msgspec
 from gpugate.policies.sdk.findings import Patches, Replacement
 from gpugate.webhook.report import words
 from gpugate.webhook.report.located import Located, Report, Severity
+from gpugate.webhook.report.plain import plain_json
 
 if TYPE_CHECKING:
     from gpugate.policies.sdk.findings import Patch
@@ -34,6 +35,7 @@ def write(report: Report) -> str:
             "files": report.files,
             "policies": report.policies,
             "passed_over": report.passed_over,
+            "hidden_files": report.hidden,
             "errors": report.count(Severity.ERROR),
             "warnings": report.count(Severity.WARNING),
             "notes": report.count(Severity.NOTE),
@@ -43,7 +45,7 @@ def write(report: Report) -> str:
             "exit_code": report.exit_code,
         },
     }
-    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
+    return plain_json(msgspec.json.format(msgspec.json.encode(document), indent=2).decode()) + "\n"
 
 
 def _baseline(used: BaselineUse | None) -> _Object | None:

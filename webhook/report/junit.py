@@ -13,7 +13,7 @@ from xml.etree import ElementTree as ET
 
 from gpugate.webhook.report import words
 from gpugate.webhook.report.located import Located, Report, Severity, Sort
-from gpugate.webhook.report.plain import plain
+from gpugate.webhook.report.plain import plain, plain_xml
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,7 +44,7 @@ def finished(root: ET.Element) -> str:
         _count(suite)
     _count(root)
     ET.indent(root)
-    return f"<?xml version='1.0' encoding='utf-8'?>\n{ET.tostring(root, encoding='unicode')}\n"
+    return f"<?xml version='1.0' encoding='utf-8'?>\n{plain_xml(ET.tostring(root, encoding='unicode'))}\n"
 
 
 def _cases(suite: ET.Element, file: str, findings: Sequence[Located]) -> None:

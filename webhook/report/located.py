@@ -159,6 +159,7 @@ class Report:
     """A run: what was found, in the order of the files, and what was looked at.
 
     `passed_over` counts documents and directories that are not manifests; `remarks` are sentences about some of them.
+    `hidden` counts the YAML files in hidden directories, which are not read.
     `suppressed` is what comments and the baseline let pass, `baseline` what the latter did, `expired` and `unused` are
     exemptions of the policy file that are over or let nothing off, in words. `fixed` is how many changes were made to
     files, `unfixed` says where one could not be made and why, `names` are the files that were read.
@@ -180,6 +181,7 @@ class Report:
     baseline: BaselineUse | None = None
     expired: tuple[str, ...] = ()
     unused: tuple[str, ...] = ()
+    hidden: int = 0
 
     def count(self, severity: Severity) -> int:
         """Return how many findings have a severity."""

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from gpugate.webhook.report.plain import plain_json
+
 if TYPE_CHECKING:
     from gpugate.webhook.report.policy_tested import Failure, TestReport
 
@@ -41,7 +43,7 @@ def write(report: TestReport, seconds: float = 0.0) -> str:
             "without_failing": coverage.without_failing,
             "without_passing": coverage.without_passing,
         }
-    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
+    return plain_json(msgspec.json.format(msgspec.json.encode(document), indent=2).decode()) + "\n"
 
 
 def _failure(failure: Failure) -> dict[str, Any]:

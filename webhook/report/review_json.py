@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from gpugate.policies.sdk.field import render
+from gpugate.webhook.report.plain import plain_json
 
 if TYPE_CHECKING:
     from gpugate.policies.engine.verdict import Finding, Verdict
@@ -28,7 +29,7 @@ def write(verdict: Verdict) -> str:
         "patch": verdict.operations,
         "object": verdict.object,
     }
-    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
+    return plain_json(msgspec.json.format(msgspec.json.encode(document), indent=2).decode()) + "\n"
 
 
 def _finding(finding: Finding) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from gpugate.policies.sdk.field import render
 from gpugate.policies.sdk.findings import Stance
+from gpugate.webhook.manifests.excerpt import lines_of_template
 from gpugate.webhook.report import words, yaml_text
 from gpugate.webhook.report.plain import plain
 
@@ -36,9 +37,9 @@ def _decision(verdict: Verdict) -> str:
 
 
 def _reasons(verdict: Verdict) -> Iterator[tuple[str, str]]:
-    for wrong in verdict.malformed:
-        yield "denied", f"{render(wrong.path)}: {wrong.message}"
     labels = {Stance.ENFORCE: "denied", Stance.WARN: "warning", Stance.AUDIT: "recorded"}
+    for wrong in verdict.malformed:
+        yield labels.get(wrong.at_most, "note"), f"{render(wrong.path)}: {wrong.message}"
     for finding in verdict.findings:
         pods = f" (Pods of this {finding.template_of.kind})" if finding.template_of else ""
         yield labels.get(finding.stance, "note"), finding.line + pods
@@ -66,8 +67,8 @@ def _diff(verdict: Verdict) -> Iterator[str]:
     yield from (
         plain(line)
         for line in difflib.unified_diff(
-            yaml_text.block(before).splitlines(),
-            yaml_text.block(after).splitlines(),
+            lines_of_template(yaml_text.block(before).splitlines()),
+            lines_of_template(yaml_text.block(after).splitlines()),
             f"{name} as sent",
             f"{name} as stored",
             lineterm="",

@@ -13,7 +13,7 @@ from gpugate import __version__
 from gpugate.webhook.report import policy_text, words
 from gpugate.webhook.report.fingerprints import Fingerprints
 from gpugate.webhook.report.located import Located, Place, Report, Sort, Suppressed, SuppressedBy
-from gpugate.webhook.report.plain import plain
+from gpugate.webhook.report.plain import plain, plain_json
 from gpugate.webhook.report.uris import uri
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def log(
         notes = [{"level": "warning", "message": {"text": plain(gap)}} for gap in gaps]
         run["invocations"] = [{"executionSuccessful": True, "toolExecutionNotifications": notes}]
     document = {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
-    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
+    return plain_json(msgspec.json.format(msgspec.json.encode(document), indent=2).decode()) + "\n"
 
 
 def _passing(each: Suppressed) -> _Object:

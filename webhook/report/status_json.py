@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from gpugate.webhook.report.plain import plain_json
+
 if TYPE_CHECKING:
     from gpugate.webhook.report.status import Status
 
@@ -44,4 +46,4 @@ def write(status: Status) -> str:
         "not_looked_at": list(status.unread),
         "exit_code": status.exit_code,
     }
-    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
+    return plain_json(msgspec.json.format(msgspec.json.encode(document), indent=2).decode()) + "\n"

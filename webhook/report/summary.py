@@ -34,6 +34,8 @@ def summary(report: Report, seconds: float | None = None) -> Iterator[str]:
     yield from _skipped(report)
     if report.passed_over:
         yield f"Passed over {_count(report.passed_over, 'part')} that {'is' if report.passed_over == 1 else 'are'} no manifest"
+    if report.hidden:
+        yield f"Passed over {_count(report.hidden, 'YAML file')} in hidden directories; name such a directory to read it"
     for remark in report.remarks:
         yield f"  {plain(remark)}"
     yield from _baseline(report.baseline)

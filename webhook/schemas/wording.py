@@ -72,7 +72,8 @@ def of_type(path: Path, value: Any, node: Node) -> SchemaProblem:
     if value is None:
         remedy = f"write {_wanted(node) or wanted}, or remove it"
     elif node.type == "string" and not isinstance(value, dict | list):
-        remedy = f'put it in quotes: "{_plain(value)}"'
+        # What an environment variable holds may be a password.
+        remedy = "put it in quotes" if "env" in path else f'put it in quotes: "{_plain(value)}"'
     elif isinstance(value, str) and node.type in {"integer", "number", "boolean"}:
         remedy = f"write {wanted}, without quotes"
     return SchemaProblem(path, f"must be {wanted}, not {type_name(value)}", remedy)

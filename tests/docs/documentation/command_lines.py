@@ -56,6 +56,7 @@ _PLAIN: Final = {
         "ls",
         "mkdir",
         "mv",
+        "openssl",
         "pytest",
         "python3",
         "rm",
@@ -65,7 +66,9 @@ _PLAIN: Final = {
 }
 _OPENS_LOOP: Final = "for"
 _TARGET: Final = re.compile(r"^([a-z0-9-]+):", re.MULTILINE)
-_EXTRA: Final = re.compile(r"gpugate(?:\[(?P<extras>[\w,]+)\])?(?:==[\w.]+)?\Z")
+_EXTRA: Final = re.compile(r"(?:gpugate|\.)\[(?P<extras>[\w,]+)\]")
+# A path, a URL, or a name that a URL stands behind: what pip does not look for in an index.
+_NOT_OF_AN_INDEX: Final = re.compile(r"[./].*|[a-z+]+://.*|[\w-]+(?:\[[\w,]+\])? @ [a-z+]+://.*")
 
 
 def mistake(words: Sequence[str]) -> str:
@@ -115,7 +118,9 @@ def _of_pip(arguments: Sequence[str]) -> str:
     extras = set(re.findall(r"^(\w+) = \[", _optional_dependencies(), re.MULTILINE))
     for word in arguments[1:]:
         found = _EXTRA.match(word)
-        if found and found["extras"]:
+        if not word.startswith("-") and not _NOT_OF_AN_INDEX.fullmatch(word):
+            return f"{word} would be looked for in the public index, where the name may be somebody else's"
+        if found:
             missing = set(found["extras"].split(",")) - extras
             if missing:
                 return f"gpugate has no extra {', '.join(sorted(missing))}"

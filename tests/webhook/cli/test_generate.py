@@ -47,7 +47,9 @@ def test_a_later_file_wins(gpugate: Run, tmp_path: Path) -> None:
         pytest.param("image:\n  tg: x\n", "values.yaml:2:7: image.tg: unknown key; did you mean `tag`?", id="misspelt"),
         pytest.param("- a\n", "is no file of values", id="a-list"),
         pytest.param("a: {\n", "values.yaml:", id="no-yaml"),
-        pytest.param("networkPolicy: {enabled: true}\n", "networkPolicy without apiServerCidrs", id="harmful"),
+        pytest.param(
+            "server: {port: 9000, healthPort: 9000}\n", "server.port and server.healthPort are the same", id="harmful"
+        ),
     ],
 )
 def test_a_mistake_is_named(gpugate: Run, tmp_path: Path, content: str, says: str) -> None:

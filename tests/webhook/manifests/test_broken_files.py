@@ -60,7 +60,7 @@ PROBLEMS = {
         "a key is an object or a list",
         "this looks like a template: render it first, as in `helm template CHART | gpugate check -`",
     ),
-    "trailing-comma.json": (
+    "two-commas.json": (
         "2:16",
         "not JSON: Expecting property name enclosed in double quotes",
         "check brackets and commas here",

@@ -16,7 +16,9 @@ READABLE = {
     "a marker at the start": (b"---\na: 1\n", [{"a": 1}]),
     "a comment before the marker": (b"# c\n---\na: 1\n", [{"a": 1}]),
     "a comment behind the marker": (b"--- # Source: x.yaml\na: 1\n", [{"a": 1}]),
-    "a value behind the marker": (b"--- {a: 1}\n", [{"a": 1}]),
+    "a comment behind the marker, without a space": (b"a: 1\n---#x: |\n  b: 2\n", [{"a": 1}, {"b": 2}]),
+    "such a comment behind a marker of no document": (b"---\n---#x\nb: 2\n", [{"b": 2}]),
+    "a first line that is a marker only behind others": (b"---#x: 1\n", [{"---#x": 1}]),
     "dashes in a block": (b"a: |\n  ---\n  b\n", [{"a": "---\nb\n"}]),
     "more dashes": (b"a: >-\n ----\n", [{"a": "----"}]),
     "empty documents": (b"---\n---\n# c\n---\n", []),
@@ -26,6 +28,9 @@ READABLE = {
     "UTF-16": ("a: ü\n".encode("utf-16"), [{"a": "ü"}]),
     "JSON": (b'{"a": [1.0, 1e3]}', [{"a": [1, 1000]}]),
     "JSON Lines": (b'{"a": 1}\n{"a": 2}\n', [{"a": 1}, {"a": 2}]),
+    "JSON between markers": (b'{"a": 1}\n---\n{"a": 2}\n---\n{"a": 3}\n', [{"a": 1}, {"a": 2}, {"a": 3}]),
+    "JSON before YAML": (b'{"a": 1}\nb: 2\n---\nc: 3\n', [{"a": 1}, {"b": 2}, {"c": 3}]),
+    "JSON before indented YAML": (b'{"a": 1}\n  b: 2\n  c: 3\n', [{"a": 1}, {"b": 2, "c": 3}]),
     "YAML that begins with a brace": (b"{a: 1}\n---\nb: 2\n", [{"a": 1}, {"b": 2}]),
 }
 
@@ -59,6 +64,8 @@ def test_a_bad_line_leaves_the_other_lines_of_json_readable() -> None:
     assert (bad.line, bad.column) == (2, 7)
 
 
+SEPARATOR = "text behind a `---` at the beginning of a line, where kubectl stops reading"
+MIXED = "a `---` after JSON objects that no `---` separates, where kubectl stops reading"
 UNREADABLE = {
     "Latin-1": ("f.yaml", b"a: b\nc: \xe9", "not UTF-8 text at byte 8", (2, 4)),
     "nested YAML": ("f.yaml", b'{"a":' * 100_000, "more than 128 levels of nesting", (1, 641)),
@@ -70,8 +77,10 @@ UNREADABLE = {
         (2, 2),
     ),
     "a number beyond range": ("f.json", b'{"a": 1e999}', "the number 1e999 is out of range", (1, 1)),
-    "NaN": ("f.json", b'{"a": NaN}', "NaN is not a number in JSON", (1, 1)),
-    "half of a surrogate pair": ("f.json", b'{"a": "\\ud800"}', "not JSON: half of a surrogate pair", (1, 1)),
+    "half of a surrogate pair": ("f.json", b'{"a": "\\ud800"}', "half of a surrogate pair in a string", (1, 1)),
+    "a value behind a marker": ("f.yaml", b"a: 1\n--- {b: 2}\n", SEPARATOR, (2, 4)),
+    "dashes behind a marker": ("f.yaml", b"a: 'b\n\n----'\n", "not YAML: found unexpected end of stream", (1, 4)),
+    "a marker behind JSON objects without one": ("f.json", b'{"a": 1}{"b": 2}\n---\n{"c": 3}', MIXED, (2, 1)),
     "too large": ("f.yaml", b" " * (MAX_BYTES + 1), "larger than 64 MiB", (0, 0)),
 }
 
@@ -80,10 +89,48 @@ UNREADABLE = {
 def test_what_cannot_be_read_is_named_with_its_place(
     name: str, data: bytes, message: str, place: tuple[int, int]
 ) -> None:
-    problem, *_ = read_bytes(name, data)
+    problem = next(part for part in read_bytes(name, data) if isinstance(part, Problem))
+
+    assert (problem.message, (problem.line, problem.column)) == (message, place)
+
+
+JSON_AS_YAML = {"a trailing comma": (b'{"a": 1,}', {"a": 1}), "NaN": (b'{"a": NaN}', {"a": "NaN"})}
+
+
+@pytest.mark.parametrize(("data", "value"), JSON_AS_YAML.values(), ids=JSON_AS_YAML)
+def test_a_json_file_that_kubectl_reads_as_yaml_is_a_warning(data: bytes, value: object) -> None:
+    problem, document = read_bytes("f.json", data)
 
     assert isinstance(problem, Problem)
-    assert (problem.message, (problem.line, problem.column)) == (message, place)
+    assert problem.warning
+    assert isinstance(document, Document)
+    assert document.value == value
+
+
+def test_what_follows_a_separator_that_kubectl_stops_at_is_read() -> None:
+    found = list(read_text("f", '{"a": 1}{"b": 2}\n---\n{"c": 3}\n--- x\nd: 4\n---\ne: 5\n'))
+
+    assert [part.value for part in found if isinstance(part, Document)] == [
+        {letter: number} for number, letter in enumerate("abcde", 1)
+    ]
+    assert [part.line for part in found if isinstance(part, Problem)] == [2, 4]
+
+
+def test_very_many_separators_take_time_in_proportion_to_their_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    counted: list[int] = []
+    monkeypatch.setattr("gpugate.webhook.manifests.documents._lines", lambda text: counted.append(len(text)) or 0)
+
+    text = "--- x\n" * 500 + "---\na: 1\n" * 500
+    list(read_text("f", text))
+
+    assert sum(counted) <= 2 * len(text)
+
+
+def test_very_many_values_that_are_not_json_end_the_file() -> None:
+    found = [part for part in read_text("f.json", '{"a": 1}\n' * 2 + "{\n" * 5_000) if isinstance(part, Problem)]
+
+    assert len(found) == 101
+    assert found[-1].message == "more than 100 values that are not JSON"
 
 
 def test_a_repeated_key_of_json_is_a_warning() -> None:

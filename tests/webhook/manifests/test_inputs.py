@@ -9,6 +9,7 @@ import pytest
 
 from gpugate.webhook.manifests.inputs import Input, Passed, expand
 from gpugate.webhook.manifests.problems import Problem
+from gpugate.webhook.manifests.selection import Selection
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,6 +40,28 @@ INPUTS = {
 @pytest.mark.parametrize(("paths", "names"), INPUTS.values(), ids=INPUTS)
 def test_paths_stand_for_files(paths: list[str], names: list[str]) -> None:
     assert [found.name for found in expand(paths) if isinstance(found, Input)] == names
+
+
+def passed(*paths: str) -> list[tuple[str, int]]:
+    return [(part.name, part.hidden) for part in expand(paths) if isinstance(part, Passed)]
+
+
+def test_the_yaml_files_in_hidden_directories_are_counted(tree: Path) -> None:
+    for name in (".hidden/deep/.er/g.yml", ".hidden/h.json", ".git/i.yaml", ".empty/j.txt"):
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        (tree / name).touch()
+    (tree / ".hidden" / "loop").symlink_to(tree)
+
+    assert passed(".") == [("./.hidden", 2)]
+    assert passed(".hidden/deep") == [(".hidden/deep/.er", 1)]
+
+
+def test_excluded_files_in_hidden_directories_are_not_counted(tree: Path) -> None:
+    (tree / ".hidden" / "g.yaml").touch()
+
+    found = list(expand(["."], Selection(exclude=("g.yaml",))))
+
+    assert [part.hidden for part in found if isinstance(part, Passed)] == [1]
 
 
 def test_a_named_file_is_explicit_and_one_of_a_directory_is_not(tree: Path) -> None:
@@ -91,10 +114,10 @@ def test_the_templates_of_a_chart_are_passed_over_with_a_hint(tree: Path) -> Non
 
 
 def test_a_file_that_may_not_be_read_is_a_problem(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(_: Path, mode: str) -> bytes:
-        raise PermissionError(13, f"Permission denied{mode[2:]}")
+    def refuse(_: Path, flags: int) -> int:
+        raise PermissionError(13, f"Permission denied{flags * 0 or ''}")
 
-    monkeypatch.setattr("pathlib.Path.open", refuse)
+    monkeypatch.setattr("os.open", refuse)
 
     problem = Input(str(tree / "b.yaml"), explicit=True).read()
 
@@ -181,10 +204,16 @@ def test_what_no_file_can_be_called_cannot_be_read() -> None:
     assert "is no name of a file" in problem.message
 
 
-def test_a_pipe_without_end_is_read_up_to_the_limit(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pipe_without_end_is_read_up_to_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gpugate.webhook.manifests.inputs.MAX_BYTES", 10)
+
+    assert Input("/dev/zero", explicit=True).read() == bytes(11)
+
+
+def test_a_device_in_the_place_of_a_file_is_not_read(tree: Path) -> None:
     (tree / "pipe").symlink_to("/dev/zero")
 
-    data = Input(str(tree / "pipe"), explicit=True).read()
+    problem = Input(str(tree / "pipe"), explicit=True).read()
 
-    assert data == bytes(11)
+    assert isinstance(problem, Problem)
+    assert problem.message == "is no regular file"

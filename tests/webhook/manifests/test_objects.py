@@ -61,6 +61,53 @@ def test_the_items_of_a_typed_list_have_its_type() -> None:
     )
 
 
+POD = "{apiVersion: v1, kind: Pod, metadata: {name: a}}"
+LISTS = {
+    "a list with a name": f"{{apiVersion: v1, kind: List, metadata: {{name: x}}, items: [{POD}]}}",
+    "items of another kind": f"{{apiVersion: v1, kind: ConfigMap, metadata: {{name: x}}, items: [{POD}]}}",
+    "items of a kubeconfig": f"{{apiVersion: v1, kind: Config, items: [{POD}]}}",
+    "items of a kustomization": f"{{apiVersion: kustomize.config.k8s.io/v1beta1, kind: Kustomization, items: [{POD}]}}",
+    "items of a policy configuration": f"{{apiVersion: gpugate.dev/v1, kind: PolicyConfig, items: [{POD}]}}",
+    "items of an unknown kind": f"{{apiVersion: v1, kind: Podd, items: [{POD}]}}",
+    "no apiVersion": f"{{kind: List, items: [{POD}]}}",
+    "items with the type of an object": "{apiVersion: v1, kind: Pod, items: [{metadata: {name: a}}]}",
+    "a type that is none": "{apiVersion: v1, kind: PodList, items: [{kind: 5, metadata: {name: a}}]}",
+}
+
+
+@pytest.mark.parametrize("lenient", [False, True], ids=["named", "in a directory"])
+@pytest.mark.parametrize("text", LISTS.values(), ids=LISTS)
+def test_items_make_a_list_whatever_holds_them(text: str, *, lenient: bool) -> None:
+    (made,) = [part for part in found(text, lenient=lenient) if isinstance(part, Manifest)]
+
+    assert (made.prefix, str(made.request.kind), made.request.name) == (("items", 0), "v1 Pod", "a")
+
+
+NO_LISTS = {
+    "an object": (
+        "{apiVersion: v1, kind: ConfigMap, metadata: {name: x}, items: {}}",
+        "items is an object, not a list",
+    ),
+    "a text": ("{apiVersion: v1, kind: List, items: a}", "items is a string, not a list"),
+}
+
+
+@pytest.mark.parametrize(("text", "message"), NO_LISTS.values(), ids=NO_LISTS)
+def test_items_that_are_no_list_are_refused(text: str, message: str) -> None:
+    (problem,) = found(text)
+
+    assert isinstance(problem, Problem)
+    assert (problem.message, problem.warning) == (message, False)
+
+
+def test_an_object_with_null_for_items_is_not_created() -> None:
+    (problem,) = found("{apiVersion: v1, kind: ConfigMap, metadata: {name: x}, items: null}")
+
+    assert isinstance(problem, Problem)
+    assert problem.warning
+    assert problem.message == "kubectl takes a ConfigMap with items for a list, and creates only the items"
+
+
 def test_a_bad_item_leaves_the_others() -> None:
     bad, good = found("{apiVersion: v1, kind: List, items: [3, {apiVersion: v1, kind: Pod, metadata: {name: b}}]}")
 
@@ -89,10 +136,11 @@ def test_lists_in_lists_in_lists_are_refused() -> None:
     for _ in range(4):
         text = f"{{apiVersion: v1, kind: List, items: [{text}]}}"
 
-    (problem,) = found(text)
+    *warnings, problem = found(text)
 
     assert isinstance(problem, Problem)
-    assert problem.message == "more than 3 lists in each other"
+    assert (problem.message, problem.warning) == ("more than 3 lists in each other", False)
+    assert all(isinstance(each, Problem) and each.warning for each in warnings)
 
 
 OTHER_FILES = {

@@ -178,7 +178,7 @@ spec: {spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu.nv
 @pytest.mark.parametrize(
     ("more", "expect"),
     [
-        ("", "{skip: [claims/missing-template]}"),
+        ("", "{skip: [claims/missing-template, pods/missing-gpu-toleration]}"),
         ("complete_context: true", "{warn: [claims/missing-template]}"),
         ("context: [template.yaml]", "{allow: true}"),
         ("{context: [template.yaml], complete_context: true}", "{allow: true}"),

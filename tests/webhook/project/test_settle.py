@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +16,7 @@ from gpugate.webhook.project.settings import SETTINGS
 from gpugate.webhook.project.settle import Settled, settle
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     Tree = Callable[[dict[str, str]], Path]
 
@@ -50,7 +52,6 @@ def test_who_says_what_holds(
 REBASED: dict[str, tuple[str, str, Any]] = {
     "a path": ("policy_file", "policy.yaml", "../conf/policy.yaml"),
     "a path upward": ("policy_file", "../policy.yaml", "../policy.yaml"),
-    "a path that is absolute": ("policy_file", "/policy.yaml", "/policy.yaml"),
     "paths, with standard input": ("paths", "[a/, -]", ("../conf/a", "-")),
     "patterns": ("exclude", "['*.draft.yaml', /x, vendor/**, ../work/b]", ("*.draft.yaml", "/x", "./../conf/vendor/**", "./b")),
     "outputs": ("output", "[text, sarif=a.sarif]", ("text", "sarif=../conf/a.sarif")),
@@ -65,7 +66,7 @@ REBASED: dict[str, tuple[str, str, Any]] = {
 
 @pytest.mark.parametrize(("key", "said", "expected"), REBASED.values(), ids=REBASED)
 def test_paths_of_a_file_are_relative_to_it(key: str, said: str, expected: Any, tree: Tree) -> None:
-    root = tree({"conf/.gpugate.yaml": f"{key}: {said}\n", "work/": ""})
+    root = tree({".git/": "", "conf/.gpugate.yaml": f"{key}: {said}\n", "work/": ""})
 
     found = settle({}, {}, read_project(Path("../conf/.gpugate.yaml"), root / "work"), root / "work")
 
@@ -149,3 +150,91 @@ def test_choices_are_those_of_the_file() -> None:
 
     known = {setting.key: set(setting.choices) for setting in SETTINGS}
     assert known == {key: set(each.get("enum", ())) for key, each in properties.items()}
+
+
+# Leaves of the project file's schema that name no file to read; an entry that is new must be in this list or refused.
+NO_PATHS = {
+    "exclude[]",  # leaves out
+    "select[]",
+    "ignore[]",
+    "min_mode",
+    "namespace",
+    "complete_context",
+    "charts[].set[]",  # `helm --set`, which reads no files
+    "charts[].release",
+    "charts[].namespace",
+    "charts[].api_versions[]",
+}
+FORMAT = "text="  # an output is one behind its format
+
+
+def leaves(schema: dict[str, Any], node: dict[str, Any], path: str = "") -> Iterator[str]:
+    """Yield the leaves of a JSON schema that hold a text, as `charts[].values[][]`."""
+    if "$ref" in node:
+        yield from leaves(schema, schema["$defs"][node["$ref"].rpartition("/")[2]], path)
+    for each in node.get("anyOf", ()):
+        yield from leaves(schema, each, path)
+    if node.get("type") == "array":
+        yield from leaves(schema, node["items"], f"{path}[]")
+    elif node.get("type") == "object":
+        for key, member in node["properties"].items():
+            yield from leaves(schema, member, f"{path}.{key}" if path else key)
+    elif node.get("type") in {"string", "boolean"} or "enum" in node:
+        yield path
+
+
+def said(leaf: str, value: str) -> dict[str, Any]:
+    """Return a project file that says a value at a leaf and nothing else that it can leave out."""
+    made: Any = f"{FORMAT}{value}" if leaf == "output[]" else value
+    for part in reversed(re.findall(r"\[\]|[a-z_]+", leaf)):
+        made = [made] if part == "[]" else {part: made}
+    if leaf.startswith("charts[]."):
+        made["charts"][0].setdefault("path", "inside")
+    return dict(made)
+
+
+PATH_LEAVES = sorted(set(leaves(project_schema(), project_schema())) - NO_PATHS)
+# What a stranger would write, from the directory of the project file.
+STOLEN = ("../secret", "{outside}/secret", "link", "below/secret", ".git/config", ".GIT/config", "/proc/self/environ", "ptmx", "pipe")  # fmt: skip
+
+
+def test_every_setting_is_known_to_be_a_path_or_none() -> None:
+    assert {leaf.partition("[")[0] for leaf in PATH_LEAVES} == {
+        "baseline",
+        "charts",
+        "context_from",
+        "output",
+        "paths",
+        "policy_file",
+        "schemas",
+        "tests",
+    }
+
+
+@pytest.mark.parametrize("stolen", STOLEN)
+@pytest.mark.parametrize("leaf", PATH_LEAVES)
+def test_no_setting_of_a_project_file_names_what_is_not_of_the_repository(leaf: str, stolen: str, tree: Tree) -> None:
+    root = tree({"secret": "", "repo/.git/config": "", "repo/inside": ""})
+    (root / "repo/link").symlink_to("../secret")
+    (root / "repo/below").symlink_to("..")
+    (root / "repo/ptmx").symlink_to("/dev/ptmx")
+    os.mkfifo(root / "repo/pipe")
+    text = msgspec.json.encode(said(leaf, stolen.format(outside=root))).decode()
+    (root / "repo/.gpugate.yaml").write_text(text)
+    project = read_project(Path(".gpugate.yaml"), root / "repo")
+
+    with pytest.raises(ProjectFileError) as refused:
+        settle({}, {}, project, root / "repo")
+
+    place, setting, _ = str(refused.value).split(": ", 2)
+    assert place.startswith(".gpugate.yaml:1:")
+    assert re.sub(r"\[\d+\]", "[]", setting) in {leaf, leaf.removesuffix("[]")}
+
+
+@pytest.mark.parametrize("leaf", PATH_LEAVES)
+def test_what_is_of_the_repository_may_be_named(leaf: str, tree: Tree) -> None:
+    root = tree({"repo/.git/": "", "repo/conf/.gpugate.yaml": ""})
+    text = msgspec.json.encode(said(leaf, "../inside")).decode()
+    (root / "repo/conf/.gpugate.yaml").write_text(text)
+
+    settle({}, {}, read_project(Path(".gpugate.yaml"), root / "repo/conf"), root / "repo/conf")

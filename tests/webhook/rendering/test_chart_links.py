@@ -6,7 +6,7 @@ import pytest
 
 from gpugate.webhook.manifests.problems import Problem
 from gpugate.webhook.manifests.rendered_sources import Chart
-from gpugate.webhook.rendering.chart_links import link_out
+from gpugate.webhook.rendering.chart_links import obstacle
 from gpugate.webhook.rendering.options import RenderOptions
 from gpugate.webhook.rendering.render import rendered
 
@@ -43,7 +43,7 @@ def test_a_link_out_of_the_work_tree_is_found(link: str, to: str, leads_out: boo
     root = tree(FILES)
     (root / link).symlink_to(to)
 
-    found = link_out(str(root / "repo/app"))
+    found = obstacle(str(root / "repo/app"))
 
     assert (found and found.source) == (str(root / link) if leads_out else None)
 
@@ -52,7 +52,7 @@ def test_a_link_to_the_top_of_the_repository_leads_to_what_git_keeps(tree: Tree)
     root = tree(FILES)
     (root / "repo/app/up").symlink_to("..")
 
-    found = link_out(str(root / "repo/app"))
+    found = obstacle(str(root / "repo/app"))
 
     assert found is not None
     assert found.source == str(root / "repo/app/up/.git")
@@ -63,7 +63,7 @@ def test_a_link_is_followed_to_links_that_lead_out(tree: Tree) -> None:
     (root / "repo/app/charts").symlink_to("../deep")
     (root / "repo/deep/b/stolen").symlink_to("../../../secret")
 
-    found = link_out(str(root / "repo/app"))
+    found = obstacle(str(root / "repo/app"))
 
     assert found is not None
     assert found.source == str(root / "repo/app/charts/b/stolen")
@@ -73,7 +73,7 @@ def test_without_a_work_tree_no_link_leads_out_of_it(tree: Tree) -> None:
     root = tree({"secret": "", "app/templates/a.yaml": ""})
     (root / "app/stolen").symlink_to("../secret")
 
-    assert link_out(str(root / "app")) is None
+    assert obstacle(str(root / "app")) is None
 
 
 def test_a_chart_with_a_link_out_is_not_rendered_and_nothing_of_it_is_read(tree: Tree) -> None:
@@ -91,3 +91,9 @@ def test_a_chart_with_a_link_out_is_not_rendered_and_nothing_of_it_is_read(tree:
             "put a file in its place, or leave the chart out with --exclude",
         )
     ]
+
+
+def test_a_chart_that_is_the_repository_leads_not_out(tree: Tree) -> None:
+    root = tree(FILES)
+
+    assert obstacle(str(root / "repo")) is None

@@ -35,7 +35,12 @@ def test_a_kustomization_says_what_it_uses(tree: Callable[..., Path]) -> None:
     assert read.directories == (str(root / "base"), str(root / "part"))
     used = ("pod.yaml", "old.yaml", "patch.yaml", "swap.yaml", "schema.json", "data.txt", "other.txt", "a.env")
     assert read.files == tuple(str(root / "over" / name) for name in used)
-    assert read.remote == (("https://example.com/x.yaml", 1, 32),)
+    (refused,) = read.refused
+    assert (refused.message, refused.line, refused.column) == (
+        "resources[2]: https://example.com/x.yaml is somewhere else, and gpugate uses no network",
+        1,
+        32,
+    )
     assert read.sort_options == {"order": "legacy"}
 
 
@@ -49,7 +54,7 @@ def test_what_is_fetched_is_told_from_files(name: str, tree: Callable[..., Path]
     read = read_kustomization("over")
 
     assert isinstance(read, KustomizationFile)
-    assert [what for what, _, _ in read.remote] == [name]
+    assert [each.message.partition(" is somewhere")[0] for each in read.refused] == [f"resources[0]: {name}"]
 
 
 GITS = {
@@ -68,7 +73,7 @@ def test_what_git_keeps_is_not_built(text: str, tree: Callable[..., Path]) -> No
 
     assert isinstance(read, KustomizationFile)
     (problem,) = (each for each in obstacles(".", [read], inflate=False) if each.line)
-    assert (problem.line, "git's own" in problem.message, read.files) == (1, True, ())
+    assert (problem.line, "is in .git" in problem.message, read.files) == (1, True, ())
 
 
 OTHERS = {
@@ -104,7 +109,7 @@ def test_what_cannot_be_a_name_is_left_to_kustomize(name: str, tree: Callable[..
     read = read_kustomization("over")
 
     assert isinstance(read, KustomizationFile)
-    assert read.remote == ()
+    assert read.refused == ()
 
 
 def test_a_url_is_fetched_also_where_a_file_has_its_name(tree: Callable[..., Path]) -> None:
@@ -113,7 +118,7 @@ def test_a_url_is_fetched_also_where_a_file_has_its_name(tree: Callable[..., Pat
     read = read_kustomization("over")
 
     assert isinstance(read, KustomizationFile)
-    assert [what for what, _, _ in read.remote] == ["http://localhost/x"]
+    assert [each.message.split()[1] for each in read.refused] == ["http://localhost/x"]
 
 
 @pytest.mark.parametrize("value", ["", '""', "null"])
@@ -121,3 +126,120 @@ def test_a_kustomization_may_leave_its_version_empty(value: str, tree: Callable[
     tree({"over/kustomization.yaml": f"apiVersion: {value}\nresources: [a.yaml]\n"})
 
     assert isinstance(read_kustomization("over"), KustomizationFile)
+
+
+# Every field of a kustomization, and of the plugins that kustomize has built in, that names a file or directory. Source:
+# sigs.k8s.io/kustomize/api v0.21.1, types.Kustomization and what its types hold, internal/builtins.
+NAMES = {
+    **{key: f"{key}: [NAME]" for key in ("resources", "bases", "components", "crds", "configurations", "generators", "transformers", "validators", "patchesStrategicMerge")},
+    **{f"{key}.path": f"{key}: [{{path: NAME}}]" for key in ("patches", "patchesJson6902", "replacements")},
+    "openapi.path": "openapi: {path: NAME}",
+    **{f"{key}.{source}": f"{key}: [{{name: a, {source}: [NAME]}}]" for key in ("configMapGenerator", "secretGenerator") for source in ("files", "envs")},
+    **{f"{key}.env": f"{key}: [{{name: a, env: NAME}}]" for key in ("configMapGenerator", "secretGenerator")},
+    "a key of a generator's file": "configMapGenerator: [{name: a, files: ['key=NAME']}]",
+}  # fmt: skip
+INFLATING = {
+    "helmCharts.name": "helmCharts: [{name: NAME}]",
+    "helmCharts.valuesFile": "helmCharts: [{name: c, valuesFile: NAME}]",
+    "helmCharts.additionalValuesFiles": "helmCharts: [{name: c, additionalValuesFiles: [NAME]}]",
+    "helmGlobals.chartHome": "{helmGlobals: {chartHome: NAME}, helmCharts: [{name: c}]}",
+    "helmGlobals.configHome": "{helmGlobals: {configHome: NAME}, helmCharts: [{name: c}]}",
+    "helmChartInflationGenerator.chartHome": "helmChartInflationGenerator: [{chartName: c, chartHome: NAME}]",
+    "helmChartInflationGenerator.values": "helmChartInflationGenerator: [{chartName: c, values: NAME}]",
+    "helmChartInflationGenerator.helmHome": "helmChartInflationGenerator: [{chartName: c, helmHome: NAME}]",
+}
+CONFIGURED = {
+    "ConfigMapGenerator": "files: [NAME]",
+    "SecretGenerator": "envs: [NAME]",
+    "PatchTransformer": "path: NAME",
+    "PatchJson6902Transformer": "path: NAME",
+    "PatchStrategicMergeTransformer": "paths: [NAME]",
+    "ReplacementTransformer": "replacements: [{path: NAME}]",
+    "ValueAddTransformer": "targetFilePath: NAME",
+    "of tomorrow": "deep: [{er: {still: NAME}}]",
+}
+STOLEN = ("../secret", "/proc/self/environ", ".git/config", "link", "links/config")
+
+
+@pytest.fixture
+def hostile(tree: Callable[..., Path], tmp_path: Path) -> Callable[[str], KustomizationFile]:
+    """Makes a repository whose kustomization is at its top, and reads it."""
+
+    def read(text: str) -> KustomizationFile:
+        (tmp_path / "secret").touch()
+        root = tree({".git/config": "", "kustomization.yaml": text, "charts/c/Chart.yaml": ""})
+        (root / "link").symlink_to("../secret")
+        (root / "links").symlink_to(".git")
+        found = read_kustomization(".")
+        assert isinstance(found, KustomizationFile)
+        return found
+
+    return read
+
+
+@pytest.mark.parametrize("stolen", STOLEN)
+@pytest.mark.parametrize("text", NAMES.values(), ids=NAMES)
+def test_no_field_names_what_is_not_of_the_repository(
+    text: str, stolen: str, hostile: Callable[[str], KustomizationFile]
+) -> None:
+    found = hostile(text.replace("NAME", stolen))
+
+    assert [each.message.partition("[")[0].partition(".")[0] for each in found.refused] == [text.partition(":")[0]]
+    assert (found.files, found.directories) == ((), ())
+
+
+@pytest.mark.parametrize("name", ["upper", "title"])
+@pytest.mark.parametrize("text", NAMES.values(), ids=NAMES)
+def test_nor_does_one_in_another_case(text: str, name: str, hostile: Callable[[str], KustomizationFile]) -> None:
+    key, _, rest = text.partition(":")
+
+    assert hostile(f"{getattr(key, name)()}:{rest.replace('NAME', '.git/config')}").refused
+
+
+@pytest.mark.parametrize("stolen", STOLEN)
+@pytest.mark.parametrize("text", INFLATING.values(), ids=INFLATING)
+def test_nor_does_one_of_a_helm_chart(text: str, stolen: str, hostile: Callable[[str], KustomizationFile]) -> None:
+    found = hostile(text.replace("NAME", stolen))
+
+    assert found.refused + found.refused_inflating
+    assert found.inflates is not None
+
+
+@pytest.mark.parametrize("field", ["generators", "transformers", "validators"])
+@pytest.mark.parametrize(("kind", "said"), CONFIGURED.items(), ids=CONFIGURED)
+def test_nor_does_the_configuration_of_a_plugin(
+    kind: str, said: str, field: str, hostile: Callable[[str], KustomizationFile]
+) -> None:
+    config = f"{{apiVersion: builtin, kind: {kind}, metadata: {{name: a}}, {said.replace('NAME', 'links/config')}}}"
+
+    (refused,) = hostile(f'{field}: ["{config}"]').refused
+
+    assert refused.message.startswith(f"{field}[0]: ")
+
+
+LOCAL = {
+    "a directory with a version": "app@v1/base",
+    "a directory called like a user": "me@home",
+    "a name with a colon": "a:b",
+    "a file": "pod.yaml",
+}
+
+
+@pytest.mark.parametrize("name", LOCAL.values(), ids=LOCAL)
+def test_what_is_here_is_not_remote(name: str, tree: Callable[..., Path]) -> None:
+    tree({"over/kustomization.yaml": f"resources: ['{name}']\n", f"over/{name}{'' if '.yaml' in name else '/x'}": ""})
+
+    read = read_kustomization("over")
+
+    assert isinstance(read, KustomizationFile)
+    assert read.refused == ()
+
+
+def test_a_patch_on_one_line_may_say_anything(tree: Callable[..., Path]) -> None:
+    patch = '{"metadata": {"annotations": {"see": "https://github.com/o/r/.git"}}}'
+    tree({"over/kustomization.yaml": f"patchesStrategicMerge: ['{patch}']\n"})
+
+    read = read_kustomization("over")
+
+    assert isinstance(read, KustomizationFile)
+    assert read.refused == ()

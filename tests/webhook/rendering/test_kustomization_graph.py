@@ -27,7 +27,7 @@ BUILT = {
         ["./c"],
     ),
     "a very long chain": (
-        {"a": "resources: [../1]"} | {f"{n}": f"resources: [../{n + 1}]" for n in range(1, 1500)},
+        {"a": "resources: [../1]"} | {f"{n}": f"resources: [../{n + 1}]" for n in range(1, 1500)} | {"1500": ""},
         ["./a"],
     ),
 }

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import json
 import os
+import socket
+import subprocess
 import sys
 import threading
 from typing import TYPE_CHECKING
@@ -80,3 +82,69 @@ def test_a_program_that_wants_all_memory_does_not_get_it(program: Callable[[str,
 
     assert (ran.code, ran.out) == (1, b"")
     assert "MemoryError" in ran.err
+
+
+# Runs in a process of its own, which it isolates.
+PROBE = "import sys; from gpugate.webhook.rendering import isolate; sys.exit(not {})"
+
+
+def possible(probe: str) -> bool:
+    return subprocess.run([sys.executable, "-c", PROBE.format(probe)], check=False).returncode == 0  # noqa: S603 -- ours
+
+
+def test_a_program_does_not_reach_the_loopback_of_the_machine(
+    program: Callable[[str, str], Path], tmp_path: Path
+) -> None:
+    if sys.platform != "linux" or not possible("isolate.without_network()"):
+        pytest.skip("this system gives no network namespace")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        path = program("p", f"import socket\nsocket.create_connection(('127.0.0.1', {port}), 5)")
+
+        ran = run([str(path)], str(tmp_path), Limits(), threading.Event())
+
+    assert ran.code == 1
+    assert "Error" in ran.err
+
+
+READABLE = {
+    "a file that it is given": (["given"], "given", True),
+    "a file in a directory that it is given": (["folder"], "folder/a", True),
+    "a file beside": (["given"], "secret", False),
+    "a link to a file beside": (["folder"], "folder/link", False),
+    "anything where nothing is said": (None, "secret", True),
+}
+
+
+@pytest.mark.parametrize(("given", "read", "shown"), READABLE.values(), ids=READABLE)
+def test_a_program_reads_what_it_is_given(
+    given: list[str] | None,
+    read: str,
+    shown: bool,  # noqa: FBT001 -- a column of the table
+    tree: Callable[..., Path],
+    tmp_path: Path,
+) -> None:
+    if sys.platform != "linux" or not possible("isolate.restrict(['/bin/cat'], '/nowhere', [])"):
+        pytest.skip("this system has no Landlock")
+    root = tree({"given": "text", "folder/a": "text", "secret": "text"})
+    (root / "folder/link").symlink_to("../secret")
+    (tmp_path / "home").mkdir()
+    readable = None if given is None else [str(root / each) for each in given]
+
+    ran = run(["/bin/cat", str(root / read)], str(tmp_path / "home"), Limits(), threading.Event(), readable)
+
+    assert (ran.out == b"text") is shown
+
+
+def test_a_script_is_not_restricted_as_nobody_knows_what_it_needs(
+    program: Callable[[str, str], Path], tree: Callable[..., Path], tmp_path: Path
+) -> None:
+    secret = tree({"secret": "text"}) / "secret"
+    path = program("p", f"print(open({str(secret)!r}).read())")
+
+    assert run([str(path)], str(tmp_path), Limits(), threading.Event(), []).out == b"text\n"
+
+
+def test_a_program_that_is_missing_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        run([str(tmp_path / "gone")], str(tmp_path), Limits(), threading.Event())

@@ -144,6 +144,12 @@ def test_the_summary_says_what_was_not_looked_at() -> None:
     ]
 
 
+def test_the_summary_counts_the_yaml_files_in_hidden_directories() -> None:
+    assert "Passed over 2 YAML files in hidden directories; name such a directory to read it" in text.write(
+        Report((), objects=1, files=1, hidden=2)
+    )
+
+
 def test_a_run_without_objects_says_so() -> None:
     assert text.write(Report((), files=2)).splitlines() == [
         "Checked 0 objects in 2 files against 0 policies: 0 errors, 0 warnings, 0 notes",

@@ -37,6 +37,8 @@ class DumpSource:
         for path in expand(paths):
             if isinstance(path, Problem):
                 self._troubled(path)
+            elif isinstance(path, Passed) and path.hidden:
+                continue
             elif isinstance(path, Passed):
                 self._trouble.append(NotEvaluated(path.name, path.reason))
             else:

@@ -36,7 +36,9 @@ def main(arguments: Sequence[str]) -> int:
     except ModuleNotFoundError as error:
         if error.name and error.name.startswith("gpugate"):
             raise
-        raise UsageError(f"{error.name} is not installed: pip install 'gpugate[webhook]'") from None
+        raise UsageError(
+            f"{error.name} is not installed: install gpugate with its extra `webhook`: `pip install '.[webhook]'` in its checkout"
+        ) from None
 
 
 def _run(name: str, arguments: Sequence[str]) -> int:

@@ -14,6 +14,7 @@ import msgspec
 from gpugate.webhook.report.audit_html.markup import Html
 from gpugate.webhook.report.audit_json import encode
 from gpugate.webhook.report.audit_schema import SCHEMA
+from gpugate.webhook.report.plain import plain_json
 
 if TYPE_CHECKING:
     from gpugate.webhook.report.audit_presentation import Presentation
@@ -30,5 +31,5 @@ def embedded(report: AuditReport, presentation: Presentation, most_plain: int = 
         packed = base64.b64encode(gzip.compress(data, 9, mtime=0)).decode()
         data = msgspec.json.encode({"contains": SCHEMA, "encoding": "gzip+base64", "data": packed})
     # JSON has these characters in strings only, where they may be written so.
-    text = data.decode().replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+    text = plain_json(data.decode()).replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
     return Html(f'<script type="application/json" id="data">{text}</script>')

@@ -1,0 +1,227 @@
+"""Measures how the cost of policies grows with the size of an object, for the library and for anybody's own policies.
+
+`superlinear(catalog, cases, ...)` replicates every list, map and string of the objects in turn, and all lists of an
+object at once, because a product of two lists is quadratic only when both grow. It returns what grew too fast. Cost is
+CPU time, so that work inside C functions (`in` on a list, set operations, regular expressions) counts too. Sizes differ
+by a factor of four rather than two, and what looks too fast is measured again: both make the result robust on a busy
+machine.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import gc
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from gpugate.policies.engine.config import PolicyConfig
+from gpugate.policies.engine.defaults import with_defaults
+from gpugate.policies.engine.evaluate import evaluate
+from gpugate.policies.engine.ruleset import bind
+from gpugate.webhook.manifests.facts import RunFacts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from gpugate.policies.engine.ruleset import Ruleset
+    from gpugate.policies.sdk.field import Json, Path
+    from gpugate.policies.sdk.policy import Policy
+    from gpugate.policies.sdk.request import Request
+
+TODAY: Final = dt.date(2026, 11, 21)
+# The highest accepted growth of the cost when the size doubles.
+MOST_PER_DOUBLING: Final = 2.5
+_FACTOR: Final = 4
+_MOST: Final = MOST_PER_DOUBLING**2
+_REPEATS: Final = 3
+# Strings grow by this many times as much as lists: their elements are characters.
+_CHARACTERS: Final = 50
+_IDENTIFYING: Final = ("name", "key", "id", "Name")
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """An object to grow, and what else policies know when they evaluate it."""
+
+    name: str
+    request: Request
+    context: tuple[Request, ...] = ()
+    complete: bool = False
+    config: PolicyConfig | None = None
+
+
+class Growth(NamedTuple):
+    """What was replicated, and the CPU seconds at the smaller and the larger size."""
+
+    case: str
+    grown: str
+    smaller: float
+    larger: float
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether what grew is shared by all templates of an Argo workflow, each of which is evaluated with it.
+
+        Such an object holds as many tolerations as templates times tolerations. `bounds.too_large` counts them so.
+        """
+        lists = self.grown.rpartition(" (")[0].split(", ")
+        return any(one.endswith("spec.templates") for one in lists) and len(lists) > 1
+
+    def __str__(self) -> str:
+        times = self.larger / self.smaller
+        return f"{self.case}: {self.grown}: {self.smaller * 1000:.1f} -> {self.larger * 1000:.1f} ms (x{times:.1f})"
+
+
+def superlinear(
+    catalog: tuple[Policy, ...],
+    cases: Iterable[Case],
+    *,
+    count: int,
+    floor: float,
+    pairs: bool = False,
+    known: set[tuple[str, ...]] | None = None,
+) -> Iterator[Growth]:
+    """Yield what costs more than 2.5 times as much when its size doubles.
+
+    Args:
+        catalog: the policies to run.
+        cases: objects that these policies read; each part of a kind is grown once, in the first case that has it.
+        count: elements of the smaller size; the larger has four times as many.
+        floor: CPU seconds below which a cost is not looked at.
+        pairs: grow every pair of lists as well, rather than only each list alone and all together.
+        known: parts that were grown already; filled in.
+    """
+    rulesets: dict[int, Ruleset] = {}
+    seen = set() if known is None else known
+    for case in cases:
+        if id(case.config) not in rulesets:
+            rulesets[id(case.config)] = bind(catalog, case.config or PolicyConfig())
+        ruleset = rulesets[id(case.config)]
+        obj = case.request.object or {}
+        for paths in _selections(obj, pairs=pairs):
+            for naming in ("distinct", "same"):
+                key = (case.request.kind.kind, naming, *(erased(path, obj) for path in paths))
+                if key in seen:
+                    continue
+                seen.add(key)
+                found = _measured(ruleset, case, paths, naming, count, floor)
+                if found:
+                    yield found
+
+
+def parts(value: Json, path: Path = ()) -> Iterator[tuple[Path, Json]]:
+    """Yield every value in an object with its path."""
+    yield path, value
+    members = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, member in members:
+        yield from parts(member, (*path, key))
+
+
+def erased(path: Path, obj: Json) -> str:
+    """Write a path without list indices, and with the type of what is there."""
+    return f"{'.'.join('*' if isinstance(part, int) else part for part in path)}:{type(_get(obj, path)).__name__}"
+
+
+def replicated(obj: dict[str, Json], paths: Iterable[Path], count: int, *, distinct: bool) -> dict[str, Json]:
+    """Return an object with so many more elements at each path, copied from those that are there.
+
+    Args:
+        obj: the object.
+        paths: where lists, maps or strings are.
+        count: how many elements to add.
+        distinct: whether copies get names of their own; the n-th copies of two lists have names that fit together.
+    """
+    whole: Json = obj
+    # Deeper ones first, so that what is inside an element is replicated with it.
+    for path in sorted(paths, key=len, reverse=True):
+        whole = _put(whole, path, _grown(_get(whole, path), count, distinct=distinct))
+    return whole if isinstance(whole, dict) else {}
+
+
+def _selections(obj: dict[str, Json], *, pairs: bool) -> Iterator[tuple[Path, ...]]:
+    places = [(path, value) for path, value in parts(obj) if path and isinstance(value, str | list | dict) and value]
+    for path, _ in places:
+        yield (path,)
+    lists = [path for path, value in places if isinstance(value, list | dict) and len(path) > 1]
+    if pairs:
+        yield from ((one, other) for n, one in enumerate(lists) for other in lists[n + 1 :] if _apart(one, other))
+    outermost = [path for path in lists if isinstance(_get(obj, path), list)]
+    yield tuple(p for p in outermost if not any(p != q and p[: len(q)] == q for q in outermost))
+    innermost = tuple(p for p in outermost if not any(p != q and q[: len(p)] == p for q in outermost))
+    yield innermost
+
+
+def _apart(one: Path, other: Path) -> bool:
+    shorter = min(len(one), len(other))
+    return one[:shorter] != other[:shorter]
+
+
+def _measured(
+    ruleset: Ruleset, case: Case, paths: tuple[Path, ...], naming: str, count: int, floor: float
+) -> Growth | None:
+    distinct = naming == "distinct"
+    obj = case.request.object or {}
+    if len(paths) == 1 and isinstance(_get(obj, paths[0]), str):
+        count *= _CHARACTERS
+    requests = [replicated(obj, paths, size, distinct=distinct) for size in (count, _FACTOR * count)]
+    smaller = larger = float("inf")
+    for _ in range(_REPEATS):
+        larger = min(larger, _seconds(ruleset, case, requests[1]))
+        if larger < floor:
+            return None
+        smaller = min(smaller, _seconds(ruleset, case, requests[0]))
+        if larger / smaller <= _MOST:
+            return None
+    what = ", ".join(erased(path, obj).partition(":")[0] for path in paths)
+    return Growth(case.name, f"{what} ({naming} names)", smaller, larger)
+
+
+def _seconds(ruleset: Ruleset, case: Case, obj: dict[str, Json]) -> float:
+    request = with_defaults(replace(case.request, object=obj))
+    facts = RunFacts((*case.context, request), complete=case.complete)
+    enabled = gc.isenabled()
+    # The collector's share depends on what else the process holds.
+    gc.disable()
+    started = time.process_time()
+    try:
+        evaluate(ruleset, request, facts, today=TODAY)
+        return time.process_time() - started
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def _grown(value: Json, count: int, *, distinct: bool) -> Json:
+    if isinstance(value, list):
+        return [*value, *(_named(value[n % len(value)], n, "values") if distinct else value[0] for n in range(count))]
+    if isinstance(value, dict):
+        items = list(value.items())
+        return value | {f"{items[n % len(items)][0]}-{n}": items[n % len(items)][1] for n in range(count)}
+    return value * count if isinstance(value, str) else value
+
+
+def _named(value: Json, number: int, key: str) -> Json:
+    """Copy an element of a list, and give it a name of its own."""
+    if isinstance(value, dict):
+        return {k: _named(member, number, k) for k, member in value.items()}
+    if isinstance(value, list):
+        return [_named(member, number, key) for member in value]
+    own = key.endswith(_IDENTIFYING) or key in {"values", "requests", "reasons", "args", "command"}
+    return f"{value}-{number}" if isinstance(value, str) and own else value
+
+
+def _get(value: Json, path: Path) -> Json:
+    for part in path:
+        value = value[part]  # type: ignore[index, call-overload] # the path is one of this object
+    return value
+
+
+def _put(value: Json, path: Path, new: Json) -> Json:
+    if not path:
+        return new
+    if isinstance(value, dict):
+        return {**value, str(path[0]): _put(value[str(path[0])], path[1:], new)}
+    if isinstance(value, list):
+        return [_put(member, path[1:], new) if n == path[0] else member for n, member in enumerate(value)]
+    return value
