@@ -119,9 +119,9 @@ _SELECTOR: Final = {"matchLabels": {"app": "a"}}
 OBJECTS: Final[dict[str, tuple[_Json, set[str]]]] = {
     "NodePool": ({"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "spec": {"template": {"spec": _NODE}}}, BOTH),
     "NodeClaim made by hand": (_CLAIM, CHECKED),
-    "NodeClaim made by Karpenter": (
+    "NodeClaim that names a pool as its owner": (
         {**_CLAIM, "metadata": {"ownerReferences": [_OWNER], "labels": {"karpenter.sh/nodepool": "a"}}},
-        NOWHERE,
+        CHECKED,
     ),
     "Deployment": (
         {"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"selector": _SELECTOR, "template": _TEMPLATE}},

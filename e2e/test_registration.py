@@ -119,6 +119,50 @@ def test_nobody_can_say_of_a_pod_that_it_is_not_to_be_seen(
     assert (done[0].returncode, sent) == (0, paths), done[0].stderr
 
 
+_NAMES_GPUS = {"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}
+# More than an API server evaluates a condition for, if the condition reads all of it; it ignores a failing condition.
+LARGE: dict[str, dict[str, Any]] = {
+    "resources": {
+        "containers": [
+            {
+                "name": "main",
+                "image": "busybox",
+                "resources": {
+                    amount: {f"example.com/resource-{number}": "0" for number in range(4200)}
+                    for amount in ("limits", "requests")
+                },
+                "env": [_NAMES_GPUS],
+            }
+        ]
+    },
+    "variables": {
+        "containers": [
+            {
+                "name": "main",
+                "image": "busybox",
+                "env": [*({"name": f"A{number}", "value": "x"} for number in range(20_000)), _NAMES_GPUS],
+            }
+        ]
+    },
+    "a path": {
+        "containers": [{"name": "main", "image": "busybox", "env": [_NAMES_GPUS]}],
+        "volumes": [{"name": "v", "hostPath": {"path": "/a" * 700_000}}],
+    },
+}
+
+
+@pytest.mark.parametrize("spec", LARGE.values(), ids=LARGE)
+def test_a_pod_does_not_get_past_its_match_conditions_by_its_size(
+    api: Api, stub: Stub, namespace: str, spec: dict[str, Any]
+) -> None:
+    made = pod(namespace, spec)
+    answers = []
+    sent = asked(stub, "asked", lambda: answers.append(api.create(made, dry_run=True)))
+    assert answers[0].ok, answers[0].message
+    # No mutation is about variables or paths.
+    assert "/validate" in sent
+
+
 def test_a_deletion_and_a_status_are_not_sent(api: Api, stub: Stub, namespace: str) -> None:
     made = pod(namespace, PODS["asks for a GPU"][0])
     assert api.create(made).ok

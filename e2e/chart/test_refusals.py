@@ -88,7 +88,14 @@ HARMFUL = {
         ),
         "every group of webhooks is turned off",
     ),
-    "a fence without a gate": (("--set", "networkPolicy.enabled=true"), "networkPolicy without apiServerCidrs"),
+    "two sources of client authorities": (
+        ("--set", "clientAuthentication.caBundle=-----BEGIN CERTIFICATE-----,clientAuthentication.configMapName=ca"),
+        "clientAuthentication.caBundle and configMapName are both given",
+    ),
+    "client authorities that are none": (
+        ("--set", "clientAuthentication.caBundle=LS0tLS1C"),
+        "clientAuthentication.caBundle holds no certificate",
+    ),
     "a budget that lets nobody go": (
         ("--set", "podDisruptionBudget.minAvailable=2"),
         "podDisruptionBudget.minAvailable is not less",

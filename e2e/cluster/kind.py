@@ -52,7 +52,7 @@ def running_kind(folder: Path, root: Path = ROOT) -> Iterator[ControlPlane]:
     if not (root / "Dockerfile").is_file():
         raise KindError(f"CLUSTER=kind builds an image of gpugate, and there is no {root / 'Dockerfile'}")
     name, kubeconfig = f"gpugate-e2e-{os.getpid()}", folder / "admin.kubeconfig"
-    _run(sys.executable, str(root / "image/build.py"), "--engine", "docker", "--tag", IMAGE)
+    _run(sys.executable, str(root / "image/build.py"), "--engine", "docker", "--allow-unpinned", "--tag", IMAGE)
     try:
         # Of its own choice of Kubernetes: each release of kind comes with images that were built for it.
         _run("kind", "create", "cluster", "--name", name, "--kubeconfig", str(kubeconfig), "--wait", "180s")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -20,7 +21,6 @@ from library.world import World, WorldError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from cluster.control_plane import ControlPlane
     from cluster.served_webhook import ServedWebhook
@@ -89,13 +89,27 @@ def _run(control_plane: ControlPlane, webhook: ServedWebhook, audit_log: Path) -
 
 # Who sends the examples may do anything, and is not in the group system:masters, which policies may let do more.
 _AUTHOR = "e2e-author"
+# What is found can depend on who sends an object: controllers send what they made, an author only says so.
+_MAKERS = {
+    "NodePool": "system:serviceaccount:karpenter:karpenter",
+    "Provisioner": "system:serviceaccount:karpenter:karpenter",
+    "Job": "system:serviceaccount:kube-system:job-controller",
+}
+_SENDERS = tuple(dict.fromkeys((_AUTHOR, *_MAKERS.values())))
 _RIGHTS = {
     "apiVersion": "rbac.authorization.k8s.io/v1",
     "kind": "ClusterRoleBinding",
     "metadata": {"name": _AUTHOR},
     "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
-    "subjects": [{"kind": "User", "name": _AUTHOR, "apiGroup": "rbac.authorization.k8s.io"}],
+    "subjects": [{"kind": "User", "name": name, "apiGroup": "rbac.authorization.k8s.io"} for name in _SENDERS],
 }
+
+
+def _sender(case: Case) -> str:
+    """Return who sends an example: what its first owner says, if nothing is found in it, else its author."""
+    owners = case.judged["metadata"].get("ownerReferences") or [{}]
+    made = Path(case.name).name.startswith("good-")
+    return _MAKERS.get(owners[0].get("kind", ""), _AUTHOR) if made else _AUTHOR
 
 
 class _Library:
@@ -105,11 +119,12 @@ class _Library:
         self._connections = [
             Connections(control_plane.url, control_plane.ca_file, control_plane.admin, headers)
             for headers in (
-                {"User-Agent": _USER_AGENT, "Impersonate-User": _AUTHOR},
                 {"Impersonate-User": BYSTANDER, "Impersonate-Group": "system:masters"},
+                *({"User-Agent": _USER_AGENT, "Impersonate-User": name} for name in _SENDERS),
             )
         ]
-        self._api, self._bystander = map(Api, self._connections)
+        self._bystander, *senders = map(Api, self._connections)
+        self._senders = dict(zip(_SENDERS, senders, strict=True))
         self._grant()
         self._audit = AuditLog(audit_log, _USER_AGENT)
         needs = {need.kind for policy in CATALOG for handler in policy.handlers for need in handler.needs}
@@ -133,7 +148,8 @@ class _Library:
         assert case.example.request.operation is Operation.CREATE, f"{case.name}: an UPDATE needs its old object stored"
         try:
             with self._world.around(case, looked_up(case.example.config)):
-                runs = self._create(case.judged, dry_run=True), self._create(case.judged)
+                api = self._senders[_sender(case)]
+                runs = self._create(api, case.judged, dry_run=True), self._create(api, case.judged)
                 if runs[-1].stored:
                     self._world.remove(runs[-1].stored)
                 return Sent(runs)
@@ -147,8 +163,8 @@ class _Library:
             connections.close()
         self._audit.close()
 
-    def _create(self, obj: Json, *, dry_run: bool = False) -> Ended:
-        answer = self._api.create(obj, dry_run=dry_run)
+    def _create(self, api: Api, obj: Json, *, dry_run: bool = False) -> Ended:
+        answer = api.create(obj, dry_run=dry_run)
         if answer.message.startswith("no matches for kind"):
             return Ended(answer.code, answer.message, (), {}, None)
         annotations = self._audit.next().get("annotations", {})

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.claims._written import written_requests
 from gpugate.policies.sdk import globs
-from gpugate.policies.sdk.device_requests import alternatives
+from gpugate.policies.sdk.device_requests import alternatives, readable_cel
 from gpugate.policies.sdk.findings import Patch, Patches, Stance, Violation
 from gpugate.policies.sdk.kinds import RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE
 from gpugate.policies.sdk.policy import Context, validates
@@ -69,15 +69,17 @@ def check(claim: Field, ctx: Context[Params]) -> Iterator[Violation]:
 
 def _of_slices(ask: Field, device_class: str) -> Iterator[Violation]:
     expressions = [selector["cel", "expression"] for selector in ask["selectors"]]
-    if not any(_CHOOSES.search(expression.text) for expression in expressions):
+    texts = [readable_cel(expression) for expression in expressions]
+    unread = any(expression.text and not text for expression, text in zip(expressions, texts, strict=True))
+    if not unread and not any(_CHOOSES.search(text) for text in texts):
         path: Path = ask["selectors"].path if ask["selectors"] else ask["deviceClassName"].path
         message = f"{device_class} without a selector on the profile takes a slice of any size"
         hint = f"add the CEL selector device.attributes['{_DRIVER}'].profile == '1g.10gb', with your profile"
         yield Violation(path, message, hint=hint)
-    for expression in expressions:
-        found = _ATTRIBUTE.search(expression.text)
+    for expression, text in zip(expressions, texts, strict=True):
+        found = _ATTRIBUTE.search(text)
         if found and found["domain"] != _DRIVER:
             message = f"device.attributes['{found['domain']}'] has no profile; the driver's name is {_DRIVER}"
-            fixed = _ATTRIBUTE.sub(f"device.attributes['{_DRIVER}'].profile", expression.text)
+            fixed = _ATTRIBUTE.sub(f"device.attributes['{_DRIVER}'].profile", text)
             patch = Patch("set", expression.path, fixed, "reads the attribute that the driver publishes")
             yield Violation(expression.path, message, hint="write the driver's name", fix=Patches((patch,)))

@@ -30,6 +30,9 @@ DEVICE_CLASSES = (
     "neuron.aws.com",
 )
 
+# Which of these are shares of a GPU: MIG slices, and GPUs shared by time-slicing or MPS.
+SHARES = ("nvidia.com/mig-*", "nvidia.com/*.shared", "mig.nvidia.com", "mig-*.nvidia.com")
+
 # The taint key on nodes that offer a resource or a device class. The first pattern that fits decides.
 TAINT_KEYS = {
     "nvidia.com/*": "nvidia.com/gpu",

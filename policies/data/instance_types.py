@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pkgutil
 from bisect import bisect_left
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -53,6 +53,7 @@ class InstanceTypes:
         allocatable: resource -> types by how much of it Pods can have: millicores, MiB or whole devices.
         everything: all types.
         accelerated: types with a GPU, a part of one, or another accelerator.
+        spellings: label -> spelling -> place and value; filled when a value is first searched for.
     """
 
     version: str
@@ -66,6 +67,7 @@ class InstanceTypes:
     allocatable: Mapping[str, Scale]
     everything: int
     accelerated: int
+    spellings: dict[str, dict[str, tuple[int, str]]] = field(default_factory=dict, compare=False, repr=False)
 
     def __contains__(self, label: str) -> bool:
         """Tell whether a label narrows instance types."""

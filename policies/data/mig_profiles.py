@@ -198,16 +198,32 @@ def resource_of(profile: str) -> str:
     return RESOURCE_PREFIX + profile.replace("+", ".")
 
 
+_SIGNS: Final = re.compile(r"[^a-z0-9]")
+# Longer than any spelling of a profile; a resource name may have any length before it is validated.
+_LONGEST_SPELLING: Final = 64
 _SPELLED: Final = re.compile(r"(?:mig)?(\d+)g(\d+)(?:g|gb|gi|gib)?(|me|meall|gfx)")
 
 
 def near_miss(profile: str) -> str | None:
     """Return the known profile that a misspelt one means: `1g10gb` and `MIG-1g.10GB` mean `1g.10gb`."""
-    wanted = _parts(profile)
-    known = (name for gpu in MIG_GPUS for name in gpu.profiles)
-    return next((name for name in known if wanted and name != profile and _parts(name) == wanted), None)
+    if len(profile) > _LONGEST_SPELLING:
+        return None
+    return next((name for name in _BY_PARTS.get(_parts(profile), ()) if name != profile), None)
 
 
 def _parts(profile: str) -> tuple[str, ...] | None:
-    found = _SPELLED.fullmatch(re.sub(r"[^a-z0-9]", "", profile.lower()))
+    found = _SPELLED.fullmatch(_SIGNS.sub("", profile.lower()))
     return found.groups() if found else None
+
+
+def _by_parts() -> Mapping[tuple[str, ...] | None, tuple[str, ...]]:
+    found: dict[tuple[str, ...] | None, tuple[str, ...]] = {}
+    for name in dict.fromkeys(name for gpu in MIG_GPUS for name in gpu.profiles):
+        parts = _parts(name)
+        if parts:
+            found[parts] = (*found.get(parts, ()), name)
+    return found
+
+
+# Looked up once per profile of an object, which may name thousands.
+_BY_PARTS: Final = _by_parts()

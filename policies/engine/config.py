@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 import msgspec
 
@@ -70,7 +70,8 @@ class Exemption(_Strict, frozen=True, kw_only=True):
         expires: the last day on which it holds, such as 2027-03-31.
         kinds: kinds of objects, such as NodePool.
         namespaces: names or patterns; with any of them, objects without a namespace are not let off.
-        names: names or patterns of objects: the stored name, or what it is generated from.
+        names: names or patterns of objects. While an object has no name yet, because the API server makes it from
+            `generateName`, only `*` matches: such an object is mutated, and let off when it is validated.
         users: names or patterns of who asks.
         groups: groups of who asks; one is enough.
     """
@@ -130,7 +131,7 @@ def parse_config(document: Json) -> PolicyConfig:
 
     Raises:
         ConfigError: an unknown key, a value of the wrong type, another apiVersion or kind, an exemption without a
-            reason, an owner or a date.
+            reason, an owner or a date, an empty name where names or patterns are listed.
     """
     if not isinstance(document, dict):
         raise ConfigError((), f"the configuration is not an object; start it with `apiVersion: {API_VERSION}`")
@@ -147,10 +148,28 @@ def parse_config(document: Json) -> PolicyConfig:
         parse(differing, NamespaceEntry, ("namespaces", namespace))
     config = parse(body, PolicyConfig, ())
     for index, exemption in enumerate(config.exemptions):
-        for key in ("reason", "owner"):
-            if not getattr(exemption, key).strip():
-                raise ConfigError(("exemptions", index, key), "is empty: say it, so that the next reader knows")
+        _check(exemption, ("exemptions", index))
+    _refuse_empty(config.excluded_namespaces, ("excluded_namespaces",))
+    if "" in config.namespaces:
+        raise ConfigError(("namespaces", ""), "is empty: write a namespace, or a pattern such as `team-*`")
     return config
+
+
+_NAMES: Final = ("policies", "kinds", "namespaces", "names", "users", "groups")
+
+
+def _check(exemption: Exemption, path: Path) -> None:
+    for key in ("reason", "owner"):
+        if not getattr(exemption, key).strip():
+            raise ConfigError((*path, key), "is empty: say it, so that the next reader knows")
+    for key in _NAMES:
+        _refuse_empty(getattr(exemption, key), (*path, key))
+
+
+def _refuse_empty(names: tuple[str, ...], path: Path) -> None:
+    """Raise ConfigError for an empty name: it would match every object that has none."""
+    if "" in names:
+        raise ConfigError((*path, names.index("")), "is empty: write a name, or a pattern such as `legacy-*`")
 
 
 def _members(section: Json) -> Iterable[tuple[str, Json]]:

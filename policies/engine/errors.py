@@ -2,7 +2,7 @@
 
 GpugateError
 └── ConfigError          the configuration is refused: what is wrong, at which field, and what to write instead
-OutOfTimeError           whoever asked wanted no more policies to be called
+OutOfTimeError           the time for a request is over
 """
 
 from __future__ import annotations
@@ -28,9 +28,12 @@ class ConfigError(GpugateError):
         self.message = message
 
 
-class OutOfTimeError(Exception):
-    """The time to judge a request was over before `policy` could be called; there is no verdict."""
+class OutOfTimeError(BaseException):
+    """The time to evaluate a request was over; there is no verdict. `policy` is the one at that time, where known.
 
-    def __init__(self, policy: str) -> None:
-        super().__init__(f"out of time before {policy}")
+    No `Exception`, because it may be raised inside a policy, which may catch those.
+    """
+
+    def __init__(self, policy: str = "") -> None:
+        super().__init__(f"out of time at {policy}")
         self.policy = policy

@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from gpugate.policies.engine.breakage import described
+from gpugate.policies.engine.breakage import described, release
 from gpugate.policies.engine.enforcement import Standing, is_left_alone, stance
 from gpugate.policies.engine.errors import OutOfTimeError
 from gpugate.policies.engine.update_ratchet import Ratchet
 from gpugate.policies.engine.verdict import Finding, Outcome, TemplatePatch
+from gpugate.policies.sdk.concerns import any_of, exactly
 from gpugate.policies.sdk.findings import Patch, Skip, Stance, Violation
 from gpugate.policies.sdk.policy import Context
 
 if TYPE_CHECKING:
     import datetime as dt
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+    from contextlib import AbstractContextManager
 
+    from gpugate.policies.engine.bounds import Excess
     from gpugate.policies.engine.ruleset import Bound, Rule, Ruleset
     from gpugate.policies.engine.update_ratchet import Identity
+    from gpugate.policies.sdk.concerns import Concern
     from gpugate.policies.sdk.facts import Facts
     from gpugate.policies.sdk.kinds import GroupVersionKind
     from gpugate.policies.sdk.policy import Handler
     from gpugate.policies.sdk.request import Request, Subject
 
 _HAD_BEFORE = "the object had this before the update"
+_TOO_LARGE = "the object is too large to evaluate"
 
 
 @dataclass(slots=True)
@@ -58,6 +64,8 @@ class Judge:
         self._today = today
         self._ceiling = template_ceiling
         self._out_of_time = out_of_time
+        # Around what is computed for other requests too.
+        self.unhurried: Callable[[], AbstractContextManager[None]] = nullcontext
         self._ratchet = Ratchet(request)
         self._standings: dict[str, Standing] = {}
         # Every policy that was called, with its stance; most have nothing to say, and no draft.
@@ -77,7 +85,7 @@ class Judge:
             subresource = self.request.subresource
             handlers = self._ruleset.handlers(subject.kind, subresource, mutating=mutating)
             requested = self.request.requested_kind
-            if whole and requested is not None and requested != subject.kind:
+            if whole and requested is not None and requested.kind == subject.kind.kind and requested != subject.kind:
                 # The API server may have converted the object; a rule may be about the version the user sent.
                 sent = self._ruleset.handlers(requested, subresource, mutating=mutating)
                 handlers = (*handlers, *(bound for bound in sent if bound not in handlers))
@@ -88,6 +96,40 @@ class Judge:
     def concerns(self, subject: Subject) -> bool:
         """Tell whether any rule judges a subject."""
         return bool(self.bound(subject, mutating=False) or self.bound(subject, mutating=True))
+
+    def refuse(self, excesses: Sequence[Excess], subjects: Sequence[Subject]) -> tuple[Violation, ...]:
+        """Return what is too large, with the highest mode of the policies that would have been run on it.
+
+        Policies that decide it are skipped. Nothing is returned for an object that concerns none. What an update did not
+        add to is a warning at most.
+        """
+        groups: dict[tuple[int, Concern], list[tuple[Rule, Stance]]] = {}
+        for place, subject in enumerate(subjects):
+            for rule, handler in (*self.bound(subject, mutating=True), *self.bound(subject, mutating=False)):
+                ceiling = Stance.WARN if handler.mutates else self._ceiling if subject.wrapper else Stance.ENFORCE
+                mode = min(self.standing(rule).stance, handler.at_most, ceiling)
+                groups.setdefault((place, handler.concerns), []).append((rule, mode))
+        every = any(excess.is_extreme for excess in excesses)
+        # Together first, because that reads each list once: most objects that are this large concern no policy.
+        holds = exactly(self._ruleset.config.platform, self.request.user)
+        together = [any_of(*(c for at, c in groups if at == place)) for place in range(len(subjects))]
+        if not every and not any(
+            holds(concern, subject.field) for concern, subject in zip(together, subjects, strict=True)
+        ):
+            return ()
+        highest = Stance.OFF
+        # What concerns most policies first: once the highest mode is known, the rest need not be looked at.
+        for (place, concern), rules in sorted(groups.items(), key=lambda group: -len(group[1])):
+            mode = max(mode for _, mode in rules)
+            if mode > highest and (every or holds(concern, subjects[place].field)):
+                highest = mode
+                for rule, _ in rules:
+                    self._called.setdefault(rule.policy.id, self.standing(rule).stance)
+                    self._draft(rule.policy.id).skipped[_TOO_LARGE] = None
+        if highest is Stance.OFF:
+            return ()
+        modes = ((e.violation, highest if e.grown else min(highest, Stance.WARN)) for e in excesses)
+        return tuple(replace(violation, at_most=min(violation.at_most, mode)) for violation, mode in modes)
 
     def standing(self, rule: Rule) -> Standing:
         """Return what a finding of a rule costs in this request, before what lowers a single finding."""
@@ -121,15 +163,19 @@ class Judge:
             target=self._ruleset.config.target,
             tables=self._ruleset.tables,
             memo=memo,
+            unhurried=self.unhurried,
         )
         self._called.setdefault(rule.policy.id, self.standing(rule).stance)
         try:
             return list(handler(subject.field, ctx))
+        except OutOfTimeError:
+            raise OutOfTimeError(rule.policy.id) from None
         except (Exception, SystemExit) as error:  # noqa: BLE001 -- what a policy raises is its outcome, never a lost request
             ceiling = Stance.WARN if handler.mutates else self._ceiling if subject.wrapper else Stance.ENFORCE
             draft = self._draft(rule.policy.id)
             draft.stance = min(draft.stance, handler.at_most, ceiling)
             draft.error = described(error)
+            release(error)
             return []
 
     def record(self, rule: Rule, handler: Handler[Any], subject: Subject, item: Violation | Skip) -> None:

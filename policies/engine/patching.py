@@ -28,61 +28,107 @@ class PatchError(ValueError):
     """A patch that does not fit the object; the text names the path."""
 
 
-def apply(obj: dict[str, Json], patch: Patch) -> tuple[dict[str, Json], Operation]:
-    """Return the object with a patch applied, and the operation that says it.
+class Draft:
+    """An object while patches are applied to it, one after the other.
 
-    The object itself is left as it is; the result shares with it what did not change.
+    The object itself is left as it is; `root` shares with it what did not change. Each object and list is copied only
+    once, so that thousands of patches to one list take no more than linear time.
+    """
+
+    __slots__ = ("_copied", "_original", "root")
+
+    def __init__(self, obj: dict[str, Json]) -> None:
+        self._original = obj
+        self.root = obj
+        # By id, with the copy itself: an id counts only as long as its object lives.
+        self._copied: dict[int, dict[str, Json] | list[Json]] = {}
+
+    def apply(self, patch: Patch) -> Operation:
+        """Apply a patch, and return the operation that says it.
+
+        Raises:
+            PatchError: something on the way to the path is neither absent nor of the type the path needs. The content
+                of `root` is then as it was.
+        """
+        if not patch.path:
+            raise PatchError("a patch cannot replace the whole object")
+        if self.root is self._original:
+            self.root = dict(self._original)
+        if self._copied:
+            self._share(patch.value)
+        parent: dict[str, Json] | list[Json] = self.root
+        for depth, key in enumerate(patch.path[:-1]):
+            child = _member(parent, key, patch.path, depth)
+            if child is None:
+                value = _wrapped(patch.path[depth + 1 :], patch)
+                return _assign(parent, key, value, patch.path[: depth + 1])
+            if not isinstance(child, dict | list):
+                raise PatchError(f"{render(patch.path[: depth + 1])} is neither an object nor a list")
+            parent = self._own(parent, key, child)
+        return self._change(parent, patch)
+
+    def _share(self, value: Json) -> None:
+        """Copy what a value holds before it is changed again: a policy may move a part of the object elsewhere."""
+        if isinstance(value, dict | list):
+            self._copied.pop(id(value), None)
+            for member in value.values() if isinstance(value, dict) else value:
+                self._share(member)
+
+    def _own(
+        self, parent: dict[str, Json] | list[Json], key: str | int, child: dict[str, Json] | list[Json]
+    ) -> dict[str, Json] | list[Json]:
+        """Return a copy that may be changed, in the place of `child`."""
+        if id(child) in self._copied:
+            return child
+        copied: dict[str, Json] | list[Json] = dict(child) if isinstance(child, dict) else list(child)
+        self._copied[id(copied)] = copied
+        _store(parent, key, copied)
+        return copied
+
+    def _change(self, parent: dict[str, Json] | list[Json], patch: Patch) -> Operation:
+        key = patch.path[-1]
+        current = _member(parent, key, patch.path, len(patch.path) - 1)
+        if patch.op == "remove":
+            if isinstance(parent, dict):
+                if key not in parent:
+                    raise PatchError(f"{render(patch.path)} is not there to remove")
+                del parent[str(key)]
+            elif isinstance(key, int):
+                del parent[key]
+            return {"op": "remove", "path": pointer(patch.path)}
+        if patch.op == "set" or current is None:
+            value = [patch.value] if patch.op == "append" else patch.value
+            return _assign(parent, key, value, patch.path)
+        if not isinstance(current, list):
+            raise PatchError(f"{render(patch.path)} is not a list")
+        own = self._own(parent, key, current)
+        if isinstance(own, list):
+            own.append(patch.value)
+        return {"op": "add", "path": f"{pointer(patch.path)}/-", "value": patch.value}
+
+
+def apply(obj: dict[str, Json], patch: Patch) -> tuple[dict[str, Json], Operation]:
+    """Return the object with a patch applied, and the operation that says it; the object itself is left as it is.
 
     Raises:
-        PatchError: something on the way to the path is neither absent nor of the type the path needs.
+        PatchError: as `Draft.apply`.
     """
-    if not patch.path:
-        raise PatchError("a patch cannot replace the whole object")
-    root = dict(obj)
-    parent: dict[str, Json] | list[Json] = root
-    for depth, key in enumerate(patch.path[:-1]):
-        child = _member(parent, key, patch.path[: depth + 1])
-        if child is None:
-            value = _wrapped(patch.path[depth + 1 :], patch)
-            return root, _assign(parent, key, value, patch.path[: depth + 1])
-        if not isinstance(child, dict | list):
-            raise PatchError(f"{render(patch.path[: depth + 1])} is neither an object nor a list")
-        copied: dict[str, Json] | list[Json] = dict(child) if isinstance(child, dict) else list(child)
-        _store(parent, key, copied)
-        parent = copied
-    return root, _change(parent, patch)
+    draft = Draft(obj)
+    operation = draft.apply(patch)
+    return draft.root, operation
 
 
 def apply_all(obj: dict[str, Json], patches: tuple[Patch, ...]) -> dict[str, Json]:
-    """Return the object with patches applied, one after the other; raises as `apply` does."""
+    """Return the object with patches applied, one after the other; raises as `Draft.apply` does."""
+    draft = Draft(obj)
     for patch in patches:
-        obj, _ = apply(obj, patch)
-    return obj
+        draft.apply(patch)
+    return draft.root
 
 
 def pointer(path: Path) -> str:
     """Write a path as a JSON pointer (RFC 6901)."""
     return "".join(f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in path)
-
-
-def _change(parent: dict[str, Json] | list[Json], patch: Patch) -> Operation:
-    key = patch.path[-1]
-    current = _member(parent, key, patch.path)
-    if patch.op == "remove":
-        if isinstance(parent, dict):
-            if key not in parent:
-                raise PatchError(f"{render(patch.path)} is not there to remove")
-            del parent[str(key)]
-        elif isinstance(key, int):
-            del parent[key]
-        return {"op": "remove", "path": pointer(patch.path)}
-    if patch.op == "set" or current is None:
-        value = [patch.value] if patch.op == "append" else patch.value
-        return _assign(parent, key, value, patch.path)
-    if not isinstance(current, list):
-        raise PatchError(f"{render(patch.path)} is not a list")
-    _store(parent, key, [*current, patch.value])
-    return {"op": "add", "path": f"{pointer(patch.path)}/-", "value": patch.value}
 
 
 def _wrapped(rest: Path, patch: Patch) -> Json:
@@ -95,12 +141,12 @@ def _wrapped(rest: Path, patch: Patch) -> Json:
     return value
 
 
-def _member(parent: dict[str, Json] | list[Json], key: str | int, path: Path) -> Json:
+def _member(parent: dict[str, Json] | list[Json], key: str | int, path: Path, depth: int) -> Json:
     if isinstance(parent, dict):
         return parent.get(key) if isinstance(key, str) else None
     if isinstance(key, int) and 0 <= key < len(parent):
         return parent[key]
-    raise PatchError(f"{render(path)} is not in the list")
+    raise PatchError(f"{render(path[: depth + 1])} is not in the list")
 
 
 def _assign(parent: dict[str, Json] | list[Json], key: str | int, value: Json, path: Path) -> Operation:

@@ -55,7 +55,7 @@ _PLAIN_DIGITS = 19
 
 class _Quantity:
     def fits(self, value: Json) -> bool:
-        if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < _PLAIN_DIGITS:
+        if isinstance(value, str) and len(value) < _PLAIN_DIGITS and value.isascii() and value.isdigit():
             return True
         try:
             quantity.parse(value)

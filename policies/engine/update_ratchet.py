@@ -71,7 +71,7 @@ def keyed_path(path: Path, root: Mapping[str, Json]) -> str:
 
 def _place(path: Path, root: Mapping[str, Json]) -> Identity:
     parts: list[object] = []
-    value: Json = dict(root)
+    value: object = root
     for part in path:
         value = _member(value, part)
         parts.append((_merge_key(value) or part) if isinstance(part, int) else part)
@@ -79,19 +79,19 @@ def _place(path: Path, root: Mapping[str, Json]) -> Identity:
 
 
 def _present(root: Mapping[str, Json], path: Path) -> bool:
-    value: Json = dict(root)
+    value: object = root
     for part in path:
         value = _member(value, part)
     return value is not None
 
 
-def _member(value: Json, part: str | int) -> Json:
+def _member(value: object, part: str | int) -> object:
     if isinstance(value, list) and isinstance(part, int):
         return value[part] if part < len(value) else None
     return value.get(part) if isinstance(value, dict) and isinstance(part, str) else None
 
 
-def _merge_key(element: Json) -> tuple[str, Json] | None:
+def _merge_key(element: object) -> tuple[str, object] | None:
     if isinstance(element, dict):
         for key in _MERGE_KEYS:
             if isinstance(element.get(key), str):

@@ -72,7 +72,8 @@ class Outcome:
 class Verdict:
     """All outcomes of a request, and the object as it would be stored.
 
-    `malformed` are fields of the wrong type, which the API server would refuse whatever the policies say.
+    `malformed` is what is wrong with the object itself, each with its mode (`at_most`): fields of the wrong type, which
+    the API server would refuse whatever the policies say, and lists that are too large to evaluate.
     `operations` are the RFC 6902 operations that lead from the request's object to `object`.
     """
 
@@ -91,22 +92,27 @@ class Verdict:
     @property
     def denials(self) -> tuple[str, ...]:
         """Why the request is refused, one line each; empty when it is allowed."""
-        lines = [f"{render(v.path)}: {v.message}" for v in self.malformed]
-        lines += [f.line for f in self.findings if f.stance is Stance.ENFORCE]
-        lines += [
-            f"[{o.policy}] could not judge this object ({o.error}); "
-            "the platform team can set the policy to warn until it is mended"
-            for o in self.outcomes
-            if o.error and o.stance is Stance.ENFORCE
-        ]
-        return tuple(lines)
+        return tuple(line_of(reason) for reason in self.reasons(Stance.ENFORCE))
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """What the user is told beside the answer, one line each."""
-        lines = [f.line for f in self.findings if f.stance is Stance.WARN]
-        lines += [f"[{o.policy}] broke: {o.error}" for o in self.outcomes if o.error and o.stance is Stance.WARN]
-        return tuple(lines)
+        return tuple(line_of(reason) for reason in self.reasons(Stance.WARN))
+
+    def reasons(self, mode: Stance) -> list[Violation | Finding | Outcome]:
+        """Return what has a mode: what is wrong with the object itself, findings, and outcomes of policies that broke.
+
+        There may be tens of thousands, of which an answer shows a few; `line_of` writes one.
+        """
+        reasons: list[Violation | Finding | Outcome] = [wrong for wrong in self.malformed if wrong.at_most is mode]
+        reasons += [finding for finding in self.findings if finding.stance is mode]
+        reasons += [outcome for outcome in self.outcomes if outcome.error and outcome.stance is mode]
+        return reasons
+
+    @property
+    def is_malformed(self) -> bool:
+        """Whether the request is refused for the object itself."""
+        return any(wrong.at_most is Stance.ENFORCE for wrong in self.malformed)
 
     @property
     def patches(self) -> tuple[tuple[str, Patch], ...]:
@@ -131,7 +137,21 @@ class Verdict:
     @property
     def allowed(self) -> bool:
         """Whether the request goes through."""
-        if self.malformed:
+        if self.is_malformed:
             return False
         denied = any(finding.stance is Stance.ENFORCE for finding in self.findings)
         return not denied and not any(o.error and o.stance is Stance.ENFORCE for o in self.outcomes)
+
+
+def line_of(reason: Violation | Finding | Outcome) -> str:
+    """Write one of `Verdict.reasons` in one line."""
+    if isinstance(reason, Finding):
+        return reason.line
+    if isinstance(reason, Outcome):
+        if reason.stance is not Stance.ENFORCE:
+            return f"[{reason.policy}] broke: {reason.error}"
+        return (
+            f"[{reason.policy}] could not judge this object ({reason.error}); "
+            "the platform team can set the policy to warn until it is mended"
+        )
+    return f"{render(reason.path)}: {reason.message}"

@@ -93,7 +93,8 @@ def _unusual(key: str, tag: Field, at_most: Stance) -> Iterator[Violation]:
     for what, text in (("key", key), ("value", tag.text)):
         if any(sign in text for sign in _UNFILLED):  # which nodeclasses/unexpanded-placeholder reports
             continue
-        odd = next((character for character in text if not _is_allowed(character)), "")
+        # The rest of a longer text is reported for its length already.
+        odd = next((character for character in text[:_LONGEST_VALUE] if not _is_allowed(character)), "")
         if odd:
             name = f"U+{ord(odd):04X}" if odd.isspace() or not odd.isprintable() else f'"{odd}"'
             message = f"the {what} of tag {_short(key)} has the character {name}, which IAM refuses"

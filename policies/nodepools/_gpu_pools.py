@@ -46,8 +46,8 @@ def with_gpu_types(
 
 
 def is_training(pool: Field, ctx: AnyContext) -> bool:
-    """Tell whether the labels of a pool say that it is for training."""
-    return node_pools.pool_class(pool, ctx) == "training"
+    """Tell whether a pool is for training by the labels of its nodes, be it beside other classes."""
+    return "training" in node_pools.pool_classes(pool, ctx)
 
 
 def is_static(pool: Field) -> bool:

@@ -3,7 +3,8 @@
 ## Why is this bad?
 With `consolidateAfter: Never` Karpenter removes no node of the pool, not even one that no Pod uses, so a GPU node that
 was needed for an hour is paid for until its `expireAfter`, by default 30 days later. A node with eight GPUs costs 20 to
-140 USD an hour.
+140 USD an hour. A `consolidateAfter` that is as long as `expireAfter` does the same: the node expires first. So does one
+of `max_after` or more.
 
 ## Instead
 Write how long a node may stay empty. Where Pods must not be moved, let only empty nodes go:
@@ -24,27 +25,65 @@ Karpenter v1.14.1 `pkg/apis/v1/nodepool.go` (consolidateAfter, replicas), `pkg/c
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.nodepools._gpu_pools import if_gpu_pool, is_reserved, is_static
+from gpugate.policies.sdk import durations
+from gpugate.policies.sdk.durations import Duration, DurationError
 from gpugate.policies.sdk.findings import Skip, Violation
 from gpugate.policies.sdk.kinds import NODE_POOL
 from gpugate.policies.sdk.node_pools import INSTANCE_TYPES
-from gpugate.policies.sdk.policy import Params, validates
+from gpugate.policies.sdk.policy import Context, validates
+from gpugate.policies.sdk.policy import Params as PolicyParams
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gpugate.policies.sdk.field import Field
-    from gpugate.policies.sdk.policy import Context
+
+# A node that expires within this time costs little while it is empty.
+_SHORT_LIFE: Final = "1h"
+_SHOWN: Final = 20  # characters of a duration
 
 
-@validates(NODE_POOL, tables=(INSTANCE_TYPES,))
+class Params(PolicyParams, frozen=True, kw_only=True):
+    """When consolidation is as good as turned off.
+
+    Attributes:
+        max_after: the `consolidateAfter` from which on nodes count as never removed.
+    """
+
+    max_after: Duration = "720h"
+
+
+@validates(NODE_POOL, params=Params, tables=(INSTANCE_TYPES,))
 def check(pool: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
-    """Report consolidation that is turned off."""
+    """Report consolidation that is turned off, or that comes too late for any node."""
     after = pool["spec", "disruption", "consolidateAfter"]
-    if after.text != "Never" or is_static(pool) or is_reserved(pool, ctx):
+    why = _why(after.text, pool["spec", "template", "spec", "expireAfter"].text, ctx.params.max_after)
+    if not why or is_static(pool) or is_reserved(pool, ctx):
         return
     hint = "write how long a node may stay empty, such as 5m for inference or 30m for training"
-    found = Violation(after.path, "consolidateAfter is Never: GPU nodes that nobody uses are never removed", hint=hint)
-    yield from if_gpu_pool(pool, ctx, (found,))
+    yield from if_gpu_pool(pool, ctx, (Violation(after.path, why, hint=hint),))
+
+
+def _why(after: str, expires: str, max_after: str) -> str:
+    """Say why empty nodes are not removed; empty where they are, or where the API server refuses the duration."""
+    if after == "Never":
+        return "consolidateAfter is Never: GPU nodes that nobody uses are never removed"
+    wait = _duration(after)
+    if wait is None:
+        return ""
+    age = _duration(expires)
+    if age is not None and wait >= age > durations.parse(_SHORT_LIFE):
+        return f"consolidateAfter {after[:_SHOWN]} is not below expireAfter {expires[:_SHOWN]}: no empty GPU node is removed before it expires"
+    if wait >= durations.parse(max_after):
+        return f"consolidateAfter {after[:_SHOWN]} keeps GPU nodes that nobody uses for as long (less than {max_after} is allowed)"
+    return ""
+
+
+def _duration(text: str) -> int | None:
+    try:
+        return durations.parse(text)
+    except DurationError:
+        return None

@@ -45,10 +45,10 @@ class Params(PolicyParams, frozen=True, kw_only=True):
     forbidden_for_gpu: tuple[str, ...] = ("default",)
 
 
-@validates(NODE_POOL, NODE_CLAIM, params=Params, tables=(INSTANCE_TYPES,), concerns=~node_pools.MADE_BY_KARPENTER)
+@validates(NODE_POOL, NODE_CLAIM, params=Params, tables=(INSTANCE_TYPES,))
 def check(pool: Field, ctx: Context[Params]) -> Iterator[Violation]:
     """Report each member that is missing, a class that is not allowed, and a general one on a GPU pool."""
-    if node_pools.made_by_karpenter(pool):
+    if node_pools.made_by_karpenter(pool, ctx):
         return
     reference = node_pools.node_template(pool, ctx)["spec", "nodeClassRef"]
     missing = [member for member in _MEMBERS if not reference[member].text.strip()]

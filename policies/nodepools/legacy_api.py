@@ -25,7 +25,7 @@ from gpugate.policies.data.legacy_apis import LEGACY_APIS
 from gpugate.policies.nodepools.conversion.convert import as_received, converted
 from gpugate.policies.sdk import kinds
 from gpugate.policies.sdk.findings import Replacement, Violation
-from gpugate.policies.sdk.node_pools import MADE_BY_KARPENTER, made_by_karpenter
+from gpugate.policies.sdk.node_pools import made_by_karpenter
 from gpugate.policies.sdk.policy import Params, validates
 
 if TYPE_CHECKING:
@@ -53,10 +53,10 @@ def check(obj: Field, ctx: Context[Params]) -> Iterator[Violation]:
     yield from _judged(obj, ctx)
 
 
-@validates(kinds.MACHINE, kinds.NODE_CLAIM_V1BETA1, concerns=~MADE_BY_KARPENTER)
+@validates(kinds.MACHINE, kinds.NODE_CLAIM_V1BETA1)
 def check_node(obj: Field, ctx: Context[Params]) -> Iterator[Violation]:
     """Report the same of a node that somebody asks for by hand."""
-    if not made_by_karpenter(obj):
+    if not made_by_karpenter(obj, ctx):
         yield from _judged(obj, ctx)
 
 

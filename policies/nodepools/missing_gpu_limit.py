@@ -14,7 +14,11 @@ limits:
 
 A limit of `nodes` is as good, and so are the `replicas` of a static pool, which takes no other limit than `nodes`. A
 limit of `"0"` switches a pool off, and is fine. Limits of `cpu` and `memory` cap GPUs too, but nobody sees at how many:
-up to `at_most_indirect` GPUs that is a warning.
+up to `at_most_indirect` GPUs that is a warning. So is a make that is not limited beside one that is, where the pool has it
+only because a requirement is wide, as the category `g` has types with AMD GPUs.
+
+A pool is one for GPUs if its requirements name types, families, categories or GPUs that have an accelerator, whatever
+other types they name too. A pool that allows GPU types only because it names none is not.
 
 Limits are per pool, and what starts at the same moment can overrun them.
 
@@ -30,7 +34,7 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 
 from gpugate.policies.nodepools._gpu_pools import with_gpu_types
-from gpugate.policies.nodepools.accelerators.makes import makes, most_devices, reachable
+from gpugate.policies.nodepools.accelerators.makes import is_minor, makes, most_devices, reachable
 from gpugate.policies.sdk import node_pools
 from gpugate.policies.sdk.findings import Patch, Patches, Skip, Stance, Violation
 from gpugate.policies.sdk.kinds import NODE_POOL
@@ -75,7 +79,7 @@ def _found(pool: Field, types: MatchingTypes, ctx: Context[Params]) -> Iterator[
     if unlimited and len(unlimited) == len(found):
         yield from _nothing_limited(pool, types, unlimited, ctx.params)
     else:
-        yield from (_another_make(make, pool["spec", "limits"]) for make in unlimited)
+        yield from (_another_make(make, types, pool["spec", "limits"]) for make in unlimited)
 
 
 def _too_many(pool: Field, types: MatchingTypes, found: tuple[Make, ...], most: int | None) -> Iterator[Violation]:
@@ -129,12 +133,12 @@ def _nothing_limited(
         yield Violation(limits.path, message, at_most, hint)
 
 
-def _another_make(make: Make, limits: Field) -> Violation:
+def _another_make(make: Make, types: MatchingTypes, limits: Field) -> Violation:
     count = make.offering.bit_count()
     return Violation(
         limits.path,
         f"{count} of the instance types {'has' if count == 1 else 'have'} {make.resources[0]}, which nothing limits",
-        at_most=Stance.WARN,
+        at_most=Stance.WARN if is_minor(make, types) else Stance.ENFORCE,
         hint=f"limit {make.resources[0]} too, or require one manufacturer",
     )
 

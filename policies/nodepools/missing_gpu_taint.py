@@ -18,19 +18,26 @@ taints:
 Each make of accelerator has its own key: `nvidia.com/gpu`, `amd.com/gpu`, `habana.ai/gaudi`, `aws.amazon.com/neuron`.
 Another key is right where `platform.taints` says so, and none is needed for a resource that it gives no taints.
 
-A pool whose taint describes some of its accelerators and not others is a warning: require one manufacturer.
+A pool whose taint describes some of its accelerators and not others is a warning, where it has the others only because
+a requirement is wide: require one manufacturer.
+
+A pool that names types with and without GPUs, such as `[p5.48xlarge, t3.nano]`, needs two pools: a taint would keep off
+the Pods that use the other types, and without one they run on the GPU nodes, which Karpenter even starts for Pods that are
+too large for the others. A pool that allows GPU types only because it names none is let pass.
 
 ## Sources
-Karpenter v1.14.1 `pkg/apis/v1/nodeclaim.go` (`taints`, `startupTaints`); Kubernetes v1.36 `core/v1` TaintEffect; EC2 types as
-of 2026-07-20.
+Karpenter v1.14.1 `pkg/apis/v1/nodeclaim.go` (`taints`, `startupTaints`); aws/karpenter-provider-aws v1.14.1
+`pkg/providers/instance/filter/filter.go` (ExoticInstanceTypeFilter: GPU types are launched where no other type fits);
+Kubernetes v1.36 `core/v1` TaintEffect; EC2 types as of 2026-07-20.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.nodepools._gpu_pools import with_gpu_types
-from gpugate.policies.nodepools.accelerators.makes import makes
+from gpugate.policies.nodepools.accelerators.makes import is_minor, makes
 from gpugate.policies.sdk.findings import Patch, Patches, Skip, Stance, Violation
 from gpugate.policies.sdk.kinds import NODE_POOL
 from gpugate.policies.sdk.node_pools import INSTANCE_TYPES
@@ -45,6 +52,8 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.platform import Taint
 
 _KEEPS_OFF: Final = frozenset({"NoSchedule", "NoExecute"})
+# A taint on a pool that has other types too would keep off the Pods that use those.
+_APART: Final = "make a pool of their own, with the taint, for the types with an accelerator"
 
 
 @validates(NODE_POOL, tables=(INSTANCE_TYPES,))
@@ -61,10 +70,11 @@ def _found(pool: Field, types: MatchingTypes, ctx: Context[Params]) -> Iterator[
     if not open_to_all:
         return
     if len(open_to_all) < len(wanted):
-        yield from (_another_make(make, template["taints"]) for make in open_to_all)
+        yield from (_another_make(make, types, template["taints"]) for make in open_to_all)
     else:
         largest = open_to_all[0]
-        yield _none(template, largest.resources[0], wanted[largest])
+        found = _none(template, largest.resources[0], wanted[largest])
+        yield replace(found, hint=_APART, fix=None) if types.others else found
 
 
 def _taints(make: Make, ctx: Context[Params]) -> tuple[Taint, ...]:
@@ -72,12 +82,12 @@ def _taints(make: Make, ctx: Context[Params]) -> tuple[Taint, ...]:
     return tuple(dict.fromkeys(taint for name in make.resources for taint in ctx.platform.taints_of(name)))
 
 
-def _another_make(make: Make, taints: Field) -> Violation:
+def _another_make(make: Make, types: MatchingTypes, taints: Field) -> Violation:
     count = make.types.bit_count()
     return Violation(
         taints.path,
         f"{count} of the instance types {'has' if count == 1 else 'have'} {make.resources[0]}, which no taint is for",
-        at_most=Stance.WARN,
+        at_most=Stance.WARN if is_minor(make, types) else Stance.ENFORCE,
         hint="require one manufacturer with karpenter.k8s.aws/instance-gpu-manufacturer",
     )
 

@@ -4,7 +4,8 @@
 Spot capacity runs out by family and zone: a pool that has only one of either loses all its nodes in the same minutes, and
 gets none back. How many instance types it has says little, as the sizes of one family come and go together.
 
-How many *types* a pool needs is the matter of `nodepools/single-instance-type`.
+Only types with an accelerator count, and only those that EC2 had when the data was made. How many *types* a pool needs is
+the matter of `nodepools/single-instance-type`.
 
 ## Instead
 Name GPUs of at least two families (`l4` is g6 and gr6, `l40s` is g6e, `a10g` is g5), or allow on-demand capacity in a
@@ -77,10 +78,10 @@ def _found(pool: Field, types: MatchingTypes, ctx: Context[Params]) -> Iterator[
 def _families(pool: Field, types: MatchingTypes, needed: int, whose: str) -> Iterator[Violation]:
     if needed <= 1:
         return
-    families = _some_families(types, within_limits(types, pool), needed)
+    families = _some_families(types, _counted(types) & within_limits(types, pool), needed)
     if not families or len(families) >= needed:
         return
-    cause = narrowest(types, pool, types.catalogue.everything, needed)
+    cause = narrowest(types, pool, _counted(types), needed)
     if cause is None:
         return
     one = len(families) == 1
@@ -92,6 +93,11 @@ def _families(pool: Field, types: MatchingTypes, needed: int, whose: str) -> Ite
     yield Violation(edited(cause.field).path, message, hint=hint)
 
 
+def _counted(types: MatchingTypes) -> int:
+    """Return the types that count: those with an accelerator, as Pods that ask for one cannot use the others."""
+    return types.catalogue.accelerated
+
+
 def _of_the_same_makes(types: MatchingTypes) -> int:
     alike = 0
     for make in makes(types):
@@ -101,7 +107,7 @@ def _of_the_same_makes(types: MatchingTypes) -> int:
 
 def _some_families(types: MatchingTypes, left: int, needed: int) -> list[str]:
     """Return the families of the types left, or as many of them as are needed; a type's name starts with it."""
-    found = {name.partition(".")[0] for name in types.unknown}
+    found: set[str] = set()
     while left and len(found) < needed:
         name = types.catalogue.names[left.bit_length() - 1].partition(".")[0]
         found.add(name)

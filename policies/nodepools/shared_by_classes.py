@@ -16,7 +16,8 @@ template:
       workload: training
 ```
 
-`gpugate.dev/workload-class`, `workload` and `node-type` are read, as the platform's configuration has them. Where the
+`gpugate.dev/workload-class`, `workload` and `node-type` are read, as the platform's configuration has them; a requirement on
+one of them counts like the label, because Karpenter labels nodes with the values of its requirements. Where the
 workloads are known, it is also reported that those of another class select the pool, and that weights make Karpenter try
 pools in the wrong order: a Spot pool for inference not before its on-demand pool, a training pool before an inference pool
 for Pods that select neither.
@@ -31,6 +32,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpugate.policies.nodepools._gpu_pools import if_gpu_pool
+from gpugate.policies.nodepools.instance_choice.narrowing import edited
 from gpugate.policies.nodepools.pool_sharing.weights import POOL_NEED, misordered
 from gpugate.policies.nodepools.pool_sharing.workloads import WORKLOAD_NEEDS, gpu_workloads, selects, unknown_workloads
 from gpugate.policies.sdk import node_pools
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gpugate.policies.sdk.field import Field
+    from gpugate.policies.sdk.platform import WorkloadClass
     from gpugate.policies.sdk.policy import Context
 
 
@@ -56,7 +59,10 @@ def check(pool: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
 def _found(pool: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
     labels = pool["spec", "template", "metadata", "labels"]
     own = node_pools.pool_class(pool, ctx)
-    if own is None:
+    classes = node_pools.pool_classes(pool, ctx)
+    if len(classes) > 1:
+        yield _several(pool, classes, ctx)
+    elif own is None:
         yield _without_class(labels, ctx)
     unknown = unknown_workloads(ctx)
     if unknown:
@@ -68,6 +74,19 @@ def _found(pool: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
         whose = f"is for {own} by its labels, but " if own else ""
         yield Violation(labels.path, f"{whose}is selected by {by}", hint="make one pool for each class of workload")
     yield from misordered(pool, ctx)
+
+
+def _several(pool: Field, classes: frozenset[WorkloadClass], ctx: Context[Params]) -> Violation:
+    """Report the requirement that gives nodes the label of one class or of another."""
+    entries = tuple(node_pools.requirement_entries(pool, ctx))
+    entry = next(
+        entry
+        for key, names in node_pools.class_labels(ctx)
+        for entry in entries
+        if entry.key == key and names.keys() & entry.requirement.values
+    )
+    message = f"its requirement {entry.key} makes it a pool for {' and '.join(sorted(classes))}"
+    return Violation(edited(entry.field).path, message, hint="make one pool for each class of workload")
 
 
 def _without_class(labels: Field, ctx: Context[Params]) -> Violation:

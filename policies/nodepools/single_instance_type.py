@@ -6,12 +6,17 @@ region at once. What a pool can launch is what all its requirements leave togeth
 twice, a label of the template is a requirement too, and a limit may rule the larger types out. A pool that matches no
 type at all, or fewer than its `minValues`, never launches anything.
 
+In a pool for GPUs only the types with an accelerator count, because a Pod that asks for a GPU cannot use the others:
+`[g5.xlarge, t3.nano]` is one type. A name that EC2 did not have when the data was made is not a second type; the
+parameter `unknown_types` changes that for types that are newer.
+
 Spot needs more choice: a pool that may use it warns below five types.
 
 ## Instead
 Name several types, families or GPUs, or require what the workload needs, such as
-`karpenter.k8s.aws/instance-gpu-memory Gte 81920`. Where a GPU exists in one type only, use reserved capacity, for which
-one type is right: a pool with `karpenter.sh/capacity-type In [reserved]`, or with a capacity reservation, passes.
+`karpenter.k8s.aws/instance-gpu-memory Gte 81920`. Where a GPU exists in one type only, which is a warning, use reserved
+capacity, for which one type is right: a pool with `karpenter.sh/capacity-type In [reserved]`, or with a capacity
+reservation, passes. A number of GPUs that only one type has is a denial: Pods can run on types with more of them.
 
 ## Sources
 Karpenter v1.14.1 `pkg/scheduling/requirement.go`, `requirements.go` (matching, `minValues`),
@@ -32,7 +37,14 @@ from gpugate.policies.nodepools.instance_choice.siblings import siblings, widene
 from gpugate.policies.sdk import node_pools
 from gpugate.policies.sdk.findings import Skip, Stance, Violation
 from gpugate.policies.sdk.kinds import NODE_CLAIM, NODE_POOL
-from gpugate.policies.sdk.node_pools import AWS, INSTANCE_TYPES, MatchingTypes, is_for_accelerators, matching_types
+from gpugate.policies.sdk.node_pools import (
+    AWS,
+    INSTANCE_TYPES,
+    MatchingTypes,
+    is_for_accelerators,
+    is_gpu_pool,
+    matching_types,
+)
 from gpugate.policies.sdk.policy import Context, validates
 from gpugate.policies.sdk.policy import Params as PolicyParams
 
@@ -61,8 +73,8 @@ class Params(PolicyParams, frozen=True, kw_only=True):
     Attributes:
         at_least: how many types are needed; below two it is a denial, below this a warning.
         inherent_singles: what it costs that no second type has the GPU asked for.
-        unknown_types: whether a type that the catalogue lacks counts as one, warns or denies, where at most one type
-            beside it is known.
+        unknown_types: `count` counts types that the catalogue does not have. With the others they do not count beside
+            known types, and a pool of several unknown types only is a warning or a denial.
         offered_types: the types that EC2 offers in the platform's regions; empty: all.
         only_gpu_pools: judge only pools for accelerators.
         allow_static_single: let static pools (`spec.replicas`) have one type.
@@ -78,10 +90,10 @@ class Params(PolicyParams, frozen=True, kw_only=True):
     min_values_policy: Literal["strict", "best_effort"] = "strict"
 
 
-@validates(NODE_POOL, NODE_CLAIM, params=Params, tables=(INSTANCE_TYPES,), concerns=~node_pools.MADE_BY_KARPENTER)
+@validates(NODE_POOL, NODE_CLAIM, params=Params, tables=(INSTANCE_TYPES,))
 def check(pool: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
     """Count the instance types that are left, and report where there are too few."""
-    if node_pools.made_by_karpenter(pool):
+    if node_pools.made_by_karpenter(pool, ctx):
         return
     types = ctx.derived(matching_types)
     if types is None:
@@ -89,22 +101,28 @@ def check(pool: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
         return
     if ctx.params.only_gpu_pools and not is_for_accelerators(pool, ctx):
         return
-    left = within_limits(types, pool) & _offered(types, ctx.params)
+    counted = _counted(types, ctx)
+    left = within_limits(types, pool) & counted
     if not left and not types.unknown:
-        yield no_types(types, pool, _offered(types, ctx.params))
+        yield no_types(types, pool, counted)
         return
     if ctx.params.min_values_policy == "strict":
         yield from unmet_minimums(types, left)
     if not _single_is_right(pool, types, ctx.params):
-        yield from _too_few(pool, types, left, ctx)
+        yield from _too_few(pool, types, counted, ctx)
 
 
-def _offered(types: MatchingTypes, params: Params) -> int:
-    offered = params.offered_types
+def _counted(types: MatchingTypes, ctx: Context[Params]) -> int:
+    """Return the types that count if the pool may launch them: those offered, in a GPU pool those with accelerators.
+
+    Pods that ask for a GPU choose among these alone, for `minValues` too.
+    """
     catalogue = types.catalogue
+    counted = catalogue.accelerated if types.others and ctx.derived(is_gpu_pool) else catalogue.everything
+    offered = ctx.params.offered_types
     if not offered:
-        return catalogue.everything
-    return sum(1 << position for name, position in catalogue.positions.items() if name in offered)
+        return counted
+    return counted & sum(1 << position for name, position in catalogue.positions.items() if name in offered)
 
 
 def _single_is_right(pool: Field, types: MatchingTypes, params: Params) -> bool:
@@ -114,28 +132,38 @@ def _single_is_right(pool: Field, types: MatchingTypes, params: Params) -> bool:
     return reserved or static or any(one is not None and one.operator == "In" for one in pinned)
 
 
-def _too_few(pool: Field, types: MatchingTypes, left: int, ctx: Context[Params]) -> Iterator[Violation]:
+def _too_few(pool: Field, types: MatchingTypes, counted: int, ctx: Context[Params]) -> Iterator[Violation]:
     params, catalogue = ctx.params, types.catalogue
+    left = within_limits(types, pool) & counted
     known, unknown = left.bit_count(), len(types.unknown)
     needed, why = _needed(pool, types, ctx)
-    doubtful = known <= 1 < known + unknown and params.unknown_types != "count"
-    if known + unknown >= needed and not doubtful:
+    doubtful = bool(unknown) and params.unknown_types != "count"
+    only_unknown = doubtful and not known and unknown > 1
+    if doubtful and known:
+        unknown = 0
+    if known + unknown >= needed and not only_unknown:
         return
-    cause = narrowest(types, pool, _offered(types, params), needed)
+    cause = narrowest(types, pool, counted, needed)
     if cause is None:
         return
     path = edited(cause.field).path
-    if doubtful:
+    if only_unknown:
         at_most = Stance.ENFORCE if params.unknown_types == "deny" else Stance.WARN
-        alone = f"{shown(catalogue.decode(left))} alone" if known else "nothing"
-        message = f"no EC2 instance type is called {shown(types.unknown)}, which leaves {alone}"
+        message = f"no EC2 instance type of {catalogue.date} is called {shown(types.unknown)}"
         yield Violation(path, message, at_most, real_names(catalogue))
         return
     more = siblings(left, cause.others, catalogue, needed - known - unknown)
-    hint, fix = more_types(cause, more, types), widened(types, cause, more, needed)
-    names, narrowed = shown((*catalogue.decode(left), *types.unknown)), f"narrowed most by {cause.short}"
+    hint, fix = more_types(cause, more, types), widened(types, cause, more, needed, counted)
+    narrowed = f"narrowed most by {cause.short}"
+    names = shown((*catalogue.decode(left), *(types.unknown if unknown else ())))
+    if doubtful and known:
+        narrowed += f"; no EC2 type of {catalogue.date} is called {shown(types.unknown)}"
+        hint = f"{hint}; {real_names(catalogue)}"
+    with_gpu = " with an accelerator" if types.others and counted & types.others == 0 else ""
     if known + unknown > 1:
-        message = f"can launch only {known + unknown} instance types ({names}), {why} needs {needed}; {narrowed}"
+        message = (
+            f"can launch only {known + unknown} instance types{with_gpu} ({names}), {why} needs {needed}; {narrowed}"
+        )
         yield Violation(path, message, Stance.WARN, hint, fix)
     elif known and only_type_with_its_gpu(types, left.bit_length() - 1):
         if params.inherent_singles != "ignore":
@@ -143,14 +171,15 @@ def _too_few(pool: Field, types: MatchingTypes, left: int, ctx: Context[Params])
             message = f"can launch only {names}, the one instance type with this GPU; {narrowed}"
             yield Violation(path, message, at_most, f"use reserved capacity; or {hint}", fix)
     else:
-        yield Violation(path, f"can launch only {names}, 1 instance type; {narrowed}", hint=hint, fix=fix)
+        message = f"can launch only {names}, 1 instance type{with_gpu}; {narrowed}"
+        yield Violation(path, message, hint=hint, fix=fix)
 
 
 def _needed(pool: Field, types: MatchingTypes, ctx: Context[Params]) -> tuple[int, str]:
     at_least = ctx.params.at_least
-    name = node_pools.pool_class(pool, ctx)
     by_class = {"training": at_least.training, "inference": at_least.inference}
-    needed = by_class.get(name or "", at_least.default)
+    classes = sorted(by_class.keys() & node_pools.pool_classes(pool, ctx), key=lambda name: -by_class[name])
+    needed = by_class[classes[0]] if classes else at_least.default
     if at_least.spot > needed and "spot" in node_pools.capacity_types(types.requirements):
         return at_least.spot, "Spot"
-    return needed, name if name in by_class else "a pool"
+    return needed, classes[0] if classes else "a pool"

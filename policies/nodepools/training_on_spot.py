@@ -6,7 +6,8 @@ stops it: a distributed training stops whole when it loses one node. What was co
 for and lost. A pool without a `karpenter.sh/capacity-type` requirement may use Spot too, and prefers it.
 
 A pool is for training when its nodes are labelled `gpugate.dev/workload-class: training`, `workload: training` or
-`node-type: gpu-training`; `platform.workload_classes` knows other labels.
+`node-type: gpu-training`; `platform.workload_classes` knows other labels. A requirement such as
+`workload In [training]` gives nodes the label too.
 
 ## Instead
 Require `karpenter.sh/capacity-type In [on-demand, reserved]`. `reserved` is what capacity reservations and Capacity
@@ -23,6 +24,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from gpugate.policies.nodepools._gpu_pools import is_training
 from gpugate.policies.sdk import node_pools
 from gpugate.policies.sdk.facts import Need, named
 from gpugate.policies.sdk.findings import Patch, Patches, Stance, Violation
@@ -46,7 +48,7 @@ _STEADY: Final[list[Json]] = ["on-demand", "reserved"]
 @validates(NODE_POOL, needs=(Need(EC2_NODE_CLASS, (_RESERVATIONS,)),), tables=(INSTANCE_TYPES,))
 def check(pool: Field, ctx: Context[Params]) -> Iterator[Violation]:
     """Report that Spot is allowed, and reservations that the pool and its node class do not agree on."""
-    if node_pools.pool_class(pool, ctx) != "training" or not node_pools.is_for_accelerators(pool, ctx):
+    if not is_training(pool, ctx) or not node_pools.is_for_accelerators(pool, ctx):
         return
     entries = tuple(node_pools.requirement_entries(pool, ctx))
     allowed = node_pools.capacity_types(node_pools.combined(entries))

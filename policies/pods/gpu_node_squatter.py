@@ -5,52 +5,98 @@ It takes CPU and memory on the dearest nodes there are, so that Pods that need t
 otherwise empty GPU node alive. A CPU copy of a GPU manifest with the quantity 0 is such a Pod too: the API server's
 ExtendedResourceToleration plugin, which EKS turns on, tolerates the taint for every quantity, also 0.
 
+A ResourceClaim counts as asking when it is for GPUs, and when nothing is known of it and a container uses it. One that is
+known not to exist asks for nothing; that is a warning, because it may be created after the Pod.
+
+A Pod that names its node with `nodeName` needs no toleration. That is a warning where the node is not known, because it
+may have no GPU.
+
 ## Instead
 Delete the toleration, and the quantity of 0 with it; a Pod that does need a GPU asks for it. Agents that run on every
-node belong in a DaemonSet: its Pods are left alone.
+node belong in a DaemonSet: its Pods are left alone. Select a node by its labels instead of by `nodeName`.
 
 ## Sources
 - ExtendedResourceToleration: `plugin/pkg/admission/extendedresourcetoleration/admission.go`, Kubernetes v1.36.
 - Taints and tolerations: `k8s.io/api/core/v1/toleration.go`, v0.36.
+- `nodeName` and taints: Kubernetes v1.36 `pkg/kubelet/lifecycle/predicate.go`.
+- Allocation of claims that no container uses: Kubernetes v1.36 `pkg/scheduler/framework/plugins/dynamicresources`.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.pods.placement.daemon_sets import OF_DAEMON_SET, is_of_daemon_set
-from gpugate.policies.pods.placement.gpu_nodes import NAMES_GPU_TAINT, gpu_tolerations
-from gpugate.policies.sdk.findings import Patch, Patches, Skip, Violation
+from gpugate.policies.pods.placement.gpu_nodes import (
+    NAMES_GPU_TAINT,
+    NAMES_NODE,
+    REACH_NEEDS,
+    gpu_tolerations,
+    reach_by_name,
+)
+from gpugate.policies.sdk.findings import Patch, Patches, Skip, Stance, Violation
 from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS, gpu_demand
 from gpugate.policies.sdk.kinds import POD
+from gpugate.policies.sdk.node_pools import INSTANCE_TYPES
 from gpugate.policies.sdk.policy import AnyContext, validates
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gpugate.policies.sdk.field import Field
+    from gpugate.policies.sdk.gpu_demand import GpuDemand
+
+_HINT: Final = "delete the toleration, or ask for the GPU; an agent for every node belongs in a DaemonSet"
+_CONCERNS: Final = (NAMES_GPU_TAINT | NAMES_NODE) & ~OF_DAEMON_SET
 
 
-@validates(POD, needs=CLAIM_NEEDS, concerns=NAMES_GPU_TAINT & ~OF_DAEMON_SET)
+@validates(POD, needs=(*CLAIM_NEEDS, *REACH_NEEDS), tables=(INSTANCE_TYPES,), concerns=_CONCERNS)
 def check(pod: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
-    """Report the first toleration; one without a key, which tolerates everything, is another policy's business."""
+    """Report the first toleration, or else the node; a toleration without a key is another policy's business."""
     tolerations = [t for t in ctx.derived(gpu_tolerations) if t["key"].text]
-    if not tolerations or is_of_daemon_set(pod, ctx):
+    by_name = None if tolerations else reach_by_name(pod, ctx)
+    if not (tolerations or by_name) or is_of_daemon_set(pod, ctx):
         return
     demand = ctx.derived(gpu_demand)
     if demand:
         return
-    if demand.unresolved:
+    if _uses(demand, demand.unknown):
         yield Skip(demand.doubt)
         return
-    keys = ", ".join(dict.fromkeys(t["key"].text for t in tolerations))
-    asks = f"asks for 0 {min(demand.zero)}" if demand.zero else "asks for no GPU"
-    yield Violation(
-        tolerations[0].path,
-        f"tolerates {keys} but {asks}: it would occupy a GPU node",
-        hint="delete the toleration, or ask for the GPU; an agent for every node belongs in a DaemonSet",
-        fix=Patches((*_without_zeros(pod, demand.zero), *_without(tolerations))),
-    )
+    if tolerations:
+        keys = ", ".join(dict.fromkeys(t["key"].text for t in tolerations))
+        # A claim may be created after its Pod, as Helm does it, and the Pod waits for it.
+        waits = _uses(demand, demand.absent)
+        yield Violation(
+            tolerations[0].path,
+            f"tolerates {keys} but {_asks(demand)}: it would occupy a GPU node",
+            Stance.WARN if waits else Stance.ENFORCE,
+            "create the claim before the Pod" if waits else _HINT,
+            None if waits else Patches((*_without_zeros(pod, demand.zero), *_without(tolerations))),
+        )
+    elif by_name:
+        known = by_name is Stance.ENFORCE
+        yield Violation(
+            pod["spec", "nodeName"].path,
+            f"bypasses the taints of GPU nodes with nodeName but {_asks(demand)}: it {'would' if known else 'may'} "
+            "occupy a GPU node",
+            by_name,
+            "select the node by its labels, so that the scheduler respects its taints",
+        )
+
+
+def _asks(demand: GpuDemand) -> str:
+    if demand.zero:
+        return f"asks for 0 {min(demand.zero)}"
+    if demand.absent:
+        return f"its claim {demand.absent[0]} does not exist, so it asks for no GPU"
+    return "no container of it uses a GPU" if demand.unknown else "asks for no GPU"
+
+
+def _uses(demand: GpuDemand, claims: tuple[str, ...]) -> bool:
+    """Tell whether a container uses one of some claims."""
+    names = frozenset(claims)
+    return any(not container.claims.isdisjoint(names) for container in demand.containers)
 
 
 def _without(tolerations: list[Field]) -> Iterator[Patch]:

@@ -2,12 +2,34 @@
 
 ## Why is this bad?
 It uses GPUs that the scheduler has given to others: their jobs run slower or out of memory, and no quota and no bill
-ever sees who did it. `NVIDIA_VISIBLE_DEVICES`, an `nvidia` runtime class, a CDI annotation and device files of the host
-all hand GPUs to a container past the scheduler. So do a privileged container and the host's `/` or `/dev` where the
-Pod can run on GPU nodes. With a GPU request, `NVIDIA_VISIBLE_DEVICES` is a warning: it takes the place of the GPU that
-was granted.
+ever sees who did it.
 
-A debug container that is added to a running Pod is judged in the same way.
+Denied on every node, because a container runtime hands out the devices that are named:
+
+- `NVIDIA_VISIBLE_DEVICES`, `HABANA_VISIBLE_DEVICES`, `AMD_VISIBLE_DEVICES` and `AWS_NEURON_VISIBLE_DEVICES`, also when the
+  value comes from a field of the Pod. Where it comes from a ConfigMap, a Secret or a field that is not set yet, this is a
+  warning.
+- A CDI annotation, an `nvidia` or `habana` runtime class, and mounts of `/dev/null` below
+  `/var/run/nvidia-container-devices`.
+- Device files of accelerators on the host, and the directory of the kubelet's device plugins.
+
+Denied where the Pod tolerates the taint of GPU nodes, selects such nodes or names one with `nodeName`, because it gives
+access to everything there:
+
+- A privileged container.
+- `CUDA_VERSION` without `NVIDIA_VISIBLE_DEVICES`, which NVIDIA's runtime takes for an old image that gets all GPUs.
+- The sockets of container runtimes and of the kubelet's device plugins, and each directory that holds one, such as `/`,
+  `/run` and `/var/lib/kubelet`; a read-only mount does not protect a socket. The host's `/dev`.
+
+There, a warning: `/dev/dri`, `/dev/char` and CDI specifications of the host, its `/proc` when it may be written, and
+capabilities over the processes of the host with `hostPID`. All of these are warnings where `nodeName` names a node
+that is not known: it bypasses taints, but the node may have no GPU.
+
+In a Pod that asks for a GPU, naming devices is a warning: they take the place of the GPU that was granted. In one that
+asks only for shares (MIG slices, `nvidia.com/gpu.shared`), naming whole GPUs and a privileged container are denied. A
+ResourceClaim that is not known changes nothing for what names devices, and makes a warning of the rest.
+
+A debug container that is added to a running Pod is evaluated in the same way.
 
 ## Instead
 Ask for the GPU, and let the device plugin say which one it is.
@@ -21,13 +43,19 @@ resources:
 Agents that watch the GPUs of every node belong in a DaemonSet, for which this is a warning, or nothing where the access
 is not to GPUs alone.
 
-What cannot be seen here: an environment that is read from a ConfigMap or Secret, and one that is part of the image.
-Only the nodes can close that: set `accept-nvidia-visible-devices-envvar-when-unprivileged = false` for the container
-toolkit and let the device plugin use volume mounts or CDI.
+What cannot be seen here: variables from `envFrom`, and those of the image, which also reach a Pod without any sign on a
+GPU node whose default runtime is NVIDIA's; a runtime class of another name. Only the nodes can close that: set
+`accept-nvidia-visible-devices-envvar-when-unprivileged = false` for the container toolkit and let the device plugin use
+volume mounts or CDI.
 
 ## Sources
-- `NVIDIA_VISIBLE_DEVICES`: NVIDIA container toolkit v1.19; a container's own variables win over those of a device plugin,
-  Kubernetes v1.36 `pkg/kubelet/kubelet_pods.go` GenerateRunContainerOptions.
+- `NVIDIA_VISIBLE_DEVICES`, `CUDA_VERSION`, mounts and annotations: NVIDIA container toolkit v1.20.1
+  `internal/config/image/cuda_image.go`; a container's own variables win over those of a device plugin, Kubernetes v1.36
+  `pkg/kubelet/kubelet_pods.go` GenerateRunContainerOptions.
+- Other variables: Habana container runtime `cmd/habana-container-runtime-hook/container_config.go`; AMD container toolkit
+  `internal/oci/oci.go`; AWS Neuron container documentation, `aws-neuronx-oci-hook`.
+- Device files without a privileged container: OCI runtime specification v1.2 `config-linux.md`, device cgroup.
+- `nodeName` and taints: Kubernetes v1.36 `pkg/kubelet/lifecycle/predicate.go`.
 - Ephemeral containers carry no resources, and change by requests to a subresource: `k8s.io/api/core/v1/types.go`, v0.36.
 """
 
@@ -35,11 +63,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from gpugate.policies.pods.hidden_access.signs import BROAD, DIRECT, VISIBLE_DEVICES, broad, direct, visible_devices
+from gpugate.policies.pods.hidden_access import signs
 from gpugate.policies.pods.placement.daemon_sets import OF_DAEMON_SET, is_of_daemon_set
-from gpugate.policies.pods.placement.gpu_nodes import MAY_REACH_GPU_NODES, reaches_gpu_nodes
+from gpugate.policies.pods.placement.gpu_nodes import MAY_REACH_GPU_NODES, REACH_NEEDS, reach, reach_by_name
 from gpugate.policies.sdk.findings import Patch, Patches, Skip, Stance, Violation
-from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS, gpu_demand
+from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS, MAY_DEMAND, gpu_demand
 from gpugate.policies.sdk.kinds import POD, POD_EPHEMERAL_CONTAINERS
 from gpugate.policies.sdk.node_pools import INSTANCE_TYPES
 from gpugate.policies.sdk.policy import AnyContext, validates
@@ -48,61 +76,112 @@ from gpugate.policies.sdk.request import Operation
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from gpugate.policies.pods.hidden_access.signs import Sign
     from gpugate.policies.sdk.field import Field
+    from gpugate.policies.sdk.gpu_demand import GpuDemand
 
-_CONCERNS: Final = DIRECT | (BROAD & MAY_REACH_GPU_NODES & ~OF_DAEMON_SET)
+# Pods that ask for a share matter when they are privileged. All that ask for anything are sent for other policies, and
+# saying the same costs the API server nothing.
+_CONCERNS: Final = signs.DIRECT | (signs.GENERAL & MAY_REACH_GPU_NODES & ~OF_DAEMON_SET) | MAY_DEMAND
 _HINT: Final = "ask for the GPU in resources.limits, or take this away"
+_SHARE_HINT: Final = "take this away, or ask for whole GPUs"
 
 
-@validates(POD, needs=CLAIM_NEEDS, tables=(INSTANCE_TYPES,), concerns=_CONCERNS)
+@validates(POD, needs=(*CLAIM_NEEDS, *REACH_NEEDS), tables=(INSTANCE_TYPES,), concerns=_CONCERNS)
 def check(pod: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
     """Report every way to a GPU that the Pod has beside a request."""
     lists = ("initContainers", "containers", "ephemeralContainers")
     containers = tuple(container for name in lists for container in pod["spec", name])
-    yield from _judged(pod, containers, tuple(direct(pod)), ctx)
+    yield from _evaluated(pod, containers, ctx, whole_pod=True)
 
 
 @validates(
     POD_EPHEMERAL_CONTAINERS,
     operations=frozenset({Operation.UPDATE}),
-    needs=CLAIM_NEEDS,
+    needs=(*CLAIM_NEEDS, *REACH_NEEDS),
     tables=(INSTANCE_TYPES,),
     concerns=_CONCERNS,
 )
 def check_debug_containers(pod: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
-    """Report the same of debug containers; the rest of the Pod was judged when it came."""
-    yield from _judged(pod, tuple(pod["spec", "ephemeralContainers"]), (), ctx)
+    """Report the same of debug containers; the rest of the Pod was evaluated when it was created."""
+    yield from _evaluated(pod, tuple(pod["spec", "ephemeralContainers"]), ctx, whole_pod=False)
 
 
-def _judged(
-    pod: Field, containers: tuple[Field, ...], signs: tuple[tuple[Field, str], ...], ctx: AnyContext
+def _evaluated(
+    pod: Field, containers: tuple[Field, ...], ctx: AnyContext, *, whole_pod: bool
 ) -> Iterator[Violation | Skip]:
     demand = ctx.derived(gpu_demand)
-    variables = tuple(variable for container in containers for variable in visible_devices(container))
-    if demand:
-        for variable in variables:
-            yield _overriding(variable, alone=len(variables) == 1)
-        return
     of_daemon_set = is_of_daemon_set(pod, ctx)
-    if not of_daemon_set:
-        found = tuple(broad(pod, containers))
-        signs += found if found and reaches_gpu_nodes(ctx) else ()
-    if demand.unresolved and (variables or signs):
-        yield Skip(demand.doubt)
-        return
     most = Stance.WARN if of_daemon_set else Stance.ENFORCE
-    for variable in variables:
-        message = f"{VISIBLE_DEVICES} hands GPUs to a container, and the Pod asks for none"
-        yield Violation(variable["value"].path, message, most, _HINT)
-    for field, what in signs:
-        yield Violation(field.path, f"{what}, and the Pod asks for none", most, _HINT)
+    named = (*signs.named(pod, containers), *(signs.annotated(pod) if whole_pod else ()))
+    if demand:
+        yield from _beside_demand(demand, named, containers, most)
+        return
+    found = (*named, *(signs.exclusive(pod) if whole_pod else ()))
+    runtime = tuple(signs.runtime(pod)) if whole_pod else ()
+    if demand.unknown and runtime:
+        # Pods that ask for a GPU run in this runtime.
+        yield Skip(demand.doubt)
+    elif runtime:
+        found += runtime
+    asks = "whatever its claim asks for" if demand.unknown else "and the Pod asks for none"
+    for sign in found:
+        yield _violation(sign, f"{sign.what}, {asks}", most)
+    if not of_daemon_set:
+        yield from _on_gpu_nodes(pod, containers, demand, ctx)
 
 
-def _overriding(variable: Field, *, alone: bool) -> Violation:
-    reason = f"removes {VISIBLE_DEVICES}: the device plugin says which GPU it is"
+def _on_gpu_nodes(
+    pod: Field, containers: tuple[Field, ...], demand: GpuDemand, ctx: AnyContext
+) -> Iterator[Violation | Skip]:
+    """Report what gives access to everything on a node, where that may be one with GPUs."""
+    found = (*signs.privileged(containers), *signs.general(pod, containers))
+    most = reach(pod, ctx) if found else Stance.OFF
+    if most is Stance.OFF:
+        return
+    by_name = reach_by_name(pod, ctx)
+    # In a Pod that claims whole GPUs this would be no finding.
+    most = Stance.WARN if demand.unknown else most
+    asks = "and nothing known says that the Pod asks for one" if demand.unknown else "and the Pod asks for none"
+    for sign in found:
+        where = f"{sign.what}; nodeName bypasses the taints of GPU nodes" if by_name else sign.what
+        yield _violation(sign, f"{where}, {asks}", most)
+
+
+def _violation(sign: Sign, message: str, most: Stance) -> Violation:
+    return Violation(sign.field.path, message, min(most, sign.at_most), sign.hint or _HINT)
+
+
+def _beside_demand(
+    demand: GpuDemand, named: tuple[Sign, ...], containers: tuple[Field, ...], most: Stance
+) -> Iterator[Violation]:
+    """Report how a Pod gets at more than it asks for."""
+    relevant = [sign for sign in named if not _of_another_vendor(sign, demand)]
+    alone = sum(1 for sign in relevant if sign.variable) == 1
+    share = f"and the Pod asks for a share only ({demand.names[0]})" if demand.is_share else ""
+    for sign in relevant:
+        if share and sign.whole:
+            yield Violation(sign.field.path, f"{sign.what}, {share}", min(most, sign.at_most), _SHARE_HINT)
+        elif sign.variable:
+            yield _overriding(sign, sign.variable, alone=alone)
+        else:
+            yield Violation(sign.field.path, f"{sign.what}, beside the GPUs that the Pod is given", Stance.WARN, _HINT)
+    if share and most is Stance.ENFORCE:
+        for sign in signs.privileged(containers):
+            yield Violation(sign.field.path, f"{sign.what}, {share}", most, _SHARE_HINT)
+
+
+def _of_another_vendor(sign: Sign, demand: GpuDemand) -> bool:
+    """Tell whether the Pod runs on nodes whose accelerators are not those that a sign names."""
+    return all(signs.vendor_of(name) not in {"", sign.vendor} for name in demand.names)
+
+
+def _overriding(sign: Sign, variable: Field, *, alone: bool) -> Violation:
+    name = variable["name"].text
+    reason = f"removes {name}: the device plugin says which device it is"
     return Violation(
-        variable["value"].path,
-        f"{VISIBLE_DEVICES} takes the place of the GPU that the Pod is given, and may name those of others",
+        sign.field.path,
+        f"{name} takes the place of the GPU that the Pod is given, and may name those of others",
         Stance.WARN,
         "leave it out: the device plugin sets it",
         # Several in one list would change places under each other.

@@ -62,7 +62,7 @@ def check(pod: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
     demand = ctx.derived(gpu_demand)
     if not demand and demand.unresolved and ctx.derived(workload_class).name == "training":
         yield Skip(demand.doubt)
-    if not ctx.derived(trains) or any(_has_storage(each, ctx) for each in _together(pod, ctx)):
+    if not ctx.derived(trains) or _have_storage(pod, ctx):
         return
     said = says_checkpointed(pod)
     yield Violation(
@@ -74,12 +74,16 @@ def check(pod: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
     )
 
 
-def _together(pod: Field, ctx: Context[Params]) -> Iterator[Field]:
-    """Yield the Pod, or all templates of its workload: of those that train together one may write for the others."""
-    if ctx.wrapper is None:
-        yield pod
-    else:
-        yield from pod_templates(ctx.wrapper.kind.group, ctx.wrapper.kind.kind, ctx.wrapper.root)
+def _have_storage(pod: Field, ctx: Context[Params]) -> bool:
+    """Ask the Pod, or all templates of its workload: of those that train together one may write for the others."""
+    wrapper = ctx.wrapper
+    if wrapper is None:
+        return _has_storage(pod, ctx)
+    key = _has_storage, ctx.params
+    if key not in wrapper.kept:
+        templates = pod_templates(wrapper.kind.group, wrapper.kind.kind, wrapper.root)
+        wrapper.kept[key] = any(_has_storage(each, ctx) for each in templates)
+    return bool(wrapper.kept[key])
 
 
 def _has_storage(pod: Field, ctx: Context[Params]) -> bool:

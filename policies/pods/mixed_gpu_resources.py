@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gpugate.policies.sdk.field import Field
-    from gpugate.policies.sdk.gpu_demand import ContainerDemand
+    from gpugate.policies.sdk.gpu_demand import ContainerDemand, GpuDemand
 
 _CLAIM: Final = "a ResourceClaim for GPUs"
 
@@ -37,7 +37,8 @@ _CLAIM: Final = "a ResourceClaim for GPUs"
 def check(pod: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
     """Report containers that mix, or else the first container that differs from those before."""
     demand = ctx.derived(gpu_demand)
-    containers = [(each, _kinds(each, pod, ctx)) for each in demand.containers]
+    gpu_claims = _gpu_claims(pod, demand, ctx)
+    containers = [(each, _kinds(each, gpu_claims)) for each in demand.containers]
     mixing = [(each, kinds) for each, kinds in containers if len(kinds) > 1]
     for each, kinds in mixing:
         names = " and ".join(kinds)
@@ -45,7 +46,8 @@ def check(pod: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
         yield Violation(kinds[list(kinds)[-1]].path, f"{_named(each)} asks for {names} at once", hint=hint)
     if mixing:
         return
-    if any(kinds and each.claims & set(demand.unresolved) for each, kinds in containers):
+    unresolved = frozenset(demand.unresolved)
+    if any(kinds and not each.claims.isdisjoint(unresolved) for each, kinds in containers):
         yield Skip(demand.doubt)
     seen: dict[str, Field] = {}
     for _, kinds in containers:
@@ -58,8 +60,8 @@ def check(pod: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
         seen |= kinds
 
 
-def _kinds(each: ContainerDemand, pod: Field, ctx: AnyContext) -> dict[str, Field]:
-    """Return each kind of NVIDIA resource that a container asks for, and where; every claim is of one kind."""
+def _kinds(each: ContainerDemand, gpu_claims: frozenset[str]) -> dict[str, Field]:
+    """Return each kind of NVIDIA resource that a container requests, and where; all claims are one kind."""
     found: dict[str, Field] = {}
     resources = each.container["resources"]
     for name in sorted(each.resources):
@@ -68,20 +70,21 @@ def _kinds(each: ContainerDemand, pod: Field, ctx: AnyContext) -> dict[str, Fiel
             found[_CLAIM] = resources[block, name]
         elif name.startswith("nvidia.com/"):
             found[name] = resources[block, name]
-    if _claims_gpus(each, pod, ctx):
+    if not each.claims.isdisjoint(gpu_claims):
         found[_CLAIM] = resources["claims"]
     return found
 
 
-def _claims_gpus(each: ContainerDemand, pod: Field, ctx: AnyContext) -> bool:
-    specs = (claim_spec(c, ctx) for c in pod["spec", "resourceClaims"] if c["name"].text in each.claims)
-    return any(
-        ctx.platform.is_accelerator_class(name)
-        for spec in specs
-        if spec is not None
-        for classes in requested_devices(spec)
-        for name in classes
-    )
+def _gpu_claims(pod: Field, demand: GpuDemand, ctx: AnyContext) -> frozenset[str]:
+    """Return the names of the claims for GPUs; computed once per Pod, because containers share claims."""
+    if not any(each.claims for each in demand.containers):
+        return frozenset()
+    claims = ((claim["name"].text, claim_spec(claim, ctx)) for claim in pod["spec", "resourceClaims"])
+    return frozenset(name for name, spec in claims if spec is not None and _requests_gpus(spec, ctx))
+
+
+def _requests_gpus(spec: Field, ctx: AnyContext) -> bool:
+    return any(ctx.platform.is_accelerator_class(name) for classes in requested_devices(spec) for name in classes)
 
 
 def _named(each: ContainerDemand) -> str:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.data.mig_profiles import gpus_with, near_miss, profile_of, resource_of
 from gpugate.policies.pods._amounts import asked
-from gpugate.policies.sdk.device_requests import alternatives, claim_spec_of, device_requests
+from gpugate.policies.sdk.device_requests import alternatives, claim_spec_of, device_requests, readable_cel
 from gpugate.policies.sdk.facts import Known, Need
 from gpugate.policies.sdk.findings import Patch, Patches, Stance, Violation
 from gpugate.policies.sdk.gpu_demand import NAMES_ACCELERATOR
@@ -66,7 +66,7 @@ def check_claim(claim: Field, ctx: AnyContext) -> Iterator[Violation]:
             if ask["deviceClassName"].text.endswith("nvidia.com"):
                 for selector in ask["selectors"]:
                     expression = selector["cel", "expression"]
-                    for chosen in _CHOSEN.finditer(expression.text):
+                    for chosen in _CHOSEN.finditer(readable_cel(expression)):
                         yield from _unknown(expression, chosen["profile"], _rewritten(expression, chosen))
 
 

@@ -8,14 +8,15 @@ taken everything that other workloads share with it.
 ## Instead
 Lower the maximum, or raise the limits of the pools if that many GPUs are really meant.
 
-A ScaledObject's `maxReplicaCount`, and the `replicas` of a Deployment or StatefulSet, may reach `max_gpus` GPUs, and
+A ScaledObject's `maxReplicaCount`, the annotation `autoscaling.keda.sh/paused-replicas`, and the `replicas` of a Deployment or StatefulSet, may reach `max_gpus` GPUs, and
 what all node pools together allow on which its Pods can land. MIG slices and Neuron cores count as their part of a
 device. Where a ScaledObject has no maximum, `scaling/unbounded-replicas` says so.
 
 The pools are compared only when all of them are known, and each that can take the Pods has a limit for the resource.
 
 ## Sources
-KEDA v2.20.2 `apis/keda/v1alpha1/scaledobject_webhook.go` (no check of the maximum); Karpenter v1.14.1
+KEDA v2.20.2 `apis/keda/v1alpha1/scaledobject_webhook.go` (no check of the maximum), `controllers/keda/hpa.go` (paused
+replicas); Karpenter v1.14.1
 `pkg/controllers/provisioning/scheduling` (limits, taints, requirements of pools).
 """
 
@@ -26,6 +27,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import msgspec
 
 from gpugate.policies.scaling.scaled_objects.landing import PLACEMENT_FIELDS, POOL_NEEDS, TABLES, shortage
+from gpugate.policies.scaling.scaled_objects.triggers import paused_at
 from gpugate.policies.sdk.facts import Need
 from gpugate.policies.sdk.findings import Skip, Stance, Violation
 from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS
@@ -71,24 +73,31 @@ class Params(PolicyParams, frozen=True, kw_only=True):
 )
 def check_scaled_object(scaled_object: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
     """Compare the GPUs of all replicas with what there is."""
-    target, replicas = scale_target(scaled_object), scaled_object["spec", "maxReplicaCount"]
-    if target is None or not replicas:
+    target, maximum = scale_target(scaled_object), scaled_object["spec", "maxReplicaCount"]
+    paused = paused_at(scaled_object)
+    counts = [(maximum, maximum.integer or 0)] if maximum else []
+    counts += [paused] if paused else []
+    if target is None or not counts:
         return
     found = target_workload(target, ctx)
     if found is None:
         yield Skip(f"{target} is not known")
-    else:
-        yield from _judge(replicas, *found, ctx)
+        return
+    for field, replicas in counts:
+        yield from _judge(field, replicas, *found, ctx)
 
 
 @validates(DEPLOYMENT, STATEFUL_SET, params=Params, mode=Stance.WARN, needs=(*CLAIM_NEEDS, *POOL_NEEDS), tables=TABLES)
 def check_workload(workload: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
     """Compare the GPUs of all replicas with what there is."""
-    yield from _judge(workload["spec", "replicas"], _KINDS[ctx.request.kind.kind], workload, ctx)
-
-
-def _judge(field: Field, kind: Kind, workload: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
+    field = workload["spec", "replicas"]
     replicas = 1 if not field else field.integer or 0
+    yield from _judge(field, replicas, _KINDS[ctx.request.kind.kind], workload, ctx)
+
+
+def _judge(
+    field: Field, replicas: int, kind: Kind, workload: Field, ctx: Context[Params]
+) -> Iterator[Violation | Skip]:
     demand = workload_demand(kind, workload, ctx)
     if not demand:
         if demand.unresolved:

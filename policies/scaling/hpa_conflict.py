@@ -10,8 +10,8 @@ it.
 ## Instead
 Delete the HorizontalPodAutoscaler, and put what it measures into the triggers of the ScaledObject. To let KEDA take it
 over, annotate the ScaledObject with `scaledobject.keda.sh/transfer-hpa-ownership: "true"` and name the autoscaler in
-`spec.advanced.horizontalPodAutoscalerConfig.name`. An autoscaler annotated with
-`validations.keda.sh/hpa-ownership: "false"` is left alone, as KEDA does.
+`spec.advanced.horizontalPodAutoscalerConfig.name`. The annotation `validations.keda.sh/hpa-ownership: "false"` on the
+autoscaler keeps KEDA's webhook from refusing the pair, and does not make it work, so it changes nothing here.
 
 It is a denial where the workload is known to ask for GPUs, a warning where the workload is not known, and nothing where
 it asks for none.
@@ -28,6 +28,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.sdk.facts import Known, Need
+from gpugate.policies.sdk.field import Field
 from gpugate.policies.sdk.findings import Skip, Stance, Violation
 from gpugate.policies.sdk.kinds import HORIZONTAL_POD_AUTOSCALER, SCALED_OBJECT, Kind
 from gpugate.policies.sdk.known_objects import derived
@@ -37,11 +38,9 @@ from gpugate.policies.sdk.scale_targets import TARGET_NEEDS, by_target, most_for
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpugate.policies.sdk.field import Field
     from gpugate.policies.sdk.policy import AnyContext
     from gpugate.policies.sdk.scale_targets import ScaleTarget
 
-_IGNORED: Final = "validations.keda.sh/hpa-ownership"
 _TRANSFER: Final = "scaledobject.keda.sh/transfer-hpa-ownership"
 _HPA_NAME: Final = ("spec", "advanced", "horizontalPodAutoscalerConfig", "name")
 _SCALED_OBJECTS: Final = Need(
@@ -50,7 +49,7 @@ _SCALED_OBJECTS: Final = Need(
 )
 _AUTOSCALERS: Final = Need(
     HORIZONTAL_POD_AUTOSCALER,
-    ("metadata.annotations", "metadata.ownerReferences", "spec.scaleTargetRef"),
+    ("metadata.ownerReferences", "spec.scaleTargetRef"),
 )
 
 
@@ -61,12 +60,16 @@ def check_scaled_object(scaled_object: Field, ctx: AnyContext) -> Iterator[Viola
     if target is None or not at_most:
         return
     own = ctx.request.shown_name
+    others = tuple(_scaling(target, SCALED_OBJECT, ctx))
+    known = [other for other in others if not isinstance(other, Skip)]
     for other in _scaling(target, HORIZONTAL_POD_AUTOSCALER, ctx):
         if isinstance(other, Skip):
             yield other
-        elif _counts(other) and not _takes_over(scaled_object, other):
+        elif _counts(other, [scaled_object, Field(ctx.request.old_object), *known]) and not _takes_over(
+            scaled_object, other
+        ):
             yield _conflict(scaled_object, f"HorizontalPodAutoscaler {_name(other)}", own, target, at_most)
-    for other in _scaling(target, SCALED_OBJECT, ctx):
+    for other in others:
         if isinstance(other, Skip):
             yield other
         elif _name(other) != ctx.request.name:
@@ -80,10 +83,13 @@ def check_scaled_object(scaled_object: Field, ctx: AnyContext) -> Iterator[Viola
 def check_autoscaler(autoscaler: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
     """Report the ScaledObjects of the same workload."""
     target, at_most = _judged(autoscaler, ctx)
-    if target is None or not at_most or not _counts(autoscaler):
+    if target is None or not at_most:
+        return
+    others = tuple(_scaling(target, SCALED_OBJECT, ctx))
+    if not _counts(autoscaler, [other for other in others if not isinstance(other, Skip)]):
         return
     own = f"HorizontalPodAutoscaler {ctx.request.shown_name}"
-    for other in _scaling(target, SCALED_OBJECT, ctx):
+    for other in others:
         if isinstance(other, Skip):
             yield other
         elif not _takes_over(other, autoscaler):
@@ -104,11 +110,24 @@ def _scaling(target: ScaleTarget, kind: Kind, ctx: AnyContext) -> Iterator[Field
         yield Skip(fact.reason)
 
 
-def _counts(autoscaler: Field) -> bool:
-    """KEDA's own autoscalers act for a ScaledObject, which is judged itself."""
+def _counts(autoscaler: Field, scaled_objects: list[Field]) -> bool:
+    """Tell whether an autoscaler is one beside those of KEDA, which act for a ScaledObject that is evaluated itself.
+
+    Anyone can write a ScaledObject as its owner. KEDA's own has the name that KEDA gives it: no second one can have that
+    name, and KEDA overwrites what it finds there (KEDA v2.20.2 `controllers/keda/hpa.go`, getHPAName, updateHPAIfNeeded).
+    """
     owners = autoscaler["metadata", "ownerReferences"]
-    made_by_keda = any(owner["kind"].text == SCALED_OBJECT.name for owner in owners)
-    return not made_by_keda and autoscaler["metadata", "annotations", _IGNORED].text != "false"
+    named = {owner["name"].text for owner in owners if owner["kind"].text == SCALED_OBJECT.name}
+    # A name that is yet to be made is known when the object is validated.
+    own = _name(autoscaler) or autoscaler["metadata", "generateName"].text
+    return not any(_name(each) in named and own in _autoscaler_names(each) for each in scaled_objects)
+
+
+def _autoscaler_names(scaled_object: Field) -> tuple[str, ...]:
+    """Return the names that KEDA may give the autoscaler of a ScaledObject; older versions cut them at 63 characters."""
+    chosen = scaled_object[_HPA_NAME].text
+    default = f"keda-hpa-{_name(scaled_object)}"
+    return (chosen,) if chosen else (default, default[:63].rstrip("-._"))
 
 
 def _takes_over(scaled_object: Field, autoscaler: Field) -> bool:

@@ -13,7 +13,8 @@ spec:
   maxReplicaCount: 8
 ```
 
-A ScaledObject may have at most `max_replicas` replicas; a ScaledJob or a HorizontalPodAutoscaler may at most reach
+A ScaledObject may have at most `max_replicas` replicas. The same holds for the annotation
+`autoscaling.keda.sh/paused-replicas`, which keeps as many replicas as it says, also above `maxReplicaCount`. A ScaledJob or a HorizontalPodAutoscaler may at most reach
 `max_gpus` GPUs. MIG slices and Neuron cores count as their part of a device. It is a denial where the workload is known
 to ask for GPUs, a warning where a ScaledObject's workload is not known, and nothing where it asks for none.
 
@@ -22,7 +23,8 @@ With `default_max`, ScaledObjects of GPU workloads get that bound on creation wh
 
 ## Sources
 KEDA v2.20.2 `apis/keda/v1alpha1/scaledobject_types.go` (defaultHPAMaxReplicas), `scaledjob_types.go`
-(defaultScaledJobMaxReplicaCount), `scaledobject_webhook.go` (no check of the maximum).
+(defaultScaledJobMaxReplicaCount), `scaledobject_webhook.go` (no check of the maximum), `controllers/keda/hpa.go`
+(paused replicas).
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import msgspec
 
 from gpugate.policies.scaling.scaled_objects import defaults
+from gpugate.policies.scaling.scaled_objects.triggers import paused_at
 from gpugate.policies.sdk.findings import Patch, Skip, Violation
 from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS, GpuDemand
 from gpugate.policies.sdk.kinds import HORIZONTAL_POD_AUTOSCALER, SCALED_JOB, SCALED_OBJECT
@@ -96,20 +99,25 @@ def bound(scaled_object: Field, ctx: Context[Params]) -> Iterator[Patch]:
 
 @validates(SCALED_OBJECT, params=Params, needs=TARGET_NEEDS)
 def check_scaled_object(scaled_object: Field, ctx: Context[Params]) -> Iterator[Violation]:
-    """Compare the number of replicas with the bound."""
-    maximum = scaled_object["spec", "maxReplicaCount"]
+    """Compare the maximum and the paused number of replicas with the bound."""
+    maximum, bound = scaled_object["spec", "maxReplicaCount"], ctx.params.max_replicas
     replicas = _KEDA_MAXIMUM if not maximum else maximum.integer or 0
-    bound = ctx.params.max_replicas
-    if maximum and replicas <= bound:
+    paused = paused_at(scaled_object)
+    is_within = bool(maximum) and replicas <= bound
+    if is_within and (paused is None or paused[1] <= bound):
         return
     demand = _demand(scaled_object, ctx)
     at_most = most_for(demand)
     if not at_most:
         return
-    what = f"maxReplicaCount is {replicas}" if maximum else f"no maxReplicaCount, KEDA takes {_KEDA_MAXIMUM}"
-    gpus = f", {_product(replicas, demand)}" if demand else ""
-    message = f"{what}{gpus}; at most {bound} replicas are allowed"
-    yield Violation(maximum.path, message, at_most, f"write maxReplicaCount: {bound} or less")
+    if not is_within:
+        what = f"maxReplicaCount is {replicas}" if maximum else f"no maxReplicaCount, KEDA takes {_KEDA_MAXIMUM}"
+        message = f"{what}{_gpus(replicas, demand)}; at most {bound} replicas are allowed"
+        yield Violation(maximum.path, message, at_most, f"write maxReplicaCount: {bound} or less")
+    if paused is not None and paused[1] > bound:
+        annotation, number = paused
+        message = f"paused at {number} replicas{_gpus(number, demand)}; at most {bound} replicas are allowed"
+        yield Violation(annotation.path, message, at_most, f"write {bound} or less, or remove the annotation")
 
 
 @validates(SCALED_JOB, params=Params, needs=CLAIM_NEEDS)
@@ -143,6 +151,10 @@ def check_autoscaler(autoscaler: Field, ctx: Context[Params]) -> Iterator[Violat
 def _demand(scaler: Field, ctx: Context[Params]) -> GpuDemand | None:
     target = scale_target(scaler)
     return target_demand(target, ctx) if target else None
+
+
+def _gpus(replicas: int, demand: GpuDemand | None) -> str:
+    return f", {_product(replicas, demand)}" if demand else ""
 
 
 def _product(replicas: int, demand: GpuDemand) -> str:

@@ -3,12 +3,19 @@
 A concern may hold for more objects than a policy finds something in, never for fewer: an object for which it does not
 hold is not sent to the webhook. All of it reads one object and who sends it, nothing else, and an absent string is
 empty, as everywhere.
+
+An API server stops evaluating a condition that costs too much, and under `failurePolicy: Ignore` it then does not send
+the request (`k8s.io/apiserver` v0.36.3 `pkg/apis/cel/config.go`, `pkg/admission/plugin/webhook/matchconditions`). So
+that no object gets past a policy by its size, a concern holds for every object in which a list, an object or a string
+that it reads is unusually large: such an object is sent without a closer look, and the policies decide. Below the
+limits, the conditions cost less than a tenth of what the API server allows; a test measures that with its own library.
 """
 
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING, Final
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
@@ -16,8 +23,20 @@ from gpugate.policies.data import accelerators
 from gpugate.policies.sdk import globs
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from gpugate.policies.sdk.field import Field
     from gpugate.policies.sdk.platform import Platform
+
+
+# Above these an object is unusual: elements of a list; elements of the lists inside its elements, together; keys of an
+# object that are compared with a pattern, together as well; characters of a string that is compared with one; characters
+# of the regular expression for what a platform adds.
+MOST_ELEMENTS: Final = 32
+MOST_INNER_ELEMENTS: Final = 256
+MOST_KEYS: Final = 48
+MOST_CHARACTERS: Final = 64
+MOST_OWN_CHARACTERS: Final = 400
 
 
 class Listed(Enum):
@@ -32,6 +51,7 @@ def patterns(like: tuple[str, ...] | Listed, platform: Platform) -> tuple[str, .
     return (*known(like), *own(like, platform)) if isinstance(like, Listed) else like
 
 
+@lru_cache(maxsize=256)
 def known(like: Listed) -> tuple[str, ...]:
     """Return the patterns that are meant on every platform."""
     if like is Listed.GPU_TAINTS:
@@ -48,11 +68,57 @@ def own(like: Listed, platform: Platform) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*platform.accelerators.resources, *implicit)))
 
 
+@lru_cache(maxsize=256)
+def exact(like: tuple[str, ...] | Listed) -> tuple[str, ...]:
+    """Return the names that are looked up as they are; a platform's own are compared as patterns are."""
+    return tuple(name for name in (known(like) if isinstance(like, Listed) else like) if "*" not in name)
+
+
+@lru_cache(maxsize=256)
+def is_exact(like: tuple[str, ...] | Listed) -> bool:
+    """Tell whether no string has to be compared with a pattern."""
+    return exact(like) == like
+
+
+def own_expression(like: Listed, platform: Platform) -> str:
+    """Return one regular expression of RE2 for all that a platform adds; empty where it adds nothing."""
+    every = "".join(f"|{globs.expression(pattern)}" for pattern in own(like, platform))
+    return f"^(?s: {every})$" if every else ""
+
+
+class Asked(NamedTuple):
+    """Under which terms a concern is asked whether it holds.
+
+    Attributes:
+        platform: whose names count.
+        user: who sends the object.
+        unusual: the answer where something is unusually large.
+        counted: whether the lists and objects that are read have been counted together with others of their kind.
+        read: what strings were compared with, and whether they fit, where everything is read however large it is; None
+            where something can be unusually large.
+    """
+
+    platform: Platform
+    user: str
+    unusual: bool = True
+    counted: bool = False
+    read: dict[tuple[tuple[str, ...] | Listed, str], bool] | None = None
+
+    @property
+    def limited(self) -> bool:
+        """Whether something can be unusually large."""
+        return self.read is None
+
+
 class Concern(msgspec.Struct, frozen=True):
     """Says of an object whether it can interest a policy; `|`, `&` and `~` make others of it."""
 
     def holds(self, obj: Field, platform: Platform, user: str) -> bool:
-        """Tell whether it holds for an object that a user sends."""
+        """Tell whether it holds for an object that a user sends, or something in the object is unusually large."""
+        return self.answer(obj, Asked(platform, user))
+
+    def answer(self, obj: Field, asked: Asked) -> bool:
+        """Tell whether it holds for an object, or for an element of one."""
         raise NotImplementedError
 
     def __or__(self, other: Concern) -> Concern:
@@ -71,9 +137,9 @@ class AnyOf(Concern, frozen=True):
 
     parts: tuple[Concern, ...]
 
-    def holds(self, obj: Field, platform: Platform, user: str) -> bool:
+    def answer(self, obj: Field, asked: Asked) -> bool:
         """Ask them in turn."""
-        return any(part.holds(obj, platform, user) for part in self.parts)
+        return any(part.answer(obj, asked) for part in self.parts)
 
 
 class AllOf(Concern, frozen=True):
@@ -81,9 +147,9 @@ class AllOf(Concern, frozen=True):
 
     parts: tuple[Concern, ...]
 
-    def holds(self, obj: Field, platform: Platform, user: str) -> bool:
+    def answer(self, obj: Field, asked: Asked) -> bool:
         """Ask them in turn."""
-        return all(part.holds(obj, platform, user) for part in self.parts)
+        return all(part.answer(obj, asked) for part in self.parts)
 
 
 class Not(Concern, frozen=True):
@@ -91,9 +157,9 @@ class Not(Concern, frozen=True):
 
     part: Concern
 
-    def holds(self, obj: Field, platform: Platform, user: str) -> bool:
-        """Ask the other."""
-        return not self.part.holds(obj, platform, user)
+    def answer(self, obj: Field, asked: Asked) -> bool:
+        """Ask the other, for which the answer where something is unusually large is the opposite."""
+        return not self.part.answer(obj, asked._replace(unusual=not asked.unusual))
 
 
 class Each(Concern, frozen=True):
@@ -102,9 +168,19 @@ class Each(Concern, frozen=True):
     path: str
     where: Concern
 
-    def holds(self, obj: Field, platform: Platform, user: str) -> bool:
-        """Look at each element."""
-        return any(self.where.holds(element, platform, user) for element in _at(obj, self.path))
+    def answer(self, obj: Field, asked: Asked) -> bool:
+        """Look at each element, unless there are too many of them or in them."""
+        elements = tuple(_at(obj, self.path))
+        if self.where == EVERY_OBJECT:
+            return bool(elements)
+        if asked.limited and ((not asked.counted and len(elements) > MOST_ELEMENTS) or self._holds_many(elements)):
+            return asked.unusual
+        counted = asked._replace(counted=True)
+        return any(self.where.answer(element, counted) for element in elements)
+
+    def _holds_many(self, elements: tuple[Field, ...]) -> bool:
+        """Tell whether the lists and objects of one path hold too much in all elements together."""
+        return any(sum(_size(_at(e, path)) for e in elements) > most for path, most in walked(self.where))
 
 
 class Key(Concern, frozen=True):
@@ -113,10 +189,16 @@ class Key(Concern, frozen=True):
     path: str
     like: tuple[str, ...] | Listed = ("*",)
 
-    def holds(self, obj: Field, platform: Platform, user: str) -> bool:  # noqa: ARG002 -- of no matter here
-        """Look at each key."""
-        known = patterns(self.like, platform)
-        return any(globs.matches(pattern, key) for key in _at(obj, self.path).mapping for pattern in known)
+    def answer(self, obj: Field, asked: Asked) -> bool:
+        """Look for the names that are known, then at each key unless there are too many."""
+        keys = _at(obj, self.path).mapping
+        if not keys or self.like == ("*",):
+            return bool(keys)
+        if is_exact(self.like) or any(name in keys for name in exact(self.like)):
+            return any(name in keys for name in exact(self.like))
+        if asked.limited and not asked.counted and len(keys) > MOST_KEYS:
+            return asked.unusual
+        return any(_fits(self.like, key, asked) for key in keys)
 
 
 class Text(Concern, frozen=True):
@@ -125,10 +207,9 @@ class Text(Concern, frozen=True):
     path: str
     like: tuple[str, ...] | Listed
 
-    def holds(self, obj: Field, platform: Platform, user: str) -> bool:  # noqa: ARG002 -- of no matter here
-        """Look at the string."""
-        text = _at(obj, self.path).text
-        return any(globs.matches(pattern, text) for pattern in patterns(self.like, platform))
+    def answer(self, obj: Field, asked: Asked) -> bool:
+        """Look at the string, unless it is too long to be compared with a pattern."""
+        return _fits(self.like, _at(obj, self.path).text, asked)
 
 
 class Flag(Concern, frozen=True):
@@ -136,7 +217,7 @@ class Flag(Concern, frozen=True):
 
     path: str
 
-    def holds(self, obj: Field, platform: Platform, user: str) -> bool:  # noqa: ARG002 -- of no matter here
+    def answer(self, obj: Field, asked: Asked) -> bool:  # noqa: ARG002 -- one value, whatever the terms
         """Look at the value."""
         return _at(obj, self.path).value is True
 
@@ -146,22 +227,123 @@ class SentBy(Concern, frozen=True):
 
     like: str
 
-    def holds(self, obj: Field, platform: Platform, user: str) -> bool:  # noqa: ARG002 -- of no matter here
+    def answer(self, obj: Field, asked: Asked) -> bool:  # noqa: ARG002 -- reads no object
         """Look at the name."""
-        return globs.matches(self.like, user)
+        return _fits((self.like,), asked.user, asked)
 
 
 # What a policy is concerned with that does not say: every object of its kinds.
 EVERY_OBJECT: Final = AllOf(())
 
 
+def exactly(platform: Platform, user: str) -> Callable[[Concern, Field], bool]:
+    """Return a function that tells whether a concern holds for an object that a user sends, however large it is.
+
+    It remembers the strings that it compared, because the concerns of policies compare the same with the same patterns.
+    """
+    asked = Asked(platform, user, read={})
+    return lambda concern, obj: concern.answer(obj, asked)
+
+
 def any_of(*parts: Concern) -> Concern:
-    """Return what holds where one of several does, each said once; every object, where one of them means that."""
-    flat: dict[Concern, None] = {}
+    """Return what holds where one of several does; every object, where one of them means that.
+
+    What reads the elements of the same list, or the keys of the same object, becomes one, so that it is read once.
+    """
+    flat: dict[object, Concern] = {}
     for part in parts:
-        flat.update(dict.fromkeys(part.parts if isinstance(part, AnyOf) else (part,)))
-    return EVERY_OBJECT if EVERY_OBJECT in flat else AnyOf(tuple(flat))
+        for each in part.parts if isinstance(part, AnyOf) else (part,):
+            place = _place(each)
+            flat[place] = _merged(flat[place], each) if place in flat else each
+    found = tuple(flat.values())
+    return EVERY_OBJECT if EVERY_OBJECT in found else AnyOf(found)
+
+
+def covers(whole: Concern, part: Concern) -> bool:  # noqa: PLR0911 -- one answer for each pair
+    """Tell whether a concern surely holds wherever another does; where that is not seen, the answer is no."""
+    if whole in (part, EVERY_OBJECT):
+        return True
+    match whole, part:
+        case _, AnyOf(parts):
+            return all(covers(whole, each) for each in parts)
+        case AnyOf(parts), _ if any(covers(each, part) for each in parts):
+            return True
+        case _, AllOf(parts):
+            return any(covers(whole, each) for each in parts)
+        case Each(path, where), Each(other_path, other_where):
+            return path == other_path and covers(where, other_where)
+        case Key(path, tuple(like)), Key(other_path, tuple(other_like)):
+            return path == other_path and set(other_like) <= set(like)
+        case Text(path, tuple(like)), Text(other_path, tuple(other_like)):
+            return path == other_path and set(other_like) <= set(like)
+        case _:
+            return False
+
+
+def walked(where: Concern) -> tuple[tuple[str, int], ...]:
+    """Return which lists and objects in an element are read one by one, by their path, and how many may be in all."""
+    match where:
+        case AnyOf(parts) | AllOf(parts):
+            return tuple(dict.fromkeys(found for part in parts for found in walked(part)))
+        case Not(part):
+            return walked(part)
+        case Each(path, inner) if inner != EVERY_OBJECT:
+            return ((path, MOST_INNER_ELEMENTS),)
+        case Key(path, like) if like != ("*",) and not is_exact(like):
+            return ((path, MOST_KEYS),)
+        case _:
+            return ()
+
+
+def _place(concern: Concern) -> object:
+    """Return what concerns that read the same have in common."""
+    match concern:
+        case Each(path, _):
+            return Each, path
+        case Key(path, like) | Text(path, like) if isinstance(like, tuple):
+            return type(concern), path
+        case _:
+            return concern
+
+
+def _merged(one: Concern, other: Concern) -> Concern:
+    match one, other:
+        case Each(path, where), Each(_, other_where):
+            return Each(path, any_of(where, other_where))
+        case Key(path, tuple(like)), Key(_, tuple(other_like)):
+            every = tuple(dict.fromkeys((*like, *other_like)))
+            return Key(path, ("*",) if "*" in every else every)
+        case Text(path, tuple(like)), Text(_, tuple(other_like)):
+            return Text(path, tuple(dict.fromkeys((*like, *other_like))))
+        case _:
+            return one
+
+
+def _fits(like: tuple[str, ...] | Listed, text: str, asked: Asked) -> bool:
+    """Tell whether a string is one of some names, or fits one of the patterns among them."""
+    if asked.read is not None:
+        found = asked.read.get((like, text))
+        if found is None:
+            found = any(globs.matches(pattern, text) for pattern in patterns(like, asked.platform))
+            asked.read[like, text] = found
+        return found
+    if is_exact(like) or text in exact(like):
+        return text in exact(like)
+    if len(text) > MOST_CHARACTERS:
+        return asked.unusual
+    if isinstance(like, Listed) and len(own_expression(like, asked.platform)) > MOST_OWN_CHARACTERS:
+        return asked.unusual or any(globs.matches(pattern, text) for pattern in known(like))
+    return any(globs.matches(pattern, text) for pattern in patterns(like, asked.platform))
+
+
+def _size(field: Field) -> int:
+    return len(field.value) if isinstance(field.value, (list, dict)) else 0
 
 
 def _at(obj: Field, path: str) -> Field:
-    return obj[tuple(path.split("."))]
+    return obj[_keys(path)]
+
+
+@lru_cache(maxsize=256)
+def _keys(path: str) -> tuple[str, ...]:
+    return tuple(path.split("."))

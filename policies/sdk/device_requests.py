@@ -29,6 +29,8 @@ MEMBERS: Final = (
 INLINE_VERSIONS: Final = frozenset({"v1alpha3", "v1beta1"})
 
 _MEMBERS: Final = frozenset(MEMBERS)
+# The API server refuses a longer CEL expression (`resource/v1` types.go CELSelectorExpressionMaxLength, v0.36).
+_LONGEST_CEL: Final = 10 * 1024
 
 
 def claim_spec_of(obj: Field, kind: str) -> Field:
@@ -48,6 +50,12 @@ def alternatives(request: Field) -> tuple[Field, ...]:
     """
     nested = tuple(ask for ask in (request["exactly"], *request["firstAvailable"]) if ask)
     return (request, *nested) if own_members(request) else nested
+
+
+def readable_cel(expression: Field) -> str:
+    """Return a selector's CEL expression; empty where it is longer than the API server accepts."""
+    text = expression.text
+    return text if len(text) <= _LONGEST_CEL else ""
 
 
 def own_members(request: Field) -> tuple[str, ...]:

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from typing import Final
+
+# Characters that mean something in RE2; `re.escape` escapes others too, of which RE2 refuses some.
+_SPECIAL: Final = re.compile(r"[\\.+*?()|\[\]{}^$]")
+
 
 def matches(pattern: str, text: str) -> bool:
     """Tell whether the whole text fits the pattern."""
@@ -18,6 +24,11 @@ def matches(pattern: str, text: str) -> bool:
             return False
         position = found + len(part)
     return True
+
+
+def expression(pattern: str) -> str:
+    """Write a pattern as a regular expression of RE2, without anchors; `.` has to stand for line breaks too."""
+    return ".*".join(_SPECIAL.sub(r"\\\g<0>", part) for part in pattern.split("*"))
 
 
 def overlap(one: str, other: str) -> bool:

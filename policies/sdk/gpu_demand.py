@@ -6,7 +6,8 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from gpugate.policies.sdk import kinds, quantity
+from gpugate.policies.data import accelerators
+from gpugate.policies.sdk import globs, kinds, quantity
 from gpugate.policies.sdk.concerns import EVERY_OBJECT, Each, Key, Listed
 from gpugate.policies.sdk.device_requests import alternatives, device_requests
 from gpugate.policies.sdk.facts import Need, may_come, named
@@ -58,10 +59,10 @@ class GpuDemand:
             largest init container with the sidecars started before it, whichever is more.
         containers: each container that asks for something, init containers first.
         zero: accelerator resources named with the quantity 0.
-        device_classes: accelerator class of the DRA claims that containers use -> devices asked for. Of alternatives
-            the largest counts; a request for all devices of a node counts as one.
+        device_classes: accelerator class of the Pod's DRA claims -> devices asked for. Of alternatives the largest
+            counts; a request for all devices of a node counts as one.
         unresolved: claims whose class could not be found out, by their name in the Pod.
-        coming: whether one of those may be known in a moment.
+        absent: those of `unresolved` whose object is known not to exist, perhaps only not yet.
     """
 
     resources: dict[str, int] = field(default_factory=dict)
@@ -69,15 +70,32 @@ class GpuDemand:
     zero: frozenset[str] = frozenset()
     device_classes: dict[str, int] = field(default_factory=dict)
     unresolved: tuple[str, ...] = ()
-    coming: bool = False
+    absent: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
         return bool(self.resources or self.device_classes)
 
     @property
+    def coming(self) -> bool:
+        """Whether an unresolved claim may be known in a moment."""
+        return bool(self.absent)
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """The unresolved claims that may ask for accelerators: a claim that does not exist asks for nothing."""
+        absent = frozenset(self.absent)
+        return tuple(name for name in self.unresolved if name not in absent)
+
+    @property
     def names(self) -> tuple[str, ...]:
         """Resources and device classes asked for, in a fixed order."""
         return (*sorted(self.resources), *sorted(self.device_classes))
+
+    @property
+    def is_share(self) -> bool:
+        """Whether all that is asked for are shares of GPUs; false when nothing is."""
+        plain = [name.removeprefix(accelerators.IMPLICIT_CLASS_PREFIX) for name in self.names]
+        return bool(plain) and all(any(globs.matches(p, name) for p in accelerators.SHARES) for name in plain)
 
     @property
     def doubt(self) -> str:
@@ -89,19 +107,19 @@ def gpu_demand(pod: Field, ctx: AnyContext) -> GpuDemand:
     """Add up the accelerators that a Pod or Pod template asks for.
 
     A request without a limit, a limit without a request, any spelling of the number, init containers, sidecars (init
-    containers that always restart) and DRA claims count. Ephemeral containers carry no resources (`core/v1`). A
-    quantity that cannot be read counts as nothing here; it is refused elsewhere.
+    containers that always restart) and DRA claims count. A claim counts also if no container uses it: the scheduler
+    allocates every claim of a Pod (Kubernetes v1.36, `pkg/scheduler/framework/plugins/dynamicresources`). Ephemeral
+    containers carry no resources (`core/v1`). A quantity that cannot be read counts as nothing here; it is refused
+    elsewhere.
     """
     spec = pod["spec"]
     zero: set[str] = set()
     plain = [_container(c, ctx, zero) for c in spec["containers"]]
     init = [_container(c, ctx, zero) for c in spec["initContainers"]]
     asking = tuple(c for c in (*init, *plain) if c.resources or c.claims)
-    if not asking:
+    if not asking and not spec["resourceClaims"]:
         return GpuDemand(zero=frozenset(zero)) if zero else _NONE
-    classes, unresolved = _device_classes(pod, frozenset().union(*(c.claims for c in asking)), ctx)
-    coming = any(_may_come(claim, ctx) for claim in pod["spec", "resourceClaims"] if claim["name"].text in unresolved)
-    return GpuDemand(_effective(plain, init), asking, frozenset(zero), classes, unresolved, coming)
+    return GpuDemand(_effective(plain, init), asking, frozenset(zero), *_claimed(pod, ctx))
 
 
 _NONE: Final = GpuDemand()
@@ -148,22 +166,24 @@ def _effective(plain: list[ContainerDemand], init: list[ContainerDemand]) -> dic
     return {name: max(total.get(name, 0), peak.get(name, 0)) for name in {**total, **peak}}
 
 
-def _device_classes(pod: Field, used: frozenset[str], ctx: AnyContext) -> tuple[dict[str, int], tuple[str, ...]]:
+def _claimed(pod: Field, ctx: AnyContext) -> tuple[dict[str, int], tuple[str, ...], tuple[str, ...]]:
+    """Return the devices that a Pod claims by accelerator class, its unresolved claims, and those known to be absent."""
     classes: dict[str, int] = {}
     unresolved: list[str] = []
-    for claim in pod["spec", "resourceClaims"] if used else ():
-        if claim["name"].text not in used:
-            continue
+    absent: list[str] = []
+    for claim in pod["spec", "resourceClaims"]:
         spec = claim_spec(claim, ctx)
         if spec is None:
             unresolved.append(claim["name"].text)
+            if _is_absent(claim, ctx):
+                absent.append(claim["name"].text)
             continue
         for asked in requested_devices(spec):
             granted = max(asked, key=lambda name: asked[name])
             for name, count in asked.items():
                 if ctx.platform.is_accelerator_class(name):
                     classes[name] = classes.get(name, 0) + (count if name == granted else 0)
-    return classes, tuple(unresolved)
+    return classes, tuple(unresolved), tuple(absent)
 
 
 def claim_spec(claim: Field, ctx: AnyContext) -> Field | None:
@@ -182,9 +202,9 @@ def _behind(claim: Field) -> tuple[Kind, str]:
     return kinds.RESOURCE_CLAIM, claim["resourceClaimName"].text
 
 
-def _may_come(claim: Field, ctx: AnyContext) -> bool:
+def _is_absent(claim: Field, ctx: AnyContext) -> bool:
     kind, name = _behind(claim)
-    return may_come(ctx.facts.list(kind, ctx.request.namespace), name)
+    return bool(name) and may_come(ctx.facts.list(kind, ctx.request.namespace), name)
 
 
 def requested_devices(spec: Field) -> Iterator[dict[str, int]]:

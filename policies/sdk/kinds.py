@@ -51,6 +51,7 @@ POD = Kind("", ("v1",), "Pod", "pods")
 # An UPDATE of the whole Pod, in which nothing but `spec.ephemeralContainers` can change.
 POD_EPHEMERAL_CONTAINERS = Kind("", ("v1",), "Pod", "pods", subresource="ephemeralcontainers")
 NAMESPACE = Kind("", ("v1",), "Namespace", "namespaces", namespaced=False)
+NODE = Kind("", ("v1",), "Node", "nodes", namespaced=False)
 
 DEPLOYMENT = Kind("apps", ("v1",), "Deployment", "deployments")
 STATEFUL_SET = Kind("apps", ("v1",), "StatefulSet", "statefulsets")

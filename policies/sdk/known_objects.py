@@ -72,7 +72,9 @@ def derived(known: Known, compute: Callable[[Known, AnyContext], T], ctx: AnyCon
         facts = _Remembering(ctx.facts)
         request = Request(_NO_KIND, Operation.CREATE, None, namespace=namespace)
         alone = Context(Params(), _NO_SUBJECT, None, request, facts, *_configuration(ctx))
-        kept = _Kept(compute(known, alone), namespace, _configuration(ctx), facts.looked)
+        with ctx.unhurried():
+            value = compute(known, alone)
+        kept = _Kept(value, namespace, _configuration(ctx), facts.looked)
         known.kept[compute] = kept
     return cast("T", kept.value)
 

@@ -6,21 +6,22 @@ EKS user guide "Create a node pool for EKS Auto Mode" for the labels under `eks.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final, cast
 
 from gpugate.policies.data import accelerators
 from gpugate.policies.data.instance_types import INSTANCE_TYPE, InstanceTypes, load_instance_types
-from gpugate.policies.sdk import quantity, requirements
-from gpugate.policies.sdk.concerns import Each, Key, Text, any_of
+from gpugate.policies.sdk import globs, quantity, requirements
+from gpugate.policies.sdk.field import Field
 from gpugate.policies.sdk.policy import Table
+from gpugate.policies.sdk.request import Operation
 from gpugate.policies.sdk.workload_class import CLASS_LABEL, CLASSES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
-    from gpugate.policies.sdk.field import Field
     from gpugate.policies.sdk.platform import WorkloadClass
     from gpugate.policies.sdk.policy import AnyContext
     from gpugate.policies.sdk.requirements import Requirement, Requirements
@@ -42,6 +43,8 @@ CAPACITY_TYPE: Final = "karpenter.sh/capacity-type"
 CAPACITY_TYPES: Final = ("on-demand", "reserved", "spot")
 
 _AUTO_MODE_KEYS = ("eks.amazonaws.com/instance-", "eks.amazonaws.com/capacity-reservation-")
+_FAMILY, _CATEGORY = f"{AWS}/instance-family", f"{AWS}/instance-category"
+_LETTERS = re.compile("[a-z]+")
 _ACCELERATOR_KEYS = ("karpenter.k8s.aws/instance-gpu-", "karpenter.k8s.aws/instance-accelerator-")
 # The unit in which the catalogue keeps an amount, as a factor; other resources are counted whole.
 _UNITS = {"cpu": Fraction(1000), "memory": Fraction(1, 2**20)}
@@ -78,6 +81,11 @@ class MatchingTypes:
     def accelerated(self) -> int:
         """The known types that have an accelerator."""
         return self.known & self.catalogue.accelerated
+
+    @property
+    def others(self) -> int:
+        """The known types without one."""
+        return self.known & ~self.catalogue.accelerated
 
 
 def node_template(pool: Field, ctx: AnyContext) -> Field:
@@ -131,10 +139,7 @@ def pool_requirements(pool: Field, ctx: AnyContext) -> Requirements:
 
 def combined(entries: Iterator[Entry] | tuple[Entry, ...]) -> Requirements:
     """Narrow by label what several entries require."""
-    found: dict[str, Requirement] = {}
-    for entry in entries:
-        requirements.add(found, entry.key, entry.requirement)
-    return found
+    return requirements.combined((entry.key, entry.requirement) for entry in entries)
 
 
 def matching_types(pool: Field, ctx: AnyContext) -> MatchingTypes | None:
@@ -155,12 +160,71 @@ def matching_types(pool: Field, ctx: AnyContext) -> MatchingTypes | None:
 def is_gpu_pool(pool: Field, ctx: AnyContext) -> bool | None:
     """Tell whether a pool is for accelerators; None when its types are not known.
 
-    It is when a type that it may launch has an accelerator, and either all of them have, or it says so itself.
+    It is when a type that it may launch has an accelerator, and one of these is so:
+
+    - two thirds of its types or more have an accelerator;
+    - a value that it requires belongs to such types only: `p5.48xlarge`, the family `g5`, the category `p`;
+    - a requirement, a limit or a taint is about accelerators.
+
+    It is also when it names types or families that the catalogue does not have, in a category of which all known types
+    have an accelerator, such as `p9.48xlarge`: they are newer than the catalogue, or retired.
+
+    So types without accelerators never hide those beside them: Pods that ask for GPUs, or that fit nothing smaller, get
+    the GPU type of `[p5.48xlarge, t3.nano]`. A pool that allows GPU types only because it names no types is for other
+    Pods: 6 % of all EC2 types have an accelerator, and a third at most where a minimum of generation, CPU, memory or
+    network is required (EC2 types as of 2026-07-20). Karpenter launches these only if no other type fits
+    (aws/karpenter-provider-aws v1.14.1 `pkg/providers/instance/filter/filter.go`, ExoticInstanceTypeFilter).
     """
     types = ctx.derived(matching_types)
     if types is None:
         return None
-    return bool(types.accelerated) and (types.accelerated == types.known or declares_accelerators(pool, ctx))
+    if not types.accelerated:
+        return bool(unknown_accelerated(types))
+    most = types.accelerated.bit_count() >= 2 * types.others.bit_count()
+    return most or names_one_of(types, types.catalogue.accelerated) or declares_accelerators(pool, ctx)
+
+
+def names_one_of(types: MatchingTypes, some: int) -> bool:
+    """Tell whether a pool requires a value that only `some` types of the catalogue have, one of which it may launch.
+
+    A `NotIn` that excludes most values of a label requires the few that it leaves.
+    """
+    catalogue = types.catalogue
+    for key, requirement in types.requirements.items():
+        for value in _required_values(key, requirement, catalogue):
+            having = catalogue.of(key, value)
+            if having & types.known and not having & ~some:
+                return True
+    return False
+
+
+def unknown_accelerated(types: MatchingTypes) -> tuple[str, ...]:
+    """Return the types and families that a pool names, the catalogue lacks, and whose category has accelerators.
+
+    Karpenter reads the category from the first letters of the name (aws/karpenter-provider-aws v1.14.1
+    `pkg/providers/instancetype/types.go`).
+    """
+    catalogue = types.catalogue
+    families = types.requirements.get(_FAMILY)
+    named = families.values if families is not None and families.operator == "In" else ()
+    unknown = (*types.unknown, *sorted(name for name in named if not catalogue.of(_FAMILY, name)))
+    return tuple(name for name in unknown if _is_accelerated_category(_LETTERS.match(name), catalogue))
+
+
+def _is_accelerated_category(found: re.Match[str] | None, catalogue: InstanceTypes) -> bool:
+    known = catalogue.of(_CATEGORY, found[0]) if found else 0
+    return bool(known) and not known & ~catalogue.accelerated
+
+
+def _required_values(key: str, requirement: Requirement, catalogue: InstanceTypes) -> Collection[str]:
+    """Return the values of a label that a requirement names."""
+    if requirement.operator == "In":
+        return requirement.values
+    if requirement.operator == "NotIn":
+        known = catalogue.positions if key == INSTANCE_TYPE else catalogue.values.get(key, {})
+        left = known.keys() - requirement.values
+        return left if len(left) < len(known) / 2 else ()
+    return ()
 
 
 def is_for_accelerators(pool: Field, ctx: AnyContext) -> bool:
@@ -172,16 +236,26 @@ def is_for_accelerators(pool: Field, ctx: AnyContext) -> bool:
 
 
 def declares_accelerators(pool: Field, ctx: AnyContext) -> bool:
-    """Tell whether a requirement, a limit or a taint of a pool speaks of accelerators."""
+    """Tell whether a requirement, a limit or a taint of a pool is about accelerators that it is to have.
+
+    A requirement that only excludes some, such as `instance-gpu-name NotIn [t4]`, asks for none.
+    """
     keys = accelerator_taint_keys(ctx)
     template = node_template(pool, ctx)
     types = ctx.derived(matching_types)
     required = types.requirements if types else pool_requirements(pool, ctx)
     return (
-        any(k.startswith(_ACCELERATOR_KEYS) and r.operator != "DoesNotExist" for k, r in required.items())
+        any(key.startswith(_ACCELERATOR_KEYS) and _asks_for(requirement) for key, requirement in required.items())
+        or (types is not None and bool(unknown_accelerated(types)))
         or any(amount > 0 for name, amount in limits(pool).items() if ctx.platform.is_accelerator(name))
         or any(taint["key"].text in keys for taint in template["spec", "taints"])
     )
+
+
+def _asks_for(requirement: Requirement) -> bool:
+    """Tell whether the label must be there; bounds hold for types that have it."""
+    bounded = requirement.gte is not None or requirement.lte is not None
+    return bounded or requirement.operator in {"In", "Exists"}
 
 
 def accelerator_taint_keys(ctx: AnyContext) -> frozenset[str]:
@@ -217,36 +291,66 @@ def capacity_types(required: Requirements) -> frozenset[str]:
     return frozenset(kind for kind in CAPACITY_TYPES if requirement is None or requirement.allows(kind))
 
 
-def pool_class(pool: Field, ctx: AnyContext) -> WorkloadClass | None:
-    """Tell which class of workload a pool is for: its label, or what the platform reads from the labels of its nodes."""
+def pool_classes(pool: Field, ctx: AnyContext) -> frozenset[WorkloadClass]:
+    """Return the classes of workload that a pool is for, by the labels of its nodes.
+
+    Those are the labels of the template, or else the labels that requirements give them: Karpenter labels each node with
+    one of the values of `workload In [training, inference]` (v1.14.1 `pkg/scheduling/requirements.go`, Labels). The
+    label `gpugate.dev/workload-class` wins over those that the platform's configuration names.
+    """
     labels = node_template(pool, ctx)["metadata", "labels"].labels
-    own = labels.get(CLASS_LABEL, "")
-    if own in CLASSES:
-        return cast("WorkloadClass", own)
+    own = _classes(lambda key: {labels[key]} if key in labels else (), ctx)
+    required = ctx.derived(pool_requirements)
+    return own or _classes(lambda key: required[key].values if _is_listed(required.get(key)) else (), ctx)
+
+
+def pool_class(pool: Field, ctx: AnyContext) -> WorkloadClass | None:
+    """Return the class of workload that a pool is for; None where it is for none, or for several."""
+    classes = pool_classes(pool, ctx)
+    return next(iter(classes)) if len(classes) == 1 else None
+
+
+def class_labels(ctx: AnyContext) -> tuple[tuple[str, Mapping[str, WorkloadClass]], ...]:
+    """Return the labels of nodes that name a class, with the class that each value names; the first one wins."""
     rules = ctx.platform.workload_classes
-    for mapping in (rules.labels, rules.node_selectors):
-        for key, classes in mapping.items():
-            if labels.get(key, "") in classes:
-                return classes[labels[key]]
-    return None
+    own = {name: cast("WorkloadClass", name) for name in CLASSES}
+    return ((CLASS_LABEL, own), *rules.labels.items(), *rules.node_selectors.items())
 
 
-def made_by_karpenter(claim: Field) -> bool:
-    """Tell whether Karpenter made a NodeClaim, or a legacy Machine, for one of its pools."""
-    labels = claim["metadata", "labels"].labels
+def _is_listed(requirement: Requirement | None) -> bool:
+    return requirement is not None and requirement.operator == "In"
+
+
+def _classes(values: Callable[[str], Collection[str]], ctx: AnyContext) -> frozenset[WorkloadClass]:
+    """Return the classes that the first label names whose values name any."""
+    for key, names in class_labels(ctx):
+        found = frozenset(names[value] for value in values(key) if value in names)
+        if found:
+            return found
+    return frozenset()
+
+
+def made_by_karpenter(claim: Field, ctx: AnyContext) -> bool:
+    """Tell whether Karpenter made a NodeClaim, or a legacy Machine, for one of its pools.
+
+    Anyone can write an owner, so when an object is created the sender decides. Objects are cluster-scoped: no ServiceAccount
+    gets the right to create them by a Role in its own namespace. Where no sender is known, in a file or in an audit, and
+    when an object is updated, whose creation has been decided on, owner, label and name have to be as Karpenter writes
+    them (`sigs.k8s.io/karpenter` v1.14.1 `pkg/controllers/provisioning/scheduling/nodeclaimtemplate.go`).
+    """
+    request = ctx.request
+    if request.user and request.operation is Operation.CREATE:
+        return any(globs.matches(pattern, request.user) for pattern in ctx.platform.karpenter_users)
+    metadata = Field(request.old_object or claim.value)["metadata"]
+    labels = metadata["labels"].labels
+    name = metadata["name"].text or metadata["generateName"].text
     return any(
-        owner["apiVersion"].text.startswith("karpenter.sh/") and (owner["kind"].text, label) in _OWNERS
-        for owner in claim["metadata", "ownerReferences"]
-        for label in labels
+        owner["apiVersion"].text.startswith("karpenter.sh/v")
+        and labels.get(_OWNERS.get(owner["kind"].text, "")) == owner["name"].text
+        and name.startswith(f"{owner['name'].text}-")
+        for owner in metadata["ownerReferences"]
     )
 
 
-_OWNERS: Final = frozenset({("NodePool", "karpenter.sh/nodepool"), ("Provisioner", "karpenter.sh/provisioner-name")})
-# The same as `made_by_karpenter`: without it nodes could not come while the webhook is down.
-MADE_BY_KARPENTER: Final = any_of(
-    *(
-        Each("metadata.ownerReferences", Text("apiVersion", ("karpenter.sh/*",)) & Text("kind", (kind,)))
-        & Key("metadata.labels", (label,))
-        for kind, label in sorted(_OWNERS)
-    )
-)
+# What owns a node that Karpenter makes, and the label that names it.
+_OWNERS: Final = {"NodePool": "karpenter.sh/nodepool", "Provisioner": "karpenter.sh/provisioner-name"}

@@ -6,6 +6,7 @@ required node affinity hold; a term that says nothing holds nowhere.
 
 from __future__ import annotations
 
+from collections import ChainMap
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.sdk import requirements
@@ -56,10 +57,13 @@ def _selector(pod: Field) -> dict[str, str]:
     return pod["spec", "nodeSelector"].labels
 
 
-def _narrowed(selector: Requirements, term: Field) -> Requirements:
-    found: dict[str, Requirement] = dict(selector)
-    for entry in term["matchExpressions"]:
-        read = requirements.read(entry)
-        if read:
-            requirements.add(found, *read)
-    return found
+def _narrowed(selector: dict[str, Requirement], term: Field) -> Requirements:
+    """Return what a term requires, in front of the selector, which all terms share rather than copy."""
+    read = (requirements.read(entry) for entry in term["matchExpressions"])
+    found = requirements.combined(each for each in read if each)
+    if not selector:
+        return found
+    for key in found:
+        if key in selector:
+            found[key] = found[key].intersect(selector[key])
+    return ChainMap(found, selector)

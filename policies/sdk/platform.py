@@ -67,11 +67,15 @@ class Platform(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
             and of patterns the first that fits decides.
         accelerators: what counts as an accelerator beside what is known.
         workload_classes: how the class of a workload is read.
+        karpenter_users: the users as which Karpenter sends requests, by name or pattern. NodeClaims and Machines that
+            others create are evaluated, whatever they say of their owner. EKS keeps names that begin with `eks:` for its
+            own controllers, such as those of Auto Mode.
     """
 
     taints: dict[str, tuple[Taint, ...]] = {}
     accelerators: Accelerators = Accelerators()
     workload_classes: WorkloadClasses = msgspec.field(default_factory=WorkloadClasses)
+    karpenter_users: tuple[str, ...] = ("system:serviceaccount:*:karpenter", "eks:*")
 
     def is_accelerator(self, resource: str) -> bool:
         """Tell whether an extended resource is an accelerator."""

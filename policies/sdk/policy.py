@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, cast, overload
 
@@ -13,6 +14,7 @@ from gpugate.policies.sdk.request import Operation, Request, Wrapper
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+    from contextlib import AbstractContextManager
     from types import ModuleType
 
     from gpugate.policies.sdk.concerns import Concern
@@ -44,7 +46,8 @@ class Table(Generic[T]):
 class Context(Generic[P_co]):
     """Everything a policy may know beside the thing it judges.
 
-    `subject` is that thing; `wrapper` the workload around it when it is a Pod template, else None.
+    `subject` is that thing; `wrapper` the workload around it when it is a Pod template, else None. What is done
+    `unhurried`, for other requests too, does not count towards the time of this one.
     """
 
     params: P_co
@@ -56,6 +59,7 @@ class Context(Generic[P_co]):
     target: Target
     tables: Mapping[str, object] = field(default_factory=dict)
     memo: dict[object, object] = field(default_factory=dict)
+    unhurried: Callable[[], AbstractContextManager[None]] = nullcontext
 
     def derived(self, compute: Callable[[Field, Context[Params]], T]) -> T:
         """Return what `compute` makes of the subject; computed once, however many policies ask."""

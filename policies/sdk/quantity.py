@@ -40,6 +40,8 @@ _MAX = 2**63 - 1
 # a greater exponent makes no other amount.
 _MAX_DIGITS = 64
 _MAX_EXPONENT = 96
+# Far above the digits with a sign, a point, a suffix and spaces; a text of megabytes is not read several times.
+_MAX_LENGTH = 1024
 # What Go's strings.TrimSpace takes away; other white space stands as an escape in JSON.
 _SPACES = " \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
 _NANO = Fraction(1, 10**9)
@@ -60,11 +62,14 @@ def parse(value: Json) -> Amount:
 
     Raises:
         QuantityError: the value is of another type, is not a number with one of the known suffixes, or has more than
-            64 digits.
+            64 digits or 1,024 characters.
     """
     if isinstance(value, str):
-        if value.isascii() and value.isdigit() and len(value) < 19:
+        if len(value) < 19 and value.isascii() and value.isdigit():
             return int(value)
+        if len(value) > _MAX_LENGTH:
+            _parse_text(value[:_MAX_LENGTH])  # its beginning says what is wrong with nearly all such texts
+            raise QuantityError(f"{_shown(value)} has {len(value)} characters: write a shorter number")
         return _parse_usual(value) if len(value) <= _USUAL_LENGTH else _parse_text(value)
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise QuantityError(f"{type_name(value)} is not a quantity: write a number such as 1 or 16Gi")

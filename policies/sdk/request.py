@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
+from typing import Final
 
 from gpugate.policies.sdk.field import Field, Json
 from gpugate.policies.sdk.kinds import GroupVersionKind
 from gpugate.policies.sdk.pod_templates import pod_templates
 
-_POD = GroupVersionKind("", "v1", "Pod")
+POD: Final = GroupVersionKind("", "v1", "Pod")
 
 
 class Operation(StrEnum):
@@ -24,10 +25,14 @@ class Operation(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Wrapper:
-    """The workload that holds a Pod template: its type and its whole object."""
+    """The workload that holds a Pod template: its type and its whole object.
+
+    `kept` is what a policy computes of the whole workload, so that it does not do so again for each template.
+    """
 
     kind: GroupVersionKind
     root: Field
+    kept: dict[object, object] = field(default_factory=dict, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,5 +90,5 @@ def subjects_of(kind: GroupVersionKind, obj: dict[str, Json] | None) -> tuple[Su
         return ()
     root = Field(obj)
     wrapper = Wrapper(kind, root)
-    templates = (Subject(_POD, template, wrapper) for template in pod_templates(kind.group, kind.kind, root))
+    templates = (Subject(POD, template, wrapper) for template in pod_templates(kind.group, kind.kind, root))
     return (Subject(kind, root), *templates)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from gpugate.policies.data.instance_types import InstanceTypes
     from gpugate.policies.sdk.field import Field
@@ -118,6 +118,32 @@ def add(requirements: dict[str, Requirement], key: str, requirement: Requirement
     requirements[key] = requirement.intersect(present) if present else requirement
 
 
+def intersection(requirements: Sequence[Requirement]) -> Requirement:
+    """Return what all of several requirements allow, at least one; linear in their values, as folding them is not."""
+    if len(requirements) == 1:
+        return requirements[0]
+    gte = max((r.gte for r in requirements if r.gte is not None), default=None)
+    lte = min((r.lte for r in requirements if r.lte is not None), default=None)
+    least = max((r.min_values for r in requirements if r.min_values is not None), default=None)
+    if gte is not None and lte is not None and gte > lte:
+        return Requirement(complement=False, min_values=least)
+    excluded = frozenset().union(*(r.values for r in requirements if r.complement))
+    named = sorted((r.values for r in requirements if not r.complement), key=len)
+    values = named[0].intersection(*named[1:]) - excluded if named else excluded
+    values = frozenset(v for v in values if _within(v, gte, lte))
+    if named:
+        return Requirement(complement=False, values=values, min_values=least)
+    return Requirement(True, values, gte, lte, least)  # noqa: FBT003 -- `complement`
+
+
+def combined(requirements: Iterable[tuple[str, Requirement]]) -> dict[str, Requirement]:
+    """Narrow by label what several requirements say."""
+    found: dict[str, list[Requirement]] = {}
+    for key, requirement in requirements:
+        found.setdefault(key, []).append(requirement)
+    return {key: intersection(of_key) for key, of_key in found.items()}
+
+
 def is_only(value: str) -> Requirement:
     """Return the requirement that a label of the node template is: this value and no other."""
     return Requirement(complement=False, values=frozenset((value,)))
@@ -126,8 +152,10 @@ def is_only(value: str) -> Requirement:
 def matching(requirements: Requirements, catalogue: InstanceTypes) -> int:
     """Return the types that meet all requirements; labels that say nothing of an instance type are left aside."""
     types = catalogue.everything
-    for key, requirement in requirements.items():
-        if key in catalogue:
+    # By the labels of the catalogue, which are few.
+    for key in catalogue.labelled:
+        requirement = requirements.get(key)
+        if requirement is not None:
             types &= meeting(key, requirement, catalogue)
     return types
 

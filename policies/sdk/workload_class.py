@@ -12,6 +12,7 @@ from gpugate.policies.sdk import globs, kinds
 from gpugate.policies.sdk.facts import Need, may_come, named
 from gpugate.policies.sdk.frameworks import RAY_CLUSTER_NEED, framework, framework_doubt
 from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS
+from gpugate.policies.sdk.node_requirements import selected
 from gpugate.policies.sdk.platform import WorkloadClass
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def workload_class(pod: Field, ctx: AnyContext) -> Classified:
     """Tell the class of a Pod or Pod template; the first of these that says anything wins.
 
     1. the label `gpugate.dev/workload-class` of the Pod, then of its namespace;
-    2. the labels, node selectors and namespace names of the platform's configuration;
+    2. the labels, node selectors (or required node affinities) and namespace names of the platform's configuration;
     3. the framework that made the Pod;
     4. a Job: indexed or parallel is training, other is batch;
     5. a DaemonSet: system;
@@ -70,7 +71,7 @@ def workload_class(pod: Field, ctx: AnyContext) -> Classified:
 
 
 def _classified(pod: Field, labels: Mapping[str, str], ctx: AnyContext) -> Classified:
-    declared = _declared(pod, labels, ctx)
+    declared = _declared(labels, ctx)
     mark = framework(pod, labels, ctx)
     if declared:
         name, source = declared
@@ -80,7 +81,7 @@ def _classified(pod: Field, labels: Mapping[str, str], ctx: AnyContext) -> Class
     return _of_owner(pod, labels, ctx)
 
 
-def _declared(pod: Field, labels: Mapping[str, str], ctx: AnyContext) -> tuple[WorkloadClass, str] | None:
+def _declared(labels: Mapping[str, str], ctx: AnyContext) -> tuple[WorkloadClass, str] | None:
     own = labels.get(CLASS_LABEL, "")
     if own in CLASSES:
         return cast("WorkloadClass", own), f"label {CLASS_LABEL} of the Pod"
@@ -89,12 +90,13 @@ def _declared(pod: Field, labels: Mapping[str, str], ctx: AnyContext) -> tuple[W
         return cast("WorkloadClass", inherited), f"label {CLASS_LABEL} of the namespace"
     rules = ctx.platform.workload_classes
     for key, classes in rules.labels.items():
-        if labels.get(key, "") in classes:
+        # A configuration may name the empty value; a label that is missing has none.
+        if key in labels and labels[key] in classes:
             return classes[labels[key]], f"label {key} of the Pod"
-    selector = pod["spec", "nodeSelector"].labels
     for key, classes in rules.node_selectors.items():
-        if selector.get(key, "") in classes:
-            return classes[selector[key]], f"node selector {key}"
+        found = {classes[value] for value in selected(key, ctx) if value in classes}
+        if len(found) == 1:
+            return found.pop(), f"node selector {key}"
     for pattern, name in rules.namespaces.items():
         if globs.matches(pattern, ctx.request.namespace):
             return name, f"namespace {ctx.request.namespace}"
@@ -137,14 +139,44 @@ def _serves(container: Field) -> bool:
 
 
 def owner_kind(pod: Field, ctx: AnyContext) -> str:
-    """Return the kind of the workload around a template, or of the controller that a Pod names as its owner.
+    """Return the kind of the workload around a template, or of the controller that made a Pod and owns it.
 
-    Anybody can write an owner into a Pod: it may keep a Pod from being changed, never from being judged.
+    Anyone can write an owner into a Pod; it counts where `is_made_for` says so.
     """
     if ctx.wrapper:
         return ctx.wrapper.kind.kind
-    controllers = (r["kind"].text for r in pod["metadata", "ownerReferences"] if r["controller"].value is True)
-    return next(controllers, "")
+    controllers = (o for o in pod["metadata", "ownerReferences"] if o["controller"].value is True)
+    return next((owner["kind"].text for owner in controllers if is_made_for(owner, ctx)), "")
+
+
+# The user as which each controller makes Pods (Kubernetes v1.36 `plugin/pkg/auth/authorizer/rbac/bootstrappolicy/
+# controller_policy.go`), and the one of all controllers where they have no ServiceAccounts of their own
+# (`--use-service-account-credentials=false`, the default of kube-controller-manager).
+_CONTROLLERS: Final = {
+    "DaemonSet": "system:serviceaccount:kube-system:daemon-set-controller",
+    "Job": "system:serviceaccount:kube-system:job-controller",
+    "ReplicaSet": "system:serviceaccount:kube-system:replicaset-controller",
+    "ReplicationController": "system:serviceaccount:kube-system:replication-controller",
+    "StatefulSet": "system:serviceaccount:kube-system:statefulset-controller",
+}
+CONTROLLER_MANAGER: Final = "system:kube-controller-manager"
+DAEMON_SET_CONTROLLER: Final = _CONTROLLERS["DaemonSet"]
+_OWN_GROUPS: Final = ("apps/", "batch/", "v1")
+
+
+def is_made_for(owner: Field, ctx: AnyContext) -> bool:
+    """Tell whether the sender of a Pod may say that a workload owns it.
+
+    Of Kubernetes' own workloads only their controller may. Others have controllers of any name, which are ServiceAccounts.
+    A file comes from nobody, and is believed; its Pods are evaluated once more when they are created.
+    """
+    sender = ctx.request.user
+    if not sender or sender == CONTROLLER_MANAGER:
+        return True
+    kind, version = owner["kind"].text, owner["apiVersion"].text
+    if kind in _CONTROLLERS and (not version or version.startswith(_OWN_GROUPS)):
+        return sender == _CONTROLLERS[kind]
+    return sender.startswith("system:serviceaccount:")
 
 
 def _parallel(pod: Field, labels: Mapping[str, str], job: str, ctx: AnyContext) -> bool | None:

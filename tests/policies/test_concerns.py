@@ -17,7 +17,7 @@ from gpugate.policies.engine.config import PolicyConfig, PolicyEntry
 from gpugate.policies.engine.defaults import with_defaults
 from gpugate.policies.engine.evaluate import Phase, evaluate
 from gpugate.policies.engine.ruleset import bind
-from gpugate.policies.sdk.concerns import EVERY_OBJECT, AnyOf, any_of
+from gpugate.policies.sdk.concerns import EVERY_OBJECT, AnyOf, Concern, Each, Flag, Key, any_of
 from gpugate.policies.sdk.field import Field
 from gpugate.policies.sdk.kinds import GroupVersionKind
 from gpugate.policies.sdk.platform import Accelerators, Platform, Taint
@@ -105,14 +105,28 @@ CONTAINER = st.fixed_dictionaries(
         ),
         "env": st.lists(
             st.fixed_dictionaries(
-                {
-                    "name": st.sampled_from(["A", "NVIDIA_VISIBLE_DEVICES"]),
+                {"name": st.sampled_from(["A", "NVIDIA_VISIBLE_DEVICES", "HABANA_VISIBLE_DEVICES", "CUDA_VERSION"])},
+                optional={
                     "value": st.sampled_from(["", "none", "all"]),
+                    "valueFrom": st.sampled_from(
+                        [{"fieldRef": {"fieldPath": "metadata.name"}}, {"configMapKeyRef": {"name": "c", "key": "k"}}]
+                    ),
+                },
+            ),
+            max_size=2,
+        ),
+        "securityContext": st.fixed_dictionaries(
+            {}, optional={"privileged": st.booleans(), "capabilities": st.just({"add": ["SYS_PTRACE"]})}
+        ),
+        "volumeMounts": st.lists(
+            st.fixed_dictionaries(
+                {
+                    "name": st.just("v"),
+                    "mountPath": st.sampled_from(["/data", "/var/run/nvidia-container-devices/all"]),
                 }
             ),
             max_size=2,
         ),
-        "securityContext": st.fixed_dictionaries({"privileged": st.booleans()}),
     },
 )
 TOLERATION = st.fixed_dictionaries(
@@ -133,6 +147,17 @@ HOST_PATHS = [
     "/dev/kfd",
     "/run/nvidia/x",
     "/var/lib/kubelet/device-plugins",
+    "/dev/null",
+    "/dev/accel/accel0",
+    "/dev/hl0",
+    "/dev/char/195:0",
+    "/dev/./dri",
+    "/proc/",
+    "/var",
+    "/var/lib//kubelet",
+    "/run",
+    "/var/run/docker.sock",
+    "/etc/cdi",
 ]
 VOLUME = st.fixed_dictionaries(
     {"name": st.just("v")},
@@ -167,9 +192,11 @@ RANDOM_PODS = st.fixed_dictionaries(
                 "affinity": parts("spec", "affinity"),
                 "ephemeralContainers": st.lists(CONTAINER, max_size=1),
                 "initContainers": parts("spec", "initContainers") | st.lists(CONTAINER, max_size=2),
+                "hostPID": st.booleans(),
+                "nodeName": st.just("node-1"),
                 "nodeSelector": parts("spec", "nodeSelector"),
                 "resourceClaims": parts("spec", "resourceClaims") | st.lists(CLAIM, max_size=1),
-                "runtimeClassName": st.sampled_from(["gvisor", "nvidia", "nvidia-cdi"]),
+                "runtimeClassName": st.sampled_from(["gvisor", "nvidia", "nvidia-cdi", "habana"]),
                 "tolerations": parts("spec", "tolerations") | st.lists(TOLERATION, max_size=2),
                 "topologySpreadConstraints": parts("spec", "topologySpreadConstraints"),
                 "volumes": parts("spec", "volumes") | st.lists(VOLUME, max_size=2),
@@ -197,6 +224,15 @@ CORNERS = {
     **{
         f"the host's {path}": {"spec": ANYWHERE | {"volumes": [{"name": "v", "hostPath": {"path": path}}]}}
         for path in HOST_PATHS
+    },
+    **{
+        f"a mount at {path}": {
+            "spec": {
+                "containers": [{"name": "a", "volumeMounts": [{"name": "v", "mountPath": path}]}],
+                "volumes": [{"name": "v", "hostPath": {"path": "/dev//null"}}],
+            }
+        }
+        for path in ("var/run/nvidia-container-devices/all", "/a/..//var/run/nvidia-container-devicesall")
     },
     "a DaemonSet that does not control it": {
         "metadata": {"ownerReferences": [{"kind": "DaemonSet", "controller": False}]},
@@ -252,6 +288,69 @@ def test_an_agent_of_a_daemon_set_concerns_nobody() -> None:
     }
     assert not any_policy_may_be_interested(agent, DAEMON_SETS)
     assert any_policy_may_be_interested(agent, "alice")
+
+
+def named(count: int, **values: Any) -> list[dict[str, Any]]:
+    return [{"name": f"n{number}", **values} for number in range(count)]
+
+
+ZERO = {f"example.com/r{number}": "0" for number in range(4200)}
+LARGE: dict[str, dict[str, Any]] = {
+    "resources of a container": {"spec": {"containers": [{"name": "a", "resources": {"limits": ZERO}}]}},
+    "resources of all containers": {
+        "spec": {"containers": named(20, resources={"requests": dict(list(ZERO.items())[:4])})},
+    },
+    "containers": {"spec": {"containers": named(33)}},
+    "init containers": {"spec": {"initContainers": named(33)}},
+    "variables": {"spec": {"containers": [{"name": "a", "env": named(257, value="x")}]}},
+    "variables of debug containers": {"spec": {"ephemeralContainers": named(30, env=named(9, value="x"))}},
+    "volumes": {"spec": {"volumes": named(33, emptyDir={})}},
+    "a path of the host": {"spec": {"volumes": [{"name": "a", "hostPath": {"path": "/a" * 33}}]}},
+    "tolerations": {"spec": {"tolerations": [{"key": f"k{number}"} for number in range(33)]}},
+    "annotations": {"metadata": {"annotations": {f"a{number}": "x" for number in range(49)}}},
+    "the name of an annotation": {"metadata": {"annotations": {"a" * 65: "x"}}},
+    "the name of the runtime class": {"spec": {"runtimeClassName": "a" * 65}},
+    "terms of node affinity": {
+        "spec": {
+            "affinity": {
+                "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": named(33)}}
+            }
+        }
+    },
+}
+
+
+@pytest.mark.parametrize("pod", LARGE.values(), ids=LARGE)
+def test_a_pod_of_which_something_is_unusually_large_concerns_a_policy(pod: dict[str, Any]) -> None:
+    assert any_policy_may_be_interested(pod)
+
+
+FLAGGED = Each("a", Flag("b"))
+
+
+@pytest.mark.parametrize("concern", [FLAGGED, ~FLAGGED, ~(FLAGGED & Flag("c")), ~~FLAGGED])
+def test_what_is_unusually_large_is_sent_whichever_way_a_concern_is_turned(concern: Concern) -> None:
+    obj = Field({"a": [{"b": False}] * 33, "c": True})
+
+    assert concern.holds(obj, Platform(), "")
+
+
+USUAL: dict[str, dict[str, Any]] = {
+    "a hundred variables": {"containers": [{"name": "a", "env": named(100, value="x")}]},
+    "twenty containers with limits": {"containers": named(20, resources={"limits": {"cpu": "1", "memory": "1Gi"}})},
+}
+
+
+@pytest.mark.parametrize("spec", USUAL.values(), ids=USUAL)
+def test_a_pod_of_usual_size_concerns_nobody(spec: dict[str, Any]) -> None:
+    assert not any_policy_may_be_interested({"metadata": {"labels": {"app": "a"}}, "spec": spec})
+
+
+def test_names_that_are_known_are_looked_up_however_many_others_there_are() -> None:
+    labels = {f"label-{number}": "x" for number in range(1000)}
+
+    assert not Key("labels", ("one", "two")).holds(Field({"labels": labels}), Platform(), "")
+    assert Key("labels", ("one", "two")).holds(Field({"labels": {**labels, "two": ""}}), Platform(), "")
 
 
 def test_one_that_is_concerned_with_every_object_makes_all_of_them_so() -> None:

@@ -108,7 +108,19 @@ VALUES = _section(
     pods=_PODS,
     server=_section(arguments=st.lists(TEXTS, max_size=3), environment=st.lists(_OBJECTS, max_size=2)),
     serviceAccount=_section(create=st.booleans(), name=st.sampled_from(["", "on", "a\n"]), annotations=_LABELS),
-    clientAuthentication=_section(configMapName=st.sampled_from(["", "ca"]), names=st.lists(TEXTS, max_size=2)),
+    clientAuthentication=_section(
+        caBundle=st.sampled_from(["", "x", "-----BEGIN CERTIFICATE-----\n\u00e9"]),
+        configMapName=st.sampled_from(["", "ca"]),
+        names=st.lists(TEXTS, max_size=2),
+    ),
+    networkPolicy=_section(
+        enabled=st.booleans(),
+        apiServerCidrs=st.lists(st.sampled_from(["10.0.0.0/8", "::/0"]), max_size=2),
+        metricsFrom=st.lists(_OBJECTS, max_size=2),
+        restrictEgress=st.booleans(),
+        apiServerPorts=st.lists(st.sampled_from([443, 6443]), max_size=2),
+        egress=st.lists(_OBJECTS, max_size=2),
+    ),
     certificates=st.sampled_from(
         [{}, {"mode": "certManager"}, {"mode": "provided"}]
         + [

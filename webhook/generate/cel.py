@@ -1,17 +1,43 @@
 """Writes a concern in CEL, so that the API server can tell whether an object is worth a call.
 
-Optional access (`object.?spec`) is in the language since Kubernetes 1.29 (`k8s.io/apiserver` pkg/cel/environment/base.go,
-v0.36.3). In a match condition `object` and `request` have no types, so a name is looked up when it is evaluated.
+Optional access (`object.?spec`, `optMap`) is in the language since Kubernetes 1.29 (`k8s.io/apiserver`
+pkg/cel/environment/base.go, v0.36.3). In a match condition `object` and `request` have no types, so a name is looked up
+when it is evaluated. Objects of built-in kinds have been decoded by then, so a field has the type of the Go structure, and
+so has `metadata` of every object; a test proves that no concern reads anything else of a custom resource.
+
+What evaluation costs is bounded, whatever the object: every list, object and string is measured (which costs 1) before it
+is read through, and where it is unusually large the whole condition is true. In that, a condition under `!` is the other
+way around, so each part is written for the answer that it gives where something is unusually large.
 """
 
 from __future__ import annotations
 
 import json
-import re
-from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from gpugate.policies.sdk.concerns import AllOf, AnyOf, Each, Flag, Key, Listed, Not, SentBy, Text, known, own
+from gpugate.policies.sdk import globs
+from gpugate.policies.sdk.concerns import (
+    EVERY_OBJECT,
+    MOST_CHARACTERS,
+    MOST_ELEMENTS,
+    MOST_KEYS,
+    MOST_OWN_CHARACTERS,
+    AllOf,
+    AnyOf,
+    Each,
+    Flag,
+    Key,
+    Listed,
+    Not,
+    SentBy,
+    Text,
+    exact,
+    is_exact,
+    known,
+    own,
+    own_expression,
+    walked,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -19,15 +45,36 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.concerns import Concern
     from gpugate.policies.sdk.platform import Platform
 
-_VARIABLES = "abcdefgh"
-# Characters that mean something in RE2; `re.escape` escapes others too, of which RE2 refuses some.
-_SPECIAL = re.compile(r"[\\.+*?()|\[\]{}^$]")
+_VARIABLES = "abcdefghijklmnopqrstuvwxyz"
+
+
+class _Around(NamedTuple):
+    """What a concern is written about, and how.
+
+    Attributes:
+        name: the expression for it: `object`, or a variable.
+        depth: how many variables are taken.
+        platform: whose names count.
+        unusual: the answer where something is unusually large.
+        counted: whether its lists and objects have been counted together with those of other elements.
+    """
+
+    name: str
+    depth: int
+    platform: Platform
+    unusual: bool = True
+    counted: bool = False
+
+    def inside(self, variables: int = 1) -> _Around:
+        """Return the same for the last of some more variables."""
+        depth = self.depth + variables
+        return self._replace(name=_VARIABLES[depth - 1], depth=depth)
 
 
 def alternatives(concern: Concern, platform: Platform) -> str:
-    """Write a concern as a condition on `object`, each alternative on a line of its own."""
+    """Write a concern as a condition on `object`, each alternative on a line of its own, cheap ones first."""
     parts = concern.parts if isinstance(concern, AnyOf) else (concern,)
-    return " ||\n".join(_written(part, "object", 0, platform) for part in parts)
+    return " ||\n".join(_written(part, _Around("object", 0, platform)) for part in sorted(parts, key=nesting))
 
 
 def names(texts: Iterable[str]) -> str:
@@ -35,36 +82,125 @@ def names(texts: Iterable[str]) -> str:
     return ", ".join(map(_quoted, texts))
 
 
-def _written(concern: Concern, around: str, depth: int, platform: Platform) -> str:
-    """Write a concern about what `around` stands for, in which `depth` variables are taken."""
-    variable = _VARIABLES[depth]
+def _written(concern: Concern, around: _Around) -> str:
     match concern:
         case AnyOf(parts):
-            return _joined(" || ", (_written(part, around, depth, platform) for part in parts), "false")
+            return _joined(" || ", (_written(part, around) for part in sorted(parts, key=nesting)), "false")
         case AllOf(parts):
-            return _joined(" && ", (_written(part, around, depth, platform) for part in parts), "true")
+            return _joined(" && ", (_written(part, around) for part in sorted(parts, key=nesting)), "true")
         case Not(part):
-            return f"!({_written(part, around, depth, platform)})"
-        case Each(path, where):
-            found = _written(where, variable, depth + 1, platform)
-            return f"{_optional(around, path)}.orValue([]).exists({variable}, {found})"
-        case _:
-            return _leaf(concern, around, variable, platform)
-
-
-def _leaf(concern: Concern, around: str, variable: str, platform: Platform) -> str:
-    match concern:
-        case Key(path, like):
-            fits = _meant(variable, like, platform)
-            return f"{_optional(around, path)}.orValue({{}}).exists({variable}, {fits})"
-        case Text(path, like):
-            return _meant(f"{_optional(around, path)}.orValue('')", like, platform)
+            return f"!({_written(part, around._replace(unusual=not around.unusual))})"
+        case Each() | Key() | Text():
+            return _optional_value(concern, around)
         case Flag(path):
-            return f"{_optional(around, path)}.orValue(false)"
-        case SentBy(like):
-            return _meant("request.userInfo.username", (like,), platform)
+            return f"{_optional(around.name, path)}.orValue(false)"
         case _:
-            raise TypeError(f"{type(concern).__name__} has no words in CEL: add them here")
+            return _about_request(concern, around)
+
+
+def _about_request(concern: Concern, around: _Around) -> str:
+    if isinstance(concern, SentBy):
+        return f"({_fits((concern.like,), around._replace(name='request.userInfo.username'))})"
+    raise TypeError(f"{type(concern).__name__} has no words in CEL: add them here")
+
+
+def nesting(concern: Concern) -> int:
+    """Return how many lists, objects and strings are read inside each other, at most."""
+    match concern:
+        case AnyOf(parts) | AllOf(parts):
+            return max(map(nesting, parts), default=0)
+        case Not(part):
+            return nesting(part)
+        case Each(_, where):
+            return 1 + nesting(where) if where != EVERY_OBJECT else 0
+        case Key(_, like):
+            return 0 if like == ("*",) or is_exact(like) else 1
+        case _:
+            return 0
+
+
+def _optional_value(concern: Each | Key | Text, around: _Around) -> str:
+    """Write what holds for a list, an object or a string that may be absent."""
+    field, value = _optional(around.name, concern.path), around.inside()
+    found, absent = "", "false"
+    match concern:
+        case Each(_, where) if where == EVERY_OBJECT:
+            found = f"{value.name} != null && size({value.name}) > 0"
+        case Key(_, ("*",)):
+            return f"size({field}.orValue({{}})) > 0"
+        case Text(_, like) if is_exact(like):
+            return _equals(f"{field}.orValue('')", exact(like))
+        case Each(_, where):
+            found = _element(where, value)
+        case Key(_, like):
+            found = _key(like, value)
+        case Text(_, like):
+            found = _fits(like, value)
+            absent = "true" if "" in exact(like) or "*" in _starred(like) else "false"
+    return f"{field}.optMap({value.name}, {found}).orValue({absent})"
+
+
+def _element(where: Concern, elements: _Around) -> str:
+    """Write what holds for an element of a list."""
+    element = elements.inside()
+    sizes = [] if elements.counted else [(f"size({elements.name})", MOST_ELEMENTS)]
+    for path, most in walked(where):
+        size = f"size({_optional(element.name, path)}.orValue([]))"
+        sizes.append((f"{elements.name}.map({element.name}, {size}).sum()", most))
+    found = f"{elements.name}.exists({element.name}, {_written(where, element._replace(counted=True))})"
+    found = _unless_large(sizes, found, elements)
+    # A list that is required is null where the sender left it out (`json` tags without omitempty).
+    return found if elements.counted else f"{elements.name} != null && {_grouped(found)}"
+
+
+def _key(like: tuple[str, ...] | Listed, keys: _Around) -> str:
+    """Write what holds for a key of an object."""
+    found = [f"{_quoted(name)} in {keys.name}" for name in exact(like)]
+    if not is_exact(like):
+        key = keys.inside()
+        sizes = [] if keys.counted else [(f"size({keys.name})", MOST_KEYS)]
+        found.append(_unless_large(sizes, f"{keys.name}.exists({key.name}, {_compared(like, key)})", keys))
+    return " || ".join(found)
+
+
+def _fits(like: tuple[str, ...] | Listed, text: _Around) -> str:
+    """Write that a string is one of some names, or fits one of the patterns among them."""
+    found = [_equals(text.name, exact(like))] if exact(like) else []
+    return " || ".join(found if is_exact(like) else [*found, _compared(like, text)])
+
+
+def _compared(like: tuple[str, ...] | Listed, text: _Around) -> str:
+    """Write that a string fits one of the patterns."""
+    found = [_like(text.name, pattern) for pattern in _starred(like)]
+    if isinstance(like, Listed):
+        # The platform's own come last and in a form of their own, because the Helm chart learns of them when it is
+        # rendered; so everything else is the same whether there are any or not.
+        found += ["false"] if not found else []
+        expression = _quoted(own_expression(like, text.platform))
+        matches = _unless_large(
+            [(f"size({expression})", MOST_OWN_CHARACTERS)], f"{text.name}.matches({expression})", text
+        )
+        found += [matches] if own(like, text.platform) else []
+    return _unless_large([(f"size({text.name})", MOST_CHARACTERS)], " || ".join(found), text)
+
+
+def _starred(like: tuple[str, ...] | Listed) -> list[str]:
+    return [pattern for pattern in (known(like) if isinstance(like, Listed) else like) if "*" in pattern]
+
+
+def _unless_large(sizes: Iterable[tuple[str, int]], found: str, around: _Around) -> str:
+    """Write that something is found; where a size is above its limit, the answer is decided and nothing is read."""
+    if around.unusual:
+        return " || ".join([*(f"{size} > {most}" for size, most in sizes), found])
+    return f"({' && '.join([*(f'{size} <= {most}' for size, most in sizes), f'({found})'])})"
+
+
+def _grouped(found: str) -> str:
+    return found if found.startswith("(") else f"({found})"
+
+
+def _equals(text: str, like: tuple[str, ...]) -> str:
+    return f"{text} == {names(like)}" if len(like) == 1 else f"{text} in [{names(like)}]"
 
 
 def _joined(operator: str, parts: Iterator[str], nothing: str) -> str:
@@ -74,27 +210,6 @@ def _joined(operator: str, parts: Iterator[str], nothing: str) -> str:
 
 def _optional(around: str, path: str) -> str:
     return around + "".join(f".?{name}" for name in path.split("."))
-
-
-def _meant(text: str, like: tuple[str, ...] | Listed, platform: Platform) -> str:
-    if isinstance(like, tuple):
-        return _joined(" || ", iter(_fitting(text, like)), "false")
-    # The platform's own come last and in a form of their own, because the Helm chart learns of them when it is rendered.
-    own_names = "".join(f"|{_regex(pattern)}" for pattern in own(like, platform))
-    fits_own = [f"{text}.matches({_quoted(f'^(?s: {own_names})$')})"] if own_names else []
-    return f"({' || '.join((*_fitting(text, known(like)), *fits_own))})"
-
-
-def _fitting(text: str, like: Iterable[str]) -> list[str]:
-    """Write that a string fits one of some patterns; those without a `*` are compared at once."""
-    found = []
-    for exact, group in groupby(sorted(like, key=lambda pattern: "*" in pattern), lambda pattern: "*" not in pattern):
-        if exact:
-            each = list(group)
-            found.append(f"{text} == {names(each)}" if len(each) == 1 else f"{text} in [{names(each)}]")
-        else:
-            found += [_like(text, pattern) for pattern in group]
-    return found
 
 
 def _like(text: str, pattern: str) -> str:
@@ -107,11 +222,11 @@ def _like(text: str, pattern: str) -> str:
         return f"{text}.endsWith({_quoted(last)})"
     if len(between) == 1 and not first and not last:
         return f"{text}.contains({_quoted(between[0])})"
-    return f"{text}.matches({_quoted(f'^(?s:{_regex(pattern)})$')})"
-
-
-def _regex(pattern: str) -> str:
-    return ".*".join(_SPECIAL.sub(r"\\\g<0>", part) for part in pattern.split("*"))
+    if not between:
+        shortest = len(first) + len(last)
+        ends = f"{text}.startsWith({_quoted(first)}) && {text}.endsWith({_quoted(last)})"
+        return f"({ends} && size({text}) >= {shortest})"
+    return f"{text}.matches({_quoted(f'^(?s:{globs.expression(pattern)})$')})"
 
 
 def _quoted(text: str) -> str:

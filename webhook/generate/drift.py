@@ -109,8 +109,11 @@ def _compared(expected: Object, live: Object, policies: _Policies) -> Iterator[D
         }
         for wanted in sent(wanted_entry):
             by = [each.name for each in senders if each.sends(wanted)]
-            # Where several send it, it is judged if one of them lets nothing escape.
-            best = min(by, key=lambda sender: (len(escaping[sender]), sender != name), default=None)
+            # Where several send it, it is evaluated if one of them lets nothing escape. Else the entry of the same name is
+            # compared: two entries for one resource differ in their conditions alone.
+            best = min(
+                by, key=lambda sender: (bool(escaping[sender]), sender != name, len(escaping[sender])), default=None
+            )
             if best is None or (escaping[best] and is_there and name not in by):
                 unsent.append(wanted)
             else:

@@ -1,7 +1,8 @@
 """Which entries the webhook configurations have: one for each risk group and phase, with what is sent through it.
 
-A resource of which only some requests can be refused is asked about in two entries: in that of its group those that can,
-and in another, for which nothing ever waits, the rest.
+A resource of which only some requests can be denied is sent through two entries: through that of its group those that can,
+and through another, which never says `failurePolicy: Fail`, the rest. So a Pod that no policy can deny starts while the
+webhook is unavailable, whatever the failure policy of its group: a CNI that tolerates every taint, for one.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import msgspec
 from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.config import PolicyEntry
 from gpugate.policies.engine.ruleset import bind
-from gpugate.policies.sdk.concerns import EVERY_OBJECT, any_of
+from gpugate.policies.sdk.concerns import any_of, covers
 from gpugate.policies.sdk.findings import Stance
 from gpugate.webhook.generate.judged_resources import mutated, validated
 from gpugate.webhook.generate.match_conditions import match_conditions
@@ -82,14 +83,14 @@ def _entry(name: str, group: RiskGroup, judged: Sequence[Judged], platform: Plat
 
 
 def _parts(judged: Iterable[Judged]) -> tuple[list[Judged], list[Judged]]:
-    """Return of which requests some can be refused or changed, and those that get warnings and records at most."""
+    """Return of which requests some can be denied or mutated, and those that get warnings and records at most."""
     waiting, advised = [], []
     for each in judged:
         if each.enforced == any_of():
             advised.append(each)
-        elif each.concern == EVERY_OBJECT != each.enforced:
-            waiting.append(replace(each, concern=each.enforced))
-            advised.append(replace(each, concern=~each.enforced))
-        else:
+        elif covers(each.enforced, each.concern):
             waiting.append(each)
+        else:
+            waiting.append(replace(each, concern=each.enforced))
+            advised.append(replace(each, concern=each.advised & ~each.enforced))
     return waiting, advised

@@ -30,8 +30,9 @@ class Judged:
         namespaced: whether its objects are in namespaces.
         requests: subresource (empty for the object itself), versions -> the operations that are judged.
         concern: what holds for every object that can interest a policy.
-        enforced: what holds for every object of which a request can be refused or changed at admission, which a finding
+        enforced: what holds for every object of which a request can be denied or mutated at admission, which a finding
             in a Pod template does not do.
+        advised: what holds for every object that can get a warning or a record from a policy that does neither.
     """
 
     group: str
@@ -40,6 +41,7 @@ class Judged:
     requests: dict[tuple[str, tuple[str, ...]], frozenset[Operation]] = field(default_factory=dict)
     concern: Concern = field(default_factory=any_of)
     enforced: Concern = field(default_factory=any_of)
+    advised: Concern = field(default_factory=any_of)
 
     def add(self, kind: Kind, operations: frozenset[Operation], concern: Concern, *, enforced: bool) -> None:
         """Take in that requests about a kind are judged too."""
@@ -48,6 +50,8 @@ class Judged:
         self.concern = any_of(self.concern, concern)
         if enforced:
             self.enforced = any_of(self.enforced, concern)
+        else:
+            self.advised = any_of(self.advised, concern)
 
 
 def mutated(ruleset: Ruleset) -> Sequence[Judged]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
-from gpugate.policies.sdk.concerns import EVERY_OBJECT, Key, SentBy
+from gpugate.policies.sdk.concerns import EVERY_OBJECT, AllOf, Key, Not, SentBy
 from gpugate.webhook.generate import cel
 
 if TYPE_CHECKING:
@@ -55,5 +55,14 @@ def not_of(users: Sequence[str]) -> dict[str, Any]:
 
 
 def _interesting(concern: Concern, platform: Platform) -> Iterator[dict[str, Any]]:
-    if concern != EVERY_OBJECT:
-        yield {"name": "can-interest-a-policy", "expression": cel.alternatives(concern, platform)}
+    if concern == EVERY_OBJECT:
+        return
+    # All conditions have to hold, and each has a limit of cost of its own: what is excluded is a condition by itself.
+    wanted, excluded = concern, None
+    if isinstance(concern, AllOf) and isinstance(concern.parts[-1], Not):
+        *rest, excluded = concern.parts
+        wanted = rest[0] if len(rest) == 1 else AllOf(tuple(rest))
+    if wanted != EVERY_OBJECT:
+        yield {"name": "can-interest-a-policy", "expression": cel.alternatives(wanted, platform)}
+    if excluded is not None:
+        yield {"name": "is-not-excluded", "expression": cel.alternatives(excluded, platform)}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from gpugate.policies.sdk.node_pools import AWS
+from gpugate.policies.sdk.node_pools import AWS, names_one_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -54,11 +54,19 @@ def makes(types: MatchingTypes) -> Iterator[Make]:
     catalogue = types.catalogue
     found = []
     for manufacturer, resources in _RESOURCES.items():
-        made = catalogue.of(_MANUFACTURERS[0], manufacturer) | catalogue.of(_MANUFACTURERS[1], manufacturer)
-        having = types.known & made
+        having = types.known & _made_by(manufacturer, catalogue)
         if having:
             found.append(Make(manufacturer, resources, having, having & catalogue.offering(resources[0])))
     yield from sorted(found, key=lambda make: -make.types.bit_count())
+
+
+def is_minor(make: Make, types: MatchingTypes) -> bool:
+    """Tell whether a pool has a make only beside others: no value that it requires is of this make alone.
+
+    An example are the types with AMD GPUs in the category `g`. A make that half of the accelerated types have is none.
+    """
+    few = 2 * make.types.bit_count() < types.accelerated.bit_count()
+    return few and not names_one_of(types, _made_by(make.manufacturer, types.catalogue))
 
 
 def reachable(make: Make, limits: Mapping[str, Amount], catalogue: InstanceTypes) -> int | None:
@@ -84,6 +92,11 @@ def devices(make: Make, position: int, catalogue: InstanceTypes) -> int:
 def most_devices(make: Make, catalogue: InstanceTypes) -> int:
     """Return how many devices the largest type of a make has."""
     return max((devices(make, position, catalogue) for position in catalogue.positions_in(make.offering)), default=0)
+
+
+def _made_by(manufacturer: str, catalogue: InstanceTypes) -> int:
+    """Return the types with accelerators of a manufacturer."""
+    return catalogue.of(_MANUFACTURERS[0], manufacturer) | catalogue.of(_MANUFACTURERS[1], manufacturer)
 
 
 def _needed(resource: str, position: int, catalogue: InstanceTypes) -> int:

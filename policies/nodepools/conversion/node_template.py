@@ -68,18 +68,16 @@ def selector_terms(selector: Field) -> list[Json]:
     terms: list[Json] = []
     for combination in islice(product(*choices.values()), _MAX_TERMS):
         term: dict[str, Json] = {}
+        tags: dict[str, Json] = {}
         for key, value in zip(choices, combination, strict=True):
             if key in _OWN_FIELDS:
                 term[_OWN_FIELDS[key]] = value
             else:
-                put(term, "tags", {**_tags(term), key: value})
+                tags[key] = value
+        if tags:
+            term["tags"] = tags
         terms.append(term)
     return terms
-
-
-def _tags(term: dict[str, Json]) -> dict[str, Json]:
-    tags = term.get("tags")
-    return tags if isinstance(tags, dict) else {}
 
 
 def _images(node_class: dict[str, Json], spec: Field) -> list[str]:

@@ -16,6 +16,8 @@ from functools import lru_cache
 from typing import Final
 
 MINUTES_PER_DAY: Final = 1440
+# Every minute, hour, day, month and weekday by its number takes 500.
+_LONGEST: Final = 2000
 
 _MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _WEEKDAYS: Final = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
@@ -81,6 +83,8 @@ def parse(text: str) -> Schedule:
     Raises:
         ScheduleError: Karpenter, or the API server before it, refuses this schedule.
     """
+    if len(text) > _LONGEST:
+        raise ScheduleError(f"has {len(text)} characters, at most {_LONGEST} are read")
     if text.startswith("@") and text not in _SHORTHANDS:
         raise ScheduleError(f'is "{_short(text)}", none of the shorthands, such as @daily')
     if "TZ=" in text:

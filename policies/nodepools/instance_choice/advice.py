@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from gpugate.policies.nodepools.instance_choice.narrowing import Narrowing
     from gpugate.policies.sdk.node_pools import MatchingTypes
 
-_GPU_KEYS = (f"{AWS}/instance-gpu-", f"{AWS}/instance-accelerator-")
 _GPU_NAMES = (f"{AWS}/instance-gpu-name", f"{AWS}/instance-accelerator-name")
+_GPU_MEMORY = f"{AWS}/instance-gpu-memory"
 _SHOWN = 5
 _LONGEST = 63  # characters of a label value
 
@@ -29,13 +29,16 @@ def shown(names: Iterable[str]) -> str:
 
 
 def only_type_with_its_gpu(types: MatchingTypes, position: int) -> bool:
-    """Tell whether what a pool says of the GPU leaves this one type, or no other type has the GPU at all."""
+    """Tell whether no other type has the GPU of this one, or one of the same name with the memory that is required.
+
+    How many of them a type has is left aside: a Pod that asks for two GPUs can run on a type with four.
+    """
     catalogue = types.catalogue
     for label in _GPU_NAMES:
         name = catalogue.label(label, position)
         if name and catalogue.of(label, name) == 1 << position:
             return True
-    of_gpu = {k: r for k, r in types.requirements.items() if k.startswith(_GPU_KEYS)}
+    of_gpu = {k: r for k, r in types.requirements.items() if k in {*_GPU_NAMES, _GPU_MEMORY}}
     names_one = any(r.operator == "In" for k, r in of_gpu.items() if k in _GPU_NAMES)
     return names_one and requirements.matching(of_gpu, catalogue) == 1 << position
 

@@ -59,8 +59,13 @@ def _price_gap(model: int, other: int, catalogue: InstanceTypes) -> float:
     return abs(math.log(theirs / ours)) if ours and theirs else _UNPRICED
 
 
-def widened(types: MatchingTypes, narrowing: Narrowing, more: tuple[int, ...], needed: int) -> Patches | None:
-    """Return the change that lets siblings in; None where adding values to one list does not reach the number needed."""
+def widened(
+    types: MatchingTypes, narrowing: Narrowing, more: tuple[int, ...], needed: int, counted: int
+) -> Patches | None:
+    """Return the change that lets siblings in; None where adding values to one list does not reach the number needed.
+
+    `counted` are the types that count towards it.
+    """
     entry = narrowing.entry
     if entry is None or entry.requirement.operator != "In" or not entry.field["values"]:
         return None
@@ -68,7 +73,7 @@ def widened(types: MatchingTypes, narrowing: Narrowing, more: tuple[int, ...], n
     new = tuple(value for value in wanted if value and value not in entry.requirement.values)
     wider = replace(entry.requirement, values=entry.requirement.values | set(new))
     entries = tuple(replace(e, requirement=wider) if e is entry else e for e in types.entries)
-    after = requirements.matching(node_pools.combined(entries), types.catalogue)
+    after = requirements.matching(node_pools.combined(entries), types.catalogue) & counted
     if not new or after.bit_count() < needed:
         return None
     key = entry.key.rpartition("/")[2]

@@ -31,15 +31,32 @@ _SYNONYMS: Final = {
 _MAKERS: Final = ("nvidia", "tesla", "amd", "aws")
 _WITH_UNIT: Final = re.compile(r"([0-9]{1,9})\s*(?:(m)|(g))(?:i?b?)", re.IGNORECASE)
 _MIB_PER_GIB: Final = 1024
+# Longer than any value of a label; one that is not validated yet may have any length.
+_LONGEST: Final = 253
 
 
 def meant(label: str, value: str, catalogue: InstanceTypes) -> str:
     """Return the value of a label that is this one but for case, separators or the maker; empty where there is none."""
-    known: Iterable[str] = catalogue.names if label == INSTANCE_TYPE else catalogue.values[label]
+    if len(value) > _LONGEST:
+        return ""
+    spellings = catalogue.spellings.get(label)
+    if spellings is None:
+        # Made once and then looked up: a pool may name thousands of values.
+        spellings = catalogue.spellings[label] = _spellings(label, catalogue)
     wanted = _folded(value)
     wanted = _SYNONYMS.get(wanted, wanted)
     bare = {wanted, *(wanted.removeprefix(maker) for maker in _MAKERS)}
-    return next((each for each in known if each in bare or _folded(each) in bare), "")
+    return min((spellings[each] for each in bare if each in spellings), default=(0, ""))[1]
+
+
+def _spellings(label: str, catalogue: InstanceTypes) -> dict[str, tuple[int, str]]:
+    """Return the place and the value for each value and for what it is without case and separators."""
+    known: Iterable[str] = catalogue.names if label == INSTANCE_TYPE else catalogue.values[label]
+    found: dict[str, tuple[int, str]] = {}
+    for place, value in enumerate(known):
+        found.setdefault(value, (place, value))
+        found.setdefault(_folded(value), (place, value))
+    return found
 
 
 def in_mebibytes(text: str) -> int | None:

@@ -66,7 +66,7 @@ def _described(pool: Field, ctx: AnyContext) -> _Pool | None:
     )
     capacity = node_pools.capacity_types(types.requirements)
     weight, shown = pool["spec", "weight"].integer or 0, pool["metadata", "name"].text
-    return _Pool(pool, node_pools.pool_class(pool, ctx), types.known, taints, capacity, weight, shown)
+    return _Pool(pool, node_pools.pool_class(pool, ctx), types.accelerated, taints, capacity, weight, shown)
 
 
 def _spot_after_on_demand(own: _Pool, rival: _Pool) -> Iterator[Violation]:

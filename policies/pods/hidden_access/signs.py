@@ -1,98 +1,363 @@
-"""What in a Pod hands GPUs to its containers without a request.
+"""What in a Pod gives its containers accelerators without a request.
 
-Sources: NVIDIA container toolkit v1.19 (`NVIDIA_VISIBLE_DEVICES`, runtime classes, CDI annotations), Kubernetes v1.36
-(`pkg/kubelet/cm/devicemanager`: the socket of device plugins), AWS Neuron and ROCm documentation (device files).
+A sign is one of three kinds. `named` signs name devices to a container runtime or its hook, which then hands them out.
+`exclusive` signs have no use but accelerators. `general` signs give access to everything on a node; they matter only
+on nodes with accelerators.
+
+What hands devices out, as read in the sources:
+
+- NVIDIA container toolkit v1.20.1, `internal/config/image/cuda_image.go`. Devices come from CDI annotations, else from
+  mounts (`accept-nvidia-visible-devices-as-volume-mounts`, off by default), else from `NVIDIA_VISIBLE_DEVICES`
+  (`accept-nvidia-visible-devices-envvar-when-unprivileged`, on by default). A mount counts if its source is `/dev/null`
+  and its destination starts with `/var/run/nvidia-container-devices`; below it, `imex/` names channels and no GPU. A
+  container with `CUDA_VERSION`, without `NVIDIA_REQUIRE_CUDA` and without `NVIDIA_VISIBLE_DEVICES` gets all GPUs.
+- Habana container runtime, `cmd/habana-container-runtime-hook/container_config.go` (commit d6029c5):
+  `HABANA_VISIBLE_DEVICES`; without it, a container of this runtime gets all devices.
+- AMD container toolkit, `internal/oci/oci.go` (commit 03f5069): `AMD_VISIBLE_DEVICES`.
+- AWS Neuron, `aws-neuronx-oci-hook` in the container documentation: `AWS_NEURON_VISIBLE_DEVICES`.
+
+`CUDA_VISIBLE_DEVICES`, `ROCR_VISIBLE_DEVICES`, `HIP_VISIBLE_DEVICES`, `HABANA_VISIBLE_MODULES` and
+`NEURON_RT_VISIBLE_CORES` choose among the devices that a container has, and are no signs. Nor are the kubelet's
+pod-resources socket, which only lists, and that of nvidia-persistenced, which only switches a driver's mode.
+
+What a mounted path of the host gives: the device cgroup keeps an unprivileged container from opening device files that
+the runtime did not grant (OCI runtime specification v1.2, `config-linux.md`, allowed device list). A privileged
+container has no such limit. A socket accepts connections also through a read-only mount, and who may talk to a
+container runtime may start any container on the node. The socket in the device plugin directory takes the registration
+of further device plugins, which may hand out any device file (Kubernetes v1.36, `pkg/kubelet/cm/devicemanager`). A
+writable `/proc` of the host has `sys/kernel/core_pattern`, which names a program that the kernel runs as root.
 """
 
 from __future__ import annotations
 
+import posixpath
+import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from gpugate.policies.data.accelerators import IMPLICIT_CLASS_PREFIX
 from gpugate.policies.sdk.concerns import Each, Flag, Key, Text, any_of
+from gpugate.policies.sdk.findings import Stance
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gpugate.policies.sdk.field import Field
 
-VISIBLE_DEVICES: Final = "NVIDIA_VISIBLE_DEVICES"
+_CONTAINERS: Final = ("spec.containers", "spec.initContainers", "spec.ephemeralContainers")
+
+
+@dataclass(frozen=True, slots=True)
+class Sign:
+    """One sign.
+
+    Attributes:
+        field: where it is.
+        what: what it does, as the start of a sentence.
+        at_most: WARN where the sign only may give access, because it depends on what the Pod does not show.
+        vendor: of a sign that names devices, the domain of the resources whose devices it names; else empty.
+        whole: of a sign that names devices, whether it names more than slices of GPUs.
+        variable: the element of `env`, where the sign is one.
+        hint: what to do about it, where that is more than to remove it.
+    """
+
+    field: Field
+    what: str
+    at_most: Stance = Stance.ENFORCE
+    vendor: str = ""
+    whole: bool = True
+    variable: Field | None = None
+    hint: str = ""
+
+
+# --- Variables, annotations and mounts that name devices to a runtime.
+
+# Variable -> the domain of the resources whose devices it names, and what they are.
+_VARIABLES: Final = {
+    "NVIDIA_VISIBLE_DEVICES": ("nvidia.com", "GPUs"),
+    "HABANA_VISIBLE_DEVICES": ("habana.ai", "Gaudi accelerators"),
+    "AMD_VISIBLE_DEVICES": ("amd.com", "GPUs"),
+    "AWS_NEURON_VISIBLE_DEVICES": ("aws.amazon.com", "Neuron devices"),
+}
 # With these the container runtime hands out nothing.
 _NO_DEVICES: Final = frozenset({"", "none", "void"})
 _CDI: Final = "cdi.k8s.io/"
-_VENDORS: Final = ("nvidia.com", "amd.com", "habana.ai", "aws.amazon.com")
-_DEVICE_FILES: Final = ("nvidia", "neuron", "kfd")
-_DIRECTORIES: Final = (
-    ("var", "lib", "kubelet", "device-plugins"),
-    ("run", "nvidia"),
-    ("var", "run", "nvidia"),
-)
+# Domain of CDI devices, resources and device classes -> the same as in `_VARIABLES`.
+_VENDORS: Final = {
+    "nvidia.com": "nvidia.com",
+    "amd.com": "amd.com",
+    "habana.ai": "habana.ai",
+    "aws.amazon.com": "aws.amazon.com",
+    "neuron.aws.com": "aws.amazon.com",
+}
+_DEVICE_LIST: Final = "/var/run/nvidia-container-devices"
+# A field of the Pod itself to which a variable may refer.
+_OWN_TEXT: Final = re.compile(r"metadata\.(labels|annotations)\['([^']*)'\]")
+# What a variable may get its value from that is not in the Pod: member of `valueFrom` -> its name in a sentence.
+_SOURCES: Final = {"configMapKeyRef": "a ConfigMap", "secretKeyRef": "a Secret", "fileKeyRef": "a file"}
 
-_CONTAINERS: Final = ("spec.containers", "spec.initContainers", "spec.ephemeralContainers")
-_NAMES_DEVICES: Final = Each("env", Text("name", (VISIBLE_DEVICES,)) & ~Text("value", tuple(sorted(_NO_DEVICES))))
-# Which Pods can have a variable that names GPUs, or something that is of use for nothing but GPUs.
+_NAMES_DEVICES: Final = Each(
+    "env",
+    Text("name", tuple(_VARIABLES)) & (~Text("value", tuple(sorted(_NO_DEVICES))) | Key("valueFrom")),
+)
+_MOUNTS_DEVICES: Final = Each("volumeMounts", Text("mountPath", ("*nvidia-container-devices*",)))
+
+
+def named(pod: Field, containers: tuple[Field, ...]) -> Iterator[Sign]:
+    """Yield the signs of some containers that name devices; those of the whole Pod are `annotated`."""
+    null_volumes = _null_volumes(pod)
+    for container in containers:
+        for name in _VARIABLES:
+            for variable in container["env"].having("name", name):
+                yield from _of_variable(name, variable, pod)
+        for mount in container["volumeMounts"] if null_volumes else ():
+            path = _clean(mount["mountPath"].text)
+            device = path.removeprefix(_DEVICE_LIST).strip("/")
+            if path.startswith(_DEVICE_LIST) and mount["name"].text in null_volumes and _is_listed(device):
+                what = f"a mount at {_DEVICE_LIST} hands GPUs to a container"
+                yield Sign(mount["mountPath"], what, vendor="nvidia.com", whole=not _is_slice(device))
+
+
+def annotated(pod: Field) -> Iterator[Sign]:
+    """Yield the annotations that inject accelerators into the containers of a Pod."""
+    for key, annotation in pod["metadata", "annotations"].items():
+        devices = annotation.text.split(",") if key.startswith(_CDI) else ()
+        found = {device.partition("=")[2]: vendor for device in devices if (vendor := vendor_of(device.strip()))}
+        if found:
+            whole = not all(map(_is_slice, found))
+            vendor = next(iter(found.values()))
+            yield Sign(annotation, f"{key} injects devices into the containers", vendor=vendor, whole=whole)
+
+
+def _of_variable(name: str, variable: Field, pod: Field) -> Iterator[Sign]:
+    vendor, devices = _VARIABLES[name]
+    source = variable["valueFrom"]
+    if source.mapping:
+        value, origin = _referenced(source, pod)
+        what = f"{name} takes its value from {origin} and {'may hand' if value is None else 'hands'} {devices} to a container"
+        if value is None:
+            yield Sign(source, what, Stance.WARN, vendor, variable=variable)
+        elif value not in _NO_DEVICES:
+            yield Sign(source, what, Stance.ENFORCE, vendor, variable=variable)
+        return
+    literal = variable["value"].value
+    if literal is None or isinstance(literal, dict | list) or literal in _NO_DEVICES:
+        return
+    whole = not all(map(_is_slice, str(literal).split(",")))
+    yield Sign(variable["value"], f"{name} hands {devices} to a container", Stance.ENFORCE, vendor, whole, variable)
+
+
+def _referenced(source: Field, pod: Field) -> tuple[str | None, str]:
+    """Return the value that a variable gets, None if the Pod does not show it, and where it comes from.
+
+    A resource is always a number, which names a device by its index.
+    """
+    if source["resourceFieldRef"]:
+        return "0", "a resource of the container"
+    path = source["fieldRef", "fieldPath"].text
+    if not path:
+        known = next((word for member, word in _SOURCES.items() if source[member]), "elsewhere")
+        return None, known
+    own = _OWN_TEXT.fullmatch(path)
+    place = ("metadata", own[1], own[2]) if own else tuple(path.split("."))
+    return (pod[place].text or None) if place[0] == "metadata" and len(place) <= 3 else None, path.partition("[")[0]
+
+
+def _null_volumes(pod: Field) -> frozenset[str]:
+    """Return the names of the volumes that are `/dev/null` of the host."""
+    return frozenset(
+        volume["name"].text
+        for volume in pod["spec", "volumes"]
+        if _clean(volume["hostPath", "path"].text) == "/dev/null"
+    )
+
+
+def _is_listed(device: str) -> bool:
+    return bool(device) and not device.startswith("imex/")
+
+
+def _is_slice(device: str) -> bool:
+    """Tell whether a device is a MIG slice: by its id, or as `GPU:slice`."""
+    return device.strip().startswith("MIG-") or ":" in device
+
+
+def vendor_of(name: str) -> str:
+    """Return whose accelerators a CDI device, a resource or a device class is of; empty where that is not known."""
+    domain = name.removeprefix(IMPLICIT_CLASS_PREFIX).partition("/")[0]
+    return next((vendor for known, vendor in _VENDORS.items() if domain == known or domain.endswith(f".{known}")), "")
+
+
+# --- What is of use for nothing but accelerators.
+
+_RUNTIMES: Final = ("nvidia", "habana")
+# Device files below /dev by the start of their name: NVIDIA, Neuron, ROCm, and the kernel's accelerators, among them
+# Gaudi; `hl` is Gaudi's name before Linux 6.2.
+_DEVICE_FILES: Final = re.compile(r"nvidia|neuron|kfd$|accel[0-9]*$|hl(_controlD)?[0-9]")
+_DIRECTORIES: Final = ("/var/lib/kubelet/device-plugins", "/run/nvidia")
+# Character devices by number: 195 is NVIDIA's (Linux, `Documentation/admin-guide/devices.txt`).
+_NVIDIA_MAJOR: Final = "/dev/char/195:"
+
+
+def runtime(pod: Field) -> Iterator[Sign]:
+    """Yield the runtime class of a Pod, where it hands out the devices that an image names."""
+    name = pod["spec", "runtimeClassName"]
+    if name.text.startswith(_RUNTIMES):
+        yield Sign(name, f'the runtime class "{name.text}" hands out the GPUs that the image names')
+
+
+def exclusive(pod: Field) -> Iterator[Sign]:
+    """Yield the paths of the host that are of use for nothing but accelerators."""
+    for path, clean in _host_paths(pod):
+        if _is_exclusive(clean):
+            yield Sign(path, f"{path.text} of the host gives access to its GPUs")
+
+
+def _is_exclusive(clean: str) -> bool:
+    file = clean.removeprefix("/dev/").partition("/")[0] if clean.startswith("/dev/") else ""
+    return (
+        _DEVICE_FILES.match(file) is not None
+        or clean.startswith(_NVIDIA_MAJOR)
+        or any(_is_in(clean, directory) for directory in _DIRECTORIES)
+    )
+
+
+# One of these is in every path of the host that is of use for nothing but accelerators.
+_WORDS: Final = ("device-plugins", "nvidia", "neuron", "kfd", "accel", "/hl", "195:")
+# Which Pods can have a sign that names devices, or one that is of use for nothing but accelerators.
 DIRECT: Final = any_of(
     *(Each(path, _NAMES_DEVICES) for path in _CONTAINERS),
-    Text("spec.runtimeClassName", ("nvidia*",)),
+    *(Each(path, _MOUNTS_DEVICES) for path in _CONTAINERS),
+    Text("spec.runtimeClassName", tuple(f"{name}*" for name in _RUNTIMES)),
     Key("metadata.annotations", (f"{_CDI}*",)),
-    Each("spec.volumes", Text("hostPath.path", tuple(f"*{word}*" for word in ("device-plugins", *_DEVICE_FILES)))),
+    Each(
+        "spec.volumes",
+        Text("hostPath.path", tuple(f"*{word}*" for word in _WORDS)),
+    ),
 )
-# Which Pods can have access to every device of a node: `/` and `/dev` may be written with more slashes and dots.
-BROAD: Final = any_of(
+
+
+# --- What gives access to everything on a node.
+
+# Sockets through which a container starts others, or a device plugin registers itself.
+_SOCKETS: Final = (
+    "/run/containerd/containerd.sock",
+    "/run/k3s/containerd/containerd.sock",
+    "/run/crio/crio.sock",
+    "/run/docker.sock",
+    "/run/cri-dockerd.sock",
+    "/run/dockershim.sock",
+    "/run/podman/podman.sock",
+    "/var/lib/kubelet/device-plugins/kubelet.sock",
+)
+_STARTING: Final = frozenset({*_SOCKETS, "/run/containerd", "/run/k3s/containerd", "/run/crio"})
+# Directories of device files that other devices are in too.
+_SHARED_DEVICES: Final = ("/dev/dri", "/dev/char")
+_SPECS: Final = ("/etc/cdi", "/run/cdi")
+# Capabilities with which a container in the host's PID namespace controls processes of the host.
+_CONTROLLING: Final = frozenset({"ALL", "SYS_ADMIN", "SYS_PTRACE"})
+_VOID_HINT: Final = 'set NVIDIA_VISIBLE_DEVICES to "void", or ask for the GPU in resources.limits'
+
+# Which Pods can have access to everything on a node. Paths may be written with more slashes and dots.
+GENERAL: Final = any_of(
     *(Each(path, Flag("securityContext.privileged")) for path in _CONTAINERS),
-    Each("spec.volumes", Text("hostPath.path", ("*/", "*.", "*/dev", "dev"))),
+    *(Each(path, Each("env", Text("name", ("CUDA_VERSION",)))) for path in _CONTAINERS),
+    Flag("spec.hostPID"),
+    Each(
+        "spec.volumes",
+        Text("hostPath.path", ("*/", "*.", *(f"*{word}*" for word in ("dev", "run", "var", "proc", "etc")))),
+    ),
 )
 
 
-def visible_devices(container: Field) -> Iterator[Field]:
-    """Yield the environment variables of a container that name GPUs; one that refers to something else is not seen."""
-    for variable in container["env"].having("name", VISIBLE_DEVICES):
-        value = variable["value"]
-        if value and value.value not in _NO_DEVICES:
-            yield variable
-
-
-def direct(pod: Field) -> Iterator[tuple[Field, str]]:
-    """Yield what is of use for nothing but GPUs, each with what it does."""
-    runtime = pod["spec", "runtimeClassName"]
-    if runtime.text.startswith("nvidia"):
-        yield runtime, f'the runtime class "{runtime.text}" hands out the GPUs that the image names'
-    for key, annotation in pod["metadata", "annotations"].items():
-        if key.startswith(_CDI) and any(_is_gpu(device) for device in annotation.text.split(",")):
-            yield annotation, f"{key} injects devices into the containers"
-    for path in _host_paths(pod):
-        if _is_for_gpus(_parts(path.text)):
-            yield path, f"{path.text} of the host gives access to its GPUs"
-
-
-def broad(pod: Field, containers: tuple[Field, ...]) -> Iterator[tuple[Field, str]]:
-    """Yield what gives access to every device of a node, and has other uses, each with what it does."""
-    for path in _host_paths(pod):
-        if _parts(path.text) in ((), ("dev",)):
-            yield path, f"{path.text} of the host holds its GPUs"
+def privileged(containers: tuple[Field, ...]) -> Iterator[Sign]:
+    """Yield the containers that are privileged."""
     for container in containers:
-        privileged = container["securityContext", "privileged"]
-        if privileged.value is True:
-            yield privileged, "a privileged container may use every device of its node"
+        flag = container["securityContext", "privileged"]
+        if flag.value is True:
+            yield Sign(flag, "a privileged container may use every device of its node")
 
 
-def _host_paths(pod: Field) -> Iterator[Field]:
+def general(pod: Field, containers: tuple[Field, ...]) -> Iterator[Sign]:
+    """Yield what else gives access to everything on a node."""
+    yield from _host_access(pod)
+    host_pid = pod["spec", "hostPID"].value is True
+    for container in containers:
+        yield from _legacy(container)
+        added = container["securityContext", "capabilities", "add"]
+        if host_pid and _CONTROLLING & {name.upper() for name in added.texts}:
+            yield Sign(added, "with hostPID this container may control processes of its node", Stance.WARN)
+
+
+def _legacy(container: Field) -> Iterator[Sign]:
+    """Yield `CUDA_VERSION` where it makes NVIDIA's runtime take the container for one of an old image."""
+    env = container["env"]
+    for version in env.having("name", "CUDA_VERSION"):
+        required = env.having("name", "NVIDIA_REQUIRE_CUDA")
+        if (
+            _is_set(version)
+            and not any(env.having("name", "NVIDIA_VISIBLE_DEVICES"))
+            and not any(map(_is_set, required))
+        ):
+            what = "CUDA_VERSION without NVIDIA_VISIBLE_DEVICES hands every GPU of its node to a container"
+            yield Sign(version["name"], what, hint=_VOID_HINT)
+        return
+
+
+def _is_set(variable: Field) -> bool:
+    return bool(variable["value"].value or variable["valueFrom"].mapping)
+
+
+def _host_access(pod: Field) -> Iterator[Sign]:
+    for path, clean in _host_paths(pod):
+        if _is_exclusive(clean):
+            continue
+        if clean in _STARTING:
+            yield Sign(path, f"{path.text} of the host can start containers with every device")
+        elif clean in {"/", "/dev"}:
+            yield Sign(path, f"{path.text} of the host holds its GPUs")
+        elif any(_is_in(socket, clean) for socket in _SOCKETS):
+            yield Sign(path, f"{path.text} of the host holds sockets that hand out every device")
+        elif any(_is_in(clean, directory) for directory in _SHARED_DEVICES):
+            yield Sign(path, f"{path.text} of the host holds device files of GPUs", Stance.WARN)
+        elif any(_is_in(clean, directory) for directory in _SPECS):
+            yield Sign(path, f"{path.text} of the host says which devices a container can be given", Stance.WARN)
+    processes = {
+        volume["name"].text for volume in pod["spec", "volumes"] if _clean(volume["hostPath", "path"].text) == "/proc"
+    }
+    yield from _writable(pod, processes) if processes else ()
+
+
+def _writable(pod: Field, processes: set[str]) -> Iterator[Sign]:
+    """Yield the mounts of some volumes, each `/proc` of the host, through which a container may write."""
+    for name in ("initContainers", "containers", "ephemeralContainers"):
+        for container in pod["spec", name]:
+            for mount in container["volumeMounts"]:
+                if mount["name"].text in processes and mount["readOnly"].value is not True:
+                    what = "/proc of the host, writable, may let a container run programs on its node"
+                    yield Sign(mount["mountPath"], what, Stance.WARN)
+
+
+# --- Paths.
+
+
+def _host_paths(pod: Field) -> Iterator[tuple[Field, str]]:
+    """Yield the paths of the host that a Pod mounts, as written and in their shortest spelling."""
     for volume in pod["spec", "volumes"]:
         path = volume["hostPath", "path"]
         if path.text:
-            yield path
+            yield path, _on_host(path.text)
 
 
-def _parts(path: str) -> tuple[str, ...]:
-    return tuple(part for part in path.split("/") if part not in {"", "."})
+def _clean(path: str) -> str:
+    """Return an absolute path in its shortest spelling; empty for an empty one."""
+    return posixpath.normpath("/" + path.lstrip("/")) if path else ""
 
 
-def _is_for_gpus(parts: tuple[str, ...]) -> bool:
-    if parts[:1] == ("dev",):
-        return len(parts) > 1 and parts[1].startswith(_DEVICE_FILES)
-    return any(parts[: len(directory)] == directory for directory in _DIRECTORIES)
+def _on_host(path: str) -> str:
+    """Return the path of a directory or file on a node, where `/var/run` is a link to `/run`."""
+    clean = _clean(path)
+    return clean.removeprefix("/var") if clean == "/var/run" or clean.startswith("/var/run/") else clean
 
 
-def _is_gpu(device: str) -> bool:
-    """Tell whether a CDI device, such as `nvidia.com/gpu=all`, is of a vendor of accelerators."""
-    vendor = device.strip().partition("/")[0]
-    return any(vendor == known or vendor.endswith(f".{known}") for known in _VENDORS)
+def _is_in(path: str, directory: str) -> bool:
+    return directory in {"/", path} or path.startswith(f"{directory}/")

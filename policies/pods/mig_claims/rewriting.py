@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from heapq import nsmallest
 from typing import TYPE_CHECKING
 
 from gpugate.policies.data import mig_profiles
@@ -63,7 +64,14 @@ def rewrite(
 ) -> Iterator[Patch | Violation | Skip]:
     """Turn every request for a slice into a claim, or none where something stands against one of them."""
     against = obstacles.of_cluster(slices[0].where, pod, ctx)
-    found = [against] if against else [o for one in slices if (o := _obstacle(one, demand, ctx))]
+    # Two names show what else a container asks for; one container may ask for thousands.
+    containers = {id(one.demand): one.demand for one in slices}
+    first_names = {key: nsmallest(2, container.resources) for key, container in containers.items()}
+    found = (
+        [against]
+        if against
+        else [o for one in slices if (o := _obstacle(one, first_names[id(one.demand)], demand, ctx))]
+    )
     if found:
         yield from found
         return
@@ -121,9 +129,10 @@ def assign(slices: tuple[Slices, ...]) -> Claims:
     return Claims(tuple(own), tuple(used))
 
 
-def _obstacle(one: Slices, demand: GpuDemand, ctx: Context[ClaimParams]) -> Violation | Skip | None:
+def _obstacle(one: Slices, names: list[str], demand: GpuDemand, ctx: Context[ClaimParams]) -> Violation | Skip | None:
+    """Return what stands against a claim; `names` are the first two resources that the container asks for."""
     return (
-        _of_request(one)
+        _of_request(one, names)
         or obstacles.of_profile(one.where, one.profile)
         or _of_count(one)
         or obstacles.of_claims(one.where, one.demand, demand)
@@ -131,11 +140,11 @@ def _obstacle(one: Slices, demand: GpuDemand, ctx: Context[ClaimParams]) -> Viol
     )
 
 
-def _of_request(one: Slices) -> Violation | None:
+def _of_request(one: Slices, names: list[str]) -> Violation | None:
     if one.resource.endswith(mig_profiles.SHARED_SUFFIX):
         message = f"{one.resource} is a shared slice, a claim gives a whole one"
         return obstacles.refusal(one.where.path, message, "ask for the whole slice, or leave the Pod out")
-    others = sorted(one.demand.resources.keys() - {one.resource})
+    others = [name for name in names if name != one.resource]
     if others:
         message = f"container {one.container['name'].text} asks for {one.resource} and {others[0]}"
         return obstacles.refusal(one.where.path, message, "ask for one kind of GPU per container")

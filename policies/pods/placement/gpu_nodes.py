@@ -1,16 +1,27 @@
-"""Whether a Pod may run on GPU nodes: by a toleration of their taints, or by a selector for them."""
+"""Whether a Pod may run on GPU nodes: by a toleration of their taints, by a selector for them, or by `nodeName`.
+
+A Pod with a `nodeName` is bound without the scheduler, and the kubelet of that node checks its selectors, but of its
+taints only those with the effect NoExecute (Kubernetes v1.36, `pkg/kubelet/lifecycle/predicate.go`). The scheduler
+writes the field too, so it counts only in a Pod that has not started: the API server empties the status of a Pod that
+is created (`pkg/registry/core/pod/strategy.go`, PrepareForCreate).
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.data import accelerators
+from gpugate.policies.data.instance_types import INSTANCE_TYPE
 from gpugate.policies.sdk import requirements
 from gpugate.policies.sdk.concerns import EVERY_OBJECT, Each, Key, Listed, Text
-from gpugate.policies.sdk.node_pools import INSTANCE_TYPES
+from gpugate.policies.sdk.facts import Known, Need, named
+from gpugate.policies.sdk.findings import Stance
+from gpugate.policies.sdk.kinds import NODE, NODE_POOL
+from gpugate.policies.sdk.known_objects import derived, each
+from gpugate.policies.sdk.node_pools import INSTANCE_TYPES, is_for_accelerators
 from gpugate.policies.sdk.node_requirements import REQUIRED, alternatives
 from gpugate.policies.sdk.platform import Taint
-from gpugate.policies.sdk.tolerations import tolerates
+from gpugate.policies.sdk.tolerations import tolerated, tolerates
 
 if TYPE_CHECKING:
     from gpugate.policies.sdk.field import Field
@@ -21,20 +32,37 @@ if TYPE_CHECKING:
 # Mode, Karpenter on Azure.
 _LABELS: Final = ("nvidia.com/", "amd.com/gpu", "eks.amazonaws.com/instance-gpu-", "karpenter.azure.com/sku-gpu-")
 
+# What a policy that asks where a Pod may run declares that it looks up.
+REACH_NEEDS: Final = (
+    Need(NODE, ("metadata.labels", "status.capacity")),
+    Need(NODE_POOL, ("spec.template", "spec.limits")),
+)
+_NODE_POOL_LABEL: Final = "karpenter.sh/nodepool"
+
 _TOLERATIONS: Final = "spec.tolerations"
 # Which Pods tolerate a taint of GPU nodes by its name, and which tolerate every taint.
 NAMES_GPU_TAINT: Final = Each(_TOLERATIONS, Text("key", Listed.GPU_TAINTS))
 TOLERATES_EVERYTHING: Final = Each(_TOLERATIONS, Text("key", ("",)) & Text("operator", ("Exists",)))
-# Which Pods may tolerate a taint of GPU nodes, or select such nodes: those that select none of their own run anywhere.
+# Which Pods are bound to a node by whoever creates them.
+NAMES_NODE: Final = ~Text("spec.nodeName", ("",)) & ~Each("status.conditions", EVERY_OBJECT)
+# Which Pods may tolerate a taint of GPU nodes, select such nodes, or name one.
 MAY_REACH_GPU_NODES: Final = (
-    NAMES_GPU_TAINT | TOLERATES_EVERYTHING | Key("spec.nodeSelector") | Each(".".join(REQUIRED), EVERY_OBJECT)
+    NAMES_GPU_TAINT
+    | TOLERATES_EVERYTHING
+    | Key("spec.nodeSelector")
+    | Each(".".join(REQUIRED), EVERY_OBJECT)
+    | NAMES_NODE
 )
+# Values of the taints on nodes with accelerators beside those of the platform: GKE and the documentation of NVIDIA's GPU
+# operator use "present", and a taint need not have one.
+_TAINT_VALUES: Final = ("true", "present", "")
 
 
 def gpu_taints(ctx: AnyContext) -> tuple[Taint, ...]:
     """Return the taints that keep other Pods off nodes with accelerators."""
     own = (taint for taints in ctx.platform.taints.values() for taint in taints)
-    return tuple(dict.fromkeys((*own, *(Taint(key=key) for key in accelerators.TAINT_KEYS.values()))))
+    known = (Taint(key=key, value=value) for key in accelerators.TAINT_KEYS.values() for value in _TAINT_VALUES)
+    return tuple(dict.fromkeys((*own, *known)))
 
 
 def gpu_tolerations(pod: Field, ctx: AnyContext) -> tuple[Field, ...]:
@@ -46,9 +74,81 @@ def gpu_tolerations(pod: Field, ctx: AnyContext) -> tuple[Field, ...]:
     return tuple(t for t in possible if any(tolerates(t, taint) for taint in taints))
 
 
-def reaches_gpu_nodes(ctx: AnyContext) -> bool:
-    """Tell whether a Pod tolerates a taint of GPU nodes, or selects such nodes; reads the table of instance types."""
-    return bool(ctx.derived(gpu_tolerations)) or all(_selects(r, ctx) for r in ctx.derived(alternatives))
+def named_node(pod: Field) -> Field | None:
+    """Return the `nodeName` of a Pod that has not started; None where it has none, or the scheduler may have set it."""
+    name = pod["spec", "nodeName"]
+    return name if name.text and not any(pod["status", "conditions"]) else None
+
+
+def reach(pod: Field, ctx: AnyContext) -> Stance:
+    """Return the most that a finding can cost that is true on GPU nodes only; reads the table of instance types.
+
+    OFF where the Pod names a node without accelerators. Otherwise ENFORCE where it tolerates a taint of GPU nodes,
+    selects such nodes or names one; WARN where it names a node that may be one; OFF where it does none of these.
+    """
+    by_name = reach_by_name(pod, ctx)
+    if by_name is not Stance.OFF and (
+        ctx.derived(gpu_tolerations) or all(_selects(r, ctx) for r in ctx.derived(alternatives))
+    ):
+        return Stance.ENFORCE
+    return by_name or Stance.OFF
+
+
+def reach_by_name(pod: Field, ctx: AnyContext) -> Stance | None:
+    """Return the same by the `nodeName` of a Pod alone; None where it has none that counts."""
+    name = named_node(pod)
+    if name is None:
+        return None
+    node = named(ctx.facts.list(NODE), name.text)
+    if node is not None:
+        return Stance.ENFORCE if _has_accelerators(node, ctx) else Stance.OFF
+    return Stance.OFF if _selects_others(ctx) else Stance.WARN
+
+
+def _selects_pools(required: Requirements, ctx: AnyContext) -> bool:
+    """Tell whether a Pod selects NodePools that are all known, for accelerators, and have no taint that keeps it off."""
+    requirement = required.get(_NODE_POOL_LABEL)
+    if requirement is None or requirement.operator != "In":
+        return False
+    pools = ctx.facts.list(NODE_POOL)
+    by_name = derived(pools, _pools_by_name, ctx) if isinstance(pools, Known) else {}
+    chosen = [by_name[name] for name in requirement.values if name in by_name]
+    return len(chosen) == len(requirement.values) and all(
+        around.derived(is_for_accelerators)
+        and all(
+            tolerates_pool_taint(ctx.subject, taint) for taint in around.subject["spec", "template", "spec", "taints"]
+        )
+        for around in chosen
+    )
+
+
+def _pools_by_name(pools: Known, ctx: AnyContext) -> dict[str, AnyContext]:
+    return {around.subject["metadata", "name"].text: around for around in each(pools, ctx)}
+
+
+def tolerates_pool_taint(pod: Field, taint: Field) -> bool:
+    """Tell whether a taint of a NodePool's nodes lets a Pod run there."""
+    effect = taint["effect"].text
+    wanted = Taint(key=taint["key"].text, value=taint["value"].text)
+    return effect not in {"NoSchedule", "NoExecute"} or tolerated(pod, wanted, effect)
+
+
+def _has_accelerators(node: Field, ctx: AnyContext) -> bool:
+    """Tell whether a node has accelerators, by its labels or by what it offers."""
+    catalogue = ctx.table(INSTANCE_TYPES)
+    labels = node["metadata", "labels"].labels
+    return (
+        any(key.startswith(_LABELS) and value != "false" for key, value in labels.items())
+        or bool(catalogue.of(INSTANCE_TYPE, labels.get(INSTANCE_TYPE, "")) & catalogue.accelerated)
+        or any(ctx.platform.is_accelerator(name) for name in node["status", "capacity"].mapping)
+    )
+
+
+def _selects_others(ctx: AnyContext) -> bool:
+    """Tell whether a Pod selects only known instance types without accelerators."""
+    catalogue = ctx.table(INSTANCE_TYPES)
+    selected = [requirements.matching(required, catalogue) for required in ctx.derived(alternatives)]
+    return all(types and not types & catalogue.accelerated for types in selected)
 
 
 def _selects(required: Requirements, ctx: AnyContext) -> bool:
@@ -57,6 +157,8 @@ def _selects(required: Requirements, ctx: AnyContext) -> bool:
         labelled = key.startswith(_LABELS) and requirement.values != {"false"}
         if requirement.operator in {"In", "Exists"} and (labelled or requirement.values & classes.keys()):
             return True
+    if _selects_pools(required, ctx):
+        return True
     catalogue = ctx.table(INSTANCE_TYPES)
     types = requirements.matching(required, catalogue)
     return bool(types) and types & catalogue.accelerated == types

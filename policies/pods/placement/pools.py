@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from gpugate.policies.pods.placement.gpu_nodes import tolerates_pool_taint
 from gpugate.policies.sdk import requirements
 from gpugate.policies.sdk.facts import Need
 from gpugate.policies.sdk.kinds import NODE_POOL
 from gpugate.policies.sdk.known_objects import each
 from gpugate.policies.sdk.node_pools import AUTO_MODE, AWS, INSTANCE_TYPES, pool_requirements, provider
 from gpugate.policies.sdk.node_requirements import alternatives
-from gpugate.policies.sdk.platform import Taint
-from gpugate.policies.sdk.tolerations import tolerated
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,7 +39,7 @@ def pools_for(pod: Field, demand: GpuDemand, ctx: AnyContext) -> Iterator[tuple[
     wanted = ctx.derived(alternatives)
     for around in each(fact, ctx):
         pool = around.subject
-        if not all(_tolerates(pod, taint) for taint in pool["spec", "template", "spec", "taints"]):
+        if not all(tolerates_pool_taint(pod, taint) for taint in pool["spec", "template", "spec", "taints"]):
             continue
         own = {
             **around.derived(pool_requirements),
@@ -50,12 +49,6 @@ def pools_for(pod: Field, demand: GpuDemand, ctx: AnyContext) -> Iterator[tuple[
             both = _both(own, required)
             if both is not None and _offers(pool, both, demand, ctx):
                 yield pool, both
-
-
-def _tolerates(pod: Field, taint: Field) -> bool:
-    effect = taint["effect"].text
-    wanted = Taint(key=taint["key"].text, value=taint["value"].text)
-    return effect not in {"NoSchedule", "NoExecute"} or tolerated(pod, wanted, effect)
 
 
 def _both(own: Requirements, required: Requirements) -> Requirements | None:

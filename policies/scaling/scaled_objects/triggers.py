@@ -1,10 +1,12 @@
 """The replicas and triggers of a ScaledObject, as KEDA reads them.
 
-Source: KEDA v2.20.2 `apis/keda/v1alpha1/scaledobject_types.go`, `pkg/scaling/executor/scale_scaledobjects.go`.
+Source: KEDA v2.20.2 `apis/keda/v1alpha1/scaledobject_types.go`, `pkg/scaling/executor/scale_scaledobjects.go`
+(GetPausedReplicaCount), `controllers/keda/hpa.go` (newHPAForScaledObject: paused replicas are minimum and maximum).
 """
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.scaling.queries import promql
@@ -17,6 +19,10 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.policy import AnyContext
 
 KEDA_MAXIMUM: Final = 100
+PAUSED_REPLICAS: Final = "autoscaling.keda.sh/paused-replicas"
+# What Go's strconv.ParseInt reads in base 10; KEDA then wants 32 bits.
+_INTEGER: Final = re.compile(r"[+-]?0*([0-9]{1,10})")
+_GREATEST: Final = 2**31 - 1
 _FORMULA: Final = ("spec", "advanced", "scalingModifiers", "formula")
 
 
@@ -38,6 +44,18 @@ def maximum(scaled_object: Field) -> int:
     """Return the most replicas."""
     replicas = scaled_object["spec", "maxReplicaCount"].integer
     return KEDA_MAXIMUM if replicas is None else replicas
+
+
+def paused_at(scaled_object: Field) -> tuple[Field, int] | None:
+    """Return the annotation that keeps a fixed number of replicas, and that number; None where KEDA reads none.
+
+    The number holds instead of minimum and maximum, and may be above the maximum.
+    """
+    annotation = scaled_object["metadata", "annotations", PAUSED_REPLICAS]
+    found = _INTEGER.fullmatch(annotation.text)
+    if found is None or annotation.text.startswith("-") or int(found[1]) > _GREATEST:
+        return None
+    return annotation, int(found[1])
 
 
 def floor(scaled_object: Field) -> Field:

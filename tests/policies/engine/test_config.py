@@ -5,10 +5,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpugate.policies.engine.config import PolicyConfig, parse_config
+from gpugate.policies.engine.config import PolicyConfig, near_misses, parse_config, stance_of
 from gpugate.policies.engine.errors import ConfigError
+from gpugate.policies.sdk.findings import Stance
 
 if TYPE_CHECKING:
+    from gpugate.policies.engine.config import Mode
     from gpugate.policies.sdk.field import Json
 
 EXEMPTION: dict[str, Json] = {
@@ -66,6 +68,12 @@ def test_a_bare_off_which_yaml_reads_as_false_is_a_mode() -> None:
         (document(exemptions=[without("reason")]), "exemptions[0]: lacks `reason`, which is required"),
         (document(exemptions=[EXEMPTION | {"owner": " "}]), "exemptions[0].owner: is empty"),
         (document(exemptions=[EXEMPTION | {"expires": "soon"}]), "exemptions[0].expires: invalid RFC3339 encoded date"),
+        *(
+            (document(exemptions=[EXEMPTION | {key: ["a", ""]}]), f"exemptions[0].{key}[1]: is empty: write a name")
+            for key in ("policies", "kinds", "namespaces", "names", "users", "groups")
+        ),
+        (document(excluded_namespaces=[""]), "excluded_namespaces[0]: is empty"),
+        (document(namespaces={"": {"policies": {}}}), 'namespaces[""]: is empty'),
         (document(platform={"taint": {}}), "platform.taint: unknown key; did you mean `taints`?"),
     ],
     ids=lambda value: value if isinstance(value, str) else None,
@@ -74,3 +82,63 @@ def test_a_mistake_is_refused_with_its_place_and_a_remedy(config: Json, says: st
     with pytest.raises(ConfigError) as refused:
         parse_config(config)
     assert str(refused.value).startswith(says)
+
+
+@pytest.mark.parametrize(
+    ("config", "says"),
+    [
+        (document(target={"karpenter": 1.14}), "target.karpenter: expected `str`, got `float`"),
+        (document(qqqq=1), "qqqq: unknown key"),
+        (document(modee="audit"), "modee: unknown key; did you mean `mode`?"),
+        (document(target={"mode": "warn"}), "target.mode: unknown key here"),
+        (
+            document(policies={"a/b": {"audit": {}}}),
+            'policies["a/b"].audit: unknown key here; `mode`, `params` may stand here',
+        ),
+        (document(platform={"taints": {"a": [{}]}}), "platform.taints: lacks `key`, which is required"),
+        (
+            document(exemptions=[EXEMPTION, EXEMPTION | {"kinds": [1]}]),
+            "exemptions[1].kinds[0]: expected `str`, got `int`",
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) else None,
+)
+def test_a_mistake_is_said_in_one_sentence(config: Json, says: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        parse_config(config)
+    assert str(refused.value) == says
+    assert refused.value.message == says.partition(": ")[2]
+
+
+@pytest.mark.parametrize("key", ["reason", "owner"])
+def test_an_empty_explanation_of_an_exemption_is_refused_with_its_place(key: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        parse_config(document(exemptions=[EXEMPTION, EXEMPTION | {key: "\t"}]))
+    assert refused.value.path == ("exemptions", 1, key)
+
+
+@pytest.mark.parametrize(
+    ("mode", "stance"),
+    [
+        ("off", Stance.OFF),
+        (False, Stance.OFF),
+        ("audit", Stance.AUDIT),
+        ("warn", Stance.WARN),
+        ("enforce", Stance.ENFORCE),
+    ],
+)
+def test_a_mode_is_read(mode: Mode, stance: Stance) -> None:
+    assert stance_of(mode, ()) is stance
+
+
+def test_true_is_no_mode() -> None:
+    with pytest.raises(ConfigError, match=r"^policies\.a: must be off, audit, warn or enforce, not a boolean"):
+        stance_of(True, ("policies", "a"))  # noqa: FBT003 -- what YAML reads
+
+
+def test_at_most_three_names_look_like_another() -> None:
+    assert near_misses("pods/one", ["pods/on", "pods/once", "pods/ones", "pods/own", "x"]) == [
+        "pods/ones",
+        "pods/once",
+        "pods/on",
+    ]

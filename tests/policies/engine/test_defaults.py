@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.field import Json
 
 BUDGETS: Json = [{"nodes": "10%"}]
+POD_DEFAULTS: dict[str, Json] = {"restartPolicy": "Always", "terminationGracePeriodSeconds": 30}
 METADATA_OPTIONS: dict[str, Json] = {
     "httpEndpoint": "enabled",
     "httpProtocolIPv6": "disabled",
@@ -95,12 +97,108 @@ CASES: dict[str, tuple[str, Json, Json]] = {
             },
         },
     ),
+    "a Pod without limits, or with limits that are not quantities": (
+        "v1 Pod",
+        {
+            "containers": [
+                {"resources": {"claims": []}},
+                {"resources": {"limits": {"cpu": "two", "memory": 1.5, "pods": True}, "requests": None}},
+            ],
+        },
+        {
+            "containers": [
+                {"resources": {"claims": []}},
+                {
+                    "resources": {
+                        "limits": {"cpu": "two", "memory": "1.5", "pods": True},
+                        "requests": {"memory": "1.5"},
+                    },
+                },
+            ],
+            "restartPolicy": "Always",
+            "terminationGracePeriodSeconds": 30,
+        },
+    ),
+    "an init container's requests, with a restart policy": (
+        "v1 Pod",
+        {"restartPolicy": "Never", "initContainers": [{"resources": {"limits": {"cpu": 2}}}]},
+        {
+            "restartPolicy": "Never",
+            "initContainers": [{"resources": {"limits": {"cpu": "2"}, "requests": {"cpu": "2"}}}],
+            "terminationGracePeriodSeconds": 30,
+        },
+    ),
+    "a NodePool's budget for some reasons": (
+        "karpenter.sh/v1 NodePool",
+        {"disruption": {"consolidateAfter": "1h", "budgets": [{"reasons": ["Drifted"]}]}},
+        {
+            "disruption": {
+                "consolidateAfter": "1h",
+                "consolidationPolicy": "WhenEmptyOrUnderutilized",
+                "budgets": [{"reasons": ["Drifted"], "nodes": "10%"}],
+            },
+        },
+    ),
+    "a NodeClaim": ("karpenter.sh/v1 NodeClaim", {}, {"expireAfter": "720h"}),
+    "an EC2NodeClass that says nothing": (
+        "karpenter.k8s.aws/v1 EC2NodeClass",
+        {},
+        {"metadataOptions": METADATA_OPTIONS},
+    ),
+    "a StatefulSet": ("apps/v1 StatefulSet", {}, {"replicas": 1}),
+    "a ReplicaSet without replicas": ("apps/v1 ReplicaSet", {"replicas": 0}, {"replicas": 0}),
+    "a DaemonSet": ("apps/v1 DaemonSet", {"template": {"spec": {}}}, {"template": {"spec": POD_DEFAULTS}}),
+    "a Job": (
+        "batch/v1 Job",
+        {"template": {"spec": {"restartPolicy": "Never"}}},
+        {
+            "parallelism": 1,
+            "completionMode": "NonIndexed",
+            "backoffLimit": 6,
+            "suspend": False,
+            "template": {"spec": POD_DEFAULTS | {"restartPolicy": "Never"}},
+        },
+    ),
+    "a HorizontalPodAutoscaler": ("autoscaling/v2 HorizontalPodAutoscaler", {}, {"minReplicas": 1}),
+    "a claim template with alternatives": (
+        "resource.k8s.io/v1 ResourceClaimTemplate",
+        {
+            "spec": {
+                "devices": {
+                    "requests": [
+                        {"firstAvailable": [{"name": "a"}, {"allocationMode": "All"}, {"count": 3}]},
+                        {"exactly": {"allocationMode": "All"}},
+                        "not a request",
+                    ],
+                },
+            },
+        },
+        {
+            "spec": {
+                "devices": {
+                    "requests": [
+                        {
+                            "firstAvailable": [
+                                {"name": "a", "allocationMode": "ExactCount", "count": 1},
+                                {"allocationMode": "All"},
+                                {"count": 3, "allocationMode": "ExactCount"},
+                            ],
+                        },
+                        {"exactly": {"allocationMode": "All"}},
+                        "not a request",
+                    ],
+                },
+            },
+        },
+    ),
+    "a kind that has no defaults": ("v1 Service", {}, {}),
     "a spec that is no object": ("karpenter.sh/v1 NodePool", [], []),
 }
 
 
 def request(kind: str, spec: Json) -> Request:
-    return Request(GroupVersionKind.of(*kind.split(" ")), Operation.CREATE, {"spec": spec})
+    # Each test has its own: one that changed the table would hide that from the next.
+    return Request(GroupVersionKind.of(*kind.split(" ")), Operation.CREATE, {"spec": copy.deepcopy(spec)})
 
 
 @pytest.mark.parametrize(("kind", "spec", "expected"), CASES.values(), ids=CASES)
@@ -115,6 +213,13 @@ def test_filling_in_again_changes_nothing(kind: str, spec: Json, expected: Json)
 
 @pytest.mark.parametrize(("kind", "spec", "expected"), CASES.values(), ids=CASES)
 def test_the_object_itself_is_left_as_it_is(kind: str, spec: Json, expected: Json) -> None:  # noqa: ARG001 -- one table
-    before = copy.deepcopy(spec)
-    with_defaults(request(kind, spec))
-    assert spec == before
+    made = request(kind, spec)
+    with_defaults(made)
+    assert made.object == {"spec": spec}
+
+
+def test_the_old_object_is_filled_in_too() -> None:
+    claim = request("karpenter.sh/v1 NodeClaim", {})
+    assert with_defaults(replace(claim, object=None, old_object=claim.object)) == replace(
+        claim, object=None, old_object={"spec": {"expireAfter": "720h"}}
+    )

@@ -4,10 +4,13 @@ import datetime as dt
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from gpugate.policies.engine.config import parse_config
 from gpugate.policies.engine.evaluate import Phase, evaluate
 from gpugate.policies.engine.ruleset import bind
+from gpugate.policies.engine.update_ratchet import Ratchet, keyed_path
 from gpugate.policies.sdk.facts import NoFacts
 from gpugate.policies.sdk.findings import Patch, Skip, Stance, Violation
 from gpugate.policies.sdk.kinds import NODE_POOL, POD, POD_EPHEMERAL_CONTAINERS, GroupVersionKind
@@ -18,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gpugate.policies.engine.verdict import Verdict
-    from gpugate.policies.sdk.field import Field, Json
+    from gpugate.policies.sdk.field import Field, Json, Path
 
 TODAY = dt.date(2026, 11, 21)
 TOLERATION: dict[str, Json] = {"key": "nvidia.com/gpu", "operator": "Exists"}
@@ -95,6 +98,13 @@ def misfit(_pod: Field, _ctx: AnyContext) -> Iterator[Patch | Violation | Skip]:
     yield Patch("set", ("kind", "x"), 1, "does not fit")
 
 
+@mutates(POD)
+def remarks(pod: Field, _ctx: AnyContext) -> Iterator[Patch | Violation | Skip]:
+    yield Violation(pod["spec"].path, "is remarkable")
+    if pod["spec", "schedulerName"].text != "remarkable":
+        yield Patch("set", ("spec", "schedulerName"), "remarkable", "sets the scheduler")
+
+
 HANDLERS = {
     "pods/named-bad": named_bad,
     "pods/debugs": debugs,
@@ -108,6 +118,7 @@ HANDLERS = {
     "pods/name-it-two": name_it_two,
     "pods/restless": restless,
     "pods/misfit": misfit,
+    "pods/remarks": remarks,
 }
 
 
@@ -134,6 +145,8 @@ def judge(
     user: str = "",
     subresource: str = "",
     namespace: str = "apps",
+    name: str = "p",
+    generate_name: str = "",
     **config: Json,
 ) -> Verdict:
     catalog = [Policy(name, "A policy.", (HANDLERS[name],)) for name in policies]
@@ -143,7 +156,8 @@ def judge(
         operation=operation,
         object=obj,
         old_object=old,
-        name="p",
+        name=name,
+        generate_name=generate_name,
         namespace=namespace,
         user=user,
         subresource=subresource,
@@ -182,9 +196,24 @@ class TestCost:
         namespaces: Json = {"apps": {"policies": {"pods/*": {"mode": "warn"}}}}
         assert judge("pods/named-bad", obj=pod(containers=BAD), namespaces=namespaces).allowed
 
+    @pytest.mark.parametrize(("namespace", "allowed"), [("apps", True), ("apps-2", False), ("other", True)])
+    @pytest.mark.parametrize("order", [("apps", "app*"), ("app*", "apps")], ids=" then ".join)
+    def test_the_name_of_a_namespace_beats_a_pattern(
+        self, order: tuple[str, ...], namespace: str, *, allowed: bool
+    ) -> None:
+        modes = {"apps": "warn", "app*": "enforce"}
+        verdict = judge(
+            "pods/named-bad",
+            obj=pod(containers=BAD),
+            namespace=namespace,
+            policies={"pods/named-bad": {"mode": "audit"}},
+            namespaces={name: {"policies": {"pods/*": {"mode": modes[name]}}} for name in order},
+        )
+        assert (verdict.allowed, len(verdict.warnings)) == (allowed, 1 if namespace == "apps" else 0)
+
 
 class TestExemption:
-    def exempt(self, user: str = "", **keys: Json) -> Verdict:
+    def exempt(self, user: str = "", name: str = "p", generate_name: str = "", **keys: Json) -> Verdict:
         exemption: dict[str, Json] = {
             "policies": ["pods/*"],
             "reason": "migrating",
@@ -192,7 +221,14 @@ class TestExemption:
             "expires": "2026-11-21",
         }
         both = ("pods/named-bad", "pods/at-most-warn")
-        return judge(*both, obj=pod(containers=BAD), user=user, exemptions=[exemption | keys])
+        return judge(
+            *both,
+            obj=pod(containers=BAD),
+            user=user,
+            name=name,
+            generate_name=generate_name,
+            exemptions=[exemption | keys],
+        )
 
     def test_it_records_what_it_lets_off_and_why(self) -> None:
         verdict = self.exempt()
@@ -214,6 +250,19 @@ class TestExemption:
     )
     def test_it_lets_off_only_what_it_names(self, keys: dict[str, Json]) -> None:
         assert not self.exempt(user="somebody-else", **keys).allowed
+
+    @given(
+        generate_name=st.from_regex(r"[a-z]{1,3}-?", fullmatch=True), pattern=st.from_regex(r"[a-z]{0,3}-?\*?[a-z]?")
+    )
+    def test_a_name_that_is_not_known_yet_matches_no_name(self, generate_name: str, pattern: str) -> None:
+        assume(pattern.strip("*"))
+        assert not self.exempt(name="", generate_name=generate_name, names=[pattern, generate_name]).allowed
+        assert self.exempt(name="", generate_name=generate_name, names=["*"]).allowed
+
+    @given(generate_name=st.sampled_from(["", "legacy-pool", "legacy-"]))
+    def test_what_a_name_would_be_generated_from_changes_nothing_beside_a_name(self, generate_name: str) -> None:
+        assert not self.exempt(name="evil", generate_name=generate_name, names=["legacy-*", "legacy-pool"]).allowed
+        assert self.exempt(name="legacy-pool", generate_name=generate_name, names=["legacy-pool"]).allowed
 
 
 class TestMirrorPod:
@@ -263,6 +312,13 @@ class TestMutation:
         assert verdict.operations == ()
         assert [f.message for f in verdict.findings] == ["would be patched: adds a toleration"]
         assert (len(verdict.warnings), len(verdict.recorded)) == (warnings, recorded)
+
+    @pytest.mark.parametrize("order", [("pods/remarks", "pods/tolerate"), ("pods/tolerate", "pods/remarks")])
+    @pytest.mark.parametrize("mode", ["enforce", "warn"])
+    def test_what_it_finds_is_said_once_however_often_it_runs(self, order: tuple[str, ...], mode: str) -> None:
+        verdict = judge(*order, obj=pod(), policies={"pods/remarks": {"mode": mode}})
+        messages = [finding.message for finding in verdict.findings]
+        assert messages == ["is remarkable", "would be patched: sets the scheduler"][: 1 if mode == "enforce" else 2]
 
     @pytest.mark.parametrize(
         ("policies", "says"),
@@ -353,6 +409,37 @@ class TestUpdate:
         verdict = self.update("pods/name-it-one", obj=pod(), old=pod(schedulerName="one"))
         assert verdict.operations == ()
         assert len(verdict.warnings) == 1
+
+
+POD_KIND = GroupVersionKind("", "v1", "Pod")
+REQUIREMENTS: Json = [{"key": "zone", "operator": "In"}, {"key": "arch", "operator": "In"}]
+TOLERATIONS: Json = [{"operator": "Exists"}, {"key": "a", "effect": "NoExecute"}]
+
+
+class TestPlace:
+    """Where something was found, in words that survive a reordered list."""
+
+    @pytest.mark.parametrize(
+        ("root", "path", "keyed"),
+        [
+            ({"spec": {"requirements": REQUIREMENTS}}, ("spec", "requirements", 1, "operator"), "[key=arch].operator"),
+            ({"spec": {"tolerations": TOLERATIONS}}, ("spec", "tolerations", 1), "[key=a]"),
+            ({"spec": {"tolerations": TOLERATIONS}}, ("spec", "tolerations", 0), "[0]"),
+            ({"env": [{"key": "k", "name": "n"}]}, ("env", 0), "[name=n]"),
+            ({"names": ["a", "b"]}, ("names", 1), "[1]"),
+        ],
+    )
+    def test_an_element_is_named_by_its_merge_key(self, root: dict[str, Json], path: Path, keyed: str) -> None:
+        assert keyed_path(path, root).endswith(keyed)
+
+    def test_an_element_without_a_name_keeps_its_key_in_another_place(self) -> None:
+        old: dict[str, Json] = {"spec": {"requirements": [REQUIREMENTS[1], REQUIREMENTS[0]]}}  # type: ignore[index,call-overload]  # a list
+        ratchet = Ratchet(
+            Request(POD_KIND, Operation.UPDATE, {"spec": {"requirements": REQUIREMENTS}}, old_object=old, name="p")
+        )
+        now = ratchet.now("a/b", Violation(("spec", "requirements", 0), "is wrong"))
+        assert now == ratchet.before("a/b", Violation(("spec", "requirements", 1), "is wrong"))
+        assert now != ratchet.before("a/b", Violation(("spec", "requirements", 0), "is wrong"))
 
 
 class TestNotJudged:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -44,6 +45,11 @@ KEPT: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
         ("spec.template.containers.name",),
         {"metadata": NAMED, "spec": {"template": {"containers": [{"name": "c"}, {"name": "d"}]}}},
     ),
+    "a value where an object is looked for": (("spec.replicas.max",), {"metadata": NAMED, "spec": {"replicas": 2}}),
+    "a field and two in it": (
+        ("metadata.labels", "metadata.labels.a", "metadata.labels.b.c"),
+        {"metadata": {**NAMED, "labels": {"x": "y"}}},
+    ),
     "what is missing": (("spec.other.field",), {"metadata": NAMED, "spec": {}}),
     "a field and one in it": (("spec", "spec.replicas"), {"metadata": NAMED, "spec": WHOLE["spec"]}),
     "one in a field and the field": (("spec.replicas", "spec"), {"metadata": NAMED, "spec": WHOLE["spec"]}),
@@ -60,3 +66,29 @@ def test_only_what_is_read_is_kept(fields: tuple[str, ...], kept: dict[str, Any]
 
 def test_of_a_kind_that_nobody_looks_up_nothing_is_kept() -> None:
     assert needs("spec").project(request(WHOLE, "StatefulSet")) is None
+
+
+def test_the_old_object_is_not_kept() -> None:
+    projected = needs("spec").project(replace(request(WHOLE), old_object=WHOLE))
+    assert projected is not None
+    assert projected.old_object is None
+
+
+def test_nothing_is_kept_of_a_request_without_an_object() -> None:
+    assert needs("spec").project(replace(request(WHOLE), object=None)) is None
+
+
+def test_what_rules_look_up_is_added_to_what_is_looked_up_beside_them() -> None:
+    both = Needs((), (Need(DEPLOYMENT, ("spec.replicas",)), Need(POD, ())))
+    assert both.kinds == (DEPLOYMENT, POD)
+    name = {"name": {}, "namespace": {}}
+    assert both.of(GroupVersionKind("apps", "v1", "Deployment")) == {"metadata": name, "spec": {"replicas": {}}}
+    assert both.of(GroupVersionKind("apps", "v1", "StatefulSet")) is None
+
+
+def test_what_is_below_a_field_that_is_read_is_read_anyway() -> None:
+    below = Needs((), (Need(DEPLOYMENT, ("spec", "spec.replicas.max", "spec.replicas")),))
+    assert below.of(GroupVersionKind("apps", "v1", "Deployment")) == {
+        "metadata": {"name": {}, "namespace": {}},
+        "spec": {},
+    }

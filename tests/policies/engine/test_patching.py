@@ -100,7 +100,14 @@ def test_the_api_servers_library_makes_the_same_object(patch: Patch, operation: 
     [
         (Patch("set", (), {}, ""), "cannot replace the whole object"),
         (Patch("set", ("kind", "x"), 1, ""), "kind is neither an object nor a list"),
+        (Patch("set", ("kind", "x"), 1, ""), "^kind is neither an object nor a list$"),
+        (
+            Patch("set", ("spec", "tolerations", 0, "key", "x"), 1, ""),
+            r"^spec.tolerations\[0\].key is neither an object",
+        ),
         (Patch("append", ("spec",), 1, ""), "spec is not a list"),
+        (Patch("append", ("spec", "tolerations", 1), 1, ""), r"^spec.tolerations\[1\] is not in the list$"),
+        (Patch("set", ("spec", "absent", "x", 0), 1, ""), r"^spec.absent.x\[0\] has no parent$"),
         (Patch("set", ("spec", "containers", 7, "x"), 1, ""), r"spec.containers\[7\] is not in the list"),
         (Patch("set", ("spec", "absent", 0), 1, ""), r"spec.absent\[0\] has no parent"),
         (Patch("remove", ("spec", "absent"), None, ""), "spec.absent is not there to remove"),

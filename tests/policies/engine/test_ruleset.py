@@ -8,7 +8,7 @@ from gpugate.policies.engine.config import parse_config
 from gpugate.policies.engine.errors import ConfigError
 from gpugate.policies.engine.ruleset import bind
 from gpugate.policies.sdk.findings import Skip, Stance, Violation
-from gpugate.policies.sdk.kinds import POD
+from gpugate.policies.sdk.kinds import POD, GroupVersionKind
 from gpugate.policies.sdk.policy import Context, Params, Policy, Table, validates
 
 if TYPE_CHECKING:
@@ -109,6 +109,19 @@ def test_the_mode_of_a_rule(sections: dict[str, Json], expected: dict[str, Stanc
             {"namespaces": {"a" * 253 + "*": {"policies": {}}}},
             f'namespaces["{"a" * 253}*"]: is longer than 253 characters, which no name is',
         ),
+        ({"mode": True}, "mode: must be off, audit, warn or enforce"),
+        (
+            {"namespaces": {"a": {"policies": {"pods/one": {"mode": True}}}}},
+            'namespaces.a.policies["pods/one"].mode: must be off, audit, warn or enforce',
+        ),
+        (
+            {
+                "exemptions": [
+                    {"policies": ["pods/won"], "reason": "a", "owner": "b", "expires": "2027-03-31"},
+                ],
+            },
+            "exemptions[0].policies: no policy is called `pods/won`",
+        ),
         (
             {"namespaces": {"a": {"policies": {"pods/won": {"mode": "warn"}}}}},
             'namespaces.a.policies["pods/won"]: no policy is called `pods/won`',
@@ -122,6 +135,17 @@ def test_what_does_not_fit_the_catalogue_is_refused(sections: dict[str, Json], s
     assert str(refused.value).startswith(says)
 
 
+def test_a_pattern_may_be_as_long_as_a_name() -> None:
+    assert modes(namespaces={"a" * 252 + "*": {"policies": {}}})
+
+
+def test_the_first_pattern_that_fits_counts_and_no_other_key_does() -> None:
+    assert modes(policies={"nodepools/*": {"mode": "audit"}, "pods/o*": {"mode": "audit"}}) == {
+        "pods/one": Stance.AUDIT,
+        "pods/two": Stance.WARN,
+    }
+
+
 def test_a_table_is_loaded_when_a_rule_that_reads_it_is_bound() -> None:
     loads: list[str] = []
     table = Table("types", lambda: loads.append("types") or "loaded")
@@ -131,3 +155,14 @@ def test_a_table_is_loaded_when_a_rule_that_reads_it_is_bound() -> None:
     assert loads == []
     config = parse_config({"apiVersion": "gpugate.dev/v1", "kind": "PolicyConfig"})
     assert bind(catalog, config).tables == {"types": "loaded"}
+
+
+def test_only_some_of_the_rules_are_bound() -> None:
+    ruleset = bind(CATALOG, parse_config({"apiVersion": "gpugate.dev/v1", "kind": "PolicyConfig"}), only={"pods/two"})
+    assert [rule.policy.id for rule in ruleset.rules] == ["pods/two"]
+    assert ruleset.order == {"pods/two": 0}
+    assert [rule.policy.id for rule, _ in ruleset.handlers(GroupVersionKind("", "v1", "Pod"), mutating=False)] == [
+        "pods/two"
+    ]
+    assert ruleset.handlers(GroupVersionKind("", "v1", "Pod"), mutating=True) == ()
+    assert ruleset.handlers(GroupVersionKind("", "v1", "Pod"), "ephemeralContainers", mutating=False) == ()

@@ -24,6 +24,11 @@ EC2_NODE_CLASS = GroupVersionKind.of("karpenter.k8s.aws/v1", "EC2NodeClass")
         (NODE_POOL, {"disruption": {"budgets": [{"reasons": "Empty"}]}}, "spec.disruption.budgets[0].reasons"),
         (NODE_POOL, {"template": {"spec": {"expireAfter": 720}}}, "spec.template.spec.expireAfter"),
         (NODE_POOL, {"weight": "10"}, "spec.weight"),
+        # In Python a boolean is a number.
+        (NODE_POOL, {"weight": True}, "spec.weight"),
+        (NODE_POOL, {"replicas": False}, "spec.replicas"),
+        (NODE_POOL, {"limits": {"cpu": True}}, "spec.limits.cpu"),
+        (EC2_NODE_CLASS, {"metadataOptions": {"httpPutResponseHopLimit": True}}, ".httpPutResponseHopLimit"),
         (EC2_NODE_CLASS, {"metadataOptions": {"httpPutResponseHopLimit": "2"}}, ".httpPutResponseHopLimit"),
         (EC2_NODE_CLASS, {"blockDeviceMappings": [{"ebs": {"encrypted": "true"}}]}, "[0].ebs.encrypted"),
         (EC2_NODE_CLASS, {"amiSelectorTerms": [{"alias": 2023}]}, "spec.amiSelectorTerms[0].alias"),

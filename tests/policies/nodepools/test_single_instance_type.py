@@ -66,13 +66,16 @@ KNOWN_AND_NOT, NOT_KNOWN = one_of(TYPE, "p5.48xlarge", "p9.metal"), one_of(TYPE,
         (B200, {"inherent_singles": "ignore"}, []),
         (one_of(TYPE, "p6-b200.48xlarge"), {}, ["warn"]),
         (one_of(TYPE, "p9.metal"), {"only_gpu_pools": False}, ["enforce"]),
-        (KNOWN_AND_NOT, {}, ["warn"]),
+        (KNOWN_AND_NOT, {}, ["enforce"]),
+        (KNOWN_AND_NOT, {"at_least": {"default": 1}}, []),
         (KNOWN_AND_NOT, {"unknown_types": "count"}, []),
         (KNOWN_AND_NOT, {"unknown_types": "deny"}, ["enforce"]),
         (NOT_KNOWN, {"only_gpu_pools": False}, ["warn"]),
         (NOT_KNOWN, {"only_gpu_pools": False, "unknown_types": "deny"}, ["enforce"]),
-        (NOT_KNOWN, {}, []),
+        (NOT_KNOWN, {}, ["warn"]),
+        (one_of(TYPE, "m99.large", "m99.metal"), {}, []),
         (CPU, {}, []),
+        (one_of(TYPE, "c7i.large", "m7i.large"), {"only_gpu_pools": False}, []),
         (CPU, {"only_gpu_pools": False}, ["enforce"]),
         (one_of(GPU, "h100"), {}, []),
         (one_of(GPU, "h100"), {"at_least": {"default": 3}}, ["warn"]),
@@ -85,6 +88,27 @@ KNOWN_AND_NOT, NOT_KNOWN = one_of(TYPE, "p5.48xlarge", "p9.metal"), one_of(TYPE,
 )
 def test_parameters_say_what_it_costs(requirement: Json, params: dict[str, Any], costs_this: list[str]) -> None:
     assert costs(requirement, params=params) == costs_this
+
+
+@pytest.mark.parametrize(
+    ("requirements", "costs_this"),
+    [
+        ([one_of(GPU, "h100"), one_of("karpenter.k8s.aws/instance-gpu-count", "8")], ["enforce"]),
+        ([one_of(TYPE, "p5.48xlarge"), one_of("karpenter.k8s.aws/instance-gpu-count", "8")], ["enforce"]),
+        ([one_of(GPU, "a100"), one_of("karpenter.k8s.aws/instance-gpu-memory", "81920")], ["warn"]),
+        ([one_of(TYPE, "p4de.24xlarge")], ["enforce"]),
+    ],
+    ids=["count", "type and count", "memory", "type"],
+)
+def test_only_the_gpu_itself_makes_a_single_type_inherent(requirements: list[Json], costs_this: list[str]) -> None:
+    assert costs(*requirements) == costs_this
+
+
+def test_types_without_gpus_do_not_make_a_fix_sufficient() -> None:
+    offered = ["p5.48xlarge", "p4d.24xlarge", "t3.nano", "t3.micro", "t3.small"]
+    params = {"offered_types": offered, "at_least": {"default": 4}}
+    (found,) = findings(one_of(TYPE, "p5.48xlarge", "t3.nano", "t3.micro", "t3.small"), params=params)
+    assert (found.at_most, found.fix) == (Stance.ENFORCE, None)
 
 
 RESERVED: Json = {"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["reserved"]}

@@ -26,6 +26,7 @@ CONTAINER: Path = ("spec", "containers", 0)
         (("metadata", "labels", "team", "x"), None),
         (("spec", "containers", 7, "name"), None),
         (("spec", "containers", -1), None),
+        (("spec", "containers", 1), None),
         (("spec", "containers", "name"), None),
         (("spec", 0), None),
         ((), POD),
@@ -85,3 +86,7 @@ def test_a_value_is_read_only_as_the_type_that_it_is() -> None:
 )
 def test_a_path_is_written_as_people_write_it(path: Path, shown: str) -> None:
     assert render(path) == shown
+
+
+def test_a_field_shows_its_path_and_not_its_value() -> None:
+    assert repr(Field(POD)[CONTAINER]["name"]) == "Field(spec.containers[0].name)"

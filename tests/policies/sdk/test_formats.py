@@ -10,6 +10,7 @@ from gpugate.policies.sdk.formats import fits
     [
         ("CC-####", "CC-1234", True),
         ("CC-####", "CC-123", False),
+        ("#", "X", False),
         ("CC-####", "CC-12345", False),
         ("CC-####", "cc-1234", False),
         ("CC-####", "CC-12a4", False),
@@ -24,7 +25,15 @@ from gpugate.policies.sdk.formats import fits
         ("", "", True),
         ("", "a", False),
         ("a.c", "abc", False),
+        ("*", "x" * 256, True),
         ("*", "x" * 257, False),
+        ("#*#", "12", True),
+        ("#*#", "1", False),
+        ("a*b", "ab", True),
+        ("ab*", "ab", True),
+        ("a*b*c", "abbcc", True),
+        ("a*b*c", "abb", False),
+        ("*ab", "aab", True),
     ],
 )
 def test_a_text_fits_a_form_or_not(form: str, text: str, fit: bool) -> None:  # noqa: FBT001 -- a column of the table

@@ -62,3 +62,21 @@ def test_long_patterns_are_no_problem() -> None:
 )
 def test_hostile_patterns_are_matched_in_linear_time(pattern: str, text: str) -> None:
     assert not matches(pattern, text)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "fit"),
+    [
+        ("a*a", "a", False),
+        ("ab*ba", "aba", False),
+        ("ab*ba", "abba", True),
+        ("*aa*aa*", "aaa", False),
+        ("*aa*aa*", "aaaa", True),
+        ("a*bc*c", "abcc", True),
+        ("a*bc*c", "abc", False),
+        ("*", "", True),
+        ("", "", True),
+    ],
+)
+def test_no_character_counts_twice(pattern: str, text: str, fit: bool) -> None:  # noqa: FBT001 -- a column of the table
+    assert matches(pattern, text) is fit

@@ -164,7 +164,16 @@ def claiming(*claims: dict[str, str], uses: tuple[str, ...] = ("x",)) -> dict[st
         pytest.param(claiming({"resourceClaimTemplateName": "network"}), {}, (), id="another device"),
         pytest.param(claiming({"resourceClaimTemplateName": "missing"}), {}, ("x",), id="an unknown template"),
         pytest.param(claiming({"resourceClaimTemplateName": "elsewhere"}), {}, ("x",), id="another namespace"),
-        pytest.param(claiming({"resourceClaimTemplateName": "whole"}, uses=()), {}, (), id="no container uses it"),
+        pytest.param(
+            claiming({"resourceClaimTemplateName": "whole"}, uses=()),
+            {"gpu.nvidia.com": 2},
+            (),
+            id="allocated to the Pod, used by no container",
+        ),
+        pytest.param(
+            claiming({"resourceClaimTemplateName": "missing"}, uses=()), {}, ("x",), id="unknown, used by no container"
+        ),
+        pytest.param(claiming({}), {}, ("x",), id="a claim that names no object"),
     ],
 )
 def test_it_resolves_claims(
@@ -178,6 +187,26 @@ def test_without_facts_a_claim_stays_unresolved(context: Contexts) -> None:
     demand = context(claiming({"resourceClaimTemplateName": "whole"})).derived(gpu_demand)
     assert (bool(demand), demand.unresolved) == (False, ("x",))
     assert demand.doubt == "what the claim x asks for is not known"
+
+
+@pytest.mark.parametrize(
+    ("claim", "complete", "absent"),
+    [
+        ({"resourceClaimTemplateName": "missing"}, True, ("x",)),
+        ({"resourceClaimName": "missing"}, True, ("x",)),
+        ({"resourceClaimTemplateName": "elsewhere"}, True, ("x",)),
+        ({"resourceClaimTemplateName": "missing"}, False, ()),
+        ({"resourceClaimTemplateName": "whole"}, True, ()),
+        ({}, True, ()),
+    ],
+    ids=str,
+)
+def test_a_claim_is_absent_only_when_all_claims_are_known(
+    context: Contexts, claim: dict[str, str], absent: tuple[str, ...], *, complete: bool
+) -> None:
+    demand = context(claiming(claim), facts=TEMPLATES, complete=complete).derived(gpu_demand)
+    assert (demand.absent, demand.coming) == (absent, bool(absent))
+    assert demand.unknown == (() if absent else demand.unresolved)
 
 
 def test_names_are_in_a_fixed_order(context: Contexts) -> None:

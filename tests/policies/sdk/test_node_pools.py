@@ -106,6 +106,38 @@ GPU_POOLS = {
     "by limit": (pool(limits={"nvidia.com/gpu": "8"}), True),
     "by taint": (pool(taints=[TAINT]), True),
     "some types have GPUs, and nothing says so": (pool(), False),
+    "by name, beside another type": (pool(needs(TYPE, "In", "p5.48xlarge", "t3.nano")), True),
+    "by category, beside others": (pool(needs("karpenter.k8s.aws/instance-category", "In", "p", "g", "t")), True),
+    "most types have GPUs, and none is named": (
+        pool(
+            needs("karpenter.k8s.aws/instance-cpu", "In", "2", "8", "256"),
+            needs("karpenter.k8s.aws/instance-generation", "Gt", "5"),
+            needs("karpenter.k8s.aws/instance-network-bandwidth", "Gt", "49999"),
+            needs("kubernetes.io/arch", "In", "amd64"),
+        ),
+        True,
+    ),
+    "half the types have GPUs, and none is named": (
+        pool(
+            needs("karpenter.k8s.aws/instance-cpu-manufacturer", "In", "amd"),
+            needs("karpenter.k8s.aws/instance-local-nvme", "Gt", "0"),
+        ),
+        False,
+    ),
+    "the types named are ruled out, and others with GPUs are not named": (
+        pool(
+            needs("karpenter.k8s.aws/instance-network-bandwidth", "In", "3200000", "10000"),
+            needs("karpenter.k8s.aws/instance-cpu", "Lt", "33"),
+        ),
+        False,
+    ),
+    "a GPU excluded": (pool(needs(GPU, "NotIn", "t4")), False),
+    "a type of a GPU category that is not known": (pool(needs(TYPE, "In", "p9.48xlarge", "t3.nano")), True),
+    "a family of a GPU category that is not known": (
+        pool(needs("karpenter.k8s.aws/instance-family", "In", "trn9", "t3")),
+        True,
+    ),
+    "a type of another category that is not known": (pool(needs(TYPE, "In", "m99.large", "hpc9.large")), False),
     "a limit of 0": (pool(limits={"nvidia.com/gpu": 0}), False),
     "no GPU required": (pool(needs(COUNT, "DoesNotExist")), False),
     "a GPU taint on types without": (pool(needs(TYPE, "In", "c7i.large"), taints=[TAINT]), False),
@@ -119,6 +151,22 @@ def test_a_pool_is_for_gpus_or_not(name: str) -> None:
     obj, wanted = GPU_POOLS[name]
     ctx = context(obj)
     assert node_pools.is_gpu_pool(ctx.subject, ctx) is wanted
+
+
+@pytest.mark.parametrize(
+    ("requirement", "declares"),
+    [
+        (needs(COUNT, "Exists"), True),
+        (needs(COUNT, "In", "1"), True),
+        (needs(COUNT, "Gt", "0"), True),
+        (needs(COUNT, "Lt", "9"), True),
+        (needs(GPU, "NotIn", "t4"), False),
+        (needs(COUNT, "DoesNotExist"), False),
+    ],
+)
+def test_a_requirement_asks_for_accelerators_or_excludes_some(requirement: Json, declares: bool) -> None:  # noqa: FBT001 -- a column
+    ctx = context(pool(requirement, reference={"group": "example.com"}))
+    assert node_pools.declares_accelerators(ctx.subject, ctx) is declares
 
 
 @pytest.mark.parametrize(
@@ -159,6 +207,27 @@ def test_the_labels_of_its_nodes_tell_the_class(labels: Json, name: str | None) 
     assert node_pools.pool_class(ctx.subject, ctx) == name
 
 
+BATCH, BOTH = "gpugate.dev/workload-class", ["training", "inference"]
+
+
+@pytest.mark.parametrize(
+    ("labels", "requirement", "classes"),
+    [
+        (None, needs("workload", "In", "training"), {"training"}),
+        (None, needs("workload", "In", "training", "genai"), {"training"}),
+        (None, needs("workload", "In", *BOTH), {*BOTH}),
+        (None, needs("workload", "NotIn", "training"), set()),
+        (None, needs("workload", "Exists"), set()),
+        (None, needs(BATCH, "In", "batch"), {"batch"}),
+        ({"workload": "training"}, needs(BATCH, "In", "batch"), {"training"}),
+        ({"workload": "training"}, needs("workload", "In", "inference"), {"training"}),
+    ],
+)
+def test_a_requirement_gives_nodes_a_label_and_so_a_class(labels: Json, requirement: Json, classes: set[str]) -> None:
+    ctx = context(pool(requirement, labels=labels))
+    assert node_pools.pool_classes(ctx.subject, ctx) == classes
+
+
 @pytest.mark.parametrize(
     ("resource", "limit", "p5_is_above"),
     [
@@ -180,32 +249,6 @@ def test_a_type_may_be_above_a_limit(
 ) -> None:
     p5 = CATALOGUE.of(TYPE, "p5.48xlarge")
     assert bool(node_pools.above(CATALOGUE, resource, limit) & p5) is p5_is_above
-
-
-OWNED: Json = [{"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "name": "gpu"}]
-
-
-@pytest.mark.parametrize(
-    ("labels", "owners", "made"),
-    [
-        ({"karpenter.sh/nodepool": "gpu"}, OWNED, True),
-        ({"karpenter.sh/nodepool": "gpu"}, None, False),
-        (None, OWNED, False),
-        ({"karpenter.sh/nodepool": "gpu"}, [{"apiVersion": "v1", "kind": "NodePool"}], False),
-        (
-            {"karpenter.sh/provisioner-name": "gpu"},
-            [{"apiVersion": "karpenter.sh/v1alpha5", "kind": "Provisioner"}],
-            True,
-        ),
-    ],
-)
-def test_a_claim_with_label_and_owner_was_made_by_karpenter(
-    labels: Json,
-    owners: Json,
-    made: bool,  # noqa: FBT001 -- a column of the table
-) -> None:
-    claim: Json = {"metadata": {"labels": labels, "ownerReferences": owners}}
-    assert node_pools.made_by_karpenter(Field(claim)) is made
 
 
 @pytest.mark.parametrize(

@@ -48,6 +48,14 @@ LARGEST = 2**63 - 1
         ("2Gi\u3000", 2**31),
         ("1e00000000000000000000003", 1000),
         ("1e4294967297", 10),
+        ("1e-9223372036854775808", 1),
+        ("1e-127", Fraction(1, 10**9)),
+        ("9" * 18, 10**18 - 1),
+        ("9" * 19, LARGEST),
+        ("9" * 24, LARGEST),
+        ("9" * 25, LARGEST),
+        ("n", 0),
+        ("Ti", 0),
         (f"0.{'0' * 62}1e66", 1000),
     ],
     ids=repr,
@@ -62,11 +70,19 @@ def test_it_reads_what_the_api_server_reads(written: object, amount: int | Fract
         ("", '"" is not a quantity'),
         ("8 GPUs", '"8 GPUs" is not a quantity: " GPUs" after the number is no known suffix; write 8 alone'),
         ("two", '"two" is not a quantity: write a number'),
+        ("+K", '"[+]K" is not a quantity: write a number'),
+        ("-.5GB", "is no known suffix; write -0.5 alone, or one of m, k, M, G, T, Ki, Mi, Gi, Ti$"),
+        ("1.50GB", "is no known suffix; write 1.50 alone"),
         ("1K", '"K" after the number'),
         ("1 2", '" 2" after the number'),
         ("\t1", "is not a quantity"),
         (" ", '"" is not a quantity'),
         ("Ei", '"Ei" is not a quantity'),
+        ("Pi", '"Pi" is not a quantity'),
+        ("1e-9223372036854775809", '"e-9223372036854775809" after the number'),
+        (f"{'1' * 40}.{'1' * 25}", "has more than 64 digits"),
+        ("x" * 40, '^"x{40}" is not a quantity'),
+        ("x" * 41, r'^"x{37}\.\.\." is not a quantity'),
         (".e-10", '".e-10" is not a quantity'),
         ("1e", '"e" after the number'),
         ("1e9223372036854775808", '"e9223372036854775808" after the number'),
@@ -99,3 +115,23 @@ def test_a_number_with_an_exponent_is_exact_up_to_a_billionth(whole: int, decima
 def test_any_text_is_read_or_refused(text: str) -> None:
     with suppress(QuantityError):
         assert isinstance(parse(text), int | Fraction)
+
+
+@pytest.mark.parametrize(("place", "suffix"), [*enumerate(("", "k", "M", "G", "T", "P", "E"))])
+def test_every_suffix_of_ten_is_a_thousand_times_the_one_before(place: int, suffix: str) -> None:
+    assert parse(f"1{suffix}") == 1000**place
+
+
+@pytest.mark.parametrize(("place", "suffix"), [*enumerate(("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"))])
+def test_every_suffix_of_two_is_1024_times_the_one_before(place: int, suffix: str) -> None:
+    assert parse(f"1{suffix}") == 1024**place
+
+
+@pytest.mark.parametrize(("place", "suffix"), [*enumerate(("", "m", "u", "n"))])
+def test_every_small_suffix_is_a_thousandth_of_the_one_before(place: int, suffix: str) -> None:
+    assert parse(f"1{suffix}") == Fraction(1, 1000**place)
+
+
+def test_letters_around_a_number_are_no_spaces() -> None:
+    with pytest.raises(QuantityError):
+        parse("X1")

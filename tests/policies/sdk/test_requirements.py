@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+from functools import reduce
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gpugate.policies.data.instance_types import InstanceTypes, load_instance_types
 from gpugate.policies.sdk import requirements
@@ -250,6 +253,122 @@ def test_the_operator_is_what_is_left(requirement: Requirement, operator: str) -
     assert requirement.operator == operator
 
 
+NUMBERS = st.none() | st.integers(0, 5)
+
+
+@st.composite
+def anything_required(draw: st.DrawFn) -> Requirement:
+    values = draw(st.frozensets(st.sampled_from(("0", "1", "2", "3", "4", "5", "a", "b"))))
+    least = draw(NUMBERS)
+    if draw(st.booleans()):
+        return Requirement(complement=False, values=values, min_values=least)
+    return Requirement(complement=True, values=values, gte=draw(NUMBERS), lte=draw(NUMBERS), min_values=least)
+
+
+@given(st.lists(anything_required(), min_size=1, max_size=6))
+def test_many_at_once_allow_what_one_after_the_other_allows(required: list[Requirement]) -> None:
+    # One that names values has no bounds of its own, as `read` and `intersect` make them.
+    folded = reduce(Requirement.intersect, required)
+    assert requirements.intersection(required) == folded
+
+
 def test_the_greatest_min_values_counts() -> None:
     one, other = Requirement(complement=True, min_values=2), Requirement(complement=True, min_values=5)
     assert one.intersect(other).min_values == 5
+
+
+def some(*values: str, least: int | None = None) -> Requirement:
+    return Requirement(complement=False, values=frozenset(values), min_values=least)
+
+
+def bounded(gte: int | None = None, lte: int | None = None, *but: str, least: int | None = None) -> Requirement:
+    return Requirement(complement=True, values=frozenset(but), gte=gte, lte=lte, min_values=least)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "both"),
+    [
+        (bounded(3), bounded(None, 3), bounded(3, 3)),
+        (bounded(4, least=2), bounded(None, 3, least=1), some(least=2)),
+        (bounded(1, 9), bounded(2, 8), bounded(2, 8)),
+        (bounded(2, None, "1", "5", "x"), bounded(None, 4, "2", "3"), bounded(2, 4, "2", "3")),
+        (some("1", "2", "x", least=3), bounded(2), some("2", least=3)),
+        (bounded(None, 2), some("1", "2", "3", least=1), some("1", "2", least=1)),
+        (bounded(1, None, "2"), some("2", "3"), some("3")),
+        (some("1", "2"), some("2", "3", least=4), some("2", least=4)),
+    ],
+)
+def test_two_requirements_are_one(one: Requirement, other: Requirement, both: Requirement) -> None:
+    assert (one.intersect(other), other.intersect(one)) == (both, both)
+
+
+@pytest.mark.parametrize(
+    ("requirement", "allowed"),
+    [
+        (bounded(2, 3), {"2", "3"}),
+        (bounded(2), {"2", "3", "4"}),
+        (bounded(None, 3), {"1", "2", "3"}),
+        (bounded(None, None, "1", "x"), {"2", "3", "4"}),
+        (some("1", "x"), {"1", "x"}),
+    ],
+)
+def test_a_value_is_allowed(requirement: Requirement, allowed: set[str]) -> None:
+    assert {value for value in ("1", "2", "3", "4", "x") if requirement.allows(value)} == allowed
+
+
+@pytest.mark.parametrize(
+    ("operator", "value", "expected"),
+    [
+        ("Gt", "3", bounded(4, least=2)),
+        ("Gte", "3", bounded(3, least=2)),
+        ("Lt", "3", bounded(None, 2, least=2)),
+        ("Lte", "3", bounded(None, 3, least=2)),
+        ("Gte", "0", bounded(0, least=2)),
+        ("Gte", "9223372036854775807", bounded(2**63 - 1, least=2)),
+        ("Gt", "9223372036854775807", some()),
+        ("Gt", "9223372036854775806", bounded(2**63 - 1, least=2)),
+        ("Gt", "9223372036854775808", None),
+        ("Lt", "-1", None),
+        ("Lte", "1.5", None),
+        ("Le", "1", None),
+    ],
+)
+def test_a_bound_is_read(operator: str, value: str, expected: Requirement | None) -> None:
+    entry: Json = {"key": COUNT, "operator": operator, "values": [value], "minValues": 2}
+    assert requirements.read(Field(entry)) == (None if expected is None else (COUNT, expected))
+
+
+@pytest.mark.parametrize(
+    ("operator", "values", "expected"),
+    [
+        ("In", ["a"], some("a", least=2)),
+        ("NotIn", ["a"], bounded(None, None, "a", least=2)),
+        ("NotIn", [], bounded(least=2)),
+        ("Exists", [], bounded(least=2)),
+        ("DoesNotExist", [], some(least=2)),
+    ],
+)
+def test_other_operators_are_read(operator: str, values: list[Json], expected: Requirement) -> None:
+    entry: Json = {"key": "beta.kubernetes.io/arch", "operator": operator, "values": values, "minValues": 2}
+    assert requirements.read(Field(entry)) == (ARCH, expected)
+
+
+@pytest.mark.parametrize(("gte", "lte"), [(None, 4), (2, None), (2, 4), (3, 3), (1, 1), (9, None)])
+def test_a_bound_is_met_by_the_types_whose_value_is_within(
+    gte: int | None, lte: int | None, catalogue: InstanceTypes
+) -> None:
+    numbers = range(gte or 0, (lte or 16) + 1)
+    within = 0
+    for number in numbers:
+        within |= catalogue.of(COUNT, str(number))
+    assert requirements.meeting(COUNT, bounded(gte, lte), catalogue) == within
+
+
+def test_numbers_are_of_64_bits() -> None:
+    below = bounded(None, 0)
+    assert [below.allows(text) for text in ("-9223372036854775808", "-9223372036854775809", "+0", "x")] == [
+        True,
+        False,
+        True,
+        False,
+    ]

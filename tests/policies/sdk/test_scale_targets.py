@@ -8,7 +8,17 @@ import pytest
 from gpugate.policies.sdk.field import Field
 from gpugate.policies.sdk.findings import Stance
 from gpugate.policies.sdk.gpu_demand import GpuDemand
-from gpugate.policies.sdk.scale_targets import ScaleTarget, most_for, scale_target, target_demand, whole_gpus
+from gpugate.policies.sdk.kinds import RAY_CLUSTER, GroupVersionKind
+from gpugate.policies.sdk.request import Wrapper
+from gpugate.policies.sdk.scale_targets import (
+    ScaleTarget,
+    most_for,
+    scale_target,
+    target_demand,
+    template_contexts,
+    whole_gpus,
+    workload_demand,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -83,8 +93,40 @@ def test_only_a_target_with_gpus_is_enforced(context: Contexts, target: ScaleTar
         (GpuDemand({"aws.amazon.com/neuroncore": 2}), Fraction(1)),
         (GpuDemand({"deviceclass.resource.kubernetes.io/gpu.nvidia.com": 2}), Fraction(2)),
         (GpuDemand(device_classes={"gpu.nvidia.com": 4, "mig.nvidia.com": 7}), Fraction(5)),
+        (GpuDemand({"deviceclass.resource.kubernetes.io/mig.nvidia.com": 7}), Fraction(1)),
+        (GpuDemand({"nvidia.com/gpu": 1, "aws.amazon.com/neuroncore": 1}), Fraction(3, 2)),
         (GpuDemand(), Fraction(0)),
     ],
 )
 def test_parts_of_a_gpu_count_as_parts(demand: GpuDemand, gpus: Fraction) -> None:
     assert whole_gpus(demand) == gpus
+
+
+def ray(*gpus: int) -> Field:
+    """A RayCluster whose head and workers ask for GPUs, or for none where it is 0."""
+    templates = [
+        {"template": {"spec": {"containers": [{"resources": {"limits": {"nvidia.com/gpu": count}} if count else {}}]}}}
+        for count in gpus
+    ]
+    return Field({"spec": {"headGroupSpec": templates[0], "workerGroupSpecs": templates[1:]}})
+
+
+@pytest.mark.parametrize(("gpus", "expected"), [((0, 4, 2), 4), ((1, 4), 1), ((0, 0, 2), 2), ((0, 0), None)])
+def test_a_workload_asks_for_what_its_first_template_with_gpus_does(
+    context: Contexts, gpus: tuple[int, ...], expected: int | None
+) -> None:
+    demand = workload_demand(RAY_CLUSTER, ray(*gpus), context({}))
+    assert demand.resources.get("nvidia.com/gpu") == expected
+
+
+def test_each_template_of_a_workload_is_a_subject_of_its_own(context: Contexts) -> None:
+    around = context({})
+    around.memo["of the workload"] = 1
+    cluster = ray(1, 2)
+    found = list(template_contexts(RAY_CLUSTER, cluster, around))
+    assert [ctx.subject.path for ctx in found] == [
+        ("spec", "headGroupSpec", "template"),
+        ("spec", "workerGroupSpecs", 0, "template"),
+    ]
+    for ctx in found:
+        assert (ctx.memo, ctx.wrapper) == ({}, Wrapper(GroupVersionKind("ray.io", "v1", "RayCluster"), cluster))

@@ -34,6 +34,26 @@ def test_a_toleration_covers_the_taint(toleration: object, *, expected: bool) ->
     assert tolerates(Field(toleration), GPU) is expected
 
 
+@pytest.mark.parametrize(
+    ("operator", "value", "taint", "expected"),
+    [
+        ("Gt", "4", "8", True),
+        ("Gt", "8", "8", False),
+        ("Lt", "9", "8", True),
+        ("Lt", "8", "8", False),
+        ("Gt", "-1", "0", True),
+        ("Gt", "0", "true", False),
+        ("Gt", "", "8", False),
+        ("Gt", "04", "8", False),
+        ("Gt", "+4", "8", False),
+        ("Lt", "99999999999999999999", "8", False),
+    ],
+)
+def test_a_comparison_is_of_decimal_integers(operator: str, value: str, taint: str, *, expected: bool) -> None:
+    toleration = Field({"key": "nvidia.com/gpu", "operator": operator, "value": value})
+    assert tolerates(toleration, Taint(key="nvidia.com/gpu", value=taint)) is expected
+
+
 def test_one_of_several_tolerations_is_enough() -> None:
     pod = Field({"spec": {"tolerations": [{"key": "a"}, {"key": "nvidia.com/gpu", "operator": "Exists"}]}})
     assert tolerated(pod, GPU)

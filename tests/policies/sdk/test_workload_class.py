@@ -202,6 +202,34 @@ def selecting(node_type: str) -> dict[str, Any]:
     return obj
 
 
+def requiring(*terms: list[str], **expression: Any) -> dict[str, Any]:
+    """A Pod whose node affinity has a term for each list of values of node-type."""
+    obj = pod({"workload": "genai"})
+    expressions = [{"key": "node-type", "operator": "In", "values": values, **expression} for values in terms]
+    selector = {"nodeSelectorTerms": [{"matchExpressions": [each]} for each in expressions]}
+    obj["spec"]["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": selector}}
+    return obj
+
+
+@pytest.mark.parametrize(
+    ("obj", "expected"),
+    [
+        (requiring(["gpu-training"]), "training"),
+        (requiring(["gpu-training", "other"]), "training"),
+        (requiring(["gpu-inference", "gpu-spot"]), "inference"),
+        (requiring(["gpu-inference"], ["gpu-spot"]), "inference"),
+        (requiring(["gpu-training", "gpu-inference"]), None),
+        (requiring(["gpu-training"], ["gpu-inference"]), None),
+        (requiring(["other"]), None),
+        (requiring(["gpu-training"], operator="NotIn"), None),
+    ],
+)
+def test_a_required_node_affinity_tells_the_class_like_a_node_selector(
+    context: Contexts, obj: dict[str, Any], expected: str | None
+) -> None:
+    assert context(obj).derived(workload_class).name == expected
+
+
 @pytest.mark.parametrize(
     ("obj", "namespace", "facts", "expected"),
     [
@@ -234,3 +262,127 @@ def test_the_rules_are_the_platforms(context: Contexts) -> None:
     assert context(labelled(kind="finetune"), platform=platform).derived(workload_class).name == "training"
     assert context(pod(), platform=platform, namespace="lab-1").derived(workload_class).name == "batch"
     assert context(pod(), platform=platform, namespace="ml-training").derived(workload_class).name is None
+
+
+@pytest.mark.parametrize(
+    ("containers", "expected"),
+    [
+        ([{"ports": [{"containerPort": 1}]}, {}], "inference"),
+        ([{}, {"readinessProbe": {}}], "inference"),
+        ([{"livenessProbe": {}}], "inference"),
+        ([{"startupProbe": {}}], "inference"),
+        ([{"ports": []}], None),
+        ([{"lifecycle": {}}], None),
+    ],
+)
+def test_one_container_with_a_port_or_probe_serves(
+    context: Contexts, containers: list[dict[str, Any]], expected: str | None
+) -> None:
+    obj = pod(owner="ReplicaSet")
+    obj["spec"]["containers"] = containers
+    assert context(obj).derived(workload_class).name == expected
+
+
+def test_a_pod_of_an_indexed_job_has_its_index_as_an_annotation(context: Contexts) -> None:
+    obj = pod(JOB, owner="Job")
+    obj["metadata"]["annotations"] = {"batch.kubernetes.io/job-completion-index": "3"}
+    assert context(obj).derived(workload_class).name == "training"
+
+
+def test_the_job_around_a_template_says_whether_it_is_parallel(context: Contexts) -> None:
+    template = {"spec": {"containers": [{"name": "c"}]}}
+    for spec, expected in (({"parallelism": 2}, "training"), ({"parallelism": 1}, "batch")):
+        job = {
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "metadata": {"name": "j"},
+            "spec": {**spec, "template": template},
+        }
+        assert context(job, subject=1).derived(workload_class).name == expected
+
+
+@pytest.mark.parametrize("origin", [("RayJob", "training"), ("RayService", "inference"), ("", None)])
+def test_the_ray_cluster_around_a_template_says_what_it_was_made_for(
+    context: Contexts, origin: tuple[str, str | None]
+) -> None:
+    made_for, expected = origin
+    cluster = {
+        "apiVersion": "ray.io/v1",
+        "kind": "RayCluster",
+        "metadata": {"name": "r", "labels": {"ray.io/originated-from-crd": made_for}},
+        "spec": {"headGroupSpec": {"template": {"spec": {"containers": [{"name": "c", "resources": GPU}]}}}},
+    }
+    assert context(cluster, subject=1).derived(workload_class).name == expected
+
+
+NAMESPACES = """
+apiVersion: v1
+kind: Namespace
+metadata: {name: another}
+"""
+
+
+@pytest.mark.parametrize(
+    ("obj", "facts", "complete", "namespace", "coming"),
+    [
+        pytest.param(pod(owner="DaemonSet"), NAMESPACES, True, "research", True, id="the namespace may come"),
+        pytest.param(pod(owner="DaemonSet"), NAMESPACES, False, "research", False, id="namespaces are known in part"),
+        pytest.param(pod(owner="DaemonSet"), NAMESPACES, True, "another", False, id="the namespace is known"),
+        pytest.param(pod(owner="DaemonSet"), NAMESPACES, True, "", False, id="there is no namespace"),
+        pytest.param(
+            pod({"gpugate.dev/workload-class": "batch"}), NAMESPACES, True, "research", False, id="the Pod says it"
+        ),
+    ],
+)
+def test_a_namespace_that_is_not_known_yet_may_say_otherwise(
+    context: Contexts,
+    obj: dict[str, Any],
+    facts: str,
+    complete: bool,  # noqa: FBT001 -- a column of the table
+    namespace: str,
+    coming: bool,  # noqa: FBT001 -- a column of the table
+) -> None:
+    found = context(obj, facts=facts, complete=complete, namespace=namespace).derived(workload_class)
+    assert (found.coming, found.doubt.startswith(f"namespace {namespace} is not known")) == (coming, coming)
+
+
+@pytest.mark.parametrize(
+    ("labels", "owner", "says"),
+    [
+        ({"job-name": "j"}, "Job", "Job j is not known"),
+        ({"ray.io/cluster": "r"}, "", "RayCluster r is not known"),
+    ],
+)
+def test_what_made_a_pod_may_come(context: Contexts, labels: dict[str, str], owner: str, says: str) -> None:
+    for complete in (True, False):
+        found = context(pod(labels, owner=owner), facts=NAMESPACES, complete=complete, namespace="another").derived(
+            workload_class
+        )
+        assert (found.coming, found.doubt.startswith(says)) == (complete, True)
+
+
+@pytest.mark.parametrize(("replica", "expected"), [("Worker", "training"), ("Launcher", None)])
+def test_the_launcher_of_an_mpi_job_only_starts_its_workers(
+    context: Contexts, replica: str, expected: str | None
+) -> None:
+    job = {
+        "apiVersion": "kubeflow.org/v2beta1",
+        "kind": "MPIJob",
+        "metadata": {"name": "j"},
+        "spec": {"mpiReplicaSpecs": {replica: {"template": {"spec": {"containers": [{"name": "c"}]}}}}},
+    }
+    assert context(job, subject=1).derived(workload_class).name == expected
+
+
+def test_of_a_pod_that_says_nothing_nothing_may_come(context: Contexts) -> None:
+    found = context(pod(), facts=NAMESPACES, complete=True, namespace="another").derived(workload_class)
+    assert (found.doubt, found.coming) == ("", False)
+
+
+def test_the_empty_value_of_a_label_is_no_missing_label(context: Contexts) -> None:
+    classes = WorkloadClasses(labels={"a": {"": "batch"}}, node_selectors={"b": {"": "system"}})
+    selecting = pod()
+    selecting["spec"]["nodeSelector"] = {"b": ""}
+    for obj, expected in ((pod(), None), (pod({"a": ""}), "batch"), (pod({"a": "x"}), None), (selecting, "system")):
+        found = context(obj, platform=Platform(workload_classes=classes)).derived(workload_class)
+        assert found.name == expected

@@ -78,6 +78,8 @@ def known_by_name(name: str) -> bool:
     """Tell whether others refer to the object of an example by its name, so that it needs just this one."""
     request = example(name).request
     names = {reference.get("name") for other in example(name).context for reference in _references(other.object)}
+    # An autoscaler is KEDA's by the name that KEDA gives it.
+    names |= {f"keda-hpa-{other.name}" for other in example(name).context if other.kind.kind == "ScaledObject"}
     return request.kind.kind == "Namespace" or request.name in names
 
 

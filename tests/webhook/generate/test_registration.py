@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import base64
+import datetime as dt
+from pathlib import Path
 from typing import Any
 
 import pytest
+from library_examples import read_example
 
+import gpugate.policies
 from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.config import PolicyConfig, PolicyEntry
+from gpugate.policies.engine.evaluate import evaluate
 from gpugate.policies.engine.ruleset import Ruleset, bind
 from gpugate.policies.sdk.concerns import Key
+from gpugate.policies.sdk.field import Field
 from gpugate.policies.sdk.kinds import NODE_POOL, POD_DISRUPTION_BUDGET, Kind
+from gpugate.policies.sdk.platform import Platform
 from gpugate.policies.sdk.pod_templates import TEMPLATES
 from gpugate.policies.sdk.policy import Policy, validates
 from gpugate.policies.sdk.request import Operation
+from gpugate.webhook.generate import cel
+from gpugate.webhook.generate.judged_resources import mutated, validated
 from gpugate.webhook.generate.registration import Server, webhook_configurations
 from gpugate.webhook.generate.risk_groups import RiskGroup
+from gpugate.webhook.manifests.facts import RunFacts
 
 SERVER = Server(b"authority", url="https://127.0.0.1:8443")
 
@@ -119,7 +129,7 @@ def test_kinds_of_one_group_with_different_concerns_each_have_their_own_conditio
     assert condition == {
         "name": "poddisruptionbudgets-can-interest-a-policy",
         "expression": "request.resource.group != 'policy' || request.resource.resource != 'poddisruptionbudgets' ||\n"
-        "object.?metadata.?labels.orValue({}).exists(a, a == 'a')",
+        "object.?metadata.?labels.optMap(a, 'a' in a).orValue(false)",
     }
 
 
@@ -196,11 +206,109 @@ def test_only_what_can_be_refused_or_changed_waits_for_us() -> None:
     assert waiting(shipped(mode="audit"), **every) == set()
 
 
+SYSTEM = "system:serviceaccount:kube-system:"
+EVERYWHERE: list[dict[str, Any]] = [
+    {"operator": "Exists", "effect": "NoSchedule"},
+    {"operator": "Exists", "effect": "NoExecute"},
+]
+OF_A_DAEMON_SET = {
+    "ownerReferences": [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "uid": "1", "controller": True}]
+}
+PRIVILEGED = [{"name": "agent", "securityContext": {"privileged": True}}]
+# Pods without which no node becomes ready, and no network, and who sends them.
+BOOTSTRAP: dict[str, tuple[str, dict[str, Any]]] = {
+    "a Deployment of the CNI": (
+        f"{SYSTEM}replicaset-controller",
+        {"metadata": {}, "spec": {"hostNetwork": True, "containers": [{"name": "typha"}], "tolerations": EVERYWHERE}},
+    ),
+    "a CNI agent": (
+        f"{SYSTEM}daemon-set-controller",
+        {
+            "metadata": OF_A_DAEMON_SET,
+            "spec": {
+                "containers": PRIVILEGED,
+                "initContainers": PRIVILEGED,
+                "tolerations": [{"operator": "Exists"}],
+                "volumes": [{"name": "modules", "hostPath": {"path": "/lib/modules"}}],
+            },
+        },
+    ),
+    "the same of a controller manager without ServiceAccounts": (
+        "system:kube-controller-manager",
+        {
+            "metadata": OF_A_DAEMON_SET,
+            "spec": {"containers": PRIVILEGED, "tolerations": [{"operator": "Exists"}]},
+        },
+    ),
+    "DNS": (
+        f"{SYSTEM}replicaset-controller",
+        {
+            "metadata": {},
+            "spec": {
+                "containers": [{"name": "coredns", "resources": {"limits": {"memory": "170Mi"}}}],
+                "tolerations": [{"key": "CriticalAddonsOnly", "operator": "Exists"}],
+                "nodeSelector": {"kubernetes.io/os": "linux"},
+            },
+        },
+    ),
+    "a Pod with a key that Karpenter dropped": (
+        f"{SYSTEM}replicaset-controller",
+        {"metadata": {"annotations": {"karpenter.sh/do-not-evict": "true"}}, "spec": {"containers": [{"name": "a"}]}},
+    ),
+}
+
+
+@pytest.mark.parametrize(("user", "pod"), BOOTSTRAP.values(), ids=BOOTSTRAP)
+def test_a_pod_that_no_policy_denies_never_waits(user: str, pod: dict[str, Any]) -> None:
+    for judging in (validated, mutated):
+        (pods,) = (each for each in judging(shipped()) if each.plural == "pods")
+        assert not pods.enforced.holds(Field(pod), Platform(), user)
+
+
+def test_pods_that_can_only_be_warned_about_have_an_entry_that_ignores_failures() -> None:
+    found = entries(shipped(), "validating", fail=tuple(RiskGroup))
+    (pods,) = (each for each in validated(shipped()) if each.plural == "pods")
+    written = {
+        name: [each["expression"] for each in found[name]["matchConditions"] if each["name"] in ABOUT_OBJECTS]
+        for name in ("pods.gpugate.dev", WARNED)
+    }
+
+    assert (found["pods.gpugate.dev"]["failurePolicy"], found[WARNED]["failurePolicy"]) == ("Fail", "Ignore")
+    assert written == {
+        "pods.gpugate.dev": [cel.alternatives(pods.enforced, Platform())],
+        WARNED: [cel.alternatives(pods.advised, Platform()), cel.alternatives(~pods.enforced, Platform())],
+    }
+
+
+ABOUT_OBJECTS = {"can-interest-a-policy", "is-not-excluded"}
+WARNED = "warnings.pods.gpugate.dev"
+EXAMPLES = sorted(Path(gpugate.policies.__file__).parent.glob("pods/examples/*/*.yaml"))
+
+
+@pytest.mark.parametrize("file", EXAMPLES, ids=lambda file: f"{file.parent.name}/{file.name}")
+def test_a_pod_that_is_denied_is_one_that_waits(file: Path) -> None:
+    example = read_example(file.name, file.read_text())
+    request = example.request
+    if request.kind.kind != "Pod":
+        return
+    ruleset = bind(CATALOG, example.config)
+    facts = RunFacts(example.context, complete=example.complete)
+    verdict = evaluate(ruleset, request, facts, today=dt.date(2026, 11, 21))
+    waits = any(
+        each.enforced.holds(Field(request.object or request.old_object), example.config.platform, request.user)
+        for judging in (validated, mutated)
+        for each in judging(ruleset)
+        if each.plural == "pods"
+    )
+
+    assert waits or not verdict.denials
+
+
 def test_of_namespaces_only_those_wait_that_open_themselves_to_administrative_claims() -> None:
     found = entries(shipped(), "validating", fail=tuple(RiskGroup))
     waits, others = found["namespaces.gpugate.dev"], found["warnings.namespaces.gpugate.dev"]
 
-    label = "object.?metadata.?labels.orValue({}).exists(a, a == 'resource.kubernetes.io/admin-access')"
+    label = "object.?metadata.?labels.optMap(a, 'resource.kubernetes.io/admin-access' in a).orValue(false)"
     assert (waits["failurePolicy"], waits["matchConditions"][-1]["expression"]) == ("Fail", label)
     assert (others["failurePolicy"], others["matchConditions"][-1]["expression"]) == ("Ignore", f"!({label})")
 
@@ -257,10 +365,10 @@ def test_namespaces_are_left_out_by_the_label_that_nobody_can_change() -> None:
     }
 
 
-def test_what_karpenter_makes_for_itself_is_not_sent() -> None:
+def test_who_sends_a_node_claim_decides_whether_it_is_sent_not_the_owner_it_names() -> None:
     found = entries(only("nodepools/legacy-api"), "validating")["nodeclaims.gpugate.dev"]
 
-    assert "ownerReferences" in found["matchConditions"][-1]["expression"]
+    assert [each["name"] for each in found["matchConditions"]] == ["is-not-karpenters-own", "changes-what-is-judged"]
 
 
 def test_karpenter_writes_node_pools_without_us_and_nothing_else() -> None:

@@ -1,4 +1,4 @@
-"""What cert-manager is asked for, where it makes the certificate.
+"""What cert-manager is asked for, where it makes the certificate, and the authorities of client certificates.
 
 An authority stands between issuer and certificate, so that a new certificate needs no new trust. Source: cert-manager v1.18
 docs, "SelfSigned: bootstrapping CA issuers".
@@ -8,7 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from gpugate.webhook.generate.chart.names import FULL_NAME, IS_CERT_MANAGER, NAMESPACE, TLS_SECRET, metadata
+from gpugate.webhook.generate.chart.names import (
+    FULL_NAME,
+    IS_CERT_MANAGER,
+    NAMESPACE,
+    OWN_CLIENT_CA,
+    TLS_SECRET,
+    metadata,
+)
 from gpugate.webhook.generate.chart.terms import If, Node, Value, both, call, no, text
 
 if TYPE_CHECKING:
@@ -17,11 +24,19 @@ if TYPE_CHECKING:
 _API: Final = "cert-manager.io/v1"
 _AUTHORITY: Final = text(FULL_NAME, "-ca")
 _GIVEN: Final = call("dig", "name", "", Value("certificates.certManager.issuerRef"))
+_CLIENTS: Final = Value("clientAuthentication.caBundle")
 _KEY: Final[dict[str, Node]] = {"algorithm": "ECDSA", "size": 256, "rotationPolicy": "Always"}
 
 
 def certificates() -> Iterator[Node]:
-    """Yield issuers and certificates."""
+    """Yield issuers and certificates, and the ConfigMap with the authorities of client certificates."""
+    clients: Node = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": metadata(OWN_CLIENT_CA),
+        "data": {"ca.crt": _CLIENTS},
+    }
+    yield If(_CLIENTS, clients)
     bootstrap: Node = {"apiVersion": _API, "kind": "Issuer", "metadata": metadata(), "spec": {"selfSigned": {}}}
     authority: Node = {
         "apiVersion": _API,

@@ -6,7 +6,9 @@ from typing import Final
 
 from gpugate.webhook.generate.chart.names import (
     AUTHORITIES,
+    CLIENT_CA,
     FULL_NAME,
+    HAS_CLIENT_CA,
     IMAGE,
     IS_SELF,
     NAMESPACE,
@@ -26,7 +28,6 @@ _CLOSING_SECONDS: Final = 15
 _POLICY: Final = "/etc/gpugate/policy"
 _TLS: Final = "/etc/gpugate/tls"
 _CLIENT_CA: Final = "/etc/gpugate/client-ca"
-_HAS_CLIENT_CA: Final = Value("clientAuthentication.configMapName")
 
 
 def deployment() -> Node:
@@ -108,7 +109,7 @@ def _pod() -> Node:
                     {"name": "tmp", "mountPath": "/tmp"},  # noqa: S108 -- of the container's own
                     {"name": "policy", "mountPath": _POLICY, "readOnly": True},
                     If(no(IS_SELF), {"name": "tls", "mountPath": _TLS, "readOnly": True}),
-                    If(_HAS_CLIENT_CA, {"name": "client-ca", "mountPath": _CLIENT_CA, "readOnly": True}),
+                    If(HAS_CLIENT_CA, {"name": "client-ca", "mountPath": _CLIENT_CA, "readOnly": True}),
                 ],
             }
         ],
@@ -116,7 +117,7 @@ def _pod() -> Node:
             {"name": "tmp", "emptyDir": {"medium": "Memory", "sizeLimit": "64Mi"}},
             {"name": "policy", "configMap": {"name": text(FULL_NAME, "-policy")}},
             If(no(IS_SELF), {"name": "tls", "secret": {"secretName": TLS_SECRET}}),
-            If(_HAS_CLIENT_CA, {"name": "client-ca", "configMap": {"name": _HAS_CLIENT_CA}}),
+            If(HAS_CLIENT_CA, {"name": "client-ca", "configMap": {"name": CLIENT_CA}}),
         ],
     }
 
@@ -137,9 +138,9 @@ def _arguments() -> Node:
         *_meant(),
         If(no(IS_SELF), f"--tls-cert={_TLS}/tls.crt"),
         If(no(IS_SELF), f"--tls-key={_TLS}/tls.key"),
-        If(_HAS_CLIENT_CA, f"--client-ca={_CLIENT_CA}/ca.crt"),
+        If(HAS_CLIENT_CA, f"--client-ca={_CLIENT_CA}/ca.crt"),
         If(
-            _HAS_CLIENT_CA,
+            HAS_CLIENT_CA,
             Each(("name",), Value("clientAuthentication.names"), text("--client-name=", Variable("name"))),
         ),
         Each(("argument",), Value("server.arguments"), Variable("argument")),

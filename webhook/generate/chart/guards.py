@@ -31,6 +31,7 @@ _GROUPS: Final = [f"webhooks.{group.value}" for group in RiskGroup]
 _LEAST: Final = Value("podDisruptionBudget.minAvailable")
 _MOST: Final = Value("podDisruptionBudget.maxUnavailable")
 _BUNDLE: Final = Value("certificates.caBundle")
+_CLIENTS: Final = Value("clientAuthentication.caBundle")
 _ACCOUNT: Final = "serviceAccount"
 # MiB that two workers and the certificate keeper were seen to use, without load.
 _LEAST_MEMORY: Final = 160
@@ -86,11 +87,6 @@ GUARDS: Final = (
         "every group of webhooks is turned off: nothing would be judged; turn one on, or uninstall the release",
     ),
     Guard(
-        both(Value("networkPolicy.enabled"), no(Value("networkPolicy.apiServerCidrs"))),
-        "networkPolicy without apiServerCidrs: the API servers could not reach the webhook; name their addresses "
-        "(kubectl get endpointslices kubernetes)",
-    ),
-    Guard(
         both(Value("podDisruptionBudget.enabled"), call("ge", call("int", _LEAST), call("int", REPLICAS))),
         "podDisruptionBudget.minAvailable is not less than the number of replicas: no node under a Pod could be drained",
     ),
@@ -128,6 +124,19 @@ GUARDS: Final = (
         call("contains", "PRIVATE KEY-----", _BUNDLE),
         "certificates.caBundle holds a private key, which everybody could read in the webhook configurations: "
         "leave certificates only, and replace that key",
+    ),
+    Guard(
+        both(_CLIENTS, Value("clientAuthentication.configMapName")),
+        "clientAuthentication.caBundle and configMapName are both given: only one of them can be used; remove the other",
+    ),
+    Guard(
+        both(_CLIENTS, no(call("contains", "-----BEGIN CERTIFICATE-----", _CLIENTS))),
+        "clientAuthentication.caBundle holds no certificate: write PEM as it is, not encoded a second time",
+    ),
+    Guard(
+        call("contains", "PRIVATE KEY-----", _CLIENTS),
+        "clientAuthentication.caBundle holds a private key, which would be readable in a ConfigMap: leave certificates only, "
+        "and replace that key",
     ),
     Guard(
         both(Value("rbac.create"), no(either(Value(f"{_ACCOUNT}.create"), Value(f"{_ACCOUNT}.name")))),

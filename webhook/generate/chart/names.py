@@ -17,6 +17,7 @@ from gpugate.webhook.generate.chart.terms import (
     Value,
     Variable,
     call,
+    either,
     no,
     same,
     text,
@@ -41,6 +42,13 @@ TLS_SECRET: Final = If(
 IS_SELF: Final = same(Value("certificates.mode"), "self")
 IS_CERT_MANAGER: Final = same(Value("certificates.mode"), "certManager")
 IS_PROVIDED: Final = same(Value("certificates.mode"), "provided")
+# The ConfigMap that the chart makes for the authorities of client certificates, and the one that is mounted.
+OWN_CLIENT_CA: Final = text(FULL_NAME, "-client-ca")
+CLIENT_CA: Final = If(
+    Value("clientAuthentication.caBundle"), OWN_CLIENT_CA, Value("clientAuthentication.configMapName")
+)
+# Whether the API server must show a certificate.
+HAS_CLIENT_CA: Final = either(Value("clientAuthentication.caBundle"), Value("clientAuthentication.configMapName"))
 # Where nothing is judged, but for the namespace of the release.
 EXCLUDED_NAMESPACES: Final = call("dig", "excluded_namespaces", [], Value("policy"))
 # Of those that are to be judged alone, the ones that are not excluded.

@@ -34,7 +34,12 @@ if TYPE_CHECKING:
 
 # Names that stand for those that a platform adds, which are known when the chart is rendered.
 _STAND_INS: Final = {"<taints>": Listed.GPU_TAINTS, "<resources>": Listed.ACCELERATOR_RESOURCES}
-_STAND_IN: Final = re.compile(rf" \|\| ([\w.?()']+)\.matches\('\^\(\?s: \|({'|'.join(_STAND_INS)})\)\$'\)")
+_OWN: Final = rf"'\^\(\?s: \|(?:{'|'.join(_STAND_INS)})\)\$'"
+# How `cel.py` writes them, and under a negation.
+_STAND_IN: Final = re.compile(
+    rf"( \|\| size\({_OWN}\) > \d+ \|\| \w+\.matches\({_OWN}\)"
+    rf"| \|\| \(size\({_OWN}\) <= \d+ && \(\w+\.matches\({_OWN}\)\)\))"
+)
 
 
 def configuration(phase: Phase) -> Node:
@@ -84,9 +89,11 @@ def _condition(condition: dict[str, str]) -> Node:
     """Return a condition in which the platform's own names have their place."""
     first, *others = _STAND_IN.split(condition["expression"])
     parts: list[Node] = [first]
-    for variable, stand_in, following in zip(others[::3], others[1::3], others[2::3], strict=True):
+    for written, following in zip(others[::2], others[1::2], strict=True):
+        stand_in = next(each for each in _STAND_INS if each in written)
         names = own(_STAND_INS[stand_in])
-        parts += [If(names, text(f" || {variable}.matches('^(?s: ", names, ")$')")), following]
+        before, between, after = written.split(f"|{stand_in}")
+        parts += [If(names, text(before, names, between, names, after), ""), following]
     return {"name": condition["name"], "expression": text(*parts) if others else first}
 
 

@@ -66,23 +66,36 @@ def scaling() -> Iterator[Node]:
 
 
 def network_policy() -> Node:
-    """Return what lets in the API server and who scrapes."""
+    """Return what says who may connect to the webhook, and where it may connect to."""
     servers = Value("networkPolicy.apiServerCidrs")
     scrapers = Value("networkPolicy.metricsFrom")
+    restricted = Value("networkPolicy.restrictEgress")
     made: Node = {
         "apiVersion": "networking.k8s.io/v1",
         "kind": "NetworkPolicy",
         "metadata": metadata(),
         "spec": {
             "podSelector": {"matchLabels": selector()},
-            "policyTypes": ["Ingress"],
+            "policyTypes": ["Ingress", If(restricted, "Egress")],
             "ingress": [
                 {
                     "ports": [{"port": "reviews", "protocol": "TCP"}],
-                    "from": [Each(("cidr",), servers, {"ipBlock": {"cidr": Variable("cidr")}})],
+                    "from": If(servers, [Each(("cidr",), servers, {"ipBlock": {"cidr": Variable("cidr")}})]),
                 },
                 If(scrapers, {"ports": [{"port": "health", "protocol": "TCP"}], "from": scrapers}),
             ],
+            "egress": If(restricted, _egress()),
         },
     }
     return If(Value("networkPolicy.enabled"), made)
+
+
+def _egress() -> list[Node]:
+    # Policies see a connection after the Service's port was replaced by the Pod's; OpenShift's DNS Pods listen on 5353.
+    dns: list[Node] = [{"port": port, "protocol": protocol} for port in (53, 5353) for protocol in ("UDP", "TCP")]
+    ports = Value("networkPolicy.apiServerPorts")
+    return [
+        {"ports": dns},
+        If(ports, {"ports": [Each(("port",), ports, {"port": Variable("port"), "protocol": "TCP"})]}),
+        Each(("rule",), Value("networkPolicy.egress"), Variable("rule")),
+    ]

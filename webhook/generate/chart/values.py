@@ -23,22 +23,31 @@ from gpugate.webhook.generate.chart.values_of_webhooks import Certificates, Clie
 # Whatever a policy file holds beside apiVersion and kind; the schema of the values has its schema.
 Policy = dict[str, Any]
 Cidr = Annotated[str, msgspec.Meta(pattern=r"^[0-9A-Fa-f.:]+/[0-9]{1,3}\Z")]
+# Of an API server, which may listen on 443.
+ServedPort = Annotated[int, msgspec.Meta(ge=1, le=65535)]
 Profile = Annotated[str, msgspec.Meta(pattern=r"^[1-9]g\.[0-9]+gb(\+[a-z]+(\.[a-z]+)*)?\Z")]
 
 
 class NetworkPolicy(Section, frozen=True):
-    """A NetworkPolicy for what comes in.
+    """A NetworkPolicy for the Pods of the webhook.
 
     Attributes:
-        enabled: Whether there is a NetworkPolicy.
-        api_server_cidrs: Networks of the API servers, or of the konnectivity agents that call for them; they must reach the
-            port of the webhook.
+        enabled: Whether there is a NetworkPolicy. As shipped it lets in connections to the two ports of the webhook only;
+            in a namespace that denies by default it is what lets the API server in.
+        api_server_cidrs: Networks of the API servers, or of the konnectivity agents that call for them. When given, only they
+            may connect to the port of the webhook; a NetworkPolicy cannot select an API server by itself.
         metrics_from: Peers that may scrape metrics, as in `from` of a NetworkPolicy; kubelets always may.
+        restrict_egress: Let the webhook connect only to DNS, to `apiServerPorts`, and where `egress` says.
+        api_server_ports: Ports of the API servers themselves, to which the Service `kubernetes` leads, for restrictEgress.
+        egress: More rules for restrictEgress, as in `egress` of a NetworkPolicy, such as one to a collector of traces.
     """
 
-    enabled: bool = False
+    enabled: bool = True
     api_server_cidrs: list[Cidr] = msgspec.field(default_factory=list)
-    metrics_from: list[Object] = msgspec.field(default_factory=list)
+    metrics_from: list[Object] = msgspec.field(default_factory=lambda: [{"namespaceSelector": {}}])
+    restrict_egress: bool = False
+    api_server_ports: list[ServedPort] = msgspec.field(default_factory=lambda: [443, 6443])
+    egress: list[Object] = msgspec.field(default_factory=list)
 
 
 class Monitor(Section, frozen=True):

@@ -125,13 +125,15 @@ class Certificates(Section, frozen=True):
 
 
 class ClientAuthentication(Section, frozen=True):
-    """Whether the API server must show a certificate.
+    """Whether the API server must show a certificate; docs/client-certificates.md says how it gets one.
 
     Attributes:
-        config_map_name: Name of a ConfigMap whose ca.crt holds the authorities of client certificates; without one, the API
-            server needs to show none.
+        ca_bundle: Authorities of client certificates, PEM. With these, or with configMapName, who shows no certificate of them
+            is turned away in the handshake.
+        config_map_name: Name of a ConfigMap of your own whose ca.crt holds these authorities, in the place of caBundle.
         names: What the API server is called in its certificate: common name or DNS name.
     """
 
+    ca_bundle: str = ""
     config_map_name: Name = ""
     names: list[str] = msgspec.field(default_factory=lambda: ["kube-apiserver"])

@@ -65,6 +65,10 @@ def test_hooks_of_helm_are_not_among_them() -> None:
     assert not any("helm.sh" in str(each["metadata"]) for each in made().values())
 
 
+PEM = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
+FAIL: Json = {"failOnInstall": True, "pods": {"failurePolicy": "Fail"}}
+
+
 @pytest.mark.parametrize(
     ("values", "path", "reason"),
     [
@@ -80,7 +84,7 @@ def test_hooks_of_helm_are_not_among_them() -> None:
             "no policy is called",
             id="unknown-policy",
         ),
-        pytest.param({"networkPolicy": {"enabled": True}}, (), "networkPolicy without apiServerCidrs", id="harmful"),
+        pytest.param({"replicaCount": 1, "webhooks": FAIL}, (), "failurePolicy: Fail with one replica", id="harmful"),
     ],
 )
 def test_values_are_refused_as_helm_refuses_them(values: Json, path: tuple[str, ...], reason: str) -> None:
@@ -90,9 +94,7 @@ def test_values_are_refused_as_helm_refuses_them(values: Json, path: tuple[str, 
     assert (error.value.path, reason in error.value.message) == (path, True), error.value.message
 
 
-PEM = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
 PROVIDED: Json = {"mode": "provided", "secretName": "tls"}
-FAIL: Json = {"failOnInstall": True, "pods": {"failurePolicy": "Fail"}}
 
 
 def memory(limit: str | float) -> Json:
@@ -191,3 +193,62 @@ def test_null_takes_a_default_away() -> None:
     spec = made(pods={"affinity": None})["Deployment", "gpugate"]["spec"]["template"]["spec"]
 
     assert "affinity" not in spec
+
+
+def network_policy(**values: Any) -> Json:
+    spec: Json = made(networkPolicy=values)["NetworkPolicy", "gpugate"]["spec"]
+    return spec
+
+
+class TestNetworkPolicy:
+    def test_as_shipped_both_ports_are_reached_and_no_other(self) -> None:
+        spec = network_policy()
+
+        assert (spec["policyTypes"], "egress" in spec) == (["Ingress"], False)
+        assert spec["ingress"] == [
+            {"ports": [{"port": "reviews", "protocol": "TCP"}]},
+            {"ports": [{"port": "health", "protocol": "TCP"}], "from": [{"namespaceSelector": {}}]},
+        ]
+
+    def test_networks_of_api_servers_are_the_only_ones_to_reach_the_webhook(self) -> None:
+        reviews, _ = network_policy(apiServerCidrs=["10.0.0.0/28"])["ingress"]
+
+        assert reviews["from"] == [{"ipBlock": {"cidr": "10.0.0.0/28"}}]
+
+    def test_egress_leads_to_dns_and_api_servers(self) -> None:
+        rule = {"to": [{"ipBlock": {"cidr": "192.0.2.1/32"}}]}
+        spec = network_policy(restrictEgress=True, apiServerPorts=[8443], egress=[rule])
+
+        assert spec["policyTypes"] == ["Ingress", "Egress"]
+        dns, api, more = spec["egress"]
+        assert {(each["port"], each["protocol"]) for each in dns["ports"]} == {
+            (port, protocol) for port in (53, 5353) for protocol in ("UDP", "TCP")
+        }
+        assert (api, more) == ({"ports": [{"port": 8443, "protocol": "TCP"}]}, rule)
+
+    def test_it_can_be_left_out(self) -> None:
+        assert ("NetworkPolicy", "gpugate") not in made(networkPolicy={"enabled": False})
+
+
+class TestClientAuthentication:
+    def test_authorities_are_mounted_from_a_config_map_of_the_chart(self) -> None:
+        objects = made(clientAuthentication={"caBundle": PEM})
+        pod = objects["Deployment", "gpugate"]["spec"]["template"]["spec"]
+        (volume,) = (each for each in pod["volumes"] if each["name"] == "client-ca")
+
+        assert objects["ConfigMap", volume["configMap"]["name"]]["data"] == {"ca.crt": PEM}
+        assert {"--client-ca=/etc/gpugate/client-ca/ca.crt", "--client-name=kube-apiserver"} <= set(
+            pod["containers"][0]["args"]
+        )
+
+    @pytest.mark.parametrize(
+        ("values", "reason"),
+        [
+            pytest.param({"caBundle": PEM, "configMapName": "ca"}, "are both given", id="two-sources"),
+            pytest.param({"caBundle": "LS0tLS1C"}, "holds no certificate", id="encoded"),
+            pytest.param({"caBundle": f"{PEM}-----BEGIN PRIVATE KEY-----\n"}, "holds a private key", id="with-a-key"),
+        ],
+    )
+    def test_what_is_no_list_of_authorities_is_rejected(self, values: Json, reason: str) -> None:
+        with pytest.raises(ConfigError, match=reason):
+            made(clientAuthentication=values)

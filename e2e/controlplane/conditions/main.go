@@ -1,0 +1,167 @@
+// Program conditions evaluates match conditions with the code of the API server, and reports what each costs.
+//
+// It reads one question a line from its input, {"ask": "evaluate", "about": {...}}, and writes one answer a line:
+// {"answer": {"conditions": [{"result": BOOL, "error": TEXT, "cost": NUMBER}]}}, with the decoded object where "show" is
+// true, or {"refused": TEXT} where the API server does not decode the object. Objects of built-in kinds become Go types and JSON again, as they
+// do in the API server before admission (k8s.io/apiserver v0.36.3, pkg/admission/plugin/cel/condition.go).
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log"
+	"math"
+	"os"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/admission"
+	admissioncel "k8s.io/apiserver/pkg/admission/plugin/cel"
+	"k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/cel/environment"
+	"k8s.io/client-go/kubernetes/scheme"
+)
+
+type question struct {
+	Ask   string  `json:"ask"`
+	About request `json:"about"`
+}
+
+type request struct {
+	Expressions []string       `json:"expressions"`
+	Object      map[string]any `json:"object"`
+	OldObject   map[string]any `json:"oldObject"`
+	User        string         `json:"user"`
+	Resource    string         `json:"resource"`
+	Operation   string         `json:"operation"`
+	Show        bool           `json:"show"`
+}
+
+type condition struct {
+	Result bool   `json:"result"`
+	Error  string `json:"error,omitempty"`
+	Cost   int64  `json:"cost"`
+}
+
+type evaluated struct {
+	Object     map[string]any `json:"object,omitempty"`
+	Conditions []condition    `json:"conditions"`
+}
+
+type answer struct {
+	Answer  *evaluated `json:"answer,omitempty"`
+	Refused string     `json:"refused,omitempty"`
+}
+
+// The compiler of the webhook plugins (pkg/admission/plugin/webhook/generic/webhook.go).
+var compiler = admissioncel.NewConditionCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
+
+var compiled = map[string]admissioncel.ConditionEvaluator{}
+
+func main() {
+	questions := json.NewDecoder(bufio.NewReaderSize(os.Stdin, 1<<16))
+	replies := json.NewEncoder(os.Stdout)
+	for {
+		var asked question
+		if err := questions.Decode(&asked); errors.Is(err, io.EOF) {
+			return
+		} else if err != nil {
+			log.Fatalf("a question is not readable: %v", err)
+		}
+		var said answer
+		if found, err := evaluate(asked.About); err != nil {
+			said.Refused = err.Error()
+		} else {
+			said.Answer = found
+		}
+		if err := replies.Encode(said); err != nil {
+			log.Fatalf("an answer cannot be written: %v", err)
+		}
+	}
+}
+
+// evaluate decodes both objects as the API server does, and evaluates each expression with a budget of its own.
+func evaluate(asked request) (*evaluated, error) {
+	object, err := decoded(asked.Object)
+	if err != nil {
+		return nil, err
+	}
+	old, err := decoded(asked.OldObject)
+	if err != nil {
+		return nil, err
+	}
+	kind := object.GetObjectKind().GroupVersionKind()
+	resource := schema.GroupVersionResource{Group: kind.Group, Version: kind.Version, Resource: asked.Resource}
+	sender := &user.DefaultInfo{Name: asked.User}
+	attributes := admission.NewAttributesRecord(
+		object, old, kind, "default", "asked", resource, "", admission.Operation(asked.Operation), nil, false, sender,
+	)
+	versioned := &admission.VersionedAttributes{
+		Attributes: attributes, VersionedObject: object, VersionedOldObject: old, VersionedKind: kind,
+	}
+	review := admissioncel.CreateAdmissionRequest(attributes, metav1.GroupVersionResource(resource), metav1.GroupVersionKind(kind))
+	found := &evaluated{}
+	if asked.Show {
+		if found.Object, err = runtime.DefaultUnstructuredConverter.ToUnstructured(object); err != nil {
+			return nil, err
+		}
+	}
+	for _, expression := range asked.Expressions {
+		results, left, err := compiledOf(expression).ForInput(
+			context.Background(), versioned, review, admissioncel.OptionalVariableBindings{}, nil, math.MaxInt64,
+		)
+		if err != nil {
+			found.Conditions = append(found.Conditions, condition{Error: err.Error(), Cost: -1})
+			continue
+		}
+		said := condition{Cost: math.MaxInt64 - left}
+		if results[0].Error != nil {
+			said.Error = results[0].Error.Error()
+		} else {
+			said.Result = results[0].EvalResult.Value() == true
+		}
+		found.Conditions = append(found.Conditions, said)
+	}
+	return found, nil
+}
+
+// decoded returns an object of a built-in kind as its Go type, and any other as it is; nil for none.
+func decoded(object map[string]any) (runtime.Object, error) {
+	if object == nil {
+		return nil, nil
+	}
+	raw := &unstructured.Unstructured{Object: object}
+	typed, err := scheme.Scheme.New(raw.GroupVersionKind())
+	if runtime.IsNotRegisteredError(err) {
+		return raw, nil
+	} else if err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(object)
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(text, typed); err != nil {
+		return nil, err
+	}
+	return typed, nil
+}
+
+func compiledOf(expression string) admissioncel.ConditionEvaluator {
+	known, ok := compiled[expression]
+	if !ok {
+		accessor := &matchconditions.MatchCondition{Name: "asked", Expression: expression}
+		variables := admissioncel.OptionalVariableDeclarations{HasAuthorizer: true}
+		known = compiler.CompileCondition(
+			[]admissioncel.ExpressionAccessor{accessor}, variables, environment.StoredExpressions,
+		)
+		compiled[expression] = known
+	}
+	return known
+}

@@ -1,0 +1,169 @@
+"""What is too large is not evaluated, and answered by the mode of the policies that it concerns."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gpugate.policies.catalog import CATALOG
+from gpugate.policies.engine import bounds
+from gpugate.policies.engine.config import parse_config
+from gpugate.policies.engine.evaluate import Phase, evaluate
+from gpugate.policies.engine.ruleset import bind
+from gpugate.policies.sdk.facts import NoFacts
+from gpugate.policies.sdk.findings import Stance
+from gpugate.policies.sdk.kinds import GroupVersionKind
+from gpugate.policies.sdk.request import Operation, Request
+
+if TYPE_CHECKING:
+    from gpugate.policies.engine.verdict import Verdict
+
+GPU: dict[str, Any] = {"name": "a", "resources": {"limits": {"nvidia.com/gpu": "1"}}}
+ONLY = {"pods/mixed-gpu-resources"}
+
+
+def pod(containers: int = 1, *, gpu: bool = True, **spec: Any) -> dict[str, Any]:
+    first = dict(GPU) if gpu else {"name": "a"}
+    more = [{"name": f"c{n}"} for n in range(containers - 1)]
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "a"},
+        "spec": {"containers": [first, *more], **spec},
+    }
+
+
+def judge(
+    obj: dict[str, Any],
+    old: dict[str, Any] | None = None,
+    *,
+    mode: str = "enforce",
+    operation: Operation | None = None,
+    only: set[str] | None = ONLY,
+    phase: Phase = Phase.VALIDATE,
+    config: dict[str, Any] | None = None,
+) -> Verdict:
+    entries: dict[str, Any] = {"pods/mixed-gpu-resources": {"mode": mode}}
+    parsed = parse_config(
+        {"apiVersion": "gpugate.dev/v1", "kind": "PolicyConfig", "policies": entries, **(config or {})}
+    )
+    request = Request(
+        GroupVersionKind.of(obj["apiVersion"], obj["kind"]),
+        operation or (Operation.UPDATE if old else Operation.CREATE),
+        None if operation is Operation.DELETE else obj,
+        obj if operation is Operation.DELETE else old,
+        name="a",
+        namespace="ml",
+    )
+    ruleset = bind(CATALOG, parsed, only)
+    ceiling = Stance.WARN
+    return evaluate(ruleset, request, NoFacts(), today=dt.date(2026, 11, 21), phase=phase, template_ceiling=ceiling)
+
+
+SAID = "spec.containers: too large to evaluate: spec.containers has 251 entries (limit: 250)"
+
+
+def test_at_the_bound_an_object_is_evaluated() -> None:
+    assert judge(pod(250)).malformed == ()
+
+
+@pytest.mark.parametrize(
+    ("mode", "allowed", "denials", "warnings"),
+    [("enforce", False, (SAID,), ()), ("warn", True, (), (SAID,)), ("audit", True, (), ()), ("off", True, (), ())],
+)
+def test_above_it_the_mode_decides(
+    mode: str,
+    allowed: bool,  # noqa: FBT001 -- a table's column
+    denials: tuple[str, ...],
+    warnings: tuple[str, ...],
+) -> None:
+    verdict = judge(pod(251), mode=mode)
+    assert (verdict.allowed, verdict.denials, verdict.warnings) == (allowed, denials, warnings)
+
+
+def test_policies_that_were_not_run_say_so() -> None:
+    (outcome,) = judge(pod(251), mode="audit").outcomes
+    assert (outcome.policy, outcome.skipped) == ("pods/mixed-gpu-resources", ("the object is too large to evaluate",))
+
+
+@pytest.mark.parametrize("count", [251, 4000])
+def test_an_object_that_concerns_no_policy_is_allowed(count: int) -> None:
+    verdict = judge(pod(count, gpu=False), only=None)
+    assert (verdict.allowed, verdict.warnings) == (True, ())
+
+
+def test_thousands_of_arguments_and_variables_of_a_pod_without_gpus_are_allowed() -> None:
+    many = {"args": ["a"] * 15_000, "env": [{"name": f"A{n}", "value": "b"} for n in range(15_000)]}
+    obj = pod(gpu=False)
+    obj["spec"]["containers"][0] |= many
+    assert judge(obj, only=None).allowed
+
+
+def test_mutations_are_left_out_too() -> None:
+    verdict = judge(pod(251), only=None, phase=Phase.MUTATE)
+    assert verdict.operations == ()
+
+
+@pytest.mark.parametrize(
+    ("new", "old", "allowed"),
+    [(251, 251, True), (251, 300, True), (252, 251, False), (251, 1, False)],
+    ids=["unchanged", "smaller", "larger", "too-large-now"],
+)
+def test_an_update_is_denied_only_for_what_it_adds(new: int, old: int, allowed: bool) -> None:  # noqa: FBT001 -- a table's column
+    verdict = judge(pod(new), pod(old))
+    assert verdict.allowed is allowed
+    assert len(verdict.warnings) == (1 if allowed else 0)
+
+
+def test_a_delete_is_allowed() -> None:
+    assert judge(pod(10_000), operation=Operation.DELETE).allowed
+
+
+def test_lists_of_one_place_count_together() -> None:
+    obj = pod(2)
+    for container in obj["spec"]["containers"]:
+        container["env"] = [{"name": f"A{n}"} for n in range(3_000)]
+    (said,) = judge(obj).denials
+    assert said == "spec.containers: too large to evaluate: spec.containers[*].env has 6000 entries (limit: 5000)"
+
+
+def test_an_exempted_namespace_is_recorded_only() -> None:
+    exemption = {"policies": ["*"], "namespaces": ["ml"], "reason": "r", "owner": "o", "expires": "2027-01-01"}
+    assert judge(pod(251), config={"exemptions": [exemption]}).allowed
+
+
+def test_what_templates_share_counts_for_each_of_them() -> None:
+    templates = [{"name": f"t{n}", "container": {"name": "a", **GPU}} for n in range(20)]
+    tolerations = [{"key": f"k{n}", "operator": "Exists"} for n in range(30)]
+    spec = {"templates": templates, "tolerations": tolerations}
+    obj = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Workflow", "metadata": {}, "spec": spec}
+    (said,) = judge(obj).warnings
+    assert said == "spec.tolerations: too large to evaluate: spec.tolerations has 600 entries (limit: 500)"
+
+
+@pytest.mark.parametrize("count", [201, 20_000])
+def test_a_workload_of_too_many_templates_is_a_warning(count: int) -> None:
+    template = {"spec": {"containers": [GPU]}}
+    replicas = {f"w{n}": {"template": template} for n in range(count)}
+    obj = {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "PyTorchJob",
+        "metadata": {},
+        "spec": {"pytorchReplicaSpecs": replicas},
+    }
+    verdict = judge(obj)
+    path = "spec.pytorchReplicaSpecs"
+    assert verdict.warnings == (f"{path}: too large to evaluate: {path} has {count} entries (limit: 200)",)
+
+
+@pytest.mark.parametrize("kind", sorted(bounds.bounded()), ids=str)
+def test_every_bound_is_kept(kind: tuple[str, str]) -> None:
+    for path, most in bounds.bounded()[kind].items():
+        value: Any = "x" * (most + 1) if path.endswith((".expression", ".query")) else ["x"] * (most + 1)
+        for name in reversed(path.split(".")):
+            value = [value] if name == "*" else {name: value}
+        subject = Request(GroupVersionKind(kind[0], "v1", kind[1]), Operation.CREATE, value).subjects
+        (excess,) = bounds.too_large(subject, ())
+        assert f"{most + 1} " in excess.violation.message, path

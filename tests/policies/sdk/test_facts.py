@@ -1,0 +1,30 @@
+"""Other objects, known or not."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpugate.policies.sdk.facts import Fact, Known, NoFacts, Unavailable, may_come, named
+from gpugate.policies.sdk.field import Field
+from gpugate.policies.sdk.kinds import JOB
+
+OBJECT = Field({"metadata": {"name": "a"}})
+
+
+@pytest.mark.parametrize(
+    ("fact", "name", "found", "coming"),
+    [
+        (Known((OBJECT,), complete=True), "a", OBJECT, False),
+        (Known((OBJECT,), complete=True), "b", None, True),
+        (Known((OBJECT,), complete=False), "a", OBJECT, False),
+        (Known((OBJECT,), complete=False), "b", None, False),
+        (Unavailable("no cluster"), "a", None, False),
+    ],
+    ids=["known", "not yet known", "known among others", "perhaps somewhere else", "nothing is known"],
+)
+def test_an_object_is_known_or_may_come(fact: Fact, name: str, found: Field | None, coming: bool) -> None:  # noqa: FBT001 -- a column of the table
+    assert (named(fact, name), may_come(fact, name)) == (found, coming)
+
+
+def test_without_facts_nothing_is_available() -> None:
+    assert NoFacts().list(JOB, "ml") == Unavailable("no jobs to look at")
