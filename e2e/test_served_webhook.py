@@ -38,6 +38,27 @@ def changed(webhook: ServedWebhook) -> Iterator[ServedWebhook]:
 
 
 @pytest.mark.usefixtures("webhook")
+@pytest.mark.parametrize(("resources", "why"), [(1, "pods/hidden-gpu-access"), (4200, "too large to evaluate")])
+def test_a_pod_that_names_gpus_is_denied_whatever_its_size(api: Api, namespace: str, resources: int, why: str) -> None:
+    zero = {f"example.com/resource-{number}": "0" for number in range(resources)}
+    container = {
+        "name": "main",
+        "image": "busybox",
+        "resources": {"limits": zero, "requests": zero},
+        "env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}],
+    }
+    answer = api.create(
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "names-gpus", "namespace": namespace},
+            "spec": {"containers": [container]},
+        }
+    )
+    assert (answer.ok, why in answer.message) == (False, True), answer.message
+
+
+@pytest.mark.usefixtures("webhook")
 def test_what_a_policy_denies_is_not_stored(api: Api) -> None:
     answer = api.create(UNTAGGED)
     assert not answer.ok

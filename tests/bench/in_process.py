@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import time
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -53,6 +54,7 @@ def measure() -> Iterator[Measured]:
         *_reviews("10 policies", tuple(policy for policy in CATALOG if policy.id in FIRST_TEN), 200, 400),
         *_reviews("30 policies", _share(30), 300, 1000),
         *_reviews("all policies", CATALOG, 300, 1000),
+        *_largest(),
         _Work("instance types loaded, CPU", "ms", 15, 5, load_instance_types),
     )
     runs: dict[str, list[float]] = {work.name: [] for work in works}
@@ -73,6 +75,23 @@ def _reviews(bound: str, policies: tuple[Policy, ...], pod_aim: float, pool_aim:
     yield _Work(f"{bound}: /mutate, a Pod of 6 KB, patched, CPU", "us", pod_aim, 400, lambda: gate.mutate(patched))
     yield _Work(f"{bound}: /validate, a Pod of 6 KB, CPU", "us", pod_aim, 400, lambda: gate.validate(pod))
     yield _Work(f"{bound}: /validate, a NodePool of 2 KB, CPU", "us", pool_aim, 200, lambda: gate.validate(pool))
+
+
+def _largest() -> Iterator[_Work]:
+    """Objects as large as they are evaluated, and one that is not."""
+    gate = Gate(Rules(bind(CATALOG, PolicyConfig()), "bench"), NoFacts(), lambda: dt.datetime.now(dt.UTC))
+    for name, containers, variables in (("at its bounds", 250, 20), ("of 2 MB", 2500, 20)):
+        body = _gpu_pod(containers, variables)
+        yield _Work(f"all policies: /validate, a Pod {name}, CPU", "ms", 100, 2, lambda body=body: gate.validate(body))
+
+
+def _gpu_pod(containers: int, variables: int) -> bytes:
+    captured = json.loads(review("pod-create-gpu-untolerated.mutate"))
+    first = captured["request"]["object"]["spec"]["containers"][0]
+    env = [{"name": f"SETTING_{number}", "value": "a value of ordinary length"} for number in range(variables)]
+    many = [{**first, "name": f"c{number}", "env": env} for number in range(containers)]
+    captured["request"]["object"]["spec"]["containers"] = many
+    return json.dumps(captured).encode()
 
 
 def _share(count: int) -> tuple[Policy, ...]:

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+import datetime as dt
+
 import pytest
 from certificate_files import AUTHORITY, BAD, DAY, GOOD, NAME, NOW, OTHER, PAIR
-from cryptography.hazmat.primitives import serialization
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from gpugate.certs.checks import checked_authorities, checked_authority, checked_pair, checked_server
 from gpugate.certs.errors import CertificateError
-from gpugate.certs.pki import KeyPair, certificate_authority
+from gpugate.certs.pki import KeyPair, certificate_authority, server_certificate
 from gpugate.certs.serving import server_context
 
 WHERE = ("tls.crt", "tls.key")
@@ -67,6 +70,100 @@ def test_what_is_no_authority(pair: KeyPair, says: str) -> None:
     with pytest.raises(CertificateError) as raised:
         checked_authority(pair)
     assert says in str(raised.value)
+
+
+def _signing(*, ca: bool = True, path_length: int | None = 0, signs: bool = True, identified: bool = True) -> KeyPair:
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([])
+    usage = dict.fromkeys(
+        ("content_commitment", "key_encipherment", "data_encipherment", "key_agreement", "encipher_only"), False
+    )
+    builder = (
+        x509.CertificateBuilder(name, name, key.public_key(), 1, NOW, NOW + DAY)
+        .add_extension(x509.BasicConstraints(ca=ca, path_length=path_length), critical=True)
+        .add_extension(
+            x509.KeyUsage(digital_signature=True, key_cert_sign=signs, crl_sign=False, decipher_only=False, **usage),
+            critical=True,
+        )
+    )
+    if identified:
+        builder = builder.add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+    return KeyPair(
+        builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM),
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()),
+    )
+
+
+def test_an_authority_made_elsewhere_is_one() -> None:
+    pair = _signing()
+    assert checked_authority(pair) == pair
+
+
+@pytest.mark.parametrize(
+    ("pair", "says"),
+    [
+        pytest.param(_signing(ca=False, path_length=None), "it is no authority (CA:TRUE, keyCertSign)", id="no CA"),
+        pytest.param(_signing(signs=False), "it is no authority (CA:TRUE, keyCertSign)", id="may not sign"),
+        pytest.param(_signing(path_length=1), "it may sign further authorities", id="one below"),
+        pytest.param(_signing(path_length=None), "it may sign further authorities", id="any number below"),
+        pytest.param(_signing(identified=False), "it is no authority of ours", id="without an identifier"),
+    ],
+)
+def test_an_authority_that_is_not_as_we_make_them(pair: KeyPair, says: str) -> None:
+    with pytest.raises(CertificateError) as raised:
+        checked_authority(pair)
+    assert str(raised.value).startswith(f"certificate: {says}")
+
+
+def test_a_key_that_does_not_belong_is_said_with_both_files() -> None:
+    with pytest.raises(CertificateError) as raised:
+        checked_pair(KeyPair(PAIR.certificate, OTHER.key), WHERE)
+    says = "tls.key: the key does not belong to the certificate in tls.crt: replace both together"
+    assert str(raised.value) == says
+
+
+def test_a_chain_is_written_without_anything_between() -> None:
+    chain = PAIR.certificate + AUTHORITY.certificate
+    assert checked_pair(KeyPair(b"text" + PAIR.certificate + b"text" + AUTHORITY.certificate, PAIR.key)) == KeyPair(
+        chain, PAIR.key
+    )
+    assert checked_authorities(AUTHORITY.certificate + b"\n" + PAIR.certificate, NOW, "ca.crt") == (
+        AUTHORITY.certificate + PAIR.certificate
+    )
+
+
+def test_an_authority_has_expired_at_its_last_moment() -> None:
+    ends = (
+        certificate_authority("old", now=NOW - 2 * DAY, lifetime=DAY),
+        certificate_authority("ends", now=NOW - DAY, lifetime=DAY),
+    )
+    with pytest.raises(CertificateError) as raised:
+        checked_authorities(ends[0].certificate + ends[1].certificate, NOW, "ca.crt")
+    assert str(raised.value).endswith("expired by this server's clock, at 2026-11-21T12:00:00Z")
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [("expired", "tls.crt: expired at"), ("expired-in-the-chain", "tls.crt: certificate 2 of 2: expired at")],
+)
+def test_the_certificate_that_is_out_of_date_is_named(name: str, says: str) -> None:
+    with pytest.raises(CertificateError) as raised:
+        checked_server(BAD[name][0], [NAME], NOW, WHERE)
+    assert str(raised.value).startswith(says)
+
+
+@pytest.mark.parametrize("ahead", [DAY, dt.timedelta(hours=1, minutes=5, seconds=1)])
+def test_clocks_differ_by_five_minutes_at_most(ahead: dt.timedelta) -> None:
+    begins = server_certificate(AUTHORITY, [NAME], now=NOW + ahead, lifetime=DAY)
+    with pytest.raises(CertificateError, match="not valid before"):
+        checked_server(begins, [NAME], NOW, WHERE)
+    level = server_certificate(AUTHORITY, [NAME], now=NOW + dt.timedelta(hours=1, minutes=5), lifetime=DAY)
+    assert checked_server(level, [NAME], NOW, WHERE) == level
+
+
+def test_every_name_is_looked_for() -> None:
+    with pytest.raises(CertificateError, match="not for the name other: issue it"):
+        checked_server(PAIR, [NAME, "other", "another"], NOW, WHERE)
 
 
 def test_an_authority_is_one_also_after_it_expired() -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gpugate.certs import files
 from gpugate.certs.files import MOST_BYTES, FileError, open_to_all, read_together
 
 if TYPE_CHECKING:
@@ -160,3 +161,78 @@ def test_both_are_of_one_moment_while_the_kubelet_swaps(tmp_path: Path) -> None:
 def test_who_can_replace_files(tmp_path: Path, mode: int, expected: bool) -> None:  # noqa: FBT001 -- a table's column
     tmp_path.chmod(mode)
     assert open_to_all(tmp_path) is expected
+
+
+def test_a_folder_that_does_not_exist_is_open_to_nobody(tmp_path: Path) -> None:
+    assert open_to_all(tmp_path / "missing") is False
+
+
+def test_a_file_that_grows_after_it_was_looked_at_is_not_read_to_its_end(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "_check", lambda *_: None)
+    (folder / "tls.key").write_bytes(b"k" * (MOST_BYTES + 1))
+    with pytest.raises(FileError, match="larger than 1 MiB"):
+        both(folder)
+
+
+def place(given: Path, directory: Path) -> files._Place:
+    return files._Place(given, str(directory), given.name)
+
+
+@pytest.fixture
+def two_versions(tmp_path: Path) -> tuple[Path, Path]:
+    for name in ("1", "2"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "tls.crt").write_text(name)
+        (tmp_path / name / "tls.key").write_text(name)
+    return tmp_path / "1", tmp_path / "2"
+
+
+def test_a_link_that_is_turned_between_two_files_is_followed_again(
+    two_versions: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    led_to = [two_versions[number - 1] for number in (1, 2, 2, 2)]
+    monkeypatch.setattr(files, "_resolved", lambda path: place(path, led_to.pop(0)))
+    assert both(Path("/mounted")) == [b"2", b"2"]
+
+
+def test_files_that_are_together_are_read_at_once(
+    two_versions: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    led_to = [two_versions[0]] * 2
+    monkeypatch.setattr(files, "_resolved", lambda path: place(path, led_to.pop(0)))
+    assert both(Path("/mounted")) == [b"1", b"1"]
+
+
+def test_what_is_no_regular_file_is_not_opened(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "tls.key").unlink()
+    os.mkfifo(folder / "tls.key")
+    opened: list[object] = []
+    really = os.open
+    monkeypatch.setattr(os, "open", lambda path, *args, **more: (opened.append(path), really(path, *args, **more))[1])
+    with pytest.raises(FileError, match="no regular file"):
+        both(folder)
+    assert "tls.key" not in opened
+
+
+def test_a_link_that_appears_after_the_path_was_followed_is_not_followed(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "tls.key").unlink()
+    (folder / "tls.key").symlink_to("tls.crt")
+    monkeypatch.setattr(files, "_resolved", lambda path: place(path, folder))
+    with pytest.raises(FileError, match="no regular file"):
+        both(folder)
+
+
+def test_a_file_that_is_replaced_after_it_was_looked_at_is_looked_at_again(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    regular = (folder / "tls.crt").stat()
+    (folder / "tls.key").unlink()
+    os.mkfifo(folder / "tls.key")
+    monkeypatch.setattr(files, "_resolved", lambda path: place(path, folder))
+    monkeypatch.setattr(os, "stat", lambda *_, **__: regular)
+    with pytest.raises(FileError, match="no regular file"):
+        both(folder)

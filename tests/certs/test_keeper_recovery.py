@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import pytest
-from keeper_fleet import Fleet, begun
-from memory_cluster import START, forbidding, unreachable
+from keeper_fleet import PERIODS, Fleet, begun
+from memory_cluster import START, MemoryRegistration, MemorySecret, forbidding, unreachable
 
 from gpugate.certs import authority_secret
+from gpugate.certs.keeper import Cluster, Keeper
 from gpugate.certs.leaf import UNTRUSTED
 from gpugate.certs.pki import KeyPair, certificate_authority, expiry, fingerprint, split
+from gpugate.certs.protocols import ChangedMeanwhile
 
 Breaking: TypeAlias = Callable[[Fleet], None]
 VALIDATING = "ValidatingWebhookConfiguration"
@@ -322,3 +324,112 @@ def test_keys_are_never_shown() -> None:
     assert fleet.cluster.secret
     shown = repr(fleet.keepers[0].state) + repr(fleet.cluster.secret)
     assert "PRIVATE KEY" not in shown
+
+
+def test_what_somebody_else_wrote_meanwhile_is_looked_at_in_the_same_step() -> None:
+    fleet = Fleet()
+    left = [2]
+
+    def fail(what: str) -> None:
+        if what != "read" and left[0]:
+            left[0] -= 1
+            raise ChangedMeanwhile(what)
+
+    fleet.cluster.fail = fail
+    fleet.step(0)
+    assert (left, fleet.keepers[0].state.troubles) == ([0], ())
+    assert len(fleet.served()) == 1
+
+
+def test_names_that_no_certificate_can_have_are_said() -> None:
+    fleet = begun()
+    parts = Cluster(
+        MemorySecret(fleet.cluster, fleet.lines[0]), MemoryRegistration(fleet.cluster, fleet.lines[0]), fleet.leads[0]
+    )
+    state = Keeper(parts, ["two words"], PERIODS, fleet.cluster.now, jitter=lambda: 0.0).step()
+    assert state.leaf is None
+    assert state.troubles == ("no certificate can be made: 'two words' is neither an IP address nor a DNS name",)
+
+
+def test_a_step_says_what_it_did_and_when_the_next_is_due() -> None:
+    fleet = Fleet()
+    state = fleet.keepers[0].step()
+    assert state.done == (
+        "there was no authority to go on with",
+        "MutatingWebhookConfiguration has the bundle of 1 authorities",
+        "ValidatingWebhookConfiguration has the bundle of 1 authorities",
+        "the next authority was made",
+        "MutatingWebhookConfiguration has the bundle of 2 authorities",
+        "ValidatingWebhookConfiguration has the bundle of 2 authorities",
+        "the next authority is published",
+    )
+    assert state.leaf is not None
+    assert (state.due, state.waiting) == (state.leaf.renew_at, "")
+    again = fleet.keepers[0].step()
+    assert (again.done, again.troubles, again.due) == ((), (), state.due)
+    fleet.leads[0].held = False
+    assert fleet.keepers[0].step().due == state.leaf.renew_at
+
+
+def test_a_renewal_says_nothing_of_the_step_before() -> None:
+    fleet = Fleet()
+    keeper = fleet.keepers[0]
+    keeper.step()
+    done = keeper.state.done
+    fleet.cluster.fail = unreachable
+    troubled = keeper.step()
+    assert (bool(done), troubled.done, troubled.troubles) == (True, (), ("the API server cannot be reached",))
+    fleet.cluster.wait(hours=5)
+    renewed = keeper.renew()
+    assert renewed is keeper.state
+    assert renewed.leaf is not None
+    assert (renewed.troubles, renewed.done, renewed.due) == ((), (), renewed.leaf.renew_at)
+    fleet.cluster.fail = lambda _: None
+    assert keeper.step().troubles == ()
+
+
+def test_before_there_is_an_authority_nothing_is_renewed() -> None:
+    fleet = Fleet()
+    renewed = fleet.keepers[1].renew()
+    assert (renewed.leaf, renewed.due, renewed.troubles) == (None, None, ())
+    assert renewed.waiting.startswith("the Secret of the certificate authorities does not exist yet")
+
+
+def test_a_replica_at_rest_reads_once() -> None:
+    fleet = begun()
+    asked: list[str] = []
+    fleet.cluster.fail = asked.append
+    fleet.step(0)
+    assert asked == ["read", "read"]
+
+
+def test_a_write_that_is_forbidden_is_tried_once_in_a_step() -> None:
+    fleet = Fleet()
+    fleet.cluster.fail = forbidding("secret")
+    assert fleet.keepers[0].step().troubles == ("gpugate may not secret",)
+
+
+def test_what_is_wrong_with_the_secret_is_said() -> None:
+    fleet = begun()
+    set_data("state.json", b"{")(fleet)
+    troubles = fleet.keepers[1].step().troubles
+    assert troubles == ("the Secret of the certificate authorities cannot be used: state.json is no JSON",)
+
+
+def test_a_rotation_that_waits_is_due_before_the_certificate_is() -> None:
+    fleet = Fleet()
+    fleet.step(0)
+    fleet.cluster.annotate("gpugate.dev/rotate", "1")
+    assert fleet.keepers[0].step().due == START + PERIODS.propagation
+
+
+def test_a_replica_that_loses_the_lead_publishes_no_further() -> None:
+    fleet = Fleet()
+
+    def fail(what: str) -> None:
+        if what == "publish":
+            fleet.leads[0].held = False
+
+    fleet.cluster.fail = fail
+    fleet.step(0)
+    assert [kind for kind, entries in fleet.cluster.live.items() if any(entries.values())] == [MUTATING]

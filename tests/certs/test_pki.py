@@ -5,12 +5,22 @@ import ipaddress
 
 import pytest
 from cryptography import x509
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 from cryptography.x509.verification import PolicyBuilder, Store, VerificationError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpugate.certs.pki import KeyPair, certificate_authority, server_certificate, validity
+from gpugate.certs.pki import (
+    KeyPair,
+    certificate_authority,
+    common_name,
+    fingerprint,
+    joined,
+    server_certificate,
+    split,
+    validity,
+)
 
 NOW = dt.datetime(2026, 11, 21, 12, tzinfo=dt.UTC)
 DAY = dt.timedelta(days=1)
@@ -167,3 +177,95 @@ def test_each_of_its_names_verifies_and_no_more_are_in_it(names: list[str]) -> N
         verify(leaf, authority, name, NOW)
     found = parsed(leaf).extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     assert {str(each.value) for each in found} == set(names)
+
+
+def test_an_authority_whose_key_is_of_another_kind_signs_nothing(authority: KeyPair) -> None:
+    key = ed25519.Ed25519PrivateKey.generate().private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    with pytest.raises(TypeError, match="not an elliptic curve key"):
+        server_certificate(KeyPair(authority.certificate, key), NAMES, now=NOW, lifetime=DAY)
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [(("10.0.0.1", "localhost", "other"), "localhost"), (("10.0.0.1", "::1"), "address 10.0.0.1")],
+    ids=["the first DNS name", "addresses only"],
+)
+def test_a_certificate_is_called_after_a_name_of_it(authority: KeyPair, names: tuple[str, ...], expected: str) -> None:
+    assert common_name(server_certificate(authority, names, now=NOW, lifetime=DAY).certificate) == expected
+
+
+def test_a_common_name_is_cut_to_what_x_520_allows() -> None:
+    assert common_name(certificate_authority("a" * 65, now=NOW, lifetime=DAY).certificate) == "a" * 64
+
+
+def test_a_certificate_without_a_common_name_has_an_empty_one(authority: KeyPair) -> None:
+    key = ec.generate_private_key(ec.SECP256R1())
+    nameless = (
+        x509.CertificateBuilder(subject_name=x509.Name([]), issuer_name=parsed(authority).subject)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(NOW)
+        .not_valid_after(NOW + DAY)
+        .sign(key, hashes.SHA256())
+    )
+    assert common_name(nameless.public_bytes(serialization.Encoding.PEM)) == ""
+
+
+def usage(pair: KeyPair) -> set[str]:
+    found = parsed(pair).extensions.get_extension_for_class(x509.KeyUsage).value
+    kinds = (
+        "digital_signature",
+        "content_commitment",
+        "key_encipherment",
+        "data_encipherment",
+        "key_agreement",
+        "key_cert_sign",
+        "crl_sign",
+    )
+    return {kind for kind in kinds if getattr(found, kind)}
+
+
+def test_a_key_is_for_one_thing(authority: KeyPair, leaf: KeyPair) -> None:
+    assert usage(authority) == {"key_cert_sign", "crl_sign"}
+    assert usage(leaf) == {"digital_signature"}
+
+
+def test_a_server_is_no_authority(leaf: KeyPair) -> None:
+    constraints = parsed(leaf).extensions.get_extension_for_class(x509.BasicConstraints).value
+    assert (constraints.ca, constraints.path_length) == (False, None)
+
+
+def test_an_authority_is_issued_by_itself(authority: KeyPair) -> None:
+    identifier = parsed(authority).extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value.key_identifier
+    issuer = parsed(authority).extensions.get_extension_for_class(x509.AuthorityKeyIdentifier).value
+    assert (issuer.key_identifier, parsed(authority).issuer) == (identifier, parsed(authority).subject)
+
+
+def test_a_certificate_is_valid_from_an_hour_before() -> None:
+    made = certificate_authority("ca", now=NOW, lifetime=DAY)
+    assert validity(made.certificate) == (NOW - dt.timedelta(hours=1), NOW + DAY)
+    leaf = server_certificate(
+        certificate_authority("ca", now=NOW - DAY, lifetime=9 * DAY), NAMES, now=NOW, lifetime=DAY
+    )
+    assert validity(leaf.certificate) == (NOW - dt.timedelta(hours=1), NOW + DAY)
+
+
+def test_each_name_is_in_a_certificate_once(authority: KeyPair) -> None:
+    made = server_certificate(authority, ("b", "a", "b"), now=NOW, lifetime=DAY)
+    found = parsed(made).extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert [each.value for each in found] == ["b", "a"]
+
+
+def test_a_bundle_holds_each_certificate_once_and_in_one_order() -> None:
+    old = certificate_authority("old", now=NOW - DAY, lifetime=3 * DAY).certificate
+    long, short = (certificate_authority("ca", now=NOW, lifetime=days * DAY).certificate for days in (3, 2))
+    assert joined([long, short, old, long]) == old + short + long
+    assert joined([short, old, long]) == joined([old, long, short])
+    assert split(joined([long, short, old])) == [old, short, long]
+
+
+def test_two_certificates_of_one_time_have_one_order() -> None:
+    both = [certificate_authority("ca", now=NOW, lifetime=DAY).certificate for _ in range(2)]
+    assert joined(both) == joined(both[::-1]) == b"".join(sorted(both, key=fingerprint))

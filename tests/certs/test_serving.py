@@ -10,8 +10,12 @@ from pathlib import Path
 import pytest
 from certificate_files import BAD, GOOD
 from client_certificates import client_certificate
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
 from handshakes import shaken, trusting
 
+from gpugate.certs import serving
 from gpugate.certs.pki import KeyPair, certificate_authority, server_certificate
 from gpugate.certs.serving import CertificateError, self_test, server_context
 
@@ -165,3 +169,36 @@ def test_dates_are_judged_by_the_time_given() -> None:
 def test_what_a_client_would_refuse(pair: KeyPair, bundle: bytes, name: str, now: dt.datetime, says: str) -> None:
     with pytest.raises(CertificateError, match=says):
         self_test(pair, bundle, name, now)
+
+
+def test_what_openssl_refuses_is_said_in_its_words() -> None:
+    key = rsa.generate_private_key(65537, 1024)  # noqa: S505 -- one that OpenSSL refuses
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
+    signed = (
+        x509.CertificateBuilder(name, name, key.public_key(), 1, NOW, NOW + DAY)
+        .sign(key, hashes.SHA256())
+        .public_bytes(serialization.Encoding.PEM)
+    )
+    pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    with pytest.raises(CertificateError) as raised:
+        server_context(KeyPair(signed, pem), where=("tls.crt", "tls.key"))
+    assert str(raised.value) == "tls.crt, tls.key: OpenSSL refuses them: ee key too small"
+
+
+def test_a_handshake_that_a_client_ends_is_said_in_its_words() -> None:
+    with pytest.raises(CertificateError, match=r"^a handshake fails: unable to get local issuer certificate$"):
+        serving._shake_hands(server_context(PAIR), OF_CLIENTS.certificate, "localhost")
+
+
+def test_a_handshake_that_fails_otherwise_is_said_by_its_reason() -> None:
+    old = server_context(PAIR)
+    old.set_ciphers("AES128-SHA")
+    old.maximum_version = ssl.TLSVersion.TLSv1_2
+    with pytest.raises(CertificateError, match=r"^a handshake fails: .*[A-Z]$"):
+        serving._shake_hands(old, AUTHORITY.certificate, "localhost")
+
+
+def test_a_handshake_without_an_end_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serving, "_went_through", lambda _: False)
+    with pytest.raises(CertificateError, match="does not come to an end"):
+        self_test(PAIR, AUTHORITY.certificate, "localhost", NOW)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
 
     from gpugate.policies.engine.evaluate import Phase
+    from gpugate.webhook.admission.front.bodies import Body
     from gpugate.webhook.admission.front.load import Load, Turns
     from gpugate.webhook.admission.gate import Gate
     from gpugate.webhook.admission.inline_wsgi import Headers, Scope
@@ -35,18 +36,31 @@ Asgi: TypeAlias = "Callable[[Scope, Receive, Send], Awaitable[None]]"
 # The API server waits this long and calls again (measured with kube-apiserver v1.36.3); without the header it gives up.
 _RETRY: Final = (b"retry-after", b"1")
 _BUSY: Final = "gpugate has more work than it can do at once: call again"
-# What of a body that is refused is read and dropped, so that the client reads the answer before it meets a closed door.
+# How much of a body that is not needed is read and dropped, so that the client reads the answer before the connection is
+# closed.
 _MOST_DROPPED: Final = 2 * MAX_BODY
-# Smaller bodies are not accounted for: whoever holds many large ones must not keep ordinary Pods out.
+# Smaller bodies are not accounted for, so that clients that hold many large ones do not keep ordinary Pods out.
 _ACCOUNTED_FROM: Final = 64 * 1024
 
 
 @dataclass(slots=True)
-class _Body:
-    """A body as far as it was read."""
+class _Request:
+    """A request, and its body as far as it was read.
 
+    Attributes:
+        phase: which webhook it is a review for; None if it is none.
+        refused: why its body is not read; empty if it is.
+        data: the body, or of one that is too large its first bytes.
+        held: what is accounted for of it; None for a small one.
+        complete: whether the client has sent all of it.
+        too_large: whether the body is larger than may be read.
+        no_room: whether the client is told to call again.
+    """
+
+    phase: Phase | None
+    refused: str = ""
     data: bytes = b""
-    taken: int = 0
+    held: Body | None = None
     complete: bool = False
     too_large: bool = False
     no_room: bool = False
@@ -88,63 +102,86 @@ class AdmissionAsgi:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         headers: dict[bytes, bytes] = dict(scope["headers"])
-        body = _Body()
+        request = _asked(scope, headers)
         try:
-            await self._read(headers, receive, body)
+            await self._read(scope, headers, receive, request)
             # Probes wait for nobody: a kubelet must not end a server because it has much to do.
             if scope["scheme"] == "https":
                 await self._turns.take()
-            code, answered, content = await self._settled(scope, headers, body)
+            code, answered, content = await self._settled(scope, headers, request)
+            # A client that is slow to take the answer holds the body no longer.
+            self._let_go(request)
             await _start(send, code, answered)
-            if body.complete:
+            if request.complete:
                 await send({"type": "http.response.body", "body": content})
                 return
             await send({"type": "http.response.body", "body": content, "more_body": True})
-            await _drop_rest(receive, body)
+            await _drop_rest(receive, request)
             await send({"type": "http.response.body", "body": b""})
         except _ClientGoneError:
             return
         finally:
-            self._load.give_back(body.taken)
+            self._let_go(request)
 
-    async def _read(self, headers: dict[bytes, bytes], receive: Receive, body: _Body) -> None:
-        """Read a body whole, or as far as it takes to know that it is refused.
+    def _let_go(self, request: _Request) -> None:
+        size, request.data = len(request.data), b""
+        if request.held is not None:
+            size = request.held.size
+            self._load.bodies.end(request.held)
+            request.held = None
+        self._load.answered(size)
+
+    async def _read(self, scope: Scope, headers: dict[bytes, bytes], receive: Receive, request: _Request) -> None:
+        """Read a body whole, or as far as it takes to know that it is not needed.
 
         Bytes count as they come: to announce many and send few would be a cheap way to keep others out.
         """
-        announced = int(headers.get(b"content-length", b"0"))
-        body.too_large = announced > MAX_BODY
+        request.too_large = int(headers.get(b"content-length", b"0")) > MAX_BODY
         parts: list[bytes] = []
         size = 0
-        while not body.complete:
+        while not request.complete:
             message = await receive()
             if message["type"] == "http.disconnect":
                 raise _ClientGoneError
-            part = message.get("body", b"")
-            body.complete = not message.get("more_body", False)
+            part: bytes = message.get("body", b"")
+            request.complete = not message.get("more_body", False)
             size += len(part)
-            parts.append(part)
-            body.too_large = body.too_large or size > MAX_BODY
-            if body.too_large:
+            request.too_large = request.too_large or size > MAX_BODY
+            if request.phase is None or request.refused:
+                return
+            if request.too_large:
+                parts.append(part)
                 if size >= HEAD:
                     break
-            elif size > _ACCOUNTED_FROM and not self._take(size - body.taken, body):
+            elif request.held is None and size <= _ACCOUNTED_FROM:
+                parts.append(part)
+            elif not self._hold(scope, request, parts, part):
                 return
-        body.data = parts[0] if len(parts) == 1 else b"".join(parts)
+        if request.held is None:
+            request.data = parts[0] if len(parts) == 1 else b"".join(parts)
+        elif not request.too_large:
+            request.data = self._load.bodies.finish(request.held)
 
-    def _take(self, size: int, body: _Body) -> bool:
-        if not self._load.take(size):
-            body.no_room = True
-            self._count(FrontEvent.SHED_BYTES)
-            return False
-        body.taken += size
-        return True
+    def _hold(self, scope: Scope, request: _Request, before: list[bytes], part: bytes) -> bool:
+        """Account for one more part of a body, and for those before it; False when there is no room."""
+        bodies = self._load.bodies
+        if request.held is None:
+            client = scope.get("client")
+            request.held = bodies.begin(client[0] if client else "")
+            part = b"".join((*before, part))
+            # Names the review, should the rest turn out to be too large.
+            request.data = part[:HEAD]
+        if bodies.take(request.held, part):
+            return True
+        request.no_room = True
+        self._count(FrontEvent.SHED_BYTES)
+        return False
 
-    async def _settled(self, scope: Scope, headers: dict[bytes, bytes], body: _Body) -> _Response:
+    async def _settled(self, scope: Scope, headers: dict[bytes, bytes], request: _Request) -> _Response:
         """Answer, after a while where a fact is missing that may be known by then."""
         paused = 0.0
         for pause in self._load.patience.pauses():
-            answer = self._answer(scope, headers, body, paused, may_wait=True)
+            answer = self._answer(scope, headers, request, paused, may_wait=True)
             if answer is not None:
                 return answer
             if not paused:
@@ -154,60 +191,63 @@ class AdmissionAsgi:
                 await asyncio.sleep(pause)
             paused += self._turns.now() - before
             await self._turns.take()
-        answer = self._answer(scope, headers, body, paused, may_wait=False)
+        answer = self._answer(scope, headers, request, paused, may_wait=False)
         assert answer is not None  # noqa: S101 -- for the type checker: nothing is early when nobody may wait
         return answer
 
     def _answer(
-        self, scope: Scope, headers: dict[bytes, bytes], body: _Body, paused: float, *, may_wait: bool
+        self, scope: Scope, headers: dict[bytes, bytes], request: _Request, paused: float, *, may_wait: bool
     ) -> _Response | None:
         complete = scope["state"].get("complete")
         waited = self._turns.now() - complete if complete is not None else 0.0
         late = not paused and (scope["state"].get("full") or self._load.is_late(waited))
         if scope["scheme"] == "https" and late:
             self._count(FrontEvent.SHED_WORK)
-            body.no_room = True
-        if body.no_room:
+            request.no_room = True
+        if request.no_room:
             return _said(429, _BUSY, _RETRY)
-        # A path that needs decoding is another way to write one that does not.
-        path = scope["raw_path"].decode("ascii", "replace")
-        phase = ADMISSION.get(path) if scope["method"] == "POST" and scope["scheme"] == "https" else None
-        if phase is not None:
+        if request.phase is not None:
             started = perf_counter()
             left = seconds_left(scope["query_string"], waited)
-            answer = self._review(phase, left, headers, body, may_wait=may_wait and self._load.patience.allows(left))
+            answer = self._review(request.phase, left, request, may_wait=may_wait and self._load.patience.allows(left))
             self._load.took(perf_counter() - started)
             if answer is None:
                 return None
             if self._span is not None:
                 self._span(headers.get(b"traceparent", b""))
             return answer.status, _json_headers(answer.body), answer.body
-        if body.too_large:
+        if request.too_large:
             return _said(413, "the body is too large")
-        if "%" in path:
+        if b"%" in scope["raw_path"]:
             return _said(404, f"{scope['method']}: not found")
-        return inline_wsgi.call(self._wsgi, scope, headers, body.data)
+        return inline_wsgi.call(self._wsgi, scope, headers)
 
-    def _review(
-        self, phase: Phase, left: float, headers: dict[bytes, bytes], body: _Body, *, may_wait: bool
-    ) -> Answer | None:
-        media_type = inline_wsgi.text(headers, b"content-type")
-        refused = unsupported(media_type, inline_wsgi.text(headers, b"content-encoding"))
-        if refused:
-            return Answer(415, status(415, refused))
-        if body.too_large:
-            return self._gate.too_large(phase, body.data[:HEAD])
-        return self._gate.answer(phase, body.data, left, may_wait=may_wait)
+    def _review(self, phase: Phase, left: float, request: _Request, *, may_wait: bool) -> Answer | None:
+        if request.refused:
+            return Answer(415, status(415, request.refused))
+        if request.too_large:
+            return self._gate.too_large(phase, request.data[:HEAD])
+        return self._gate.answer(phase, request.data, left, may_wait=may_wait)
 
 
-async def _drop_rest(receive: Receive, body: _Body) -> None:
+def _asked(scope: Scope, headers: dict[bytes, bytes]) -> _Request:
+    # A path that needs decoding is another way to write one that does not.
+    path = scope["raw_path"].decode("ascii", "replace")
+    phase = ADMISSION.get(path) if scope["method"] == "POST" and scope["scheme"] == "https" else None
+    if phase is None:
+        return _Request(None)
+    media_type = inline_wsgi.text(headers, b"content-type")
+    return _Request(phase, unsupported(media_type, inline_wsgi.text(headers, b"content-encoding")))
+
+
+async def _drop_rest(receive: Receive, request: _Request) -> None:
     dropped = 0
-    while not body.complete and dropped < _MOST_DROPPED:
+    while not request.complete and dropped < _MOST_DROPPED:
         message = await receive()
         if message["type"] == "http.disconnect":
             raise _ClientGoneError
         dropped += len(message.get("body", b""))
-        body.complete = not message.get("more_body", False)
+        request.complete = not message.get("more_body", False)
 
 
 async def _start(send: Send, code: int, headers: Headers) -> None:

@@ -38,7 +38,7 @@ def decision(observation: Observation) -> str:
     verdict = observation.verdict
     if verdict is None:
         return REFUSED
-    if verdict.malformed:
+    if verdict.is_malformed:
         return MALFORMED
     validating, broke = observation.phase is _VALIDATE, False
     # Not `verdict.allowed`, which writes every message to know whether there is one.

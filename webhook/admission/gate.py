@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING, TypeAlias, overload
 
-from gpugate.policies.engine.breakage import described
+from gpugate.policies.engine.breakage import described, release
 from gpugate.policies.engine.errors import OutOfTimeError
 from gpugate.policies.engine.evaluate import Phase, evaluate
 from gpugate.policies.sdk.findings import Stance
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from gpugate.policies.engine.ruleset import Ruleset
     from gpugate.policies.engine.verdict import Verdict
     from gpugate.policies.sdk.facts import Facts
+    from gpugate.webhook.admission.cpu_budget import CpuBudget
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +73,14 @@ class Gate:
         facts: Facts,
         clock: Callable[[], dt.datetime],
         observe: Observe = _unobserved,
+        budget: CpuBudget | None = None,
     ) -> None:
+        """Make a gate; with a budget, in the main thread, which alone may then use it."""
         self._rules = rules
         self._facts = facts
         self._clock = clock
         self._observe = observe
+        self._budget = budget
 
     @property
     def rules(self) -> Rules:
@@ -116,8 +120,9 @@ class Gate:
         Args:
             phase: which webhook it was sent to.
             body: the review.
-            seconds_left: for how long it may be judged. When they are over, no further policy is asked: the validating
-                webhook denies, the mutating one changes nothing. Without a number it may take as long as it takes.
+            seconds_left: for how long it may be evaluated. When they are over, no further policy is run: the validating
+                webhook denies, the mutating one changes nothing. The same happens when the budget of CPU is over, also
+                inside a policy. Without a number, time is not limited.
             may_wait: whether the caller asks again when nothing is said.
         """
         started = perf_counter()
@@ -126,6 +131,8 @@ class Gate:
         out_of_time = None if seconds_left is None else _after(started + seconds_left)
         review: Review | None = None
         try:
+            if self._budget:
+                self._budget.start()
             review = decode(body)
             verdict = evaluate(
                 rules.ruleset,
@@ -135,14 +142,21 @@ class Gate:
                 phase=phase,
                 template_ceiling=Stance.WARN,
                 out_of_time=out_of_time,
+                unhurried=self._budget.paused if self._budget else nullcontext,
             )
-            if may_wait and phase is Phase.MUTATE and verdict.coming:
-                return None
-            answer = Answer(200, encode(review, verdict, phase, rules.generation))
+            waits = may_wait and phase is Phase.MUTATE and verdict.coming
+            answer = None if waits else Answer(200, encode(review, verdict, phase, rules.generation))
+            if self._budget:
+                self._budget.stop()
         except BaseException as error:  # noqa: BLE001 -- whatever breaks in here, even by sys.exit, an answer goes out
+            if self._budget:
+                self._budget.stop()
             refusal = _refusal(error, review, body, perf_counter() - started)
+            # This frame now holds the error, and the error this frame with the body.
+            release(error)
             return self._refused(phase, refusal, started, rules, review)
-        self._tell(Observation(phase, perf_counter() - started, rules.generation, review, verdict))
+        if answer is not None:
+            self._tell(Observation(phase, perf_counter() - started, rules.generation, review, verdict))
         return answer
 
     def too_large(self, phase: Phase, head: bytes) -> Answer:
@@ -175,8 +189,8 @@ def _refusal(error: BaseException, review: Review | None, body: bytes, seconds: 
         code, message = (
             504,
             (
-                f"out of time after {seconds:.1f} s, before {error.policy}: apply it again; "
-                "if that does not help, raise timeoutSeconds of the webhook"
+                f"out of time after {seconds:.1f} s{f', at {error.policy}' if error.policy else ''}: apply it again; "
+                "if that does not help, make the object smaller, or raise timeoutSeconds of the webhook"
             ),
         )
     else:

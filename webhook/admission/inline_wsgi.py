@@ -1,5 +1,6 @@
-"""Calls a WSGI application from the event loop: no thread, the body already read.
+"""Calls a WSGI application from the event loop: no thread, and no body.
 
+What has a body is a review, which does not come here; whatever else is sent is not kept.
 Reviews take well under a millisecond, so a thread for each would cost more than it gives, and threads that wait for
 slow clients are what an attacker exhausts first.
 """
@@ -36,10 +37,10 @@ class _Reply:
         return _refuse_write
 
 
-def call(wsgi: WSGIApplication, scope: Scope, headers: dict[bytes, bytes], body: bytes) -> tuple[int, Headers, bytes]:
+def call(wsgi: WSGIApplication, scope: Scope, headers: dict[bytes, bytes]) -> tuple[int, Headers, bytes]:
     """Return status, headers and body of what a WSGI application (PEP 3333) answers to an ASGI request."""
     reply = _Reply()
-    chunks = wsgi(_environ(scope, headers, body), reply.start)
+    chunks = wsgi(_environ(scope, headers), reply.start)
     try:
         content = b"".join(chunks)
     finally:
@@ -49,7 +50,7 @@ def call(wsgi: WSGIApplication, scope: Scope, headers: dict[bytes, bytes], body:
     return reply.code, reply.headers, content
 
 
-def _environ(scope: Scope, headers: dict[bytes, bytes], body: bytes) -> dict[str, object]:
+def _environ(scope: Scope, headers: dict[bytes, bytes]) -> dict[str, object]:
     server, port = scope.get("server") or ("localhost", 0)
     environ: dict[str, object] = {
         "REQUEST_METHOD": scope["method"],
@@ -60,10 +61,10 @@ def _environ(scope: Scope, headers: dict[bytes, bytes], body: bytes) -> dict[str
         "SERVER_PORT": str(port),
         "SERVER_PROTOCOL": f"HTTP/{scope['http_version']}",
         "CONTENT_TYPE": text(headers, b"content-type"),
-        "CONTENT_LENGTH": str(len(body)),
+        "CONTENT_LENGTH": "0",
         "wsgi.version": (1, 0),
         "wsgi.url_scheme": scope["scheme"],
-        "wsgi.input": io.BytesIO(body),
+        "wsgi.input": io.BytesIO(),
         "wsgi.errors": sys.stderr,
         "wsgi.multithread": False,
         "wsgi.multiprocess": True,

@@ -125,7 +125,7 @@ def _shown(message: str) -> str:
 
 
 def _code(verdict: Verdict) -> int:
-    if verdict.malformed:
+    if verdict.is_malformed:
         return 422
     # Where no policy found anything, one that broke denies: our fault, not the user's.
     return 403 if any(finding.stance is Stance.ENFORCE for finding in verdict.findings) else 500

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Final
 from gpugate import __version__
 from gpugate.policies.catalog import CATALOG
 from gpugate.webhook.admission.certificate import Certificate, names
-from gpugate.webhook.admission.core_dumps import forbid_core_dumps
 from gpugate.webhook.admission.front.server import listen
 from gpugate.webhook.admission.leaf_memory import LeafMemory
 from gpugate.webhook.admission.library_logs import capture_libraries
 from gpugate.webhook.admission.log import Log
 from gpugate.webhook.admission.options import ServeError, ServeOptions
 from gpugate.webhook.admission.policy_reload import PolicyFileWatch, load_rules
+from gpugate.webhook.admission.process_memory import forbid_core_dumps, return_large_blocks
 from gpugate.webhook.admission.registration import HEALTH, READY, how_it_is_kept, how_to_register
 from gpugate.webhook.admission.serve_worker import run_worker
 from gpugate.webhook.admission.shared import Shared, now
@@ -37,7 +37,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ServeError", "ServeOptions", "serve"]
 
-# Reviews make and drop many objects, and none that refer to each other in a circle.
+# Reviews make and drop many objects, and none that refer to each other in a circle (tests/webhook/admission/
+# test_freed_bodies.py). Should one do so nevertheless, bodies are counted too: see `Load.answered`.
 _COLLECT_AFTER: Final = (50_000, 20, 100)
 
 
@@ -50,6 +51,7 @@ def serve(options: ServeOptions) -> int:
         ServeError: a certificate cannot be used, an address is taken, or an extra is not installed.
     """
     forbid_core_dumps()
+    return_large_blocks()
     if options.trace:
         # What is missing is said before there are workers, which would only die of it.
         importlib.import_module("gpugate.webhook.admission.tracing")

@@ -9,6 +9,7 @@ from gpugate.policies.engine.needs import Needs
 from gpugate.policies.sdk.facts import NoFacts
 from gpugate.webhook.admission.app import create_app
 from gpugate.webhook.admission.asgi import AdmissionAsgi
+from gpugate.webhook.admission.cpu_budget import CpuBudget
 from gpugate.webhook.admission.front.server import Front
 from gpugate.webhook.admission.gate import Gate
 from gpugate.webhook.admission.judged_kinds import judged_kinds
@@ -44,7 +45,7 @@ class _Parts:
         self._tracer = self._started_tracer()
         self._next: tuple[Rules, float] | None = None
         facts = self._cluster.facts if self._cluster else NoFacts()
-        self._gate = Gate(shared.rules, facts, now, self._observe)
+        self._gate = Gate(shared.rules, facts, now, self._observe, CpuBudget())
         self._policy_file = PolicyFileWatch(shared.options.policy_file, shared.rules, self._use, self._reloaded)
 
     def run(self, number: int) -> None:
@@ -138,7 +139,7 @@ class _Parts:
         for kind, seconds in self._cluster.ages().items() if self._cluster else ():
             self._shared.metrics.facts_age(kind.name, seconds)
         self._shared.metrics.connections(front.places.open)
-        self._shared.metrics.body_bytes(front.load.body_bytes)
+        self._shared.metrics.body_bytes(front.load.bodies.bytes)
 
     def _reload(self) -> None:
         self._policy_file.reload()

@@ -22,7 +22,9 @@ try:
     from opentelemetry.trace import SpanKind, Status, StatusCode
     from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 except ImportError as error:
-    raise ServeError(f"--trace: {error.name} is not installed: pip install 'gpugate[tracing]'") from None
+    raise ServeError(
+        f"--trace: {error.name} is not installed: install gpugate with its extra `tracing`: `pip install '.[tracing]'` in its checkout"
+    ) from None
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

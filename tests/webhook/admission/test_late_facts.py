@@ -12,10 +12,13 @@ import pytest
 
 from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.config import PolicyConfig
+from gpugate.policies.engine.evaluate import Phase
 from gpugate.policies.engine.ruleset import bind
 from gpugate.policies.sdk import kinds
 from gpugate.policies.sdk.facts import Known, Unavailable
 from gpugate.policies.sdk.field import Field
+from gpugate.policies.sdk.findings import Skip
+from gpugate.policies.sdk.policy import Policy, validates
 from gpugate.webhook.admission.asgi import AdmissionAsgi
 from gpugate.webhook.admission.front.events import FrontEvent
 from gpugate.webhook.admission.front.limits import Limits
@@ -23,8 +26,12 @@ from gpugate.webhook.admission.front.load import Load, Turns
 from gpugate.webhook.admission.gate import Gate, Observation, Rules
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from gpugate.policies.sdk.facts import Fact
+    from gpugate.policies.sdk.findings import Violation
     from gpugate.policies.sdk.kinds import Kind
+    from gpugate.policies.sdk.policy import AnyContext
 
 JOB = {"metadata": {"name": "train"}, "spec": {"parallelism": 4}}
 RAY_CLUSTER = {"metadata": {"name": "ray", "labels": {"ray.io/originated-from-crd": "RayJob"}}}
@@ -159,6 +166,19 @@ def test_what_never_comes_is_not_waited_for_longer_than_allowed() -> None:
     assert observation.verdict is not None
     skipped = [outcome.skipped for outcome in observation.verdict.outcomes if outcome.skipped]
     assert skipped[0][0].startswith("Job train is not known")
+
+
+@validates(kinds.POD)
+def misses_a_fact(_pod: Field, _ctx: AnyContext) -> Iterator[Violation | Skip]:
+    yield Skip("not known yet", coming=True)
+
+
+def test_a_validating_review_is_answered_at_once() -> None:
+    policy = Policy("pods/misses-a-fact", "A policy.", (misses_a_fact,))
+    gate = Gate(
+        Rules(bind((policy,), PolicyConfig()), "g"), LateFacts(), lambda: dt.datetime(2026, 11, 21, tzinfo=dt.UTC)
+    )
+    assert gate.answer(Phase.VALIDATE, review(PLAIN), may_wait=True)
 
 
 @pytest.mark.parametrize(

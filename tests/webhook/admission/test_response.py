@@ -16,6 +16,7 @@ from gpugate.policies.sdk.findings import Patch, Stance, Violation
 from gpugate.policies.sdk.kinds import GroupVersionKind
 from gpugate.policies.sdk.request import Operation, Request
 from gpugate.webhook.admission.errors import UnacceptableError
+from gpugate.webhook.admission.messages import LONGEST_MESSAGE
 from gpugate.webhook.admission.response import encode, refuse, status
 from gpugate.webhook.admission.review import Review
 
@@ -179,6 +180,15 @@ def test_message_counts_what_does_not_fit() -> None:
     found = verdict(*(finding(message=f"{number:0300}") for number in range(10)))
     lines = response(found)["status"]["message"].split("\n")
     assert (len(lines), lines[-1]) == (4, "and 7 more")
+
+
+@pytest.mark.parametrize("length", range(5, 60))
+def test_message_of_many_lines_is_a_kibibyte_at_most(length: int) -> None:
+    found = verdict(*(finding(message=f"{number:0{length}}") for number in range(300)))
+    message = response(found)["status"]["message"]
+    *shown, rest = message.split("\n")
+    assert len(message.encode()) <= LONGEST_MESSAGE
+    assert rest == f"and {300 - len(shown)} more"
 
 
 def test_message_of_one_long_denial_is_cut() -> None:

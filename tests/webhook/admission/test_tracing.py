@@ -204,5 +204,5 @@ def test_variables_say_where_spans_go(
 def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "opentelemetry.sdk.resources", None)
     monkeypatch.delitem(sys.modules, "gpugate.webhook.admission.tracing")
-    with pytest.raises(ServeError, match=r"not installed: pip install 'gpugate\[tracing\]'"):
+    with pytest.raises(ServeError, match=r"not installed: install gpugate with its extra `tracing`"):
         importlib.import_module("gpugate.webhook.admission.tracing")

@@ -55,6 +55,9 @@ class Handler(BaseHTTPRequestHandler):
             raise StatusError(401, "Unauthorized")
 
     def _scripted(self, answer: Answer) -> None:
+        if answer.drop:
+            self.close_connection = True
+            return
         self.send_response(answer.code)
         for name, value in answer.headers.items():
             self.send_header(name, value)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Answer:
-    """What to answer instead; `hang` says nothing more after the body, `cut` breaks off after it."""
+    """What to answer instead; `hang` says nothing more after the body, `cut` breaks off after it, `drop` says nothing."""
 
     to: str
     code: int = 200
@@ -34,6 +34,7 @@ class Answer:
     headers: dict[str, str] = field(default_factory=dict)
     hang: bool = False
     cut: bool = False
+    drop: bool = False
 
 
 def status(to: str, code: int, reason: str, **headers: str) -> Answer:

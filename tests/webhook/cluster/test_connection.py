@@ -15,8 +15,10 @@ from gpugate.webhook.cluster.errors import ApiError, UnreachableError
 from gpugate.webhook.cluster.options import ClusterOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
+
+    from gpugate.webhook.cluster.connection import Connection
 
 NOW = dt.datetime.now(tz=dt.UTC)
 DAY = dt.timedelta(days=1)
@@ -149,6 +151,41 @@ def test_a_connection_that_was_closed_meanwhile_is_replaced(api: FakeApiServer, 
 
     assert b"NamespaceList" in connection.read("/api/v1/namespaces", {})
     connection.close()
+
+
+WRITES: dict[str, Callable[[Connection, str], object]] = {
+    "create": lambda connection, path: connection.create(path, {}),
+    "try_create": lambda connection, path: connection.try_create(path, {}),
+    "replace": lambda connection, path: connection.replace(path, {}),
+    "apply": lambda connection, path: connection.apply(path, {}, "us"),
+    "merge": lambda connection, path: connection.merge(path, {}, "us"),
+    "merge_by_key": lambda connection, path: connection.merge_by_key(path, {}, "us"),
+    "delete": lambda connection, path: connection.delete(path),
+}
+
+
+@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
+def test_a_write_whose_answer_is_lost_is_not_sent_again(
+    api: FakeApiServer, tmp_path: Path, write: Callable[[Connection, str], object]
+) -> None:
+    api.answers += [Answer("namespaces", drop=True)] * 3
+    connection = connected(api, tmp_path)
+
+    with pytest.raises(UnreachableError, match="the connection broke"):
+        write(connection, "/api/v1/namespaces/team")
+    connection.close()
+
+    assert len(api.asked("namespaces/team")) == 1
+
+
+def test_a_read_whose_answer_is_lost_is_sent_once_more(api: FakeApiServer, tmp_path: Path) -> None:
+    api.answers.append(Answer("namespaces", drop=True))
+    connection = connected(api, tmp_path)
+
+    assert b"NamespaceList" in connection.read("/api/v1/namespaces", {})
+    connection.close()
+
+    assert len(api.asked("namespaces")) == 2
 
 
 def test_the_clock_of_the_api_server_is_compared_with_ours(api: FakeApiServer, tmp_path: Path) -> None:

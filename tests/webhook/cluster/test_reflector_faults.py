@@ -123,6 +123,12 @@ def test_the_server_says_how_long_to_wait(api: FakeApiServer, synced: Reflected,
     assert synced.steps(1) == [7.0]
 
 
+def test_the_server_cannot_make_us_wait_for_more_than_five_minutes(api: FakeApiServer, synced: Reflected) -> None:
+    api.answers.append(status(WATCH, 503, "Busy", Retry_After="31536000"))
+
+    assert synced.steps(1) == [300.0]
+
+
 def test_waits_grow_to_half_a_minute_and_are_forgotten(api: FakeApiServer, synced: Reflected, clock: FakeClock) -> None:
     api.answers += [status(WATCH, 429, "TooManyRequests") for _ in range(8)]
 

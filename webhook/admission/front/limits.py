@@ -16,7 +16,8 @@ class Limits:
     first one: from the handshake) to the end of its head; `body` from there to its end; `write` until the client has
     taken an answer; `keep_alive` between requests, longer than the 90 s for which the API server keeps a connection
     (Go 1.26 net/http DefaultTransport); `waiting` is how much work may queue before more is turned away; `late_facts`
-    is how long a review waits until its worker hears of what made a Pod.
+    is how long a review waits until its worker hears of what made a Pod; `body_grace` is how long an unfinished body is
+    safe from newer ones that need its room.
 
     Bytes: `url`, `header_line` (name and value), `head` (all of them), `in_flight` (bodies of all requests).
 
@@ -32,6 +33,7 @@ class Limits:
     keep_alive: int = 120
     waiting: float = 1
     late_facts: float = 0.5
+    body_grace: float = 1
     url: int = 8 * 1024
     header_line: int = 8 * 1024
     head: int = 16 * 1024

@@ -1,10 +1,13 @@
-"""How much a worker has taken on: bytes that it holds, and requests that wait their turn."""
+"""How much a worker has taken on: requests that wait their turn, and the bodies that it holds."""
 
 from __future__ import annotations
 
+import gc
 from collections import deque
+from time import monotonic
 from typing import TYPE_CHECKING, Final
 
+from gpugate.webhook.admission.front.bodies import Bodies
 from gpugate.webhook.admission.front.patience import Patience
 
 if TYPE_CHECKING:
@@ -14,33 +17,28 @@ if TYPE_CHECKING:
 
 # How slowly the mean follows: one review among so many.
 _MEMORY: Final = 32
+# The most that one request counts for, in seconds: a hundred times what a review takes. Where many take longer, requests
+# are turned away by the time that they have waited.
+_MOST_LEARNED: Final = 0.1
 # How much work is done before the event loop looks at sockets again, in seconds; one request, if that takes longer.
 _TURN_SECONDS: Final = 0.002
 # What a review takes until one was measured, in seconds.
 _FIRST_GUESS: Final = 0.0005
+# After so many bytes of bodies everything is collected. Python counts objects, of which a large body may be only one, so
+# that what hostile bodies leave in cycles could fill the memory long before a collection. A collection takes some 10 ms.
+_COLLECT_AFTER: Final = 64 * 1024 * 1024
 
 
 class Load:
     """The load of one worker, which answers one request at a time."""
 
     def __init__(self, limits: Limits) -> None:
-        self._most_bytes = limits.in_flight
         self._most_seconds = limits.waiting
         self.patience = Patience(limits)
         self.mean = _FIRST_GUESS
-        self.body_bytes = 0
+        self._uncollected = 0
+        self.bodies = Bodies(limits, monotonic)
         self.waiting = 0
-
-    def take(self, size: int) -> bool:
-        """Account for so many bytes of a body; False when there is no room for them."""
-        if self.body_bytes + size > self._most_bytes:
-            return False
-        self.body_bytes += size
-        return True
-
-    def give_back(self, size: int) -> None:
-        """Forget so many bytes."""
-        self.body_bytes -= size
 
     @property
     def is_full(self) -> bool:
@@ -51,9 +49,19 @@ class Load:
         """Tell whether a request has waited longer than any should, in seconds."""
         return waited > self._most_seconds
 
+    def answered(self, size: int) -> None:
+        """Learn that a body of so many bytes is not needed any more."""
+        self._uncollected += size
+        if self._uncollected >= _COLLECT_AFTER:
+            self._uncollected = 0
+            gc.collect()
+
     def took(self, seconds: float) -> None:
-        """Learn what one request took."""
-        self.mean += (seconds - self.mean) / _MEMORY
+        """Learn what one request took; one that took very long counts as `_MOST_LEARNED`.
+
+        Otherwise one review of half a minute would turn requests away for hundreds of reviews after it.
+        """
+        self.mean += (min(seconds, _MOST_LEARNED) - self.mean) / _MEMORY
 
 
 class Turns:

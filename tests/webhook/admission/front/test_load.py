@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 
 import pytest
 
@@ -8,16 +10,27 @@ from gpugate.webhook.admission.front.limits import Limits
 from gpugate.webhook.admission.front.load import Load, Turns
 
 
-def test_bytes_are_taken_up_to_the_bound() -> None:
-    load = Load(Limits(in_flight=100))
-    assert (load.take(60), load.take(41), load.take(40), load.body_bytes) == (True, False, True, 100)
+@pytest.mark.parametrize(("waited", "late"), [(0.9, False), (1.0, False), (1.1, True)])
+def test_late_is_what_waited_longer_than_work_may_wait(waited: float, late: bool) -> None:  # noqa: FBT001 -- a table's column
+    assert Load(Limits(waiting=1)).is_late(waited) is late
 
 
-def test_bytes_given_back_make_room() -> None:
-    load = Load(Limits(in_flight=100))
-    load.take(100)
-    load.give_back(30)
-    assert (load.take(30), load.take(1)) == (True, False)
+def test_garbage_is_collected_after_every_64_mib_of_bodies() -> None:
+    class Cycle:
+        def __init__(self) -> None:
+            self.itself = self
+
+    load = Load(Limits())
+    gc.collect()
+    gc.disable()
+    try:
+        cycle = weakref.ref(Cycle())
+        load.answered(64 * 1024 * 1024 - 1)
+        kept = cycle() is not None
+        load.answered(1)
+        assert (kept, cycle()) == (True, None)
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize(
@@ -35,6 +48,13 @@ def test_full_is_more_than_a_second_of_work(seconds: float, waiting: int, full: 
         load.took(seconds)
     load.waiting = waiting
     assert load.is_full is full
+
+
+def test_one_review_that_takes_half_a_minute_turns_nobody_away() -> None:
+    load = Load(Limits(waiting=1))
+    load.took(30)
+    load.waiting = 100
+    assert not load.is_full
 
 
 async def taken(turns: Turns, order: list[str], name: str) -> None:

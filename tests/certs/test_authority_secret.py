@@ -1,0 +1,116 @@
+"""Authorities as a Secret holds them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from memory_cluster import START
+
+from gpugate.certs.authorities import COMMON_NAME, Authorities, Periods, Previous
+from gpugate.certs.authority_secret import CorruptSecretError, read, written
+from gpugate.certs.pki import KeyPair, certificate_authority, expiry
+
+PERIODS = Periods()
+LATER = START + PERIODS.leaf
+
+
+def authority(name: str) -> KeyPair:
+    return certificate_authority(f"{COMMON_NAME}{name}", now=START, lifetime=PERIODS.authority)
+
+
+OLD = tuple(authority(name).certificate for name in ("oldest", "older"))
+FULL = Authorities(
+    authority("active"),
+    START,
+    authority("next"),
+    published_at=LATER,
+    previous=tuple(Previous(pem, LATER, expiry(pem)) for pem in OLD),
+    pressing=True,
+    distrusted=True,
+    answered={"gpugate.dev/rotate": "1"},
+)
+LEAST = Authorities(FULL.active, START)
+
+
+@pytest.mark.parametrize(
+    "authorities",
+    [
+        FULL,
+        LEAST,
+        replace(FULL, pressing=False),
+        replace(FULL, distrusted=False),
+        replace(FULL, published_at=None),
+        replace(FULL, previous=FULL.previous[::-1]),
+    ],
+    ids=["all there can be", "only one", "not pressing", "not distrusted", "not published", "in another order"],
+)
+def test_what_is_written_is_read(authorities: Authorities) -> None:
+    assert read(written(authorities)) == authorities
+
+
+def test_every_file_of_the_secret_has_its_key() -> None:
+    data = written(FULL)
+    assert set(data) == {"state.json", "active.crt", "active.key", "next.crt", "next.key", "previous.crt"}
+    assert data["previous.crt"] == b"".join(OLD)
+    assert set(written(LEAST)) == {"state.json", "active.crt", "active.key", "previous.crt"}
+
+
+STATE = json.loads(written(FULL)["state.json"])
+
+
+def test_the_state_is_of_the_first_format() -> None:
+    assert STATE["format"] == 1
+    assert set(STATE) == {"format", "promotedAt", "publishedAt", "previous", "pressing", "distrusted", "answered"}
+
+
+def stated(**changed: object) -> dict[str, bytes]:
+    return {"state.json": json.dumps(STATE | changed).encode()}
+
+
+BAD_TIME = {
+    fingerprint: times | {"leavesAt": "2026-03-01T00:00:00"} for fingerprint, times in STATE["previous"].items()
+}
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        ({"active.crt": b""}, "active.crt: not there"),
+        ({"active.crt": b"", "active.key": b""}, "active.crt and active.key: not there"),
+        ({"active.crt": b"junk"}, "active.crt, active.key: certificate: not PEM"),
+        ({"state.json": b""}, "state.json is no JSON"),
+        ({"state.json": b"{"}, "state.json is no JSON"),
+        ({"state.json": b"[]"}, "state.json has another format than 1: was it written by a newer gpugate?"),
+        ({"state.json": b"{}"}, "state.json has another format than 1"),
+        (stated(format=2), "state.json has another format than 1"),
+        (stated(promotedAt="2026-03-01T00:00:00"), "state.json is not as gpugate writes it (ValueError)"),
+        (stated(promotedAt=1), "state.json is not as gpugate writes it (TypeError)"),
+        (stated(previous=BAD_TIME), "state.json is not as gpugate writes it (ValueError)"),
+        (stated(answered=[]), "state.json is not as gpugate writes it (AttributeError)"),
+        ({"state.json": b'{"format": 1}'}, "state.json is not as gpugate writes it (KeyError)"),
+    ],
+)
+def test_what_cannot_be_read_says_which_part_is_wrong(changed: dict[str, bytes], says: str) -> None:
+    with pytest.raises(CorruptSecretError) as raised:
+        read(written(FULL) | changed)
+    assert str(raised.value).startswith(says)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"next.crt": b""}, {"next.key": b"junk"}, {"next.crt": FULL.active.certificate}],
+    ids=["no certificate", "no key to read", "another certificate"],
+)
+def test_a_next_authority_that_cannot_be_used_is_left_out(changed: dict[str, bytes]) -> None:
+    assert read(written(FULL) | changed) == replace(FULL, next=None, published_at=None)
+
+
+@pytest.mark.parametrize(
+    ("pem", "left"),
+    [(b"", ()), (OLD[0] + b"junk", (FULL.previous[0],)), (OLD[1], (FULL.previous[1],))],
+    ids=["all", "the second", "the first"],
+)
+def test_certificates_that_are_missing_are_left_out(pem: bytes, left: tuple[Previous, ...]) -> None:
+    assert read(written(FULL) | {"previous.crt": pem}) == replace(FULL, previous=left)

@@ -1,0 +1,88 @@
+"""Which certificate a replica serves with: the one it has, or a new one."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpugate.certs.authorities import Authorities, Periods
+from gpugate.certs.leaf import UNTRUSTED, Choice, Leaf, choose
+from gpugate.certs.pki import certificate_authority, expiry, fingerprint
+from gpugate.certs.protocols import Registered
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpugate.certs.pki import KeyPair
+
+NOW = dt.datetime(2026, 11, 21, 12, tzinfo=dt.UTC)
+DAY, HOUR, SECOND = dt.timedelta(days=1), dt.timedelta(hours=1), dt.timedelta(seconds=1)
+PERIODS = Periods()
+NAMES = ("gpugate.gpugate.svc",)
+OLD, NEW = (certificate_authority(f"gpugate-ca-{name}", now=NOW, lifetime=90 * DAY) for name in ("old", "new"))
+
+
+def registered(*trusted: KeyPair) -> list[Registered]:
+    bundle = b"".join(pair.certificate for pair in trusted)
+    return [Registered("ValidatingWebhookConfiguration", {"pods.validate.gpugate.dev": bundle})]
+
+
+def chosen(
+    active: KeyPair, live: Sequence[Registered], current: Leaf | None = None, now: dt.datetime = NOW, jitter: float = 0
+) -> Choice:
+    return choose(current, Authorities(active, NOW), live, NAMES, PERIODS, now, jitter=jitter)
+
+
+FIRST = chosen(OLD, registered(OLD)).leaf
+
+
+@given(st.floats(-1, 1))
+def test_a_certificate_is_renewed_after_two_thirds_of_its_life_give_or_take_a_tenth(jitter: float) -> None:
+    leaf = chosen(OLD, registered(OLD), jitter=jitter).leaf
+    age = (leaf.renew_at - NOW) / (expiry(leaf.pair.certificate) - NOW)
+    assert age == pytest.approx(2 / 3 + jitter / 10)
+
+
+@pytest.mark.parametrize(
+    ("now", "kept"),
+    [(NOW, True), (FIRST.renew_at - SECOND, True), (FIRST.renew_at, False), (FIRST.renew_at + HOUR, False)],
+    ids=["new", "a second before", "at that time", "an hour after"],
+)
+def test_a_certificate_is_kept_until_its_renewal(now: dt.datetime, kept: bool) -> None:  # noqa: FBT001 -- a column
+    choice = chosen(OLD, registered(OLD), FIRST, now)
+    assert (choice.leaf is FIRST, choice.trouble) == (kept, "")
+
+
+@pytest.mark.parametrize(
+    ("active", "now", "kept"),
+    [
+        (OLD, FIRST.renew_at, True),
+        (NEW, NOW, True),
+        (NEW, FIRST.renew_at, True),
+        (NEW, expiry(FIRST.pair.certificate) - SECOND, True),
+        (NEW, expiry(FIRST.pair.certificate), False),
+    ],
+    ids=["renewal is due", "another authority", "both", "a second before it expires", "when it has expired"],
+)
+def test_a_certificate_is_not_given_up_for_one_that_clients_do_not_trust(
+    active: KeyPair,
+    now: dt.datetime,
+    kept: bool,  # noqa: FBT001 -- a column of the table
+) -> None:
+    distrusting = registered(NEW if active is OLD else OLD)
+    choice = chosen(active, distrusting, FIRST, now)
+    assert (choice.leaf is FIRST, choice.trouble) == (kept, UNTRUSTED)
+
+
+def test_a_certificate_of_an_authority_that_signs_no_longer_is_replaced_where_clients_trust_the_new_one() -> None:
+    choice = chosen(NEW, registered(OLD, NEW), FIRST)
+    assert (choice.leaf.authority, choice.trouble) == (fingerprint(NEW.certificate), "")
+
+
+def test_without_a_registration_nothing_is_distrusted() -> None:
+    choice = chosen(NEW, [], FIRST)
+    assert (choice.leaf.authority, choice.trouble) == (fingerprint(NEW.certificate), "")

@@ -1,0 +1,73 @@
+"""Names that clients ask for, and names that certificates have."""
+
+from __future__ import annotations
+
+import ipaddress
+
+import pytest
+from cryptography import x509
+
+from gpugate.certs.names import address_of, alternative, constraints, covers
+
+
+def alternatives(*names: str) -> x509.SubjectAlternativeName:
+    return x509.SubjectAlternativeName([alternative(name) for name in names])
+
+
+@pytest.mark.parametrize(
+    ("names", "asked", "taken"),
+    [
+        (("gpugate.ns.svc",), "gpugate.ns.svc", True),
+        (("gpugate.ns.svc",), "GPUGATE.ns.svc.", True),
+        (("Gpugate.NS.svc",), "gpugate.ns.svc", True),
+        (("gpugate.ns.svc",), "other.ns.svc", False),
+        (("*.ns.svc",), "gpugate.ns.svc", True),
+        (("*.svc",), "gpugate.ns.svc", False),
+        (("*.ns.svc",), "ns.svc", False),
+        (("10.0.0.1",), "10.0.0.1", True),
+        (("10.0.0.1",), "10.0.0.2", False),
+        (("::1",), "0:0:0:0:0:0:0:1", True),
+        (("localhost",), "127.0.0.1", False),
+        (("10.0.0.1",), "localhost", False),
+    ],
+)
+def test_a_certificate_is_for_a_name(names: tuple[str, ...], asked: str, taken: bool) -> None:  # noqa: FBT001 -- a column of the table
+    assert covers(alternatives(*names), asked) is taken
+
+
+@pytest.mark.parametrize(
+    ("name", "general"),
+    [
+        ("a" * 63 + ".svc", x509.DNSName("a" * 63 + ".svc")),
+        ("*.svc", x509.DNSName("*.svc")),
+        ("a." * 126 + "b", x509.DNSName("a." * 126 + "b")),
+        ("10.0.0.1", x509.IPAddress(ipaddress.ip_address("10.0.0.1"))),
+    ],
+)
+def test_a_name_that_can_be(name: str, general: x509.GeneralName) -> None:
+    assert alternative(name) == general
+
+
+@pytest.mark.parametrize(("name", "address"), [("::1", ipaddress.ip_address("::1")), ("localhost", None), ("", None)])
+def test_an_address_is_told_from_a_name(name: str, address: object) -> None:
+    assert address_of(name) == address
+
+
+def subtree(text: str) -> x509.GeneralName:
+    return x509.IPAddress(ipaddress.ip_network(text)) if "/" in text else x509.DNSName(text)
+
+
+@pytest.mark.parametrize(
+    ("names", "permitted", "excluded"),
+    [
+        (("a.svc", "*.b.svc", "a.svc"), ("a.svc", "b.svc"), ("0.0.0.0/0", "::/0")),
+        (("10.0.0.1",), ("invalid", "10.0.0.1/32"), None),
+        (("a", "::1", "10.0.0.1", "::1"), ("a", "::1/128", "10.0.0.1/32"), None),
+    ],
+)
+def test_an_authority_is_held_to_names(
+    names: tuple[str, ...], permitted: tuple[str, ...], excluded: tuple[str, ...] | None
+) -> None:
+    held_to = constraints(names)
+    assert held_to.permitted_subtrees == [subtree(text) for text in permitted]
+    assert held_to.excluded_subtrees == (None if excluded is None else [subtree(text) for text in excluded])

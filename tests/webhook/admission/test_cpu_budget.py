@@ -1,0 +1,172 @@
+"""A review that takes too much CPU ends, wherever it is; the worker goes on."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import json
+import signal
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gpugate.policies.engine.config import PolicyConfig
+from gpugate.policies.engine.errors import OutOfTimeError
+from gpugate.policies.engine.evaluate import Phase
+from gpugate.policies.engine.ruleset import bind
+from gpugate.policies.sdk.facts import Known
+from gpugate.policies.sdk.findings import Patch, Violation
+from gpugate.policies.sdk.kinds import NAMESPACE, POD
+from gpugate.policies.sdk.known_objects import derived
+from gpugate.policies.sdk.policy import AnyContext, Policy, mutates, validates
+from gpugate.webhook.admission.cpu_budget import CpuBudget
+from gpugate.webhook.admission.gate import Gate, Rules
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from gpugate.policies.sdk.facts import Fact
+    from gpugate.policies.sdk.field import Field
+    from gpugate.policies.sdk.kinds import Kind
+
+SECONDS = 0.05
+# Many times the budget: a review that takes this long was not ended.
+LONG = 2.0
+
+
+def burn(seconds: float) -> None:
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
+        pass
+
+
+@validates(POD)
+def quadratic(_pod: Field, _ctx: AnyContext) -> Iterator[Violation]:
+    burn(LONG)
+    yield Violation((), "is slow")
+
+
+@validates(POD)
+def catches_everything(_pod: Field, _ctx: AnyContext) -> Iterator[Violation]:
+    for _ in range(1000):
+        with contextlib.suppress(Exception):
+            burn(LONG / 1000)
+    yield Violation((), "is slow")
+
+
+@mutates(POD)
+def slow_mutation(pod: Field, _ctx: AnyContext) -> Iterator[Patch]:
+    burn(LONG)
+    if not pod["metadata", "labels"]:
+        yield Patch("set", ("metadata", "labels", "a"), "b", "adds a label")
+
+
+@validates(POD)
+def quick(_pod: Field, _ctx: AnyContext) -> Iterator[Violation]:
+    yield Violation((), "is a Pod")
+
+
+class Namespaces:
+    def __init__(self) -> None:
+        self._known = Known((), complete=True)
+
+    def list(self, _kind: Kind, _namespace: str | None = None) -> Fact:
+        return self._known
+
+
+@validates(POD)
+def derives_slowly(_pod: Field, ctx: AnyContext) -> Iterator[Violation]:
+    known = ctx.facts.list(NAMESPACE)
+    assert isinstance(known, Known)
+    yield Violation((), derived(known, lambda _known, _ctx: burn(4 * SECONDS) or "is a Pod", ctx))
+
+
+@pytest.fixture
+def budget() -> Iterator[CpuBudget]:
+    before = signal.getsignal(signal.SIGPROF)
+    yield CpuBudget(SECONDS)
+    signal.setitimer(signal.ITIMER_PROF, 0)
+    signal.signal(signal.SIGPROF, before)
+
+
+def review() -> bytes:
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": {}}
+    kind = {"group": "", "version": "v1", "kind": "Pod"}
+    resource = {"group": "", "version": "v1", "resource": "pods"}
+    request = {"uid": "u", "kind": kind, "resource": resource, "operation": "CREATE", "object": pod}
+    return json.dumps({"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": request}).encode()
+
+
+def answered(budget: CpuBudget, phase: Phase, check: Any) -> dict[str, Any]:
+    rules = Rules(bind((Policy("pods/own", "", (check,)),), PolicyConfig()), "g")
+    gate = Gate(rules, Namespaces(), lambda: dt.datetime(2026, 11, 21, tzinfo=dt.UTC), budget=budget)
+    answer = gate.answer(phase, review())
+    told: dict[str, Any] = json.loads(answer.body)["response"]
+    return told
+
+
+@pytest.mark.parametrize("check", [quadratic, catches_everything])
+def test_a_slow_policy_ends_and_the_request_is_denied(budget: CpuBudget, check: Any) -> None:
+    started = time.thread_time()
+    told = answered(budget, Phase.VALIDATE, check)
+    assert time.thread_time() - started < LONG / 2
+    assert (told["allowed"], told["status"]["code"]) == (False, 504)
+    assert "pods/own" in told["status"]["message"]
+
+
+def test_a_slow_mutation_ends_and_changes_nothing(budget: CpuBudget) -> None:
+    told = answered(budget, Phase.MUTATE, slow_mutation)
+    assert (told["allowed"], "patch" in told) == (True, False)
+    assert told["warnings"][0].startswith("[gpugate] not mutated: out of time")
+
+
+def test_reviews_before_and_after_it_are_answered(budget: CpuBudget) -> None:
+    codes = [
+        answered(budget, Phase.VALIDATE, check)["status"]["code"]
+        for check in (quick, quadratic, quick, quadratic, quick)
+    ]
+    assert codes == [403, 504, 403, 504, 403]
+
+
+def test_nothing_is_raised_outside_a_review(budget: CpuBudget) -> None:
+    for check in (quick, quadratic):
+        answered(budget, Phase.VALIDATE, check)
+        burn(4 * SECONDS)
+    assert signal.getitimer(signal.ITIMER_PROF) == (0.0, 0.0)
+
+
+def test_what_is_derived_for_all_reviews_does_not_count(budget: CpuBudget) -> None:
+    assert answered(budget, Phase.VALIDATE, derives_slowly)["status"]["code"] == 403
+
+
+@pytest.mark.parametrize("where", ["start", "pause"])
+def test_after_a_pause_the_rest_of_the_budget_is_left(budget: CpuBudget, where: str) -> None:
+    budget.start()
+    with contextlib.nullcontext() if where == "start" else budget.paused():
+        pass
+    with pytest.raises(OutOfTimeError):
+        burn(LONG)
+    budget.stop()
+
+
+def test_an_interrupt_while_the_budget_is_stopped_leaves_nothing_behind() -> None:
+    """However early or late the timer expires, nothing is raised after the second `stop`."""
+    before = signal.getsignal(signal.SIGPROF)
+    try:
+        for step in range(40):
+            _expire_around_stop(CpuBudget(0.001), 0.0005 + step * 0.0001)
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
+
+
+def _expire_around_stop(budget: CpuBudget, seconds: float) -> None:
+    stop: Callable[[], None] = budget.stop
+    try:
+        budget.start()
+        burn(seconds)
+        stop()
+    except OutOfTimeError:
+        stop()
+    burn(0.02)

@@ -1,0 +1,173 @@
+"""Reference counts alone free a body once it is answered, however it is answered: nothing waits for a collection."""
+
+from __future__ import annotations
+
+import datetime as dt
+import gc
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from api_server.library import FILES, example
+
+from gpugate.policies.catalog import CATALOG
+from gpugate.policies.engine.breakage import release
+from gpugate.policies.engine.config import PolicyConfig
+from gpugate.policies.engine.evaluate import Phase, evaluate
+from gpugate.policies.engine.ruleset import bind
+from gpugate.policies.sdk.facts import NoFacts
+from gpugate.policies.sdk.kinds import POD
+from gpugate.policies.sdk.policy import AnyContext, Policy, validates
+from gpugate.webhook.admission.gate import Gate, Rules
+from gpugate.webhook.manifests.facts import RunFacts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpugate.policies.sdk.field import Field
+    from gpugate.policies.sdk.findings import Violation
+
+HEAD = b'{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{"uid":"u","x":'
+
+
+def now() -> dt.datetime:
+    return dt.datetime(2026, 11, 21, tzinfo=dt.UTC)
+
+
+@validates(POD)
+def _raises(pod: Field, _: AnyContext) -> Iterator[Violation]:
+    label = pod["metadata", "labels", "break"].text
+    if label == "exit":
+        raise SystemExit(3)
+    if label == "interrupt":
+        raise KeyboardInterrupt
+    if label:
+        try:
+            int(label)
+        except ValueError as error:
+            kept = error
+        # The frame holds the exception, and the exception its frame.
+        raise KeyError(label) from kept
+    yield from ()
+
+
+@pytest.fixture
+def gate() -> Gate:
+    return Gate(Rules(bind((Policy("pods/raises", "", (_raises,)),), PolicyConfig()), "g"), NoFacts(), now)
+
+
+@pytest.fixture(scope="module")
+def uncollected() -> Iterator[None]:
+    """Let no collection free anything, and look only at what the test makes."""
+    gc.collect()
+    gc.disable()
+    gc.freeze()
+    yield
+    gc.unfreeze()
+    gc.enable()
+
+
+def review(labels: dict[str, str] | None = None, **members: Any) -> bytes:
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "labels": labels or {}}, "spec": {}}
+    request = {
+        "uid": "u",
+        "kind": {"group": "", "version": "v1", "kind": "Pod"},
+        "resource": {"group": "", "version": "v1", "resource": "pods"},
+        "operation": "CREATE",
+        "object": pod,
+    }
+    envelope = {"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": request | members}
+    return json.dumps(envelope, separators=(",", ":")).encode()
+
+
+BODIES = [
+    pytest.param(review(), id="allowed"),
+    pytest.param(b"", id="empty"),
+    pytest.param(b"{" + b" " * 10_000, id="cut"),
+    pytest.param(HEAD + b"\xff", id="no-utf-8"),
+    pytest.param(b"[1]", id="no-object"),
+    pytest.param(b'{"kind":"Pod"}', id="no-review"),
+    pytest.param(b'{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1"}', id="no-request"),
+    pytest.param(review(uid=""), id="no-uid"),
+    pytest.param(HEAD + b"[" * 300 + b"]" * 300 + b"}}", id="deep"),
+    pytest.param(HEAD + b"[" * 2000 + b"]" * 2000 + b"}}", id="deeper-than-the-parser-reads"),
+    pytest.param(HEAD + b"[" + b"1," * 600_000 + b"1]}}", id="more-values-than-are-read"),
+    pytest.param(b" " * (33 << 20), id="too-large"),
+    pytest.param(review(kind=5), id="member-of-another-type"),
+    pytest.param(review(object=None), id="no-object-in-it"),
+    pytest.param(review(namespace="a", object={"apiVersion": "v1", "kind": "Node"}), id="another-kind"),
+    pytest.param(review({"break": "yes"}), id="policy-that-breaks"),
+    pytest.param(review({"break": "exit"}), id="policy-that-exits"),
+    pytest.param(review({"break": "interrupt"}), id="interrupted"),
+]
+
+
+@pytest.mark.usefixtures("uncollected")
+@pytest.mark.parametrize("phase", [Phase.MUTATE, Phase.VALIDATE], ids=["mutate", "validate"])
+@pytest.mark.parametrize("seconds_left", [None, 0.0], ids=["in-time", "out-of-time"])
+@pytest.mark.parametrize("body", BODIES)
+def test_an_answer_keeps_nothing_of_the_body(gate: Gate, body: bytes, phase: Phase, seconds_left: float | None) -> None:
+    # What is made once, such as caches of a module, is there after the first answer.
+    gate.answer(phase, body, seconds_left)
+    gc.collect()
+    before = sys.getrefcount(body)
+    gate.answer(phase, body, seconds_left)
+    assert (sys.getrefcount(body), gc.collect()) == (before, 0)
+
+
+@pytest.mark.usefixtures("uncollected")
+def test_nor_does_one_that_cannot_be_written(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> bytes:
+        raise ValueError
+
+    monkeypatch.setattr("gpugate.webhook.admission.gate.encode", broken)
+    body = review()
+    gate.answer(Phase.VALIDATE, body)
+    gc.collect()
+    before = sys.getrefcount(body)
+    gate.answer(Phase.VALIDATE, body)
+    assert (sys.getrefcount(body), gc.collect()) == (before, 0)
+
+
+@pytest.mark.usefixtures("uncollected")
+def test_no_example_of_the_library_leaves_anything_to_collect() -> None:
+    def judge(name: str) -> None:
+        evaluate(rulesets[name], examples[name].request, facts[name], today=now().date(), phase=Phase.BOTH)
+
+    examples = {name: example(name) for name in FILES}
+    rulesets = {name: bind(CATALOG, found.config) for name, found in examples.items()}
+    facts = {
+        name: RunFacts((*found.context, found.request), complete=found.complete) for name, found in examples.items()
+    }
+    for name in FILES:
+        judge(name)
+    gc.collect()
+    # Nothing made so far is looked at again, so that a look after each takes no time.
+    gc.freeze()
+    left = []
+    for name in FILES:
+        judge(name)
+        if gc.collect():
+            left.append(name)
+    assert left == []
+
+
+def test_released_exceptions_know_neither_frames_nor_each_other() -> None:
+    def raised() -> Exception:
+        try:
+            try:
+                int("x")
+            except ValueError as first:
+                raise KeyError from first
+        except KeyError as second:
+            return second
+
+    error = raised()
+    inner = error.__cause__
+    assert inner is not None
+    # A chain that ends where it began.
+    inner.__cause__ = error
+    release(error)
+    told = [(each.__traceback__, each.__cause__, each.__context__) for each in (error, inner)]
+    assert told == [(None, None, None)] * 2
