@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test slow lint types imports drift unit e2e-tools e2e packages harms schemas oracle capture-reviews bench browser docs generate new-policy lock image image-tree sbom audit-dependencies clean
+.PHONY: help setup demo test slow lint types imports drift unit soak e2e-tools e2e packages harms schemas oracle capture-reviews bench mutants browser docs fuzz generate new-policy lock image image-tree sbom audit-dependencies clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -8,8 +8,12 @@ READY := .venv/.ready
 SUPPLY_CHAIN := build/supply-chain
 BROWSER := build/browser
 DOCS := build/docs
+FUZZ := build/fuzz/venv
 COUNTS ?= small
 K ?=
+T ?=
+MINUTES ?=
+RUNS ?=
 CLUSTER ?=
 # Two control planes side by side, but one cluster of kind's, and one stage for all harms.
 E2E_PROCESSES = $(if $(CLUSTER)$(findstring harms,$(K)),,-n 2)
@@ -54,6 +58,9 @@ slow: $(READY) ## Servers under load and faults; COUNTS=full for as often as it 
 	$(BIN)/pytest -q tests/slow --counts $(COUNTS)
 	$(if $(filter full,$(COUNTS)),$(MAKE) harms)
 
+soak: $(READY) ## Traffic, reloads, rotations, a failing API server and hostile bodies at once, for MINUTES=120
+	$(BIN)/pytest -q -n0 tests/slow/test_soak.py --minutes $(or $(MINUTES),120)
+
 e2e-tools: $(READY) ## Build the programs of a control plane and Helm, once (needs Go 1.26; 20 minutes on two cores)
 	@$(BIN)/python e2e/tools.py
 
@@ -81,6 +88,9 @@ capture-reviews: $(READY) ## Record again the reviews in tests/fixtures/reviews,
 bench: $(READY) ## How fast it is; BENCH='--save FILE' keeps it, BENCH='--compare FILE' fails on what got slower
 	@$(BIN)/python tests/bench/bench.py $(BENCH)
 
+mutants: $(READY) ## Make small changes to the program and expect a test to fail; M=certs/plan.py one module, SHARE=5 a 5 % sample, AGAIN=1 survivors
+	@$(BIN)/python tests/mutants/mutants.py $(M) $(if $(SHARE),--share $(SHARE)) $(if $(AGAIN),--again)
+
 browser: $(BROWSER)/.ready ## The audit's HTML report in a real Chromium; screenshots in build/audit-report
 	@command -v chromium >/dev/null || { [ "$$(id -u)" = 0 ] && apt-get install -qq -y --no-install-recommends chromium >/dev/null; } || \
 		{ echo "error: chromium is missing; on Debian: apt-get install chromium" >&2; exit 1; }
@@ -100,6 +110,15 @@ docs: $(DOCS)/.ready ## The documentation as a site, in build/site; any warning 
 $(DOCS)/.ready: requirements/docs.txt
 	@$(PYTHON) -m venv $(DOCS)
 	@$(DOCS)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/docs.txt
+	@touch $@
+
+fuzz: $(FUZZ)/.ready ## Hostile bytes for everything that reads them, MINUTES for each target; T=reviews chooses one, RUNS=2000 the same inputs each time
+	$(FUZZ)/bin/python tests/fuzz/fuzz.py $(T) --minutes $(or $(MINUTES),1) $(if $(RUNS),--runs $(RUNS))
+
+$(FUZZ)/.ready: requirements/fuzz.txt
+	@$(PYTHON) -m venv $(FUZZ)
+	@$(FUZZ)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/fuzz.txt
+	@echo "$(CURDIR)/src" > "$$($(FUZZ)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/gpugate.pth"
 	@touch $@
 
 generate: $(READY) ## Write again what is generated from the catalogue
@@ -125,9 +144,11 @@ lock: ## Resolve the dependencies again (needs uv)
 		--group docs -o requirements/docs.txt
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
 		--group integrations --allow-unsafe -o requirements/integrations.txt
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
+		--extra webhook --group pyproject.toml:fuzz pyproject.toml -o requirements/fuzz.txt
 	uv pip compile --quiet --generate-hashes --no-emit-index-url --no-header --group go -o requirements/go.txt
 
-image: ## Build the container image; IMAGE='--tag NAME RUNTIME_IMAGE=NAME@sha256:...' says how
+image: ## Build the container image; IMAGE='BUILD_IMAGE=NAME@sha256:... RUNTIME_IMAGE=...' names the bases by digest
 	@$(PYTHON) image/build.py $(IMAGE)
 
 image-tree: $(READY) ## What the image holds, in build/image-tree, without a container engine

@@ -30,6 +30,7 @@ FIGURES = pytest.StashKey[list[str]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--minutes", type=float, default=1, help="how long the soak goes on")
     parser.addoption("--counts", choices=("small", "full"), default="small", help="how often the slow tests do a thing")
 
 

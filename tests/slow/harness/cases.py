@@ -103,3 +103,69 @@ def usual() -> tuple[Case, ...]:
         case("ec2nodeclass-create.mutate", "/validate", denied="nodeclasses/missing-cost-tags"),
         case("nodepool-create.validate", "/validate"),
     )
+
+
+@dataclass(slots=True)
+class AnyDecision(Case):
+    """A review whose answer must only be one: the object is there to take time."""
+
+    def check(self, uid: str, answer: bytes) -> str:
+        """Compare the uid only.
+
+        Raises:
+            WrongAnswerError: this is not the answer to that request.
+        """
+        response = orjson.loads(answer)["response"]
+        if response["uid"] != uid:
+            raise WrongAnswerError(f"uid {response['uid']} instead of {uid}")
+        return ""
+
+
+def hostile() -> tuple[Case, ...]:
+    """Make objects of up to 3 MiB, the most that an API server accepts, each with far more of something than is usual."""
+    gpu = {"limits": {"nvidia.com/gpu": "1"}}
+    claimed = [{"name": f"c{n}", "resources": {**gpu, "claims": [{"name": f"r{n}"}]}} for n in range(2_500)]
+    claims = [{"name": f"r{n}", "resourceClaimTemplateName": "t"} for n in range(2_500)]
+    slices = {f"nvidia.com/mig-1g{n}gb": "1" for n in range(1_900)}
+    types = [f"g5.{n}xlarge" for n in range(4_900)]
+    kind = "node.kubernetes.io/instance-type"
+    excluded = [{"key": kind, "operator": "NotIn", "values": [f"x{n}"]} for n in range(12_000)]
+    query = "avg(rate(http_requests_total{a='b'}[5m]))/" * 60_000
+    workers = {
+        f"w{n}": {"template": {"spec": {"containers": [{"name": "a", "resources": gpu}]}}} for n in range(20_000)
+    }
+    return (
+        *_large("v1", "Pod", {"containers": claimed, "resourceClaims": claims}),
+        *_large("v1", "Pod", {"containers": [{"name": "a", "resources": gpu, "env": [{"name": "a"}] * 200_000}]}),
+        *_large("v1", "Pod", {"containers": [{"name": "a", "resources": {"limits": slices}}]}),
+        *_large("karpenter.sh/v1", "NodePool", {"template": {"spec": {"requirements": excluded}}}),
+        *_large(
+            "karpenter.sh/v1",
+            "NodePool",
+            {
+                "template": {
+                    "spec": {"requirements": [{"key": kind, "operator": "In", "values": ["g5.xlarge", *types]}]}
+                }
+            },
+        ),
+        *_large(
+            "keda.sh/v1alpha1", "ScaledObject", {"triggers": [{"type": "prometheus", "metadata": {"query": query}}]}
+        ),
+        *_large("kubeflow.org/v1", "PyTorchJob", {"pytorchReplicaSpecs": workers}),
+    )
+
+
+def _large(api_version: str, kind: str, spec: dict[str, Any]) -> tuple[Case, Case]:
+    obj = {"apiVersion": api_version, "kind": kind, "metadata": {"name": "a"}, "spec": spec}
+    group, _, version = api_version.rpartition("/")
+    request = {
+        "uid": _UID,
+        "kind": {"group": group, "version": version, "kind": kind},
+        "resource": {"group": group, "version": version, "resource": f"{kind.lower()}s"},
+        "operation": "CREATE",
+        "namespace": "a",
+        "object": obj,
+    }
+    review = {"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": request}
+    before, after = (part.encode() for part in json.dumps(review, separators=(",", ":")).split(_UID))
+    return AnyDecision("/mutate", before, after, obj), AnyDecision("/validate", before, after, obj)

@@ -29,14 +29,22 @@ class Server:
         flags: of `gpugate serve`, besides the address and the workers.
         stderr: where its log goes; a file in the folder when not given.
         before: a command to run it by.
+        program: Python to run first.
     """
 
     def __init__(
-        self, folder: Path, *flags: str, stderr: int | None = None, before: tuple[str, ...] = (), workers: int = WORKERS
+        self,
+        folder: Path,
+        *flags: str,
+        stderr: int | None = None,
+        before: tuple[str, ...] = (),
+        workers: int = WORKERS,
+        program: str = "",
     ) -> None:
         self.ca_file = folder / "ca.crt"
         self.log_file = folder / "stderr"
-        command = [*before, sys.executable, "-m", "gpugate.webhook.cli.main", "serve", "--host", "127.0.0.1"]
+        run = f"{program}from gpugate.webhook.cli.main import run; raise SystemExit(run())"
+        command = [*before, sys.executable, "-c", run, "serve", "--host", "127.0.0.1"]
         command += ["--port", "0", "--health-port", "0", "--workers", str(workers)]
         if "--kubeconfig" not in flags:
             command += ["--no-cluster"]

@@ -1,0 +1,64 @@
+"""Bodies that are turned away leave nothing behind, whatever is wrong with them: resident memory stays where it was.
+
+Each kind is sent to a server that collects no garbage, so that what a cycle holds is seen, and to one as it ships.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from harness.processes import megabytes, wait_until
+from harness.refused_bodies import KINDS, sent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from harness.refused_bodies import Kind
+
+GROWTH_MEGABYTES = 5
+SETTLED_SECONDS = 15
+# No collection at all, neither Python's own nor one that the server asks for.
+UNCOLLECTED = "import gc; gc.disable(); gc.collect = lambda *_: 0; "
+
+
+def largest(server: Any, worker: int, kind: Kind) -> float:
+    """Return how large a worker gets, in MB of resident memory, when it is sent a few of a kind."""
+    sizes = [megabytes(worker)]
+    for _ in range(kind.warming):
+        sent(server, kind, 1)
+        sizes.append(megabytes(worker))
+    return max(sizes)
+
+
+def smallest_soon(worker: int, wanted: float) -> float:
+    """Return the resident memory once it is as small as wanted, or after a while; a worker hears late of who has gone."""
+    found = [megabytes(worker)]
+
+    def is_small() -> bool:
+        found.append(megabytes(worker))
+        return found[-1] <= wanted
+
+    with contextlib.suppress(AssertionError):
+        wait_until(is_small, "", patience=SETTLED_SECONDS)
+    return min(found)
+
+
+@pytest.mark.parametrize("program", [UNCOLLECTED, ""], ids=["uncollected", "as-shipped"])
+def test_no_body_that_was_turned_away_is_kept(
+    serve: Callable[..., Any], counts: Callable[[int, int], int], show: Callable[..., None], program: str
+) -> None:
+    server = serve(program=program, workers=1)
+    (worker,) = server.workers()
+    grown = {}
+    for name, kind in KINDS.items():
+        before = largest(server, worker, kind)
+        sent(server, kind, counts(6, 1_000))
+        grown[name] = smallest_soon(worker, before + GROWTH_MEGABYTES) - before
+    show(
+        f"bodies turned away, {'uncollected' if program else 'as shipped'}",
+        {name: f"{size:+.1f}MB" for name, size in grown.items()} | {"in the end": f"{megabytes(worker):.0f}MB"},
+    )
+    assert {name: size for name, size in grown.items() if size > GROWTH_MEGABYTES} == {}
+    assert server.workers() == [worker]
