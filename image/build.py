@@ -1,6 +1,6 @@
 """`make image`: builds the image with the container engine that is here.
 
-`python image/build.py [--engine NAME] [--tag NAME] [NAME=VALUE ...]`; what has the form NAME=VALUE is an argument of the Dockerfile, such as
+`python image/build.py [--engine NAME] [--tag NAME] [--allow-unpinned] [NAME=VALUE ...]`; what has the form NAME=VALUE is an argument of the Dockerfile, such as
 `RUNTIME_IMAGE=...@sha256:...`.
 """
 
@@ -18,6 +18,9 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parents[1]
 _INSTEAD = "`make e2e K=image` carries out the same steps without an engine, and runs what comes of them as a Pod would"
 _UNKNOWN = "unknown"
+_BASES = ("BUILD_IMAGE", "RUNTIME_IMAGE")
+_BASE = rf"^ARG ({'|'.join(_BASES)})=(\S+)$"
+_DIGEST = re.compile(r"@sha256:[0-9a-f]{64}\Z")
 
 
 class Engine(NamedTuple):
@@ -45,9 +48,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Build the container image.")
     parser.add_argument("--engine", choices=[engine.name for engine in ENGINES], help="default: the first that works")
     parser.add_argument("--tag", default=f"gpugate:{version()}", help="default: %(default)s")
+    parser.add_argument(
+        "--allow-unpinned", action="store_true", help="take base images by tag too, which can change between two builds"
+    )
     parser.add_argument("arguments", nargs="*", metavar="NAME=VALUE", help="an argument of the Dockerfile")
     args = parser.parse_args()
     try:
+        if not args.allow_unpinned:
+            _refuse_unpinned(args.arguments)
         engine = _working([each for each in ENGINES if args.engine in {None, each.name}])
     except BuildError as error:
         sys.exit(f"error: {error}")
@@ -64,6 +72,24 @@ def version() -> str:
     source = (ROOT / "src/gpugate/__init__.py").read_text(encoding="utf-8")
     found = re.search(r'__version__ = "(.+)"', source)
     return found[1] if found else _UNKNOWN
+
+
+def _refuse_unpinned(arguments: list[str]) -> None:
+    """Refuse base images that are not named by digest: what a tag names can be another image tomorrow.
+
+    The Dockerfile names tags, because a digest that nobody has pulled and checked would be no better.
+
+    Raises:
+        BuildError: one is not.
+    """
+    given = dict(re.findall(_BASE, (ROOT / "Dockerfile").read_text(encoding="utf-8"), re.MULTILINE))
+    given |= dict(each.split("=", 1) for each in arguments if "=" in each)
+    loose = [f"{name}={given[name]}" for name in _BASES if not _DIGEST.search(given[name])]
+    if loose:
+        raise BuildError(
+            f"not pinned by digest: {', '.join(loose)}. Give NAME@sha256:..., which `docker buildx imagetools inspect NAME` "
+            "prints, or --allow-unpinned"
+        )
 
 
 def _working(engines: list[Engine]) -> Engine:
