@@ -22,7 +22,7 @@ from gpugate.certs.pki import KeyPair, server_certificate
 from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.config import PolicyConfig
 from gpugate.policies.engine.ruleset import bind
-from gpugate.webhook.admission.registration import READY
+from gpugate.webhook.admission.serve import READY
 from gpugate.webhook.generate.registration import Server, webhook_configurations
 from gpugate.webhook.generate.risk_groups import RiskGroup
 

@@ -17,7 +17,7 @@ from cluster.process import Process
 from cluster.service_account import NAMESPACE, grant, made_account
 
 from gpugate.webhook.admission.policy_reload import load_rules
-from gpugate.webhook.admission.registration import HEALTH, READY
+from gpugate.webhook.admission.serve import HEALTH, READY
 from gpugate.webhook.generate.registration import Server, webhook_configurations
 from gpugate.webhook.generate.risk_groups import RiskGroup
 

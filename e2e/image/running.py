@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from cluster.health import Health
 
-from gpugate.webhook.admission.registration import HEALTH, READY
+from gpugate.webhook.admission.serve import HEALTH, READY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

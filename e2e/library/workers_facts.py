@@ -15,7 +15,7 @@ from prometheus_client.mmap_dict import MmapedDict
 from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.needs import Needs
 from gpugate.policies.engine.ruleset import bind
-from gpugate.webhook.admission.metric_table import FACTS_OBJECTS
+from gpugate.webhook.admission.metrics import FACTS_OBJECTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

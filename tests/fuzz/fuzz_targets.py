@@ -25,8 +25,7 @@ from gpugate.policies.sdk.facts import NoFacts
 from gpugate.webhook.admission.app import create_app
 from gpugate.webhook.admission.asgi import AdmissionAsgi
 from gpugate.webhook.admission.front.connection import Connection
-from gpugate.webhook.admission.front.connections import Place
-from gpugate.webhook.admission.front.limits import Limits
+from gpugate.webhook.admission.front.limits import Limits, Place
 from gpugate.webhook.admission.front.server import Front
 from gpugate.webhook.admission.gate import Gate, Observation, Rules
 from gpugate.webhook.check.options import Options

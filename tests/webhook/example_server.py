@@ -22,8 +22,7 @@ from gpugate.webhook.admission.certificate import Certificate
 from gpugate.webhook.admission.front.server import Front, listen
 from gpugate.webhook.admission.gate import Answer, Gate, Rules
 from gpugate.webhook.admission.options import ServeOptions
-from gpugate.webhook.admission.workers.board import Board
-from gpugate.webhook.admission.workers.worker import Duties, Worker
+from gpugate.webhook.admission.workers import Board, Duties, Worker
 from gpugate.webhook.manifests.facts import RunFacts
 
 if TYPE_CHECKING:

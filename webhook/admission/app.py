@@ -1,22 +1,81 @@
-"""The webhook as a Flask application: which path answers what, and no opinion of its own."""
+"""The Flask application: routes requests to the gate, and bounds the time of each."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+import re
+from typing import TYPE_CHECKING, Final, Protocol
 
 from flask import Flask, Response, abort, request
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
 
 from gpugate.policies.engine.evaluate import Phase
-from gpugate.webhook.admission.attribution import HEAD, MAX_BODY
-from gpugate.webhook.admission.media_type import unsupported
 from gpugate.webhook.admission.response import status
-from gpugate.webhook.admission.time_budget import seconds_left
+from gpugate.webhook.admission.review import HEAD, MAX_BODY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from gpugate.webhook.admission.gate import Gate
+
+
+def unsupported(content_type: str, content_encoding: str) -> str:
+    """Say why a body cannot be read, from its two headers; empty when it can.
+
+    The API server sends `application/json` (`k8s.io/apiserver` pkg/util/webhook, v1.36); no type at all is read as
+    that, so that a person with `curl --data-binary` is understood.
+    """
+    if content_encoding.strip().lower() not in {"", "identity"}:
+        return "the body must not be compressed: send it without Content-Encoding"
+    media_type, _, parameters = content_type.lower().partition(";")
+    if media_type.strip() not in {"", "application/json"}:
+        return "the body must be JSON: send Content-Type: application/json"
+    name, _, charset = parameters.partition("=")
+    if name.strip() == "charset" and charset.strip(' "') not in {"utf-8", "utf8"}:
+        return "the body must be UTF-8: send Content-Type: application/json"
+    return ""
+
+
+# What the API server waits without a `timeoutSeconds`, and the most that it may be told to
+# (`k8s.io/api` admissionregistration/v1 types.go, v0.36).
+DEFAULT_SECONDS: Final = 10.0
+MOST_SECONDS: Final = 30.0
+# The rest is for the way here and back, and for one policy that takes long.
+_SHARE: Final = 0.8
+
+_TIMEOUT = re.compile(r"(?:^|&)timeout=([^&]*)")
+_LONGEST: Final = 32
+_AMOUNT = re.compile(r"([0-9]+(?:\.[0-9]*)?(?:e[0-9]+)?)(h|ms|m|s)")
+_UNITS: Final = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
+
+
+def seconds_left(query: bytes | str, waited: float) -> float:
+    """Return for how many seconds a review may be judged; none are left when it is 0.
+
+    The API server says in `?timeout=` how long it waits, as Go writes durations, in whole seconds
+    (`k8s.io/apiserver` pkg/admission/plugin/webhook, `k8s.io/client-go` rest/request.go, v1.36). The first one counts;
+    without one that can be read it is taken to wait 10 s, and never more than 30 s.
+
+    Args:
+        query: the query of the URL, as it stands there.
+        waited: seconds that the review has waited since it came.
+    """
+    text = query if isinstance(query, str) else query.decode("latin-1")
+    found = _TIMEOUT.search(text)
+    timeout = _seconds(found[1]) if found else DEFAULT_SECONDS
+    return max(0.0, timeout * _SHARE - waited)
+
+
+def _seconds(text: str) -> float:
+    total, position = 0.0, 0
+    while position < len(text) <= _LONGEST:
+        part = _AMOUNT.match(text, position)
+        if part is None:
+            break
+        total += float(part[1]) * _UNITS[part[2]]
+        position = part.end()
+    # No time at all is no answer to any review: whoever writes that does not mean it.
+    return min(total, MOST_SECONDS) if total > 0 and position == len(text) else DEFAULT_SECONDS
+
 
 # The path of each phase; the fast path of the front reads it too.
 ADMISSION = {"/mutate": Phase.MUTATE, "/validate": Phase.VALIDATE}

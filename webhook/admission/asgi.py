@@ -1,20 +1,24 @@
-"""The webhook as an ASGI application: reads a body under bounds, and answers in the event loop."""
+"""The ASGI application: reads bodies within limits and answers reviews in the event loop.
+
+What has a body is a review, which does not come here; whatever else is sent is not kept.
+Reviews take well under a millisecond, so a thread for each would cost more than it gives, and threads that wait for
+slow clients are what an attacker exhausts first.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+import io
+import sys
+from dataclasses import dataclass, field
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from gpugate.webhook.admission import inline_wsgi
-from gpugate.webhook.admission.app import ADMISSION
-from gpugate.webhook.admission.attribution import HEAD, MAX_BODY
-from gpugate.webhook.admission.front.events import FrontEvent
+from gpugate.webhook.admission.app import ADMISSION, seconds_left, unsupported
+from gpugate.webhook.admission.front.limits import FrontEvent
 from gpugate.webhook.admission.gate import Answer
-from gpugate.webhook.admission.media_type import unsupported
 from gpugate.webhook.admission.response import status
-from gpugate.webhook.admission.time_budget import seconds_left
+from gpugate.webhook.admission.review import HEAD, MAX_BODY
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, MutableMapping
@@ -25,7 +29,75 @@ if TYPE_CHECKING:
     from gpugate.webhook.admission.front.bodies import Body
     from gpugate.webhook.admission.front.load import Load, Turns
     from gpugate.webhook.admission.gate import Gate
-    from gpugate.webhook.admission.inline_wsgi import Headers, Scope
+
+# Any: the values of an ASGI scope differ by key.
+Scope: TypeAlias = "MutableMapping[str, Any]"
+Headers: TypeAlias = "list[tuple[bytes, bytes]]"
+
+
+@dataclass(slots=True)
+class _Reply:
+    """What a WSGI application hands to `start_response`."""
+
+    code: int = 500
+    headers: Headers = field(default_factory=list)
+
+    def start(
+        self, line: str, headers: list[tuple[str, str]], _exc_info: object = None, /
+    ) -> Callable[[bytes], object]:
+        self.code = int(line.split(" ", 1)[0])
+        self.headers = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers]
+        return _refuse_write
+
+
+def call(wsgi: WSGIApplication, scope: Scope, headers: dict[bytes, bytes]) -> tuple[int, Headers, bytes]:
+    """Return status, headers and body of what a WSGI application (PEP 3333) answers to an ASGI request."""
+    reply = _Reply()
+    chunks = wsgi(_environ(scope, headers), reply.start)
+    try:
+        content = b"".join(chunks)
+    finally:
+        close = getattr(chunks, "close", None)
+        if close is not None:
+            close()
+    return reply.code, reply.headers, content
+
+
+def _environ(scope: Scope, headers: dict[bytes, bytes]) -> dict[str, object]:
+    server, port = scope.get("server") or ("localhost", 0)
+    environ: dict[str, object] = {
+        "REQUEST_METHOD": scope["method"],
+        "SCRIPT_NAME": "",
+        "PATH_INFO": scope["path"].encode("utf-8").decode("latin-1"),
+        "QUERY_STRING": scope["query_string"].decode("latin-1"),
+        "SERVER_NAME": server,
+        "SERVER_PORT": str(port),
+        "SERVER_PROTOCOL": f"HTTP/{scope['http_version']}",
+        "CONTENT_TYPE": text(headers, b"content-type"),
+        "CONTENT_LENGTH": "0",
+        "wsgi.version": (1, 0),
+        "wsgi.url_scheme": scope["scheme"],
+        "wsgi.input": io.BytesIO(),
+        "wsgi.errors": sys.stderr,
+        "wsgi.multithread": False,
+        "wsgi.multiprocess": True,
+        "wsgi.run_once": False,
+    }
+    for name, value in headers.items():
+        key = name.decode("latin-1").upper().replace("-", "_")
+        if key not in {"CONTENT_TYPE", "CONTENT_LENGTH"}:
+            environ[f"HTTP_{key}"] = value.decode("latin-1")
+    return environ
+
+
+def text(headers: dict[bytes, bytes], name: bytes) -> str:
+    """Return a header's value, or nothing; `name` is in lower case."""
+    return headers.get(name, b"").decode("latin-1")
+
+
+def _refuse_write(_: bytes) -> None:
+    raise RuntimeError("an application that calls write() (PEP 3333, for old ones) cannot run here")
+
 
 # Any: the values of ASGI messages differ by key.
 Receive: TypeAlias = "Callable[[], Awaitable[MutableMapping[str, Any]]]"
@@ -220,7 +292,7 @@ class AdmissionAsgi:
             return _said(413, "the body is too large")
         if b"%" in scope["raw_path"]:
             return _said(404, f"{scope['method']}: not found")
-        return inline_wsgi.call(self._wsgi, scope, headers)
+        return call(self._wsgi, scope, headers)
 
     def _review(self, phase: Phase, left: float, request: _Request, *, may_wait: bool) -> Answer | None:
         if request.refused:
@@ -236,8 +308,8 @@ def _asked(scope: Scope, headers: dict[bytes, bytes]) -> _Request:
     phase = ADMISSION.get(path) if scope["method"] == "POST" and scope["scheme"] == "https" else None
     if phase is None:
         return _Request(None)
-    media_type = inline_wsgi.text(headers, b"content-type")
-    return _Request(phase, unsupported(media_type, inline_wsgi.text(headers, b"content-encoding")))
+    media_type = text(headers, b"content-type")
+    return _Request(phase, unsupported(media_type, text(headers, b"content-encoding")))
 
 
 async def _drop_rest(receive: Receive, request: _Request) -> None:

@@ -1,19 +1,26 @@
-"""The server's certificate: the one that was given, taken up again when its files change, or one made at start."""
+"""The serving certificate: given, reloaded when its files change, or created at start.
+
+Never a file: keys that are on no disk cannot be read from one.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import datetime as dt
+import hashlib
+import mmap
+import os
 import secrets
+import struct
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
+from gpugate.certs.checks import checked_authorities, checked_server
 from gpugate.certs.errors import CertificateError
-from gpugate.certs.files import FileError
-from gpugate.certs.pki import certificate_authority, expiry, server_certificate
+from gpugate.certs.files import FileError, open_to_all, read_together
+from gpugate.certs.pki import KeyPair, certificate_authority, expiry, server_certificate
 from gpugate.certs.serving import server_context
 from gpugate.policies.engine.breakage import described
-from gpugate.webhook.admission.certificate_files import CertificateFiles
 from gpugate.webhook.admission.options import ServeError
 
 if TYPE_CHECKING:
@@ -21,10 +28,118 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from gpugate.certs.pki import KeyPair
-    from gpugate.webhook.admission.certificate_files import Content
-    from gpugate.webhook.admission.leaf_memory import LeafMemory
     from gpugate.webhook.admission.options import ServeOptions
+
+Signature: TypeAlias = "tuple[int, ...] | None"
+
+
+def signature(path: Path) -> Signature:
+    """Return device, inode, size and times of change (ns) of what a path leads to now; None when that is nothing.
+
+    Links are followed, because the kubelet changes a mounted ConfigMap or Secret by turning a link to a new directory.
+    """
+    try:
+        found = os.stat(path)  # noqa: PTH116 -- a path's own method makes another object on each of many calls
+    except (OSError, ValueError):
+        return None
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What the files hold: the pair to serve with, None where none is given, and the authorities of clients (PEM)."""
+
+    pair: KeyPair | None
+    client_authorities: bytes
+
+
+class CertificateFiles:
+    """Those of them that the options name; all are taken up together or not at all."""
+
+    def __init__(self, options: ServeOptions) -> None:
+        self._pair = (options.tls_cert, options.tls_key) if options.tls_cert and options.tls_key else None
+        self._client_ca = options.client_ca
+        self._names = options.tls_san
+        self._paths: list[Path] = [*(self._pair or ()), *([self._client_ca] if self._client_ca else ())]
+
+    def __bool__(self) -> bool:
+        return bool(self._paths)
+
+    def __str__(self) -> str:
+        return ", ".join(map(str, self._paths))
+
+    def signatures(self) -> tuple[Signature, ...]:
+        """Return what changes when one of the files does."""
+        return tuple(map(signature, self._paths))
+
+    def warnings(self) -> tuple[str, ...]:
+        """Name the folders in which anybody can replace the files."""
+        folders = dict.fromkeys(path.parent for path in self._paths)
+        return tuple(
+            f"{folder}: everybody can replace the files in it: take the right to write from others (chmod o-w)"
+            for folder in folders
+            if open_to_all(folder)
+        )
+
+    def read(self, now: dt.datetime | None) -> Content:
+        """Read and check them; without a time, dates are not looked at.
+
+        Raises:
+            FileError: one of them cannot be read, or is none that should be.
+            CertificateError: what is in one of them cannot be used.
+        """
+        content = dict(zip(self._paths, read_together(self._paths), strict=True)) if self._paths else {}
+        pair, clients = None, b""
+        if self._pair is not None:
+            certificate, key = self._pair
+            given = KeyPair(content[certificate], content[key])
+            pair = checked_server(given, self._names, now, (str(certificate), str(key)))
+        if self._client_ca is not None:
+            clients = checked_authorities(content[self._client_ca], now, str(self._client_ca))
+        return Content(pair, clients)
+
+
+# How often a pair was put, the SHA-256 of all that follows, and the lengths of certificate and key.
+_HEAD: Final = struct.Struct("=Q32sII")
+_SIZE: Final = 64 * 1024
+
+
+class LeafMemory:
+    """One certificate and its key; made before processes are forked, written by one of them, read by all."""
+
+    def __init__(self) -> None:
+        self._memory = mmap.mmap(-1, _SIZE)
+
+    def put(self, pair: KeyPair) -> None:
+        """Let everybody take up this pair.
+
+        Raises:
+            ValueError: it is larger than any that is made here.
+        """
+        content = pair.certificate + pair.key
+        if _HEAD.size + len(content) > _SIZE:
+            raise ValueError(f"a certificate and key of {len(content)} bytes have no place")
+        head = _HEAD.pack(self.version + 1, _digest(content), len(pair.certificate), len(pair.key))
+        self._memory[: _HEAD.size + len(content)] = head + content
+
+    @property
+    def version(self) -> int:
+        """How often a pair was put."""
+        version: int = _HEAD.unpack_from(self._memory)[0]
+        return version
+
+    def get(self) -> KeyPair | None:
+        """Return the pair; None when there is none yet, or while it is written."""
+        _, digest, certificate, key = _HEAD.unpack_from(self._memory)
+        content = self._memory[_HEAD.size : _HEAD.size + certificate + key]
+        if not content or _digest(content) != digest:
+            return None
+        return KeyPair(content[:certificate], content[certificate:])
+
+
+def _digest(content: bytes) -> bytes:
+    return hashlib.sha256(content).digest()
+
 
 # A certificate made at start lasts as long as the process; a year is longer than any should run.
 LIFETIME: Final = dt.timedelta(days=365)

@@ -11,10 +11,15 @@ from gpugate.policies.engine.breakage import described, release
 from gpugate.policies.engine.errors import OutOfTimeError
 from gpugate.policies.engine.evaluate import Phase, evaluate
 from gpugate.policies.sdk.findings import Stance
-from gpugate.webhook.admission.attribution import attributed_by_head, too_large
-from gpugate.webhook.admission.errors import ReviewError, UnacceptableError
 from gpugate.webhook.admission.response import encode, refuse, status
-from gpugate.webhook.admission.review import Review, decode
+from gpugate.webhook.admission.review import (
+    Review,
+    ReviewError,
+    UnacceptableError,
+    attributed_by_head,
+    decode,
+    too_large,
+)
 
 if TYPE_CHECKING:
     import datetime as dt

@@ -1,25 +1,268 @@
-"""The log: one line of JSON for each review that did not pass untouched, and for what happens to the server.
+"""The JSON log: one line for each review that is not allowed unchanged, and for each event of the server.
 
 Nothing of an object is ever in it but its kind, namespace and name.
+
+Messages of exceptions and representations of objects may hold content of what was judged; their types and the line of
+ours they came from do not.
 """
 
 from __future__ import annotations
 
 import datetime as dt
+import json
+import logging
+import os
+import select
 import sys
+import threading
+import traceback
+from collections import deque
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from gpugate.webhook.admission.decisions import BROKE, PASSED, REFUSED, decision, denies
-from gpugate.webhook.admission.errors import UnacceptableError
-from gpugate.webhook.admission.log_line import Value, line
-from gpugate.webhook.admission.log_queue import LineQueue
+import orjson
+
+from gpugate.webhook.admission.metrics import BROKE, PASSED, REFUSED, decision, denies
+from gpugate.webhook.admission.response import cut, plain
+from gpugate.webhook.admission.review import UnacceptableError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
+    from types import TracebackType
 
     from gpugate.policies.engine.verdict import Verdict
     from gpugate.policies.sdk.request import Request
     from gpugate.webhook.admission.gate import Observation
+
+Value: TypeAlias = "str | int | float | bool | Sequence[str]"
+
+# PIPE_BUF of Linux: a write of no more is never mixed with what other processes write to the same pipe (pipe(7)).
+LONGEST_LINE: Final = 4096
+# The longest name of an object; then shorter and shorter, for lines that are too long once escaped.
+_LONGEST_FIELDS: Final = (253, 64, 16)
+_SHORTEST_ITEMS: Final = 8
+
+
+def line(fields: Mapping[str, Value]) -> bytes:
+    """Write a line of at most `LONGEST_LINE` bytes, its end included; texts are cut where they are too long.
+
+    Control, bidirectional and other unprintable characters are written as Python's escapes, and whatever else is not
+    ASCII as JSON's, so that the line is harmless before and after it is read as JSON.
+    """
+    written = b""
+    for longest in _LONGEST_FIELDS:
+        shown = {
+            # Nearly every field; asking here saves the call.
+            key: value
+            if isinstance(value, str) and len(value) <= longest and value.isprintable()
+            else _shown(value, longest)
+            for key, value in fields.items()
+        }
+        written = _encoded(shown)
+        if len(written) <= LONGEST_LINE:
+            break
+    return written
+
+
+def _encoded(fields: dict[str, Value]) -> bytes:
+    # orjson takes a tenth of the time, but cannot escape all that is not ASCII.
+    written = orjson.dumps(fields, option=orjson.OPT_APPEND_NEWLINE)
+    return written if written.isascii() else f"{json.dumps(fields, separators=(',', ':'))}\n".encode("ascii")
+
+
+def _shown(value: Value, longest: int) -> Value:
+    if isinstance(value, str):
+        # Cut first: what is escaped only gets longer.
+        return cut(plain(value[: longest + 1]), longest)
+    # A pair of types is looked up twice as fast as their union.
+    if isinstance(value, (int, float)):
+        return value
+    most = longest // _SHORTEST_ITEMS
+    shown = [cut(plain(item[: longest + 1]), longest) for item in value[:most]]
+    return shown if len(value) <= most else [*shown, f"and {len(value) - most} more"]
+
+
+# Some 10,000 lines of the usual length.
+MOST_BYTES: Final = 4 * 1024 * 1024
+_GATHER_SECONDS: Final = 0.02
+# How often a descriptor that does not block is asked again whether it takes more.
+_RETRY_SECONDS: Final = 0.1
+
+
+class LineQueue:
+    """Writes lines to a file descriptor from a thread of its own, and drops them when too many wait.
+
+    Before `start` and after `close` there is no thread: a line is then written at once if the descriptor takes it, and
+    dropped if not. A process that forks does so before `start`, because a thread is not in the child.
+    """
+
+    def __init__(self, descriptor: int, on_drop: Callable[[int], None], most_bytes: int = MOST_BYTES) -> None:
+        """Make a queue.
+
+        Args:
+            descriptor: what is written to; it stays open.
+            on_drop: called with a number of lines that were lost; from any thread.
+            most_bytes: how much may wait.
+        """
+        self._descriptor = descriptor
+        self._on_drop = on_drop
+        self._most_bytes = most_bytes
+        self._lines: deque[bytes] = deque()
+        self._bytes = 0
+        self._in_flight = 0
+        # Reentrant: a signal handler may log while the thread it interrupts does.
+        self._changed = threading.Condition()
+        self._writer: threading.Thread | None = None
+        self._closing = False
+
+    def start(self) -> None:
+        """Start the thread."""
+        # A daemon, because a write to a pipe that nobody reads would hold the process back for ever.
+        self._writer = threading.Thread(target=self._write_all, name="log", daemon=True)
+        self._closing = False
+        self._writer.start()
+
+    def put(self, line: bytes) -> None:
+        """Send a line of at most `LONGEST_LINE` bytes; never waits."""
+        if self._writer is None:
+            self._write_at_once(line)
+            return
+        with self._changed:
+            fits = self._bytes + len(line) <= self._most_bytes
+            if fits:
+                if not self._lines:
+                    self._changed.notify()
+                self._lines.append(line)
+                self._bytes += len(line)
+        if not fits:
+            self._on_drop(1)
+
+    def close(self, seconds: float) -> None:
+        """Write what waits, for at most so many seconds; what is left then is lost."""
+        if self._writer is None:
+            return
+        with self._changed:
+            self._closing = True
+            self._changed.notify()
+        self._writer.join(seconds)
+        self._writer = None
+        with self._changed:
+            # What a write that never came back holds is lost too.
+            lost = len(self._lines) + self._in_flight
+            self._lines.clear()
+            self._bytes = 0
+        if lost:
+            self._on_drop(lost)
+
+    def _write_all(self) -> None:
+        while True:
+            with self._changed:
+                if not self._lines:
+                    self._wait_for_lines()
+                chunk, self._in_flight = self._taken()
+            if not chunk:
+                return
+            if not self._written(chunk):
+                self._on_drop(self._in_flight)
+            self._in_flight = 0
+
+    def _wait_for_lines(self) -> None:
+        while not self._lines and not self._closing:
+            self._changed.wait()
+        if not self._closing:
+            # To be woken for every line would cost whoever logs most of the time that a line takes.
+            self._changed.wait(_GATHER_SECONDS)
+
+    def _taken(self) -> tuple[bytes, int]:
+        """Take as many lines as one write may hold."""
+        lines: list[bytes] = []
+        size = 0
+        while self._lines and (not lines or size + len(self._lines[0]) <= LONGEST_LINE):
+            lines.append(self._lines.popleft())
+            size += len(lines[-1])
+        self._bytes -= size
+        return b"".join(lines), len(lines)
+
+    def _written(self, chunk: bytes) -> bool:
+        while chunk:
+            try:
+                chunk = chunk[os.write(self._descriptor, chunk) :]
+            except BlockingIOError:
+                # Whoever made the descriptor, or shares it, set it not to block.
+                self._takes_more(_RETRY_SECONDS)
+            except OSError:
+                return False
+        return True
+
+    def _write_at_once(self, line: bytes) -> None:
+        # A pipe that takes anything takes PIPE_BUF bytes.
+        if self._takes_more(0):
+            with suppress(OSError):
+                os.write(self._descriptor, line)
+                return
+        self._on_drop(1)
+
+    def _takes_more(self, seconds: float) -> bool:
+        poll = select.poll()
+        poll.register(self._descriptor, select.POLLOUT)
+        return any(event & select.POLLOUT for _, event in poll.poll(seconds * 1000))
+
+
+_PACKAGE: Final = __name__.partition(".")[0]
+
+
+def capture_libraries(log: Log) -> None:
+    """Send warnings and worse of every library, and exceptions that nobody caught, to a log; for the whole process."""
+
+    def uncaught(where: str, error: BaseException | None) -> None:
+        log.event("error", f"uncaught exception in {where}", error=located(error) if error else "")
+
+    def in_main(_type: type[BaseException], error: BaseException, _traceback: TracebackType | None) -> None:
+        uncaught("the main thread", error)
+
+    root = logging.getLogger()
+    root.handlers[:] = [_ToLog(log)]
+    root.setLevel(logging.WARNING)
+    logging.captureWarnings(capture=True)
+    sys.excepthook = in_main
+    threading.excepthook = lambda args: uncaught("a thread", args.exc_value)
+    sys.unraisablehook = lambda args: uncaught("a finalizer", args.exc_value)
+
+
+def located(error: BaseException) -> str:
+    """Name an exception and the last line of ours on its way, such as `KeyError at gpu_demand.py:12`."""
+    name = type(error).__name__
+    frames = list(traceback.walk_tb(error.__traceback__))
+    ours = [f for f in frames if str(f[0].f_globals.get("__name__", "")).partition(".")[0] == _PACKAGE] or frames
+    if not ours:
+        return name
+    frame, number = ours[-1]
+    return f"{name} at {frame.f_code.co_filename.rpartition('/')[2]}:{number}"
+
+
+class _ToLog(logging.Handler):
+    def __init__(self, log: Log) -> None:
+        super().__init__(logging.WARNING)
+        self._log = log
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a record as one line."""
+        error = record.exc_info[1] if record.exc_info else None
+        fields = {"error": located(error)} if error else {}
+        level: Level = "error" if record.levelno >= logging.ERROR else "warning"
+        self._log.event(level, _message(record), logger=record.name, **fields)
+
+
+def _message(record: logging.LogRecord) -> str:
+    """Return the first line of a message; asyncio puts representations of tasks, and their exceptions, in the others."""
+    message = str(record.msg)
+    if record.args:
+        args = record.args if isinstance(record.args, tuple) else ()
+        # Without arguments that do not fit a message still says what happened.
+        with suppress(TypeError, ValueError):
+            message %= tuple(arg if isinstance(arg, str | int | float) else type(arg).__name__ for arg in args)
+    return next(iter(message.splitlines()), "")
+
 
 Level: TypeAlias = Literal["info", "warning", "error"]
 

@@ -1,36 +1,343 @@
-"""Counts what the webhook does, for Prometheus, over all its processes.
+"""Prometheus metrics of the webhook, added up over all its processes.
 
 prometheus-client keeps the values of each process in files when the environment variable `PROMETHEUS_MULTIPROC_DIR` names
 a directory before it is first imported, so set it before this module is imported. Without the variable, one process
 counts for itself.
+
+`docs/metrics.md` is checked against the table of metrics here.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
+import struct
 import time
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.exposition import choose_encoder
-from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client.mmap_dict import MmapedDict
+from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
 from gpugate.policies.engine.evaluate import Phase
 from gpugate.policies.sdk.findings import Stance
-from gpugate.webhook.admission import metric_table as table
-from gpugate.webhook.admission.decisions import BROKE, decision, outcome_decisions
-from gpugate.webhook.admission.front.events import FrontEvent
-from gpugate.webhook.admission.judged_kinds import OTHER, UNREAD, judged_kinds, kind_of
-from gpugate.webhook.admission.metric_files import forget
+from gpugate.policies.sdk.pod_templates import TEMPLATES
+from gpugate.webhook.admission.front.limits import FrontEvent
 from gpugate.webhook.generate.drift_reasons import Reason
 
 if TYPE_CHECKING:
     import datetime as dt
     from collections.abc import Callable, Iterable, Mapping
 
+    from gpugate.policies.engine.verdict import Outcome
     from gpugate.policies.sdk.policy import Policy
     from gpugate.webhook.admission.gate import Observation
+
+# How prometheus-client makes one value of a gauge in several processes; "live" ones forget processes that died.
+Merge: TypeAlias = Literal["livesum", "livemin", "livemax", "livemostrecent"]
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A metric as Prometheus shows it; `merge` is for gauges."""
+
+    name: str
+    type: Literal["counter", "gauge", "histogram"]
+    help: str
+    labels: tuple[str, ...] = ()
+    merge: Merge = "livesum"
+
+
+REVIEWS: Final = Metric(
+    "gpugate_reviews_total",
+    "counter",
+    "AdmissionReviews answered, by what became of them.",
+    ("phase", "kind", "operation", "decision"),
+)
+DURATION: Final = Metric(
+    "gpugate_review_duration_seconds", "histogram", "Time from the whole body to the answer.", ("phase",)
+)
+REFUSALS: Final = Metric(
+    "gpugate_refused_reviews_total",
+    "counter",
+    "Reviews that could not be judged, by code: 4xx are the sender's fault, 500 a bug, 504 out of time.",
+    ("code",),
+)
+OUTCOMES: Final = Metric(
+    "gpugate_policy_outcomes_total",
+    "counter",
+    "What each policy decided, other than to pass; mode is that of the policy in the namespace.",
+    ("policy", "decision", "mode"),
+)
+FRONT_EVENTS: Final = Metric(
+    "gpugate_front_events_total",
+    "counter",
+    "Connections and requests accepted, refused, shed or timed out before they were judged.",
+    ("event",),
+)
+# Each worker holds its own.
+CONNECTIONS: Final = Metric("gpugate_connections", "gauge", "Open connections to the admission port.")
+BODY_BYTES: Final = Metric("gpugate_body_bytes", "gauge", "Bytes of request bodies held in memory.")
+# Workers take up a file within a second of each other; when they differ for longer, the next gauge says so.
+CONFIG_HASH: Final = Metric(
+    "gpugate_config_hash",
+    "gauge",
+    "Generation of the policy file in force, read as a hexadecimal number; 0 for the shipped modes.",
+    merge="livemostrecent",
+)
+# One worker that failed is a failure.
+CONFIG_GOOD: Final = Metric(
+    "gpugate_config_last_reload_successful",
+    "gauge",
+    "Whether the last reload of the policy file succeeded; at 0 the last good one stays in force.",
+    merge="livemin",
+)
+# The worker that is furthest behind.
+CONFIG_TIME: Final = Metric(
+    "gpugate_config_last_reload_success_timestamp_seconds",
+    "gauge",
+    "When the policy file was last taken up by every worker, in Unix time.",
+    merge="livemin",
+)
+# What a client may meet: the certificate that ends first.
+CERTIFICATE_EXPIRY: Final = Metric(
+    "gpugate_certificate_expiry_timestamp_seconds",
+    "gauge",
+    "When the serving certificate ends, in Unix time.",
+    merge="livemin",
+)
+CERTIFICATE_GOOD: Final = Metric(
+    "gpugate_certificate_last_reload_successful",
+    "gauge",
+    "Whether the last reload of the serving certificate succeeded; at 0 the last good one stays in use.",
+    merge="livemin",
+)
+# One process keeps the certificates.
+CERTIFICATES_KEPT: Final = Metric(
+    "gpugate_certificates_kept",
+    "gauge",
+    "Whether certificates are kept as they should be: authorities stored and published, a certificate that is trusted.",
+    merge="livemostrecent",
+)
+LEADS: Final = Metric(
+    "gpugate_certificates_leader",
+    "gauge",
+    "Whether this replica is the one that writes the authorities.",
+    merge="livemostrecent",
+)
+AUTHORITY_EXPIRY: Final = Metric(
+    "gpugate_certificate_authority_expiry_timestamp_seconds",
+    "gauge",
+    "When the authority that signs serving certificates ends, in Unix time.",
+    merge="livemostrecent",
+)
+BUNDLE_EXPIRY: Final = Metric(
+    "gpugate_webhook_ca_bundle_expiry_timestamp_seconds",
+    "gauge",
+    "Until when every caBundle of the live configuration vouches for the serving certificate, in Unix time; 0: it does not.",
+    ("configuration",),
+    merge="livemostrecent",
+)
+DRIFT: Final = Metric(
+    "gpugate_webhook_config_drift",
+    "gauge",
+    "Differences between the live webhook configurations and what the rules in force need, by reason.",
+    ("reason",),
+    merge="livemostrecent",
+)
+CLOCK_SKEW: Final = Metric(
+    "gpugate_clock_skew_seconds",
+    "gauge",
+    "The API server's clock minus ours, to about a second.",
+    merge="livemostrecent",
+)
+# One worker that does not know makes its answers incomplete.
+FACTS_AVAILABLE: Final = Metric(
+    "gpugate_facts_available",
+    "gauge",
+    "Whether the objects of a kind are known; at 0 policies that need them skip.",
+    ("kind",),
+    merge="livemin",
+)
+# A cluster without KEDA has no ScaledObjects, which is nothing to be alerted of.
+FACTS_SERVED: Final = Metric(
+    "gpugate_facts_served",
+    "gauge",
+    "Whether the cluster has a kind at all; at 0 there is nothing to know of it.",
+    ("kind",),
+    merge="livemin",
+)
+# Every worker watches the whole cluster, so a sum would count each object several times.
+FACTS_OBJECTS: Final = Metric(
+    "gpugate_facts_objects", "gauge", "Objects of a kind that are known.", ("kind",), merge="livemostrecent"
+)
+# The worker that is furthest behind.
+FACTS_AGE: Final = Metric(
+    "gpugate_facts_age_seconds",
+    "gauge",
+    "Seconds since the objects of a kind were last known to be up to date; 0 while they are watched.",
+    ("kind",),
+    merge="livemax",
+)
+LOG_DROPPED: Final = Metric(
+    "gpugate_log_lines_dropped_total", "counter", "Log lines lost because standard error was not read fast enough."
+)
+RESTARTS: Final = Metric("gpugate_worker_restarts_total", "counter", "Workers that died and were replaced.")
+
+METRICS: Final = (
+    REVIEWS,
+    DURATION,
+    REFUSALS,
+    OUTCOMES,
+    FRONT_EVENTS,
+    CONNECTIONS,
+    BODY_BYTES,
+    CONFIG_HASH,
+    CONFIG_GOOD,
+    CONFIG_TIME,
+    CERTIFICATE_EXPIRY,
+    CERTIFICATE_GOOD,
+    CERTIFICATES_KEPT,
+    LEADS,
+    AUTHORITY_EXPIRY,
+    BUNDLE_EXPIRY,
+    DRIFT,
+    CLOCK_SKEW,
+    FACTS_AVAILABLE,
+    FACTS_SERVED,
+    FACTS_OBJECTS,
+    FACTS_AGE,
+    LOG_DROPPED,
+    RESTARTS,
+)
+
+
+_COUNTED: Final = ("counter", "histogram")
+
+
+def forget(directory: Path, pid: int) -> None:
+    """Keep what a dead process counted with what others before it did, and drop its gauges; for the supervisor only.
+
+    A scrape that reads in the same instant may find a file gone.
+    """
+    mark_process_dead(pid, str(directory))  # type: ignore[no-untyped-call] # the library has no types there
+    for kind in _COUNTED:
+        file = directory / f"{kind}_{pid}.db"
+        if file.exists():
+            _add(file, directory / f"{kind}_dead.db")
+
+
+def _add(file: Path, total: Path) -> None:
+    # Not yet a name that a scrape looks for.
+    draft = total.with_suffix(".draft")
+    if total.exists():
+        shutil.copyfile(total, draft)
+    values = MmapedDict(str(draft))  # type: ignore[no-untyped-call] # as above
+    try:
+        for key, value, _, _ in MmapedDict.read_all_values_from_file(str(file)):  # type: ignore[no-untyped-call] # as above
+            values.write_value(key, values.read_value(key)[0] + value, 0.0)  # type: ignore[no-untyped-call] # as above
+    except struct.error:
+        # The process was killed while it made the file, before it counted anything.
+        pass
+    finally:
+        values.close()  # type: ignore[no-untyped-call] # as above
+    draft.replace(total)
+    file.unlink()
+
+
+PASSED: Final = "passed"
+PATCHED: Final = "patched"
+DENIED: Final = "denied"
+MALFORMED: Final = "malformed"
+BROKE: Final = "broke"
+REFUSED: Final = "refused"
+# Of a review; the last is one that could not be judged.
+REVIEW_DECISIONS: Final = (PASSED, PATCHED, DENIED, MALFORMED, BROKE, REFUSED)
+
+WARNED: Final = "warned"
+RECORDED: Final = "recorded"
+SKIPPED: Final = "skipped"
+# Of a policy in a review; one that passed has none.
+OUTCOME_DECISIONS: Final = (DENIED, PATCHED, WARNED, RECORDED, SKIPPED, BROKE)
+# Looked up once: a member of an enumeration takes as long to name as all else that is asked of a policy that passed.
+_ENFORCE: Final = Stance.ENFORCE
+_VALIDATE: Final = Phase.VALIDATE
+# What a finding counts as, by its stance, which is a number.
+_VALIDATING: Final = (RECORDED, RECORDED, WARNED, DENIED)
+_MUTATING: Final = (RECORDED, RECORDED, WARNED, WARNED)
+
+
+def decision(observation: Observation) -> str:
+    """Return what became of a review, one of `REVIEW_DECISIONS`."""
+    verdict = observation.verdict
+    if verdict is None:
+        return REFUSED
+    if verdict.is_malformed:
+        return MALFORMED
+    validating, broke = observation.phase is _VALIDATE, False
+    # Not `verdict.allowed`, which writes every message to know whether there is one.
+    for outcome in verdict.outcomes:
+        if outcome.findings or outcome.error:
+            if validating and denies(outcome):
+                return DENIED
+            broke = broke or bool(outcome.error)
+    if verdict.operations:
+        return PATCHED
+    return BROKE if broke else PASSED
+
+
+def denies(outcome: Outcome) -> bool:
+    """Tell whether a validating answer is a denial because of this policy."""
+    if outcome.error and outcome.stance is _ENFORCE:
+        return True
+    for finding in outcome.findings:  # noqa: SIM110 -- `any` takes longer than the look at the one or two there are
+        if finding.stance is _ENFORCE:
+            return True
+    return False
+
+
+def outcome_decisions(outcome: Outcome, phase: Phase) -> set[str]:
+    """Return what a policy made of a review: every word of `OUTCOME_DECISIONS` that applies, none when it passed.
+
+    A mutating answer never denies, so what would deny counts as a warning there.
+    """
+    by_stance = _VALIDATING if phase is _VALIDATE else _MUTATING
+    words = {by_stance[finding.stance] for finding in outcome.findings}
+    if outcome.patches:
+        words.add(PATCHED)
+    if outcome.skipped:
+        words.add(SKIPPED)
+    if outcome.error:
+        words.add(BROKE)
+    return words
+
+
+# A kind that no policy judges or looks up.
+OTHER: Final = "other"
+# What is said of a request that could not be read.
+UNREAD: Final = "unread"
+
+
+def judged_kinds(catalog: Iterable[Policy]) -> Mapping[tuple[str, str], str]:
+    """Return group and kind -> name, for every kind that policies judge or look up, and every workload.
+
+    Kinds of different groups that share a name share it here.
+    """
+    handlers = [handler for policy in catalog for handler in policy.handlers]
+    kinds = {kind for handler in handlers for kind in (*handler.kinds, *(need.kind for need in handler.needs))}
+    return {(kind.group, kind.name): kind.name for kind in kinds} | {key: key[1] for key in TEMPLATES}
+
+
+def kind_of(observation: Observation, kinds: Mapping[tuple[str, str], str]) -> str:
+    """Name the kind that a review is about, `OTHER` when it is none of those, `UNREAD` when it could not be read."""
+    if observation.review is None:
+        return UNREAD
+    kind = observation.review.request.kind
+    return kinds.get((kind.group, kind.kind), OTHER)
+
 
 DIRECTORY_VARIABLE: Final = "PROMETHEUS_MULTIPROC_DIR"
 # From a review that no policy judges to the longest `timeoutSeconds` that makes sense.
@@ -74,21 +381,19 @@ class Metrics:
         self._kind_names = frozenset(self._kinds.values())
         self._directory = os.environ.get(DIRECTORY_VARIABLE)
         self._registry = CollectorRegistry()
-        durations = Histogram(
-            table.DURATION.name, table.DURATION.help, table.DURATION.labels, registry=self._registry, buckets=_BUCKETS
-        )
+        durations = Histogram(DURATION.name, DURATION.help, DURATION.labels, registry=self._registry, buckets=_BUCKETS)
         self._durations = {phase: durations.labels(phase.value) for phase in (Phase.MUTATE, Phase.VALIDATE)}
-        self._reviews = _Children(self._counter(table.REVIEWS))
-        self._outcomes = _Children(self._counter(table.OUTCOMES))
-        refusals = self._counter(table.REFUSALS)
+        self._reviews = _Children(self._counter(REVIEWS))
+        self._outcomes = _Children(self._counter(OUTCOMES))
+        refusals = self._counter(REFUSALS)
         self._refusals = {code: refusals.labels(str(code)) for code in _CODES}
         self._other_refusals = refusals.labels(OTHER)
-        events = self._counter(table.FRONT_EVENTS)
+        events = self._counter(FRONT_EVENTS)
         self._events = {event: events.labels(event.value) for event in FrontEvent}
-        self._log_dropped = self._counter(table.LOG_DROPPED)
-        self._restarts = self._counter(table.RESTARTS)
-        self._connections = self._gauge(table.CONNECTIONS)
-        self._body_bytes = self._gauge(table.BODY_BYTES)
+        self._log_dropped = self._counter(LOG_DROPPED)
+        self._restarts = self._counter(RESTARTS)
+        self._connections = self._gauge(CONNECTIONS)
+        self._body_bytes = self._gauge(BODY_BYTES)
         self._gauges: dict[str, Gauge] = {}
         for policy in self._policies:
             # That a policy that denies broke is alerted on, and Prometheus sees no increase in a series that is new.
@@ -127,51 +432,51 @@ class Metrics:
 
     def reloaded(self, generation: str, ok: bool) -> None:  # noqa: FBT001 -- the outcome of a reload
         """Say which generation of the policy file is in force, and whether the last reload brought it."""
-        self._set(table.CONFIG_HASH, _number(generation))
-        self._set(table.CONFIG_GOOD, ok)
+        self._set(CONFIG_HASH, _number(generation))
+        self._set(CONFIG_GOOD, ok)
         if ok:
-            self._set(table.CONFIG_TIME, time.time())
+            self._set(CONFIG_TIME, time.time())
 
     def certificate(self, not_after: dt.datetime) -> None:
         """Say when the certificate in use ends."""
-        self._set(table.CERTIFICATE_EXPIRY, not_after.timestamp())
+        self._set(CERTIFICATE_EXPIRY, not_after.timestamp())
 
     def certificate_reloaded(self, ok: bool) -> None:  # noqa: FBT001 -- the outcome of a reload
         """Say whether the last reload of the certificate succeeded."""
-        self._set(table.CERTIFICATE_GOOD, ok)
+        self._set(CERTIFICATE_GOOD, ok)
 
     def certificates_kept(self, *, good: bool, leads: bool) -> None:
         """Say whether certificates are kept as they should be, and whether this replica writes the authorities."""
-        self._set(table.CERTIFICATES_KEPT, good)
-        self._set(table.LEADS, leads)
+        self._set(CERTIFICATES_KEPT, good)
+        self._set(LEADS, leads)
 
     def authority(self, not_after: dt.datetime) -> None:
         """Say when the authority that signs ends."""
-        self._set(table.AUTHORITY_EXPIRY, not_after.timestamp())
+        self._set(AUTHORITY_EXPIRY, not_after.timestamp())
 
     def bundle(self, configuration: str, trusted_until: float) -> None:
         """Say until when, in Unix time, a live webhook configuration vouches for the serving certificate."""
-        self._set(table.BUNDLE_EXPIRY, trusted_until, configuration)
+        self._set(BUNDLE_EXPIRY, trusted_until, configuration)
 
     def drift(self, found: Mapping[str, int]) -> None:
         """Say how many differences there are for each reason."""
         for reason in Reason:
-            self._set(table.DRIFT, found.get(reason.value, 0), reason.value)
+            self._set(DRIFT, found.get(reason.value, 0), reason.value)
 
     def clock_skew(self, seconds: float) -> None:
         """Say how far the API server's clock is ahead of ours."""
-        self._set(table.CLOCK_SKEW, seconds)
+        self._set(CLOCK_SKEW, seconds)
 
     def facts(self, kind: str, objects: int | None, *, served: bool = True) -> None:
         """Say how many objects of a kind are known, None when nothing is; `served`: whether the cluster has the kind."""
         label = kind if kind in self._kind_names else OTHER
-        self._set(table.FACTS_AVAILABLE, objects is not None, label)
-        self._set(table.FACTS_SERVED, served, label)
-        self._set(table.FACTS_OBJECTS, objects or 0, label)
+        self._set(FACTS_AVAILABLE, objects is not None, label)
+        self._set(FACTS_SERVED, served, label)
+        self._set(FACTS_OBJECTS, objects or 0, label)
 
     def facts_age(self, kind: str, seconds: float) -> None:
         """Say how many seconds ago what is known of a kind was last up to date."""
-        self._set(table.FACTS_AGE, seconds, kind if kind in self._kind_names else OTHER)
+        self._set(FACTS_AGE, seconds, kind if kind in self._kind_names else OTHER)
 
     def log_dropped(self, count: int) -> None:
         """Count log lines that were lost."""
@@ -200,13 +505,13 @@ class Metrics:
             # A process died and was forgotten between the listing of the files and the reading.
             return content_type, encode(registry)
 
-    def _counter(self, metric: table.Metric) -> Counter:
+    def _counter(self, metric: Metric) -> Counter:
         return Counter(metric.name, metric.help, metric.labels, registry=self._registry)
 
-    def _gauge(self, metric: table.Metric) -> Gauge:
+    def _gauge(self, metric: Metric) -> Gauge:
         return Gauge(metric.name, metric.help, metric.labels, registry=self._registry, multiprocess_mode=metric.merge)
 
-    def _set(self, metric: table.Metric, value: float, *labels: str) -> None:
+    def _set(self, metric: Metric, value: float, *labels: str) -> None:
         # Made on first use: a process that never sets it, as the supervisor, would bring a 0 into the minimum.
         gauge = self._gauges.get(metric.name)
         if gauge is None:

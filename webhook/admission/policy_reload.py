@@ -9,7 +9,7 @@ from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.breakage import described
 from gpugate.policies.engine.config import PolicyConfig
 from gpugate.policies.engine.ruleset import Ruleset, bind
-from gpugate.webhook.admission.file_signature import signature
+from gpugate.webhook.admission.certificate import signature
 from gpugate.webhook.admission.gate import Rules
 from gpugate.webhook.manifests.policy_file import (
     SHIPPED,
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from gpugate.webhook.admission.file_signature import Signature
+    from gpugate.webhook.admission.certificate import Signature
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,13 @@
-"""Puts the webhook together and runs it: rules, certificate, sockets, metrics, log, and the workers that serve."""
+"""Assemble and run the server: policies, certificate, sockets, metrics, log and workers."""
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import importlib
 import os
+import resource
+import shlex
 import sys
 from collections import Counter
 from tempfile import TemporaryDirectory
@@ -12,28 +15,93 @@ from typing import TYPE_CHECKING, Final
 
 from gpugate import __version__
 from gpugate.policies.catalog import CATALOG
-from gpugate.webhook.admission.certificate import Certificate, names
+from gpugate.webhook.admission.certificate import Certificate, LeafMemory, names
 from gpugate.webhook.admission.front.server import listen
-from gpugate.webhook.admission.leaf_memory import LeafMemory
-from gpugate.webhook.admission.library_logs import capture_libraries
-from gpugate.webhook.admission.log import Log
+from gpugate.webhook.admission.log import Log, capture_libraries
 from gpugate.webhook.admission.options import ServeError, ServeOptions
 from gpugate.webhook.admission.policy_reload import PolicyFileWatch, load_rules
-from gpugate.webhook.admission.process_memory import forbid_core_dumps, return_large_blocks
-from gpugate.webhook.admission.registration import HEALTH, READY, how_it_is_kept, how_to_register
 from gpugate.webhook.admission.serve_worker import run_worker
 from gpugate.webhook.admission.shared import Shared, now
-from gpugate.webhook.admission.workers.board import Board
-from gpugate.webhook.admission.workers.supervisor import Supervisor
+from gpugate.webhook.admission.workers import Board, Supervisor
 from gpugate.webhook.cluster import credentials
 
 if TYPE_CHECKING:
     import socket
+    from pathlib import Path
 
     from gpugate.policies.engine.ruleset import Ruleset
     from gpugate.webhook.admission.gate import Rules
+    from gpugate.webhook.admission.options import Keeping
     from gpugate.webhook.admission.policy_reload import Reload
-    from gpugate.webhook.admission.workers.supervisor import Told
+    from gpugate.webhook.admission.workers import Told
+
+# A limit of nothing holds for files only; at one byte the kernel starts no program that would take the dump either
+# (fs/coredump.c, Linux 6.12).
+_LIMIT: Final = 1
+# Parameters of mallopt(3), from malloc.h of glibc 2.41.
+_M_TRIM_THRESHOLD: Final = -1
+_M_MMAP_THRESHOLD: Final = -3
+# Larger than the parts in which a body comes, some 320 KiB, which would be mapped one by one.
+_LARGE_BLOCK: Final = 1024 * 1024
+
+
+def forbid_core_dumps() -> None:
+    """Let neither this process nor those that it starts leave a dump."""
+    _, hard = resource.getrlimit(resource.RLIMIT_CORE)
+    limit = _LIMIT if hard == resource.RLIM_INFINITY else min(hard, _LIMIT)
+    resource.setrlimit(resource.RLIMIT_CORE, (limit, limit))
+
+
+def return_large_blocks() -> None:
+    """Return blocks from 1 MiB on to the kernel as soon as they are freed; children that are forked do so too.
+
+    Left alone, glibc maps a block separately only if it is larger than the largest one freed so far, up to 32 MiB, and
+    keeps twice as much of the heap for later (`M_MMAP_THRESHOLD`, mallopt(3)). After a body of 24 MiB that is 48 MiB for
+    each worker, for good. An allocator without mallopt is left as it is.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        mallopt(_M_MMAP_THRESHOLD, _LARGE_BLOCK)
+        mallopt(_M_TRIM_THRESHOLD, _LARGE_BLOCK)
+
+
+# The line that says the server answers; scripts wait for it.
+READY = "ready: "
+# The line that says where probes and scrapes go.
+HEALTH = "health: "
+
+
+def how_to_register(url: str, *, made: bool, ca_file: Path | None, policy_file: Path | None) -> str:
+    """Write the commands that register a server at `url`, and that try it.
+
+    Args:
+        url: scheme, host and port.
+        made: whether the certificate and its authority were made at start.
+        ca_file: where that authority was written.
+        policy_file: the policy file in force.
+    """
+    file = shlex.quote(str(ca_file)) if made and ca_file else "CA_FILE"
+    rules = f" --policy-file {shlex.quote(str(policy_file))}" if policy_file else ""
+    lines = [
+        "To register it with a cluster that reaches this address:",
+        f"  gpugate registration --url {url} --ca-file {file}{rules} | kubectl apply -f -",
+        "To try it:",
+        f"  curl --cacert {file} -H 'Content-Type: application/json' --data-binary @review.json {url}/validate",
+    ]
+    if not made:
+        lines.insert(2, "  where CA_FILE holds the authority that signed the certificate you gave, PEM")
+    elif ca_file is None:
+        lines.insert(2, "  where CA_FILE is written by: gpugate serve --ca-file CA_FILE")
+    return "\n".join(lines)
+
+
+def how_it_is_kept(keeping: Keeping) -> str:
+    """Write where the certificates come from, and who is told to trust them."""
+    return (
+        f"Certificates come from the authorities in the Secret {keeping.namespace}/{keeping.secret}; "
+        f"the webhook configurations {keeping.configuration} are told to trust them."
+    )
+
 
 __all__ = ["ServeError", "ServeOptions", "serve"]
 
@@ -162,7 +230,7 @@ def _work(number: int, shared: Shared) -> None:
         run_worker(number, shared)
         return
     # Only the process that needs it pays for it.
-    from gpugate.webhook.admission.certificate_keeping import run_keeper  # noqa: PLC0415 -- see above
+    from gpugate.webhook.admission.keeper import run_keeper  # noqa: PLC0415 -- see above
 
     run_keeper(number, shared, options.keeping)
 

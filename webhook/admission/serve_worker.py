@@ -12,10 +12,10 @@ from gpugate.webhook.admission.asgi import AdmissionAsgi
 from gpugate.webhook.admission.cpu_budget import CpuBudget
 from gpugate.webhook.admission.front.server import Front
 from gpugate.webhook.admission.gate import Gate
-from gpugate.webhook.admission.judged_kinds import judged_kinds
+from gpugate.webhook.admission.metrics import judged_kinds
 from gpugate.webhook.admission.policy_reload import PolicyFileWatch
 from gpugate.webhook.admission.shared import now
-from gpugate.webhook.admission.workers.worker import Duties, Worker
+from gpugate.webhook.admission.workers import Duties, Worker
 
 if TYPE_CHECKING:
     from gpugate.webhook.admission.gate import Observation, Rules

@@ -10,13 +10,12 @@ if TYPE_CHECKING:
     import socket
     import ssl
 
-    from gpugate.webhook.admission.certificate import Certificate
+    from gpugate.webhook.admission.certificate import Certificate, LeafMemory
     from gpugate.webhook.admission.gate import Rules
-    from gpugate.webhook.admission.leaf_memory import LeafMemory
     from gpugate.webhook.admission.log import Log
     from gpugate.webhook.admission.metrics import Metrics
     from gpugate.webhook.admission.options import ServeOptions
-    from gpugate.webhook.admission.workers.board import Board
+    from gpugate.webhook.admission.workers import Board
 
 
 @dataclass(slots=True)

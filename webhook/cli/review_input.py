@@ -88,8 +88,10 @@ def _object(document: Document, namespace: str) -> Request:
 
 
 def _decoded(name: str, value: Any) -> Request:
-    from gpugate.webhook.admission.errors import ReviewError  # noqa: PLC0415 -- imports pydantic
-    from gpugate.webhook.admission.review import decode  # noqa: PLC0415 -- imports pydantic
+    from gpugate.webhook.admission.review import (
+        ReviewError,
+        decode,
+    )
 
     try:
         return decode(msgspec.json.encode(value)).request

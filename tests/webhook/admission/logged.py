@@ -11,8 +11,7 @@ from gpugate.policies.catalog import CATALOG
 from gpugate.webhook.admission.metrics import Metrics
 
 if TYPE_CHECKING:
-    from gpugate.webhook.admission.log import Level
-    from gpugate.webhook.admission.log_line import Value
+    from gpugate.webhook.admission.log import Level, Value
 
 
 @dataclass

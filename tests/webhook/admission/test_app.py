@@ -11,7 +11,7 @@ from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.config import PolicyConfig
 from gpugate.policies.engine.ruleset import bind
 from gpugate.policies.sdk.facts import NoFacts
-from gpugate.webhook.admission import attribution
+from gpugate.webhook.admission import review
 from gpugate.webhook.admission.app import create_app
 from gpugate.webhook.admission.asgi import AdmissionAsgi
 from gpugate.webhook.admission.front.limits import Limits
@@ -157,7 +157,7 @@ def test_a_mistake_of_ours_is_no_traceback(captured: Callable[[str], bytes]) -> 
 
 
 def test_27_body_larger_than_it_says(client: FlaskClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attribution, "MAX_BODY", 100)
+    monkeypatch.setattr(review, "MAX_BODY", 100)
     monkeypatch.setattr("gpugate.webhook.admission.app.MAX_BODY", 100)
     head = b'{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{"uid":"u",'
     response = client.post("/validate", data=head.ljust(200), headers={"Content-Type": "application/json"})

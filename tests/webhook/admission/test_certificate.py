@@ -10,8 +10,7 @@ from client_certificates import client_certificate
 from handshakes import shaken, trusting
 
 from gpugate.certs.pki import KeyPair, certificate_authority, server_certificate
-from gpugate.webhook.admission.certificate import Certificate, names
-from gpugate.webhook.admission.leaf_memory import LeafMemory
+from gpugate.webhook.admission.certificate import Certificate, LeafMemory, names
 from gpugate.webhook.admission.options import ServeError, ServeOptions
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ from certificate_files import AUTHORITY, DAY, NAME, NOW, OTHER, PAIR
 from handshakes import shaken, trusting
 
 from gpugate.certs.pki import KeyPair, certificate_authority, server_certificate
-from gpugate.webhook.admission.certificate import Certificate
-from gpugate.webhook.admission.leaf_memory import LeafMemory
+from gpugate.webhook.admission.certificate import Certificate, LeafMemory
 from gpugate.webhook.admission.options import ServeOptions
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from admission.logged import FakeLog, Scraped
 
 from gpugate.certs.authorities import Periods, first
 from gpugate.certs.protocols import ClusterFailure
-from gpugate.webhook.admission.drift_report import DriftReport
+from gpugate.webhook.admission.keeper import DriftReport
 from gpugate.webhook.admission.options import Keeping, ServeOptions
 from gpugate.webhook.admission.policy_reload import load_rules
 from gpugate.webhook.generate.drift_reasons import Reason

@@ -13,8 +13,8 @@ from gpugate.policies.sdk.facts import NoFacts
 from gpugate.policies.sdk.findings import Patch, Violation
 from gpugate.policies.sdk.kinds import DEPLOYMENT, POD
 from gpugate.policies.sdk.policy import AnyContext, Policy, mutates, validates
-from gpugate.webhook.admission.attribution import HEAD
 from gpugate.webhook.admission.gate import Answer, Gate, Observation, Rules
+from gpugate.webhook.admission.review import HEAD
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

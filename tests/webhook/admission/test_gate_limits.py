@@ -15,9 +15,9 @@ from gpugate.policies.sdk.facts import NoFacts
 from gpugate.policies.sdk.findings import Patch, Stance, Violation
 from gpugate.policies.sdk.kinds import POD
 from gpugate.policies.sdk.policy import AnyContext, Policy, mutates, validates
-from gpugate.webhook.admission.errors import UnacceptableError
 from gpugate.webhook.admission.gate import Gate, Observation, Rules
-from gpugate.webhook.admission.patch import LARGEST
+from gpugate.webhook.admission.response import LARGEST
+from gpugate.webhook.admission.review import UnacceptableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpugate.webhook.admission.json_size import holds_more_than, is_deeper_than
+from gpugate.webhook.admission.review import holds_more_than, is_deeper_than
 
 texts = st.text(alphabet='{}[],:"\\ \n\u00e9a', max_size=12)
 values = st.recursive(

@@ -12,7 +12,7 @@ from gpugate.certs.keeper import State
 from gpugate.certs.leaf import Leaf
 from gpugate.certs.pki import expiry, fingerprint, server_certificate
 from gpugate.certs.protocols import Registered
-from gpugate.webhook.admission.keeper_report import KeeperReport
+from gpugate.webhook.admission.keeper import KeeperReport
 
 if TYPE_CHECKING:
     from gpugate.webhook.admission.log import Log

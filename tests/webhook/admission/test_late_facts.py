@@ -20,8 +20,7 @@ from gpugate.policies.sdk.field import Field
 from gpugate.policies.sdk.findings import Skip
 from gpugate.policies.sdk.policy import Policy, validates
 from gpugate.webhook.admission.asgi import AdmissionAsgi
-from gpugate.webhook.admission.front.events import FrontEvent
-from gpugate.webhook.admission.front.limits import Limits
+from gpugate.webhook.admission.front.limits import FrontEvent, Limits
 from gpugate.webhook.admission.front.load import Load, Turns
 from gpugate.webhook.admission.gate import Gate, Observation, Rules
 

@@ -6,7 +6,7 @@ import pytest
 from certificate_files import OTHER, PAIR
 
 from gpugate.certs.pki import KeyPair
-from gpugate.webhook.admission.leaf_memory import LeafMemory
+from gpugate.webhook.admission.certificate import LeafMemory
 
 CONTENT = PAIR.certificate + PAIR.key
 

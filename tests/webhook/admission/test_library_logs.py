@@ -10,8 +10,8 @@ import pytest
 CAPTURE = """
 import asyncio, logging, threading, warnings
 import orjson
-from gpugate.webhook.admission.attribution import attribute
-from gpugate.webhook.admission.library_logs import capture_libraries
+from gpugate.webhook.admission.review import attribute
+from gpugate.webhook.admission.log import capture_libraries
 from gpugate.webhook.admission.log import Log
 
 capture_libraries(Log())

@@ -11,10 +11,9 @@ from gpugate.policies.engine.verdict import Finding, Outcome, Verdict
 from gpugate.policies.sdk.findings import Patch, Stance, Violation
 from gpugate.policies.sdk.kinds import GroupVersionKind
 from gpugate.policies.sdk.request import Operation, Request
-from gpugate.webhook.admission.errors import UnacceptableError, UnattributableError
 from gpugate.webhook.admission.gate import Observation
 from gpugate.webhook.admission.log import Log
-from gpugate.webhook.admission.review import Review
+from gpugate.webhook.admission.review import Review, UnacceptableError, UnattributableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

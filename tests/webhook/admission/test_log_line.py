@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpugate.policies.catalog import IDS
-from gpugate.webhook.admission.log_line import LONGEST_LINE, line
+from gpugate.webhook.admission.log import LONGEST_LINE, line
 
 ESCAPED = set(string.printable) - set("\t\n\r\x0b\x0c")
 

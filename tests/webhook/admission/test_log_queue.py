@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING
 
 import pytest
 
-from gpugate.webhook.admission.log_queue import LineQueue
+from gpugate.webhook.admission.log import LineQueue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -11,11 +11,10 @@ from gpugate.policies.engine.verdict import Finding, Outcome, Verdict
 from gpugate.policies.sdk.findings import Patch, Stance, Violation
 from gpugate.policies.sdk.kinds import GroupVersionKind
 from gpugate.policies.sdk.request import Operation, Request
-from gpugate.webhook.admission.errors import ReviewError, UnattributableError
-from gpugate.webhook.admission.front.events import FrontEvent
+from gpugate.webhook.admission.front.limits import FrontEvent
 from gpugate.webhook.admission.gate import Observation
 from gpugate.webhook.admission.metrics import Metrics
-from gpugate.webhook.admission.review import Review
+from gpugate.webhook.admission.review import Review, ReviewError, UnattributableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

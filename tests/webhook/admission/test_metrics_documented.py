@@ -11,13 +11,18 @@ from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.evaluate import Phase
 from gpugate.policies.sdk.findings import Stance
 from gpugate.policies.sdk.request import Operation
-from gpugate.webhook.admission.decisions import OUTCOME_DECISIONS, REVIEW_DECISIONS
-from gpugate.webhook.admission.errors import ReviewError
-from gpugate.webhook.admission.front.events import FrontEvent
+from gpugate.webhook.admission.front.limits import FrontEvent
 from gpugate.webhook.admission.gate import Observation
-from gpugate.webhook.admission.judged_kinds import OTHER, UNREAD
-from gpugate.webhook.admission.metric_table import METRICS, Metric
-from gpugate.webhook.admission.metrics import Metrics
+from gpugate.webhook.admission.metrics import (
+    METRICS,
+    OTHER,
+    OUTCOME_DECISIONS,
+    REVIEW_DECISIONS,
+    UNREAD,
+    Metric,
+    Metrics,
+)
+from gpugate.webhook.admission.review import ReviewError
 from gpugate.webhook.cluster.place import MUTATING, VALIDATING
 from gpugate.webhook.generate.drift_reasons import Reason
 

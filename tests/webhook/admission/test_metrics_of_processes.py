@@ -19,8 +19,8 @@ import os, sys
 import datetime as dt
 from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.evaluate import Phase
-from gpugate.webhook.admission.errors import UnattributableError
-from gpugate.webhook.admission.front.events import FrontEvent
+from gpugate.webhook.admission.review import UnattributableError
+from gpugate.webhook.admission.front.limits import FrontEvent
 from gpugate.webhook.admission.gate import Observation
 from gpugate.webhook.admission.metrics import Metrics
 

@@ -15,10 +15,8 @@ from gpugate.policies.engine.verdict import Finding, Outcome, Verdict
 from gpugate.policies.sdk.findings import Patch, Stance, Violation
 from gpugate.policies.sdk.kinds import GroupVersionKind
 from gpugate.policies.sdk.request import Operation, Request
-from gpugate.webhook.admission.errors import UnacceptableError
-from gpugate.webhook.admission.messages import LONGEST_MESSAGE
-from gpugate.webhook.admission.response import encode, refuse, status
-from gpugate.webhook.admission.review import Review
+from gpugate.webhook.admission.response import LONGEST_MESSAGE, encode, refuse, status
+from gpugate.webhook.admission.review import Review, UnacceptableError
 
 POD = GroupVersionKind("", "v1", "Pod")
 ADD = {"op": "add", "path": "/metadata/labels", "value": {"a": "b"}}

@@ -8,9 +8,7 @@ import pytest
 
 from gpugate.policies.sdk.kinds import GroupVersionKind
 from gpugate.policies.sdk.request import Operation, Request
-from gpugate.webhook.admission.attribution import MAX_BODY, MAX_DEPTH
-from gpugate.webhook.admission.errors import UnacceptableError, UnattributableError
-from gpugate.webhook.admission.review import decode
+from gpugate.webhook.admission.review import MAX_BODY, MAX_DEPTH, UnacceptableError, UnattributableError, decode
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from gpugate.webhook.admission.server_clock import ServerClock
+from gpugate.webhook.admission.keeper import ServerClock
 
 TRUE = dt.datetime(2026, 3, 1, 12, tzinfo=dt.UTC)
 SECOND, DAY = dt.timedelta(seconds=1), dt.timedelta(days=1)

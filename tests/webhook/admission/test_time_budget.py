@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpugate.webhook.admission.time_budget import seconds_left
+from gpugate.webhook.admission.app import seconds_left
 
 
 @pytest.mark.parametrize(

@@ -22,10 +22,9 @@ from gpugate.policies.engine.verdict import Finding, Outcome, Verdict
 from gpugate.policies.sdk.findings import Stance
 from gpugate.policies.sdk.kinds import GroupVersionKind
 from gpugate.policies.sdk.request import Operation, Request
-from gpugate.webhook.admission.errors import UnattributableError
 from gpugate.webhook.admission.gate import Observation
 from gpugate.webhook.admission.options import ServeError
-from gpugate.webhook.admission.review import Review
+from gpugate.webhook.admission.review import Review, UnattributableError
 from gpugate.webhook.admission.tracing import Tracer, otlp_provider
 
 if TYPE_CHECKING:

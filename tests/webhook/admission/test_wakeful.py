@@ -3,7 +3,7 @@ from __future__ import annotations
 import itertools
 import threading
 
-from gpugate.webhook.admission.wakeful import wait
+from gpugate.webhook.admission.keeper import wait
 
 
 def test_a_machine_that_was_suspended_is_waited_for_no_longer() -> None:

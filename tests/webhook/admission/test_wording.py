@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpugate.webhook.admission.wording import cut, listed, plain
+from gpugate.webhook.admission.response import cut, listed, plain
 
 
 @pytest.mark.parametrize(

@@ -1,26 +1,175 @@
-"""One connection: uvicorn's HTTP/1.1 protocol with deadlines, strict heads and errors that say what is wrong."""
+"""One client connection: uvicorn's HTTP/1.1 protocol with deadlines, strict heads and errors that state the cause."""
 
 from __future__ import annotations
 
+import asyncio
 import math
+from dataclasses import dataclass
 from enum import Enum
 from http import HTTPStatus
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from gpugate.webhook.admission.front.clients import stranger
-from gpugate.webhook.admission.front.coalescing import CoalescingTransport
-from gpugate.webhook.admission.front.events import FrontEvent
-from gpugate.webhook.admission.front.request_head import HeadSize, Refusal, refused
+from gpugate.webhook.admission.front.limits import FrontEvent
 from gpugate.webhook.admission.response import status
 
 if TYPE_CHECKING:
-    import asyncio
+    from collections.abc import Iterable
+    from collections.abc import Set as AbstractSet
 
-    from gpugate.webhook.admission.front.connections import Place
+    from gpugate.webhook.admission.front.limits import Limits, Place
     from gpugate.webhook.admission.front.server import Front
+
+_WITH_BODY = frozenset({b"POST", b"PUT", b"PATCH"})
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """An HTTP status and what is wrong."""
+
+    code: int
+    message: str
+
+
+@dataclass(slots=True)
+class HeadSize:
+    """How large a head is so far."""
+
+    limits: Limits
+    total: int = 0
+    count: int = 0
+
+    def url(self, size: int) -> Refusal | None:
+        """Count the target of a request."""
+        if size > self.limits.url:
+            return Refusal(414, f"the URL is longer than {self.limits.url} bytes")
+        return None
+
+    def header(self, name: bytes, value: bytes) -> Refusal | None:
+        """Count a header."""
+        size = len(name) + len(value)
+        self.total += size
+        self.count += 1
+        if size > self.limits.header_line:
+            return Refusal(431, f"a header is longer than {self.limits.header_line} bytes")
+        if self.total > self.limits.head or self.count > self.limits.headers:
+            return Refusal(431, f"the headers are more than {self.limits.headers} or {self.limits.head} bytes")
+        return None
+
+
+def refused(method: bytes, version: str, url: bytes, headers: Iterable[tuple[bytes, bytes]]) -> Refusal | None:
+    """Say what is wrong with a head whose header names are in lower case.
+
+    The parser has refused by then what two servers could read in two ways: both Content-Length and Transfer-Encoding,
+    either of them twice, folded lines, bare line feeds, control characters.
+    """
+    values: dict[bytes, list[bytes]] = {}
+    for name, value in headers:
+        if b"_" in name:
+            # An application sees A-B and A_B as one.
+            return Refusal(400, "header names have no underscore here")
+        values.setdefault(name, []).append(value.strip().lower())
+    return _line(method, version, url) or _framing(method, version, values)
+
+
+def _line(method: bytes, version: str, url: bytes) -> Refusal | None:
+    if version not in {"1.0", "1.1"}:
+        return Refusal(400, "only HTTP/1.1 and HTTP/1.0 are spoken here")
+    if not url.startswith(b"/") or b"#" in url or method == b"CONNECT":
+        return Refusal(400, "the request's target must be a path: this is no proxy")
+    return None
+
+
+def _framing(method: bytes, version: str, values: dict[bytes, list[bytes]]) -> Refusal | None:
+    hosts = values.get(b"host", [])
+    if len(hosts) > 1 or (version == "1.1" and not hosts):
+        return Refusal(400, "exactly one Host header is needed")
+    encodings = values.get(b"transfer-encoding", [])
+    if encodings not in ([], [b"chunked"]):
+        return Refusal(501, "the only Transfer-Encoding understood is chunked")
+    if values.get(b"expect", [b"100-continue"]) != [b"100-continue"]:
+        return Refusal(417, "the only expectation met is 100-continue")
+    if method in _WITH_BODY and not encodings and b"content-length" not in values:
+        return Refusal(411, "a Content-Length is needed")
+    return None
+
+
+def stranger(transport: asyncio.BaseTransport, allowed: AbstractSet[str] | None) -> Refusal | None:
+    """Say why a client is not let in; None if it is.
+
+    Args:
+        transport: the connection, after the handshake. Who vouches for the certificate was checked there.
+        allowed: the names let in, as common name or DNS name of the certificate; None lets everybody in. So does a
+            connection without TLS, which only probes and scrapes use.
+    """
+    if allowed is None or transport.get_extra_info("ssl_object") is None:
+        return None
+    if names(transport.get_extra_info("peercert") or {}).isdisjoint(allowed):
+        return Refusal(HTTPStatus.FORBIDDEN, "the client certificate is for no name that is let in (--client-name)")
+    return None
+
+
+def names(certificate: dict[str, Any]) -> set[str]:
+    """Return the common names and DNS names of a certificate as `ssl.SSLSocket.getpeercert` gives it."""
+    subject = {value for part in certificate.get("subject", ()) for kind, value in part if kind == "commonName"}
+    return subject | {value for kind, value in certificate.get("subjectAltName", ()) if kind == "DNS"}
+
+
+class CoalescingTransport(asyncio.Transport):
+    """Holds back what is written until the event loop comes round, which is before anybody could wait for it.
+
+    Head and body of an answer are written apart; a TLS record and a system call for each would be a tenth of the cost
+    of a review.
+    """
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__()
+        self._transport = transport
+        self._loop = loop
+        self._parts: list[bytes | bytearray | memoryview] = []
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        """Send soon."""
+        if not self._parts:
+            self._loop.call_soon(self._flush)
+        self._parts.append(data)
+
+    def writelines(self, list_of_data: Iterable[bytes | bytearray | memoryview]) -> None:
+        """Send several parts soon."""
+        self.write(b"".join(list_of_data))
+
+    def close(self) -> None:
+        """Send what was written, and close."""
+        self._flush()
+        self._transport.close()
+
+    def abort(self) -> None:
+        """Close at once."""
+        self._parts.clear()
+        self._transport.abort()
+
+    def is_closing(self) -> bool:
+        """Whether it was closed."""
+        return self._transport.is_closing()
+
+    def pause_reading(self) -> None:
+        """Read nothing for now."""
+        self._transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        """Read again."""
+        self._transport.resume_reading()
+
+    def get_extra_info(self, name: str, default: object = None) -> object:
+        """Return what is known of the connection."""
+        return self._transport.get_extra_info(name, default)
+
+    def _flush(self) -> None:
+        parts, self._parts = self._parts, []
+        if parts and not self._transport.is_closing():
+            self._transport.write(b"".join(parts))
 
 
 class _Stage(Enum):

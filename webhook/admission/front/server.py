@@ -17,16 +17,14 @@ import uvicorn
 from uvicorn.server import ServerState
 
 from gpugate.webhook.admission.front.connection import Connection
-from gpugate.webhook.admission.front.connections import Connections
-from gpugate.webhook.admission.front.events import FrontEvent
+from gpugate.webhook.admission.front.limits import Connections, FrontEvent
 from gpugate.webhook.admission.front.load import Load, Turns
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gpugate.webhook.admission.asgi import Asgi
-    from gpugate.webhook.admission.front.connections import Place
-    from gpugate.webhook.admission.front.limits import Limits
+    from gpugate.webhook.admission.front.limits import Limits, Place
 
 Context: TypeAlias = "Callable[[], ssl.SSLContext]"
 

@@ -16,9 +16,8 @@ from handshakes import trusting
 from gpugate.certs.pki import KeyPair, certificate_authority, server_certificate
 from gpugate.certs.serving import server_context
 from gpugate.webhook.admission.asgi import AdmissionAsgi
-from gpugate.webhook.admission.front.clients import stranger
-from gpugate.webhook.admission.front.events import FrontEvent
-from gpugate.webhook.admission.front.limits import Limits
+from gpugate.webhook.admission.front.connection import stranger
+from gpugate.webhook.admission.front.limits import FrontEvent, Limits
 from gpugate.webhook.admission.front.server import Front, listen
 
 if TYPE_CHECKING:

@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpugate.webhook.admission.front.connections import Connections, Place
-from gpugate.webhook.admission.front.events import FrontEvent
+from gpugate.webhook.admission.front.limits import Connections, FrontEvent, Place
 
 
 def entered(connections: Connections, source: str) -> Place:

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from gpugate.webhook.admission.front.connection import HeadSize, refused
 from gpugate.webhook.admission.front.limits import Limits
-from gpugate.webhook.admission.front.request_head import HeadSize, refused
 
 HOST = (b"host", b"gpugate.gpugate.svc")
 LENGTH = (b"content-length", b"2")

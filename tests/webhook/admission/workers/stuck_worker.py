@@ -5,8 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 
-from gpugate.webhook.admission.workers.board import Board
-from gpugate.webhook.admission.workers.supervisor import Supervisor
+from gpugate.webhook.admission.workers import Board, Supervisor
 
 
 def main() -> int:

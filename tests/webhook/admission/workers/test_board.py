@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import os
 
-from gpugate.webhook.admission.workers.board import Board
+from gpugate.webhook.admission.workers import Board
 
 
 def test_workers_that_have_not_served_yet_are_missing() -> None:

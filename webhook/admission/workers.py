@@ -1,22 +1,194 @@
-"""Starts the workers, starts them again when they die, and passes signals on; answers nothing itself."""
+"""Supervise the worker processes: start, restart, signal and drain them."""
 
 from __future__ import annotations
 
+import asyncio
+import mmap
 import multiprocessing
 import os
 import signal
 import socket
+import struct
 import time
+from dataclasses import dataclass
 from multiprocessing import connection
 from typing import TYPE_CHECKING, Final, NamedTuple
+
+import uvloop
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from multiprocessing.context import ForkProcess
 
-    from gpugate.webhook.admission.workers.board import Board
+    from gpugate.webhook.admission.front.server import Context, Front
+
+# How often the event loop came round, whether connections are accepted, and what is missing for that to be of use.
+_ROW: Final = struct.Struct("=Q?247s")
+_STARTING: Final = "starting"
+
+
+class Board:
+    """One row for each worker, which only that worker writes; made before the workers are forked.
+
+    Every process beside the supervisor is a worker here; those after the first `workers` have a name of their own.
+    """
+
+    def __init__(self, workers: int, others: Sequence[str] = ()) -> None:
+        self._names = (*(f"worker {number + 1}" for number in range(workers)), *others)
+        self._answering = workers
+        self._workers = workers = len(self._names)
+        self._memory = mmap.mmap(-1, 1 + workers * _ROW.size)
+        for worker in range(workers):
+            self.clear(worker)
+
+    @property
+    def rows(self) -> int:
+        """How many processes there are beside the supervisor."""
+        return self._workers
+
+    def clear(self, worker: int) -> None:
+        """Say that a worker is to start.
+
+        One that answers nobody is waited for once: where it dies later, what it did for the others is still there.
+        """
+        _, serving, missing = self._read(worker)
+        if worker >= self._answering and serving and not missing:
+            self._write(worker, 0, serving=True, missing="")
+        else:
+            self._write(worker, 0, serving=False, missing=_STARTING)
+
+    def beat(self, worker: int, missing: Sequence[str]) -> None:
+        """Say that a worker accepts connections and is alive, and what it still misses."""
+        beats, _, _ = self._read(worker)
+        self._write(worker, beats + 1, serving=True, missing="; ".join(missing))
+
+    def beats(self, worker: int) -> int:
+        """Return how often a worker has said that it is alive."""
+        return self._read(worker)[0]
+
+    @property
+    def is_serving(self) -> bool:
+        """Whether every worker accepts connections."""
+        return all(self._read(worker)[1] for worker in range(self._workers))
+
+    def drain(self) -> None:
+        """Say that all of this is about to end."""
+        self._memory[0] = 1
+
+    @property
+    def is_draining(self) -> bool:
+        """Whether all of this is about to end."""
+        return bool(self._memory[0])
+
+    def missing(self) -> tuple[str, ...]:
+        """Say what is missing for every worker to be ready."""
+        said = [(worker, self._read(worker)[2]) for worker in range(self._workers)]
+        missing = tuple(f"{self._names[worker]}: {text}" for worker, text in said if text)
+        return ("shutting down", *missing) if self.is_draining else missing
+
+    def _read(self, worker: int) -> tuple[int, bool, str]:
+        beats, serving, text = _ROW.unpack_from(self._memory, 1 + worker * _ROW.size)
+        return beats, serving, text.rstrip(b"\0").decode("utf-8", "replace")
+
+    def _write(self, worker: int, beats: int, *, serving: bool, missing: str) -> None:
+        text = missing.encode("utf-8")
+        _ROW.pack_into(self._memory, 1 + worker * _ROW.size, beats, serving, text)
+
 
 _TICK_SECONDS: Final = 1.0
+# For how long a worker without facts lets the others answer; when the cluster cannot be asked at all, that is nobody.
+_FACTS_SECONDS: Final = 5.0
+# Below what Kubernetes gives a Pod to end, together with the time of accepting.
+_LEAVE_SECONDS: Final = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class Duties:
+    """What a worker does besides serving.
+
+    `missing` says what it still misses to be of use; `tick` is called once a second with the front, `reload` when a
+    SIGHUP came; `stop` at the end.
+    """
+
+    missing: Callable[[], Sequence[str]]
+    tick: Callable[[Front], None]
+    reload: Callable[[], None]
+    stop: Callable[[], None]
+
+
+class Worker:
+    """Serves on listeners that all workers share."""
+
+    def __init__(self, number: int, board: Board, drain_seconds: float) -> None:
+        self._number = number
+        self._board = board
+        self._drain_seconds = drain_seconds
+        self._parent = os.getppid()
+
+    def run(
+        self,
+        front: Callable[[], Front],
+        admission: tuple[socket.socket, Context],
+        health: socket.socket,
+        duties: Duties,
+    ) -> None:
+        """Serve until a SIGTERM or SIGINT, or until the supervisor is gone."""
+        uvloop.run(self._run(front, admission, health, duties))
+
+    async def _run(
+        self,
+        make_front: Callable[[], Front],
+        admission: tuple[socket.socket, Context],
+        health: socket.socket,
+        duties: Duties,
+    ) -> None:
+        front = make_front()
+        leave: asyncio.Future[int] = front.loop.create_future()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            front.loop.add_signal_handler(number, _settle, leave, number)
+        front.loop.add_signal_handler(signal.SIGHUP, duties.reload)
+        keeping_time = asyncio.create_task(front.keep_time())
+        front.accept_from(health, None)
+        await self._wait_for_facts(duties, leave)
+        front.accept_from(*admission)
+        ticking = asyncio.create_task(self._tick(front, duties, leave))
+        asked = await leave
+        if asked == signal.SIGTERM:
+            # Others have not heard yet that this one is about to leave.
+            front.drain()
+            await self._wait(self._drain_seconds)
+        await front.leave(_LEAVE_SECONDS)
+        for task in (ticking, keeping_time):
+            task.cancel()
+        duties.stop()
+
+    async def _wait_for_facts(self, duties: Duties, leave: asyncio.Future[int]) -> None:
+        end = asyncio.get_running_loop().time() + _FACTS_SECONDS
+        while duties.missing() and not leave.done() and asyncio.get_running_loop().time() < end:  # noqa: ASYNC110 -- threads fill the facts
+            await asyncio.sleep(0.05)
+
+    async def _tick(self, front: Front, duties: Duties, leave: asyncio.Future[int]) -> None:
+        while True:
+            if os.getppid() != self._parent:
+                # Nobody would start it again, nor end it.
+                _settle(leave, signal.SIGINT)
+            duties.tick(front)
+            self._board.beat(self._number, duties.missing())
+            await asyncio.sleep(_TICK_SECONDS)
+
+    async def _wait(self, seconds: float) -> None:
+        """Wait, but not longer than there is a supervisor."""
+        end = asyncio.get_running_loop().time() + seconds
+        while os.getppid() == self._parent and (left := end - asyncio.get_running_loop().time()) > 0:  # noqa: ASYNC110 -- a process that ends tells nobody
+            await asyncio.sleep(min(left, _TICK_SECONDS))
+
+
+def _settle(leave: asyncio.Future[int], number: int) -> None:
+    # The supervisor decides what a second signal means.
+    if not leave.done():
+        leave.set_result(number)
+
+
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 # A worker whose event loop has not come round for so many seconds is stuck in something that cannot be interrupted: the
 # API server waits that long at most (`timeoutSeconds`, Kubernetes v1.36).
@@ -24,7 +196,7 @@ _STUCK_SECONDS: Final = 30
 # A worker that dies younger than this, in seconds, will die again: the next one waits that long.
 _YOUNG: Final = 1.0
 # What the workers take to leave after they stopped accepting, and some.
-_LEAVE_SECONDS: Final = 20.0
+_SUPERVISOR_LEAVE_SECONDS: Final = 20.0
 
 
 class Told(NamedTuple):
@@ -124,7 +296,7 @@ class Supervisor:
         # Nobody is started again.
         self._due.clear()
         accepting = time.monotonic() + (self._drain_seconds if number == signal.SIGTERM else 0)
-        end = accepting + _LEAVE_SECONDS
+        end = accepting + _SUPERVISOR_LEAVE_SECONDS
         while self._hired:
             now = time.monotonic()
             if self._listeners and now >= accepting:

@@ -1,0 +1,372 @@
+"""The certificate keeper: the process that holds the CA keys, renews certificates and repairs the `caBundle`.
+
+Whatever fails here, the workers go on with the certificate they have.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import random
+import signal
+import threading
+import time
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, Protocol
+
+from gpugate.certs.keeper import Cluster, Keeper
+from gpugate.certs.pki import expiry, fingerprint, split
+from gpugate.certs.protocols import ClusterFailure
+from gpugate.policies.engine.breakage import described
+from gpugate.webhook.admission.policy_reload import PolicyFileWatch
+from gpugate.webhook.cluster import place
+from gpugate.webhook.cluster.chance import Chance
+from gpugate.webhook.cluster.clock_skew import wall_clock
+from gpugate.webhook.cluster.connection import connect
+from gpugate.webhook.cluster.errors import ClusterError
+from gpugate.webhook.cluster.lease import CALL_SECONDS, LeaderElection, own_identity
+from gpugate.webhook.cluster.live_registration import LiveRegistration
+from gpugate.webhook.cluster.named_watch import NamedWatch
+from gpugate.webhook.cluster.secret_store import NamedSecret
+from gpugate.webhook.generate.drift import drift
+from gpugate.webhook.generate.registration import Server
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gpugate.certs.authorities import Authorities
+    from gpugate.certs.keeper import State
+    from gpugate.certs.leaf import Leaf
+    from gpugate.webhook.admission.gate import Rules
+    from gpugate.webhook.admission.log import Log
+    from gpugate.webhook.admission.metrics import Metrics
+    from gpugate.webhook.admission.options import Keeping
+    from gpugate.webhook.admission.policy_reload import Reload
+    from gpugate.webhook.admission.shared import Shared
+    from gpugate.webhook.cluster.options import ClusterOptions
+    from gpugate.webhook.generate.drift_reasons import Drift
+
+# While authorities change, Secret and configurations are written one after the other.
+_LASTING_SECONDS: Final = 10.0
+
+
+class DriftReport:
+    """What is told of one pair of configurations: a metric for each reason, and the log of what lasts."""
+
+    def __init__(
+        self,
+        shared: Shared,
+        keeping: Keeping,
+        registration: LiveRegistration,
+        now: Callable[[], dt.datetime],
+        clock: Callable[[], float],
+    ) -> None:
+        self._shared = shared
+        self._keeping = keeping
+        self._registration = registration
+        self._now = now
+        self._rules = shared.rules
+        self._policy_file = PolicyFileWatch(shared.options.policy_file, shared.rules, self._use, _heard)
+        self._clock = clock
+        # Since when each difference is there, and which of them were written.
+        self._since: dict[Drift, float] = {}
+        self._written: frozenset[Drift] = frozenset()
+
+    def tell(self, authorities: Authorities | None) -> None:
+        """Compare, and tell; configurations that cannot be read say nothing about whether they drifted."""
+        self._policy_file.poll()
+        try:
+            live = self._registration.read_objects()
+        except ClusterFailure:
+            return  # the keeper has just read the same, and told why it could not
+        keeping = self._keeping
+        found = drift(
+            self._rules.ruleset,
+            live,
+            Server(b"", keeping.namespace, keeping.url, keeping.service),
+            authorities.bundle if authorities else b"",
+            now=self._now(),
+            name=keeping.configuration,
+            meant=keeping.meant,
+        )
+        self._shared.metrics.drift(Counter(each.reason.value for each in found))
+        self._since = {each: self._since.get(each, self._clock()) for each in found}
+        lasting = {each for each in found if self._clock() - self._since[each] >= _LASTING_SECONDS}
+        for each in found:
+            if each in lasting and each not in self._written:
+                self._shared.log.event(
+                    "warning",
+                    "webhook configuration is not as generated",
+                    reason=each.reason.value,
+                    where=each.where,
+                    found=each.found,
+                    remedy=each.remedy,
+                )
+        self._written = frozenset(lasting)
+
+    def _use(self, rules: Rules) -> None:
+        self._rules = rules
+
+
+def _heard(_: Reload) -> None:
+    """Pass over it: the supervisor reads the same file and tells of it."""
+
+
+# A trouble that lasts is written again after so many seconds.
+_AGAIN_SECONDS: Final = 60.0
+# The API server's clock and ours may differ by what certificates are dated back, and by no more.
+_SKEW_SECONDS: Final = 60.0
+
+
+class KeeperReport:
+    """What is told of one keeper; `broke` and `trouble` may be called from any thread."""
+
+    def __init__(self, metrics: Metrics, log: Log, clock: Callable[[], float]) -> None:
+        self._metrics = metrics
+        self._log = log
+        self._clock = clock
+        self._leaf: Leaf | None = None
+        self._said: dict[str, float] = {}
+        self._saying = threading.Lock()
+
+    def tell(self, state: State, *, leads: bool, skew: dt.timedelta | None) -> None:
+        """Tell of the state after a step."""
+        self._measure(state, leads=leads, skew=skew)
+        for text in state.done:
+            self._log.event("info", "certificate authorities", did=text)
+        if state.leaf is not None and state.leaf is not self._leaf:
+            self._leaf = state.leaf
+            self._log.event(
+                "info",
+                "certificate made",
+                authority=state.leaf.authority[:16],
+                expires=expiry(state.leaf.pair.certificate).isoformat(),
+            )
+        troubles = [*state.troubles, *([state.waiting] if state.waiting else [])]
+        if skew is not None and abs(skew.total_seconds()) > _SKEW_SECONDS:
+            troubles.append(f"the API server's clock is {skew.total_seconds():+.0f} s from ours: synchronise both")
+        self.trouble(*troubles)
+
+    def broke(self, reason: str, *, leads: bool) -> None:
+        """Tell that there was no step, or none that came to its end."""
+        self._metrics.certificates_kept(good=False, leads=leads)
+        self.trouble(reason)
+
+    def trouble(self, *texts: str) -> None:
+        """Write what is wrong, unless that was written a moment ago."""
+        with self._saying:
+            now = self._clock()
+            for text in texts:
+                if now - self._said.get(text, -_AGAIN_SECONDS) >= _AGAIN_SECONDS:
+                    self._said[text] = now
+                    self._log.event("error", "certificates are not kept as they should be", reason=text)
+            self._said = {text: at for text, at in self._said.items() if now - at < _AGAIN_SECONDS}
+
+    def _measure(self, state: State, *, leads: bool, skew: dt.timedelta | None) -> None:
+        metrics, authorities = self._metrics, state.authorities
+        metrics.certificates_kept(good=not state.troubles and not state.waiting, leads=leads)
+        if skew is not None:
+            metrics.clock_skew(skew.total_seconds())
+        if authorities is not None:
+            metrics.authority(expiry(authorities.active.certificate))
+        for configuration in state.live:
+            trusted = [_trusted_until(bundle, state.leaf) for bundle in configuration.bundles.values()]
+            if trusted:
+                metrics.bundle(configuration.kind, min(trusted))
+
+
+def _trusted_until(bundle: bytes, leaf: Leaf | None) -> float:
+    """Return until when a bundle vouches for a certificate, in Unix time; 0 when it does not."""
+    if leaf is None:
+        return 0.0
+    return max((expiry(pem).timestamp() for pem in split(bundle) if fingerprint(pem) == leaf.authority), default=0.0)
+
+
+class Skewed(Protocol):
+    """What knows how far the API server's clock is from ours; a new object each time it was measured."""
+
+    @property
+    def clock_skew(self) -> dt.timedelta | None:
+        """The API server's clock minus ours, None if it never answered."""
+
+
+def awake_or_asleep() -> float:
+    """Return seconds of a clock that nobody sets, and that goes on while a machine is suspended."""
+    clock = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+    return time.clock_gettime(clock)
+
+
+class ServerClock:
+    """Tells the API server's time: as it was told last, and gone on since by a clock that does not jump.
+
+    Before it was told, our own clock has to do.
+    """
+
+    def __init__(
+        self,
+        skewed: Skewed,
+        wall: Callable[[], dt.datetime] = wall_clock,
+        steady: Callable[[], float] = awake_or_asleep,
+    ) -> None:
+        self._skewed = skewed
+        self._wall = wall
+        self._steady = steady
+        self._measured: dt.timedelta | None = None
+        self._told = wall()
+        self._told_at = steady()
+
+    def __call__(self) -> dt.datetime:
+        """Return the time in UTC."""
+        measured = self._skewed.clock_skew
+        if measured is None:
+            return self._wall()
+        if measured is not self._measured:
+            self._measured, self._told, self._told_at = measured, self._wall() + measured, self._steady()
+        return self._told + dt.timedelta(seconds=self._steady() - self._told_at)
+
+
+# What is waited for in one go stands still with the machine.
+_SLICE_SECONDS: Final = 1.0
+
+
+def wait(
+    seconds: float, wake: threading.Event, over: Callable[[], bool], clock: Callable[[], float] = awake_or_asleep
+) -> None:
+    """Wait for so many seconds, until `wake` is set, or until it is `over`, which is asked once a second."""
+    end = clock() + seconds
+    while (left := end - clock()) > 0 and not over():
+        if wake.wait(min(left, _SLICE_SECONDS)):
+            return
+
+
+# Watches tell of changes; this is for what they miss, and for what is due.
+_LOOK_AGAIN_SECONDS: Final = (55.0, 65.0)
+_TRY_AGAIN_SECONDS: Final = 5.0
+# However much is due, API servers are not asked more often.
+_SHORTEST_SECONDS: Final = 0.2
+_BEAT_SECONDS: Final = 1.0
+_SOON_SECONDS: Final = 0.05
+_LEAVE_SECONDS: Final = 5.0
+
+
+def run_keeper(number: int, shared: Shared, keeping: Keeping) -> None:
+    """Keep the certificates until told to leave; called in a process of its own.
+
+    Raises:
+        ClusterError: there is no cluster, or it is not configured so that it can be used.
+    """
+    if shared.options.cluster is None:
+        raise ClusterError("certificates are kept in a cluster, and there is none")
+    _Keeping(number, shared, keeping, shared.options.cluster).run()
+
+
+class _Keeping:
+    """The keeper and the threads that wake it; the main thread says that all of this is alive."""
+
+    def __init__(self, number: int, shared: Shared, keeping: Keeping, cluster: ClusterOptions) -> None:
+        shared.log.start()
+        self._number = number
+        self._shared = shared
+        self._parent = os.getppid()
+        self._stopped = threading.Event()
+        self._wake = threading.Event()
+        # Where another died, the workers have a certificate.
+        self._missing = "" if shared.leafs.version else "not looked at yet"
+        self._connection = connect(cluster)
+        registration = LiveRegistration(self._connection, keeping.configuration, keeping.namespace)
+        secret = NamedSecret(self._connection, keeping.namespace, keeping.secret)
+        # A clock that goes on while a machine is suspended: who wakes up does not lead any more.
+        self._election = LeaderElection(
+            connect(cluster, CALL_SECONDS), keeping.namespace, keeping.lease, own_identity(), Chance(awake_or_asleep)
+        )
+        self._now = clock = ServerClock(self._connection)
+        self._keeper = Keeper(
+            Cluster(secret, registration, self._election),
+            keeping.certified_names,
+            keeping.periods,
+            clock,
+            lambda: random.uniform(-1, 1),  # noqa: S311 -- spreads load, keeps no secret
+        )
+        self._leaf: Leaf | None = None
+        self._report = KeeperReport(shared.metrics, shared.log, time.monotonic)
+        self._drift = DriftReport(shared, keeping, registration, clock, time.monotonic)
+        places = (secret.place, *place.configurations(keeping.configuration).values())
+        self._watches = [NamedWatch(self._connection, each, self._wake.set, self._unwatched) for each in places]
+
+    def run(self) -> None:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: self._stopped.set())
+        signal.signal(signal.SIGHUP, lambda *_: self._wake.set())
+        runs = [self._keep, self._election.run, *(each.run for each in self._watches)]
+        threads = [threading.Thread(target=self._go_on, args=(each,), daemon=True) for each in runs]
+        for thread in threads:
+            thread.start()
+        while os.getppid() == self._parent:
+            missing = self._missing
+            self._shared.board.beat(self._number, [missing] if missing else [])
+            # Others wait for this one to have a certificate that is trusted.
+            if self._stopped.wait(_SOON_SECONDS if missing else _BEAT_SECONDS):
+                break
+        self._leave(threads)
+
+    def _leave(self, threads: list[threading.Thread]) -> None:
+        self._stopped.set()
+        self._wake.set()
+        for watch in self._watches:
+            watch.stop()
+        end = time.monotonic() + _LEAVE_SECONDS
+        for thread in threads:
+            thread.join(max(0.0, end - time.monotonic()))
+        self._shared.log.close()
+
+    def _go_on(self, run: Callable[[threading.Event], None]) -> None:
+        """Run until told to leave: credentials that cannot be read now, or a bug, must not end what renews certificates."""
+        while not self._stopped.is_set():
+            try:
+                run(self._stopped)
+            except Exception as error:  # noqa: BLE001 -- see above
+                reason = str(error) if isinstance(error, ClusterError) else f"keeping broke: {described(error)}"
+                self._report.broke(reason, leads=self._election.held)
+                self._stopped.wait(_TRY_AGAIN_SECONDS)
+
+    def _keep(self, stopped: threading.Event) -> None:
+        while not stopped.is_set():
+            self._wake.clear()
+            before = self._leading()
+            pause = self._step()
+            wait(pause, self._wake, lambda before=before: stopped.is_set() or self._leading() != before)  # type: ignore[misc] # bound now
+
+    def _leading(self) -> tuple[bool, str]:
+        """Return whether this replica leads, and what is wrong with that; who begins to lead has something to do."""
+        return self._election.held, self._election.trouble
+
+    def _unwatched(self, reason: str) -> None:
+        # A watch that we end ourselves is none that was lost.
+        if not self._stopped.is_set():
+            self._report.trouble(reason)
+            # Nobody tells of changes any more.
+            self._wake.set()
+
+    def _put(self, state: State) -> None:
+        if state.leaf is not None and state.leaf is not self._leaf:
+            self._leaf = state.leaf
+            self._shared.leafs.put(state.leaf.pair)
+
+    def _step(self) -> float:
+        """Bring things on; return how many seconds there is nothing to do then, unless something changes."""
+        # An API server that answers late must not hold up what is due.
+        self._put(self._keeper.renew())
+        state = self._keeper.step()
+        self._put(state)
+        if self._missing:
+            # What was ready once stays so: nothing gets better by answering nobody.
+            self._missing = state.waiting
+        if self._election.trouble:
+            state = replace(state, troubles=(*state.troubles, self._election.trouble))
+        self._report.tell(state, leads=self._election.held, skew=self._connection.clock_skew)
+        self._drift.tell(state.authorities)
+        pause = _TRY_AGAIN_SECONDS if state.troubles else random.uniform(*_LOOK_AGAIN_SECONDS)  # noqa: S311 -- as above
+        if state.due is not None:
+            pause = min(pause, (state.due - self._now()).total_seconds())
+        return max(pause, _TRY_AGAIN_SECONDS if state.troubles else _SHORTEST_SECONDS)

@@ -1,1 +1,0 @@
-"""The processes of one webhook: a supervisor that answers nothing, and workers that answer everything."""
