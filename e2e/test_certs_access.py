@@ -10,10 +10,10 @@ from cluster.keeper_account import LEASE, SECRET, keeper_connection
 from eventually import eventually
 
 from gpugate.certs.protocols import ChangedMeanwhile, ClusterFailure
-from gpugate.webhook.cluster import place
+from gpugate.webhook.cluster import named_object
 from gpugate.webhook.cluster.errors import ApiError
 from gpugate.webhook.cluster.lease import LeaderElection
-from gpugate.webhook.cluster.named_watch import NamedWatch
+from gpugate.webhook.cluster.named_object import NamedWatch
 from gpugate.webhook.cluster.secret_store import NamedSecret
 
 if TYPE_CHECKING:
@@ -64,8 +64,12 @@ def test_a_secret_of_another_name_is_out_of_reach(keeper: Connection, namespace:
 
 
 def test_nothing_can_be_listed(keeper: Connection, namespace: str) -> None:
-    everything = (place.secret(namespace, SECRET), place.lease(namespace, LEASE), place.namespace(namespace))
-    for each in (*everything, *place.configurations(namespace).values()):
+    everything = (
+        named_object.secret(namespace, SECRET),
+        named_object.lease(namespace, LEASE),
+        named_object.namespace(namespace),
+    )
+    for each in (*everything, *named_object.configurations(namespace).values()):
         for query in ({}, {"fieldSelector": "metadata.name=other"}, {"watch": "true"}):
             with pytest.raises(ApiError, match="403"):
                 keeper.read(each.collection, query)
@@ -77,7 +81,7 @@ def test_every_object_is_watched_by_its_name(api: Api, keeper: Connection, names
     stopped = threading.Event()
     watches = [
         NamedWatch(keeper, each, lambda each=each: changes.append(each.resource), lost.append)
-        for each in (place.secret(namespace, SECRET), *place.configurations(namespace).values())
+        for each in (named_object.secret(namespace, SECRET), *named_object.configurations(namespace).values())
     ]
     threads = [threading.Thread(target=watch.run, args=(stopped,)) for watch in watches]
     for thread in threads:
@@ -93,7 +97,7 @@ def test_every_object_is_watched_by_its_name(api: Api, keeper: Connection, names
         assert eventually(lambda: changes.count("secrets") == 2)
         api.delete(made)
         assert eventually(lambda: changes.count("secrets") == 3)
-        for kind, where in place.configurations(namespace).items():
+        for kind, where in named_object.configurations(namespace).items():
             configuration = {
                 "apiVersion": "admissionregistration.k8s.io/v1",
                 "kind": kind,

@@ -11,7 +11,7 @@ from cluster.namespaces import namespace_object
 
 from gpugate.certs.pki import certificate_authority
 from gpugate.certs.protocols import ChangedMeanwhile
-from gpugate.webhook.cluster.clock_skew import wall_clock
+from gpugate.webhook.cluster.connection import wall_clock
 from gpugate.webhook.cluster.live_registration import LiveRegistration
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from cluster.kubeconfig import write_kubeconfig
 
-from gpugate.webhook.cluster import place
+from gpugate.webhook.cluster import named_object
 from gpugate.webhook.cluster.connection import connect
 from gpugate.webhook.cluster.errors import ApiError
 from gpugate.webhook.cluster.options import ClusterOptions
@@ -53,7 +53,11 @@ def _renamed(role: dict[str, Any], name: str) -> dict[str, Any]:
 
 def _wait_for_rights(connection: Connection, namespace: str) -> None:
     """Roles and their bindings come into force one by one, soon after they were made."""
-    every = (place.secret(namespace, SECRET), *place.configurations(namespace).values(), place.namespace(namespace))
+    every = (
+        named_object.secret(namespace, SECRET),
+        *named_object.configurations(namespace).values(),
+        named_object.namespace(namespace),
+    )
     end = time.monotonic() + _PATIENCE_SECONDS
     while not all(_may_read(connection, each.path) for each in every):
         assert time.monotonic() < end, "the roles did not come into force"

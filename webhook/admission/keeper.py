@@ -20,14 +20,13 @@ from gpugate.certs.pki import expiry, fingerprint, split
 from gpugate.certs.protocols import ClusterFailure
 from gpugate.policies.engine.breakage import described
 from gpugate.webhook.admission.policy_reload import PolicyFileWatch
-from gpugate.webhook.cluster import place
-from gpugate.webhook.cluster.chance import Chance
-from gpugate.webhook.cluster.clock_skew import wall_clock
-from gpugate.webhook.cluster.connection import connect
+from gpugate.webhook.cluster import named_object
+from gpugate.webhook.cluster.backoff import Chance
+from gpugate.webhook.cluster.connection import connect, wall_clock
 from gpugate.webhook.cluster.errors import ClusterError
 from gpugate.webhook.cluster.lease import CALL_SECONDS, LeaderElection, own_identity
 from gpugate.webhook.cluster.live_registration import LiveRegistration
-from gpugate.webhook.cluster.named_watch import NamedWatch
+from gpugate.webhook.cluster.named_object import NamedWatch
 from gpugate.webhook.cluster.secret_store import NamedSecret
 from gpugate.webhook.generate.drift import drift
 from gpugate.webhook.generate.registration import Server
@@ -291,7 +290,7 @@ class _Keeping:
         self._leaf: Leaf | None = None
         self._report = KeeperReport(shared.metrics, shared.log, time.monotonic)
         self._drift = DriftReport(shared, keeping, registration, clock, time.monotonic)
-        places = (secret.place, *place.configurations(keeping.configuration).values())
+        places = (secret.place, *named_object.configurations(keeping.configuration).values())
         self._watches = [NamedWatch(self._connection, each, self._wake.set, self._unwatched) for each in places]
 
     def run(self) -> None:

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from gpugate.webhook.admission.policy_reload import Reload
     from gpugate.webhook.admission.shared import Shared
     from gpugate.webhook.admission.tracing import Tracer
-    from gpugate.webhook.cluster.state import KindState
-    from gpugate.webhook.cluster.watch import ClusterWatch
+    from gpugate.webhook.cluster.facts import ClusterWatch
+    from gpugate.webhook.cluster.reflector import KindState
 
 # For how long new rules wait for the facts that only they look up.
 _FACTS_SECONDS: Final = 10.0
@@ -80,7 +80,7 @@ class _Parts:
         if options is None:
             return None
         from gpugate.webhook.cluster.connection import connect  # noqa: PLC0415 -- imports the Kubernetes client
-        from gpugate.webhook.cluster.watch import ClusterWatch  # noqa: PLC0415 -- as above
+        from gpugate.webhook.cluster.facts import ClusterWatch  # noqa: PLC0415 -- as above
 
         watch = ClusterWatch(connect(options), Needs(self._shared.rules.ruleset.rules), self._told)
         watch.start()

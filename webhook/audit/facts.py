@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from gpugate.policies.sdk.facts import Known, Unavailable
-from gpugate.webhook.cluster.objects import Objects
-from gpugate.webhook.cluster.projection import Projection, StoredField
+from gpugate.webhook.cluster.objects import Objects, Projection, StoredField
 
 if TYPE_CHECKING:
     from collections.abc import Collection

@@ -1,11 +1,28 @@
-"""How long to wait before a call that failed is made again."""
+"""Backoff: how long to wait before a failed call is repeated."""
 
 from __future__ import annotations
 
+import random as random_module
+import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from gpugate.webhook.cluster.chance import Chance
+    from collections.abc import Callable
+
+
+@dataclass(frozen=True, slots=True)
+class Chance:
+    """Seconds of a clock that never goes back, and random numbers from 0 to 1."""
+
+    clock: Callable[[], float] = time.monotonic
+    random: Callable[[], float] = random_module.random
+
+    def between(self, bounds: tuple[float, float]) -> float:
+        """Return a random number between two."""
+        low, high = bounds
+        return low + (high - low) * self.random()
+
 
 # As client-go's reflectors wait (k8s.io/client-go tools/cache/reflector.go, v0.36): 0.8 to 1.6 s at first, twice as long
 # each time, forgotten after two good minutes. Theirs grow to 30 to 60 s, ours to 15 to 30.

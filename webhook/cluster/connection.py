@@ -1,28 +1,156 @@
-"""Speaks with an API server: whole answers, and streams of lines, as raw bytes; what is written goes out once."""
+"""A connection to an API server: whole responses and streams of lines, as raw bytes; writes are sent once."""
 
 from __future__ import annotations
 
+import datetime as dt
+import re
 import threading
+from contextlib import contextmanager, suppress
+from email.utils import parsedate_to_datetime
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
 from urllib.parse import urlencode
 
 import orjson
 
-from gpugate.webhook.cluster import credentials, warning_headers
-from gpugate.webhook.cluster.clock_skew import ClockSkew, wall_clock
-from gpugate.webhook.cluster.errors import ApiError
-from gpugate.webhook.cluster.stream import Stream
-from gpugate.webhook.cluster.unreachable import explained
+from gpugate.webhook.cluster import credentials
+from gpugate.webhook.cluster.errors import ApiError, ClusterError, UnreachableError
 
 if TYPE_CHECKING:
-    import datetime as dt
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from kubernetes.client import ApiClient
     from urllib3 import BaseHTTPResponse
 
     from gpugate.webhook.cluster.options import ClusterOptions
+
+_TLS: Final = {
+    "CERTIFICATE_VERIFY_FAILED": "its certificate is not trusted: "
+    "the certificate-authority of the kubeconfig must be the one that signed it",
+    "WRONG_VERSION_NUMBER": "that is no TLS: is this the HTTPS port of an API server?",
+}
+_TLS_FAILED: Final = "TLS failed: check the client certificate of the kubeconfig"
+# By the names of urllib3's exceptions.
+_WORDS: Final = {
+    "NameResolutionError": "the name does not resolve: check the server of the kubeconfig, and DNS",
+    "ConnectTimeoutError": "no connection: check the network, network policies and firewalls on the way",
+    "ProxyError": "the proxy does not let us through: check HTTPS_PROXY and NO_PROXY",
+    "ReadTimeoutError": "it fell silent",
+}
+
+
+@contextmanager
+def explained(host: str) -> Iterator[None]:
+    """Turn what the transport raises into `UnreachableError`.
+
+    Raises:
+        UnreachableError: the transport, or reading the credentials, failed.
+    """
+    from urllib3.exceptions import HTTPError  # noqa: PLC0415 -- only what speaks with a cluster pays for it
+
+    try:
+        yield
+    except (HTTPError, OSError) as error:
+        raise UnreachableError(f"{host}: {_reason(error)}") from None
+    except ClusterError as error:
+        raise UnreachableError(str(error)) from None
+
+
+def _reason(error: Exception) -> str:
+    cause = getattr(error, "reason", None) or error  # a MaxRetryError says what its last try met
+    name, text = type(cause).__name__, str(cause)
+    if name == "SSLError":
+        return next((words for sign, words in _TLS.items() if sign in text), _TLS_FAILED)
+    if name == "NewConnectionError":
+        system = cause.__cause__ if isinstance(cause, BaseException) else None
+        detail = system.strerror if isinstance(system, OSError) and system.strerror else "no connection"
+        return f"{detail.lower()}: is the API server running, and the server of the kubeconfig right?"
+    return _WORDS.get(name, f"the connection broke ({name})")
+
+
+# 299 is the only code that an API server sends (`k8s.io/apimachinery` pkg/util/net/http.go NewWarningHeader, v0.36).
+_WARNING: Final = re.compile(r'299 [^ ]+ "((?:[^"\\]|\\.)*)"')
+_ESCAPED: Final = re.compile(r"\\(.)")
+
+
+def texts(headers: Iterable[str]) -> Sequence[str]:
+    """Return what warnings say; one header may hold several."""
+    return [_ESCAPED.sub(r"\1", text) for header in headers for text in _WARNING.findall(header)]
+
+
+_CHUNK: Final = 64 * 1024
+
+
+class Stream:
+    """The lines of one answer; leaving its context closes the connection."""
+
+    def __init__(self, response: BaseHTTPResponse, host: str) -> None:
+        self._response = response
+        self._host = host
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._response.close()
+
+    def lines(self) -> Iterator[bytes]:
+        """Yield each line as soon as it is whole.
+
+        Raises:
+            UnreachableError: the connection broke, fell silent, or ended within a line.
+        """
+        rest = b""
+        while True:
+            with explained(self._host):
+                chunk = self._response.read1(_CHUNK)
+            if not chunk:
+                break
+            *whole, rest = (rest + chunk).split(b"\n")
+            yield from (line for line in whole if line)
+        if rest:
+            raise UnreachableError(f"{self._host}: the watch ended within an event")
+
+    def shutdown(self) -> None:
+        """End the stream from another thread, which may be waiting in `lines`."""
+        with suppress(OSError, ValueError, RuntimeError):  # it may be closed or at its end already
+            self._response.shutdown()
+
+
+# A header gives whole seconds, cut off.
+_HALF_A_SECOND: Final = dt.timedelta(milliseconds=500)
+# Of an answer that took longer nobody knows when its header was written.
+_LONGEST: Final = dt.timedelta(seconds=5)
+
+
+def wall_clock() -> dt.datetime:
+    """Return what time this machine believes it is."""
+    return dt.datetime.now(tz=dt.UTC)
+
+
+class ClockSkew:
+    """The difference that the last answer showed; `value` is server minus ours, to about a second, None before one.
+
+    Each answer to HTTP/1.1 carries a `Date` (seen of kube-apiserver v1.36.3 on answers, errors and watches).
+    """
+
+    def __init__(self, now: Callable[[], dt.datetime]) -> None:
+        self.now = now
+        self.value: dt.timedelta | None = None
+
+    def measure(self, sent: dt.datetime, header: str | None) -> None:
+        """Take the `Date` of an answer whose head has just been read to a request that was sent then."""
+        took = self.now() - sent
+        # Less than nothing when our clock was put back meanwhile.
+        if header is None or not dt.timedelta() <= took <= _LONGEST:
+            return
+        try:
+            said = parsedate_to_datetime(header)
+        except ValueError:
+            return
+        if said.tzinfo is not None:
+            self.value = said + _HALF_A_SECOND - (sent + took / 2)
+
 
 CONNECT_SECONDS: Final = 5
 READ_SECONDS: Final = 60
@@ -116,7 +244,7 @@ class Connection:
         response = self._send(_Call("POST", path, {"dryRun": "All"}, body), self._silence)
         with explained(self.host):
             _ = response.data  # so that the connection can be used again
-        return warning_headers.texts(response.headers.getlist("Warning"))
+        return texts(response.headers.getlist("Warning"))
 
     def replace(self, path: str, body: object) -> bytes:
         """Replace an object by one that carries the resource version it was read with; returns it as it was stored.

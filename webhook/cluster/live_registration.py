@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from gpugate.certs.protocols import Registered
-from gpugate.webhook.cluster import place
+from gpugate.webhook.cluster import named_object
 from gpugate.webhook.cluster.errors import ApiError
-from gpugate.webhook.cluster.failures import failing_as_cluster, read_or_none
+from gpugate.webhook.cluster.named_object import failing_as_cluster, read_or_none
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gpugate.webhook.cluster.connection import Connection
-    from gpugate.webhook.cluster.place import Place
+    from gpugate.webhook.cluster.named_object import Place
 
 _MANAGER: Final = "gpugate-certificates"
 
@@ -63,8 +63,8 @@ class LiveRegistration:
     """Both webhook configurations of a name, owned by a Namespace so that they go when it is deleted."""
 
     def __init__(self, connection: Connection, name: str, namespace: str) -> None:
-        self.places = place.configurations(name)
-        self._namespace = place.namespace(namespace)
+        self.places = named_object.configurations(name)
+        self._namespace = named_object.namespace(namespace)
         self._connection = connection
         self._owner: dict[str, object] | None = None
 

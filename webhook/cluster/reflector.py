@@ -1,13 +1,18 @@
-"""Keeps the objects of one kind as the API server has them: a list, then a watch, as client-go's reflectors do.
+"""Mirror the objects of one kind from the API server by list and watch, as client-go's reflectors do.
 
 What the API server does and means is that of k8s.io/client-go tools/cache/reflector.go and k8s.io/apiserver, v0.36.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
+import orjson
+
+from gpugate.policies.sdk.facts import Unavailable
 from gpugate.webhook.cluster.backoff import Backoff
 from gpugate.webhook.cluster.discovery import path_of, resource_name
 from gpugate.webhook.cluster.errors import (
@@ -15,21 +20,297 @@ from gpugate.webhook.cluster.errors import (
     CallError,
     HistoryChangedError,
     NotServedError,
+    ShortWatchError,
     UnreachableError,
 )
-from gpugate.webhook.cluster.events import DELETED, PUT
-from gpugate.webhook.cluster.listing import NEWEST, list_all
 from gpugate.webhook.cluster.objects import Objects
-from gpugate.webhook.cluster.state import Standing
-from gpugate.webhook.cluster.watch_call import WatchCall
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
     from gpugate.policies.sdk.kinds import Kind
-    from gpugate.webhook.cluster.chance import Chance
-    from gpugate.webhook.cluster.connection import Connection
-    from gpugate.webhook.cluster.events import Event
-    from gpugate.webhook.cluster.projection import Projection
-    from gpugate.webhook.cluster.reporter import Reporter
+    from gpugate.webhook.cluster.backoff import Chance
+    from gpugate.webhook.cluster.connection import Connection, Stream
+    from gpugate.webhook.cluster.objects import Projection, StoredField
+
+PUT: Final = frozenset({"ADDED", "MODIFIED"})
+DELETED: Final = "DELETED"
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A change of one object, or a BOOKMARK that only says how far the watch has come (`revision`)."""
+
+    type: str
+    object: dict[str, Any]
+    revision: str
+
+
+def events(stream: Stream) -> Iterator[Event]:
+    """Yield the events of a watch.
+
+    Raises:
+        ApiError: the server ended the watch with an ERROR event; its object is a Status.
+        UnreachableError: the watch broke off, or a line is no event.
+    """
+    for line in stream.lines():
+        try:
+            written = orjson.loads(line)
+            type_, obj = written["type"], written["object"]
+            revision = "" if type_ == "ERROR" else obj["metadata"]["resourceVersion"]
+        except (orjson.JSONDecodeError, KeyError, TypeError):
+            raise UnreachableError("a line of the watch is no event") from None
+        if type_ == "ERROR":
+            raise ApiError.of(obj)
+        yield Event(type_, obj, revision)
+
+
+# The server ends a watch after this long; at random, so that not all come back at once.
+_WATCH_SECONDS: Final = (300.0, 600.0)
+# How much longer it may be silent before the connection is taken for dead.
+_MARGIN_SECONDS: Final = 30.0
+_SHORTEST_WATCH: Final = 1.0
+
+
+class WatchCall:
+    """Makes one watch after another, each from `follow` until it ends; `stop` ends one that another thread is in."""
+
+    def __init__(self, connection: Connection, chance: Chance) -> None:
+        self._connection = connection
+        self._chance = chance
+        self._stream: Stream | None = None
+        self.stopped = False
+
+    def follow(
+        self,
+        path: str,
+        parameters: Mapping[str, str],
+        opened: Callable[[], None],
+        take: Callable[[Event], None],
+        silence: float = float("inf"),
+    ) -> None:
+        """Watch what is at a path; `opened` is called when the server has begun, `take` with each event.
+
+        More than `silence` seconds without a byte end it.
+
+        Raises:
+            ApiError: the server answered with an error, or ended the watch with one.
+            UnreachableError: it did not answer, the watch broke off or fell silent, or a line is no event.
+            ShortWatchError: the watch ended within a second and without an event.
+        """
+        seconds = self._chance.between(_WATCH_SECONDS)
+        longest = seconds + _MARGIN_SECONDS
+        wanted = {
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            **parameters,
+            "timeoutSeconds": str(int(seconds)),
+        }
+        started, heard = self._chance.clock(), False
+        with self._connection.stream(path, wanted, silence=min(longest, silence)) as stream:
+            self._stream = stream
+            if self.stopped:
+                return
+            opened()
+            for event in events(stream):
+                heard = True
+                take(event)
+                if self._chance.clock() - started > longest:
+                    break
+        self._stream = None
+        if not heard and self._chance.clock() - started < _SHORTEST_WATCH:
+            raise ShortWatchError("the watch ended at once")
+
+    def stop(self) -> None:
+        """End a watch that another thread is in, and begin no other."""
+        self.stopped = True
+        stream = self._stream
+        if stream is not None:
+            stream.shutdown()
+
+
+PAGE: Final = 500
+# What the cluster holds now. client-go begins with "0", whatever the server has in memory, to spare etcd when thousands
+# of kubelets start; it is answered with all objects at once, whatever the limit. We are few, and 15,000 ReplicaSets in
+# one answer are 105 MB, so we ask for pages; since Kubernetes 1.34 these come from memory too.
+NEWEST: Final = ""
+
+
+class _Metadata(msgspec.Struct, rename={"resource_version": "resourceVersion", "token": "continue"}):
+    resource_version: str = ""
+    token: str = ""
+
+
+class _Page(msgspec.Struct):
+    metadata: _Metadata
+    # Raw: decoded one by one and cut down at once, objects need a sixth of the memory.
+    items: list[msgspec.Raw] | None = None
+
+
+_PAGES: Final = msgspec.json.Decoder(_Page)
+
+
+def list_all(
+    connection: Connection, path: str, revision: str, project: Callable[[dict[str, Any]], StoredField]
+) -> tuple[list[StoredField], str]:
+    """Return every object at a path, projected, and the resource version to watch from.
+
+    `revision` is the oldest that will do, or `NEWEST`. A page that is no longer to be had (the API server
+    compacts its history every five minutes) starts the list again, without pages so that it comes to an end, as
+    client-go's pager does (k8s.io/client-go tools/pager, v0.36).
+
+    Raises:
+        ApiError: the server answered with an error.
+        UnreachableError: it did not answer, or with something else than a list.
+    """
+    try:
+        return _list(connection, path, _first(revision, PAGE), project)
+    except _ExpiredPageError:
+        return _list(connection, path, _first(revision, 0), project)
+
+
+class _ExpiredPageError(Exception):
+    pass
+
+
+def _first(revision: str, limit: int) -> dict[str, str]:
+    parameters = {"limit": str(limit)} if limit else {}
+    if revision != NEWEST:
+        # With a limit the default would be "exactly this version", which may be gone.
+        parameters |= {"resourceVersion": revision, "resourceVersionMatch": "NotOlderThan"}
+    return parameters
+
+
+def _list(
+    connection: Connection, path: str, parameters: dict[str, str], project: Callable[[dict[str, Any]], StoredField]
+) -> tuple[list[StoredField], str]:
+    found: list[StoredField] = []
+    while True:
+        page = _page(connection, path, parameters)
+        found += [project(orjson.loads(memoryview(item))) for item in page.items or ()]
+        if not page.metadata.token:
+            return found, page.metadata.resource_version
+        parameters = {"limit": str(PAGE), "continue": page.metadata.token}
+
+
+def _page(connection: Connection, path: str, parameters: dict[str, str]) -> _Page:
+    try:
+        return _PAGES.decode(connection.read(path, parameters))
+    except ApiError as error:
+        if error.expired and "continue" in parameters:
+            raise _ExpiredPageError from None
+        raise
+    except msgspec.DecodeError as error:
+        raise UnreachableError(f"{connection.host}{path} is no answer of an API server: {error}") from None
+
+
+class Standing(Enum):
+    """What is known about a kind; a closed set, so it may label a metric.
+
+    UNREAD: not read yet, and policies that need it skip. SYNCED: read, and watched. STALE: read, but the API server
+    does not answer now; what was read serves on. NOT_SERVED and FORBIDDEN: the cluster does not have the kind, or does
+    not let us read it; policies that need it skip.
+    """
+
+    UNREAD = "unread"
+    SYNCED = "synced"
+    STALE = "stale"
+    NOT_SERVED = "not_served"
+    FORBIDDEN = "forbidden"
+
+
+@dataclass(frozen=True, slots=True)
+class KindState:
+    """How it stands with one kind: the number of objects held, None where none are; `reason` says what is wrong."""
+
+    kind: Kind
+    standing: Standing
+    objects: int | None = None
+    reason: str = ""
+
+    @property
+    def served(self) -> bool:
+        """Whether the cluster has the kind, as far as is known."""
+        return self.standing is not Standing.NOT_SERVED
+
+    @property
+    def resource(self) -> str:
+        """The kind as RBAC names it, such as `nodepools.karpenter.sh`."""
+        return resource_name(self.kind)
+
+
+# The same trouble is told once a minute at most, and not at all when it was over at once, as in a restart.
+_AGAIN_SECONDS: Final = 60.0
+_GRACE_SECONDS: Final = 10.0
+
+
+class Reporter:
+    """The state of one kind; `put` takes facts, `told` hears of changes, both in the thread of the reflector."""
+
+    def __init__(
+        self,
+        kind: Kind,
+        put: Callable[[Objects | Unavailable], None],
+        told: Callable[[KindState], None],
+        clock: Callable[[], float],
+    ) -> None:
+        self._put = put
+        self._told = told
+        self._clock = clock
+        self._state = KindState(kind, Standing.UNREAD)
+        self._told_at = float("-inf")
+        self._silent_since: float | None = None
+
+    @property
+    def state(self) -> KindState:
+        """How it stands now."""
+        return self._state
+
+    def age(self) -> float:
+        """Return for how many seconds nothing has been heard that keeps the facts up to date; 0 while watching."""
+        since = self._silent_since
+        return 0.0 if since is None else self._clock() - since
+
+    def read(self, objects: Objects) -> None:
+        """Hand out objects that were listed, or changed."""
+        self._put(objects)
+        self._silent_since = None
+        self._tell(Standing.SYNCED, objects.count)
+
+    def watching(self) -> None:
+        """Note that a watch is open, so what is held is up to date."""
+        self._silent_since = None
+        self._tell(Standing.SYNCED, self._state.objects)
+
+    def withhold(self, standing: Standing, reason: str) -> None:
+        """Take away what was held: the cluster does not have the kind, or does not let us read it."""
+        self._put(Unavailable(reason))
+        self._silent()
+        self._tell(standing, None, reason)
+
+    def interrupted(self, reason: str) -> None:
+        """Note that nothing is heard for now; where something is held, it is told only when that lasts."""
+        self._silent()
+        objects = self._state.objects
+        if objects is not None and self.age() < _GRACE_SECONDS:
+            return
+        withheld = self._state.standing in {Standing.NOT_SERVED, Standing.FORBIDDEN}
+        waiting = self._state.standing if withheld else Standing.UNREAD
+        self._tell(waiting if objects is None else Standing.STALE, objects, reason)
+
+    def _silent(self) -> None:
+        if self._silent_since is None:
+            self._silent_since = self._clock()
+
+    def _tell(self, standing: Standing, objects: int | None, reason: str = "") -> None:
+        before, now = self._state, self._clock()
+        self._state = KindState(before.kind, standing, objects, reason)
+        same = (before.standing, before.objects) == (standing, objects)
+        news = not same or (bool(reason) and now - self._told_at >= _AGAIN_SECONDS)
+        if news:
+            self._told_at = now
+            self._told(self._state)
+
 
 # A CRD that is installed later is seen within a minute.
 _LOOK_AGAIN_SECONDS: Final = (45.0, 60.0)

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from gpugate.certs.protocols import ChangedMeanwhile, ClusterFailure, StoredSecret
-from gpugate.webhook.cluster import place
-from gpugate.webhook.cluster.failures import failing_as_cluster, read_or_none
-from gpugate.webhook.cluster.kept_metadata import made_metadata
+from gpugate.webhook.cluster import named_object
+from gpugate.webhook.cluster.named_object import failing_as_cluster, made_metadata, read_or_none
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,7 +38,7 @@ class NamedSecret:
     """A Secret of a namespace; nothing of it is kept between two calls but labels and annotations."""
 
     def __init__(self, connection: Connection, namespace: str, name: str) -> None:
-        self.place = place.secret(namespace, name)
+        self.place = named_object.secret(namespace, name)
         self._connection = connection
         self._metadata: dict[str, Any] | None = None
 

@@ -6,7 +6,7 @@ import pytest
 
 from gpugate.webhook.audit.sources.retrying import TRIES, retried
 from gpugate.webhook.audit.sources.throttle import Throttle
-from gpugate.webhook.cluster.chance import Chance
+from gpugate.webhook.cluster.backoff import Chance
 from gpugate.webhook.cluster.errors import ApiError, CallError, NotServedError, UnreachableError
 
 

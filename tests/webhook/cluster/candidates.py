@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import orjson
 from cluster.fake_api_store import Resource, StatusError, Store
 
-from gpugate.webhook.cluster.chance import Chance
+from gpugate.webhook.cluster.backoff import Chance
 from gpugate.webhook.cluster.errors import ApiError, UnreachableError
 from gpugate.webhook.cluster.lease import LeaderElection
 

@@ -12,13 +12,12 @@ from gpugate.policies.engine.needs import Needs
 from gpugate.policies.engine.ruleset import bind
 from gpugate.policies.sdk.facts import Known
 from gpugate.policies.sdk.kinds import DEPLOYMENT
-from gpugate.webhook.cluster.chance import Chance
+from gpugate.webhook.cluster.backoff import Chance
 from gpugate.webhook.cluster.connection import connect
 from gpugate.webhook.cluster.facts import ClusterFacts
+from gpugate.webhook.cluster.objects import Projection
 from gpugate.webhook.cluster.options import ClusterOptions
-from gpugate.webhook.cluster.projection import Projection
-from gpugate.webhook.cluster.reflector import Reflector
-from gpugate.webhook.cluster.reporter import Reporter
+from gpugate.webhook.cluster.reflector import Reflector, Reporter
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 
     from gpugate.policies.sdk.kinds import Kind
     from gpugate.webhook.cluster.connection import Connection
-    from gpugate.webhook.cluster.state import KindState
+    from gpugate.webhook.cluster.reflector import KindState
 
 DEPLOYMENTS = ("apps", "deployments")
 WATCH = "deployments?watch=true"

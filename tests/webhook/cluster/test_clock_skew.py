@@ -4,7 +4,7 @@ import datetime as dt
 
 import pytest
 
-from gpugate.webhook.cluster.clock_skew import ClockSkew
+from gpugate.webhook.cluster.connection import ClockSkew
 
 SENT = dt.datetime(2026, 11, 21, 10, 0, 0, tzinfo=dt.UTC)
 

@@ -16,8 +16,7 @@ from gpugate.policies.engine.evaluate import evaluate
 from gpugate.policies.engine.needs import Needs
 from gpugate.policies.engine.ruleset import bind
 from gpugate.webhook.cluster.facts import ClusterFacts
-from gpugate.webhook.cluster.objects import Objects
-from gpugate.webhook.cluster.projection import Projection
+from gpugate.webhook.cluster.objects import Objects, Projection
 from gpugate.webhook.manifests.facts import RunFacts
 
 if TYPE_CHECKING:

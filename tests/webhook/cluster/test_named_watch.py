@@ -8,10 +8,9 @@ from cluster.fake_api_server import Answer, status
 from cluster.reflected import FIRST, SECOND
 from eventually import eventually
 
-from gpugate.webhook.cluster import named_watch as module
-from gpugate.webhook.cluster.chance import Chance
-from gpugate.webhook.cluster.named_watch import NamedWatch
-from gpugate.webhook.cluster.place import secret
+from gpugate.webhook.cluster import named_object as module
+from gpugate.webhook.cluster.backoff import Chance
+from gpugate.webhook.cluster.named_object import NamedWatch, secret
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

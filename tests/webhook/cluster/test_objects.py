@@ -6,12 +6,11 @@ import pytest
 from cluster.reflected import needs_of
 
 from gpugate.policies.sdk.kinds import DEPLOYMENT
-from gpugate.webhook.cluster.objects import Objects
-from gpugate.webhook.cluster.projection import Projection
+from gpugate.webhook.cluster.objects import Objects, Projection
 
 if TYPE_CHECKING:
     from gpugate.policies.sdk.facts import Known
-    from gpugate.webhook.cluster.projection import StoredField
+    from gpugate.webhook.cluster.objects import StoredField
 
 
 PROJECTION = Projection(DEPLOYMENT, needs_of())

@@ -5,7 +5,7 @@ from cluster.reflected import deployment, needs_of
 
 from gpugate.policies.sdk.field import Field
 from gpugate.policies.sdk.kinds import DEPLOYMENT
-from gpugate.webhook.cluster.projection import Projection, StoredField
+from gpugate.webhook.cluster.objects import Projection, StoredField
 
 SOME, MORE = needs_of("scaling/wrong-metric"), needs_of("disruption/blocking-pdb")
 

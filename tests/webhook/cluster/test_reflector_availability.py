@@ -8,7 +8,7 @@ from cluster.reflected import DEPLOYMENTS, WATCH, Reflected
 
 from gpugate.policies.sdk.facts import Unavailable
 from gpugate.policies.sdk.kinds import DEPLOYMENT, NODE_POOL
-from gpugate.webhook.cluster.state import Standing
+from gpugate.webhook.cluster.reflector import Standing
 
 if TYPE_CHECKING:
     from cluster.fake_api_server import FakeApiServer

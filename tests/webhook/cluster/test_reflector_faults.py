@@ -7,7 +7,7 @@ import pytest
 from cluster.fake_api_server import Answer, status
 from cluster.reflected import DEPLOYMENTS, FIRST, SECOND, THIRD, WATCH, Reflected, deployment
 
-from gpugate.webhook.cluster import watch_call as module
+from gpugate.webhook.cluster import reflector as module
 
 if TYPE_CHECKING:
     from cluster.fake_api_server import FakeApiServer

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpugate.webhook.cluster.warning_headers import texts
+from gpugate.webhook.cluster.connection import texts
 
 HEADERS = {
     "one": (['299 - "use v1"'], ["use v1"]),

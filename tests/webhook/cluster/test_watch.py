@@ -13,8 +13,8 @@ from cluster.reflected import DEPLOYMENTS, connected, deployment, needs_of
 
 from gpugate.policies.sdk.facts import Known, Unavailable
 from gpugate.policies.sdk.kinds import DEPLOYMENT, NODE_POOL
-from gpugate.webhook.cluster.chance import Chance
-from gpugate.webhook.cluster.watch import ClusterWatch
+from gpugate.webhook.cluster.backoff import Chance
+from gpugate.webhook.cluster.facts import ClusterWatch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from cluster.fake_api_server import FakeApiServer
 
     from gpugate.policies.engine.needs import Needs
-    from gpugate.webhook.cluster.state import KindState
+    from gpugate.webhook.cluster.reflector import KindState
 
 # The first reads replicas of Deployments, and autoscalers; the second node selectors of Deployments, and NodePools.
 SOME, MORE = "disruption/blocking-pdb", "nodepools/shared-by-classes"
@@ -148,7 +148,7 @@ def test_stopping_ends_open_watches(api: FakeApiServer, watched: Watched) -> Non
 
 def test_the_client_is_not_imported_before_a_cluster_is_looked_at() -> None:
     program = (
-        "import sys; import gpugate.webhook.cluster.watch, gpugate.webhook.cluster.connection; "
+        "import sys; import gpugate.webhook.cluster.facts, gpugate.webhook.cluster.connection; "
         "print({'kubernetes', 'urllib3'} & set(sys.modules))"
     )
 

@@ -12,7 +12,7 @@ from kept.cluster import LEASES, MUTATING, SECRETS, VALIDATING
 
 from gpugate.certs.authorities import Periods, new_authority
 from gpugate.certs.pki import common_name
-from gpugate.webhook.cluster.clock_skew import wall_clock
+from gpugate.webhook.cluster.connection import wall_clock
 
 if TYPE_CHECKING:
     from collections.abc import Callable

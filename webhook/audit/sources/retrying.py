@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from gpugate.webhook.cluster.backoff import Backoff
-from gpugate.webhook.cluster.chance import Chance
+from gpugate.webhook.cluster.backoff import Backoff, Chance
 from gpugate.webhook.cluster.errors import ApiError, CallError, UnreachableError
 
 if TYPE_CHECKING:
