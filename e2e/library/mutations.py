@@ -9,7 +9,7 @@ from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.defaults import with_defaults
 from gpugate.policies.engine.evaluate import Phase, evaluate
 from gpugate.policies.engine.ruleset import bind
-from gpugate.webhook.manifests.facts import RunFacts
+from gpugate.webhook.manifests.load import RunFacts
 
 if TYPE_CHECKING:
     from library.cases import Case

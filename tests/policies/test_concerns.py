@@ -22,7 +22,7 @@ from gpugate.policies.sdk.field import Field
 from gpugate.policies.sdk.kinds import GroupVersionKind
 from gpugate.policies.sdk.platform import Accelerators, Platform, Taint
 from gpugate.policies.sdk.request import Operation, Request
-from gpugate.webhook.manifests.facts import RunFacts
+from gpugate.webhook.manifests.load import RunFacts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -16,7 +16,7 @@ from gpugate.policies.engine.evaluate import evaluate
 from gpugate.policies.engine.ruleset import bind
 from gpugate.policies.sdk.kinds import GroupVersionKind
 from gpugate.policies.sdk.request import Operation, Request
-from gpugate.webhook.manifests.facts import RunFacts
+from gpugate.webhook.manifests.load import RunFacts
 
 FOLDER = Path(__file__).with_name("evasions")
 Case = dict[str, Any]

@@ -18,9 +18,8 @@ from gpugate.policies.engine.ruleset import bind
 from gpugate.policies.sdk.findings import Stance
 from gpugate.policies.sdk.kinds import GroupVersionKind
 from gpugate.policies.sdk.request import Operation, Request
-from gpugate.webhook.manifests.documents import Document, read_text
-from gpugate.webhook.manifests.facts import RunFacts
-from gpugate.webhook.manifests.positions import Positions
+from gpugate.webhook.manifests.documents import Document, Positions, read_text
+from gpugate.webhook.manifests.load import RunFacts
 from gpugate.webhook.policy_tests.annotated import Expected, role_of
 from gpugate.webhook.policy_tests.pairs import mended
 

@@ -17,7 +17,7 @@ from gpugate.policies.engine.ruleset import bind
 from gpugate.policies.sdk.findings import Stance
 from gpugate.policies.sdk.request import Operation
 from gpugate.policies.sdk.workload_class import owner_kind
-from gpugate.webhook.manifests.facts import RunFacts
+from gpugate.webhook.manifests.load import RunFacts
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -23,7 +23,7 @@ from gpugate.webhook.admission.front.server import Front, listen
 from gpugate.webhook.admission.gate import Answer, Gate, Rules
 from gpugate.webhook.admission.options import ServeOptions
 from gpugate.webhook.admission.workers import Board, Duties, Worker
-from gpugate.webhook.manifests.facts import RunFacts
+from gpugate.webhook.manifests.load import RunFacts
 
 if TYPE_CHECKING:
     from gpugate.policies.engine.evaluate import Phase

@@ -19,7 +19,7 @@ from gpugate.policies.engine.config import PolicyConfig
 from gpugate.policies.engine.defaults import with_defaults
 from gpugate.policies.engine.evaluate import evaluate
 from gpugate.policies.engine.ruleset import bind
-from gpugate.webhook.manifests.facts import RunFacts
+from gpugate.webhook.manifests.load import RunFacts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

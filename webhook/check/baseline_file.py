@@ -11,10 +11,8 @@ from gpugate.policies.engine.config import parse
 from gpugate.policies.engine.errors import ConfigError, GpugateError
 from gpugate.policies.sdk.field import render
 from gpugate.webhook.check.baseline import Baseline
-from gpugate.webhook.manifests.bounded_file import read_regular
-from gpugate.webhook.manifests.documents import Document, read_bytes
-from gpugate.webhook.manifests.limits import MAX_BYTES
-from gpugate.webhook.manifests.positions import Positions
+from gpugate.webhook.manifests.bounded_file import MAX_BYTES, read_regular
+from gpugate.webhook.manifests.documents import Document, Positions, read_bytes
 from gpugate.webhook.report.baselined import BaselineKey
 
 if TYPE_CHECKING:

@@ -11,9 +11,8 @@ from gpugate.policies.engine.defaults import with_defaults
 from gpugate.policies.sdk.field import Field
 from gpugate.policies.sdk.findings import Patch, Patches, Replacement
 from gpugate.webhook.manifests.documents import Document, read_text
-from gpugate.webhook.manifests.editing.edit import edited
-from gpugate.webhook.manifests.editing.errors import EditError
-from gpugate.webhook.manifests.editing.writing import Style
+from gpugate.webhook.manifests.edit import edited
+from gpugate.webhook.manifests.edit_tree import EditError, Style
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

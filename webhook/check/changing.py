@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, Final
 
 from gpugate.webhook.check.changes import changed
 from gpugate.webhook.manifests.documents import Document, read_text
-from gpugate.webhook.manifests.editing.errors import EditError
-from gpugate.webhook.manifests.editing.tree import parse, walk
+from gpugate.webhook.manifests.edit_tree import EditError, parse, walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from gpugate.policies.sdk.field import Json
-    from gpugate.webhook.manifests.editing.tree import Node
+    from gpugate.webhook.manifests.edit_tree import Node
     from gpugate.webhook.manifests.objects import Manifest
     from gpugate.webhook.report.located import Located
 

@@ -14,8 +14,8 @@ from gpugate.webhook.check.ignores import ignores, sift
 from gpugate.webhook.check.locate import Locator
 from gpugate.webhook.check.session import judge
 from gpugate.webhook.manifests.documents import Document, encoding, read_text
-from gpugate.webhook.manifests.editing.errors import EditError
-from gpugate.webhook.manifests.facts import RunFacts
+from gpugate.webhook.manifests.edit_tree import EditError
+from gpugate.webhook.manifests.load import RunFacts
 from gpugate.webhook.manifests.objects import Manifest, objects
 from gpugate.webhook.manifests.problems import Problem
 

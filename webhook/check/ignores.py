@@ -15,10 +15,10 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Final, Literal
 
 from gpugate.policies.engine.config import near_misses
+from gpugate.webhook.manifests.bounded_file import MAX_BYTES
+from gpugate.webhook.manifests.documents import SourceText
 from gpugate.webhook.manifests.inputs import Input
-from gpugate.webhook.manifests.limits import MAX_BYTES
 from gpugate.webhook.manifests.problems import Problem
-from gpugate.webhook.manifests.source_text import SourceText
 from gpugate.webhook.report.located import Located, Place, Severity, Sort, Suppressed, SuppressedBy
 
 if TYPE_CHECKING:
@@ -55,8 +55,8 @@ def ignores(document: Document) -> Iterator[Ignore]:
     """Yield the comments of a document, in order."""
     if _MARK not in document.text:
         return
-    from gpugate.webhook.manifests.editing.errors import EditError  # noqa: PLC0415 -- few files have such comments
-    from gpugate.webhook.manifests.editing.tree import parse, texts  # noqa: PLC0415
+    # Few files have such comments.
+    from gpugate.webhook.manifests.edit_tree import EditError, parse, texts  # noqa: PLC0415
 
     text = document.text
     try:

@@ -19,8 +19,7 @@ from gpugate.webhook.check.ignores import ignores, sift
 from gpugate.webhook.check.locate import Locator, located_problem
 from gpugate.webhook.check.schema_findings import SchemaFindings
 from gpugate.webhook.manifests.documents import Document
-from gpugate.webhook.manifests.facts import RunFacts
-from gpugate.webhook.manifests.load import parts
+from gpugate.webhook.manifests.load import RunFacts, parts
 from gpugate.webhook.manifests.objects import Manifest, NotAManifest
 from gpugate.webhook.manifests.problems import Problem
 

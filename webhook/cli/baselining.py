@@ -100,7 +100,7 @@ def asked(args: argparse.Namespace, base: Revision | None = None) -> Baselining:
         return Baselining()
     data = None
     if base is not None:
-        from gpugate.webhook.manifests.limits import MAX_BYTES  # noqa: PLC0415 -- few runs have a base
+        from gpugate.webhook.manifests.bounded_file import MAX_BYTES  # noqa: PLC0415 -- few runs have a base
         from gpugate.webhook.project.base import read_from  # noqa: PLC0415
 
         data = read_from(base, args.baseline, MAX_BYTES)

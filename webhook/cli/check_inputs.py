@@ -9,10 +9,18 @@ from typing import TYPE_CHECKING
 
 from gpugate.webhook.check.run import Beside
 from gpugate.webhook.cli.options import UsageError
-from gpugate.webhook.manifests.inputs import STDIN, Found, Input, expand, sources
+from gpugate.webhook.manifests.inputs import (
+    KUSTOMIZATION_FILES,
+    STDIN,
+    Chart,
+    Found,
+    Input,
+    Kustomization,
+    Selection,
+    expand,
+    sources,
+)
 from gpugate.webhook.manifests.problems import Problem
-from gpugate.webhook.manifests.rendered_sources import KUSTOMIZATION_FILES, Chart, Kustomization
-from gpugate.webhook.manifests.selection import Selection
 
 if TYPE_CHECKING:
     import argparse

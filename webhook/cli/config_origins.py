@@ -10,8 +10,7 @@ from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.config import API_VERSION, KIND, PolicyConfig
 from gpugate.policies.engine.ruleset import entry_of
 from gpugate.policies.sdk.findings import Stance
-from gpugate.webhook.manifests.policy_file import read_policy_file
-from gpugate.webhook.manifests.policy_source import PolicySource, policy_source
+from gpugate.webhook.manifests.policy_file import PolicySource, policy_source, read_policy_file
 from gpugate.webhook.report import yaml_text
 
 if TYPE_CHECKING:

@@ -12,8 +12,7 @@ from gpugate.policies.sdk.field import render
 from gpugate.webhook.cli.command_parser import Parser
 from gpugate.webhook.cli.options import UsageError
 from gpugate.webhook.generate.chart.manifests import default_values, manifests, merged
-from gpugate.webhook.manifests.documents import Document, read_bytes
-from gpugate.webhook.manifests.positions import Positions
+from gpugate.webhook.manifests.documents import Document, Positions, read_bytes
 from gpugate.webhook.manifests.problems import Problem
 from gpugate.webhook.report import yaml_text
 

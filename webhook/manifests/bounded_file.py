@@ -1,4 +1,4 @@
-"""Reads files that somebody else may have chosen: never what does not end, or what waits for another program."""
+"""Read untrusted files within limits: regular files only, and never more than the limit."""
 
 from __future__ import annotations
 
@@ -9,6 +9,17 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+# etcd takes 1.5 MiB per object; a dump of a whole cluster is many objects in one `kind: List`.
+MAX_BYTES: Final = 64 * 2**20
+# The deepest custom resource definitions nest about 60 levels; libyaml's composer overruns the stack at some 20,000.
+MAX_DEPTH: Final = 128
+# How many directories deep a tree is read; a path of PATH_MAX could have 2,000, each some frames of Python's stack.
+MAX_DIRECTORIES: Final = 128
+MAX_NODES: Final = 2_000_000
+# Nodes that stand in the text once and in the object many times; 280 bytes of aliases make a million.
+MAX_ALIASED_NODES: Final = 100_000
+
 
 # Without the first, opening a pipe would wait for somebody to write to it; Windows has only the last of these.
 _FLAGS: Final = os.O_RDONLY | sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_NOCTTY", "O_BINARY"))

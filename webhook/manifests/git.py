@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.engine.errors import GpugateError
-from gpugate.webhook.manifests.work_tree import work_tree
+from gpugate.webhook.manifests.within import work_tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

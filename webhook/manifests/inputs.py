@@ -1,32 +1,156 @@
-"""Turns the paths of a command line into files to read."""
+"""Expand the paths of a command line into the files to read."""
 
 from __future__ import annotations
 
 import errno
+import glob
 import os
 import stat
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from gpugate.webhook.manifests.bounded_file import read_regular
-from gpugate.webhook.manifests.limits import MAX_BYTES, MAX_DIRECTORIES
+from gpugate.policies.sdk import globs
+from gpugate.webhook.manifests.bounded_file import MAX_BYTES, MAX_DIRECTORIES, read_regular
 from gpugate.webhook.manifests.problems import Problem
-from gpugate.webhook.manifests.rendered_sources import (
-    CHART_FILE,
-    KUSTOMIZATION_FILES,
-    Chart,
-    Kustomization,
-    is_of_chart,
-    source_of,
-)
-from gpugate.webhook.manifests.selection import Selection
 from gpugate.webhook.manifests.within import is_within, link_out, tree_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which files are wanted, of those that paths stand for.
+
+    Attributes:
+        exclude: patterns of files and directories to leave out. One without a slash is for a name at any depth, one
+            with a slash for a path from the working directory on, in which `**` stands for any number of directories.
+        force_exclude: a program named the files one by one, as pre-commit does: leave out those too, and pass over what is no
+            manifest.
+        ignored: real paths of files and directories to leave out, because git ignores them.
+        changed: real paths; only these files are wanted where it is given.
+    """
+
+    exclude: tuple[str, ...] = ()
+    force_exclude: bool = False
+    ignored: frozenset[str] = field(default=frozenset(), repr=False)
+    changed: frozenset[str] | None = field(default=None, repr=False)
+
+    def excludes(self, path: str) -> bool:
+        """Tell whether a pattern is for a path, or for a directory above it."""
+        if not self.exclude:
+            return False
+        return any(_fits(pattern, path) for pattern in self.exclude)
+
+    def is_unchanged(self, path: str) -> bool:
+        """Tell whether only changed files are wanted, and this is none."""
+        return self.changed is not None and os.path.realpath(path) not in self.changed
+
+
+def _fits(pattern: str, path: str) -> bool:
+    seen = os.path.abspath(path) if pattern.startswith("/") else os.path.relpath(path)  # noqa: PTH100 -- `..` is to go
+    parts, wanted = _parts(seen), _parts(pattern)
+    if "/" not in pattern.rstrip("/"):
+        return any(globs.matches(wanted[0], part) for part in parts) if wanted else False
+    return any(_matches(wanted, parts[:length]) for length in range(1, len(parts) + 1))
+
+
+def _parts(path: str) -> list[str]:
+    return [part for part in path.split("/") if part not in {"", os.curdir}]
+
+
+def _matches(wanted: Sequence[str], parts: Sequence[str]) -> bool:
+    """Match directory by directory, in a time that no pattern can blow up: `reached` are the places in the pattern."""
+    reached = _past_any(wanted, {0})
+    for part in parts:
+        fitting = {i for i in reached if i < len(wanted) and globs.matches(wanted[i], part)}
+        reached = _past_any(wanted, {i if wanted[i] == "**" else i + 1 for i in fitting})
+    return len(wanted) in reached
+
+
+def _past_any(wanted: Sequence[str], reached: set[int]) -> set[int]:
+    """Add the places behind each `**`, which may stand for no directory at all."""
+    found, waiting = set(reached), list(reached)
+    while waiting:
+        place = waiting.pop()
+        if place < len(wanted) and wanted[place] == "**" and place + 1 not in found:
+            found.add(place + 1)
+            waiting.append(place + 1)
+    return found
+
+
+_ANY: Final = "**/"
+
+
+def matches(pattern: str) -> list[str]:
+    """Return the files and directories that a pattern stands for, sorted; `**` is any number of directories.
+
+    Hidden ones are not among them. `**` follows no links, which may lead in a circle: `glob` of Python 3.14 would go around
+    until a path is too long, and where there are two of them in every way that there is.
+    """
+    return sorted(_found(f"{pattern}/*" if pattern == "**" or pattern.endswith("/**") else pattern))
+
+
+def _found(pattern: str) -> set[str]:
+    before, any_depth, after = pattern.partition(_ANY)
+    if not any_depth or (before and not before.endswith("/")):
+        return set(glob.glob(pattern))  # noqa: PTH207 -- Path.glob refuses absolute patterns
+    while after.startswith(_ANY):
+        after = after.removeprefix(_ANY)
+    found: set[str] = set()
+    for start in glob.glob(before) if before else [os.curdir]:  # noqa: PTH207 -- as above
+        for folder, folders, _ in os.walk(start):
+            folders[:] = [name for name in folders if not name.startswith(".")]
+            inside = os.path.join(glob.escape(folder), after)  # noqa: PTH118 -- Path drops what ends in a slash
+            found |= _found(inside if before else inside.removeprefix("./"))
+    return found
+
+
+CHART_FILE: Final = "Chart.yaml"
+# The names that kustomize looks for, in this order (sigs.k8s.io/kustomize/api v0.20 konfig.RecognizedKustomizationFileNames).
+KUSTOMIZATION_FILES: Final = ("kustomization.yaml", "kustomization.yml", "Kustomization")
+_CHART_DIRECTORIES: Final = ("templates", "charts")
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """The directory of a Helm chart."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Kustomization:
+    """A directory with a kustomization, and the name of the file in it."""
+
+    name: str
+    file: str
+
+
+def source_of(path: str) -> Chart | Kustomization | None:
+    """Return the chart or the kustomization that a file belongs to, when the file alone says nothing."""
+    parent, name = os.path.split(path)
+    if name in KUSTOMIZATION_FILES:
+        return Kustomization(parent or os.curdir, name)
+    parts = Path(path).parts
+    # From the top on, because a subchart is rendered with the chart that it is part of.
+    for depth in range(len(parts)):
+        above = str(Path(*parts[:depth])) if depth else os.curdir
+        inside = parts[depth] in _CHART_DIRECTORIES and depth < len(parts) - 1
+        of_chart = depth == len(parts) - 1 and is_of_chart(name)
+        if (inside or of_chart) and Path(above, CHART_FILE).is_file():
+            return Chart(above)
+    return None
+
+
+def is_of_chart(name: str) -> bool:
+    """Tell what a chart is made of from files that are beside it."""
+    values = name.startswith("values") and name.endswith((".yaml", ".yml", ".json"))
+    return values or name in {CHART_FILE, "Chart.lock", *_CHART_DIRECTORIES}
+
 
 STDIN: Final = "-"
 _YAML: Final = (".yaml", ".yml")
@@ -158,7 +282,7 @@ class _Walk:
         try:
             mode = Path(path).stat().st_mode
         except (OSError, ValueError) as error:
-            matches = _matches(path) if isinstance(error, FileNotFoundError) else []
+            matches = _expand_pattern(path) if isinstance(error, FileNotFoundError) else []
             for match in matches:
                 yield from self._expand(match)
             if not matches:
@@ -260,10 +384,9 @@ class _Walk:
         return bool(ignored and f"{real}{os.sep}{entry.name}" in ignored) or self._selection.excludes(entry.path)
 
 
-def _matches(pattern: str) -> list[str]:
+def _expand_pattern(pattern: str) -> list[str]:
     if not any(character in pattern for character in "*?["):
         return []
-    from gpugate.webhook.manifests.patterns import matches  # noqa: PLC0415 -- shells expand most patterns themselves
 
     return matches(pattern)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from gpugate.webhook.manifests.limits import MAX_DEPTH
+from gpugate.webhook.manifests.bounded_file import MAX_DEPTH
 from gpugate.webhook.manifests.problems import ReadError
 
 if TYPE_CHECKING:

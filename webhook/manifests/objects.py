@@ -1,4 +1,8 @@
-"""Finds the Kubernetes objects in a document and makes each a request to create it."""
+"""Find the Kubernetes objects in a document, and make each a request to create it.
+
+Sources: Kubernetes v1.36 (`k8s.io/api`), Karpenter v1.14.1 and its former versions back to v0.1, karpenter-provider-aws
+v1.14.1, KEDA v2.20.2.
+"""
 
 from __future__ import annotations
 
@@ -7,17 +11,70 @@ from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.sdk.field import Field, render
 from gpugate.policies.sdk.kinds import GroupVersionKind
+from gpugate.policies.sdk.pod_templates import TEMPLATES
 from gpugate.policies.sdk.quantity import type_name
 from gpugate.policies.sdk.request import Operation, Request
-from gpugate.webhook.manifests.known_kinds import correction, is_namespaced
+from gpugate.webhook.manifests.documents import SourceText
 from gpugate.webhook.manifests.problems import Problem
-from gpugate.webhook.manifests.source_text import SourceText
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gpugate.policies.sdk.field import Json, Path
     from gpugate.webhook.manifests.documents import Document
+
+_NAMESPACED: Final = {
+    "": (
+        "Binding ConfigMap Endpoints Event LimitRange PersistentVolumeClaim Pod PodTemplate ReplicationController "
+        "ResourceQuota Secret Service ServiceAccount"
+    ),
+    "apps": "ControllerRevision DaemonSet Deployment ReplicaSet StatefulSet",
+    "autoscaling": "HorizontalPodAutoscaler Scale",
+    "batch": "CronJob Job",
+    "karpenter.k8s.aws": "",
+    "karpenter.sh": "HorizontalAutoscaler MetricsProducer ScalableNodeGroup",
+    "keda.sh": "ScaledJob ScaledObject TriggerAuthentication",
+    "policy": "Eviction PodDisruptionBudget",
+}
+_CLUSTER_WIDE: Final = {
+    "": "ComponentStatus Namespace Node PersistentVolume",
+    "apps": "",
+    "autoscaling": "",
+    "batch": "",
+    "karpenter.k8s.aws": "AWSNodeTemplate EC2NodeClass",
+    "karpenter.sh": "Machine NodeClaim NodeOverlay NodePool Provisioner",
+    "keda.sh": "ClusterTriggerAuthentication",
+    "policy": "PodSecurityPolicy",
+}
+_OPEN_NAMESPACED: Final = frozenset(
+    {("resource.k8s.io", "ResourceClaim"), ("resource.k8s.io", "ResourceClaimTemplate")}
+)
+_OPEN_CLUSTER_WIDE: Final = frozenset({("resource.k8s.io", "DeviceClass"), ("eks.amazonaws.com", "NodeClass")})
+
+
+def is_namespaced(kind: GroupVersionKind) -> bool | None:
+    """Tell whether objects of a type live in a namespace; None when the type is not known."""
+    pair = (kind.group, kind.kind)
+    if pair in TEMPLATES or pair in _OPEN_NAMESPACED or kind.kind in _NAMESPACED.get(kind.group, "").split():
+        return True
+    if pair in _OPEN_CLUSTER_WIDE or kind.kind in _CLUSTER_WIDE.get(kind.group, "").split():
+        return False
+    return None
+
+
+def correction(kind: GroupVersionKind) -> str | None:
+    """Say what to write instead when a group has no such kind; None when it may have one."""
+    if kind.group not in _NAMESPACED or is_namespaced(kind) is not None:
+        return None
+    for group, names in (*_NAMESPACED.items(), *_CLUSTER_WIDE.items()):
+        if kind.kind in names.split():
+            return f"write the apiVersion of {group or 'the core group'}, which has this kind"
+    import difflib  # noqa: PLC0415 -- only a mistake needs it, and it costs start-up time
+
+    names_here = f"{_NAMESPACED[kind.group]} {_CLUSTER_WIDE[kind.group]}".split()
+    near = difflib.get_close_matches(kind.kind, names_here, n=1)
+    return f"did you mean {near[0]}?" if near else f"it has {', '.join(sorted(names_here))}"
+
 
 _MAX_LISTS = 3  # a list of lists of lists is what `kubectl get -o yaml` makes at worst
 # Files that look like objects and are instructions for a tool on the user's side.

@@ -1,10 +1,159 @@
-"""What can be wrong with a manifest before any policy looks at it."""
+"""Problems of a manifest that come before any policy, with an excerpt that hides secrets.
+
+Hidden are the data of Secrets, the values of environment variables, and the annotation in which kubectl keeps the whole
+object. Each character becomes `*`, so that columns stay as they are.
+"""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
 
-from gpugate.webhook.manifests.excerpt import NO_EXCERPT, Excerpt
+import yaml
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+_AROUND = 1
+_ENVIRONMENTS: Final = frozenset({"env", "envVars", "env_vars", "environment", "runtimeEnvYAML"})
+_SAID_OF_ENVIRONMENT: Final = frozenset({"name", "valueFrom"})
+_SECRET_DATA: Final = frozenset({"data", "stringData"})
+_LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+# In a text that no parser reads.
+_SECRET: Final = re.compile(r"Secret\b|\bstringData\b|\blast-applied-configuration\b")
+_OPENS: Final = re.compile(r"""^(?P<indent>[ \t]*)(?:-[ \t]+)*["']?(?P<key>[\w.-]+)["']?[ \t]*:""")
+_ENVIRONMENT: Final = re.compile(rf"\b(?:{'|'.join(sorted({*_ENVIRONMENTS, *_SECRET_DATA, 'value'}))})\b")
+_SAID: Final = re.compile(
+    r"""^[ \t]*(?:-[ \t]+)?["']?(?:name|valueFrom|key|optional|fieldPath|\w+Ref)["']?[ \t]*:|^[ \t]*#"""
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """Some lines of a file; `first_line` is the number of the first of them, from 1."""
+
+    lines: tuple[str, ...] = ()
+    first_line: int = 0
+
+
+NO_EXCERPT: Final = Excerpt()
+
+
+def excerpt(lines: Sequence[str], line: int, first_line: int) -> Excerpt:
+    """Return the line with number `line` and its neighbours, out of lines of which the first has `first_line`.
+
+    What is hidden has to be hidden in the lines already.
+    """
+    index = line - first_line
+    first = max(0, index - _AROUND)
+    return Excerpt(tuple(lines[first : index + _AROUND + 1]), first_line + first)
+
+
+def lines_of_document(text: str, root: Any) -> list[str]:
+    """Return the lines of a document, with what its composed nodes say is to be hidden; `root` is None without them."""
+    lines = text.splitlines()
+    if root is None:
+        return lines_of_broken(text)
+    for node in _hidden(root):
+        _hide(lines, node)
+    return lines
+
+
+def lines_of_broken(text: str) -> list[str]:
+    """Return the lines of a text that no parser reads: nothing of one that may hold a Secret, or behind other values."""
+    lines = text.splitlines()
+    first = next((number for number, line in enumerate(lines) if _ENVIRONMENT.search(line)), len(lines))
+    if _SECRET.search(text):
+        first = 0
+    return [*lines[:first], *(_stars(line, 0, len(line)) for line in lines[first:])]
+
+
+def lines_of_template(lines: Sequence[str]) -> list[str]:
+    """Return the lines of a template, which is no YAML: where data and environments end is told by the indentation."""
+    is_secret = any(_SECRET.search(line) for line in lines)
+    shown, inside = [], -1
+    for line in lines:
+        indent = len(line) - len(line.lstrip(" \t"))
+        if (
+            inside >= 0
+            and line.strip()
+            and (indent < inside or (indent == inside and not line.lstrip().startswith("-")))
+        ):
+            inside = -1
+        opens = _OPENS.match(line)
+        if inside >= 0 and not (_SAID.match(line) and not is_secret):
+            shown.append(_stars(line, opens.end() if opens else 0, len(line)))
+        elif inside < 0 and opens and _opens_hidden(opens["key"], is_secret=is_secret):
+            inside = indent
+            shown.append(_stars(line, opens.end(), len(line)))
+        else:
+            shown.append(line)
+    return shown
+
+
+def _opens_hidden(key: str, *, is_secret: bool) -> bool:
+    return key in _ENVIRONMENTS or key.endswith("last-applied-configuration") or (is_secret and key in _SECRET_DATA)
+
+
+def _hidden(root: Any) -> Iterator[Any]:
+    """Yield the nodes whose text is to be hidden; a node that stands in the text once is looked at once."""
+    left, seen = [root], set()
+    while left:
+        node = left.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        if isinstance(node, yaml.SequenceNode):
+            left += node.value
+        if not isinstance(node, yaml.MappingNode):
+            continue
+        is_secret = any(key.value == "kind" and value.value == "Secret" for key, value in node.value)
+        is_variable = {"name", "value"} <= {key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)}
+        for key, value in node.value:
+            name = key.value if isinstance(key, yaml.ScalarNode) else ""
+            if name == _LAST_APPLIED or (is_variable and name == "value"):
+                yield value
+            elif is_secret and name in _SECRET_DATA:
+                yield from _values(value)
+            elif name in _ENVIRONMENTS:
+                yield from _environment(value)
+            else:
+                left += (key, value)
+
+
+def _environment(node: Any) -> Iterator[Any]:
+    """Yield the values of a list of variables, or of an object with one for each."""
+    if not isinstance(node, yaml.SequenceNode):
+        yield from _values(node)
+        return
+    for variable in node.value:
+        if not isinstance(variable, yaml.MappingNode):
+            yield variable
+            continue
+        yield from (value for key, value in variable.value if key.value not in _SAID_OF_ENVIRONMENT)
+
+
+def _values(node: Any) -> Iterator[Any]:
+    if isinstance(node, yaml.MappingNode):
+        yield from (value for _, value in node.value)
+    else:
+        yield node
+
+
+def _hide(lines: list[str], node: Any) -> None:
+    start, end = node.start_mark, node.end_mark
+    for number in range(start.line, min(end.line + 1, len(lines))):
+        line = lines[number]
+        lines[number] = _stars(
+            line, start.column if number == start.line else 0, end.column if number == end.line else len(line)
+        )
+
+
+def _stars(line: str, start: int, end: int) -> str:
+    """Hide a part of a line, but not what indents it."""
+    hidden = "".join(character if character in " \t" else "*" for character in line[start:end])
+    return line[:start] + hidden + line[end:]
 
 
 @dataclass(frozen=True, slots=True)

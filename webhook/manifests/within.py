@@ -17,7 +17,16 @@ from pathlib import Path
 from typing import Final
 
 from gpugate.policies.engine.errors import GpugateError
-from gpugate.webhook.manifests.work_tree import work_tree
+
+
+def work_tree(path: str) -> str | None:
+    """Return the real path of the work tree that a path is in, as its `.git` shows; None where there is none."""
+    try:
+        real = Path(os.path.realpath(path))
+        return next((str(above) for above in (real, *real.parents) if (above / ".git").exists()), None)
+    except ValueError:
+        return None  # a NUL, which no path has
+
 
 GIT: Final = ".git"
 NO_NAME: Final = "is no name of a file: it holds a character that none can have"

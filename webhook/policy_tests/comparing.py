@@ -9,7 +9,7 @@ import msgspec
 from gpugate.policies.engine.defaults import with_defaults
 from gpugate.policies.sdk.field import render
 from gpugate.policies.sdk.request import Operation, Request
-from gpugate.webhook.manifests.editing.steps import same
+from gpugate.webhook.manifests.edit import same
 from gpugate.webhook.policy_tests.differing import differing
 from gpugate.webhook.policy_tests.matching import effects, located, messages
 from gpugate.webhook.policy_tests.observed import ObservedPlaces, observed

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from gpugate.webhook.manifests.documents import encoding
-from gpugate.webhook.manifests.editing.errors import EditError
-from gpugate.webhook.manifests.editing.tree import parse, texts, walk
-from gpugate.webhook.manifests.excerpt import excerpt, lines_of_template
+from gpugate.webhook.manifests.edit_tree import EditError, parse, texts, walk
+from gpugate.webhook.manifests.problems import excerpt, lines_of_template
 from gpugate.webhook.policy_tests.errors import CaseFileError
 from gpugate.webhook.report.located import Place
 

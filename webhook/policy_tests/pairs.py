@@ -17,7 +17,7 @@ from gpugate.policies.sdk.kinds import GroupVersionKind
 from gpugate.policies.sdk.request import Operation, Request
 from gpugate.webhook.manifests.bounded_file import read_regular
 from gpugate.webhook.manifests.documents import encoding
-from gpugate.webhook.manifests.editing.steps import same
+from gpugate.webhook.manifests.edit import same
 from gpugate.webhook.policy_tests.annotated import read_annotated
 from gpugate.webhook.policy_tests.cases import MOST_BYTES
 from gpugate.webhook.policy_tests.differing import differing

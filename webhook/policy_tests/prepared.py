@@ -10,7 +10,7 @@ from gpugate.policies.engine.evaluate import Phase, evaluate
 from gpugate.policies.sdk.findings import Stance
 from gpugate.policies.sdk.kinds import NAMESPACE, GroupVersionKind
 from gpugate.policies.sdk.request import Operation, Request
-from gpugate.webhook.manifests.facts import RunFacts
+from gpugate.webhook.manifests.load import RunFacts
 from gpugate.webhook.policy_tests.given import GivenObjects
 
 if TYPE_CHECKING:

@@ -6,8 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from gpugate.webhook.manifests.inputs import STDIN
-from gpugate.webhook.manifests.within import is_within
-from gpugate.webhook.manifests.work_tree import work_tree
+from gpugate.webhook.manifests.within import is_within, work_tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

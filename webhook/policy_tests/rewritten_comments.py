@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from gpugate.policies.catalog import CATALOG
 from gpugate.webhook.manifests.documents import Document, read_text
-from gpugate.webhook.manifests.editing.errors import EditError
-from gpugate.webhook.manifests.editing.steps import same
+from gpugate.webhook.manifests.edit import same
+from gpugate.webhook.manifests.edit_tree import EditError
 from gpugate.webhook.policy_tests.annotated import Expected, read_annotated
 from gpugate.webhook.policy_tests.errors import CaseFileError
 from gpugate.webhook.policy_tests.expect_comments import NOTHING, expectations, outside

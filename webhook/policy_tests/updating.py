@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from gpugate.webhook.manifests.documents import Document, encoding, read_text
-from gpugate.webhook.manifests.editing.edit import edited
-from gpugate.webhook.manifests.editing.errors import EditError
+from gpugate.webhook.manifests.edit import edited
+from gpugate.webhook.manifests.edit_tree import EditError
 from gpugate.webhook.manifests.inputs import Input
 from gpugate.webhook.manifests.problems import Problem
 from gpugate.webhook.policy_tests.errors import CaseFileError

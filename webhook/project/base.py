@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from gpugate.webhook.manifests.bounded_file import MAX_BYTES
 from gpugate.webhook.manifests.git import GitError, Revision, revision
-from gpugate.webhook.manifests.limits import MAX_BYTES
 from gpugate.webhook.project.find import FILE, PYPROJECT, VARIABLE, Found, way_up
 from gpugate.webhook.project.pyproject import table
 

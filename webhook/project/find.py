@@ -6,8 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from gpugate.webhook.manifests.bounded_file import read_regular
-from gpugate.webhook.manifests.limits import MAX_BYTES
+from gpugate.webhook.manifests.bounded_file import MAX_BYTES, read_regular
 from gpugate.webhook.manifests.within import link_out
 from gpugate.webhook.project.errors import ProjectFileError
 

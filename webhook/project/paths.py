@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from gpugate.webhook.manifests.within import Wanted, pattern_refusal, refusal
-from gpugate.webhook.manifests.work_tree import work_tree
+from gpugate.webhook.manifests.within import Wanted, pattern_refusal, refusal, work_tree
 from gpugate.webhook.project.settings import Sort
 
 if TYPE_CHECKING:

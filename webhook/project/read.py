@@ -107,8 +107,7 @@ def _refuse_nul(value: Json, path: field.Path) -> None:
 
 
 def _yaml(file: Path, data: bytes) -> tuple[Json, Callable[[field.Path], tuple[int, int]]]:
-    from gpugate.webhook.manifests.documents import Document, read_bytes  # noqa: PLC0415 -- TOML needs none of it
-    from gpugate.webhook.manifests.positions import Positions  # noqa: PLC0415
+    from gpugate.webhook.manifests.documents import Document, Positions, read_bytes  # noqa: PLC0415 -- TOML needs none
 
     documents: list[Document] = []
     for found in read_bytes(str(file), data):

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gpugate.policies.engine.errors import GpugateError
+from gpugate.webhook.manifests.documents import Positions
 from gpugate.webhook.manifests.inputs import Input
 from gpugate.webhook.manifests.load import parts
 from gpugate.webhook.manifests.objects import Manifest
-from gpugate.webhook.manifests.positions import Positions
 from gpugate.webhook.pytest_plugin.checking import checked
 from gpugate.webhook.pytest_plugin.surroundings import shown
 from gpugate.webhook.report import text

@@ -7,10 +7,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from gpugate.webhook.manifests.bounded_file import read_regular
-from gpugate.webhook.manifests.excerpt import NO_EXCERPT, Excerpt, excerpt, lines_of_broken
-from gpugate.webhook.manifests.limits import MAX_BYTES
-from gpugate.webhook.manifests.problems import Problem
+from gpugate.webhook.manifests.bounded_file import MAX_BYTES, read_regular
+from gpugate.webhook.manifests.problems import NO_EXCERPT, Excerpt, Problem, excerpt, lines_of_broken
 from gpugate.webhook.rendering.chart_files import template_file
 
 if TYPE_CHECKING:

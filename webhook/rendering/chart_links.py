@@ -9,8 +9,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from gpugate.webhook.manifests.bounded_file import read_regular
-from gpugate.webhook.manifests.limits import MAX_BYTES
+from gpugate.webhook.manifests.bounded_file import MAX_BYTES, read_regular
 from gpugate.webhook.manifests.problems import Problem
 from gpugate.webhook.manifests.within import is_git, link_out, refusal, tree_of
 

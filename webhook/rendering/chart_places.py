@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from gpugate.webhook.manifests.bounded_file import read_regular
-from gpugate.webhook.manifests.excerpt import excerpt, lines_of_template
+from gpugate.webhook.manifests.problems import excerpt, lines_of_template
 from gpugate.webhook.rendering.chart_files import template_file
 from gpugate.webhook.rendering.chart_marks import MAX_TEMPLATE, line_origins, marked_copy, sources
 from gpugate.webhook.rendering.charts import ChartJob

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 from gpugate.webhook.manifests.bounded_file import read_regular
 from gpugate.webhook.manifests.documents import read_bytes
-from gpugate.webhook.manifests.inputs import Passed
+from gpugate.webhook.manifests.inputs import CHART_FILE, Passed
 from gpugate.webhook.manifests.problems import Problem
-from gpugate.webhook.manifests.rendered_sources import CHART_FILE
 from gpugate.webhook.manifests.within import link_out
 from gpugate.webhook.rendering.chart_links import obstacle
 from gpugate.webhook.rendering.chart_values import ChartValues

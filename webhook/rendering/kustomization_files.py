@@ -16,12 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from gpugate.policies.sdk.field import render
-from gpugate.webhook.manifests.bounded_file import read_regular
-from gpugate.webhook.manifests.documents import Document, read_bytes, read_text
-from gpugate.webhook.manifests.limits import MAX_BYTES
-from gpugate.webhook.manifests.positions import Positions
+from gpugate.webhook.manifests.bounded_file import MAX_BYTES, read_regular
+from gpugate.webhook.manifests.documents import Document, Positions, read_bytes, read_text
+from gpugate.webhook.manifests.inputs import KUSTOMIZATION_FILES
 from gpugate.webhook.manifests.problems import Problem
-from gpugate.webhook.manifests.rendered_sources import KUSTOMIZATION_FILES
 from gpugate.webhook.manifests.within import Wanted, is_git, link_out, refusal, tree_of
 
 if TYPE_CHECKING:

@@ -6,16 +6,15 @@ import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from gpugate.webhook.manifests.inputs import Found, Passed
+from gpugate.webhook.manifests.inputs import Found, Kustomization, Passed
 from gpugate.webhook.manifests.problems import Problem
-from gpugate.webhook.manifests.rendered_sources import Kustomization
 from gpugate.webhook.rendering.kustomization_files import KustomizationFile, read_kustomization
 from gpugate.webhook.rendering.kustomizations import KustomizationJob, obstacles
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from gpugate.webhook.manifests.rendered_sources import Chart
+    from gpugate.webhook.manifests.inputs import Chart
     from gpugate.webhook.rendering.options import RenderOptions
 
 _PART: Final = "a component that no kustomization here uses"

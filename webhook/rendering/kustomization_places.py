@@ -7,10 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpugate.webhook.manifests.bounded_file import read_regular
-from gpugate.webhook.manifests.documents import Document, read_bytes, read_text
-from gpugate.webhook.manifests.limits import MAX_BYTES
-from gpugate.webhook.manifests.source_text import SourceText
+from gpugate.webhook.manifests.bounded_file import MAX_BYTES, read_regular
+from gpugate.webhook.manifests.documents import Document, SourceText, read_bytes, read_text
 from gpugate.webhook.manifests.within import Wanted, refusal, tree_of
 from gpugate.webhook.rendering.kustomizations import KustomizationJob
 from gpugate.webhook.rendering.object_places import place_of

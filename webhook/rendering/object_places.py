@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gpugate.policies.sdk.field import render
+from gpugate.webhook.manifests.documents import Positions
 from gpugate.webhook.manifests.objects import Manifest, objects
-from gpugate.webhook.manifests.positions import Positions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from gpugate.policies.sdk.field import Path
-    from gpugate.webhook.manifests.documents import Document
-    from gpugate.webhook.manifests.positions import Span
+    from gpugate.webhook.manifests.documents import Document, Span
     from gpugate.webhook.report.located import ObjectName
 
 

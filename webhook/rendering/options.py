@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from gpugate.webhook.manifests.limits import MAX_BYTES
+from gpugate.webhook.manifests.bounded_file import MAX_BYTES
 
 if TYPE_CHECKING:
     from gpugate.webhook.rendering.chart_values import ChartValues

@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from gpugate.webhook.manifests.inputs import Found, Input, Rendering
+from gpugate.webhook.manifests.inputs import Chart, Found, Input, Kustomization, Rendering
 from gpugate.webhook.manifests.problems import Problem
-from gpugate.webhook.manifests.rendered_sources import Chart, Kustomization
 from gpugate.webhook.manifests.within import is_git, is_within, tree_of
 from gpugate.webhook.rendering.chart_errors import chart_problem
 from gpugate.webhook.rendering.chart_stage import staged

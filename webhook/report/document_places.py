@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpugate.webhook.manifests.source_text import SourceText
+from gpugate.webhook.manifests.documents import SourceText
 from gpugate.webhook.report.located import Place
 
 if TYPE_CHECKING:

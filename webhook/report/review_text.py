@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gpugate.policies.sdk.field import render
 from gpugate.policies.sdk.findings import Stance
-from gpugate.webhook.manifests.excerpt import lines_of_template
+from gpugate.webhook.manifests.problems import lines_of_template
 from gpugate.webhook.report import words, yaml_text
 from gpugate.webhook.report.plain import plain
 

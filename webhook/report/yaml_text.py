@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from gpugate.webhook.manifests import scalars
+from gpugate.webhook.manifests import yaml_reader
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,8 +32,8 @@ def _text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
 def _is_misread(text: str) -> bool:
     """Tell whether kubectl takes a text for something else where PyYAML does not, such as `y` and `1e3`."""
     try:
-        return scalars.resolve(text) != text
-    except scalars.ScalarError:
+        return yaml_reader.resolve(text) != text
+    except yaml_reader.ScalarError:
         return True
 
 

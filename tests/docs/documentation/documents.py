@@ -18,7 +18,7 @@ from gpugate.policies.engine.errors import GpugateError
 from gpugate.policies.engine.evaluate import Phase, evaluate
 from gpugate.policies.engine.ruleset import bind
 from gpugate.webhook.manifests.documents import Document, read_text
-from gpugate.webhook.manifests.facts import RunFacts
+from gpugate.webhook.manifests.load import RunFacts
 from gpugate.webhook.manifests.objects import Manifest, objects
 from gpugate.webhook.policy_tests.cases import read_case_file
 from gpugate.webhook.policy_tests.errors import CaseFileError

@@ -18,7 +18,7 @@ from gpugate.policies.engine.evaluate import evaluate
 from gpugate.policies.engine.ruleset import bind
 from gpugate.policies.sdk.kinds import GroupVersionKind
 from gpugate.policies.sdk.request import Operation, Request
-from gpugate.webhook.manifests.facts import RunFacts
+from gpugate.webhook.manifests.load import RunFacts
 
 if TYPE_CHECKING:
     from gpugate.policies.engine.verdict import Finding

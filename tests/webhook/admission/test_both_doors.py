@@ -16,7 +16,7 @@ from gpugate.policies.engine.defaults import with_defaults
 from gpugate.policies.engine.evaluate import Phase, evaluate
 from gpugate.policies.engine.ruleset import bind
 from gpugate.policies.sdk.findings import Stance
-from gpugate.webhook.manifests.facts import RunFacts
+from gpugate.webhook.manifests.load import RunFacts
 
 if TYPE_CHECKING:
     from api_server.outcomes import Outcome

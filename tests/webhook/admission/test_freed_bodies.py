@@ -20,7 +20,7 @@ from gpugate.policies.sdk.facts import NoFacts
 from gpugate.policies.sdk.kinds import POD
 from gpugate.policies.sdk.policy import AnyContext, Policy, validates
 from gpugate.webhook.admission.gate import Gate, Rules
-from gpugate.webhook.manifests.facts import RunFacts
+from gpugate.webhook.manifests.load import RunFacts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

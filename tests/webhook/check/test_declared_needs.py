@@ -12,7 +12,7 @@ from gpugate.policies.engine.defaults import with_defaults
 from gpugate.policies.engine.evaluate import evaluate
 from gpugate.policies.engine.needs import Needs
 from gpugate.policies.engine.ruleset import bind
-from gpugate.webhook.manifests.facts import RunFacts
+from gpugate.webhook.manifests.load import RunFacts
 
 ROOT = Path(gpugate.policies.__file__).parent
 FILES = sorted(ROOT.glob("*/examples/*/*.yaml"))

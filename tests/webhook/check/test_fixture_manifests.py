@@ -15,8 +15,7 @@ from gpugate.policies.engine.evaluate import Phase, evaluate
 from gpugate.policies.engine.ruleset import bind
 from gpugate.policies.sdk.field import render
 from gpugate.policies.sdk.findings import Stance
-from gpugate.webhook.manifests.facts import RunFacts
-from gpugate.webhook.manifests.load import load
+from gpugate.webhook.manifests.load import RunFacts, load
 
 if TYPE_CHECKING:
     from gpugate.policies.engine.ruleset import Ruleset

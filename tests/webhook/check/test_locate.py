@@ -4,10 +4,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gpugate.webhook.check.locate import Locator
-from gpugate.webhook.manifests import source_text
-from gpugate.webhook.manifests.documents import Document, read_text
+from gpugate.webhook.manifests import documents
+from gpugate.webhook.manifests.documents import Document, Positions, read_text
 from gpugate.webhook.manifests.objects import Manifest, objects
-from gpugate.webhook.manifests.positions import Positions
 from gpugate.webhook.schemas.problem import SchemaProblem
 
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ def test_a_document_is_split_and_composed_once_for_all_its_objects(monkeypatch: 
         composed.append(document.source)
         return Positions(replace(document, text=str(document.text)))  # the parser takes no text of another type
 
-    monkeypatch.setattr(source_text, "Positions", positions)
+    monkeypatch.setattr(documents, "Positions", positions)
     locator, found = Locator({}), [part for part in objects(replace(read, text=text)) if isinstance(part, Manifest)]
     places = [locator.schema_problem(m, SchemaProblem(("metadata", "name"), "is wrong")).place for m in found]
 

@@ -17,7 +17,7 @@ from gpugate.policies.engine.needs import Needs
 from gpugate.policies.engine.ruleset import bind
 from gpugate.webhook.cluster.facts import ClusterFacts
 from gpugate.webhook.cluster.objects import Objects, Projection
-from gpugate.webhook.manifests.facts import RunFacts
+from gpugate.webhook.manifests.load import RunFacts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -26,7 +26,7 @@ from gpugate.webhook.generate import cel
 from gpugate.webhook.generate.judged_resources import mutated, validated
 from gpugate.webhook.generate.registration import Server, webhook_configurations
 from gpugate.webhook.generate.risk_groups import RiskGroup
-from gpugate.webhook.manifests.facts import RunFacts
+from gpugate.webhook.manifests.load import RunFacts
 
 SERVER = Server(b"authority", url="https://127.0.0.1:8443")
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from gpugate.webhook.manifests.bounded_file import MAX_BYTES
 from gpugate.webhook.manifests.documents import Document, read_bytes, read_text
-from gpugate.webhook.manifests.limits import MAX_BYTES
 from gpugate.webhook.manifests.problems import Problem
 
 

@@ -5,7 +5,7 @@ import pytest
 from gpugate.policies.sdk.facts import Known
 from gpugate.policies.sdk.kinds import NODE_POOL, POD, GroupVersionKind
 from gpugate.policies.sdk.request import Operation, Request
-from gpugate.webhook.manifests.facts import RunFacts
+from gpugate.webhook.manifests.load import RunFacts
 
 
 def request(api_version: str, kind: str, name: str, namespace: str = "") -> Request:

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpugate.webhook.manifests.inputs import Input, Passed, expand
+from gpugate.webhook.manifests.inputs import Input, Passed, Selection, expand
 from gpugate.webhook.manifests.problems import Problem
-from gpugate.webhook.manifests.selection import Selection
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -2,9 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from gpugate.webhook.manifests.documents import Document, read_text
+from gpugate.webhook.manifests.documents import Document, Positions, read_text
 from gpugate.webhook.manifests.objects import Found, Manifest, NotAManifest, objects
-from gpugate.webhook.manifests.positions import Positions
 from gpugate.webhook.manifests.problems import Problem
 
 
@@ -123,7 +122,7 @@ def test_a_document_is_composed_once_for_all_that_is_wrong_in_it(monkeypatch: py
         composed.append(document.source)
         return Positions(document)
 
-    monkeypatch.setattr("gpugate.webhook.manifests.source_text.Positions", positions)
+    monkeypatch.setattr("gpugate.webhook.manifests.documents.Positions", positions)
     nameless = "- {apiVersion: v1, kind: Pod, metadata: {}}\n"
     parts = found(f"apiVersion: v1\nkind: List\nitems:\n{nameless * 20}")
 

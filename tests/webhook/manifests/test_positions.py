@@ -4,8 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpugate.webhook.manifests.documents import Document, read_text
-from gpugate.webhook.manifests.positions import Positions, Span
+from gpugate.webhook.manifests.documents import Document, Positions, Span, read_text
 
 if TYPE_CHECKING:
     from gpugate.policies.sdk.field import Path

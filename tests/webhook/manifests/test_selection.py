@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpugate.webhook.manifests.selection import Selection
+from gpugate.webhook.manifests.inputs import Selection
 
 if TYPE_CHECKING:
     from pathlib import Path

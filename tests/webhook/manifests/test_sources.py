@@ -6,9 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpugate.webhook.manifests.inputs import Input, sources
-from gpugate.webhook.manifests.rendered_sources import Chart, Kustomization
-from gpugate.webhook.manifests.selection import Selection
+from gpugate.webhook.manifests.inputs import Chart, Input, Kustomization, Selection, sources
 
 if TYPE_CHECKING:
     from pathlib import Path

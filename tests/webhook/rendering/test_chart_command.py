@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpugate.webhook.manifests.inputs import Input
+from gpugate.webhook.manifests.inputs import Chart, Input
 from gpugate.webhook.manifests.problems import Problem
-from gpugate.webhook.manifests.rendered_sources import Chart
 from gpugate.webhook.rendering.chart_values import ChartValues
 from gpugate.webhook.rendering.charts import ChartJob
 from gpugate.webhook.rendering.options import RenderOptions

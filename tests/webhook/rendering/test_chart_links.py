@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gpugate.webhook.manifests.inputs import Chart
 from gpugate.webhook.manifests.problems import Problem
-from gpugate.webhook.manifests.rendered_sources import Chart
 from gpugate.webhook.rendering.chart_links import obstacle
 from gpugate.webhook.rendering.options import RenderOptions
 from gpugate.webhook.rendering.render import rendered

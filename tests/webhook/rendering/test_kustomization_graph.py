@@ -4,8 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpugate.webhook.manifests.inputs import sources
-from gpugate.webhook.manifests.rendered_sources import Kustomization
+from gpugate.webhook.manifests.inputs import Kustomization, sources
 from gpugate.webhook.rendering.kustomization_graph import planned
 from gpugate.webhook.rendering.kustomizations import KustomizationJob
 from gpugate.webhook.rendering.options import RenderOptions

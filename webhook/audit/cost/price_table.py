@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from gpugate.policies.engine.config import near_misses
 from gpugate.policies.engine.errors import GpugateError
 from gpugate.policies.sdk.quantity import type_name
-from gpugate.webhook.manifests.documents import Document, encoding, read_bytes
-from gpugate.webhook.manifests.limits import MAX_BYTES
-from gpugate.webhook.manifests.positions import Positions
+from gpugate.webhook.manifests.bounded_file import MAX_BYTES
+from gpugate.webhook.manifests.documents import Document, Positions, encoding, read_bytes
 from gpugate.webhook.manifests.problems import Problem
 
 if TYPE_CHECKING:

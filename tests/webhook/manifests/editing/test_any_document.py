@@ -10,10 +10,8 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from gpugate.webhook.manifests import yaml_reader
-from gpugate.webhook.manifests.editing.edit import edited
-from gpugate.webhook.manifests.editing.errors import EditError
-from gpugate.webhook.manifests.editing.steps import same
-from gpugate.webhook.manifests.editing.writing import scalar
+from gpugate.webhook.manifests.edit import edited, same
+from gpugate.webhook.manifests.edit_tree import EditError, scalar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -7,8 +7,8 @@ import pytest
 from gpugate.policies.engine import patching
 from gpugate.policies.sdk.findings import Patch
 from gpugate.webhook.manifests.documents import Document, read_text
-from gpugate.webhook.manifests.editing.edit import edited
-from gpugate.webhook.manifests.editing.errors import EditError
+from gpugate.webhook.manifests.edit import edited
+from gpugate.webhook.manifests.edit_tree import EditError
 
 if TYPE_CHECKING:
     from gpugate.policies.sdk.field import Path
