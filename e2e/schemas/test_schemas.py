@@ -21,8 +21,8 @@ from gpugate.policies.sdk.field import render
 from gpugate.policies.sdk.kinds import GroupVersionKind
 from gpugate.policies.sdk.platform import Target
 from gpugate.webhook.manifests.load import load
-from gpugate.webhook.schemas import places
-from gpugate.webhook.schemas.schemas import Schemas, around
+from gpugate.webhook.schemas import tables
+from gpugate.webhook.schemas.check import Schemas, around
 from gpugate.webhook.schemas.tables import read
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from cluster.api import Api
 
-    from gpugate.webhook.schemas.problem import SchemaProblem
+    from gpugate.webhook.schemas.wording import SchemaProblem
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -68,7 +68,7 @@ def stock(groups: frozenset[str]) -> list[dict[str, Any]]:
 
 
 def is_known(kind: GroupVersionKind) -> bool:
-    file = places.find(kind.group, kind.kind, None)
+    file = tables.find(kind.group, kind.kind, None)
     return file is not None and kind.version in around(read(file), TARGET)[-1].served
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import tools
 
-from gpugate.webhook.schemas import places
+from gpugate.webhook.schemas import tables
 from gpugate.webhook.schemas.build.modules import folder
 from gpugate.webhook.schemas.build.releases import PROJECTS, Module
 from gpugate.webhook.schemas.build.tables import made
@@ -18,7 +18,7 @@ def made_again() -> dict[str, bytes]:
 
 
 def test_the_same_bytes_are_made_again(made_again: dict[str, bytes]) -> None:
-    there = {file.name: file.read_bytes() for file in places.BUNDLED.glob("*.json")}
+    there = {file.name: file.read_bytes() for file in tables.BUNDLED.glob("*.json")}
 
     assert {name for name in there.keys() | made_again.keys() if there.get(name) != made_again.get(name)} == set()
 

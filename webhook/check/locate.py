@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.policy import Policy
     from gpugate.webhook.manifests.objects import Manifest
     from gpugate.webhook.manifests.problems import Problem
-    from gpugate.webhook.schemas.problem import SchemaProblem
+    from gpugate.webhook.schemas.wording import SchemaProblem
 
 _SEVERITY = {Stance.ENFORCE: Severity.ERROR, Stance.WARN: Severity.WARNING}
 

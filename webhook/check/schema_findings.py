@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gpugate.webhook.report.located import Located, Severity, Sort
-from gpugate.webhook.schemas import places
+from gpugate.webhook.schemas import tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.platform import Target
     from gpugate.webhook.check.locate import Locator
     from gpugate.webhook.manifests.objects import Manifest
-    from gpugate.webhook.schemas.schemas import Schemas
+    from gpugate.webhook.schemas.check import Schemas
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +42,12 @@ class SchemaFindings:
 
     def concern(self, kind: GroupVersionKind) -> bool:
         """Tell whether there are schemas of a kind."""
-        return places.find(kind.group, kind.kind, self._folder) is not None
+        return tables.find(kind.group, kind.kind, self._folder) is not None
 
     def of(self, manifest: Manifest, beside: Sequence[Located], locator: Locator) -> Iterator[Refusal]:
         """Yield what is refused of a manifest, with those findings `beside` it that say and deny the same."""
         if self._schemas is None:
-            from gpugate.webhook.schemas.schemas import Schemas  # noqa: PLC0415 -- costs start-up time
+            from gpugate.webhook.schemas.check import Schemas  # noqa: PLC0415 -- costs start-up time
 
             self._schemas = Schemas(self._folder)
         request, kind = manifest.request, manifest.request.kind

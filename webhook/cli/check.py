@@ -101,7 +101,7 @@ def _schemas(args: argparse.Namespace, project: Project) -> Iterator[Path | None
         yield folder
         return
     from gpugate.webhook.project.base import folder_of  # noqa: PLC0415 -- few runs have a base
-    from gpugate.webhook.schemas.places import FOLDER  # noqa: PLC0415
+    from gpugate.webhook.schemas.tables import FOLDER  # noqa: PLC0415
 
     with folder_of(project.base, args.schemas, FOLDER) as folder:
         yield options.schema_folder(folder) if folder else None

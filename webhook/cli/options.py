@@ -77,7 +77,7 @@ def schema_folder(named: Path | None) -> Path | None:
         UsageError: there is no folder of that name.
     """
     from gpugate.webhook.manifests.within import refuse_link  # noqa: PLC0415 -- few commands need it
-    from gpugate.webhook.schemas.places import FOLDER  # noqa: PLC0415
+    from gpugate.webhook.schemas.tables import FOLDER  # noqa: PLC0415
 
     if named is not None and not named.is_dir():
         raise UsageError(f"--schemas {named}: there is no such folder; `gpugate schema add` makes it")

@@ -14,7 +14,7 @@ from gpugate.webhook.cli.options import UsageError
 from gpugate.webhook.manifests.documents import Document, read_bytes
 from gpugate.webhook.manifests.inputs import Input, expand
 from gpugate.webhook.manifests.problems import Problem
-from gpugate.webhook.schemas import places
+from gpugate.webhook.schemas import tables
 from gpugate.webhook.schemas.tables import read
 
 if TYPE_CHECKING:
@@ -55,16 +55,16 @@ def parser() -> argparse.ArgumentParser:
             "--schemas",
             type=Path,
             metavar="DIR",
-            default=places.FOLDER,
-            help=f"the folder of further schemas (default: {places.FOLDER})",
+            default=tables.FOLDER,
+            help=f"the folder of further schemas (default: {tables.FOLDER})",
         )
     return made
 
 
 def _list(folder: Path, output: str) -> int:
-    own = [read(file) for file in places.listed(folder)]
+    own = [read(file) for file in tables.listed(folder)]
     known = {(table.group, table.kind) for table in own}
-    bundled = [read(file) for file in places.listed(places.BUNDLED)]
+    bundled = [read(file) for file in tables.listed(tables.BUNDLED)]
     rows = [_row(table) for table in (*own, *(t for t in bundled if (t.group, t.kind) not in known))]
     if output == "json":
         print(msgspec.json.format(msgspec.json.encode(rows), indent=2).decode())
@@ -98,7 +98,7 @@ def _from(row: dict[str, Any]) -> str:
 
 
 def _add(paths: Sequence[str], folder: Path) -> int:
-    from gpugate.webhook.schemas.definition import is_definition  # noqa: PLC0415 -- brings the translator along
+    from gpugate.webhook.schemas.compile import is_definition  # noqa: PLC0415 -- brings the translator along
 
     failed, places_of = False, dict[tuple[str, str], str]()
     for found in _documents(paths):

@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from gpugate.webhook.schemas import places
-from gpugate.webhook.schemas.compile import DefinitionError
-from gpugate.webhook.schemas.definition import names, served
-from gpugate.webhook.schemas.nodes import Nodes
+from gpugate.webhook.schemas import tables
+from gpugate.webhook.schemas.compile import DefinitionError, Nodes, names, served
 from gpugate.webhook.schemas.table import Release, Table
 from gpugate.webhook.schemas.tables import TableError, of_user
 
@@ -71,7 +69,7 @@ def write(table: Table, folder: Path) -> Path:
     Raises:
         TableError: it cannot be written.
     """
-    file = folder / places.file_name(table.group, table.kind)
+    file = folder / tables.file_name(table.group, table.kind)
     # A name that nobody can foresee: a repository might have a link there, which would be followed.
     part = file.with_name(f".{file.name}.{os.urandom(8).hex()}")
     try:

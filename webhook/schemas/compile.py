@@ -1,26 +1,255 @@
-"""Makes nodes of the OpenAPI schemas in definitions of custom resources.
+"""Compile the OpenAPI schemas and CEL rules of CRDs into tables.
 
 Source: apiextensions-apiserver v0.36 `pkg/apis/apiextensions/v1/types_jsonschema.go` and
 `pkg/apiserver/schema/structural.go`.
+
+Source: apiserver v0.36 `pkg/cel/common/schemas.go`.
+
+Translating a parsed CEL tree turns macros into operations with a variable (`["all", range, variable, test]`), looks
+functions up, counts their arguments, checks patterns and unescapes names of fields.
+
+Source: apiextensions-apiserver v0.36 `pkg/apis/apiextensions/v1/types.go`.
 """
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
+
 from gpugate.policies.engine.errors import GpugateError
+from gpugate.policies.sdk import dns_names
 from gpugate.policies.sdk.field import render
-from gpugate.webhook.schemas import typed
+from gpugate.webhook.schemas.cel_functions import CALLS, MEMBERS
+from gpugate.webhook.schemas.cel_parse import CelSyntaxError, CelUnsupportedError, Tree, parse
 from gpugate.webhook.schemas.patterns import PatternError, translated
-from gpugate.webhook.schemas.rules import kept, rules
-from gpugate.webhook.schemas.table import Node
+from gpugate.webhook.schemas.table import Node, Rule, Served
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from gpugate.policies.sdk.field import Path
-    from gpugate.webhook.schemas.nodes import Nodes
-    from gpugate.webhook.schemas.table import Rule
+
+
+class Nodes:
+    """The nodes of a table that is being made; a node comes after those it names."""
+
+    def __init__(self) -> None:
+        self._places: dict[bytes, int] = {}
+        self._nodes: list[Node] = []
+
+    def add(self, node: Node) -> int:
+        """Return the place of a node, which is that of an equal one where there is any."""
+        key = msgspec.json.encode(node)
+        if key not in self._places:
+            self._places[key] = len(self._nodes)
+            self._nodes.append(node)
+        return self._places[key]
+
+    def all(self) -> tuple[Node, ...]:
+        """Return them in their places."""
+        return tuple(self._nodes)
+
+
+_FORMATS: Final = frozenset({"byte", "date", "date-time", "duration"})
+_SELF: Final = "self"
+_WORD: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def read_by(rule: str, schema: Mapping[str, Any]) -> str:
+    """Return the format of a text below a schema whose field a rule names, or that the rule may see itself; or none."""
+    words = set(_WORD.findall(rule))
+    return next((form for name, form in _named(schema, _SELF) if name in words), "")
+
+
+def _named(schema: Any, name: str) -> Iterator[tuple[str, str]]:
+    if not isinstance(schema, dict):
+        return
+    if schema.get("format") in _FORMATS and schema.get("type") == "string":
+        yield name, schema["format"]
+    for key, each in (schema.get("properties") or {}).items():
+        yield from _named(each, str(key))
+    for each in (schema.get("items"), schema.get("additionalProperties")):
+        yield from _named(each, name)
+
+
+_PLAIN: Final = frozenset(
+    {"if", "and", "or", "not", "neg", "==", "!=", "<", "<=", ">", ">=", "in", "+", "-", "*", "/", "%", "list", "index"}
+)
+_QUANTIFIERS: Final = frozenset({"all", "exists", "exists_one", "filter", "map"})
+_REGULAR: Final = frozenset({"matches", "find"})
+# apiserver v0.36 `pkg/cel/escaping.go`.
+_RESERVED: Final = frozenset(
+    {
+        "true",
+        "false",
+        "null",
+        "in",
+        "as",
+        "break",
+        "const",
+        "continue",
+        "else",
+        "for",
+        "function",
+        "if",
+        "import",
+        "let",
+    }
+    | {"loop", "package", "namespace", "return", "var", "void", "while"}
+)
+_ESCAPES: Final = {"__dot__": ".", "__dash__": "-", "__slash__": "/", "__underscores__": "__"}
+
+
+def translate(text: str, *, trusted: bool = False) -> Tree:
+    """Translate a rule's expression.
+
+    Args:
+        text: the expression; `self` and `oldSelf` are what it may read.
+        trusted: its patterns are known to take no long time.
+
+    Raises:
+        CelSyntaxError: it is no expression.
+        CelUnsupportedError: it uses what is not known here.
+    """
+    return _Translation(trusted=trusted).of(parse(text), frozenset({"self", "oldSelf"}))
+
+
+def reads(tree: Tree, name: str) -> bool:
+    """Tell whether an expression reads a variable."""
+    if tree[:1] == ["var"]:
+        return bool(tree[1] == name)
+    return any(reads(part, name) for part in tree if isinstance(part, list))
+
+
+class _Translation:
+    def __init__(self, *, trusted: bool) -> None:
+        self._trusted = trusted
+
+    def of(self, tree: Tree, known: frozenset[str]) -> Tree:
+        head = tree[0]
+        if head == "const":
+            return tree
+        if head == "var":
+            if tree[1] not in known:
+                raise CelUnsupportedError(f"the variable or type `{tree[1]}`")
+            return tree
+        if head == "get":
+            return ["get", self.of(tree[1], known), _unescaped(tree[2])]
+        if head == "map":
+            return ["object", *([self.of(key, known), self.of(value, known)] for key, value in tree[1:])]
+        if head in _PLAIN:
+            return [head, *(self.of(part, known) for part in tree[1:])]
+        return self._call(tree, known) if head == "call" else self._member(tree, known)
+
+    def _call(self, tree: Tree, known: frozenset[str]) -> Tree:
+        _, name, *arguments = tree
+        if name == "has":
+            if len(arguments) != 1 or arguments[0][0] != "get":
+                raise CelUnsupportedError("`has` of anything but a field")
+            _, of, field = arguments[0]
+            return ["has", self.of(of, known), _unescaped(field)]
+        _counted(name, len(arguments), CALLS)
+        return ["call", name, *(self.of(each, known) for each in arguments)]
+
+    def _member(self, tree: Tree, known: frozenset[str]) -> Tree:
+        _, name, of, *arguments = tree
+        target = self.of(of, known)
+        if name in _QUANTIFIERS and arguments and arguments[0][0] == "var":
+            return self._quantified(name, target, arguments, known)
+        if name in _REGULAR:
+            return self._pattern(name, target, arguments)
+        _counted(name, len(arguments), MEMBERS)
+        return ["member", name, target, *(self.of(each, known) for each in arguments)]
+
+    def _quantified(self, name: str, target: Tree, arguments: list[Tree], known: frozenset[str]) -> Tree:
+        variable = str(arguments[0][1])
+        tests = [self.of(each, known | {variable}) for each in arguments[1:]]
+        if len(tests) != 1 and not (name == "map" and len(tests) == 2):
+            raise CelUnsupportedError(f"`{name}` with {len(arguments)} arguments")
+        return [name, target, variable, *tests]
+
+    def _pattern(self, name: str, target: Tree, arguments: list[Tree]) -> Tree:
+        if len(arguments) != 1 or arguments[0][0] != "const" or not isinstance(arguments[0][1], str):
+            raise CelUnsupportedError(f"`{name}` of a pattern that is not written out")
+        pattern = arguments[0][1]
+        try:
+            translated(pattern, trusted=self._trusted)
+        except PatternError as error:
+            raise CelUnsupportedError(f"the pattern {pattern!r}: {error}") from None
+        return [name, target, pattern]
+
+
+def _counted(name: str, count: int, known: Mapping[str, tuple[int, int, object]]) -> None:
+    if name not in known:
+        raise CelUnsupportedError(f"the function `{name}`")
+    least, most, _ = known[name]
+    if not least <= count <= most:
+        raise CelUnsupportedError(f"`{name}` with {count} arguments")
+
+
+def _unescaped(name: str) -> str:
+    if name.startswith("__") and name.endswith("__") and name[2:-2] in _RESERVED:
+        return name[2:-2]
+    for escape, sign in _ESCAPES.items():
+        name = name.replace(escape, sign)
+    return name
+
+
+_WRITTEN: Final = ("rule", "message", "messageExpression", "fieldPath", "optionalOldSelf")
+_STEP: Final = re.compile(r"\.([^.\[\]]+)|\['((?:[^'\\]|\\.)*)'\]")
+
+
+def rules(
+    written: Iterable[Mapping[str, Any]], unchecked: Callable[[str, str], None] | None = None
+) -> tuple[Rule, ...]:
+    """Translate `x-kubernetes-validations`.
+
+    Args:
+        written: the rules as the definition has them.
+        unchecked: told the text of a rule that cannot be translated, and why; then it is kept without a test. Where
+            nobody is told, such a rule is an error, and patterns are taken to be quick.
+
+    Raises:
+        CelSyntaxError, CelUnsupportedError: a rule cannot be translated, and nobody is to be told.
+    """
+    return tuple(_rule(rule, unchecked) for rule in written)
+
+
+def kept(written: Iterable[Mapping[str, Any]], unchecked: Callable[[str, str], None]) -> tuple[Rule, ...]:
+    """Keep rules as they are written, to be translated when they are read; `unchecked` is told as by `rules`."""
+    each = [{key: str(rule[key]) for key in _WRITTEN if rule.get(key)} for rule in written]
+    rules(each, unchecked)
+    return tuple(Rule(written=rule) for rule in each)
+
+
+def _rule(rule: Mapping[str, Any], unchecked: Callable[[str, str], None] | None) -> Rule:
+    text, message = str(rule.get("rule", "")), str(rule.get("message", "")).strip()
+    trusted = unchecked is None
+    try:
+        _refuse_optional(rule)
+        tree = translate(text, trusted=trusted)
+        says = translate(str(rule["messageExpression"]), trusted=trusted) if rule.get("messageExpression") else []
+    except (CelSyntaxError, CelUnsupportedError) as error:
+        if unchecked is None:
+            raise type(error)(f"the rule `{text}`: {error}") from None
+        unchecked(text, str(error))
+        return Rule(message=message)
+    return Rule(
+        test=tree,
+        message=message or f"failed rule: {text.strip()}",
+        says=says,
+        path=tuple(a or b for a, b in _STEP.findall(str(rule.get("fieldPath", "")))),
+        transition=reads(tree, "oldSelf"),
+    )
+
+
+def _refuse_optional(rule: Mapping[str, Any]) -> None:
+    if rule.get("optionalOldSelf"):
+        raise CelUnsupportedError("`optionalOldSelf`")
+
 
 _SILENT: Final = frozenset(
     {"description", "title", "example", "externalDocs", "$schema", "id", "default", "x-kubernetes-map-type"}
@@ -114,7 +343,7 @@ class Compiler:
             return rules(written)
         judged = []
         for rule in written:
-            untold = typed.read_by(str(rule.get("rule", "")), schema) if isinstance(rule, dict) else ""
+            untold = read_by(str(rule.get("rule", "")), schema) if isinstance(rule, dict) else ""
             if untold:
                 tell(render(path), str(rule["rule"]), f"it reads a text of the format {untold}")
             else:
@@ -142,3 +371,72 @@ def _members(schema: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
 def _defaults(schema: Mapping[str, Any]) -> dict[str, Any]:
     members = (schema.get("properties") or {}).items()
     return {name: each["default"] for name, each in sorted(members) if each.get("default") is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What a definition defines."""
+
+    group: str
+    kind: str
+    namespaced: bool
+
+
+def is_definition(value: object) -> bool:
+    """Tell whether a document is a CustomResourceDefinition, of whatever version."""
+    return isinstance(value, dict) and value.get("kind") == "CustomResourceDefinition"
+
+
+def names(definition: Mapping[str, Any]) -> Names:
+    """Read what a definition defines.
+
+    Raises:
+        DefinitionError: it does not say, or is of a version before v1.
+    """
+    if definition.get("apiVersion") != "apiextensions.k8s.io/v1":
+        raise DefinitionError(f"apiVersion is {definition.get('apiVersion')}: write apiextensions.k8s.io/v1")
+    try:
+        spec = definition["spec"]
+        found = Names(str(spec["group"]), str(spec["names"]["kind"]), spec.get("scope") == "Namespaced")
+    except (KeyError, TypeError):
+        raise DefinitionError("spec.group or spec.names.kind is missing: is the file whole?") from None
+    # Files are called by these.
+    if not dns_names.is_subdomain(found.group) or not (found.kind.isascii() and found.kind.isalnum()):
+        raise DefinitionError("spec.group is no DNS name, or spec.names.kind has other signs than letters and digits")
+    return found
+
+
+def served(
+    definition: Mapping[str, Any], nodes: Nodes, unchecked: Callable[[str, str, str], None] | None = None
+) -> dict[str, Served]:
+    """Add the schemas of the versions that are served; return them by their names.
+
+    Raises:
+        DefinitionError: a version has no schema, or one that cannot be read; or unknown fields are kept everywhere.
+        CelSyntaxError, CelUnsupportedError, PatternError: what cannot be judged is found, and `unchecked` is not given.
+    """
+    if definition["spec"].get("preserveUnknownFields"):
+        raise DefinitionError(
+            "spec.preserveUnknownFields: API servers keep every field, so that there is nothing to check"
+        )
+    compiler = Compiler(nodes, unchecked)
+    found = {}
+    for version in definition["spec"].get("versions") or ():
+        if not isinstance(version, dict):
+            raise DefinitionError("spec.versions: holds what is no object")
+        name = str(version.get("name", ""))
+        if not version.get("served"):
+            continue
+        schema = (version.get("schema") or {}).get("openAPIV3Schema")
+        if not isinstance(schema, dict):
+            raise DefinitionError(f"spec.versions: {name} has no schema.openAPIV3Schema")
+        parts = version.get("subresources") or {}
+        scale = (parts.get("scale") or {}).get("specReplicasPath", "")
+        found[name] = Served(
+            root=compiler.add(schema),
+            status="status" in parts,
+            scale=tuple(part for part in scale.split(".") if part),
+        )
+    if not found:
+        raise DefinitionError("spec.versions: none is served")
+    return found

@@ -9,7 +9,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from gpugate.policies.sdk import dns_names
-from gpugate.webhook.schemas.problem import Fault, SchemaProblem
+from gpugate.webhook.schemas.wording import Fault, SchemaProblem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

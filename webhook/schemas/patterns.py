@@ -1,19 +1,108 @@
-"""RE2's patterns, which definitions are written in, as Python's.
+"""Translate RE2 patterns of schema definitions to Python's, and match them in linear time.
 
 Only what means the same in both, or can be said otherwise in Python, is translated. RE2 takes linear time; Python's
 matcher may not, so that patterns of a user's own definitions must not leave it many ways to try.
 
 Source: `re2/doc/syntax.txt` at 2025-11-05; Go 1.26 `regexp/syntax`.
+
+Repetitions, and alternatives that begin alike, give a text several ways through a pattern. Counted is how many there
+are at most, whatever the text; what is repeated in several ways has too many.
+
+RE2 takes linear time for every pattern. Python's matcher does for those that are known to be quick; some others of the
+definitions that come with gpugate are judged in another way, with the same result; the rest only on short texts.
 """
 
 from __future__ import annotations
 
+import math
 import re
+from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.engine.errors import GpugateError
-from gpugate.webhook.schemas.backtracking import is_slow
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+LONGEST: Final = 2_000  # characters of a text that a user's pattern, or one in a rule, is tried on
+_MOST_WAYS: Final = 2e7
+_CHEAP: Final = 20  # times that something is repeated exactly, which cost no more than a way
+_MOST_EXPONENT: Final = 30.0  # e to the power of it is more than the most ways by far
+
+
+def is_slow(pieces: Sequence[str]) -> bool:
+    """Tell whether a pattern, given as its translated pieces, could take long on a text of LONGEST characters."""
+    levels = [_Level()]
+    for piece in pieces:
+        level = levels[-1]
+        if piece.startswith("("):
+            levels.append(_Level())
+        elif piece == ")":
+            closed = levels.pop().ways()
+            levels[-1].add(closed, "")
+        elif piece == "|":
+            level.alternative()
+        elif piece[0] in "*+?{":
+            level.repeat(*_times(piece))
+        elif piece not in {"^", r"\A", r"\Z", r"\b", r"\B"}:
+            level.add(1, piece)
+    whole = levels[0]
+    anchored = pieces[:1] in (["^"], [r"\A"]) and not whole.before
+    return whole.ways() * (1 if anchored else LONGEST) > _MOST_WAYS
+
+
+@dataclass(slots=True)
+class _Level:
+    """What stands in one pair of brackets: alternatives, and of the last one its parts so far."""
+
+    before: list[tuple[float, str]] = field(default_factory=list)
+    product: float = 1
+    last: float = 1
+    first: str | None = None
+    parts: int = 0
+
+    def add(self, ways: float, sign: str) -> None:
+        """Add a part; `sign` is the character that it is, where it is one and no class."""
+        self.product *= self.last
+        self.last = ways
+        self.parts += 1
+        if self.first is None:
+            self.first = "" if sign[:1] in {"[", "."} or (sign[:1] == "\\" and sign[1:].isalnum()) else sign.lower()
+
+    def repeat(self, least: int, most: float) -> None:
+        """Repeat the last part."""
+        if self.parts == 1 and not least:
+            self.first = ""
+        counts = LONGEST if most == math.inf else most - least + 1
+        if self.last == 1:
+            self.last = max(counts, 1 if most == math.inf else most // _CHEAP)
+        elif most > 1:
+            exponent = most * math.log(self.last)
+            self.last = math.inf if exponent > _MOST_EXPONENT else self.last**most * counts
+        else:
+            self.last += counts - 1
+
+    def alternative(self) -> None:
+        """End an alternative and begin another one."""
+        self.before.append((self.product * self.last, self.first or ""))
+        self.product, self.last, self.first, self.parts = 1, 1, None, 0
+
+    def ways(self) -> float:
+        """Return how many ways lead through all of it: where the first character decides, through one alternative."""
+        all_of = [*self.before, (self.product * self.last, self.first or "")]
+        firsts = {first for _, first in all_of}
+        decided = "" not in firsts and len(firsts) == len(all_of)
+        return max(ways for ways, _ in all_of) if decided else sum(ways for ways, _ in all_of)
+
+
+def _times(piece: str) -> tuple[int, float]:
+    """Read how often a quantifier repeats at least and at most."""
+    if piece[0] != "{":
+        return (1 if piece[0] == "+" else 0), (1 if piece[0] == "?" else math.inf)
+    least, comma, most = piece.rstrip("?").strip("{}").partition(",")
+    return int(least), float(most) if most else math.inf if comma else int(least)
+
 
 _CLASSES: Final = {
     "alnum": "0-9A-Za-z",
@@ -159,3 +248,41 @@ def _class(pattern: str, at: int) -> tuple[str, int]:
     if "--" in out[2:]:
         raise PatternError("-- in a class is not translated")
     return f"{out}]", position + 1
+
+
+# Of the `schedule` of a budget (Karpenter): a name, or five words.
+SCHEDULE: Final = r"^(@(annually|yearly|monthly|weekly|daily|midnight|hourly))|((.+)\s(.+)\s(.+)\s(.+)\s(.+))$"
+_NAMES: Final = ("@annually", "@yearly", "@monthly", "@weekly", "@daily", "@midnight", "@hourly")
+_WORD, _SPACE, _LAST_WORD = 0b101010101, 0b010101010, 0b100000000
+# Pattern -> one that finds the same, and at every character decides what comes next.
+QUICKER: Final = {
+    # Of the `priceAdjustment` of a NodeOverlay (Karpenter): `\d*\.?\d+` shares digits out in every way.
+    r"^(([+-]{1}(\d*\.?\d+))|(\+{1}\d*\.?\d+%)|(^(-\d{1,2}(\.\d+)?%)$)|(-100%))$": (
+        r"^(([+-]((\d*\.)?\d+))|(\+(\d*\.)?\d+%)|(^(-\d{1,2}(\.\d+)?%)$)|(-100%))$"
+    ),
+}
+
+
+def refuses(pattern: str, text: str) -> bool:
+    """Tell whether a pattern is known not to be in a text; what could take long to tell is taken to be."""
+    if pattern == SCHEDULE:
+        return not is_schedule(text)
+    quicker = QUICKER.get(pattern)
+    if quicker is None and pattern not in QUICK and len(text) > LONGEST:
+        return False
+    return not compiled(quicker or pattern).search(text)
+
+
+def is_schedule(text: str) -> bool:
+    """Tell whether SCHEDULE is found in a text: all ways to read it are followed at once.
+
+    A bit stands for where a way may be: in the first word, behind the space after it, in the second word, and so on.
+    """
+    if text.startswith(_NAMES):
+        return True
+    ways = 0
+    for sign in text:
+        after = (ways & _WORD) << 1 & _SPACE if sign in " \t\n\f\r" else 0
+        # `.` is any character but a line break, and the first word may begin anywhere.
+        ways = after if sign == "\n" else after | (ways & _WORD) | (ways & _SPACE) << 1 | 1
+    return bool(ways & _LAST_WORD)

@@ -1,19 +1,69 @@
-"""Reads a table."""
+"""Load and decode the schema table of a kind.
+
+A node may stand below several others, so that a small table can ask for more than a lifetime: each of thirty nodes that
+names the next one twice in `anyOf` doubles what is looked at.
+"""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from gpugate.policies.engine.errors import GpugateError
-from gpugate.webhook.schemas.branching import refuse_branching
 from gpugate.webhook.schemas.patterns import PatternError, translated
-from gpugate.webhook.schemas.places import BUNDLED
 from gpugate.webhook.schemas.table import Table
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterator, Sequence
+
+    from gpugate.webhook.schemas.table import Node
+
+BUNDLED: Final = Path(__file__).parent / "data"
+META: Final = "meta.k8s.io.ObjectMeta.json"
+FOLDER: Final = Path(".gpugate/schemas")  # of a project, where it names no other
+
+
+def file_name(group: str, kind: str) -> str:
+    """Return the name of the file that holds a kind's table."""
+    return f"{group}.{kind}.json"
+
+
+def find(group: str, kind: str, folder: Path | None) -> Path | None:
+    """Return the table of a kind: the user's where there is one, else the one that comes with gpugate."""
+    # Whoever writes the object writes these.
+    if not kind.isalnum() or not group.replace(".", "").replace("-", "").isalnum():
+        return None
+    files = (each / file_name(group, kind) for each in (folder, BUNDLED) if each)
+    return next((file for file in files if file.is_file()), None)
+
+
+def listed(folder: Path) -> Iterator[Path]:
+    """Yield the tables in a folder, by name; none where there is no folder."""
+    yield from (file for file in sorted(folder.glob("*.json")) if file.name != META)
+
+
+MOST_LOOKS: Final = 1_000  # at one value; the definitions known look at none more than 10 times
+_DEEPEST: Final = 250
+
+
+def refuse_branching(nodes: Sequence[Node]) -> None:
+    """Refuse a table whose nodes, each after those it names, would look at a value too often, or stand too deep.
+
+    Raises:
+        ValueError: they would.
+    """
+    looks: list[int] = []
+    depths: list[int] = []
+    for node in nodes:
+        nested = [*node.all_of, *node.any_of, *node.one_of, *([node.none_of] if node.none_of is not None else ())]
+        below = [*node.properties.values(), *(each for each in (node.values, node.items) if each is not None)]
+        looks.append(sum(looks[each] for each in nested) + max((looks[each] for each in below), default=1))
+        depths.append(1 + max((depths[each] for each in (*nested, *below)), default=0))
+        if looks[-1] > MOST_LOOKS or depths[-1] > _DEEPEST:
+            raise ValueError("its allOf, anyOf, oneOf and not stand in each other too often, or its schemas too deep")
+
 
 _AGAIN: Final = "make it again with `gpugate schema add`"
 _MOST: Final = 16 * 1024 * 1024  # bytes; the largest table that comes with gpugate has 50 KB
@@ -48,7 +98,7 @@ def of_user(table: Table) -> Table:
     """
     if not (table.releases and all(release.served for release in table.releases)):
         raise ValueError("it is of no release, or of one that serves no version")
-    from gpugate.webhook.schemas.rules import rules  # noqa: PLC0415 -- brings the translator along
+    from gpugate.webhook.schemas.compile import rules  # noqa: PLC0415 -- brings the translator along
 
     def pass_over(*_: str) -> None:
         """What is not checked was told when the table was added."""

@@ -1,19 +1,53 @@
-"""What is told of each sort of fault, and what to do."""
+"""The messages of schema violations: what is wrong and how to fix it."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from gpugate.policies.engine.config import near_misses
 from gpugate.policies.sdk.quantity import type_name
-from gpugate.webhook.schemas.problem import SchemaProblem
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from gpugate.policies.sdk.field import Path
     from gpugate.webhook.schemas.table import Node
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaProblem:
+    """One thing that the API server refuses: where, what, and what to do.
+
+    `whole` says that it is about the value as a whole, so that what else is said of a part of it may mean the same.
+    """
+
+    path: Path
+    message: str
+    remedy: str = ""
+    whole: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A problem, and what decides whether it counts.
+
+    Attributes:
+        problem: what is told.
+        owner: the path of the value whose schema is violated; of a missing member its parent's. An UPDATE that leaves
+            this value as it was may keep the fault.
+        blocking: no rules are judged beside it, as the API server has it for what is missing, unsupported, too long, too
+            many or of a wrong type (apiextensions-apiserver v0.36 `pkg/registry/customresource/strategy.go`,
+            hasBlockingErr).
+        transition: it compares new with old, so that nothing excuses it.
+    """
+
+    problem: SchemaProblem
+    owner: Path
+    blocking: bool = False
+    transition: bool = False
+
 
 _WIDTH: Final = 60  # characters of a value that are shown
 _MOST_NAMES: Final = 12

@@ -7,7 +7,7 @@ from gpugate.webhook.check.locate import Locator
 from gpugate.webhook.manifests import documents
 from gpugate.webhook.manifests.documents import Document, Positions, read_text
 from gpugate.webhook.manifests.objects import Manifest, objects
-from gpugate.webhook.schemas.problem import SchemaProblem
+from gpugate.webhook.schemas.wording import SchemaProblem
 
 if TYPE_CHECKING:
     import pytest

@@ -10,7 +10,7 @@ import pytest
 from gpugate.policies.sdk.field import render
 from gpugate.policies.sdk.kinds import GroupVersionKind
 from gpugate.policies.sdk.platform import Target
-from gpugate.webhook.schemas.schemas import Schemas
+from gpugate.webhook.schemas.check import Schemas
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,7 +14,7 @@ from gpugate.webhook.schemas.build.modules import ModuleError, folder
 from gpugate.webhook.schemas.build.openapi import OpenApi
 from gpugate.webhook.schemas.build.releases import Module
 from gpugate.webhook.schemas.build.tables import made
-from gpugate.webhook.schemas.nodes import Nodes
+from gpugate.webhook.schemas.compile import Nodes
 from gpugate.webhook.schemas.table import Table
 
 if TYPE_CHECKING:

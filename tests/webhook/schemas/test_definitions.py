@@ -8,10 +8,10 @@ import pytest
 
 from gpugate.policies.sdk.field import render
 from gpugate.policies.sdk.platform import Target
+from gpugate.webhook.schemas import cel_functions
 from gpugate.webhook.schemas.added import table_of, write
-from gpugate.webhook.schemas.cel import scope
+from gpugate.webhook.schemas.check import Schemas
 from gpugate.webhook.schemas.compile import DefinitionError
-from gpugate.webhook.schemas.schemas import Schemas
 
 Object = dict[str, Any]
 
@@ -155,13 +155,13 @@ BOUNDED: dict[str, tuple[Object, Any, list[str]]] = {
 def test_the_rules_of_an_object_have_one_budget(
     schema: Object, value: Any, fields: list[str], tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(scope, "STEPS", 5_000)
+    monkeypatch.setattr(cel_functions, "STEPS", 5_000)
 
     assert list(refused(tmp_path, schema, value)) == fields
 
 
 def test_another_object_has_a_budget_of_its_own(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scope, "STEPS", 5_000)
+    monkeypatch.setattr(cel_functions, "STEPS", 5_000)
     schema = {"type": "array", "items": WHOLE, "x-kubernetes-validations": [DEAR, CHEAP]}
 
     assert [list(refused(tmp_path, schema, SIXTY[:50])) for _ in range(2)] == [["spec"], ["spec"]]

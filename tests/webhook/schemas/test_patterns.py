@@ -6,14 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpugate.webhook.schemas import places
-from gpugate.webhook.schemas.backtracking import LONGEST
-from gpugate.webhook.schemas.matching import QUICKER, SCHEDULE, refuses
-from gpugate.webhook.schemas.patterns import PatternError, compiled, translated
+from gpugate.webhook.schemas import tables
+from gpugate.webhook.schemas.patterns import LONGEST, QUICKER, SCHEDULE, PatternError, compiled, refuses, translated
 from gpugate.webhook.schemas.tables import read
 
 BUNDLED = {
-    node.pattern for file in places.listed(places.BUNDLED) for node in read(file).nodes if node.pattern
+    node.pattern for file in tables.listed(tables.BUNDLED) for node in read(file).nodes if node.pattern
 }  # fmt: skip
 # Pattern -> texts in which it is found, texts in which it is not.
 CASES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {

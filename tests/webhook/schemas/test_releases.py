@@ -8,16 +8,16 @@ import msgspec
 import pytest
 
 from gpugate.policies.sdk.platform import Target
-from gpugate.webhook.schemas import places
+from gpugate.webhook.schemas import tables
 from gpugate.webhook.schemas.build.releases import PROJECTS
-from gpugate.webhook.schemas.schemas import Schemas, around
+from gpugate.webhook.schemas.check import Schemas, around
 from gpugate.webhook.schemas.tables import TableError, read
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-TABLES = {file.stem: read(file) for file in places.listed(places.BUNDLED)}
+TABLES = {file.stem: read(file) for file in tables.listed(tables.BUNDLED)}
 MOST_BYTES = 300_000
 SINCE_SOME_RELEASE = {"autoscaling.x-k8s.io.CapacityBuffer", "karpenter.sh.NodeOverlay"}
 
@@ -35,7 +35,7 @@ def test_a_table_is_of_the_pinned_releases(name: str) -> None:
 def test_a_table_is_in_the_file_of_its_kind(name: str) -> None:
     table = TABLES[name]
 
-    assert f"{name}.json" == places.file_name(table.group, table.kind)
+    assert f"{name}.json" == tables.file_name(table.group, table.kind)
 
 
 @pytest.mark.parametrize("project", PROJECTS)
@@ -44,7 +44,7 @@ def test_the_release_that_policies_assume_is_pinned(project: str) -> None:
 
 
 def test_the_tables_stay_small() -> None:
-    assert sum(file.stat().st_size for file in places.BUNDLED.glob("*.json")) < MOST_BYTES
+    assert sum(file.stat().st_size for file in tables.BUNDLED.glob("*.json")) < MOST_BYTES
 
 
 AROUND = {"1.14": ["1.14"], "1.9": ["1.6", "1.12"], "1.20": ["1.14"], "0.37": ["1.0"], "1.2": ["1.0", "1.3"]}

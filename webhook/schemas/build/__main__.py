@@ -9,7 +9,7 @@ from gpugate.policies.engine.errors import GpugateError
 from gpugate.webhook.schemas.build.modules import folder
 from gpugate.webhook.schemas.build.releases import PROJECTS
 from gpugate.webhook.schemas.build.tables import made
-from gpugate.webhook.schemas.places import BUNDLED
+from gpugate.webhook.schemas.tables import BUNDLED
 
 
 def main() -> int:

@@ -14,7 +14,7 @@ from gpugate.webhook.schemas.table import Node
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gpugate.webhook.schemas.nodes import Nodes
+    from gpugate.webhook.schemas.compile import Nodes
 
 _REF: Final = "#/components/schemas/"
 _META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1."

@@ -10,10 +10,9 @@ import yaml
 
 from gpugate.policies.engine.errors import GpugateError
 from gpugate.webhook.schemas.build.openapi import OBJECT_META, OpenApi
-from gpugate.webhook.schemas.definition import Names, names, served
-from gpugate.webhook.schemas.nodes import Nodes
-from gpugate.webhook.schemas.places import META, file_name
+from gpugate.webhook.schemas.compile import Names, Nodes, names, served
 from gpugate.webhook.schemas.table import Release, Served, Table
+from gpugate.webhook.schemas.tables import META, file_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

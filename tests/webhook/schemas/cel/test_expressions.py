@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from gpugate.webhook.schemas.cel import functions
-from gpugate.webhook.schemas.cel.errors import CelCostError, CelEvaluationError
-from gpugate.webhook.schemas.cel.judge import function_of
-from gpugate.webhook.schemas.cel.scope import STEPS, Budget, Scope
-from gpugate.webhook.schemas.cel.translate import translate
+from gpugate.webhook.schemas import cel_functions
+from gpugate.webhook.schemas.cel_evaluate import function_of
+from gpugate.webhook.schemas.cel_functions import STEPS, Budget, Scope
+from gpugate.webhook.schemas.cel_parse import CelCostError, CelEvaluationError
+from gpugate.webhook.schemas.compile import translate
 
 
 def value(text: str, self: Any = None, old: Any = None, budget: Budget | None = None) -> Any:
@@ -163,7 +163,7 @@ DEAR = {
 
 @pytest.mark.parametrize("text", DEAR.values(), ids=DEAR)
 def test_what_grows_without_end_costs_too_much(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(functions, "LARGEST", 10_000)
+    monkeypatch.setattr(cel_functions, "LARGEST", 10_000)
 
     with pytest.raises(CelCostError):
         value(text, budget=Budget(100_000))

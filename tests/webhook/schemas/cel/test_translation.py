@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gpugate.webhook.schemas.cel.errors import CelSyntaxError, CelUnsupportedError
-from gpugate.webhook.schemas.cel.translate import reads, translate
+from gpugate.webhook.schemas.cel_parse import CelSyntaxError, CelUnsupportedError
+from gpugate.webhook.schemas.compile import reads, translate
 
 WRONG: dict[str, str] = {
     "": "character 1: name was expected, not 'the end'",

@@ -1,28 +1,184 @@
-"""Makes a translated expression a function of its variables.
+"""Compile a translated CEL expression into a function of its variables.
 
 Sources: cel-spec v0.24 `doc/langdef.md`; apiextensions-apiserver v0.36 `pkg/apiserver/schema/cel`.
+
+Numbers of different types compare by value; other values of different types are unequal (cel-spec v0.24
+`doc/langdef.md`, section Equality).
 """
 
 from __future__ import annotations
 
+import math
+import operator
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
 
-from gpugate.webhook.schemas.backtracking import LONGEST
-from gpugate.webhook.schemas.cel.equality import equal
-from gpugate.webhook.schemas.cel.errors import CelCostError, CelEvaluationError
-from gpugate.webhook.schemas.cel.functions import CALLS, CHARGING, MEMBERS, is_number, no_overload
-from gpugate.webhook.schemas.cel.logic import decide
-from gpugate.webhook.schemas.cel.operators import OPERATORS
-from gpugate.webhook.schemas.cel.quantifiers import QUANTIFIERS
-from gpugate.webhook.schemas.patterns import compiled
+from gpugate.webhook.schemas.cel_functions import CALLS, CHARGING, MEMBERS, equal, is_number, no_overload, small, whole
+from gpugate.webhook.schemas.cel_parse import CelCostError, CelEvaluationError
+from gpugate.webhook.schemas.patterns import LONGEST, compiled
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from gpugate.webhook.schemas.cel.scope import Scope
+    from gpugate.webhook.schemas.cel_functions import Scope
     from gpugate.webhook.schemas.table import Expression
 
-    Function = Callable[[Scope], Any]
+
+def decide(sides: Iterable[Callable[[Scope], Any]], scope: Scope, *, deciding: bool) -> bool:
+    """Join the values of expressions: true decides for `||` and `exists`, false for `&&` and `all`.
+
+    Raises:
+        CelEvaluationError: none decides, and one has no value.
+    """
+    error: CelEvaluationError | None = None
+    for side in sides:
+        try:
+            value = side(scope)
+        except CelEvaluationError as raised:
+            error = error or raised
+            continue
+        if isinstance(value, bool) and value is deciding:
+            return deciding
+        if not isinstance(value, bool):
+            error = error or no_overload("&& and ||")
+    if error:
+        raise error
+    return not deciding
+
+
+Value = Any  # Any: the JSON edge
+
+
+def _in(one: Value, other: Value, scope: Scope) -> bool:
+    if isinstance(other, dict):
+        return isinstance(one, str) and one in other
+    if isinstance(other, list):
+        return any(equal(one, each, scope) for each in other)
+    raise no_overload("in")
+
+
+def _order(sign: str, compare: Callable[[Value, Value], bool]) -> Operator:
+    def ordered(one: Value, other: Value, scope: Scope) -> bool:
+        if isinstance(one, str) and isinstance(other, str):
+            scope.charge_text(min(len(one), len(other)))
+            return compare(one, other)
+        if _is_amount(one) and _is_amount(other):
+            return compare(one, other)
+        if isinstance(one, bool) and isinstance(other, bool):
+            return compare(one, other)
+        raise no_overload(sign)
+
+    return ordered
+
+
+def _is_amount(value: Value) -> bool:
+    return is_number(value) or isinstance(value, Fraction)
+
+
+def _add(one: Value, other: Value, scope: Scope) -> Value:
+    if isinstance(one, str) and isinstance(other, str):
+        scope.charge_text(small(len(one) + len(other)))
+        return one + other
+    if isinstance(one, list) and isinstance(other, list):
+        scope.charge(small(len(one) + len(other)))
+        return one + other
+    return _SUM(one, other, scope)
+
+
+def _divided(one: Value, other: Value) -> Value:
+    if isinstance(one, float):
+        return one / other if other else math.nan if not one else math.copysign(math.inf, one)
+    if not other:
+        raise CelEvaluationError("division by zero")
+    return abs(one) // abs(other) * (1 if (one < 0) == (other < 0) else -1)
+
+
+def _rest(one: Value, other: Value) -> Value:
+    if not isinstance(one, int) or not other:
+        raise CelEvaluationError("modulus by zero, or of a number that is not whole")
+    rest = abs(one) % abs(other)
+    return -rest if one < 0 else rest
+
+
+def _arithmetic(sign: str, compute: Callable[[Value, Value], Value]) -> Operator:
+    def computed(one: Value, other: Value, _: Scope) -> Value:
+        if not (is_number(one) and is_number(other)) or isinstance(one, float) is not isinstance(other, float):
+            raise no_overload(sign)
+        value = compute(one, other)
+        return whole(value) if isinstance(value, int) else value
+
+    return computed
+
+
+_SUM: Final = _arithmetic("+", operator.add)
+OPERATORS: Final[dict[str, Operator]] = {
+    "==": equal,
+    "!=": lambda one, other, scope: not equal(one, other, scope),
+    "in": _in,
+    "<": _order("<", operator.lt),
+    "<=": _order("<=", operator.le),
+    ">": _order(">", operator.gt),
+    ">=": _order(">=", operator.ge),
+    "+": _add,
+    "-": _arithmetic("-", operator.sub),
+    "*": _arithmetic("*", operator.mul),
+    "/": _arithmetic("/", _divided),
+    "%": _arithmetic("%", _rest),
+}
+
+
+def _each(scope: Scope, elements: Any, variable: str) -> Iterator[Any]:
+    """Bind the variable to one element after the other; whoever asks sets it back."""
+    if not isinstance(elements, list | dict):
+        raise no_overload("a quantifier")
+    for element in elements:
+        scope.charge(1)
+        scope.variables[variable] = element
+        yield element
+
+
+def _decided(scope: Scope, of: Any, variable: str, test: Function, *, deciding: bool) -> bool:
+    return decide((test for _ in _each(scope, of, variable)), scope, deciding=deciding)
+
+
+def _all(scope: Scope, of: Any, variable: str, tests: Sequence[Function]) -> bool:
+    return _decided(scope, of, variable, tests[0], deciding=False)
+
+
+def _exists(scope: Scope, of: Any, variable: str, tests: Sequence[Function]) -> bool:
+    return _decided(scope, of, variable, tests[0], deciding=True)
+
+
+def _chosen(scope: Scope, of: Any, variable: str, test: Function) -> list[Any]:
+    chosen = []
+    for element in _each(scope, of, variable):
+        value = test(scope)
+        if not isinstance(value, bool):
+            raise no_overload("a quantifier")
+        chosen += [element] if value else []
+    return chosen
+
+
+def _exists_one(scope: Scope, of: Any, variable: str, tests: Sequence[Function]) -> bool:
+    return len(_chosen(scope, of, variable, tests[0])) == 1
+
+
+def _filter(scope: Scope, of: Any, variable: str, tests: Sequence[Function]) -> list[Any]:
+    return _chosen(scope, of, variable, tests[0])
+
+
+def _map(scope: Scope, of: Any, variable: str, tests: Sequence[Function]) -> list[Any]:
+    *conditions, made = tests
+    return [made(scope) for _ in _each(scope, of, variable) if all(test(scope) is True for test in conditions)]
+
+
+QUANTIFIERS: Final[dict[str, Callable[[Scope, Any, str, Sequence[Function]], Any]]] = {
+    "all": _all,
+    "exists": _exists,
+    "exists_one": _exists_one,
+    "filter": _filter,
+    "map": _map,
+}
 
 
 def function_of(tree: Expression) -> Function:
@@ -251,3 +407,8 @@ _MAKERS: Final[dict[str, Callable[[Expression], Function]]] = {
     "matches": _pattern,
     "find": _pattern,
 }
+
+
+if TYPE_CHECKING:
+    Operator = Callable[["Value", "Value", Scope], "Value"]
+    Function = Callable[[Scope], Any]

@@ -1,7 +1,10 @@
-"""The functions that expressions may call, and what each takes.
+"""The functions that CEL expressions call, with their signatures, and the equality of values.
 
 Sources: cel-spec v0.24 `doc/langdef.md` (standard definitions), cel-go v0.27 `ext/strings.go`, apiserver v0.36
 `pkg/cel/library/{regex,lists,quantity}.go`.
+
+Numbers of different types compare by value; other values of different types are unequal (cel-spec v0.24
+`doc/langdef.md`, section Equality).
 """
 
 from __future__ import annotations
@@ -11,15 +14,74 @@ import string
 from typing import TYPE_CHECKING, Any, Final
 
 from gpugate.policies.sdk import quantity
-from gpugate.webhook.schemas.cel.equality import equal
-from gpugate.webhook.schemas.cel.errors import CelCostError, CelEvaluationError
+from gpugate.webhook.schemas.cel_parse import CelCostError, CelEvaluationError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gpugate.webhook.schemas.cel.scope import Scope
+STEPS: Final = 2_000_000  # operations that all rules together may take on one object
+_CHARACTERS: Final = 16  # of a text that take about as long as an operation
+
+
+class Budget:
+    """How many steps may still be taken."""
+
+    __slots__ = ("left",)
+
+    def __init__(self, steps: int | None = None) -> None:
+        self.left = STEPS if steps is None else steps
+
+    def charge(self, steps: int) -> None:
+        """Count steps.
+
+        Raises:
+            CelCostError: there were too many.
+        """
+        self.left -= steps
+        if self.left < 0:
+            raise CelCostError
+
+
+class Scope:
+    """The variables, and the budget, which the rules of an object share."""
+
+    __slots__ = ("charge", "variables")
+
+    def __init__(self, variables: dict[str, Any], budget: Budget | None = None) -> None:
+        self.variables = variables
+        self.charge = (budget or Budget()).charge
+
+    def charge_text(self, size: int) -> None:
+        """Count what is done with a text of a size.
+
+        Raises:
+            CelCostError: it was too much.
+        """
+        self.charge(size // _CHARACTERS)
+
 
 Value = Any  # Any: the JSON edge
+
+
+def equal(one: Value, other: Value, scope: Scope) -> bool:
+    """Tell whether two values are equal; 1 is 1.0, but not true.
+
+    Raises:
+        CelCostError: they hold too many values to tell.
+    """
+    scope.charge(1)
+    if isinstance(one, str) and isinstance(other, str):
+        scope.charge_text(min(len(one), len(other)))
+        return one == other
+    if isinstance(one, bool) or isinstance(other, bool):
+        return one is other
+    if isinstance(one, dict) and isinstance(other, dict):
+        scope.charge(min(len(one), len(other)))
+        return one.keys() == other.keys() and all(equal(value, other[key], scope) for key, value in one.items())
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(equal(*pair, scope) for pair in zip(one, other, strict=True))
+    return bool(one == other)
+
 
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
 _LEAST, _MOST = -(2**63), 2**63 - 1

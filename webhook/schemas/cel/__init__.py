@@ -1,1 +1,0 @@
-"""The part of the Common Expression Language that definitions of custom resources are written in."""

@@ -1,0 +1,459 @@
+"""Validate an object against the schema of its kind, as the API server does.
+
+Sources: apiextensions-apiserver v0.36 `pkg/apiserver/schema/pruning/algorithm.go`,
+`pkg/apiserver/schema/defaulting/{prunenulls,algorithm}.go`.
+
+Source: apiserver v0.36 `pkg/cel/common/values.go`.
+
+Source: KEP-4008, on since Kubernetes v1.30; apiserver v0.36 `pkg/cel/common/equality.go`.
+
+Source: apiextensions-apiserver v0.36 `pkg/apiserver/schema/listtype/validation.go`.
+
+Source: apiextensions-apiserver v0.36 `pkg/apiserver/schema/objectmeta/validation.go`.
+
+Source: apiextensions-apiserver v0.36 `pkg/apiserver/schema/cel/validation.go`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from gpugate.policies.sdk import dns_names
+from gpugate.policies.sdk.platform import at_least
+from gpugate.webhook.schemas import metadata, tables, wording
+from gpugate.webhook.schemas.cel_evaluate import function_of
+from gpugate.webhook.schemas.cel_functions import Budget, Scope, equal
+from gpugate.webhook.schemas.cel_parse import CelCostError, CelEvaluationError
+from gpugate.webhook.schemas.values import Values
+from gpugate.webhook.schemas.wording import Fault, SchemaProblem
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    from gpugate.policies.sdk.field import Path as FieldPath
+    from gpugate.policies.sdk.platform import Target
+    from gpugate.webhook.schemas.table import Expression, Node, Release, Rule, Served, Table
+
+
+def leading(nodes: Sequence[Node], to: Callable[[Node], object]) -> frozenset[int]:
+    """Return the places of the nodes of which something is true, and of those with one of them below.
+
+    A node comes after those it names, so that one pass is enough.
+    """
+    found: set[int] = set()
+    for place, node in enumerate(nodes):
+        below = (*node.properties.values(), *node.all_of, node.values, node.items)
+        if to(node) or any(each in found for each in below):
+            found.add(place)
+    return frozenset(found)
+
+
+HEAD: Final = frozenset({"apiVersion", "kind", "metadata"})
+
+
+@dataclass(frozen=True, slots=True)
+class Coerced:
+    """An object as it would be validated, the unknown fields that were in it, and the fields that were meant by them."""
+
+    value: Any
+    unknown: list[SchemaProblem]
+    meant: set[FieldPath]
+
+
+def coerced(value: Any, place: int, nodes: Sequence[Node]) -> Coerced:
+    """Return an object as it would be validated; it itself is left as it is."""
+    unknown: list[SchemaProblem] = []
+    meant: set[FieldPath] = set()
+    return Coerced(_Coercion(nodes, unknown, meant).of(value, place, (), root=True), unknown, meant)
+
+
+class _Coercion:
+    def __init__(self, nodes: Sequence[Node], unknown: list[SchemaProblem], meant: set[FieldPath]) -> None:
+        self._nodes = nodes
+        self._unknown = unknown
+        self._meant = meant
+
+    def of(self, value: Any, place: int, path: FieldPath, *, root: bool = False) -> Any:
+        node = self._nodes[place]
+        if isinstance(value, dict):
+            return self._object(value, node, path, root=root)
+        if isinstance(value, list) and node.items is not None:
+            items = node.items
+            return [self.of(each, items, (*path, index)) for index, each in enumerate(value)]
+        return value
+
+    def _object(self, value: dict[str, Any], node: Node, path: FieldPath, *, root: bool) -> dict[str, Any]:
+        out: dict[str, Any] = {}
+        for key, member in value.items():
+            child = node.properties.get(key, node.values)
+            if (root or node.embedded) and key in HEAD:
+                out[key] = member
+            elif child is not None:
+                if member is not None or self._nodes[child].nullable:
+                    out[key] = self.of(member, child, (*path, key))
+            elif node.preserve:
+                out[key] = member
+            else:
+                problem, near = wording.unknown((*path, key), node)
+                self._unknown.append(problem)
+                self._meant.add((*path, near))
+        for key, default in node.defaults.items():
+            if key not in out:
+                out[key] = self.of(default, node.properties[key], (*path, key))
+        return out
+
+
+class Doubles:
+    """Makes them in objects of one table."""
+
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        self._nodes = nodes
+        self._leading = leading(nodes, lambda node: node.type == "number")
+
+    def of(self, value: Any, place: int) -> Any:
+        """Return a value as rules see it; it itself is left as it is."""
+        if place not in self._leading:
+            return value
+        node = self._nodes[place]
+        if isinstance(value, dict):
+            children = {key: node.properties.get(key, node.values) for key in value}
+            return {
+                key: member if (child := children[key]) is None else self.of(member, child)
+                for key, member in value.items()
+            }
+        if isinstance(value, list) and node.items is not None:
+            items = node.items
+            return [self.of(element, items) for element in value]
+        if node.type == "number" and isinstance(value, int) and not isinstance(value, bool):
+            with contextlib.suppress(OverflowError):
+                return float(value)
+        return value
+
+
+def unchanged(owner: FieldPath, new: Any, old: Any, place: int, nodes: Sequence[Node]) -> bool:
+    """Tell whether the value at a path is as it was; within lists whose elements have no keys, whether the list is."""
+    at: int | None = place
+    for step in owner:
+        node = nodes[at] if at is not None else None
+        if isinstance(step, int):
+            if node is None or node.list_type != "map" or not isinstance(new[step], dict):
+                return equal(new, old, Scope({}))
+            keys = node.list_keys
+            before = [e for e in old or () if isinstance(e, dict) and all(e.get(k) == new[step].get(k) for k in keys)]
+            new, old, at = new[step], before[0] if before else None, node.items
+        else:
+            new = new.get(step) if isinstance(new, dict) else None
+            old = old.get(step) if isinstance(old, dict) else None
+            at = node.properties.get(step, node.values) if node else None
+    return old is not None and equal(new, old, Scope({}))
+
+
+_KEYED: Final = frozenset({"set", "map"})
+
+
+class Uniqueness:
+    """Finds them in objects of one table."""
+
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        self._nodes = nodes
+        self._keyed = leading(nodes, lambda node: node.list_type in _KEYED)
+
+    def faults(self, value: Any, place: int, path: FieldPath = ()) -> Iterator[Fault]:
+        """Yield the second of each element that is there more than once, in a value and what is in it."""
+        node = self._nodes[place]
+        if isinstance(value, dict):
+            for key, member in value.items():
+                child = node.properties.get(key, node.values)
+                if child is not None and child in self._keyed:
+                    yield from self.faults(member, child, (*path, key))
+        elif isinstance(value, list):
+            if node.list_type in _KEYED and len(value) > 1:
+                yield from _doubles(value, node, path)
+            if node.items is not None and node.items in self._keyed:
+                for index, element in enumerate(value):
+                    yield from self.faults(element, node.items, (*path, index))
+
+
+def _doubles(value: list[Any], node: Node, path: FieldPath) -> Iterator[Fault]:
+    seen: dict[str, int] = {}
+    for index, element in enumerate(value):
+        key = json.dumps(_key(element, node), sort_keys=True)
+        seen[key] = seen.get(key, 0) + 1
+        if seen[key] == 2:
+            yield Fault(wording.repeated((*path, index), node.list_keys), path)
+
+
+def _key(element: Any, node: Node) -> Any:
+    if node.list_type == "set":
+        return element
+    return {key: element[key] for key in node.list_keys if key in element} if isinstance(element, dict) else element
+
+
+class Embedded:
+    """Looks at those in objects of one table."""
+
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        self._nodes = nodes
+        self._leading = leading(nodes, lambda node: node.embedded)
+
+    def faults(self, value: Any, place: int, path: FieldPath = ()) -> Iterator[Fault]:
+        """Yield what is wrong with the objects that are embedded in a value."""
+        if place not in self._leading:
+            return
+        node = self._nodes[place]
+        if isinstance(value, dict):
+            if node.embedded:
+                yield from _object(value, path)
+            for key, member in value.items():
+                child = node.properties.get(key, node.values)
+                if child is not None:
+                    yield from self.faults(member, child, (*path, key))
+        elif isinstance(value, list) and node.items is not None:
+            for index, element in enumerate(value):
+                yield from self.faults(element, node.items, (*path, index))
+
+
+def _object(value: dict[str, Any], path: FieldPath) -> Iterator[Fault]:
+    for key in ("apiVersion", "kind"):
+        at, text = (*path, key), value.get(key)
+        if key not in value:
+            yield Fault(
+                SchemaProblem(at, f"{key} is missing, which must be there", f"write {key}"), path, blocking=True
+            )
+        elif not isinstance(text, str):
+            yield Fault(SchemaProblem(at, "must be a string", f"write {key}"), path)
+        elif not text or (key == "kind" and not dns_names.is_label(text.lower())) or text.count("/") > 1:
+            yield Fault(SchemaProblem(at, f'"{text[:80]}" is no {key}', "write it as in apps/v1, Deployment"), path)
+    yield from metadata.faults(value.get("metadata"), (*path, "metadata"), root=False, namespaced=False)
+
+
+_MOST_HELD: Final = 10_000  # texts that rules are known to hold of
+_LONGEST_HELD: Final = 320  # characters; the longest key of a label has 317
+# What rules lead to that no API server would have taken, because they do with a value what its type does not allow.
+_UNTYPED: Final = (TypeError, ValueError, ArithmeticError, RecursionError)
+
+
+class Judge:
+    """Judges the rules of one table; the functions made of them are kept for the next object."""
+
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        self._nodes = nodes
+        self._ruled = leading(nodes, lambda node: node.rules)
+        self._held: set[tuple[int, str] | None] = set()
+        self._functions: dict[int, Callable[[Scope], Any]] = {}
+
+    def faults(self, value: Any, place: int, old: Any = None, path: FieldPath = ()) -> Iterator[Fault]:
+        """Yield the rules that a value, and what is in it, breaks; those on a change only where there is an old value.
+
+        Together they have one budget; what comes after it is spent is not judged.
+        """
+        yield from self._below(Budget(), value, place, old, path)
+
+    def _below(self, budget: Budget, value: Any, place: int, old: Any, path: FieldPath) -> Iterator[Fault]:
+        if value is None or place not in self._ruled or budget.left < 0:
+            return
+        node = self._nodes[place]
+        for rule in node.rules:
+            if budget.left >= 0 and rule.test and not (rule.transition and old is None):
+                yield from self._judged(budget, rule, value, old, path)
+        for nested in node.all_of:
+            yield from self._below(budget, value, nested, old, path)
+        if isinstance(value, dict):
+            before = old if isinstance(old, dict) else {}
+            for key, member in value.items():
+                child = node.properties.get(key, node.values)
+                if child is not None and child in self._ruled:
+                    yield from self._below(budget, member, child, before.get(key), (*path, key))
+        elif isinstance(value, list) and node.items is not None and node.items in self._ruled:
+            for index, element in enumerate(value):
+                yield from self._below(budget, element, node.items, _same(element, node, old), (*path, index))
+
+    def _judged(self, budget: Budget, rule: Rule, value: Any, old: Any, path: FieldPath) -> Iterator[Fault]:
+        # The same labels and names come again and again.
+        short = isinstance(value, str) and len(value) <= _LONGEST_HELD
+        known = (id(rule), value) if short and not rule.transition else None
+        if known in self._held:
+            return
+        scope = Scope({"self": value, "oldSelf": old}, budget)
+        where = (*path, *rule.path)
+        try:
+            if self._function(rule.test)(scope) is True:
+                if known and len(self._held) < _MOST_HELD:
+                    self._held.add(known)
+                return
+            message = f"a rule of this kind does not hold: {self._message(rule, scope)}"
+            problem = SchemaProblem(where, message, "change it so that the rule holds", whole=True)
+        except (CelCostError, *_UNTYPED):
+            return
+        except CelEvaluationError as error:
+            message = f"cannot be judged, and is refused for that: {error}; the rule is: {rule.message}"
+            remedy = "write what the rule reads, or remove what makes it read it"
+            yield Fault(SchemaProblem(where, message, remedy, whole=True), path)
+            return
+        yield Fault(problem, path, transition=rule.transition)
+
+    def _message(self, rule: Rule, scope: Scope) -> str:
+        try:
+            said = self._function(rule.says)(scope) if rule.says else ""
+        except (CelCostError, CelEvaluationError, *_UNTYPED):
+            said = ""
+        return said.strip() if isinstance(said, str) and said.strip() else rule.message
+
+    def _function(self, tree: Expression) -> Callable[[Scope], Any]:
+        made = self._functions.get(id(tree))
+        if made is None:
+            made = self._functions[id(tree)] = function_of(tree)
+        return made
+
+
+def _same(element: Any, node: Node, old: Any) -> Any:
+    """Return the old value of an element; only lists of type `map` have one."""
+    if node.list_type != "map" or not isinstance(old, list) or not isinstance(element, dict):
+        return None
+    for each in old:
+        if isinstance(each, dict) and all(each.get(key) == element.get(key) for key in node.list_keys):
+            return each
+    return None
+
+
+_MOST_REPLICAS: Final = 2**31 - 1
+
+
+class Checker:
+    """Checks objects of one kind.
+
+    Args:
+        table: the kind's schemas.
+        meta: the table of `metadata`, which is the same for all kinds.
+    """
+
+    def __init__(self, table: Table, meta: Table) -> None:
+        self._table = table
+        self._meta = meta
+        self._values = Values(table.nodes)
+        self._meta_values = Values(meta.nodes)
+        self._judge = Judge(table.nodes)
+        self._doubles = Doubles(table.nodes)
+        self._uniqueness = Uniqueness(table.nodes)
+        self._embedded = Embedded(table.nodes)
+
+    def problems(self, value: Any, served: Served, old: Any = None) -> Iterator[SchemaProblem]:
+        """Yield what the API server refuses in an object: unknown fields first, then the rest in the order of the file.
+
+        Args:
+            value: the object as written.
+            served: the version to hold it against.
+            old: the object before, on UPDATE.
+        """
+        root, nodes = served.root, self._table.nodes
+        new = coerced(value, root, nodes)
+        yield from new.unknown
+        whole = new.value
+        before = coerced(old, root, nodes).value if isinstance(old, dict) else None
+        if served.status and isinstance(whole, dict):
+            whole.pop("status", None)
+        found = [*self._metadata(whole), *self._values.faults(whole, root), *_replicas(whole, served)]
+        found += [*self._embedded.faults(whole, root), *self._uniqueness.faults(whole, root)]
+        if not any(fault.blocking for fault in found):
+            found += self._judge.faults(self._doubles.of(whole, root), root, self._doubles.of(before, root))
+        for fault in found:
+            kept = before is not None and not fault.transition and unchanged(fault.owner, whole, before, root, nodes)
+            if not kept and fault.problem.path not in new.meant:
+                yield fault.problem
+
+    def _metadata(self, whole: Any) -> Iterator[Fault]:
+        written = whole.get("metadata") if isinstance(whole, dict) else None
+        place = self._meta.releases[-1].served["v1"].root
+        meta = coerced({} if written is None else written, place, self._meta.nodes)
+        for problem in meta.unknown:
+            yield Fault(_below(problem), ("metadata",))
+        wrong = [*self._meta_values.faults(meta.value, place)]
+        for fault in wrong:
+            yield Fault(_below(fault.problem), ("metadata", *fault.owner), blocking=fault.blocking)
+        if not wrong:
+            yield from metadata.faults(meta.value, ("metadata",), root=True, namespaced=self._table.namespaced)
+
+
+def _below(problem: SchemaProblem) -> SchemaProblem:
+    return SchemaProblem(("metadata", *problem.path), problem.message, problem.remedy, problem.whole)
+
+
+def _replicas(whole: Any, served: Served) -> Iterator[Fault]:
+    """The field behind the subresource `scale` is a whole number of 32 bits, whatever the schema says of it."""
+    value = whole if served.scale else None
+    for key in served.scale:
+        value = value.get(key) if isinstance(value, dict) else None
+    if isinstance(value, int) and not isinstance(value, bool) and value > _MOST_REPLICAS:
+        yield Fault(wording.out_of_range(served.scale, value, "int32"), served.scale)
+
+
+class Schemas:
+    """Every schema there is; a kind's are read when the first object of it comes.
+
+    Args:
+        folder: holds the tables that a user added, which go before those that come with gpugate.
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._folder = folder
+        self._checkers: dict[tuple[str, str], tuple[Table, Checker] | None] = {}
+
+    def problems(
+        self, value: Any, group: str, version: str, kind: str, target: Target, old: Any = None
+    ) -> Iterator[SchemaProblem]:
+        """Yield what an API server refuses in an object; nothing where no schema of its kind and version is known.
+
+        Of a release between two that are known, only what both refuse is told.
+
+        Args:
+            value: the object as written.
+            group: of its apiVersion, with `version`.
+            version: of its apiVersion.
+            kind: its kind.
+            target: the releases assumed.
+            old: the object before, on UPDATE.
+
+        Raises:
+            TableError: a table that the user added cannot be read.
+        """
+        found = self._of(group, kind)
+        if found is None:
+            return
+        table, checker = found
+        schemas = [r.served[version] for r in around(table, target) if version in r.served]
+        *others, last = (list(checker.problems(value, each, old)) for each in _different(schemas)) if schemas else [[]]
+        elsewhere = [{each.path for each in other} for other in others]
+        for problem in last:
+            if all(problem.path in paths for paths in elsewhere):
+                yield problem
+
+    def _of(self, group: str, kind: str) -> tuple[Table, Checker] | None:
+        key = (group, kind)
+        if key not in self._checkers:
+            file = tables.find(group, kind, self._folder)
+            table = tables.read(file) if file else None
+            meta = tables.read(tables.BUNDLED / tables.META) if table else None
+            self._checkers[key] = (table, Checker(table, meta)) if table and meta else None
+        return self._checkers[key]
+
+
+def around(table: Table, target: Target) -> Sequence[Release]:
+    """Return the release that a target names, or the two between which it is; the nearest one outside of all."""
+    if not table.project:
+        return table.releases
+    minor = str(getattr(target, table.project))
+    exact = [release for release in table.releases if release.minor == minor]
+    if exact:
+        return exact
+    older = [release for release in table.releases if at_least(minor, release.minor)]
+    newer = [release for release in table.releases if not at_least(minor, release.minor)]
+    return (*older[-1:], *newer[:1])
+
+
+def _different(schemas: Sequence[Served]) -> Sequence[Served]:
+    """Leave out the first of two equal ones."""
+    return schemas[-1:] if len(schemas) > 1 and schemas[0] == schemas[-1] else schemas
