@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gpugate.policies.sdk.request import Request
-    from gpugate.webhook.rendering.chart_values import ChartValues
+    from gpugate.webhook.rendering.charts import ChartValues
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,7 @@ def _given(args: argparse.Namespace, found: Sequence[object]) -> list[ChartValue
             f"--values, --set and --release are for one chart, and here {'is none' if not charts else f'are {len(charts)}'}: "
             "name it with --helm, or list values of several under `charts:` in .gpugate.yaml"
         )
-    from gpugate.webhook.rendering.chart_values import ChartValues  # noqa: PLC0415 -- few runs render a chart
+    from gpugate.webhook.rendering.charts import ChartValues  # noqa: PLC0415 -- few runs render a chart
 
     return [ChartValues(charts[0], (tuple(args.values),), tuple(args.set), args.release or "")]
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from gpugate.webhook.manifests.git import Revision
     from gpugate.webhook.project.config import Chart
     from gpugate.webhook.project.read import ProjectFile
-    from gpugate.webhook.rendering.chart_values import ChartValues
+    from gpugate.webhook.rendering.charts import ChartValues
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +174,7 @@ def _argument(setting: Setting, value: Any) -> object:  # Any: of the type of it
 
 
 def _values(chart: Chart) -> ChartValues:
-    from gpugate.webhook.rendering.chart_values import ChartValues  # noqa: PLC0415 -- few projects have charts
+    from gpugate.webhook.rendering.charts import ChartValues  # noqa: PLC0415 -- few projects have charts
 
     return ChartValues(
         path=chart.path,

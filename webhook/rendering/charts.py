@@ -1,4 +1,4 @@
-"""Makes of a Helm chart what it becomes: `helm template` once for each list of values files."""
+"""Render a Helm chart: one `helm template` run for each list of values files."""
 
 from __future__ import annotations
 
@@ -9,18 +9,131 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from gpugate.webhook.manifests.bounded_file import read_regular
+from gpugate.webhook.manifests.bounded_file import MAX_BYTES, read_regular
 from gpugate.webhook.manifests.documents import read_bytes
 from gpugate.webhook.manifests.inputs import CHART_FILE, Passed
-from gpugate.webhook.manifests.problems import Problem
-from gpugate.webhook.manifests.within import link_out
+from gpugate.webhook.manifests.problems import NO_EXCERPT, Excerpt, Problem, excerpt, lines_of_broken
+from gpugate.webhook.manifests.within import is_git, link_out
 from gpugate.webhook.rendering.chart_links import obstacle
-from gpugate.webhook.rendering.chart_values import ChartValues
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gpugate.webhook.rendering.options import RenderOptions
+
+
+def template_file(chart: str, source: str) -> str | None:
+    """Return the path of a template that Helm calls `CHART/templates/x.yaml`, `chart` being the directory of CHART.
+
+    None where there is no such file: an archive, or a subchart whose name is not that of its directory.
+    """
+    parts = source.split("/")[1:]
+    if not parts or os.pardir in parts:
+        return None
+    path = os.path.join(chart, *parts)  # noqa: PTH118 -- the user's `./` stays as it is
+    return path if Path(path).is_file() else None
+
+
+@dataclass(frozen=True, slots=True)
+class ChartValues:
+    """How one chart is rendered, once for each list of values files.
+
+    Attributes:
+        path: the chart's directory or archive; like all paths here as seen from the working directory.
+        values: a rendering each: the values files, of which a later one wins. One empty list are the chart's own values.
+        set: `KEY=VALUE` as `helm --set` takes them, for every rendering.
+        release: the name of the release; empty for the name of the chart's directory.
+        namespace: the namespace of the release; empty for that of the run.
+        api_versions: what `.Capabilities.APIVersions` has beside Helm's own, such as `monitoring.coreos.com/v1`.
+    """
+
+    path: str
+    values: tuple[tuple[str, ...], ...] = ((),)
+    set: tuple[str, ...] = ()
+    release: str = ""
+    namespace: str = ""
+    api_versions: tuple[str, ...] = ()
+
+
+def staged(chart: str, home: str) -> str:
+    """Return the chart; where it is the top of a repository, a directory below `home` with links to all but `.git`.
+
+    Helm reads every file below a chart, and a template may print any of them (`.Files.Get`). Checkouts in CI keep
+    credentials in `.git/config`.
+
+    Raises:
+        OSError: the links cannot be made.
+    """
+    if not Path(chart).is_dir() or not any(is_git(each.name) for each in Path(chart).iterdir()):
+        return chart
+    stage = Path(os.path.realpath(home), "chart", Path(os.path.realpath(chart)).name)
+    stage.mkdir(parents=True)
+    for each in Path(os.path.realpath(chart)).iterdir():
+        if not is_git(each.name):
+            (stage / each.name).symlink_to(each)
+    return str(stage)
+
+
+# `at (c/templates/x.yaml:19:3)`, `template: c/templates/_x.tpl:2:10`: Helm 3.22 and 4.3; the last is the innermost.
+# It is looked for at the beginning of a word alone: a chart may fail with one of any length.
+_PLACE: Final = re.compile(r"(?<![^\s()\"])(?P<file>[^\s():\"]+):(?P<line>\d+)(?::(?P<column>\d+))?")
+# The YAML that a template makes cannot be read: the line is one of the output.
+_BROKEN: Final = re.compile(r"YAML parse error on (?P<file>[^\s:]+): (?:error converting YAML to JSON: )?(?:yaml: )?")
+_VALUES: Final = re.compile(
+    r"(?:cannot load values\.yaml|failed to parse (?P<file>\S+)):.*?line (?P<line>\d+)", re.DOTALL
+)
+_NOISE: Final = re.compile(r"^(?:level=\w+ .*|.*found symbolic link in path.*|Use --debug flag .*|\s*)$", re.MULTILINE)
+_LONGEST: Final = 600
+_REMEDIES: Final = (
+    ("missing in charts/ directory", "run `helm dependency build {chart}` first: gpugate downloads nothing"),
+    ("execution error at", "give it the values that it asks for: --values FILE, or `charts:` in .gpugate.yaml"),
+    ("specifications of the schema", "give it values that fit: --values FILE, or `charts:` in .gpugate.yaml"),
+    ("incompatible with Kubernetes", "set the target in the policy file, or --kube-version"),
+)
+_REMEDY: Final = "mend it; `helm template {chart}` says the same"
+
+
+def chart_problem(job: ChartJob, said: str, stopped: str) -> Problem:
+    """Return what went wrong with a chart, at the template or the values file that Helm names."""
+    chart_file = os.path.join(job.chart, "Chart.yaml") if Path(job.chart).is_dir() else job.chart  # noqa: PTH118 -- `./` stays
+    which = f" with {job.variant}" if job.variant else ""
+    if stopped:
+        remedy = "render it by hand to see why: `helm template`, or raise --render-timeout"
+        return Problem(chart_file, 0, 0, f"helm {stopped}{which}", remedy)
+    text = _text(said)
+    remedy = next((each for sign, each in _REMEDIES if sign in text), _REMEDY).format(chart=job.chart)
+    if broken := _BROKEN.search(text):
+        file = template_file(job.chart, broken["file"]) or chart_file
+        message = f"what it renders to{which} is no YAML: {text[broken.end() :]}"
+        return Problem(file, 0, 0, message[:_LONGEST], remedy)
+    message = f"cannot be rendered{which}: {text}"[:_LONGEST]
+    if values := _VALUES.search(text):
+        # A template may fail with any text, and only the files of the job are shown.
+        own = os.path.join(job.chart, "values.yaml")  # noqa: PTH118 -- as above
+        file = values["file"] if values["file"] in job.values else own
+        line = int(values["line"])
+        return Problem(file, line, 1, message, "mend the YAML of the values", excerpt=_around(file, line), end=2)
+    for place in reversed(list(_PLACE.finditer(text))):
+        file = (template_file(job.chart, place["file"]) or "") if "/templates/" in place["file"] else ""
+        if file:
+            line, column = int(place["line"]), int(place["column"] or 0) + 1  # Go counts the column from 0
+            return Problem(file, line, column, message, remedy, excerpt=_around(file, line), end=column + 1)
+    return Problem(chart_file, 0, 0, message, remedy)
+
+
+def _text(said: str) -> str:
+    lines = [line.strip() for line in _NOISE.sub("", said).splitlines()]
+    return "; ".join(line for line in lines if line).removeprefix("Error: ") or "helm failed and said nothing"
+
+
+def _around(file: str, line: int) -> Excerpt:
+    try:
+        text = read_regular(Path(file), MAX_BYTES).decode(errors="replace")
+    except OSError:
+        return NO_EXCERPT
+    lines = lines_of_broken(text)
+    return excerpt(lines, line, 1) if line <= len(lines) else NO_EXCERPT
+
 
 _ABSENT: Final = "install Helm 3 or 4, leave the chart out with --exclude, or read files as they are with --no-render"
 _LIBRARY: Final = "a library chart: it is judged in the charts that use it"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from gpugate.webhook.manifests.bounded_file import MAX_BYTES
 
 if TYPE_CHECKING:
-    from gpugate.webhook.rendering.chart_values import ChartValues
+    from gpugate.webhook.rendering.charts import ChartValues
 
 
 @dataclass(frozen=True, slots=True)

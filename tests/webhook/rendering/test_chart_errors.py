@@ -4,8 +4,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-from gpugate.webhook.rendering.chart_errors import chart_problem
-from gpugate.webhook.rendering.charts import ChartJob
+from gpugate.webhook.rendering.charts import ChartJob, chart_problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpugate.webhook.rendering.chart_marks import line_origins, marked_copy, sources
+from gpugate.webhook.rendering.chart_places import line_origins, marked_copy, sources
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gpugate.webhook.rendering.chart_stage import staged
+from gpugate.webhook.rendering.charts import staged
 
 
 @pytest.fixture

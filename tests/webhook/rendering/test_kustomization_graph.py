@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpugate.webhook.manifests.inputs import Kustomization, sources
-from gpugate.webhook.rendering.kustomization_graph import planned
+from gpugate.webhook.rendering.kustomization_files import planned
 from gpugate.webhook.rendering.kustomizations import KustomizationJob
 from gpugate.webhook.rendering.options import RenderOptions
 

@@ -4,7 +4,7 @@ import pytest
 import yaml
 
 from gpugate.webhook.manifests.documents import Document, read_text
-from gpugate.webhook.rendering.object_places import path_of, place_of
+from gpugate.webhook.rendering.kustomization_places import path_of, place_of
 from gpugate.webhook.report.located import ObjectName
 
 FILE = """# a comment

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from gpugate.webhook.rendering.origins import ObjectOrigin, without_origins
+from gpugate.webhook.rendering.render import ObjectOrigin, without_origins
 
 BUILT = """apiVersion: v1
 data:

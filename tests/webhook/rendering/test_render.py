@@ -7,7 +7,7 @@ import pytest
 
 from gpugate.webhook.manifests.inputs import Input, Passed, sources
 from gpugate.webhook.manifests.problems import Problem
-from gpugate.webhook.rendering.chart_values import ChartValues
+from gpugate.webhook.rendering.charts import ChartValues
 from gpugate.webhook.rendering.options import Limits, RenderOptions
 from gpugate.webhook.rendering.render import rendered
 

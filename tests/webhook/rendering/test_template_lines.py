@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpugate.webhook.rendering.template_lines import template_lines
+from gpugate.webhook.rendering.chart_places import template_lines
 
 # Each line that may get a mark ends in `<`.
 MARKABLE = {
