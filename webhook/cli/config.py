@@ -17,7 +17,7 @@ from gpugate.webhook.generate.case_schema import case_schema
 from gpugate.webhook.generate.config_schema import config_schema
 from gpugate.webhook.generate.project_schema import project_schema
 from gpugate.webhook.project.find import FILE
-from gpugate.webhook.project.skeleton import skeleton
+from gpugate.webhook.project.settings import skeleton
 from gpugate.webhook.report import audit_schema, yaml_text
 
 if TYPE_CHECKING:

@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from gpugate.webhook.manifests.git import Revision
-    from gpugate.webhook.project.config import Chart
-    from gpugate.webhook.project.read import ProjectFile
+    from gpugate.webhook.project.read import Chart, ProjectFile
     from gpugate.webhook.rendering.charts import ChartValues
 
 

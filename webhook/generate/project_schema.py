@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from gpugate.webhook.project.config import ProjectConfig
+from gpugate.webhook.project.read import ProjectConfig
 from gpugate.webhook.project.settings import SETTINGS
 
 _Object = dict[str, Any]  # Any: the JSON edge

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpugate.webhook.manifests.bounded_file import MAX_BYTES
 from gpugate.webhook.manifests.git import GitError, Revision, revision
-from gpugate.webhook.project.find import FILE, PYPROJECT, VARIABLE, Found, way_up
-from gpugate.webhook.project.pyproject import table
+from gpugate.webhook.project.find import FILE, PYPROJECT, VARIABLE, Found, table, way_up
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

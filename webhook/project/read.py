@@ -1,18 +1,19 @@
-"""Reads the file of a project, and says where in it a mistake is."""
+"""Read the project file, and locate mistakes in it by line."""
 
 from __future__ import annotations
 
 import errno
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
+
+import msgspec
 
 from gpugate.policies.engine.config import parse
 from gpugate.policies.engine.errors import ConfigError
 from gpugate.policies.sdk.field import render
 from gpugate.webhook.manifests.bounded_file import read_named
 from gpugate.webhook.manifests.within import refuse_link
-from gpugate.webhook.project.config import Chart, ProjectConfig
-from gpugate.webhook.project.errors import ProjectFileError
+from gpugate.webhook.project.find import ProjectFileError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,6 +21,46 @@ if TYPE_CHECKING:
 
     from gpugate.policies.sdk import field
     from gpugate.policies.sdk.field import Json
+
+
+class Chart(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """How one Helm chart is rendered, once for each entry of `values`.
+
+    Attributes:
+        path: the chart's directory or archive.
+        values: a rendering each: a values file, or a list of them, of which a later one wins.
+        set: `KEY=VALUE` as `helm --set` takes them, for every rendering.
+        release: the name of the release; absent, the name of the chart's directory.
+        namespace: the namespace of the release; absent, that of the run.
+        api_versions: what `.Capabilities.APIVersions` has beside Helm's own.
+    """
+
+    path: str
+    values: tuple[str | tuple[str, ...], ...] = ()
+    set: tuple[str, ...] = ()
+    release: str = ""
+    namespace: str = ""
+    api_versions: tuple[str, ...] = ()
+
+
+class ProjectConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What a project file says; every key may be absent."""
+
+    paths: tuple[str, ...] | None = None
+    exclude: tuple[str, ...] | None = None
+    tests: tuple[str, ...] | None = None
+    policy_file: str | None = None
+    select: tuple[str, ...] | None = None
+    ignore: tuple[str, ...] | None = None
+    min_mode: Literal["warn", "enforce"] | None = None
+    baseline: str | None = None
+    namespace: str | None = None
+    complete_context: bool | None = None
+    context_from: tuple[str, ...] | None = None
+    charts: tuple[Chart, ...] | None = None
+    schemas: str | None = None
+    output: tuple[str, ...] | None = None
+
 
 MOST_BYTES: Final = 2**20
 
@@ -130,9 +171,9 @@ def _yaml(file: Path, data: bytes) -> tuple[Json, Callable[[field.Path], tuple[i
 
 
 def _toml(file: Path, data: bytes) -> tuple[Json, Callable[[field.Path], tuple[int, int]]]:
-    from gpugate.webhook.project import pyproject  # noqa: PLC0415 -- few projects need it
+    from gpugate.webhook.project import find  # noqa: PLC0415 -- few projects need it
 
-    found = pyproject.table(file, data)
+    found = find.table(file, data)
     if found is None:
         raise ProjectFileError(f"{file}: has no [tool.gpugate]")
-    return found, lambda path: pyproject.place(data.decode(), path)
+    return found, lambda path: find.place(data.decode(), path)

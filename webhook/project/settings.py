@@ -1,4 +1,4 @@
-"""Every setting of a project: its key, flag and variable, its default, and what it means. The one table of them."""
+"""The settings of a project: key, flag, variable, default and meaning of each."""
 
 from __future__ import annotations
 
@@ -203,3 +203,18 @@ SETTINGS: Final = (
         alias="-o",
     ),
 )
+
+
+_HEAD: Final = """\
+# How gpugate runs in this repository. Flags and variables win over what stands here; paths are relative to this file.
+# `gpugate config show --origin` says what holds, and who says so; `gpugate config schema project` is for editors.
+"""
+
+
+def skeleton() -> str:
+    """Return the text."""
+    keys = "".join(
+        f"\n# {setting.text[:1].upper()}{setting.text[1:]}.\n# {setting.key}: {setting.example}\n"
+        for setting in SETTINGS
+    )
+    return _HEAD + keys

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpugate.webhook.project.errors import ProjectFileError
-from gpugate.webhook.project.find import find
+from gpugate.webhook.project.find import ProjectFileError, find
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -5,10 +5,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpugate.webhook.project.config import Chart, ProjectConfig
-from gpugate.webhook.project.errors import ProjectFileError
-from gpugate.webhook.project.read import MOST_BYTES, read_project
-from gpugate.webhook.project.skeleton import skeleton
+from gpugate.webhook.project.find import ProjectFileError
+from gpugate.webhook.project.read import MOST_BYTES, Chart, ProjectConfig, read_project
+from gpugate.webhook.project.settings import skeleton
 
 if TYPE_CHECKING:
     from collections.abc import Callable

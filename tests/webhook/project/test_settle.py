@@ -9,9 +9,8 @@ import msgspec
 import pytest
 
 from gpugate.webhook.generate.project_schema import project_schema
-from gpugate.webhook.project.config import Chart, ProjectConfig
-from gpugate.webhook.project.errors import ProjectFileError, VariableError
-from gpugate.webhook.project.read import read_project
+from gpugate.webhook.project.find import ProjectFileError, VariableError
+from gpugate.webhook.project.read import Chart, ProjectConfig, read_project
 from gpugate.webhook.project.settings import SETTINGS
 from gpugate.webhook.project.settle import Settled, settle
 
