@@ -1,4 +1,8 @@
-"""Judges everything that paths stand for, and adds it up."""
+"""Check all inputs and aggregate the results.
+
+Two renderings that make the same object, or are one release with other values, are never in a cluster together. What one
+of them holds is no fact for the other, or a chart with two values files would seem to have everything twice.
+"""
 
 from __future__ import annotations
 
@@ -6,24 +10,95 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.engine import exemption_use
+from gpugate.policies.engine.defaults import with_defaults
+from gpugate.policies.engine.needs import Needs
 from gpugate.policies.sdk.findings import Stance
-from gpugate.webhook.check.alternatives import apart
-from gpugate.webhook.check.context import context_facts
 from gpugate.webhook.check.locate import located_problem
-from gpugate.webhook.check.seen import Seen
 from gpugate.webhook.check.session import LocalSession
 from gpugate.webhook.manifests.inputs import Input, Passed
 from gpugate.webhook.manifests.problems import Problem
 from gpugate.webhook.report.located import Located, Report, Skipped, Sort
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from gpugate.policies.engine.ruleset import Ruleset
     from gpugate.policies.sdk.request import Request
     from gpugate.webhook.check.options import Options
     from gpugate.webhook.check.rendered import RenderedTexts
     from gpugate.webhook.check.session import Judged, Numbered, Session
+
+ObjectKey = tuple[str, str, str, str]  # group, kind, namespace, name
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a run looked at.
+
+    Attributes:
+        policies: those that looked at everything they judge; `schema` among them where schemas did.
+        objects: those that were read.
+        whole: whether all that a project has was read, so that what was not read does not exist.
+    """
+
+    policies: Collection[str]
+    objects: Collection[ObjectKey]
+    whole: bool
+
+
+_Key = tuple[str, str, str, str]
+
+
+def apart(
+    facts: Sequence[tuple[int, list[Request]]], units: Mapping[int, str]
+) -> tuple[list[Request], dict[int, list[Request]]]:
+    """Return the facts that all files of a run share, and those of each rendering that has alternatives.
+
+    Args:
+        facts: the facts in each file, by the file's place in the run.
+        units: for each rendering, by its place in the run, what it is a rendering of.
+    """
+    if len(units) < 2:
+        return [fact for _, held in facts for fact in held], {}
+    held = dict(facts)
+    keys = {number: {key for fact in held.get(number, ()) if (key := _key(fact))} for number in units}
+    others = {number: {o for o in units if o != number and _exclude(o, number, keys, units)} for number in units}
+    shown: set[int] = set()
+    for number in units:
+        # Files beside them see the first of alternatives.
+        if not others[number] & shown:
+            shown.add(number)
+    common = [fact for number, each in facts if number not in units or number in shown for fact in each]
+    own = {
+        number: [fact for each, there in facts if each not in hidden for fact in there]
+        for number, hidden in others.items()
+        if hidden
+    }
+    return common, own
+
+
+def _exclude(one: int, other: int, keys: Mapping[int, set[_Key]], units: Mapping[int, str]) -> bool:
+    return units[one] == units[other] or not keys[one].isdisjoint(keys[other])
+
+
+def _key(fact: Request) -> _Key | None:
+    return (fact.kind.group, fact.kind.kind, fact.namespace, fact.name) if fact.name else None
+
+
+def context_facts(
+    context: Sequence[Request], ruleset: Ruleset, facts: Sequence[tuple[int, list[Request]]]
+) -> list[Request]:
+    """Return what rules read of some objects; not of those that the files of the run have, which will take their place."""
+    if not context:
+        return []
+    needs = Needs(ruleset.rules)
+    ours = {_object_key(fact) for _, held in facts for fact in held}
+    wanted = (request for request in context if needs.of(request.kind) is not None and _object_key(request) not in ours)
+    return [fact for request in wanted if (fact := needs.project(with_defaults(request)))]
+
+
+def _object_key(request: Request) -> tuple[str, str, str, str]:
+    return request.kind.group, request.kind.kind, request.namespace, request.name
 
 
 # What leaves a run incomplete.

@@ -82,7 +82,7 @@ def asked(args: argparse.Namespace, base: Revision | None = None) -> Baselining:
     """
     if not (args.baseline or args.write_baseline or args.prune_baseline):
         return Baselining()
-    from gpugate.webhook.check.baseline_file import SUFFIXES, read_baseline  # noqa: PLC0415 -- few runs have one
+    from gpugate.webhook.check.baseline import SUFFIXES, read_baseline  # noqa: PLC0415 -- few runs have one
 
     if base is not None and (args.write_baseline is not None or args.prune_baseline):
         raise UsageError("--trust base: a baseline is read from the base; write or prune one without it")
@@ -108,6 +108,6 @@ def asked(args: argparse.Namespace, base: Revision | None = None) -> Baselining:
 
 
 def _write(known: Baseline) -> None:
-    from gpugate.webhook.check.baseline_file import written  # noqa: PLC0415 -- few runs write one
+    from gpugate.webhook.check.baseline import written  # noqa: PLC0415 -- few runs write one
 
     options.write(known.file, written(known))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from gpugate.webhook.check.fixing import MendedFile, mend
+from gpugate.webhook.check.fix import MendedFile, mend
 from gpugate.webhook.check.run import numbered
 from gpugate.webhook.cli.options import UsageError
 from gpugate.webhook.report.plain import plain

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from gpugate.webhook.check.fixing import MendedFile
+from gpugate.webhook.check.fix import MendedFile
 from gpugate.webhook.cli import mending
 from gpugate.webhook.manifests.inputs import Input
 from gpugate.webhook.policy_tests.collecting import Collector

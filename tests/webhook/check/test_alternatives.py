@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from gpugate.policies.sdk.kinds import GroupVersionKind
 from gpugate.policies.sdk.request import Operation, Request
-from gpugate.webhook.check.alternatives import apart
+from gpugate.webhook.check.run import apart
 
 
 def fact(name: str, namespace: str = "default") -> Request:

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gpugate.webhook.check.baseline import Baseline
-from gpugate.webhook.check.baseline_file import BaselineFileError, read_baseline, written
+from gpugate.webhook.check.baseline import Baseline, BaselineFileError, read_baseline, written
 from gpugate.webhook.report.baselined import BaselineKey
 
 POD = BaselineKey("pods/denied", "", "Pod", "default", "a", "spec.containers[name=b].image")

@@ -11,9 +11,9 @@ from gpugate.policies.sdk.facts import Need
 from gpugate.policies.sdk.findings import Patch, Patches, Replacement, Violation
 from gpugate.policies.sdk.kinds import NODE_POOL, POD
 from gpugate.policies.sdk.policy import AnyContext, Policy, mutates, validates
-from gpugate.webhook.check import changing, fixing
-from gpugate.webhook.check.changes import changed
-from gpugate.webhook.check.fixing import MendedFile, mend
+from gpugate.webhook.check import fix as changing
+from gpugate.webhook.check import fix as fixing
+from gpugate.webhook.check.fix import MendedFile, changed, mend
 from gpugate.webhook.check.options import Options
 from gpugate.webhook.check.session import judge
 from gpugate.webhook.manifests.inputs import Input

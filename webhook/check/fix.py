@@ -1,0 +1,375 @@
+"""Apply the fixes that policies compute to the text of files.
+
+To change a text it is read again several times. So that thousands of objects in one list do not take the square of that,
+each is changed in a text that has no other item beside it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+from gpugate.policies.engine import patching
+from gpugate.policies.engine.defaults import with_defaults
+from gpugate.policies.engine.needs import Needs
+from gpugate.policies.sdk.field import Field
+from gpugate.policies.sdk.findings import Patch, Patches, Replacement
+from gpugate.webhook.check.ignores import ignores, sift
+from gpugate.webhook.check.locate import Locator
+from gpugate.webhook.check.session import judge
+from gpugate.webhook.manifests.documents import Document, encoding, read_text
+from gpugate.webhook.manifests.edit import edited
+from gpugate.webhook.manifests.edit_tree import EditError, Style, parse, walk
+from gpugate.webhook.manifests.load import RunFacts
+from gpugate.webhook.manifests.objects import Manifest, objects
+from gpugate.webhook.manifests.problems import Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from gpugate.policies.engine.ruleset import Ruleset
+    from gpugate.policies.sdk.field import Json, Path
+    from gpugate.policies.sdk.request import Request
+    from gpugate.webhook.check.options import Options
+    from gpugate.webhook.manifests.edit_tree import Node
+    from gpugate.webhook.manifests.inputs import Input
+    from gpugate.webhook.report.located import Located
+
+
+def changed(document: Document, manifest: Manifest, group: Sequence[Located]) -> str:
+    """Return the text of a document in which a fix, or all patches of mutations to an object, are made.
+
+    Raises:
+        EditError: the text cannot be changed safely.
+        PatchError: a patch does not fit the object.
+    """
+    # Read again, because the items of a typed list were given their type.
+    (fresh,) = (part for part in read_text(document.source, document.text) if isinstance(part, Document))
+    root: dict[str, Json] = {"": fresh.value}
+    at: Path = ("", *manifest.prefix)
+    fix = group[0].fix
+    if isinstance(fix, Replacement):
+        if len(fix.objects) == 1:
+            root, _ = patching.apply(root, Patch("set", at, fix.objects[0], ""))
+            with suppress(EditError):
+                return edited(document.text, root[""])
+        return _replaced(document, manifest, fix)
+    patches = fix.patches if isinstance(fix, Patches) else [patch for finding in group for patch in finding.patches]
+    text, judged = document.text, with_defaults(manifest.request).object or {}
+    for patch in patches:
+        written = Field(root)[at].value
+        fitting = _fitting(patch, written if isinstance(written, dict) else {}, judged, manifest.request)
+        root, _ = patching.apply(root, replace(fitting, path=(*at, *fitting.path)))
+        judged, _ = patching.apply(judged, patch)
+        text = edited(text, root[""])
+    return text
+
+
+def _fitting(patch: Patch, written: dict[str, Json], judged: dict[str, Json], request: Request) -> Patch:
+    """Return the patch for the object as it is written, which lacks the defaults of the object that was judged.
+
+    A list that is there by default only is written out, because another list takes its place as a whole. Of an object
+    that is, what no default brings back into one that is written is: a NodePool's `disruption` needs `consolidateAfter`.
+    """
+    for depth in range(1, len(patch.path) + 1):
+        way = patch.path[:depth]
+        inside = depth < len(patch.path) or patch.op == "append"
+        if inside and isinstance(Field(judged)[way].value, list) and not Field(written)[way]:
+            after, _ = patching.apply(judged, patch)
+            return Patch("set", way, Field(after)[way].value, patch.reason)
+        if inside and isinstance(Field(judged)[way].value, dict) and not Field(written)[way]:
+            made, _ = patching.apply(written, patch)
+            filled = Field(with_defaults(replace(request, object=made)).object)[way].mapping
+            whole = Field(patching.apply(judged, patch)[0])[way].mapping
+            if whole.keys() - filled.keys():
+                own = Field(made)[way].mapping
+                kept: Json = {key: whole[key] for key in whole if key in own or key not in filled}
+                return Patch("set", way, kept, patch.reason)
+    return patch
+
+
+def _replaced(document: Document, manifest: Manifest, fix: Replacement) -> str:
+    if manifest.prefix:
+        raise EditError("the object is an item of a list")
+    if document.text.lstrip()[:1] in {"{", "["}:
+        raise EditError("the object is written in brackets")
+    style = Style(newline="\r\n" if "\r\n" in document.text else "\n")
+    lines = document.text.splitlines()
+    # What stands above the first key is kept: the marker of the document, and comments.
+    kept = next((number for number, line in enumerate(lines) if line.strip() and not line.startswith(("---", "#"))), 0)
+    written = [line for obj in fix.objects for line in ("---", *style.block(obj, 0))]
+    return "".join(line + style.newline for line in [*lines[:kept], *written[1:]])
+
+
+_ITEMS: Final = "items"
+_DASH: Final = re.compile(r" *-[ \t]+")
+
+
+class ChangingText:
+    """The text of a document, in which some objects are changed, each at most once."""
+
+    def __init__(self, document: Document) -> None:
+        self._document = document
+        self._text = document.text
+        self._parted: _Parted | None = None
+        self._read = False
+
+    def change(self, manifest: Manifest, group: Sequence[Located]) -> bool:
+        """Make a change to an object; tell whether the text is another one then.
+
+        Raises:
+            EditError: the text cannot be changed safely.
+            PatchError: a patch does not fit the object.
+        """
+        if manifest.prefix and not self._read:
+            self._parted, self._read = _parted(self._text), True
+        if self._parted is None:
+            before = replace(self._document, text=self._text)
+            self._text = changed(before, manifest, group)
+            return self._text != before.text
+        _, index, *inner = manifest.prefix
+        if not isinstance(index, int):
+            raise EditError("the object is no item of a list")
+        before = replace(self._document, text=self._parted.alone(index))
+        after = changed(before, replace(manifest, prefix=(_ITEMS, 0, *inner)), group)
+        self._parted.put(index, after)
+        return after != before.text
+
+    def finished(self) -> str | None:
+        """Return the text of the document; None where nothing changed.
+
+        Raises:
+            EditError: the items do not mean together what each means by itself.
+        """
+        text = self._text
+        if self._parted and self._parted.changed:
+            text = self._parted.whole()
+            if not self._parted.means(text, self._parted.changed):
+                raise EditError("the text does not come to mean what is wanted")
+        return text if text != self._document.text else None
+
+
+@dataclass(slots=True)
+class _Parted:
+    """The text of a list: what stands before, between and behind the texts of its items."""
+
+    head: str
+    items: list[str]
+    between: list[str]
+    tail: str
+    changed: set[int] = field(default_factory=set)
+
+    def alone(self, index: int) -> str:
+        return self.head + self.items[index] + self.tail
+
+    def put(self, index: int, text: str) -> None:
+        """Take over an item out of a text that has no other.
+
+        Raises:
+            EditError: more than the item was changed.
+        """
+        if not (text.startswith(self.head) and text.endswith(self.tail)):
+            raise EditError("the change reaches beyond the object")
+        item = text[len(self.head) : len(text) - len(self.tail)]
+        if item != self.items[index]:
+            self.items[index] = item
+            self.changed.add(index)
+
+    def whole(self) -> str:
+        pairs = zip(self.items, self.between, strict=True)
+        return self.head + "".join(part for pair in pairs for part in pair) + self.tail
+
+    def means(self, text: str, indices: Iterable[int]) -> bool:
+        """Tell whether some items mean in a whole text what they mean by themselves."""
+        whole = _value(text)
+        items = whole.get(_ITEMS) if isinstance(whole, dict) else None
+        if not isinstance(whole, dict) or not isinstance(items, list) or len(items) != len(self.items):
+            return False
+        return all(_value(self.alone(index)) == {**whole, _ITEMS: [items[index]]} for index in indices)
+
+
+def _parted(text: str) -> _Parted | None:
+    """Part the text of a list; None where an item does not mean the same by itself."""
+    try:
+        root = parse(text)
+    except EditError:
+        return None
+    lists = [entry.value for entry in root.entries if entry.name == _ITEMS]
+    if len(lists) != 1 or len(lists[0].entries) < 2 or any(node.sort == "alias" for node in walk(root)):
+        return None
+    found = _in_brackets(text, lists[0]) if lists[0].flow else _in_lines(text, root, lists[0])
+    return found if found is not None and found.means(text, range(len(found.items))) else None
+
+
+def _in_brackets(text: str, found: Node) -> _Parted:
+    spans = [(entry.value.start, entry.value.end) for entry in found.entries]
+    between = [text[end:start] for (_, end), (start, _) in pairwise(spans)]
+    items = [text[start:end] for start, end in spans]
+    return _Parted(text[: spans[0][0]], items, [*between, ""], text[spans[-1][1] :])
+
+
+def _in_lines(text: str, root: Node, found: Node) -> _Parted | None:
+    """Part a list at the lines with dashes, so that comments behind and below an item stay with it."""
+    starts = [text.rfind("\n", 0, entry.start) + 1 for entry in found.entries]
+    if not all(_DASH.fullmatch(text, start, e.start) for start, e in zip(starts, found.entries, strict=True)):
+        return None
+    behind = [entry.start for entry in root.entries if entry.start > starts[-1]]
+    end = text.rfind("\n", 0, behind[0]) + 1 if behind else len(text)
+    items = [text[start:stop] for start, stop in zip(starts, [*starts[1:], end], strict=True)]
+    return _Parted(text[: starts[0]], items, [""] * len(items), text[end:])
+
+
+def _value(text: str) -> Json:
+    return next((part.value for part in read_text("", text) if isinstance(part, Document)), None)
+
+
+_ROUNDS: Final = 50  # each changes every object once; few objects have so many things wrong
+
+
+@dataclass(slots=True)
+class MendedFile:
+    """A file with its text before and after; `policies` are those whose changes were made, one entry for each."""
+
+    file: Input
+    before: str
+    after: str
+    codec: str
+    policies: list[str] = field(default_factory=list)
+    left: list[str] = field(default_factory=list)
+
+
+def mend(
+    files: Sequence[Input], facts: Sequence[Request], ruleset: Ruleset, options: Options, *, unsafe: bool
+) -> list[MendedFile]:
+    """Make every change that the findings in some files ask for, on their texts alone; nothing is written.
+
+    One change can make another one necessary, so that the files are judged anew until none is left, or each object was
+    changed so often that no end is to be expected, which `left` says.
+
+    Args:
+        files: the files; one that cannot be read is left out.
+        facts: what the other files of the run hold.
+        ruleset: the rules in force.
+        options: how to judge.
+        unsafe: make the changes too that may alter scheduling or cost, and replace whole objects.
+    """
+    found = [_opened(file) for file in files]
+    mended = [file for file in found if file is not None]
+    needs, locator = Needs(ruleset.rules), Locator({rule.policy.id: rule.policy for rule in ruleset.rules})
+    tried: set[object] = set()
+    unfinished: list[MendedFile] = []
+    for _ in range(_ROUNDS):
+        read = [(file, list(_documents(file, options))) for file in mended]
+        manifests = [manifest for _, documents in read for _, held in documents for manifest in held]
+        projected = (needs.project(with_defaults(manifest.request)) for manifest in manifests)
+        known = RunFacts([*facts, *(fact for fact in projected if fact)], complete=options.complete_context)
+        met: Counter[str] = Counter()
+        unfinished = []
+        for file, documents in read:
+            changed = False
+            for document, held in reversed(documents):
+                findings = _findings(document, held, ruleset, known, options, locator)
+                changed |= _mend_document(file, document, findings, tried, met, unsafe=unsafe)
+            unfinished += [file] if changed else []
+        if not unfinished:
+            break
+    for file in unfinished:
+        why = f"not all is mended after {_ROUNDS} changes of one object, each of which asked for another one; run again"
+        file.left.append(f"{file.file.label}: {why}")
+    return mended
+
+
+def _opened(file: Input) -> MendedFile | None:
+    data = file.read()
+    if isinstance(data, Problem):
+        return None
+    codec = encoding(data)
+    try:
+        text = data.decode(codec)
+    except UnicodeDecodeError:
+        return None
+    return MendedFile(file, text, text, codec)
+
+
+def _documents(file: MendedFile, options: Options) -> Iterator[tuple[Document, list[Manifest]]]:
+    for part in read_text(file.file.label, file.after):
+        if isinstance(part, Document):
+            found = objects(part, namespace=options.namespace, lenient=not file.file.explicit)
+            yield part, [manifest for manifest in found if isinstance(manifest, Manifest)]
+
+
+def _findings(
+    document: Document,
+    held: Iterable[Manifest],
+    ruleset: Ruleset,
+    facts: RunFacts,
+    options: Options,
+    locator: Locator,
+) -> Iterator[tuple[Manifest, list[Located]]]:
+    comments = list(ignores(document)) if options.ignores else []
+    for manifest in held:
+        located = locator.findings(manifest, judge(manifest, ruleset, facts, options))
+        yield manifest, sift(located, comments, options.known, (), options.today)[0]
+
+
+def _mend_document(
+    file: MendedFile,
+    document: Document,
+    findings: Iterable[tuple[Manifest, list[Located]]],
+    tried: set[object],
+    met: Counter[str],
+    *,
+    unsafe: bool,
+) -> bool:
+    """Make the first change that is due in each object of a document; tell whether one was made.
+
+    `met` counts what is due in a round, so that objects of one name and with the same wrong in them are told apart.
+    """
+    text, policies = ChangingText(document), list[str]()
+    for manifest, located in findings:
+        for group in _due(located, unsafe=unsafe):
+            first = group[0]
+            key = repr((file.file.name, first.object, [(f.policy, f.path, f.message) for f in group]))
+            met[key] += 1
+            if (key, met[key]) in tried:
+                continue
+            tried.add((key, met[key]))
+            try:
+                changed = text.change(manifest, group)
+            except (EditError, patching.PatchError) as error:
+                where = f"{file.file.label}:{first.place.line}"
+                file.left.append(f"{where}: {', '.join(_policies(group))} is left to you: {error}")
+                continue
+            if changed:
+                policies += _policies(group)
+                break
+    try:
+        after = text.finished()
+    except EditError as error:
+        where = f"{file.file.label}:{document.first_line}"
+        file.left.append(f"{where}: {', '.join(dict.fromkeys(policies))} is left to you: {error}")
+        return False
+    if after is None:
+        return False
+    end = document.start + len(document.text)
+    file.after = file.after[: document.start] + after + file.after[end:]
+    file.policies += policies
+    return True
+
+
+def _policies(group: Sequence[Located]) -> list[str]:
+    return list(dict.fromkeys(finding.policy for finding in group))
+
+
+def _due(located: Sequence[Located], *, unsafe: bool) -> Iterator[list[Located]]:
+    """Yield what can be changed at once: all patches of mutations, which know of each other, then fix by fix."""
+    patched = [finding for finding in located if finding.patches and not finding.exempt]
+    if patched:
+        yield patched
+    for finding in located:
+        if finding.fix is not None and (finding.safely_fixable or (unsafe and finding.unsafely_fixable)):
+            yield [finding]
