@@ -14,8 +14,8 @@ from gpugate.webhook.cluster.connection import connect
 from gpugate.webhook.cluster.errors import CallError
 from gpugate.webhook.cluster.options import chosen
 from gpugate.webhook.generate.risk_groups import RiskGroup
-from gpugate.webhook.operate.doctor.collect import Asked, collect
-from gpugate.webhook.operate.doctor.examine import examine
+from gpugate.webhook.operate.doctor import Asked, collect
+from gpugate.webhook.operate.doctor_checks import examine
 from gpugate.webhook.report import colour, diagnosis_json, diagnosis_text
 from gpugate.webhook.report.diagnosis import INCOMPLETE
 

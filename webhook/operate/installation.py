@@ -1,16 +1,83 @@
-"""What a cluster holds of one installation of the webhook, as it was at one moment."""
+"""A snapshot of one installation of the webhook in a cluster."""
 
 from __future__ import annotations
 
+import base64
+import binascii
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import orjson
+
+from gpugate.certs import authority_secret
+from gpugate.certs.authority_secret import CorruptSecretError
+from gpugate.webhook.cluster.errors import ApiError, CallError, UnreachableError
+from gpugate.webhook.generate.probe import entry_name
 
 if TYPE_CHECKING:
     import datetime as dt
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
-    from gpugate.webhook.operate.certificate_secret import CertificateSecret
+    from gpugate.certs.authorities import Authorities
+    from gpugate.webhook.cluster.connection import Connection
+
+
+@dataclass(frozen=True, slots=True)
+class CertificateSecret:
+    """What may be known of it.
+
+    Attributes:
+        public: key -> content of everything but private keys: `active.crt`, `previous.crt`, `state.json` ...
+        corrupt: why there is nothing in it to go on with, empty where there is.
+        active: the authority that signs, PEM.
+        next: the one that will sign, PEM; empty where none can be used.
+        bundle: every authority that clients are to trust, PEM.
+        answered: the annotations by which people asked for something, as they were answered last.
+        annotations: those of its metadata.
+    """
+
+    public: Mapping[str, bytes]
+    corrupt: str = ""
+    active: bytes = b""
+    next: bytes = b""
+    bundle: bytes = b""
+    answered: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+
+
+def public_parts(secret: Mapping[str, Any]) -> CertificateSecret:
+    """Read a Secret as the API server returns it; private keys are compared with their certificates and dropped."""
+    annotations = (secret.get("metadata") or {}).get("annotations") or {}
+    data = {name: _decoded(content) for name, content in (secret.get("data") or {}).items()}
+    public = {name: content for name, content in data.items() if not _is_private(name, content)}
+    try:
+        return _usable(authority_secret.read(data), public, annotations)
+    except CorruptSecretError as error:
+        return CertificateSecret(public, str(error), annotations=annotations)
+
+
+def _usable(found: Authorities, public: Mapping[str, bytes], annotations: Mapping[str, str]) -> CertificateSecret:
+    return CertificateSecret(
+        public,
+        active=found.active.certificate,
+        next=found.next.certificate if found.next else b"",
+        bundle=found.bundle,
+        answered=found.answered,
+        annotations=annotations,
+    )
+
+
+def _is_private(name: str, content: bytes) -> bool:
+    return name.endswith(".key") or b"PRIVATE KEY" in content
+
+
+def _decoded(content: object) -> bytes:
+    try:
+        return base64.b64decode(str(content), validate=True)
+    except binascii.Error:
+        return b""
+
 
 Object: TypeAlias = Mapping[str, Any]  # Any: the JSON edge
 
@@ -113,3 +180,128 @@ class Installation:
         """Whether the API server reaches the webhook by a URL, never through the Service."""
         reached = [entry.get("clientConfig") or {} for _, entry in self.entries]
         return bool(reached) and all(each.get("url") for each in reached)
+
+
+_Object: TypeAlias = dict[str, Any]  # Any: the JSON edge
+
+_API: Final = "/apis/admissionregistration.k8s.io/v1"
+_OURS: Final = ("app.kubernetes.io/name", "gpugate")
+# The keeper writes a `caBundle` now and then; more in a row is somebody who fights with us.
+_TRIES: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """One of both, which may not exist."""
+
+    kind: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}"
+
+    def read(self, connection: Connection) -> _Object | None:
+        """Return it as the API server has it now, or None if there is none.
+
+        Raises:
+            CallError: it cannot be read.
+        """
+        try:
+            found = orjson.loads(connection.read(self._path, {}))
+        except ApiError as error:
+            if error.code == 404:
+                return None
+            raise
+        except orjson.JSONDecodeError:
+            found = None
+        if not isinstance(found, dict):
+            raise UnreachableError(f"{connection.host} is no API server: {self} is no JSON")
+        return found
+
+    def change(self, connection: Connection, how: Callable[[_Object], _Object]) -> bool:
+        """Write it as `how` makes it from what it is now; returns whether there was anything to change.
+
+        Raises:
+            CallError: it cannot be read or written.
+        """
+        for attempt in range(_TRIES):
+            found = self.read(connection)
+            wanted = found and how(found)
+            if not wanted or wanted == found:
+                return False
+            try:
+                connection.replace(self._path, wanted)
+            except ApiError as error:
+                # Gone, or written by somebody else since it was read.
+                if error.code not in {404, 409} or attempt == _TRIES - 1:
+                    raise
+            else:
+                return True
+        return False
+
+    def delete(self, connection: Connection) -> bool:
+        """Delete it; returns whether it was there.
+
+        Raises:
+            CallError: it cannot be deleted.
+        """
+        try:
+            connection.delete(self._path)
+        except ApiError as error:
+            if error.code == 404:
+                return False
+            raise
+        return True
+
+    @property
+    def _path(self) -> str:
+        return f"{_API}/{self.kind.lower()}s/{self.name}"
+
+
+def both(name: str) -> tuple[Configuration, Configuration]:
+    """Return both configurations of a name: the mutating one, the validating one."""
+    mutating, validating = KINDS
+    return Configuration(mutating, name), Configuration(validating, name)
+
+
+def is_ours(found: _Object) -> bool:
+    """Tell whether a configuration says that it is of gpugate, as all do that gpugate and its chart make."""
+    key, value = _OURS
+    return bool((found["metadata"].get("labels") or {}).get(key) == value)
+
+
+_NAMESPACE: Final = "kubernetes.io/metadata.name"
+
+
+def found_names(connection: Connection, configuration: str, namespace: str | None) -> Names:
+    """Return the names of the installation whose configurations are called `configuration`.
+
+    Namespace and Service are those that the entry for probes names; everything else is called after the configurations,
+    as the chart has it. A namespace that is given counts.
+    """
+    names = Names(
+        configuration=configuration,
+        service=configuration,
+        lease=configuration,
+        secret=f"{configuration}-certificates",
+        service_account=configuration,
+    )
+    for entry in _probes(connection, configuration):
+        service = entry["clientConfig"].get("service") or {}
+        selected = (entry.get("namespaceSelector") or {}).get("matchLabels") or {}
+        names = replace(
+            names,
+            namespace=selected.get(_NAMESPACE) or service.get("namespace") or names.namespace,
+            service=service.get("name") or names.service,
+        )
+        break
+    return replace(names, namespace=namespace) if namespace else names
+
+
+def _probes(connection: Connection, configuration: str) -> Iterator[dict[str, Any]]:
+    for phase, each in zip(("mutate", "validate"), both(configuration), strict=True):
+        try:
+            found = each.read(connection)
+        except CallError:
+            continue
+        yield from (e for e in (found or {}).get("webhooks") or () if e["name"] == entry_name(phase))

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from gpugate.webhook.cluster.errors import ApiError, CallError, UnreachableError
-from gpugate.webhook.operate.certificate_secret import public_parts
-from gpugate.webhook.operate.installation import KINDS, Installation, Unread
+from gpugate.webhook.operate.installation import KINDS, Installation, Unread, public_parts
 
 if TYPE_CHECKING:
     import datetime as dt

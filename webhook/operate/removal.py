@@ -7,14 +7,13 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from gpugate.webhook.cluster.errors import ApiError, CallError
-from gpugate.webhook.operate.configurations import both, is_ours
+from gpugate.webhook.operate.installation import both, is_ours
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gpugate.webhook.cluster.connection import Connection
-    from gpugate.webhook.operate.configurations import Configuration
-    from gpugate.webhook.operate.installation import Names
+    from gpugate.webhook.operate.installation import Configuration, Names
 
 
 class End(Enum):

@@ -14,7 +14,7 @@ import orjson
 
 from gpugate.certs.plan import DISTRUST, ROTATE
 from gpugate.webhook.cluster.errors import ApiError, UnreachableError
-from gpugate.webhook.operate.certificate_secret import public_parts
+from gpugate.webhook.operate.installation import public_parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable

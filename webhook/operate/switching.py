@@ -9,14 +9,14 @@ import orjson
 
 from gpugate.webhook.cluster.errors import CallError
 from gpugate.webhook.generate import break_glass
-from gpugate.webhook.operate.configurations import both, is_ours
+from gpugate.webhook.operate.installation import both, is_ours
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from gpugate.webhook.cluster.connection import Connection
     from gpugate.webhook.generate.break_glass import Note
-    from gpugate.webhook.operate.configurations import Configuration
+    from gpugate.webhook.operate.installation import Configuration
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 from gpugate.webhook.cluster.errors import CallError
 from gpugate.webhook.generate.probe import entry_name
-from gpugate.webhook.operate.configurations import both
-from gpugate.webhook.operate.diagnosis import Trouble
-from gpugate.webhook.operate.probing import PHASES, probe
-from gpugate.webhook.operate.reachability import backends
+from gpugate.webhook.operate.installation import both
+from gpugate.webhook.operate.reachability import PHASES, Trouble, backends, probe
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

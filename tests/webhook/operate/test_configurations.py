@@ -7,7 +7,7 @@ from cluster.reflected import connected
 from operate.fake_installation import MUTATING, Cluster
 
 from gpugate.webhook.cluster.errors import ApiError
-from gpugate.webhook.operate.configurations import both
+from gpugate.webhook.operate.installation import both
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpugate.webhook.operate.diagnosis import of_message
+from gpugate.webhook.operate.reachability import of_message
 
 _POST = 'failed to call webhook: Post "https://gpugate.gpugate.svc:443/validate?timeout=3s": '
 # Recorded from kube-apiserver v1.36.3, but for those that need a cluster with a network of its own.

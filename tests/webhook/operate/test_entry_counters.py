@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from gpugate.webhook.operate.entry_counters import counted
+from gpugate.webhook.operate.status import counted
 from gpugate.webhook.report.status import Counters
 
 # As kube-apiserver v1.36.3 writes them.

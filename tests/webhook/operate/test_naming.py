@@ -10,8 +10,7 @@ from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.config import PolicyConfig
 from gpugate.policies.engine.ruleset import bind
 from gpugate.webhook.generate.registration import Server, webhook_configurations
-from gpugate.webhook.operate.installation import Names
-from gpugate.webhook.operate.naming import found_names
+from gpugate.webhook.operate.installation import Names, found_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,8 +13,7 @@ from cluster.reflected import connected
 from operate.doctor.installed import AUTHORITIES, NOW, secret
 
 from gpugate.webhook.cluster.errors import UnreachableError
-from gpugate.webhook.operate.certificate_secret import CertificateSecret, public_parts
-from gpugate.webhook.operate.installation import Names, Unread
+from gpugate.webhook.operate.installation import CertificateSecret, Names, Unread, public_parts
 from gpugate.webhook.operate.reading import read_installation
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from gpugate.webhook.cli import options
 from gpugate.webhook.cluster.connection import connect
 from gpugate.webhook.cluster.options import chosen
-from gpugate.webhook.operate.naming import found_names
+from gpugate.webhook.operate.installation import found_names
 
 if TYPE_CHECKING:
     import argparse

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 from gpugate.webhook.cli.command_parser import Parser
 from gpugate.webhook.cli.webhook.installed import add_flags, connected, names
-from gpugate.webhook.operate.entry_counters import read_counters
 from gpugate.webhook.operate.reading import read_installation
-from gpugate.webhook.operate.status import status
+from gpugate.webhook.operate.status import read_counters, status
 from gpugate.webhook.report import status_json, status_text
 
 if TYPE_CHECKING:

@@ -14,9 +14,8 @@ from gpugate.policies.engine.config import PolicyConfig
 from gpugate.policies.engine.ruleset import bind
 from gpugate.webhook.generate.meant import Meant
 from gpugate.webhook.generate.registration import Server, webhook_configurations
-from gpugate.webhook.operate.certificate_secret import public_parts
-from gpugate.webhook.operate.doctor.case import Case
-from gpugate.webhook.operate.installation import Installation, Names
+from gpugate.webhook.operate.doctor_case import Case
+from gpugate.webhook.operate.installation import Installation, Names, public_parts
 
 NOW = dt.datetime(2027, 1, 31, 12, tzinfo=dt.UTC)
 RULESET = bind(CATALOG, PolicyConfig())

@@ -10,15 +10,11 @@ import pytest
 from operate.doctor.installed import AUTHORITIES, NOW, authorities, case, endpoint_slice, pod, secret
 
 from gpugate.certs.pki import certificate_authority, server_certificate
-from gpugate.webhook.operate.certificate_secret import public_parts
-from gpugate.webhook.operate.diagnosis import Trouble
-from gpugate.webhook.operate.doctor import certificates, handshake, reached, registration, rights
-from gpugate.webhook.operate.doctor.certificates import AUTHORITY, SERVER, expiring
-from gpugate.webhook.operate.doctor.examine import examine
-from gpugate.webhook.operate.doctor.handshake import Handshake, Target
-from gpugate.webhook.operate.doctor.rights import Right
-from gpugate.webhook.operate.installation import Unread
-from gpugate.webhook.operate.probing import Probed
+from gpugate.webhook.operate import doctor_case, doctor_checks
+from gpugate.webhook.operate.doctor_case import AUTHORITY, SERVER, Handshake, Target, expiring
+from gpugate.webhook.operate.doctor_checks import Right, examine
+from gpugate.webhook.operate.installation import Unread, public_parts
+from gpugate.webhook.operate.reachability import Probed, Trouble
 from gpugate.webhook.report.located import Severity
 
 HOUR, DAY = dt.timedelta(hours=1), dt.timedelta(days=1)
@@ -117,15 +113,17 @@ def test_a_configuration_that_may_not_be_read_is_not_said_to_be_gone() -> None:
     configurations = case().installation.configurations
     kind = "MutatingWebhookConfiguration"
 
-    found = list(registration.check(case(configurations={**configurations, kind: Unread(f"{kind} gpugate", "no")})))
+    found = list(
+        doctor_checks.check_registration(case(configurations={**configurations, kind: Unread(f"{kind} gpugate", "no")}))
+    )
 
     assert found == []
 
 
 def test_kinds_that_the_cluster_does_not_have_are_a_note() -> None:
-    served = {group: frozenset[str]() for group in registration.groups(case())}
+    served = {group: frozenset[str]() for group in doctor_checks.failing_groups(case())}
 
-    (problem,) = registration.kinds(replace(case(), served=served))
+    (problem,) = doctor_checks.check_kinds(replace(case(), served=served))
 
     assert problem.severity is Severity.NOTE
     assert "nodepools.karpenter.sh" in problem.found
@@ -179,7 +177,7 @@ def test_a_certificate_of_a_day_is_not_always_about_to_expire(
 def test_an_authority_in_many_places_is_told_once() -> None:
     later = replace(case(), installation=replace(case().installation, now=NOW + 89 * DAY + 23 * HOUR))
 
-    found = [each for each in certificates.check(later) if each.code == "expires-soon"]
+    found = [each for each in doctor_case.check_certificates(later) if each.code == "expires-soon"]
 
     assert len(found) == len(AUTHORITIES.certificates)
     assert "more" in found[0].where
@@ -189,7 +187,9 @@ TARGET = Target("gpugate.gpugate.svc", "10.0.0.1", 8443, AUTHORITIES.bundle)
 
 
 def test_a_certificate_that_is_refused_is_told() -> None:
-    (problem,) = handshake.check(replace(case(), handshakes=[Handshake(TARGET, refused="Hostname mismatch")]))
+    (problem,) = doctor_case.check_handshakes(
+        replace(case(), handshakes=[Handshake(TARGET, refused="Hostname mismatch")])
+    )
 
     assert (problem.code, problem.where) == ("refused", "https://10.0.0.1:8443, as gpugate.gpugate.svc")
 
@@ -214,7 +214,7 @@ def test_an_address_that_is_not_reached_from_here_is_not_said_to_be_fine() -> No
     ],
 )
 def test_a_probe_that_is_not_answered_is_told(probed: Probed, expected: list[str]) -> None:
-    found = [each.found for each in reached.check(replace(case(), probed=probed))]
+    found = [each.found for each in doctor_checks.check_reachability(replace(case(), probed=probed))]
 
     assert [text in each for text, each in zip(expected, found, strict=True)] == [True] * len(expected)
 
@@ -236,7 +236,7 @@ def test_rights_that_are_missing_are_told_by_object() -> None:
         Right("update", "", "secrets", "gpugate-certificates", "gpugate"),
     ]
 
-    found = [each.found for each in rights.check(replace(case(), rights=held))]
+    found = [each.found for each in doctor_checks.check_rights(replace(case(), rights=held))]
 
     assert found == ["may not list, watch namespaces", "may not update secrets gpugate-certificates in gpugate"]
 
@@ -249,7 +249,7 @@ def test_what_roles_give_is_what_is_needed() -> None:
     }
     binding = {"kind": "RoleBinding", "metadata": {"name": "gpugate"}}
 
-    assert list(rights.needed([role, binding])) == [
+    assert list(doctor_checks.needed([role, binding])) == [
         Right("get", "", "secrets", "a", "gpugate"),
         Right("update", "", "secrets", "a", "gpugate"),
     ]

@@ -12,7 +12,7 @@ import pytest
 
 from gpugate.certs.pki import certificate_authority, server_certificate
 from gpugate.certs.serving import server_context
-from gpugate.webhook.operate.doctor.handshake import Target, shake
+from gpugate.webhook.operate.doctor_case import Target, shake
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

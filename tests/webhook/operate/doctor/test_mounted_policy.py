@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from operate.doctor.installed import installation
 
-from gpugate.webhook.operate.doctor.mounted_policy import mounted_policy
+from gpugate.webhook.operate.doctor_case import mounted_policy
 from gpugate.webhook.operate.installation import Unread
 
 MOUNT = {"name": "policy", "mountPath": "/etc/gpugate"}

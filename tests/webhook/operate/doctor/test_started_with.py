@@ -9,7 +9,7 @@ from operate.doctor.installed import installation
 
 from gpugate.webhook.generate.meant import Meant
 from gpugate.webhook.generate.risk_groups import RiskGroup
-from gpugate.webhook.operate.doctor.started_with import completed
+from gpugate.webhook.operate.doctor_case import completed
 from gpugate.webhook.operate.installation import Unread
 
 ARGUMENTS = ["--karpenter-user=a", "--without=pods", "--without", "scaling", "--only-namespace=training"]

@@ -1,4 +1,4 @@
-"""Gathers everything that an examination needs; changes nothing in the cluster."""
+"""Collect the data that `gpugate doctor` needs; nothing in the cluster is changed."""
 
 from __future__ import annotations
 
@@ -12,25 +12,42 @@ from gpugate.policies.engine.config import PolicyConfig
 from gpugate.policies.engine.ruleset import bind
 from gpugate.webhook.generate.rbac import keeper_rbac, rbac
 from gpugate.webhook.manifests.policy_file import parse_policy_file
-from gpugate.webhook.operate.doctor.case import Case
-from gpugate.webhook.operate.doctor.handshake import shake, targets
-from gpugate.webhook.operate.doctor.mounted_policy import mounted_policy
-from gpugate.webhook.operate.doctor.registration import groups
-from gpugate.webhook.operate.doctor.rights import ask, needed
-from gpugate.webhook.operate.doctor.served import served
-from gpugate.webhook.operate.doctor.started_with import completed
-from gpugate.webhook.operate.installation import Unread
-from gpugate.webhook.operate.naming import found_names
-from gpugate.webhook.operate.probing import probe
+from gpugate.webhook.operate.doctor_case import Case, completed, mounted_policy, shake, targets
+from gpugate.webhook.operate.doctor_checks import ask, failing_groups, needed
+from gpugate.webhook.operate.installation import Unread, found_names
+from gpugate.webhook.operate.reachability import probe
 from gpugate.webhook.operate.reading import Reader, read_installation
 
 if TYPE_CHECKING:
     import datetime as dt
+    from collections.abc import Iterable, Mapping
 
     from gpugate.policies.engine.ruleset import Ruleset
     from gpugate.webhook.cluster.connection import Connection
     from gpugate.webhook.generate.meant import Meant
     from gpugate.webhook.operate.installation import Installation, Names
+
+
+def served(reader: Reader, groups: Iterable[str]) -> Mapping[str, frozenset[str]] | Unread:
+    """Return group -> its resources in any version; a group that is not served has none."""
+    found: dict[str, frozenset[str]] = {}
+    for group in groups:
+        resources: set[str] = set()
+        for path in _versions(reader, group):
+            listed = reader.one(path, f"resources of {group or 'the core group'}")
+            if isinstance(listed, Unread):
+                return listed
+            resources |= {each["name"] for each in (listed or {}).get("resources") or ()}
+        found[group] = frozenset(resources)
+    return found
+
+
+def _versions(reader: Reader, group: str) -> list[str]:
+    if not group:
+        return ["/api/v1"]
+    described = reader.one(f"/apis/{group}", f"versions of {group}")
+    versions = [] if described is None or isinstance(described, Unread) else described.get("versions") or []
+    return [f"/apis/{group}/{each['version']}" for each in versions]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +114,7 @@ def collect(connection: Connection, asked: Asked, ruleset: Ruleset | None, now: 
     )
     return replace(
         case,
-        served=served(reader, groups(case)),
+        served=served(reader, failing_groups(case)),
         rights=ask(connection, names, rights) if has_account else None,
         probed=probe(connection, names.namespace, secrets.token_hex(16)) if asked.probe else None,
         handshakes=[shake(each) for each in targets(installation)] if asked.probe else None,
