@@ -9,10 +9,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
-from gpugate.certs.errors import CertificateError
-from gpugate.certs.names import covers
-from gpugate.certs.pem import certificates, private_key
-from gpugate.certs.pki import KeyPair
+from gpugate.certs.pki import CertificateError, KeyPair, certificates, covers, private_key
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from gpugate.certs import authority_secret
-from gpugate.certs.authority_secret import CorruptSecretError
+from gpugate.certs import authorities as authority_secret
+from gpugate.certs.authorities import CorruptSecretError
 from gpugate.certs.leaf import choose
 from gpugate.certs.plan import DISTRUST, ROTATE, Publish, Rest, Seen, Write, lacking, plan
 from gpugate.certs.protocols import ChangedMeanwhile, ClusterFailure, StoredSecret

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from gpugate.certs.errors import CertificateError
-from gpugate.certs.pki import expiry, fingerprint, server_certificate
+from gpugate.certs.pki import CertificateError, expiry, fingerprint, server_certificate
 from gpugate.certs.plan import trusted_everywhere
 from gpugate.certs.serving import self_test
 

@@ -1,4 +1,4 @@
-"""Makes a certificate authority and the server certificates that it signs: ECDSA P-256, PEM out, time passed in.
+"""Create certificate authorities and the server certificates they sign, and read PEM bundles.
 
 Reads certificates as well: what is in a bundle, what each is called, and how long it is valid.
 """
@@ -8,25 +8,172 @@ from __future__ import annotations
 import base64
 import binascii
 import datetime as dt
+import ipaddress
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from gpugate.certs.names import address_of, alternative, constraints, permits
-
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+    from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
+    from cryptography.x509.general_name import GeneralName
+
+
+class CertificateError(ValueError):
+    """A certificate and key that cannot be used; the text says which of them and why, and shows nothing of either."""
+
+
+_EXPECTED_CERTIFICATE: Final = "PEM with -----BEGIN CERTIFICATE-----"
+_KEY: Final = "PEM with -----BEGIN PRIVATE KEY-----"
+_UTF_16: Final = (b"\xff\xfe", b"\xfe\xff")
+# The first byte of DER, and of PKCS #12.
+_SEQUENCE: Final = b"\x30"
+
+
+def certificates(pem: bytes, where: str) -> list[x509.Certificate]:
+    """Return the certificates of a chain or a bundle, at least one.
+
+    Raises:
+        CertificateError: there is none, or one cannot be read; begins with `where`.
+    """
+    begun, ended = pem.count(b"-----BEGIN CERTIFICATE-----"), pem.count(b"-----END CERTIFICATE-----")
+    if not begun:
+        raise CertificateError(f"{where}: {_not_pem(pem, _EXPECTED_CERTIFICATE)}")
+    if begun != ended:
+        raise CertificateError(f"{where}: cut off: {begun} certificates begin and {ended} end")
+    try:
+        found = x509.load_pem_x509_certificates(pem)
+        for each in found:
+            # Read only when they are asked for.
+            each.extensions  # noqa: B018 -- raises where they cannot be read
+            each.public_key()
+    except (ValueError, UnsupportedAlgorithm):
+        raise CertificateError(f"{where}: damaged: a certificate in it cannot be read: write the file again") from None
+    return found
+
+
+def private_key(pem: bytes, where: str) -> PrivateKeyTypes:
+    """Return a private key.
+
+    Raises:
+        CertificateError: there is none, it is encrypted, or cannot be read; begins with `where`.
+    """
+    if b"PRIVATE KEY-----" not in pem:
+        raise CertificateError(f"{where}: {_not_pem(pem, _KEY)}")
+    if b"-----END " not in pem:
+        raise CertificateError(f"{where}: cut off: the PEM of the key begins and does not end")
+    try:
+        return serialization.load_pem_private_key(pem, password=None)
+    except TypeError:
+        raise CertificateError(f"{where}: the key is encrypted: give one without a passphrase") from None
+    except (ValueError, UnsupportedAlgorithm):
+        raise CertificateError(f"{where}: damaged: the key cannot be read: write the file again") from None
+
+
+def _not_pem(data: bytes, wanted: str) -> str:
+    if not data.strip():
+        return f"empty: write it as {wanted}"
+    if data.startswith(_UTF_16):
+        return f"UTF-16: save it as plain text, {wanted}"
+    if data.startswith(_SEQUENCE):
+        return f"binary (DER or PKCS #12): write it as {wanted}, with `openssl x509`, `pkey` or `pkcs12`"
+    if b"-----BEGIN " in data:
+        kind = data.split(b"-----BEGIN ", 1)[1].split(b"-----", 1)[0][:40].decode("ascii", "replace")
+        return f"holds {kind!r}: write it as {wanted}"
+    return f"not PEM: write it as {wanted}"
+
+
+Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+_LABEL: Final = "[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
+_DNS_NAME: Final = re.compile(rf"(\*\.)?{_LABEL}(\.{_LABEL})*")
+_LONGEST_DNS_NAME: Final = 253
+# No server has a name below it (RFC 6761, 6.4); an empty subtree says the same, but not every verifier reads it.
+_NO_DNS_NAME: Final = "invalid"
+_NO_ADDRESS: Final = ("0.0.0.0/0", "::/0")
+
+
+def alternative(name: str) -> GeneralName:
+    """Read a name as a certificate says it in its alternative names.
+
+    Raises:
+        ValueError: it is neither an IP address nor an ASCII DNS name, which may begin with `*.`.
+    """
+    address = address_of(name)
+    if address is not None:
+        return x509.IPAddress(address)
+    if len(name) > _LONGEST_DNS_NAME or not _DNS_NAME.fullmatch(name):
+        raise ValueError(f"{name!r} is neither an IP address nor a DNS name")
+    return x509.DNSName(name)
+
+
+def address_of(name: str) -> Address | None:
+    """Return the IP address that a name is, if it is one."""
+    try:
+        return ipaddress.ip_address(name)
+    except ValueError:
+        return None
+
+
+def constraints(names: Sequence[str]) -> x509.NameConstraints:
+    """Hold an authority to these names: the DNS names and what is below them, and exactly the addresses.
+
+    A constraint of one form of names says nothing about the other (RFC 5280, 4.2.1.10), so that where there are no
+    addresses all of them are excluded, and where there are no DNS names one is permitted that nobody can have.
+    """
+    addresses = [found for found in map(address_of, names) if found is not None]
+    suffixes = [name.removeprefix("*.") for name in names if address_of(name) is None] or [_NO_DNS_NAME]
+    permitted: list[GeneralName] = [x509.DNSName(suffix) for suffix in dict.fromkeys(suffixes)]
+    permitted += [x509.IPAddress(ipaddress.ip_network(address)) for address in dict.fromkeys(addresses)]
+    excluded = None if addresses else [x509.IPAddress(ipaddress.ip_network(network)) for network in _NO_ADDRESS]
+    return x509.NameConstraints(permitted, excluded)
+
+
+def permits(authority: x509.Certificate, names: Sequence[str]) -> bool:
+    """Tell whether an authority with constraints as `constraints` makes them, or none, may sign for all these names."""
+    try:
+        held_to = authority.extensions.get_extension_for_class(x509.NameConstraints).value
+    except x509.ExtensionNotFound:
+        return True
+    trees = held_to.permitted_subtrees or ()
+    suffixes = [tree.value.lower() for tree in trees if isinstance(tree, x509.DNSName)]
+    networks = [tree.value for tree in trees if isinstance(tree, x509.IPAddress)]
+
+    def one(name: str) -> bool:
+        address = address_of(name)
+        if address is not None:
+            return ipaddress.ip_network(address) in networks
+        below = "." + name.lower().removeprefix("*.")
+        return any(below.endswith("." + suffix) for suffix in suffixes)
+
+    return all(map(one, names))
+
+
+def covers(alternatives: x509.SubjectAlternativeName, name: str) -> bool:
+    """Tell whether a client that reaches a server by this name takes a certificate with these alternative names.
+
+    A name `*.svc` is for every name with one more label (RFC 9525, 6.3).
+    """
+    address = address_of(name)
+    if address is not None:
+        return address in alternatives.get_values_for_type(x509.IPAddress)
+    wanted = name.lower().removesuffix(".")
+    either = {wanted, "*." + wanted.partition(".")[2]}
+    return not either.isdisjoint(each.lower() for each in alternatives.get_values_for_type(x509.DNSName))
+
 
 # A client whose clock is behind still finds the certificate valid.
 BACKDATED: Final = dt.timedelta(hours=1)
 # X.520 allows a common name no more characters than this.
 _LONGEST_COMMON_NAME: Final = 64
-_CERTIFICATE: Final = re.compile(rb"-----BEGIN CERTIFICATE-----([A-Za-z0-9+/=\s]*)-----END CERTIFICATE-----")
+_PEM_BLOCK: Final = re.compile(rb"-----BEGIN CERTIFICATE-----([A-Za-z0-9+/=\s]*)-----END CERTIFICATE-----")
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +273,7 @@ def split(pem: bytes) -> list[bytes]:
 
     So does an API server with a `caBundle` (Go crypto/x509 CertPool.AppendCertsFromPEM).
     """
-    return [one.public_bytes(serialization.Encoding.PEM) for one in map(_read, _CERTIFICATE.findall(pem)) if one]
+    return [one.public_bytes(serialization.Encoding.PEM) for one in map(_read, _PEM_BLOCK.findall(pem)) if one]
 
 
 def joined(certificates: Iterable[bytes]) -> bytes:

@@ -1,8 +1,12 @@
-"""Turns a certificate and its key into what a TLS server needs, and tries it before anybody depends on it."""
+"""Load a certificate and its key as a TLS server needs them, and validate the pair before it is used."""
 
 from __future__ import annotations
 
+import contextlib
+import os
 import ssl
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from cryptography import x509
@@ -10,16 +14,40 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.verification import PolicyBuilder, Store, VerificationError
 
 from gpugate.certs.checks import checked_pair
-from gpugate.certs.errors import CertificateError
-from gpugate.certs.memory_file import as_file
-from gpugate.certs.names import alternative
-from gpugate.certs.pem import certificates
-from gpugate.certs.pki import split
+from gpugate.certs.pki import CertificateError, alternative, certificates, split
 
 if TYPE_CHECKING:
     import datetime as dt
+    from collections.abc import Iterator
 
     from gpugate.certs.pki import KeyPair
+
+
+@contextlib.contextmanager
+def as_file(content: bytes) -> Iterator[str]:
+    """Give content a path while it is needed, because the ssl module reads from files only.
+
+    It is in memory where the platform has files there (Linux), else in a folder that nobody else can look into.
+    """
+    try:
+        descriptor = os.memfd_create("gpugate-tls", os.MFD_CLOEXEC)
+    except (AttributeError, OSError):
+        descriptor = -1
+    if descriptor >= 0:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            path = f"/proc/self/fd/{descriptor}"
+            if os.access(path, os.R_OK):
+                yield path
+                return
+    # A folder that is ours alone, and gone at once.
+    with tempfile.TemporaryDirectory(prefix="gpugate-") as folder:
+        on_disk = Path(folder, "tls.pem")
+        on_disk.touch(mode=0o600)
+        on_disk.write_bytes(content)
+        yield str(on_disk)
+
 
 __all__ = ["CertificateError", "self_test", "server_context"]
 

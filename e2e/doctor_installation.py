@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from cluster.process import Process
 from cluster.service_account import NAMESPACE
 
-from gpugate.certs.authorities import Authorities, Periods, first, new_authority
-from gpugate.certs.authority_secret import written
+from gpugate.certs.authorities import Authorities, Periods, first, new_authority, written
 from gpugate.certs.pki import KeyPair, server_certificate
 from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.config import PolicyConfig

@@ -8,8 +8,7 @@ from dataclasses import replace
 import pytest
 from memory_cluster import START
 
-from gpugate.certs.authorities import COMMON_NAME, Authorities, Periods, Previous
-from gpugate.certs.authority_secret import CorruptSecretError, read, written
+from gpugate.certs.authorities import COMMON_NAME, Authorities, CorruptSecretError, Periods, Previous, read, written
 from gpugate.certs.pki import KeyPair, certificate_authority, expiry
 
 PERIODS = Periods()

@@ -9,8 +9,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from gpugate.certs.checks import checked_authorities, checked_authority, checked_pair, checked_server
-from gpugate.certs.errors import CertificateError
-from gpugate.certs.pki import KeyPair, certificate_authority, server_certificate
+from gpugate.certs.pki import CertificateError, KeyPair, certificate_authority, server_certificate
 from gpugate.certs.serving import server_context
 
 WHERE = ("tls.crt", "tls.key")

@@ -11,7 +11,7 @@ import pytest
 from keeper_fleet import PERIODS, Fleet, begun
 from memory_cluster import START, MemoryRegistration, MemorySecret, forbidding, unreachable
 
-from gpugate.certs import authority_secret
+from gpugate.certs import authorities
 from gpugate.certs.keeper import Cluster, Keeper
 from gpugate.certs.leaf import UNTRUSTED
 from gpugate.certs.pki import KeyPair, certificate_authority, expiry, fingerprint, split
@@ -73,7 +73,7 @@ def test_a_secret_is_restored_from_memory(breaking: Breaking) -> None:
     fleet.check()
     fleet.converge()
     assert fleet.cluster.secret
-    restored = authority_secret.read(fleet.cluster.secret.data)
+    restored = authorities.read(fleet.cluster.secret.data)
     assert {fingerprint(restored.active.certificate)} == served == fleet.signed_by()
     fleet.check()
 
@@ -101,7 +101,7 @@ def test_a_next_authority_that_cannot_be_used_is_replaced() -> None:
     fleet.converge()
     fleet.check()
     assert fleet.cluster.secret
-    assert authority_secret.read(fleet.cluster.secret.data).next is not None
+    assert authorities.read(fleet.cluster.secret.data).next is not None
 
 
 @dataclass(frozen=True)

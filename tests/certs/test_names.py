@@ -7,7 +7,7 @@ import ipaddress
 import pytest
 from cryptography import x509
 
-from gpugate.certs.names import address_of, alternative, constraints, covers
+from gpugate.certs.pki import address_of, alternative, constraints, covers
 
 
 def alternatives(*names: str) -> x509.SubjectAlternativeName:

@@ -14,7 +14,7 @@ from harness.rotation import OUTLASTING, SHORT, SHORT_LAG
 from harness.witness import Witness
 from kept.cluster import SECRETS, KeptCluster
 
-from gpugate.certs import authority_secret
+from gpugate.certs import authorities
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -78,7 +78,7 @@ def test_two_that_lead_at_once_lose_nothing(
 
 def jumps(cluster: KeptCluster) -> list[str]:
     """Return each authority that began to sign, and had not been the next one in the state before."""
-    contents = [authority_secret.read(cluster.decoded(each)) for each in cluster.history(SECRETS)]
+    contents = [authorities.read(cluster.decoded(each)) for each in cluster.history(SECRETS)]
     return [
         str(new.promoted_at) for old, new in itertools.pairwise(contents) if new.active not in (old.active, old.next)
     ]

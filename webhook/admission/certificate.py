@@ -16,9 +16,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from gpugate.certs.checks import checked_authorities, checked_server
-from gpugate.certs.errors import CertificateError
 from gpugate.certs.files import FileError, open_to_all, read_together
-from gpugate.certs.pki import KeyPair, certificate_authority, expiry, server_certificate
+from gpugate.certs.pki import CertificateError, KeyPair, certificate_authority, expiry, server_certificate
 from gpugate.certs.serving import server_context
 from gpugate.policies.engine.breakage import described
 from gpugate.webhook.admission.options import ServeError

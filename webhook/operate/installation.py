@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import orjson
 
-from gpugate.certs import authority_secret
-from gpugate.certs.authority_secret import CorruptSecretError
+from gpugate.certs import authorities
+from gpugate.certs.authorities import CorruptSecretError
 from gpugate.webhook.cluster.errors import ApiError, CallError, UnreachableError
 from gpugate.webhook.generate.probe import entry_name
 
@@ -52,7 +52,7 @@ def public_parts(secret: Mapping[str, Any]) -> CertificateSecret:
     data = {name: _decoded(content) for name, content in (secret.get("data") or {}).items()}
     public = {name: content for name, content in data.items() if not _is_private(name, content)}
     try:
-        return _usable(authority_secret.read(data), public, annotations)
+        return _usable(authorities.read(data), public, annotations)
     except CorruptSecretError as error:
         return CertificateSecret(public, str(error), annotations=annotations)
 

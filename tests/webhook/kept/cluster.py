@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cluster.fake_api_server import FakeApiServer
 
-from gpugate.certs import authority_secret
+from gpugate.certs import authorities as authority_secret
 from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.config import PolicyConfig
 from gpugate.policies.engine.ruleset import bind

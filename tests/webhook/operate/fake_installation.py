@@ -10,8 +10,7 @@ from typing import Any
 
 from cluster.fake_api_server import Answer, FakeApiServer
 
-from gpugate.certs.authorities import Periods, first
-from gpugate.certs.authority_secret import written
+from gpugate.certs.authorities import Periods, first, written
 from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.config import PolicyConfig
 from gpugate.policies.engine.ruleset import bind

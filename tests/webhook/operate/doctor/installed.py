@@ -7,8 +7,7 @@ import datetime as dt
 from dataclasses import replace
 from typing import Any
 
-from gpugate.certs.authorities import Authorities, Periods, first, new_authority
-from gpugate.certs.authority_secret import written
+from gpugate.certs.authorities import Authorities, Periods, first, new_authority, written
 from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.config import PolicyConfig
 from gpugate.policies.engine.ruleset import bind
