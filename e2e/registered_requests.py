@@ -10,7 +10,7 @@ from library_examples import read_example
 import gpugate.policies
 from gpugate.policies.sdk.concerns import any_of
 from gpugate.policies.sdk.field import Field
-from gpugate.policies.sdk.kinds import GroupVersionKind
+from gpugate.policies.sdk.objects import GroupVersionKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -19,7 +19,7 @@ from cluster.ports import free_ports
 from cluster.process import ProcessError
 from cluster.stand_ins import stand_in
 
-from gpugate.policies.sdk.kinds import Kind
+from gpugate.policies.sdk.objects import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,7 +13,7 @@ from cluster.stand_ins import guessed_plural, stand_in
 from gpu_pods import create, pod_spec, protection, until
 from workloads import job, replicas, workload
 
-from gpugate.policies.sdk.kinds import GroupVersionKind, Kind
+from gpugate.policies.sdk.objects import GroupVersionKind, Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

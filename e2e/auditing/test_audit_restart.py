@@ -15,7 +15,7 @@ from cluster.connections import Connections
 from cluster.probe import answers
 from cluster.process import Process
 
-from gpugate.policies.sdk.kinds import Kind
+from gpugate.policies.sdk.objects import Kind
 from gpugate.webhook.audit.sources.live import LiveSource
 from gpugate.webhook.audit.sources.throttle import Throttle
 from gpugate.webhook.cluster.connection import connect

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from gpugate.policies.sdk import kinds
-from gpugate.policies.sdk.kinds import GroupVersionKind, Kind
+from gpugate.policies.sdk import objects
+from gpugate.policies.sdk.objects import GroupVersionKind, Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -21,7 +21,7 @@ _NOT_AN_OBJECT = "gpugate.dev"
 def stand_ins(defined: Iterable[dict[str, Any]], examples: Path) -> list[dict[str, Any]]:
     """Define every kind that policies or their examples name and that neither Kubernetes nor `defined` has."""
     known = {(one["spec"]["group"], one["spec"]["names"]["kind"]) for one in defined}
-    named = [kind for kind in vars(kinds).values() if isinstance(kind, Kind)]
+    named = [kind for kind in vars(objects).values() if isinstance(kind, Kind)]
     named += _in_examples(examples)
     versions: dict[tuple[str, str], dict[str, None]] = defaultdict(dict)
     first: dict[tuple[str, str], Kind] = {}

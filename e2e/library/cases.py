@@ -18,7 +18,7 @@ from gpugate.webhook.manifests.documents import Document, read_text
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from gpugate.policies.sdk.request import Request
+    from gpugate.policies.sdk.objects import Request
 
 Json = dict[str, Any]
 ROOT = Path(gpugate.policies.__file__).parent

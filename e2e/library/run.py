@@ -12,7 +12,7 @@ from cluster.api import Api
 from cluster.connections import Connections
 
 from gpugate.policies.catalog import CATALOG
-from gpugate.policies.sdk.request import Operation
+from gpugate.policies.sdk.objects import Operation
 from library.audit_log import AuditLog
 from library.cases import BYSTANDER, by_policy_file
 from library.ended import Ended, said

@@ -18,10 +18,10 @@ from oracle.concern_objects import costly, objects, oversized
 from oracle.process import Oracle
 
 from gpugate.policies.engine.config import PolicyConfig
-from gpugate.policies.sdk import kinds
+from gpugate.policies.sdk import objects as kinds
 from gpugate.policies.sdk.concerns import EVERY_OBJECT
 from gpugate.policies.sdk.field import Field
-from gpugate.policies.sdk.kinds import Kind
+from gpugate.policies.sdk.objects import Kind
 from gpugate.policies.sdk.platform import Accelerators, Platform, Taint
 from gpugate.webhook.generate import cel
 from gpugate.webhook.generate.entries import entries, whole_catalogue

@@ -10,16 +10,15 @@ from oracle.requirement_strategies import CATALOGUE, pools, type_labels
 
 from gpugate.policies.sdk.facts import NoFacts
 from gpugate.policies.sdk.field import Field
-from gpugate.policies.sdk.kinds import GroupVersionKind
 from gpugate.policies.sdk.node_pools import INSTANCE_TYPES, MatchingTypes, matching_types
+from gpugate.policies.sdk.objects import GroupVersionKind, Operation, Request
 from gpugate.policies.sdk.platform import Platform, Target
 from gpugate.policies.sdk.policy import Context, Params
-from gpugate.policies.sdk.request import Operation, Request
 
 if TYPE_CHECKING:
     from oracle.process import Oracle
 
-    from gpugate.policies.sdk.requirements import Requirement
+    from gpugate.policies.sdk.scheduling import Requirement
 
 NODE_POOL = GroupVersionKind("karpenter.sh", "v1", "NodePool")
 CLASS = {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}

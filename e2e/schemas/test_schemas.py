@@ -18,7 +18,7 @@ from schemas.mutations import mutated, words_of
 from schemas.refusals import refused, told, unnamed
 
 from gpugate.policies.sdk.field import render
-from gpugate.policies.sdk.kinds import GroupVersionKind
+from gpugate.policies.sdk.objects import GroupVersionKind
 from gpugate.policies.sdk.platform import Target
 from gpugate.webhook.manifests.load import load
 from gpugate.webhook.schemas import tables

@@ -5,17 +5,11 @@ from __future__ import annotations
 from copy import deepcopy
 from typing import TYPE_CHECKING, Final
 
-from gpugate.policies.sdk.device_requests import (
-    INLINE_VERSIONS,
-    MEMBERS,
-    claim_spec_of,
-    device_requests,
-    own_members,
-)
+from gpugate.policies.sdk.gpu_demand import INLINE_VERSIONS, MEMBERS, claim_spec_of, device_requests, own_members
 
 if TYPE_CHECKING:
     from gpugate.policies.sdk.field import Field, Json
-    from gpugate.policies.sdk.kinds import GroupVersionKind
+    from gpugate.policies.sdk.objects import GroupVersionKind
 
 V1: Final = "resource.k8s.io/v1"
 

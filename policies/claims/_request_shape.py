@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from gpugate.policies.sdk import dns_names
-from gpugate.policies.sdk.device_requests import INLINE_VERSIONS, alternatives, own_members
+from gpugate.policies.sdk import formats
 from gpugate.policies.sdk.findings import Patch, Patches, Violation
+from gpugate.policies.sdk.gpu_demand import INLINE_VERSIONS, alternatives, own_members
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -37,7 +37,7 @@ def faults_of_names(named: Iterable[Field], what: str) -> Iterator[Violation]:
         name = each["name"].text
         if not name:
             yield Violation(each["name"].path, f"the {what} has no name", hint="give it one, such as gpu")
-        elif not dns_names.is_label(name):
+        elif not formats.is_label(name):
             message = f'"{name[:63]}" is not a DNS label, as the name of a {what} must be'
             yield Violation(each["name"].path, message, hint="use at most 63 lower-case letters, digits and -")
         elif name in seen:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from gpugate.policies.sdk.device_requests import claim_spec_of, device_requests
+from gpugate.policies.sdk.gpu_demand import claim_spec_of, device_requests
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -21,11 +21,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.claims._written import written_requests
-from gpugate.policies.sdk import globs
+from gpugate.policies.sdk import formats
 from gpugate.policies.sdk.concerns import Key
-from gpugate.policies.sdk.device_requests import alternatives
 from gpugate.policies.sdk.findings import Patch, Patches, Violation
-from gpugate.policies.sdk.kinds import NAMESPACE, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE
+from gpugate.policies.sdk.gpu_demand import alternatives
+from gpugate.policies.sdk.objects import NAMESPACE, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE
 from gpugate.policies.sdk.policy import Context, validates
 from gpugate.policies.sdk.policy import Params as PolicyParams
 
@@ -84,4 +84,4 @@ def check_namespace(namespace: Field, ctx: Context[Params]) -> Iterator[Violatio
 
 
 def _is_admin_namespace(ctx: Context[Params]) -> bool:
-    return any(globs.matches(pattern, ctx.request.namespace) for pattern in ctx.params.admin_namespaces)
+    return any(formats.matches(pattern, ctx.request.namespace) for pattern in ctx.params.admin_namespaces)

@@ -27,11 +27,11 @@ from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.claims._written import written_requests
 from gpugate.policies.data import mig_profiles
-from gpugate.policies.sdk import dns_names
-from gpugate.policies.sdk.device_requests import alternatives
+from gpugate.policies.sdk import formats
 from gpugate.policies.sdk.facts import Fact, Need, Unavailable, named
 from gpugate.policies.sdk.findings import Patch, Patches, Skip, Stance, Violation
-from gpugate.policies.sdk.kinds import DEVICE_CLASS, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE
+from gpugate.policies.sdk.gpu_demand import alternatives
+from gpugate.policies.sdk.objects import DEVICE_CLASS, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE
 from gpugate.policies.sdk.policy import validates
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def check_class(device_class: Field, ctx: AnyContext) -> Iterator[Violation]:  #
     name = metadata["name"] or metadata["generateName"]
     # What the API server makes of generateName ends in letters and digits.
     whole = name.text if metadata["name"] else f"{name.text}x"
-    if name and not dns_names.is_subdomain(whole):
+    if name and not formats.is_subdomain(whole):
         yield Violation(name.path, _message(name.text), hint="use lower-case letters, digits, - and dots")
 
 
@@ -62,7 +62,7 @@ def check_claim(claim: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
     for request in written_requests(claim, ctx):
         for ask in alternatives(request):
             name = ask["deviceClassName"]
-            if name.text and not dns_names.is_subdomain(name.text):
+            if name.text and not formats.is_subdomain(name.text):
                 yield _misnamed(ask, name)
             elif name.text:
                 yield from _unknown(name, fact)

@@ -38,10 +38,10 @@ from gpugate.policies.claims._request_shape import (
     faults_of_request,
 )
 from gpugate.policies.claims._written import made_by_kubernetes, written_requests, written_spec
-from gpugate.policies.sdk import globs
-from gpugate.policies.sdk.device_requests import alternatives
+from gpugate.policies.sdk import formats
 from gpugate.policies.sdk.findings import Violation
-from gpugate.policies.sdk.kinds import RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE
+from gpugate.policies.sdk.gpu_demand import alternatives
+from gpugate.policies.sdk.objects import RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE
 from gpugate.policies.sdk.policy import Context, validates
 from gpugate.policies.sdk.policy import Params as PolicyParams
 
@@ -107,4 +107,4 @@ def _count(ask: Field) -> int:
 
 
 def _pattern(device_class: str, params: Params) -> str:
-    return next((pattern for pattern in params.max_devices if globs.matches(pattern, device_class)), "")
+    return next((pattern for pattern in params.max_devices if formats.matches(pattern, device_class)), "")

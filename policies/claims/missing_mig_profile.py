@@ -28,10 +28,10 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.claims._written import written_requests
-from gpugate.policies.sdk import globs
-from gpugate.policies.sdk.device_requests import alternatives, readable_cel
+from gpugate.policies.sdk import formats
 from gpugate.policies.sdk.findings import Patch, Patches, Stance, Violation
-from gpugate.policies.sdk.kinds import RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE
+from gpugate.policies.sdk.gpu_demand import alternatives, readable_cel
+from gpugate.policies.sdk.objects import RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE
 from gpugate.policies.sdk.policy import Context, validates
 from gpugate.policies.sdk.policy import Params as PolicyParams
 
@@ -63,7 +63,7 @@ def check(claim: Field, ctx: Context[Params]) -> Iterator[Violation]:
             device_class = ask["deviceClassName"].text
             # One that takes all devices, or looks at those of others, is not about a size.
             exempt = ask["allocationMode"].text == "All" or ask["adminAccess"].value is True
-            if not exempt and any(globs.matches(pattern, device_class) for pattern in ctx.params.device_classes):
+            if not exempt and any(formats.matches(pattern, device_class) for pattern in ctx.params.device_classes):
                 yield from _of_slices(ask, device_class)
 
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from gpugate.policies.sdk.facts import Known, Need, named
 from gpugate.policies.sdk.findings import Skip, Stance, Violation
 from gpugate.policies.sdk.gpu_demand import HAS_CLAIM
-from gpugate.policies.sdk.kinds import POD, RESOURCE_CLAIM_TEMPLATE
+from gpugate.policies.sdk.objects import POD, RESOURCE_CLAIM_TEMPLATE
 from gpugate.policies.sdk.policy import validates
 
 if TYPE_CHECKING:

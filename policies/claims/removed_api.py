@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Final
 from gpugate.policies.claims import _conversion
 from gpugate.policies.claims._written import made_by_kubernetes
 from gpugate.policies.sdk.findings import Patch, Patches, Replacement, Stance, Violation
-from gpugate.policies.sdk.kinds import DEVICE_CLASS, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE
+from gpugate.policies.sdk.objects import DEVICE_CLASS, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE
 from gpugate.policies.sdk.platform import at_least
 from gpugate.policies.sdk.policy import validates
 

@@ -28,9 +28,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpugate.policies.claims._written import written_requests
-from gpugate.policies.sdk.device_requests import alternatives
 from gpugate.policies.sdk.findings import Violation
-from gpugate.policies.sdk.kinds import RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE
+from gpugate.policies.sdk.gpu_demand import alternatives
+from gpugate.policies.sdk.objects import RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE
 from gpugate.policies.sdk.policy import validates
 
 if TYPE_CHECKING:

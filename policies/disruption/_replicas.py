@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from gpugate.policies.sdk.facts import Known, Need
-from gpugate.policies.sdk.kinds import HORIZONTAL_POD_AUTOSCALER, SCALED_OBJECT
-from gpugate.policies.sdk.known_objects import derived
+from gpugate.policies.sdk.facts import Known, Need, derived
+from gpugate.policies.sdk.objects import HORIZONTAL_POD_AUTOSCALER, SCALED_OBJECT
 from gpugate.policies.sdk.scale_targets import by_target
 
 if TYPE_CHECKING:

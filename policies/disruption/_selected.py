@@ -7,12 +7,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.disruption._replicas import SCALER_NEEDS, Replicas, replicas_of
-from gpugate.policies.sdk.facts import Need
+from gpugate.policies.sdk.facts import Need, each
 from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS
-from gpugate.policies.sdk.kinds import DEPLOYMENT
-from gpugate.policies.sdk.known_objects import each
+from gpugate.policies.sdk.objects import DEPLOYMENT
 from gpugate.policies.sdk.scale_targets import TARGET_KINDS, TEMPLATE_FIELDS, ScaleTarget, workload_demand
-from gpugate.policies.sdk.selectors import selects
+from gpugate.policies.sdk.scheduling import selects
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.disruption._selected import SELECTED_NEEDS, Selected, selected_by
 from gpugate.policies.sdk.findings import Patch, Patches, Stance, Violation
-from gpugate.policies.sdk.kinds import POD_DISRUPTION_BUDGET
+from gpugate.policies.sdk.objects import POD_DISRUPTION_BUDGET
 from gpugate.policies.sdk.policy import validates
 from gpugate.policies.sdk.scale_targets import most_for
 

@@ -38,11 +38,11 @@ from gpugate.policies.disruption._replicas import SCALER_NEEDS, replicas_of
 from gpugate.policies.sdk.facts import Known, Need
 from gpugate.policies.sdk.findings import Skip, Stance, Violation
 from gpugate.policies.sdk.gpu_demand import gpu_demand
-from gpugate.policies.sdk.kinds import DEPLOYMENT, POD_DISRUPTION_BUDGET, STATEFUL_SET
+from gpugate.policies.sdk.objects import DEPLOYMENT, POD_DISRUPTION_BUDGET, STATEFUL_SET
 from gpugate.policies.sdk.policy import Context, validates
 from gpugate.policies.sdk.policy import Params as PolicyParams
 from gpugate.policies.sdk.scale_targets import ScaleTarget, template_contexts
-from gpugate.policies.sdk.selectors import selects
+from gpugate.policies.sdk.scheduling import selects
 from gpugate.policies.sdk.workload_class import CLASS_NEEDS, workload_class
 
 if TYPE_CHECKING:

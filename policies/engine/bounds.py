@@ -18,14 +18,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.sdk.findings import Violation
-from gpugate.policies.sdk.pod_templates import TEMPLATES
+from gpugate.policies.sdk.objects import TEMPLATES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from gpugate.policies.sdk.field import Json, Path
-    from gpugate.policies.sdk.kinds import GroupVersionKind
-    from gpugate.policies.sdk.request import Subject
+    from gpugate.policies.sdk.objects import GroupVersionKind, Subject
 
 MOST_TEMPLATES: Final = 200
 _TEXTS: Final = (".expression", ".query")

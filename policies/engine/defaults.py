@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gpugate.policies.sdk.field import Json
-    from gpugate.policies.sdk.request import Request
+    from gpugate.policies.sdk.objects import Request
 
 _Object = "dict[str, Json]"
 

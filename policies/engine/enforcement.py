@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gpugate.policies.sdk import globs
+from gpugate.policies.sdk import formats
 from gpugate.policies.sdk.findings import Stance
 
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from gpugate.policies.engine.config import Exemption, PolicyConfig
     from gpugate.policies.engine.ruleset import Rule
-    from gpugate.policies.sdk.request import Request
+    from gpugate.policies.sdk.objects import Request
 
 _MIRROR = "kubernetes.io/config.mirror"
 
@@ -54,13 +54,13 @@ def _mode(rule: Rule, namespace: str) -> Stance:
         return rule.mode
     if namespace in rule.namespace_modes:
         return rule.namespace_modes[namespace]
-    fitting = (mode for pattern, mode in rule.namespace_modes.items() if globs.matches(pattern, namespace))
+    fitting = (mode for pattern, mode in rule.namespace_modes.items() if formats.matches(pattern, namespace))
     return next(fitting, rule.mode)
 
 
 def _lets_off(exemption: Exemption, policy_id: str, request: Request) -> bool:
     def fits(patterns: tuple[str, ...], *texts: str) -> bool:
-        return any(globs.matches(pattern, text) for pattern in patterns for text in texts)
+        return any(formats.matches(pattern, text) for pattern in patterns for text in texts)
 
     return (
         fits(exemption.policies, policy_id)

@@ -13,7 +13,7 @@ from gpugate.policies.engine.update_ratchet import Ratchet
 from gpugate.policies.engine.verdict import Verdict
 from gpugate.policies.sdk.field import Field
 from gpugate.policies.sdk.findings import Patch, Stance
-from gpugate.policies.sdk.request import POD, Operation, Subject, Wrapper, subjects_of
+from gpugate.policies.sdk.objects import _POD, Operation, Subject, Wrapper, subjects_of
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from gpugate.policies.engine.ruleset import Ruleset
     from gpugate.policies.sdk.facts import Facts
     from gpugate.policies.sdk.findings import Violation
-    from gpugate.policies.sdk.request import Request
+    from gpugate.policies.sdk.objects import Request
 
 
 class Phase(Enum):
@@ -98,7 +98,7 @@ def _too_many_templates(request: Request, judge: Judge) -> tuple[Violation, ...]
         return None
     root = Field(request.object)
     whole = Subject(request.kind, root)
-    template = Subject(POD, Field({}), Wrapper(request.kind, root))
+    template = Subject(_POD, Field({}), Wrapper(request.kind, root))
     return judge.refuse(excesses, (whole, template))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpugate.policies.engine.enforcement import stance
-from gpugate.policies.sdk import globs
+from gpugate.policies.sdk import formats
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -65,7 +65,7 @@ def _looked(exemption: Exemption, looked: Mapping[str, bool] | None) -> bool:
     if looked is None:
         return True
     could = [
-        could for policy, could in looked.items() if any(globs.matches(name, policy) for name in exemption.policies)
+        could for policy, could in looked.items() if any(formats.matches(name, policy) for name in exemption.policies)
     ]
     return bool(could) and all(could)
 

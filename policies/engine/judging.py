@@ -25,9 +25,8 @@ if TYPE_CHECKING:
     from gpugate.policies.engine.update_ratchet import Identity
     from gpugate.policies.sdk.concerns import Concern
     from gpugate.policies.sdk.facts import Facts
-    from gpugate.policies.sdk.kinds import GroupVersionKind
+    from gpugate.policies.sdk.objects import GroupVersionKind, Request, Subject
     from gpugate.policies.sdk.policy import Handler
-    from gpugate.policies.sdk.request import Request, Subject
 
 _HAD_BEFORE = "the object had this before the update"
 _TOO_LARGE = "the object is too large to evaluate"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from gpugate.policies.engine import patching
 from gpugate.policies.sdk.field import render
 from gpugate.policies.sdk.findings import Patch, Stance
-from gpugate.policies.sdk.request import subjects_of
+from gpugate.policies.sdk.objects import subjects_of
 
 if TYPE_CHECKING:
     from gpugate.policies.engine.judging import Judge

@@ -11,8 +11,7 @@ if TYPE_CHECKING:
     from gpugate.policies.engine.ruleset import Rule
     from gpugate.policies.sdk.facts import Need
     from gpugate.policies.sdk.field import Json
-    from gpugate.policies.sdk.kinds import GroupVersionKind, Kind
-    from gpugate.policies.sdk.request import Request
+    from gpugate.policies.sdk.objects import GroupVersionKind, Kind, Request
 
 # A field and what is read below it; everything, where that is empty.
 _Fields: TypeAlias = "dict[str, _Fields]"

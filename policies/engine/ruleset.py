@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from gpugate.policies.engine.config import PolicyConfig, near_misses, parse, stance_of
 from gpugate.policies.engine.errors import ConfigError
-from gpugate.policies.sdk import globs
+from gpugate.policies.sdk import formats
 from gpugate.policies.sdk.findings import Stance
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from gpugate.policies.sdk.field import Path
-    from gpugate.policies.sdk.kinds import GroupVersionKind
+    from gpugate.policies.sdk.objects import GroupVersionKind
     from gpugate.policies.sdk.policy import Handler, Params, Policy
 
 
@@ -131,7 +131,7 @@ def _named(policy: Policy, entries: Mapping[str, object], path: Path) -> str | N
     """
     if policy.id in entries:
         return policy.id
-    fitting = [key for key in entries if "*" in key and globs.matches(key, policy.id)]
+    fitting = [key for key in entries if "*" in key and formats.matches(key, policy.id)]
     if len(fitting) > 1:
         raise ConfigError((*path, fitting[1]), f"`{fitting[0]}` names {policy.id} too: write its id, or one pattern")
     return fitting[0] if fitting and policy.mode is not Stance.OFF else None
@@ -146,7 +146,7 @@ def _refuse_unknown(ids: Sequence[str], config: PolicyConfig) -> None:
         for key in exemption.policies
     ]
     for key, path in named:
-        if not any(globs.matches(key, policy_id) for policy_id in ids):
+        if not any(formats.matches(key, policy_id) for policy_id in ids):
             near = near_misses(key, ids)
             meant = f"did you mean `{near[0]}`?" if near else "`gpugate policies` lists them"
             raise ConfigError(path, f"no policy is called `{key}`; {meant}")
@@ -158,5 +158,5 @@ def _refuse_overlapping(entries: Iterable[str], path: Path) -> None:
         if len(pattern) > _LONGEST_PATTERN:
             raise ConfigError((*path, pattern), f"is longer than {_LONGEST_PATTERN} characters, which no name is")
     for one, other in combinations(patterns, 2):
-        if globs.overlap(one, other):
+        if formats.overlap(one, other):
             raise ConfigError((*path, other), f"some names fit both `{one}` and this pattern: make them disjoint")

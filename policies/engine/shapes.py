@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from gpugate.policies.sdk.field import Field, Json
-    from gpugate.policies.sdk.request import Subject
+    from gpugate.policies.sdk.objects import Subject
 
 
 class _Shape(Protocol):

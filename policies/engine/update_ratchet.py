@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from gpugate.policies.sdk.field import Json, Path
-    from gpugate.policies.sdk.request import Request
+    from gpugate.policies.sdk.objects import Request
 
 Identity: TypeAlias = tuple[object, ...]
 

@@ -13,8 +13,7 @@ if TYPE_CHECKING:
 
     from gpugate.policies.engine.patching import Operation
     from gpugate.policies.sdk.field import Json, Path
-    from gpugate.policies.sdk.kinds import GroupVersionKind
-    from gpugate.policies.sdk.request import Request
+    from gpugate.policies.sdk.objects import GroupVersionKind, Request
 
 
 @dataclass(frozen=True, slots=True)

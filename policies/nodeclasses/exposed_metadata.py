@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 
 from gpugate.policies.sdk.findings import Patch, Patches, Stance, Violation
-from gpugate.policies.sdk.kinds import EC2_NODE_CLASS
+from gpugate.policies.sdk.objects import EC2_NODE_CLASS
 from gpugate.policies.sdk.policy import Context, validates
 from gpugate.policies.sdk.policy import Params as PolicyParams
 

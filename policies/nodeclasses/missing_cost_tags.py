@@ -24,10 +24,9 @@ import msgspec
 
 from gpugate.policies.nodeclasses._tags import alike, fault
 from gpugate.policies.sdk.findings import Patch, Patches, Violation
-from gpugate.policies.sdk.kinds import AUTO_MODE_NODE_CLASS, EC2_NODE_CLASS
+from gpugate.policies.sdk.objects import AUTO_MODE_NODE_CLASS, EC2_NODE_CLASS, Operation
 from gpugate.policies.sdk.policy import Context, mutates, validates
 from gpugate.policies.sdk.policy import Params as PolicyParams
-from gpugate.policies.sdk.request import Operation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -24,7 +24,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.sdk.findings import Stance, Violation
-from gpugate.policies.sdk.kinds import EC2_NODE_CLASS, NODE_POOL, SCALED_OBJECT
+from gpugate.policies.sdk.objects import EC2_NODE_CLASS, NODE_POOL, SCALED_OBJECT
 from gpugate.policies.sdk.policy import Context, validates
 from gpugate.policies.sdk.policy import Params as PolicyParams
 

@@ -10,20 +10,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.nodepools.accelerators.makes import makes
-from gpugate.policies.sdk import requirements
+from gpugate.policies.sdk import scheduling
 from gpugate.policies.sdk.facts import Need
-from gpugate.policies.sdk.kinds import DAEMON_SET
 from gpugate.policies.sdk.node_pools import accelerator_taint_keys, matching_types, pool_requirements
-from gpugate.policies.sdk.node_requirements import alternatives
+from gpugate.policies.sdk.objects import DAEMON_SET
 from gpugate.policies.sdk.platform import Taint
-from gpugate.policies.sdk.tolerations import tolerated
+from gpugate.policies.sdk.scheduling import alternatives, tolerated
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gpugate.policies.sdk.field import Field
     from gpugate.policies.sdk.policy import AnyContext
-    from gpugate.policies.sdk.requirements import Requirement, Requirements
+    from gpugate.policies.sdk.scheduling import Requirement, Requirements
 
 DAEMON_SET_NEED: Final = Need(
     DAEMON_SET,
@@ -80,11 +79,11 @@ def _accelerator_keys(pool: Field, ctx: AnyContext) -> frozenset[str]:
 
 def _fits(required: Requirements, pool: Field, ctx: AnyContext) -> bool:
     """Tell whether nodes of a pool can have the labels."""
-    own = {**ctx.derived(pool_requirements), _POOL: requirements.is_only(pool["metadata", "name"].text)}
+    own = {**ctx.derived(pool_requirements), _POOL: scheduling.is_only(pool["metadata", "name"].text)}
     if not all(_may_have(key, requirement, own.get(key)) for key, requirement in required.items()):
         return False
     types = ctx.derived(matching_types)
-    return not (types and types.known) or bool(types.known & requirements.matching(required, types.catalogue))
+    return not (types and types.known) or bool(types.known & scheduling.matching(required, types.catalogue))
 
 
 def _may_have(key: str, required: Requirement, own: Requirement | None) -> bool:

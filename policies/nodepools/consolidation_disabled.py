@@ -31,8 +31,8 @@ from gpugate.policies.nodepools._gpu_pools import if_gpu_pool, is_reserved, is_s
 from gpugate.policies.sdk import durations
 from gpugate.policies.sdk.durations import Duration, DurationError
 from gpugate.policies.sdk.findings import Skip, Violation
-from gpugate.policies.sdk.kinds import NODE_POOL
 from gpugate.policies.sdk.node_pools import INSTANCE_TYPES
+from gpugate.policies.sdk.objects import NODE_POOL
 from gpugate.policies.sdk.policy import Context, validates
 from gpugate.policies.sdk.policy import Params as PolicyParams
 

@@ -18,10 +18,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpugate.policies.sdk import globs, node_pools
+from gpugate.policies.sdk import formats, node_pools
 from gpugate.policies.sdk.findings import Patch, Patches, Stance, Violation
-from gpugate.policies.sdk.kinds import NODE_CLAIM, NODE_POOL
 from gpugate.policies.sdk.node_pools import INSTANCE_TYPES, NODE_CLASS_KINDS, is_gpu_pool
+from gpugate.policies.sdk.objects import NODE_CLAIM, NODE_POOL
 from gpugate.policies.sdk.policy import Context, validates
 from gpugate.policies.sdk.policy import Params as PolicyParams
 
@@ -63,13 +63,13 @@ def check(pool: Field, ctx: Context[Params]) -> Iterator[Violation]:
         yield _missing(reference, member, node_pools.provider(pool, ctx))
     group, kind, name = (reference[member].text for member in _MEMBERS)
     allowed = ctx.params.allowed_node_classes
-    if not missing and not any(globs.matches(pattern, f"{group}/{kind}") for pattern in allowed):
+    if not missing and not any(formats.matches(pattern, f"{group}/{kind}") for pattern in allowed):
         yield Violation(
             reference["kind"].path,
             f"{group}/{kind} is not an allowed node class",
             hint=f"use one of {', '.join(allowed)}",
         )
-    if name and any(globs.matches(pattern, name) for pattern in ctx.params.forbidden_for_gpu):
+    if name and any(formats.matches(pattern, name) for pattern in ctx.params.forbidden_for_gpu):
         yield from _general(reference["name"], ctx)
 
 

@@ -33,8 +33,8 @@ from gpugate.policies.nodepools._gpu_pools import if_gpu_pool
 from gpugate.policies.nodepools.disruption_budgets.budget import Budget, Fault, faults
 from gpugate.policies.nodepools.disruption_budgets.simulation import MOST_BUDGETS, Timeline, timeline
 from gpugate.policies.sdk.findings import Patch, Patches, Skip, Stance, Violation
-from gpugate.policies.sdk.kinds import NODE_POOL
 from gpugate.policies.sdk.node_pools import INSTANCE_TYPES
+from gpugate.policies.sdk.objects import NODE_POOL
 from gpugate.policies.sdk.policy import Params, validates
 
 if TYPE_CHECKING:

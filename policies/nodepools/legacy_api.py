@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.data.legacy_apis import LEGACY_APIS
 from gpugate.policies.nodepools.conversion.convert import as_received, converted
-from gpugate.policies.sdk import kinds
+from gpugate.policies.sdk import objects
 from gpugate.policies.sdk.findings import Replacement, Violation
 from gpugate.policies.sdk.node_pools import made_by_karpenter
 from gpugate.policies.sdk.policy import Params, validates
@@ -39,21 +39,21 @@ _LEGACY: Final = {(api.group, api.version, api.kind): api for api in LEGACY_APIS
 
 
 @validates(
-    kinds.PROVISIONER,
-    kinds.PROVISIONING_PROVISIONER,
-    kinds.AWS_NODE_TEMPLATE,
-    kinds.NODE_POOL_V1BETA1,
-    kinds.EC2_NODE_CLASS_V1BETA1,
-    kinds.SCALABLE_NODE_GROUP,
-    kinds.HORIZONTAL_AUTOSCALER,
-    kinds.METRICS_PRODUCER,
+    objects.PROVISIONER,
+    objects.PROVISIONING_PROVISIONER,
+    objects.AWS_NODE_TEMPLATE,
+    objects.NODE_POOL_V1BETA1,
+    objects.EC2_NODE_CLASS_V1BETA1,
+    objects.SCALABLE_NODE_GROUP,
+    objects.HORIZONTAL_AUTOSCALER,
+    objects.METRICS_PRODUCER,
 )
 def check(obj: Field, ctx: Context[Params]) -> Iterator[Violation]:
     """Report the API, with the object to write instead."""
     yield from _judged(obj, ctx)
 
 
-@validates(kinds.MACHINE, kinds.NODE_CLAIM_V1BETA1)
+@validates(objects.MACHINE, objects.NODE_CLAIM_V1BETA1)
 def check_node(obj: Field, ctx: Context[Params]) -> Iterator[Violation]:
     """Report the same of a node that somebody asks for by hand."""
     if not made_by_karpenter(obj, ctx):

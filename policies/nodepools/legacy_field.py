@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 from gpugate.policies.data.legacy_fields import NODE_CLASS_FIELDS, NODE_POOL_FIELDS
 from gpugate.policies.nodepools.legacy_fields.moves import written
 from gpugate.policies.sdk.findings import Patch, Patches, Violation
-from gpugate.policies.sdk.kinds import EC2_NODE_CLASS, NODE_POOL
+from gpugate.policies.sdk.objects import EC2_NODE_CLASS, NODE_POOL
 from gpugate.policies.sdk.policy import Context, Params, validates
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Final
 from gpugate.policies.data.legacy_apis import LEGACY_KEYS
 from gpugate.policies.nodepools.legacy_keys.uses import USED_IN_POD, Place, in_metadata, in_node_template, in_pod
 from gpugate.policies.sdk.findings import Patch, Patches, Stance, Violation
-from gpugate.policies.sdk.kinds import EC2_NODE_CLASS, NODE_POOL, POD
+from gpugate.policies.sdk.objects import EC2_NODE_CLASS, NODE_POOL, POD
 from gpugate.policies.sdk.platform import at_least
 from gpugate.policies.sdk.policy import Context, Params, validates
 

@@ -22,11 +22,10 @@ import msgspec
 
 from gpugate.policies.sdk.cost_labels import fault, lookalike
 from gpugate.policies.sdk.findings import Patch, Patches, Stance, Violation
-from gpugate.policies.sdk.kinds import NODE_POOL
 from gpugate.policies.sdk.node_pools import INSTANCE_TYPES, is_for_accelerators
+from gpugate.policies.sdk.objects import NODE_POOL, Operation
 from gpugate.policies.sdk.policy import Context, mutates, validates
 from gpugate.policies.sdk.policy import Params as PolicyParams
-from gpugate.policies.sdk.request import Operation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -37,8 +37,8 @@ from gpugate.policies.nodepools._gpu_pools import with_gpu_types
 from gpugate.policies.nodepools.accelerators.makes import is_minor, makes, most_devices, reachable
 from gpugate.policies.sdk import node_pools
 from gpugate.policies.sdk.findings import Patch, Patches, Skip, Stance, Violation
-from gpugate.policies.sdk.kinds import NODE_POOL
 from gpugate.policies.sdk.node_pools import INSTANCE_TYPES
+from gpugate.policies.sdk.objects import NODE_POOL
 from gpugate.policies.sdk.policy import Context, validates
 from gpugate.policies.sdk.policy import Params as PolicyParams
 

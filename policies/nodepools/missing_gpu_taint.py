@@ -39,8 +39,8 @@ from typing import TYPE_CHECKING, Final
 from gpugate.policies.nodepools._gpu_pools import with_gpu_types
 from gpugate.policies.nodepools.accelerators.makes import is_minor, makes
 from gpugate.policies.sdk.findings import Patch, Patches, Skip, Stance, Violation
-from gpugate.policies.sdk.kinds import NODE_POOL
 from gpugate.policies.sdk.node_pools import INSTANCE_TYPES
+from gpugate.policies.sdk.objects import NODE_POOL
 from gpugate.policies.sdk.policy import Context, Params, validates
 
 if TYPE_CHECKING:

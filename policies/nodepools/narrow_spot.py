@@ -30,8 +30,8 @@ from gpugate.policies.nodepools.instance_choice.advice import shown
 from gpugate.policies.nodepools.instance_choice.narrowing import edited, narrowest, within_limits
 from gpugate.policies.sdk import node_pools
 from gpugate.policies.sdk.findings import Skip, Stance, Violation
-from gpugate.policies.sdk.kinds import NODE_POOL
 from gpugate.policies.sdk.node_pools import AWS, INSTANCE_TYPES
+from gpugate.policies.sdk.objects import NODE_POOL
 from gpugate.policies.sdk.policy import Context, validates
 from gpugate.policies.sdk.policy import Params as PolicyParams
 

@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.nodepools._gpu_pools import if_gpu_pool, is_reserved, is_static
 from gpugate.policies.sdk.findings import Patch, Patches, Skip, Violation
-from gpugate.policies.sdk.kinds import NODE_POOL
 from gpugate.policies.sdk.node_pools import INSTANCE_TYPES
+from gpugate.policies.sdk.objects import NODE_POOL
 from gpugate.policies.sdk.policy import Params, validates
 
 if TYPE_CHECKING:

@@ -37,8 +37,8 @@ from gpugate.policies.nodepools.pool_sharing.weights import POOL_NEED, misordere
 from gpugate.policies.nodepools.pool_sharing.workloads import WORKLOAD_NEEDS, gpu_workloads, selects, unknown_workloads
 from gpugate.policies.sdk import node_pools
 from gpugate.policies.sdk.findings import Skip, Stance, Violation
-from gpugate.policies.sdk.kinds import NODE_POOL
 from gpugate.policies.sdk.node_pools import INSTANCE_TYPES
+from gpugate.policies.sdk.objects import NODE_POOL
 from gpugate.policies.sdk.policy import Params, validates
 from gpugate.policies.sdk.workload_class import CLASS_LABEL
 

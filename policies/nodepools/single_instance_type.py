@@ -36,7 +36,6 @@ from gpugate.policies.nodepools.instance_choice.no_types import no_types
 from gpugate.policies.nodepools.instance_choice.siblings import siblings, widened
 from gpugate.policies.sdk import node_pools
 from gpugate.policies.sdk.findings import Skip, Stance, Violation
-from gpugate.policies.sdk.kinds import NODE_CLAIM, NODE_POOL
 from gpugate.policies.sdk.node_pools import (
     AWS,
     INSTANCE_TYPES,
@@ -45,6 +44,7 @@ from gpugate.policies.sdk.node_pools import (
     is_gpu_pool,
     matching_types,
 )
+from gpugate.policies.sdk.objects import NODE_CLAIM, NODE_POOL
 from gpugate.policies.sdk.policy import Context, validates
 from gpugate.policies.sdk.policy import Params as PolicyParams
 

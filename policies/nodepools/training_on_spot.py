@@ -28,8 +28,8 @@ from gpugate.policies.nodepools._gpu_pools import is_training
 from gpugate.policies.sdk import node_pools
 from gpugate.policies.sdk.facts import Need, named
 from gpugate.policies.sdk.findings import Patch, Patches, Stance, Violation
-from gpugate.policies.sdk.kinds import EC2_NODE_CLASS, NODE_POOL
 from gpugate.policies.sdk.node_pools import CAPACITY_TYPE, INSTANCE_TYPES
+from gpugate.policies.sdk.objects import EC2_NODE_CLASS, NODE_POOL
 from gpugate.policies.sdk.policy import Context, Params, validates
 
 if TYPE_CHECKING:

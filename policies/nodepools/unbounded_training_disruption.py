@@ -36,8 +36,8 @@ import msgspec
 from gpugate.policies.nodepools._gpu_pools import if_gpu_pool, is_static, is_training
 from gpugate.policies.nodepools.disruption_budgets.simulation import UNBOUNDED, Timeline, timeline
 from gpugate.policies.sdk.findings import Patch, Patches, Skip, Stance, Violation
-from gpugate.policies.sdk.kinds import NODE_POOL
 from gpugate.policies.sdk.node_pools import INSTANCE_TYPES, limits
+from gpugate.policies.sdk.objects import NODE_POOL
 from gpugate.policies.sdk.policy import Context, validates
 from gpugate.policies.sdk.policy import Params as PolicyParams
 

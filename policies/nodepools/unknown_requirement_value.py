@@ -25,10 +25,10 @@ import msgspec
 from gpugate.policies.data.instance_types import ACCELERATOR_NAME, GPU_NAME, INSTANCE_TYPE
 from gpugate.policies.nodepools.instance_choice.advice import shown
 from gpugate.policies.nodepools.instance_labels.spelling import GPU_MEMORY, MEMORIES, in_mebibytes, meant
-from gpugate.policies.sdk import globs, node_pools
+from gpugate.policies.sdk import formats, node_pools
 from gpugate.policies.sdk.findings import Patch, Patches, Skip, Stance, Violation
-from gpugate.policies.sdk.kinds import NODE_POOL
 from gpugate.policies.sdk.node_pools import AWS, INSTANCE_TYPES, matching_types
+from gpugate.policies.sdk.objects import NODE_POOL
 from gpugate.policies.sdk.policy import Context, validates
 from gpugate.policies.sdk.policy import Params as PolicyParams
 
@@ -73,7 +73,7 @@ def check(pool: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
     if not node_pools.is_for_accelerators(pool, ctx):
         return
     for field, label, operator in _required(pool):
-        if any(globs.matches(pattern, field.text) for pattern in ctx.params.also_known.get(label, ())):
+        if any(formats.matches(pattern, field.text) for pattern in ctx.params.also_known.get(label, ())):
             continue
         if label in types.catalogue.scales:
             yield from _number(field, label, operator, types.catalogue)

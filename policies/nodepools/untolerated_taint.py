@@ -43,10 +43,8 @@ from gpugate.policies.nodepools._daemon_sets import (
 )
 from gpugate.policies.nodepools._gpu_pools import if_gpu_pool
 from gpugate.policies.sdk.concerns import Each, Listed, Text
-from gpugate.policies.sdk.facts import Known, Need, Unavailable
+from gpugate.policies.sdk.facts import Known, Need, Unavailable, each
 from gpugate.policies.sdk.findings import Patch, Patches, Skip, Stance, Violation
-from gpugate.policies.sdk.kinds import DAEMON_SET, NODE_POOL
-from gpugate.policies.sdk.known_objects import each
 from gpugate.policies.sdk.node_pools import (
     AUTO_MODE,
     INSTANCE_TYPES,
@@ -54,6 +52,7 @@ from gpugate.policies.sdk.node_pools import (
     is_for_accelerators,
     provider,
 )
+from gpugate.policies.sdk.objects import DAEMON_SET, NODE_POOL
 from gpugate.policies.sdk.policy import Context, validates
 from gpugate.policies.sdk.policy import Params as PolicyParams
 

@@ -36,8 +36,8 @@ from gpugate.policies.pods.placement.gpu_nodes import (
 )
 from gpugate.policies.sdk.findings import Patch, Patches, Skip, Stance, Violation
 from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS, gpu_demand
-from gpugate.policies.sdk.kinds import POD
 from gpugate.policies.sdk.node_pools import INSTANCE_TYPES
+from gpugate.policies.sdk.objects import POD
 from gpugate.policies.sdk.policy import AnyContext, validates
 
 if TYPE_CHECKING:

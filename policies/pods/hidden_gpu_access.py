@@ -68,10 +68,9 @@ from gpugate.policies.pods.placement.daemon_sets import OF_DAEMON_SET, is_of_dae
 from gpugate.policies.pods.placement.gpu_nodes import MAY_REACH_GPU_NODES, REACH_NEEDS, reach, reach_by_name
 from gpugate.policies.sdk.findings import Patch, Patches, Skip, Stance, Violation
 from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS, MAY_DEMAND, gpu_demand
-from gpugate.policies.sdk.kinds import POD, POD_EPHEMERAL_CONTAINERS
 from gpugate.policies.sdk.node_pools import INSTANCE_TYPES
+from gpugate.policies.sdk.objects import POD, POD_EPHEMERAL_CONTAINERS, Operation
 from gpugate.policies.sdk.policy import AnyContext, validates
-from gpugate.policies.sdk.request import Operation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -30,7 +30,7 @@ from gpugate.policies.sdk import durations
 from gpugate.policies.sdk.concerns import Key
 from gpugate.policies.sdk.findings import Patch, Patches, Stance, Violation
 from gpugate.policies.sdk.gpu_demand import gpu_demand
-from gpugate.policies.sdk.kinds import POD
+from gpugate.policies.sdk.objects import POD
 from gpugate.policies.sdk.platform import at_least
 from gpugate.policies.sdk.policy import AnyContext, validates
 from gpugate.policies.sdk.workload_class import CLASS_NEEDS, workload_class

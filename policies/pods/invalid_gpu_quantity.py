@@ -31,8 +31,8 @@ from gpugate.policies.data import mig_profiles
 from gpugate.policies.pods._amounts import asked
 from gpugate.policies.sdk.findings import Patch, Patches, Violation
 from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS, NAMES_ACCELERATOR, gpu_demand
-from gpugate.policies.sdk.kinds import POD
 from gpugate.policies.sdk.node_pools import INSTANCE_TYPES
+from gpugate.policies.sdk.objects import POD
 from gpugate.policies.sdk.policy import Context, validates
 from gpugate.policies.sdk.policy import Params as PolicyParams
 

@@ -45,7 +45,7 @@ from gpugate.policies.pods.mig_claims.rewriting import rewrite, slices_of
 from gpugate.policies.sdk.concerns import Key
 from gpugate.policies.sdk.findings import Patch, Skip, Stance, Violation
 from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS, NAMES_ACCELERATOR, gpu_demand
-from gpugate.policies.sdk.kinds import POD
+from gpugate.policies.sdk.objects import POD
 from gpugate.policies.sdk.policy import Context, mutates
 
 if TYPE_CHECKING:

@@ -32,8 +32,7 @@ from gpugate.policies.pods.training.presumption import says_checkpointed, trains
 from gpugate.policies.pods.training.storage import names_object_store, outlives
 from gpugate.policies.sdk.findings import Skip, Stance, Violation
 from gpugate.policies.sdk.gpu_demand import MAY_DEMAND, gpu_demand
-from gpugate.policies.sdk.kinds import POD
-from gpugate.policies.sdk.pod_templates import pod_templates
+from gpugate.policies.sdk.objects import POD, pod_templates
 from gpugate.policies.sdk.policy import Context, validates
 from gpugate.policies.sdk.policy import Params as PolicyParams
 from gpugate.policies.sdk.workload_class import CLASS_NEEDS, owner_kind, workload_class

@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from gpugate.policies.sdk import kinds
+from gpugate.policies.sdk import objects
 from gpugate.policies.sdk.cost_labels import fault, lookalike
 from gpugate.policies.sdk.facts import Known, Need, may_come, named
 from gpugate.policies.sdk.findings import Patch, Skip, Stance, Violation
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
     from gpugate.policies.sdk.field import Field
 
-_WORKLOADS: Final = (kinds.DEPLOYMENT, kinds.STATEFUL_SET, kinds.JOB, kinds.CRON_JOB)
+_WORKLOADS: Final = (objects.DEPLOYMENT, objects.STATEFUL_SET, objects.JOB, objects.CRON_JOB)
 _CRON_JOB_FIELDS: Final = tuple(field.replace("spec.", "spec.jobTemplate.spec.", 1) for field in TEMPLATE_FIELDS)
 
 
@@ -70,9 +70,9 @@ class Params(PolicyParams, frozen=True, kw_only=True):
 
 
 @mutates(
-    kinds.POD,
+    objects.POD,
     params=Params,
-    needs=(*CLAIM_NEEDS, Need(kinds.NAMESPACE, ("metadata.labels",))),
+    needs=(*CLAIM_NEEDS, Need(objects.NAMESPACE, ("metadata.labels",))),
     concerns=MAY_DEMAND,
 )
 def inherit(pod: Field, ctx: Context[Params]) -> Iterator[Patch | Skip]:
@@ -82,7 +82,7 @@ def inherit(pod: Field, ctx: Context[Params]) -> Iterator[Patch | Skip]:
     missing = [key for key in ctx.params.required if not _label(pod, key, ctx.params)]
     if not missing:
         return
-    namespaces = ctx.facts.list(kinds.NAMESPACE)
+    namespaces = ctx.facts.list(objects.NAMESPACE)
     namespace = named(namespaces, ctx.request.namespace)
     if namespace is None:
         reason = f"the labels of namespace {ctx.request.namespace or 'default'} are not known"
@@ -98,7 +98,7 @@ def inherit(pod: Field, ctx: Context[Params]) -> Iterator[Patch | Skip]:
             yield Patch("set", pod["metadata", block, key].path, labels[key], reason)
 
 
-@validates(kinds.POD, params=Params, needs=CLAIM_NEEDS, concerns=MAY_DEMAND)
+@validates(objects.POD, params=Params, needs=CLAIM_NEEDS, concerns=MAY_DEMAND)
 def check_pod(pod: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
     """Report labels that are missing or say nothing."""
     demand = ctx.derived(gpu_demand)
@@ -110,12 +110,12 @@ def check_pod(pod: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
 
 
 @validates(
-    kinds.NAMESPACE,
+    objects.NAMESPACE,
     params=Params,
     needs=(
         *CLAIM_NEEDS,
-        *(Need(kind, TEMPLATE_FIELDS) for kind in _WORKLOADS if kind is not kinds.CRON_JOB),
-        Need(kinds.CRON_JOB, _CRON_JOB_FIELDS),
+        *(Need(kind, TEMPLATE_FIELDS) for kind in _WORKLOADS if kind is not objects.CRON_JOB),
+        Need(objects.CRON_JOB, _CRON_JOB_FIELDS),
     ),
     at_most=Stance.WARN,
 )

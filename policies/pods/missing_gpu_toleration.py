@@ -39,11 +39,11 @@ import msgspec
 
 from gpugate.policies.sdk.findings import Patch, Skip
 from gpugate.policies.sdk.gpu_demand import MAY_DEMAND, gpu_demand
-from gpugate.policies.sdk.kinds import POD
+from gpugate.policies.sdk.objects import POD
 from gpugate.policies.sdk.platform import Taint
 from gpugate.policies.sdk.policy import Context, mutates
 from gpugate.policies.sdk.policy import Params as PolicyParams
-from gpugate.policies.sdk.tolerations import tolerated
+from gpugate.policies.sdk.scheduling import tolerated
 from gpugate.policies.sdk.workload_class import CLASS_NEEDS, owner_kind, workload_class
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 from gpugate.policies.data import accelerators
 from gpugate.policies.sdk.findings import Skip, Stance, Violation
 from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS, MAY_DEMAND, claim_spec, gpu_demand, requested_devices
-from gpugate.policies.sdk.kinds import POD
+from gpugate.policies.sdk.objects import POD
 from gpugate.policies.sdk.policy import AnyContext, validates
 
 if TYPE_CHECKING:

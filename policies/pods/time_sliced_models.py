@@ -26,12 +26,12 @@ from gpugate.policies.pods._amounts import asked
 from gpugate.policies.pods.sharing.remedies import PRODUCT, remedy
 from gpugate.policies.sdk.findings import Stance, Violation
 from gpugate.policies.sdk.gpu_demand import NAMES_ACCELERATOR
-from gpugate.policies.sdk.kinds import POD
 from gpugate.policies.sdk.node_pools import INSTANCE_TYPES
-from gpugate.policies.sdk.node_requirements import selected, selecting_by
+from gpugate.policies.sdk.objects import POD
 from gpugate.policies.sdk.platform import WorkloadClass
 from gpugate.policies.sdk.policy import Context, validates
 from gpugate.policies.sdk.policy import Params as PolicyParams
+from gpugate.policies.sdk.scheduling import selected, selecting_by
 from gpugate.policies.sdk.workload_class import CLASS_NEEDS, workload_class
 
 if TYPE_CHECKING:

@@ -34,10 +34,10 @@ from gpugate.policies.pods.training.presumption import says_checkpointed, trains
 from gpugate.policies.sdk.facts import Known
 from gpugate.policies.sdk.findings import Skip, Stance, Violation
 from gpugate.policies.sdk.gpu_demand import MAY_DEMAND, gpu_demand
-from gpugate.policies.sdk.kinds import NODE_POOL, POD
 from gpugate.policies.sdk.node_pools import CAPACITY_TYPE, INSTANCE_TYPES, capacity_types, pool_class
-from gpugate.policies.sdk.node_requirements import alternatives, may_have, selected
+from gpugate.policies.sdk.objects import NODE_POOL, POD
 from gpugate.policies.sdk.policy import AnyContext, validates
+from gpugate.policies.sdk.scheduling import alternatives, may_have, selected
 from gpugate.policies.sdk.workload_class import CLASS_NEEDS, workload_class
 
 if TYPE_CHECKING:

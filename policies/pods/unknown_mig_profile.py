@@ -23,11 +23,16 @@ from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.data.mig_profiles import gpus_with, near_miss, profile_of, resource_of
 from gpugate.policies.pods._amounts import asked
-from gpugate.policies.sdk.device_requests import alternatives, claim_spec_of, device_requests, readable_cel
 from gpugate.policies.sdk.facts import Known, Need
 from gpugate.policies.sdk.findings import Patch, Patches, Stance, Violation
-from gpugate.policies.sdk.gpu_demand import NAMES_ACCELERATOR
-from gpugate.policies.sdk.kinds import CLUSTER_POLICY, POD, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE
+from gpugate.policies.sdk.gpu_demand import (
+    NAMES_ACCELERATOR,
+    alternatives,
+    claim_spec_of,
+    device_requests,
+    readable_cel,
+)
+from gpugate.policies.sdk.objects import CLUSTER_POLICY, POD, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE
 from gpugate.policies.sdk.policy import AnyContext, validates
 
 if TYPE_CHECKING:

@@ -38,7 +38,7 @@ import msgspec
 
 from gpugate.policies.sdk.findings import Patch, Skip, Stance, Violation
 from gpugate.policies.sdk.gpu_demand import MAY_DEMAND, gpu_demand
-from gpugate.policies.sdk.kinds import POD
+from gpugate.policies.sdk.objects import POD
 from gpugate.policies.sdk.platform import WorkloadClass, at_least
 from gpugate.policies.sdk.policy import Context, mutates
 from gpugate.policies.sdk.policy import Params as PolicyParams

@@ -29,9 +29,9 @@ from gpugate.policies.pods.placement.daemon_sets import OF_DAEMON_SET, is_of_dae
 from gpugate.policies.pods.placement.gpu_nodes import TOLERATES_EVERYTHING
 from gpugate.policies.sdk.findings import Patch, Patches, Stance, Violation
 from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS, gpu_demand
-from gpugate.policies.sdk.kinds import POD
+from gpugate.policies.sdk.objects import POD
 from gpugate.policies.sdk.policy import AnyContext, validates
-from gpugate.policies.sdk.tolerations import tolerates
+from gpugate.policies.sdk.scheduling import tolerates
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -36,7 +36,7 @@ from gpugate.policies.scaling.queries.bounds import most
 from gpugate.policies.scaling.queries.numbers import number
 from gpugate.policies.scaling.scaled_objects.triggers import has_formula, highest_stance, maximum, queries
 from gpugate.policies.sdk.findings import Patch, Patches, Stance, Violation
-from gpugate.policies.sdk.kinds import SCALED_OBJECT
+from gpugate.policies.sdk.objects import SCALED_OBJECT
 from gpugate.policies.sdk.platform import at_least
 from gpugate.policies.sdk.policy import validates
 from gpugate.policies.sdk.scale_targets import TARGET_NEEDS

@@ -31,8 +31,7 @@ from gpugate.policies.scaling.scaled_objects.triggers import paused_at
 from gpugate.policies.sdk.facts import Need
 from gpugate.policies.sdk.findings import Skip, Stance, Violation
 from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS
-from gpugate.policies.sdk.kinds import DEPLOYMENT, SCALED_OBJECT, STATEFUL_SET, Kind
-from gpugate.policies.sdk.pod_templates import pod_templates
+from gpugate.policies.sdk.objects import DEPLOYMENT, SCALED_OBJECT, STATEFUL_SET, Kind, pod_templates
 from gpugate.policies.sdk.policy import Context, validates
 from gpugate.policies.sdk.policy import Params as PolicyParams
 from gpugate.policies.sdk.scale_targets import (

@@ -27,11 +27,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from gpugate.policies.sdk.facts import Known, Need
+from gpugate.policies.sdk.facts import Known, Need, derived
 from gpugate.policies.sdk.field import Field
 from gpugate.policies.sdk.findings import Skip, Stance, Violation
-from gpugate.policies.sdk.kinds import HORIZONTAL_POD_AUTOSCALER, SCALED_OBJECT, Kind
-from gpugate.policies.sdk.known_objects import derived
+from gpugate.policies.sdk.objects import HORIZONTAL_POD_AUTOSCALER, SCALED_OBJECT, Kind
 from gpugate.policies.sdk.policy import validates
 from gpugate.policies.sdk.scale_targets import TARGET_NEEDS, by_target, most_for, scale_target, target_demand
 

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.scaling.scaled_objects.triggers import highest_stance, minimum
 from gpugate.policies.sdk.findings import Patch, Patches, Stance, Violation
-from gpugate.policies.sdk.kinds import SCALED_OBJECT
+from gpugate.policies.sdk.objects import SCALED_OBJECT
 from gpugate.policies.sdk.policy import validates
 from gpugate.policies.sdk.scale_targets import TARGET_NEEDS
 

@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, Final
 from gpugate.policies.scaling.queries.numbers import number
 from gpugate.policies.scaling.scaled_objects.triggers import has_formula, highest_stance
 from gpugate.policies.sdk.findings import Patch, Patches, Violation
-from gpugate.policies.sdk.kinds import SCALED_OBJECT
+from gpugate.policies.sdk.objects import SCALED_OBJECT
 from gpugate.policies.sdk.policy import validates
 from gpugate.policies.sdk.quantity import type_name
 from gpugate.policies.sdk.scale_targets import TARGET_NEEDS

@@ -39,7 +39,7 @@ from gpugate.policies.scaling.queries.numbers import number
 from gpugate.policies.scaling.queries.own_pods import only_of_own_pods
 from gpugate.policies.scaling.scaled_objects.triggers import floor, has_formula, highest_stance, queries
 from gpugate.policies.sdk.findings import Patch, Patches, Stance, Violation
-from gpugate.policies.sdk.kinds import SCALED_OBJECT
+from gpugate.policies.sdk.objects import SCALED_OBJECT
 from gpugate.policies.sdk.policy import validates
 from gpugate.policies.sdk.scale_targets import TARGET_NEEDS, scale_target
 

@@ -38,7 +38,7 @@ from gpugate.policies.scaling.scaled_objects import defaults
 from gpugate.policies.scaling.scaled_objects.triggers import paused_at
 from gpugate.policies.sdk.findings import Patch, Skip, Violation
 from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS, GpuDemand
-from gpugate.policies.sdk.kinds import HORIZONTAL_POD_AUTOSCALER, SCALED_JOB, SCALED_OBJECT
+from gpugate.policies.sdk.objects import HORIZONTAL_POD_AUTOSCALER, SCALED_JOB, SCALED_OBJECT
 from gpugate.policies.sdk.policy import Context, mutates, validates
 from gpugate.policies.sdk.policy import Params as PolicyParams
 from gpugate.policies.sdk.scale_targets import (

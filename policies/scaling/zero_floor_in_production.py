@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import msgspec
 
 from gpugate.policies.scaling.scaled_objects.triggers import floor, highest_stance, maximum, minimum
-from gpugate.policies.sdk import globs, kinds
+from gpugate.policies.sdk import formats, objects
 from gpugate.policies.sdk.facts import Need, named
 from gpugate.policies.sdk.findings import Patch, Patches, Skip, Stance, Violation
 from gpugate.policies.sdk.policy import Context, validates
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.field import Field
 
 _LABEL: Final = "gpugate.dev/sla"
-_LABEL_NEEDS: Final = tuple(Need(kind, ("metadata.labels",)) for kind in (*TARGET_KINDS, kinds.NAMESPACE))
+_LABEL_NEEDS: Final = tuple(Need(kind, ("metadata.labels",)) for kind in (*TARGET_KINDS, objects.NAMESPACE))
 _Count = Annotated[int, msgspec.Meta(ge=0)]
 
 
@@ -57,7 +57,7 @@ class Params(PolicyParams, frozen=True, kw_only=True):
     namespaces: dict[str, str] = msgspec.field(default_factory=lambda: {"prod": "prod", "production": "prod"})
 
 
-@validates(kinds.SCALED_OBJECT, params=Params, mode=Stance.WARN, needs=(*TARGET_NEEDS, *_LABEL_NEEDS))
+@validates(objects.SCALED_OBJECT, params=Params, mode=Stance.WARN, needs=(*TARGET_NEEDS, *_LABEL_NEEDS))
 def check(scaled_object: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
     """Compare the fewest replicas with those that the service level asks for."""
     lowest = floor(scaled_object)
@@ -82,7 +82,7 @@ def _unknown(scaled_object: Field, ctx: Context[Params]) -> Iterator[Skip]:
     target = scale_target(scaled_object)
     if target and target_workload(target, ctx) is None:
         yield Skip(f"{target} is not known")
-    if named(ctx.facts.list(kinds.NAMESPACE), ctx.request.namespace) is None:
+    if named(ctx.facts.list(objects.NAMESPACE), ctx.request.namespace) is None:
         yield Skip(f"the labels of namespace {ctx.request.namespace or 'default'} are not known")
 
 
@@ -99,7 +99,7 @@ def _levels(scaled_object: Field, ctx: Context[Params]) -> Iterator[tuple[int, s
         level = present.get(_LABEL, "")
         yield ctx.params.sla_min.get(level, 0), f"{whose} {_LABEL}={level}"
     for pattern, level in ctx.params.namespaces.items():
-        if globs.matches(pattern, ctx.request.namespace):
+        if formats.matches(pattern, ctx.request.namespace):
             yield ctx.params.sla_min.get(level, 0), f"namespace {ctx.request.namespace}"
 
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import msgspec
 
 from gpugate.policies.data import accelerators
-from gpugate.policies.sdk import globs
+from gpugate.policies.sdk import formats
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -82,7 +82,7 @@ def is_exact(like: tuple[str, ...] | Listed) -> bool:
 
 def own_expression(like: Listed, platform: Platform) -> str:
     """Return one regular expression of RE2 for all that a platform adds; empty where it adds nothing."""
-    every = "".join(f"|{globs.expression(pattern)}" for pattern in own(like, platform))
+    every = "".join(f"|{formats.expression(pattern)}" for pattern in own(like, platform))
     return f"^(?s: {every})$" if every else ""
 
 
@@ -324,7 +324,7 @@ def _fits(like: tuple[str, ...] | Listed, text: str, asked: Asked) -> bool:
     if asked.read is not None:
         found = asked.read.get((like, text))
         if found is None:
-            found = any(globs.matches(pattern, text) for pattern in patterns(like, asked.platform))
+            found = any(formats.matches(pattern, text) for pattern in patterns(like, asked.platform))
             asked.read[like, text] = found
         return found
     if is_exact(like) or text in exact(like):
@@ -332,8 +332,8 @@ def _fits(like: tuple[str, ...] | Listed, text: str, asked: Asked) -> bool:
     if len(text) > MOST_CHARACTERS:
         return asked.unusual
     if isinstance(like, Listed) and len(own_expression(like, asked.platform)) > MOST_OWN_CHARACTERS:
-        return asked.unusual or any(globs.matches(pattern, text) for pattern in known(like))
-    return any(globs.matches(pattern, text) for pattern in patterns(like, asked.platform))
+        return asked.unusual or any(formats.matches(pattern, text) for pattern in known(like))
+    return any(formats.matches(pattern, text) for pattern in patterns(like, asked.platform))
 
 
 def _size(field: Field) -> int:

@@ -1,16 +1,24 @@
-"""Other objects a policy may look at: known, or not available."""
+"""Lookups of other objects in the cluster: known, or not available.
+
+Without this each NodePool of a run would read all others again, and each budget all workloads and what scales them.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeVar, cast
+
+from gpugate.policies.sdk.field import Field
+from gpugate.policies.sdk.objects import GroupVersionKind, Operation, Request
+from gpugate.policies.sdk.policy import Context, Params
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-    from gpugate.policies.sdk.field import Field
-    from gpugate.policies.sdk.kinds import Kind
+    from gpugate.policies.sdk.objects import Kind
+    from gpugate.policies.sdk.platform import Platform, Target
+    from gpugate.policies.sdk.policy import AnyContext
 
 
 @dataclass(frozen=True)
@@ -80,3 +88,80 @@ class Need:
 
     kind: Kind
     fields: tuple[str, ...]
+
+
+T = TypeVar("T")
+
+_NO_SUBJECT: Final = Field(None)
+_NO_KIND: Final = GroupVersionKind("", "", "")
+
+
+class _Remembering:
+    """Facts that remember what was looked up in them, as it was the first time."""
+
+    def __init__(self, facts: Facts) -> None:
+        self.looked: _Looked = {}
+        self._facts = facts
+
+    def list(self, kind: Kind, namespace: str | None = None) -> Fact:
+        fact = self._facts.list(kind, namespace)
+        return self.looked.setdefault((kind, namespace), fact)
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """A value, and everything that it was made of beside the objects it is kept with."""
+
+    value: object
+    namespace: str
+    configuration: _Configuration
+    looked: _Looked
+
+    def holds(self, ctx: AnyContext, namespace: str) -> bool:
+        """Tell whether it would be the same if it were made now."""
+        return (
+            self.namespace == namespace
+            and all(then is now for then, now in zip(self.configuration, _configuration(ctx), strict=True))
+            and all(_is_same(fact, ctx.facts.list(*key)) for key, fact in tuple(self.looked.items()))
+        )
+
+
+def derived(known: Known, compute: Callable[[Known, AnyContext], T], ctx: AnyContext, namespace: str = "") -> T:
+    """Return what `compute` makes of known objects.
+
+    It is computed again when the objects, others that it looked up, or the configuration are not the same any more. So
+    it is given nothing of what is judged now: no subject, no parameters, a request for nothing in `namespace`.
+    """
+    kept = known.kept.get(compute)
+    if not isinstance(kept, _Kept) or not kept.holds(ctx, namespace):
+        facts = _Remembering(ctx.facts)
+        request = Request(_NO_KIND, Operation.CREATE, None, namespace=namespace)
+        alone = Context(Params(), _NO_SUBJECT, None, request, facts, *_configuration(ctx))
+        with ctx.unhurried():
+            value = compute(known, alone)
+        kept = _Kept(value, namespace, _configuration(ctx), facts.looked)
+        known.kept[compute] = kept
+    return cast("T", kept.value)
+
+
+def each(fact: Fact, ctx: AnyContext, namespace: str = "") -> tuple[AnyContext, ...]:
+    """Return a context for each known object, with it as the subject, in which what is derived of it stays."""
+    return derived(fact, _contexts, ctx, namespace) if isinstance(fact, Known) else ()
+
+
+def _contexts(known: Known, ctx: AnyContext) -> tuple[AnyContext, ...]:
+    return tuple(replace(ctx, subject=item, memo={}) for item in known.items)
+
+
+def _configuration(ctx: AnyContext) -> _Configuration:
+    return ctx.platform, ctx.target, ctx.tables
+
+
+def _is_same(then: Fact, now: Fact) -> bool:
+    """Compare by identity: facts hand out the same `Known` until one of its objects changes."""
+    return then is now or (isinstance(then, Unavailable) and then == now)
+
+
+if TYPE_CHECKING:
+    _Configuration = tuple[Platform, Target, Mapping[str, object]]
+    _Looked = dict[tuple[Kind, str | None], Fact]

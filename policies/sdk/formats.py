@@ -1,10 +1,30 @@
-"""A small language for the form of a value: `#` is a digit, `*` any run of characters, everything else itself.
+"""Text formats: globs, simple patterns for labels, and DNS names.
 
 `CC-####` fits `CC-1234`; `team-*` fits `team-search`. There is nothing to escape and no pattern takes long: the time is
 at most that of the text's length times the pattern's.
+
+Source: `k8s.io/apimachinery/pkg/util/validation` v0.36 (IsDNS1123Label, IsDNS1123Subdomain).
 """
 
 from __future__ import annotations
+
+import re
+from typing import Final
+
+_LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+_LONGEST_LABEL: Final = 63
+_LONGEST_SUBDOMAIN: Final = 253
+
+
+def is_label(name: str) -> bool:
+    """Tell whether a name is a DNS label: at most 63 lower-case letters, digits and `-`, none of these at an end."""
+    return len(name) <= _LONGEST_LABEL and _LABEL.fullmatch(name) is not None
+
+
+def is_subdomain(name: str) -> bool:
+    """Tell whether a name is a DNS subdomain: such labels, of any length, with dots between, at most 253 characters."""
+    return len(name) <= _LONGEST_SUBDOMAIN and all(_LABEL.fullmatch(part) for part in name.split("."))
+
 
 LONGEST = 256  # characters of an EC2 tag value, and more than a label value has; a longer text fits no form
 
@@ -32,3 +52,57 @@ def fits(form: str, text: str) -> bool:
 
 def _is(sign: str, character: str) -> bool:
     return sign == character or (sign == "#" and character in "0123456789")
+
+
+# Characters that mean something in RE2; `re.escape` escapes others too, of which RE2 refuses some.
+_SPECIAL: Final = re.compile(r"[\\.+*?()|\[\]{}^$]")
+
+
+def matches(pattern: str, text: str) -> bool:
+    """Tell whether the whole text fits the pattern."""
+    first, *rest = pattern.split("*")
+    if not rest:
+        return pattern == text
+    last = rest.pop()
+    if len(text) < len(first) + len(last) or not text.startswith(first) or not text.endswith(last):
+        return False
+    position, end = len(first), len(text) - len(last)
+    for part in rest:
+        found = text.find(part, position, end)
+        if found < 0:
+            return False
+        position = found + len(part)
+    return True
+
+
+def expression(pattern: str) -> str:
+    """Write a pattern as a regular expression of RE2, without anchors; `.` has to stand for line breaks too."""
+    return ".*".join(_SPECIAL.sub(r"\\\g<0>", part) for part in pattern.split("*"))
+
+
+def overlap(one: str, other: str) -> bool:
+    """Tell whether some text fits both patterns; the work grows as the product of their lengths."""
+    start, other_start = one.partition("*")[0], other.partition("*")[0]
+    if not (start.startswith(other_start) or other_start.startswith(start)):
+        return False
+    # Pairs of positions that some common start of a text can reach; a loop, because patterns may be long.
+    pending, seen = [(0, 0)], {(0, 0)}
+    while pending:
+        i, j = pending.pop()
+        if i == len(one) and j == len(other):
+            return True
+        for step in _steps(one[i : i + 1], other[j : j + 1]):
+            reached = (i + step[0], j + step[1])
+            if reached not in seen:
+                seen.add(reached)
+                pending.append(reached)
+    return False
+
+
+def _steps(a: str, b: str) -> tuple[tuple[int, int], ...]:
+    """Return how far each pattern may move on, given the next character of each (empty at the end)."""
+    if "*" in {a, b}:
+        skip = ((1, 0),) if a == "*" else ((0, 1),)
+        swallow = ((0, 1),) if a == "*" and b else ((1, 0),) if b == "*" and a else ()
+        return skip + swallow
+    return ((1, 1),) if a and a == b else ()

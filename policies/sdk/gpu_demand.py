@@ -1,4 +1,10 @@
-"""How many accelerators a Pod asks for, in whatever way it asks."""
+"""Count the accelerators that a Pod requests, by extended resources or by DRA claims.
+
+A request of v1alpha3 or v1beta1 holds its members itself, one of v1beta2 or v1 under `exactly`. Instead it may list
+alternatives under `firstAvailable`, which hold theirs themselves in every version.
+
+Sources: `kubernetes/api` v0.36 `resource/v1`, `resource/v1beta2`, `resource/v1beta1`; v0.33 `resource/v1alpha3`.
+"""
 
 from __future__ import annotations
 
@@ -7,22 +13,76 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.data import accelerators
-from gpugate.policies.sdk import globs, kinds, quantity
+from gpugate.policies.sdk import formats, objects, quantity
 from gpugate.policies.sdk.concerns import EVERY_OBJECT, Each, Key, Listed
-from gpugate.policies.sdk.device_requests import alternatives, device_requests
 from gpugate.policies.sdk.facts import Need, may_come, named
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gpugate.policies.sdk.field import Field
-    from gpugate.policies.sdk.kinds import Kind
+    from gpugate.policies.sdk.objects import Kind
     from gpugate.policies.sdk.policy import AnyContext
+
+# What a request says of the devices it wants; only one that is not an alternative has `adminAccess`.
+MEMBERS: Final = (
+    "deviceClassName",
+    "selectors",
+    "allocationMode",
+    "count",
+    "adminAccess",
+    "tolerations",
+    "capacity",
+)
+# Versions in which a request holds its members itself.
+INLINE_VERSIONS: Final = frozenset({"v1alpha3", "v1beta1"})
+
+_MEMBERS: Final = frozenset(MEMBERS)
+# The API server refuses a longer CEL expression (`resource/v1` types.go CELSelectorExpressionMaxLength, v0.36).
+_LONGEST_CEL: Final = 10 * 1024
+
+
+def claim_spec_of(obj: Field, kind: str) -> Field:
+    """Return the spec of a ResourceClaim, or of the claims that a ResourceClaimTemplate makes."""
+    return obj["spec", "spec"] if kind == "ResourceClaimTemplate" else obj["spec"]
+
+
+def device_requests(spec: Field) -> Iterator[Field]:
+    """Yield the requests in the spec of a claim."""
+    yield from spec["devices", "requests"]
+
+
+def alternatives(request: Field) -> tuple[Field, ...]:
+    """Return the objects that hold the members of a request, in the order in which the scheduler tries them.
+
+    All of them are returned, wherever they stand, also where the API server would take only one for this version.
+    """
+    nested = tuple(ask for ask in (request["exactly"], *request["firstAvailable"]) if ask)
+    return (request, *nested) if own_members(request) else nested
+
+
+def readable_cel(expression: Field) -> str:
+    """Return a selector's CEL expression; empty where it is longer than the API server accepts."""
+    text = expression.text
+    return text if len(text) <= _LONGEST_CEL else ""
+
+
+def own_members(request: Field) -> tuple[str, ...]:
+    """Return those of `MEMBERS` that a request holds itself.
+
+    To a request of v1beta1 with alternatives the API server adds `deviceClassName: ""` (`kubernetes/api` v0.36
+    `resource/v1beta1/types.go`: no omitempty), which nobody wrote.
+    """
+    if _MEMBERS.isdisjoint(request.mapping):
+        return ()
+    added = "deviceClassName" if request["firstAvailable"].value and not request["deviceClassName"].text else ""
+    return tuple(name for name in MEMBERS if request[name] and name != added)
+
 
 # What a policy that asks for the demand of a Pod declares that it looks up.
 CLAIM_NEEDS: Final = (
-    Need(kinds.RESOURCE_CLAIM, ("spec.devices.requests",)),
-    Need(kinds.RESOURCE_CLAIM_TEMPLATE, ("spec.spec.devices.requests",)),
+    Need(objects.RESOURCE_CLAIM, ("spec.devices.requests",)),
+    Need(objects.RESOURCE_CLAIM_TEMPLATE, ("spec.spec.devices.requests",)),
 )
 
 _NAMED: Final = Key("resources.limits", Listed.ACCELERATOR_RESOURCES) | Key(
@@ -95,7 +155,7 @@ class GpuDemand:
     def is_share(self) -> bool:
         """Whether all that is asked for are shares of GPUs; false when nothing is."""
         plain = [name.removeprefix(accelerators.IMPLICIT_CLASS_PREFIX) for name in self.names]
-        return bool(plain) and all(any(globs.matches(p, name) for p in accelerators.SHARES) for name in plain)
+        return bool(plain) and all(any(formats.matches(p, name) for p in accelerators.SHARES) for name in plain)
 
     @property
     def doubt(self) -> str:
@@ -192,14 +252,14 @@ def claim_spec(claim: Field, ctx: AnyContext) -> Field | None:
     found = named(ctx.facts.list(kind, ctx.request.namespace), name)
     if found is None:
         return None
-    return found["spec", "spec"] if kind is kinds.RESOURCE_CLAIM_TEMPLATE else found["spec"]
+    return found["spec", "spec"] if kind is objects.RESOURCE_CLAIM_TEMPLATE else found["spec"]
 
 
 def _behind(claim: Field) -> tuple[Kind, str]:
     template = claim["resourceClaimTemplateName"].text
     if template:
-        return kinds.RESOURCE_CLAIM_TEMPLATE, template
-    return kinds.RESOURCE_CLAIM, claim["resourceClaimName"].text
+        return objects.RESOURCE_CLAIM_TEMPLATE, template
+    return objects.RESOURCE_CLAIM, claim["resourceClaimName"].text
 
 
 def _is_absent(claim: Field, ctx: AnyContext) -> bool:

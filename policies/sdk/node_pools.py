@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Final, cast
 
 from gpugate.policies.data import accelerators
 from gpugate.policies.data.instance_types import INSTANCE_TYPE, InstanceTypes, load_instance_types
-from gpugate.policies.sdk import globs, quantity, requirements
+from gpugate.policies.sdk import formats, quantity, scheduling
 from gpugate.policies.sdk.field import Field
+from gpugate.policies.sdk.objects import Operation
 from gpugate.policies.sdk.policy import Table
-from gpugate.policies.sdk.request import Operation
 from gpugate.policies.sdk.workload_class import CLASS_LABEL, CLASSES
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from gpugate.policies.sdk.platform import WorkloadClass
     from gpugate.policies.sdk.policy import AnyContext
-    from gpugate.policies.sdk.requirements import Requirement, Requirements
+    from gpugate.policies.sdk.scheduling import Requirement, Requirements
 
 INSTANCE_TYPES: Final = Table("instance-types", load_instance_types)
 
@@ -106,19 +106,19 @@ def requirement_entries(pool: Field, ctx: AnyContext) -> Iterator[Entry]:
     template = node_template(pool, ctx)
     auto_mode = _may_be_auto_mode(template)
     for field in template["spec", "requirements"]:
-        found = requirements.read(field)
+        found = scheduling.read_requirement(field)
         if found:
             yield Entry(field, _label(found[0], auto_mode=auto_mode), found[1])
     if template is pool:
         return
     for key, field in template["metadata", "labels"].items():
-        label = _label(requirements.normalized(key), auto_mode=auto_mode)
-        yield Entry(field, label, requirements.is_only(field.text))
+        label = _label(scheduling.normalized(key), auto_mode=auto_mode)
+        yield Entry(field, label, scheduling.is_only(field.text))
 
 
 def label_of(key: str, template: Field) -> str:
     """Return the label that a key in a node template stands for: old aliases and Auto Mode's names are translated."""
-    return _label(requirements.normalized(key), auto_mode=_may_be_auto_mode(template))
+    return _label(scheduling.normalized(key), auto_mode=_may_be_auto_mode(template))
 
 
 def _may_be_auto_mode(template: Field) -> bool:
@@ -139,7 +139,7 @@ def pool_requirements(pool: Field, ctx: AnyContext) -> Requirements:
 
 def combined(entries: Iterator[Entry] | tuple[Entry, ...]) -> Requirements:
     """Narrow by label what several entries require."""
-    return requirements.combined((entry.key, entry.requirement) for entry in entries)
+    return scheduling.combine((entry.key, entry.requirement) for entry in entries)
 
 
 def matching_types(pool: Field, ctx: AnyContext) -> MatchingTypes | None:
@@ -154,7 +154,7 @@ def matching_types(pool: Field, ctx: AnyContext) -> MatchingTypes | None:
     required = combined(entries)
     named = required.get(INSTANCE_TYPE)
     unknown = sorted(named.values - catalogue.positions.keys()) if named and not named.complement else ()
-    return MatchingTypes(entries, required, requirements.matching(required, catalogue), tuple(unknown), catalogue)
+    return MatchingTypes(entries, required, scheduling.matching(required, catalogue), tuple(unknown), catalogue)
 
 
 def is_gpu_pool(pool: Field, ctx: AnyContext) -> bool | None:
@@ -340,7 +340,7 @@ def made_by_karpenter(claim: Field, ctx: AnyContext) -> bool:
     """
     request = ctx.request
     if request.user and request.operation is Operation.CREATE:
-        return any(globs.matches(pattern, request.user) for pattern in ctx.platform.karpenter_users)
+        return any(formats.matches(pattern, request.user) for pattern in ctx.platform.karpenter_users)
     metadata = Field(request.old_object or claim.value)["metadata"]
     labels = metadata["labels"].labels
     name = metadata["name"].text or metadata["generateName"].text

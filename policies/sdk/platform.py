@@ -7,7 +7,7 @@ from typing import Annotated, Literal, TypeAlias
 import msgspec
 
 from gpugate.policies.data import accelerators
-from gpugate.policies.sdk import globs
+from gpugate.policies.sdk import formats
 
 WorkloadClass: TypeAlias = Literal["training", "inference", "batch", "interactive", "system"]
 
@@ -84,12 +84,12 @@ class Platform(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         implicit = resource.removeprefix(accelerators.IMPLICIT_CLASS_PREFIX)
         if implicit != resource:
             return self.is_accelerator_class(implicit)
-        return any(globs.matches(p, resource) for p in (*accelerators.RESOURCES, *self.accelerators.resources))
+        return any(formats.matches(p, resource) for p in (*accelerators.RESOURCES, *self.accelerators.resources))
 
     def is_accelerator_class(self, device_class: str) -> bool:
         """Tell whether a DRA device class hands out accelerators."""
         known = (*accelerators.DEVICE_CLASSES, *self.accelerators.device_classes)
-        return any(globs.matches(p, device_class) for p in known)
+        return any(formats.matches(p, device_class) for p in known)
 
     def taints_of(self, name: str) -> tuple[Taint, ...]:
         """Return the taints on nodes that offer a resource or device class; none where nothing is known."""
@@ -97,10 +97,10 @@ class Platform(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         if name in self.taints:
             return self.taints[name]
         for pattern, taints in self.taints.items():
-            if globs.matches(pattern, name):
+            if formats.matches(pattern, name):
                 return taints
         for pattern, key in accelerators.TAINT_KEYS.items():
-            if globs.matches(pattern, name):
+            if formats.matches(pattern, name):
                 return (Taint(key=key),)
         return ()
 

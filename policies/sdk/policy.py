@@ -10,7 +10,7 @@ import msgspec
 
 from gpugate.policies.sdk.concerns import EVERY_OBJECT
 from gpugate.policies.sdk.findings import Patch, Skip, Stance, Violation
-from gpugate.policies.sdk.request import Operation, Request, Wrapper
+from gpugate.policies.sdk.objects import Operation, Request, Wrapper
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.concerns import Concern
     from gpugate.policies.sdk.facts import Facts, Need
     from gpugate.policies.sdk.field import Field
-    from gpugate.policies.sdk.kinds import Kind
+    from gpugate.policies.sdk.objects import Kind
     from gpugate.policies.sdk.platform import Platform, Target
 
 

@@ -7,13 +7,11 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.data import accelerators, mig_profiles
-from gpugate.policies.sdk import kinds
+from gpugate.policies.sdk import objects
 from gpugate.policies.sdk.facts import Need, named
 from gpugate.policies.sdk.findings import Stance
 from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS, GpuDemand, gpu_demand
-from gpugate.policies.sdk.kinds import GroupVersionKind, Kind
-from gpugate.policies.sdk.pod_templates import pod_templates
-from gpugate.policies.sdk.request import Wrapper
+from gpugate.policies.sdk.objects import GroupVersionKind, Kind, Wrapper, pod_templates
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,7 +20,7 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.field import Field
     from gpugate.policies.sdk.policy import AnyContext
 
-TARGET_KINDS: Final = (kinds.DEPLOYMENT, kinds.STATEFUL_SET, kinds.REPLICA_SET)
+TARGET_KINDS: Final = (objects.DEPLOYMENT, objects.STATEFUL_SET, objects.REPLICA_SET)
 # What the demand of a Pod template is read from.
 TEMPLATE_FIELDS: Final = (
     "spec.template.spec.containers.resources",

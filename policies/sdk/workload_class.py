@@ -1,6 +1,10 @@
 """What a Pod is for: training, inference, batch, interactive work or the system itself.
 
 Labels of Jobs: Kubernetes v1.36 (`batch/v1` well-known labels).
+
+Sources: Kubeflow training-operator v1.9.4 (`pkg/apis/kubeflow.org/v1`) and mpi-operator v0.6.0 (`training.kubeflow.org`
+labels), Kubeflow trainer v2.3.0 (its Pods are a JobSet's), JobSet v0.12.0 (`jobset_controller.go`), KubeRay v1.7.0
+(`controllers/ray/common/pod.go`), LeaderWorkerSet v0.10.0, Volcano v1.15.1, KServe, Zero to JupyterHub.
 """
 
 from __future__ import annotations
@@ -8,18 +12,112 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, cast, get_args
 
-from gpugate.policies.sdk import globs, kinds
+from gpugate.policies.sdk import formats, objects
 from gpugate.policies.sdk.facts import Need, may_come, named
-from gpugate.policies.sdk.frameworks import RAY_CLUSTER_NEED, framework, framework_doubt
-from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS
-from gpugate.policies.sdk.node_requirements import selected
+from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS, gpu_demand
 from gpugate.policies.sdk.platform import WorkloadClass
+from gpugate.policies.sdk.scheduling import selected
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from gpugate.policies.sdk.field import Field
+    from gpugate.policies.sdk.objects import Wrapper
     from gpugate.policies.sdk.policy import AnyContext
+
+RAY_CLUSTER_NEED: Final = Need(objects.RAY_CLUSTER, ("metadata.labels",))
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What tells a framework: a label on its Pods, or the workload around a template, which has no such label yet.
+
+    `needs_gpu`: the framework also makes Pods of other classes, which ask for no accelerator.
+    """
+
+    name: WorkloadClass
+    source: str
+    needs_gpu: bool = False
+
+
+_KINDS: Final[dict[tuple[str, str], Mark]] = {
+    ("batch.volcano.sh", "Job"): Mark("training", "a Volcano Job"),
+    ("jobset.x-k8s.io", "JobSet"): Mark("training", "a JobSet", needs_gpu=True),
+    ("kubeflow.org", "JAXJob"): Mark("training", "a JAXJob"),
+    ("kubeflow.org", "MPIJob"): Mark("training", "an MPIJob"),
+    ("kubeflow.org", "Notebook"): Mark("interactive", "a Notebook"),
+    ("kubeflow.org", "PaddleJob"): Mark("training", "a PaddleJob"),
+    ("kubeflow.org", "PyTorchJob"): Mark("training", "a PyTorchJob"),
+    ("kubeflow.org", "TFJob"): Mark("training", "a TFJob"),
+    ("kubeflow.org", "XGBoostJob"): Mark("training", "an XGBoostJob"),
+    ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): Mark("inference", "a LeaderWorkerSet"),
+    ("ray.io", "RayJob"): Mark("training", "a RayJob"),
+    ("ray.io", "RayService"): Mark("inference", "a RayService"),
+    ("serving.kserve.io", "InferenceService"): Mark("inference", "an InferenceService"),
+}
+_LABELS: Final[dict[str, Mark]] = {
+    "training.kubeflow.org/job-name": Mark("training", "label training.kubeflow.org/job-name"),
+    "jobset.sigs.k8s.io/jobset-name": Mark("training", "label jobset.sigs.k8s.io/jobset-name", needs_gpu=True),
+    "volcano.sh/job-name": Mark("training", "label volcano.sh/job-name"),
+    "serving.kserve.io/inferenceservice": Mark("inference", "label serving.kserve.io/inferenceservice"),
+    "leaderworkerset.sigs.k8s.io/name": Mark("inference", "label leaderworkerset.sigs.k8s.io/name"),
+    "notebook-name": Mark("interactive", "label notebook-name"),
+}
+_HUB: Final = Mark("interactive", "label component=singleuser-server")
+# KubeRay says what a cluster was made for on the RayCluster, not on its Pods.
+_RAY_ORIGIN: Final = "ray.io/originated-from-crd"
+_RAY: Final[dict[str, Mark]] = {
+    "RayJob": Mark("training", "a RayCluster of a RayJob"),
+    "RayService": Mark("inference", "a RayCluster of a RayService"),
+}
+_LAUNCHER: Final = ("training.kubeflow.org/replica-type", "training.kubeflow.org/job-role")
+
+
+def framework(pod: Field, labels: Mapping[str, str], ctx: AnyContext) -> Mark | None:
+    """Return what the framework of a Pod or Pod template tells; None when there is none, or it tells nothing."""
+    mark = _of_workload(ctx.wrapper) if ctx.wrapper else None
+    mark = mark or _of_labels(labels, ctx)
+    if mark and (mark.needs_gpu or _launches(pod, labels)) and not ctx.derived(gpu_demand):
+        return None
+    return mark
+
+
+def _of_workload(wrapper: Wrapper) -> Mark | None:
+    group, kind = wrapper.kind.group, wrapper.kind.kind
+    if (group, kind) == ("ray.io", "RayCluster"):
+        return _RAY.get(wrapper.root["metadata", "labels", _RAY_ORIGIN].text)
+    return _KINDS.get((group, kind))
+
+
+def _of_labels(labels: Mapping[str, str], ctx: AnyContext) -> Mark | None:
+    for key, mark in _LABELS.items():
+        if key in labels:
+            return mark
+    if labels.get("component") == "singleuser-server":
+        return _HUB
+    cluster = labels.get("ray.io/cluster")
+    if cluster is None:
+        return None
+    found = named(ctx.facts.list(objects.RAY_CLUSTER, ctx.request.namespace), cluster)
+    return _RAY.get(found["metadata", "labels", _RAY_ORIGIN].text) if found else None
+
+
+def framework_doubt(labels: Mapping[str, str], ctx: AnyContext) -> tuple[str, bool]:
+    """Say which object would tell the framework's class and is not known, and whether it may be known in a moment.
+
+    Empty where there is none.
+    """
+    cluster = labels.get("ray.io/cluster")
+    clusters = ctx.facts.list(objects.RAY_CLUSTER, ctx.request.namespace)
+    if cluster is None or named(clusters, cluster):
+        return "", False
+    return f"RayCluster {cluster} is not known, so neither is whether it trains or serves", may_come(clusters, cluster)
+
+
+def _launches(pod: Field, labels: Mapping[str, str]) -> bool:
+    """Tell whether a Pod only starts the Pods that compute, as the launcher of an MPIJob does."""
+    return "Launcher" in pod.path or any(labels.get(key, "").lower() == "launcher" for key in _LAUNCHER)
+
 
 CLASS_LABEL: Final = "gpugate.dev/workload-class"
 CLASSES: Final[frozenset[str]] = frozenset(get_args(WorkloadClass))
@@ -27,8 +125,8 @@ CLASSES: Final[frozenset[str]] = frozenset(get_args(WorkloadClass))
 # What a policy that asks for the class of a Pod declares that it looks up.
 CLASS_NEEDS: Final = (
     *CLAIM_NEEDS,
-    Need(kinds.NAMESPACE, ("metadata.labels",)),
-    Need(kinds.JOB, ("spec.completionMode", "spec.parallelism")),
+    Need(objects.NAMESPACE, ("metadata.labels",)),
+    Need(objects.JOB, ("spec.completionMode", "spec.parallelism")),
     RAY_CLUSTER_NEED,
 )
 
@@ -64,7 +162,7 @@ def workload_class(pod: Field, ctx: AnyContext) -> Classified:
     namespace = ctx.request.namespace
     if found.doubt or not namespace or labels.get(CLASS_LABEL, "") in CLASSES:
         return found
-    if may_come(ctx.facts.list(kinds.NAMESPACE), namespace):
+    if may_come(ctx.facts.list(objects.NAMESPACE), namespace):
         doubt = f"namespace {namespace} is not known, so neither is whether its label {CLASS_LABEL} says otherwise"
         return replace(found, doubt=doubt, coming=True)
     return found
@@ -98,7 +196,7 @@ def _declared(labels: Mapping[str, str], ctx: AnyContext) -> tuple[WorkloadClass
         if len(found) == 1:
             return found.pop(), f"node selector {key}"
     for pattern, name in rules.namespaces.items():
-        if globs.matches(pattern, ctx.request.namespace):
+        if formats.matches(pattern, ctx.request.namespace):
             return name, f"namespace {ctx.request.namespace}"
     return None
 
@@ -122,7 +220,7 @@ def _of_owner(pod: Field, labels: Mapping[str, str], ctx: AnyContext) -> Classif
         if parallel is None:
             made_by = f"Job {job}" if job else "its Job"
             doubt = f"{made_by} is not known, so neither is whether it is parallel"
-            coming = bool(job) and may_come(ctx.facts.list(kinds.JOB, ctx.request.namespace), job)
+            coming = bool(job) and may_come(ctx.facts.list(objects.JOB, ctx.request.namespace), job)
             return Classified("batch", "a Job", doubt=doubt, coming=coming)
         return Classified("training", "a parallel or indexed Job") if parallel else Classified("batch", "a Job")
     if owner == "DaemonSet":
@@ -185,7 +283,7 @@ def _parallel(pod: Field, labels: Mapping[str, str], job: str, ctx: AnyContext) 
     if ctx.wrapper:
         spec = ctx.wrapper.root[_JOB_SPECS.get(ctx.wrapper.kind.kind, ("spec",))]
     else:
-        found = named(ctx.facts.list(kinds.JOB, ctx.request.namespace), job)
+        found = named(ctx.facts.list(objects.JOB, ctx.request.namespace), job)
         if found is None:
             return None
         spec = found["spec"]
@@ -196,5 +294,5 @@ def namespace_labels(ctx: AnyContext) -> dict[str, str]:
     """Return the labels of the request's namespace; empty when the namespace is not known."""
     if not ctx.request.namespace:
         return {}
-    found = named(ctx.facts.list(kinds.NAMESPACE), ctx.request.namespace)
+    found = named(ctx.facts.list(objects.NAMESPACE), ctx.request.namespace)
     return found["metadata", "labels"].labels if found else {}

@@ -19,9 +19,8 @@ from gpugate.policies.engine.evaluate import Phase, evaluate
 from gpugate.policies.engine.ruleset import bind
 from gpugate.policies.sdk.concerns import EVERY_OBJECT, AnyOf, Concern, Each, Flag, Key, any_of
 from gpugate.policies.sdk.field import Field
-from gpugate.policies.sdk.kinds import GroupVersionKind
+from gpugate.policies.sdk.objects import GroupVersionKind, Operation, Request
 from gpugate.policies.sdk.platform import Accelerators, Platform, Taint
-from gpugate.policies.sdk.request import Operation, Request
 from gpugate.webhook.manifests.load import RunFacts
 
 if TYPE_CHECKING:

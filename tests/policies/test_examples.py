@@ -16,8 +16,7 @@ from gpugate.policies.engine.defaults import with_defaults
 from gpugate.policies.engine.evaluate import Phase, evaluate
 from gpugate.policies.engine.ruleset import bind
 from gpugate.policies.sdk.findings import Stance
-from gpugate.policies.sdk.kinds import GroupVersionKind
-from gpugate.policies.sdk.request import Operation, Request
+from gpugate.policies.sdk.objects import GroupVersionKind, Operation, Request
 from gpugate.webhook.manifests.documents import Document, Positions, read_text
 from gpugate.webhook.manifests.load import RunFacts
 from gpugate.webhook.policy_tests.annotated import Expected, role_of

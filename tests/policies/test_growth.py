@@ -13,9 +13,8 @@ import gpugate.policies
 from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine import bounds
 from gpugate.policies.sdk.findings import Violation
-from gpugate.policies.sdk.kinds import POD, GroupVersionKind
+from gpugate.policies.sdk.objects import POD, GroupVersionKind, Operation, Request
 from gpugate.policies.sdk.policy import AnyContext, Policy, validates
-from gpugate.policies.sdk.request import Operation, Request
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

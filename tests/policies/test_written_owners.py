@@ -15,7 +15,7 @@ from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.evaluate import evaluate
 from gpugate.policies.engine.ruleset import bind
 from gpugate.policies.sdk.findings import Stance
-from gpugate.policies.sdk.request import Operation
+from gpugate.policies.sdk.objects import Operation
 from gpugate.policies.sdk.workload_class import owner_kind
 from gpugate.webhook.manifests.load import RunFacts
 

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from gpugate.policies.engine.ruleset import Ruleset
     from gpugate.policies.sdk.field import Json, Path
+    from gpugate.policies.sdk.objects import Request
     from gpugate.policies.sdk.policy import Policy
-    from gpugate.policies.sdk.request import Request
 
 TODAY: Final = dt.date(2026, 11, 21)
 # The highest accepted growth of the cost when the size doubles.

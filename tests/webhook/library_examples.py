@@ -15,7 +15,7 @@ from gpugate.webhook.policy_tests.errors import CaseFileError
 from gpugate.webhook.report.located import Place
 
 if TYPE_CHECKING:
-    from gpugate.policies.sdk.request import Request
+    from gpugate.policies.sdk.objects import Request
     from gpugate.webhook.manifests.objects import Manifest
     from gpugate.webhook.policy_tests.annotated import Expected
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from gpugate.policies.engine.verdict import Verdict
-    from gpugate.policies.sdk.request import Request
+    from gpugate.policies.sdk.objects import Request
     from gpugate.webhook.admission.gate import Observation
 
 Value: TypeAlias = "str | int | float | bool | Sequence[str]"

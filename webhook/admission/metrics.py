@@ -24,7 +24,7 @@ from prometheus_client.multiprocess import MultiProcessCollector, mark_process_d
 
 from gpugate.policies.engine.evaluate import Phase
 from gpugate.policies.sdk.findings import Stance
-from gpugate.policies.sdk.pod_templates import TEMPLATES
+from gpugate.policies.sdk.objects import TEMPLATES
 from gpugate.webhook.admission.front.limits import FrontEvent
 from gpugate.webhook.generate.drift_reasons import Reason
 

@@ -15,8 +15,8 @@ import orjson
 from gpugate.policies.engine.evaluate import Phase
 from gpugate.policies.engine.verdict import Finding, line_of
 from gpugate.policies.sdk.findings import Stance
-from gpugate.policies.sdk.kinds import GroupVersionKind
-from gpugate.policies.sdk.request import Operation as AdmissionOperation
+from gpugate.policies.sdk.objects import GroupVersionKind
+from gpugate.policies.sdk.objects import Operation as AdmissionOperation
 from gpugate.webhook.admission.review import KIND
 from gpugate.webhook.generate.probe import ANNOTATION, NONCE, answer
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from gpugate.policies.engine.patching import Operation
     from gpugate.policies.engine.verdict import Outcome, Verdict
     from gpugate.policies.sdk.findings import Violation
-    from gpugate.policies.sdk.request import Request
+    from gpugate.policies.sdk.objects import Request
     from gpugate.webhook.admission.review import Review, UnacceptableError
 
 ELLIPSIS = "..."

@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from gpugate.policies.sdk.kinds import GroupVersionKind
-from gpugate.policies.sdk.request import Operation, Request
+from gpugate.policies.sdk.objects import GroupVersionKind, Operation, Request
 
 if TYPE_CHECKING:
     from gpugate.policies.sdk.field import Json

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.field import Field
     from gpugate.policies.sdk.platform import Platform
 
-from gpugate.policies.sdk.device_requests import alternatives, claim_spec_of, device_requests
+from gpugate.policies.sdk.gpu_demand import alternatives, claim_spec_of, device_requests
 
 # `k8s.io/api` resource/v1 types.go, ExtendedResourceClaimAnnotation, v0.36.
 _OF_EXTENDED_RESOURCE: Final = "resource.kubernetes.io/extended-resource-claim"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gpugate.policies.engine.config import API_VERSION, KIND
 from gpugate.policies.engine.errors import GpugateError
-from gpugate.policies.sdk.kinds import POD
+from gpugate.policies.sdk.objects import POD
 from gpugate.webhook.manifests.policy_file import MAX_POLICY_FILE
 from gpugate.webhook.report import yaml_text
 from gpugate.webhook.report.audited import Action

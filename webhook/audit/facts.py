@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from gpugate.policies.engine.needs import Needs
     from gpugate.policies.sdk.facts import Fact
-    from gpugate.policies.sdk.kinds import Kind
+    from gpugate.policies.sdk.objects import Kind
     from gpugate.webhook.audit.sources.source import Stored
 
 # Objects that stay decoded after they were looked at; some 5 MB.

@@ -12,7 +12,7 @@ from gpugate.webhook.report.audited import NotEvaluated
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpugate.policies.sdk.kinds import Kind
+    from gpugate.policies.sdk.objects import Kind
     from gpugate.webhook.audit.owners import Entry
     from gpugate.webhook.audit.sources.source import Source
 

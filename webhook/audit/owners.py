@@ -11,7 +11,7 @@ from gpugate.webhook.report.located import ObjectName
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from gpugate.policies.sdk.kinds import GroupVersionKind
+    from gpugate.policies.sdk.objects import GroupVersionKind
 
 # Nobody's chain of owners is longer (KServe -> Knative -> Deployment -> ReplicaSet -> Pod); owners may form a circle.
 _LONGEST: Final = 16

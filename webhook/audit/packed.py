@@ -13,7 +13,7 @@ from gpugate.webhook.audit.sources.source import Stored
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpugate.policies.sdk.kinds import GroupVersionKind
+    from gpugate.policies.sdk.objects import GroupVersionKind
 
 
 class Packed:

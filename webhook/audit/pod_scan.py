@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from gpugate.policies.sdk import globs
+from gpugate.policies.sdk import formats
 from gpugate.policies.sdk.field import Field
 from gpugate.webhook.audit.as_created import pod_as_created
 from gpugate.webhook.audit.content import digest
@@ -83,7 +83,7 @@ class PodScan:
         return known
 
     def _named(self, pod: Entry) -> tuple[bool, ...]:
-        return tuple(any(globs.matches(pattern, pod.name.name) for pattern in names) for names in self._names)
+        return tuple(any(formats.matches(pattern, pod.name.name) for pattern in names) for names in self._names)
 
 
 def _user(pod: Object) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from gpugate.policies.sdk.pod_templates import TEMPLATES
+from gpugate.policies.sdk.objects import TEMPLATES
 from gpugate.webhook.audit.owners import entry
 from gpugate.webhook.audit.packed import Packed
 from gpugate.webhook.audit.sources.source import NotReadError
@@ -15,7 +15,7 @@ from gpugate.webhook.report.audited import NotEvaluated
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpugate.policies.sdk.kinds import GroupVersionKind
+    from gpugate.policies.sdk.objects import GroupVersionKind
     from gpugate.webhook.audit.owners import Entry
     from gpugate.webhook.audit.sources.source import Source, Stored
     from gpugate.webhook.audit.tools import Tools

@@ -11,9 +11,7 @@ from gpugate.policies.engine.defaults import with_defaults
 from gpugate.policies.engine.needs import Needs
 from gpugate.policies.sdk.field import Field
 from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS
-from gpugate.policies.sdk.kinds import GroupVersionKind
-from gpugate.policies.sdk.pod_templates import pod_templates
-from gpugate.policies.sdk.request import Operation, Request
+from gpugate.policies.sdk.objects import GroupVersionKind, Operation, Request, pod_templates
 from gpugate.webhook.audit.as_created import as_created, pod_as_created
 from gpugate.webhook.audit.content import digest
 from gpugate.webhook.audit.coverage import Coverage

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.engine.errors import GpugateError
 from gpugate.policies.sdk.field import Field
-from gpugate.policies.sdk.selectors import selects
+from gpugate.policies.sdk.scheduling import selects
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

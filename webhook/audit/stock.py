@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from gpugate.policies.sdk import kinds
+from gpugate.policies.sdk import objects
 from gpugate.policies.sdk.field import Field, render
 from gpugate.policies.sdk.gpu_demand import claim_spec, gpu_demand, requested_devices
-from gpugate.policies.sdk.pod_templates import pod_templates
+from gpugate.policies.sdk.objects import Operation, Request, pod_templates
 from gpugate.policies.sdk.policy import Context, Params
-from gpugate.policies.sdk.request import Operation, Request
 from gpugate.webhook.audit.allocations import Allocation, allocation_of
 from gpugate.webhook.audit.inventory import Demand, Devices, GpuPod, GpuTemplate, Inventory, NodeRecord
 from gpugate.webhook.audit.node_record import node_record
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from gpugate.webhook.audit.sources.source import Stored
     from gpugate.webhook.report.located import ObjectName
 
-_POD: Final = kinds.GroupVersionKind("", "v1", "Pod")
+_POD: Final = objects.GroupVersionKind("", "v1", "Pod")
 _SCALERS: Final = frozenset({("keda.sh", "ScaledObject"), ("keda.sh", "ScaledJob")}) | {
     ("autoscaling", "HorizontalPodAutoscaler")
 }

@@ -10,7 +10,7 @@ from gpugate.policies.engine.evaluate import Phase, evaluate
 from gpugate.policies.engine.exemption_use import ExemptionUse
 from gpugate.policies.sdk.field import render
 from gpugate.policies.sdk.findings import Stance
-from gpugate.policies.sdk.request import Operation, Request
+from gpugate.policies.sdk.objects import Operation, Request
 from gpugate.webhook.report.audited import Action, Finding
 from gpugate.webhook.report.explained import patch_groups, reasons
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gpugate.policies.engine import verdict as engine
     from gpugate.policies.engine.ruleset import Ruleset
     from gpugate.policies.sdk.facts import Facts
-    from gpugate.policies.sdk.kinds import GroupVersionKind
+    from gpugate.policies.sdk.objects import GroupVersionKind
     from gpugate.webhook.audit.as_created import Object
 
 # No policy finds a field of the wrong type.

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from gpugate.policies.engine.ruleset import Ruleset
     from gpugate.policies.sdk.field import Json, Path
-    from gpugate.policies.sdk.request import Request
+    from gpugate.policies.sdk.objects import Request
     from gpugate.webhook.check.options import Options
     from gpugate.webhook.manifests.edit_tree import Node
     from gpugate.webhook.manifests.inputs import Input

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from gpugate.policies.engine.ruleset import Ruleset
-    from gpugate.policies.sdk.request import Request
+    from gpugate.policies.sdk.objects import Request
     from gpugate.webhook.check.options import Options
     from gpugate.webhook.check.rendered import RenderedTexts
     from gpugate.webhook.check.session import Judged, Numbered, Session

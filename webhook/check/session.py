@@ -13,8 +13,7 @@ from gpugate.policies.engine.evaluate import Phase, evaluate
 from gpugate.policies.engine.exemption_use import ExemptionUse
 from gpugate.policies.engine.needs import Needs
 from gpugate.policies.sdk.findings import Stance
-from gpugate.policies.sdk.kinds import GroupVersionKind
-from gpugate.policies.sdk.pod_templates import TEMPLATES
+from gpugate.policies.sdk.objects import TEMPLATES, GroupVersionKind
 from gpugate.webhook.check.ignores import ignores, sift
 from gpugate.webhook.check.locate import Locator, located_problem
 from gpugate.webhook.manifests.documents import Document
@@ -31,8 +30,8 @@ if TYPE_CHECKING:
     from gpugate.policies.engine.ruleset import Ruleset
     from gpugate.policies.engine.verdict import Verdict
     from gpugate.policies.sdk.facts import Facts
+    from gpugate.policies.sdk.objects import Request
     from gpugate.policies.sdk.platform import Target
-    from gpugate.policies.sdk.request import Request
     from gpugate.webhook.check.ignores import Ignore
     from gpugate.webhook.check.options import Options
     from gpugate.webhook.manifests.inputs import Input

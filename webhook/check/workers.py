@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
     from gpugate.policies.engine.config import PolicyConfig
-    from gpugate.policies.sdk.request import Request
+    from gpugate.policies.sdk.objects import Request
     from gpugate.webhook.check.options import Options
     from gpugate.webhook.check.session import Apart, Numbered
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from gpugate.policies.sdk.kinds import Kind
+    from gpugate.policies.sdk.objects import Kind
 
 # Fewer files are checked before a bar could be read.
 MANY_FILES: Final = 200

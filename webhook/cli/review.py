@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from gpugate.policies.engine.evaluate import Phase, evaluate
 from gpugate.policies.sdk.facts import NoFacts
 from gpugate.policies.sdk.findings import Stance
-from gpugate.policies.sdk.request import Operation
+from gpugate.policies.sdk.objects import Operation
 from gpugate.webhook.cli import options, project_flags
 from gpugate.webhook.cli.command_parser import Parser
 from gpugate.webhook.cli.review_input import Asked, UnreadableError, request

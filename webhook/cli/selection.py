@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpugate.policies.engine.config import near_misses
-from gpugate.policies.sdk import globs
+from gpugate.policies.sdk import formats
 from gpugate.webhook.cli.options import UsageError
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def selected(known: Sequence[str], select: Sequence[str], ignore: Sequence[str])
 def _named(known: Sequence[str], values: Sequence[str], flag: str) -> frozenset[str]:
     found: set[str] = set()
     for name in (part.strip() for value in values for part in value.split(",")):
-        fitting = {policy for policy in known if globs.matches(name, policy)}
+        fitting = {policy for policy in known if formats.matches(name, policy)}
         if not fitting:
             near = near_misses(name, known)
             meant = f"did you mean {near[0]}?" if near else "`gpugate policies` lists them"

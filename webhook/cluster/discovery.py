@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 
-from gpugate.policies.sdk.kinds import Kind
+from gpugate.policies.sdk.objects import Kind
 from gpugate.webhook.cluster.errors import ApiError, NotServedError, UnreachableError
 
 if TYPE_CHECKING:
-    from gpugate.policies.sdk.kinds import GroupVersionKind
+    from gpugate.policies.sdk.objects import GroupVersionKind
     from gpugate.webhook.cluster.connection import Connection
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from gpugate.policies.engine.needs import Needs
     from gpugate.policies.sdk.facts import Fact
-    from gpugate.policies.sdk.kinds import Kind
+    from gpugate.policies.sdk.objects import Kind
     from gpugate.webhook.cluster.connection import Connection
 
 

@@ -9,15 +9,14 @@ import msgspec
 
 from gpugate.policies.sdk.facts import Known
 from gpugate.policies.sdk.field import Field
-from gpugate.policies.sdk.kinds import GroupVersionKind
-from gpugate.policies.sdk.request import Operation, Request
+from gpugate.policies.sdk.objects import GroupVersionKind, Operation, Request
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from gpugate.policies.engine.needs import Needs
     from gpugate.policies.sdk.field import Json
-    from gpugate.policies.sdk.kinds import Kind
+    from gpugate.policies.sdk.objects import Kind
 
 
 class StoredField(Field):

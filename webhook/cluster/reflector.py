@@ -28,7 +28,7 @@ from gpugate.webhook.cluster.objects import Objects
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from gpugate.policies.sdk.kinds import Kind
+    from gpugate.policies.sdk.objects import Kind
     from gpugate.webhook.cluster.backoff import Chance
     from gpugate.webhook.cluster.connection import Connection, Stream
     from gpugate.webhook.cluster.objects import Projection, StoredField

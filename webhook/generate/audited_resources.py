@@ -6,9 +6,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.engine.needs import Needs
-from gpugate.policies.sdk import kinds
-from gpugate.policies.sdk.kinds import Kind
-from gpugate.policies.sdk.pod_templates import TEMPLATES
+from gpugate.policies.sdk import objects
+from gpugate.policies.sdk.objects import TEMPLATES, Kind
 from gpugate.webhook.generate.judged_resources import workload_kind
 
 if TYPE_CHECKING:
@@ -20,12 +19,12 @@ NODE: Final = Kind("", ("v1",), "Node", "nodes", namespaced=False)
 # What offers GPUs, what asks for them, and what may scale a workload.
 _PRICED: Final = (
     NODE,
-    kinds.NODE_POOL,
-    kinds.RESOURCE_CLAIM,
-    kinds.RESOURCE_CLAIM_TEMPLATE,
-    kinds.SCALED_OBJECT,
-    kinds.SCALED_JOB,
-    kinds.HORIZONTAL_POD_AUTOSCALER,
+    objects.NODE_POOL,
+    objects.RESOURCE_CLAIM,
+    objects.RESOURCE_CLAIM_TEMPLATE,
+    objects.SCALED_OBJECT,
+    objects.SCALED_JOB,
+    objects.HORIZONTAL_POD_AUTOSCALER,
 )
 
 
@@ -72,7 +71,7 @@ def audited_resources(ruleset: Ruleset) -> Sequence[AuditedResource]:
     for kind in Needs(ruleset.rules).kinds:
         add(kind, needed=True)
     # Pods lead to what holds GPUs, whether rules judge them or not.
-    for kind in (*_PRICED, kinds.REPLICA_SET, kinds.JOB, kinds.POD):
+    for kind in (*_PRICED, objects.REPLICA_SET, objects.JOB, objects.POD):
         add(kind)
     return sorted(found.values(), key=lambda resource: _place(resource.kind))
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, NamedTuple
 
-from gpugate.policies.sdk import globs
+from gpugate.policies.sdk import formats
 from gpugate.policies.sdk.concerns import (
     EVERY_OBJECT,
     MOST_CHARACTERS,
@@ -226,7 +226,7 @@ def _like(text: str, pattern: str) -> str:
         shortest = len(first) + len(last)
         ends = f"{text}.startsWith({_quoted(first)}) && {text}.endsWith({_quoted(last)})"
         return f"({ends} && size({text}) >= {shortest})"
-    return f"{text}.matches({_quoted(f'^(?s:{globs.expression(pattern)})$')})"
+    return f"{text}.matches({_quoted(f'^(?s:{formats.expression(pattern)})$')})"
 
 
 def _quoted(text: str) -> str:

@@ -5,19 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from gpugate.policies.sdk import kinds
+from gpugate.policies.sdk import objects
 from gpugate.policies.sdk.concerns import EVERY_OBJECT, any_of
 from gpugate.policies.sdk.findings import Stance
-from gpugate.policies.sdk.kinds import Kind
-from gpugate.policies.sdk.pod_templates import TEMPLATES
+from gpugate.policies.sdk.objects import TEMPLATES, Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from gpugate.policies.engine.ruleset import Bound, Rule, Ruleset
     from gpugate.policies.sdk.concerns import Concern
+    from gpugate.policies.sdk.objects import Operation
     from gpugate.policies.sdk.policy import Handler
-    from gpugate.policies.sdk.request import Operation
 
 
 @dataclass(slots=True)
@@ -62,7 +61,7 @@ def mutated(ruleset: Ruleset) -> Sequence[Judged]:
 def validated(ruleset: Ruleset) -> Sequence[Judged]:
     """Return what checks are about; where Pods are, so is every workload with a Pod template, which gets warnings."""
     bound = _bound(ruleset, mutating=False)
-    of_pods = [handler.operations for _, handler in bound if kinds.POD in handler.kinds]
+    of_pods = [handler.operations for _, handler in bound if objects.POD in handler.kinds]
     return _judged(bound, frozenset().union(*of_pods))
 
 
@@ -89,7 +88,7 @@ def _enforces(rule: Rule, handler: Handler[Any]) -> bool:  # Any: the parameters
     return handler.at_most is Stance.ENFORCE and Stance.ENFORCE in {rule.mode, *rule.namespace_modes.values()}
 
 
-_KNOWN: Final = {(kind.group, kind.name): kind for kind in vars(kinds).values() if isinstance(kind, Kind)}
+_KNOWN: Final = {(kind.group, kind.name): kind for kind in vars(objects).values() if isinstance(kind, Kind)}
 
 
 def workload_kind(group: str, name: str) -> Kind:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import gpugate.policies
 from gpugate.policies.engine.errors import GpugateError
-from gpugate.policies.sdk import kinds
+from gpugate.policies.sdk import objects
 
 _ID = re.compile(r"(?P<family>[a-z]+)/(?P<name>[a-z0-9]+(?:-[a-z0-9]+)*)")
 
@@ -32,7 +32,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpugate.policies.sdk.findings import Skip, Violation
-from gpugate.policies.sdk.kinds import {constant}
+from gpugate.policies.sdk.objects import {constant}
 from gpugate.policies.sdk.policy import AnyContext, validates
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def scaffold(root: Path, policy_id: str, constant: str) -> list[str]:
     Raises:
         GpugateError: the id exists or is not one, or the kind is not known.
     """
-    known = {name: value for name, value in vars(kinds).items() if isinstance(value, kinds.Kind)}
+    known = {name: value for name, value in vars(objects).items() if isinstance(value, objects.Kind)}
     parts, kind = _ID.fullmatch(policy_id), known.get(constant)
     if parts is None or kind is None:
         raise GpugateError(

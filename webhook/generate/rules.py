@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gpugate.policies.sdk.request import Operation
+from gpugate.policies.sdk.objects import Operation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from gpugate.policies.sdk.kinds import GroupVersionKind
+from gpugate.policies.sdk.objects import GroupVersionKind
 from gpugate.webhook.manifests.documents import Document, encoding, read_bytes, read_text
 from gpugate.webhook.manifests.inputs import Input, expand
 from gpugate.webhook.manifests.objects import Manifest, objects

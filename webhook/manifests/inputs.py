@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from gpugate.policies.sdk import globs
+from gpugate.policies.sdk import formats
 from gpugate.webhook.manifests.bounded_file import MAX_BYTES, MAX_DIRECTORIES, read_regular
 from gpugate.webhook.manifests.problems import Problem
 from gpugate.webhook.manifests.within import is_within, link_out, tree_of
@@ -54,7 +54,7 @@ def _fits(pattern: str, path: str) -> bool:
     seen = os.path.abspath(path) if pattern.startswith("/") else os.path.relpath(path)  # noqa: PTH100 -- `..` is to go
     parts, wanted = _parts(seen), _parts(pattern)
     if "/" not in pattern.rstrip("/"):
-        return any(globs.matches(wanted[0], part) for part in parts) if wanted else False
+        return any(formats.matches(wanted[0], part) for part in parts) if wanted else False
     return any(_matches(wanted, parts[:length]) for length in range(1, len(parts) + 1))
 
 
@@ -66,7 +66,7 @@ def _matches(wanted: Sequence[str], parts: Sequence[str]) -> bool:
     """Match directory by directory, in a time that no pattern can blow up: `reached` are the places in the pattern."""
     reached = _past_any(wanted, {0})
     for part in parts:
-        fitting = {i for i in reached if i < len(wanted) and globs.matches(wanted[i], part)}
+        fitting = {i for i in reached if i < len(wanted) and formats.matches(wanted[i], part)}
         reached = _past_any(wanted, {i if wanted[i] == "**" else i + 1 for i in fitting})
     return len(wanted) in reached
 

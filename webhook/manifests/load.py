@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from gpugate.policies.sdk.facts import Fact
-    from gpugate.policies.sdk.kinds import Kind
-    from gpugate.policies.sdk.request import Request
+    from gpugate.policies.sdk.objects import Kind, Request
 
 
 class RunFacts:

@@ -10,10 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.sdk.field import Field, render
-from gpugate.policies.sdk.kinds import GroupVersionKind
-from gpugate.policies.sdk.pod_templates import TEMPLATES
+from gpugate.policies.sdk.objects import TEMPLATES, GroupVersionKind, Operation, Request
 from gpugate.policies.sdk.quantity import type_name
-from gpugate.policies.sdk.request import Operation, Request
 from gpugate.webhook.manifests.documents import SourceText
 from gpugate.webhook.manifests.problems import Problem
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.engine.config import KIND, parse_config
 from gpugate.policies.engine.errors import ConfigError
-from gpugate.policies.sdk.request import Operation
+from gpugate.policies.sdk.objects import Operation
 from gpugate.webhook.manifests.documents import Document, read_text
 from gpugate.webhook.manifests.objects import Manifest, objects
 from gpugate.webhook.manifests.problems import Problem
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from gpugate.policies.engine.config import PolicyConfig
-    from gpugate.policies.sdk.request import Request
+    from gpugate.policies.sdk.objects import Request
 
 _ROLE: Final = re.compile(r"#\s*(?P<role>complete context|context|old)\s*$")
 

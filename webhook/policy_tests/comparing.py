@@ -8,7 +8,7 @@ import msgspec
 
 from gpugate.policies.engine.defaults import with_defaults
 from gpugate.policies.sdk.field import render
-from gpugate.policies.sdk.request import Operation, Request
+from gpugate.policies.sdk.objects import Operation, Request
 from gpugate.webhook.manifests.edit import same
 from gpugate.webhook.policy_tests.differing import differing
 from gpugate.webhook.policy_tests.matching import effects, located, messages
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from gpugate.policies.engine.verdict import Verdict
     from gpugate.policies.sdk.field import Json, Path
-    from gpugate.policies.sdk.kinds import GroupVersionKind
+    from gpugate.policies.sdk.objects import GroupVersionKind
     from gpugate.webhook.manifests.case_format import Definition
     from gpugate.webhook.policy_tests.cases import Case
     from gpugate.webhook.policy_tests.results import Judged

@@ -13,8 +13,7 @@ from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.defaults import with_defaults
 from gpugate.policies.engine.patching import PatchError, apply_all
 from gpugate.policies.sdk.findings import Patches, Replacement
-from gpugate.policies.sdk.kinds import GroupVersionKind
-from gpugate.policies.sdk.request import Operation, Request
+from gpugate.policies.sdk.objects import GroupVersionKind, Operation, Request
 from gpugate.webhook.manifests.bounded_file import read_regular
 from gpugate.webhook.manifests.documents import encoding
 from gpugate.webhook.manifests.edit import same

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from gpugate.policies.engine.defaults import with_defaults
 from gpugate.policies.engine.evaluate import Phase, evaluate
 from gpugate.policies.sdk.findings import Stance
-from gpugate.policies.sdk.kinds import NAMESPACE, GroupVersionKind
-from gpugate.policies.sdk.request import Operation, Request
+from gpugate.policies.sdk.objects import NAMESPACE, GroupVersionKind, Operation, Request
 from gpugate.webhook.manifests.load import RunFacts
 from gpugate.webhook.policy_tests.given import GivenObjects
 

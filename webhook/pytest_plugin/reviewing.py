@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpugate.policies.engine.config import API_VERSION, KIND, parse_config
 from gpugate.policies.engine.defaults import with_defaults
-from gpugate.policies.sdk.request import Operation
+from gpugate.policies.sdk.objects import Operation
 from gpugate.webhook.check.locate import Locator
 from gpugate.webhook.policy_tests.prepared import Prepared, facts_of
 from gpugate.webhook.policy_tests.setup import Setup
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from gpugate.policies.engine.verdict import Verdict
-    from gpugate.policies.sdk.request import Request
+    from gpugate.policies.sdk.objects import Request
     from gpugate.webhook.manifests.objects import Manifest
     from gpugate.webhook.pytest_plugin.shown import Shown
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote
 
-from gpugate.policies.sdk.kinds import Kind
+from gpugate.policies.sdk.objects import Kind
 
 
 @dataclass(frozen=True, slots=True)

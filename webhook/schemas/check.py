@@ -21,7 +21,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from gpugate.policies.sdk import dns_names
+from gpugate.policies.sdk import formats
 from gpugate.policies.sdk.platform import at_least
 from gpugate.webhook.schemas import metadata, tables, wording
 from gpugate.webhook.schemas.cel_evaluate import function_of
@@ -226,7 +226,7 @@ def _object(value: dict[str, Any], path: FieldPath) -> Iterator[Fault]:
             )
         elif not isinstance(text, str):
             yield Fault(SchemaProblem(at, "must be a string", f"write {key}"), path)
-        elif not text or (key == "kind" and not dns_names.is_label(text.lower())) or text.count("/") > 1:
+        elif not text or (key == "kind" and not formats.is_label(text.lower())) or text.count("/") > 1:
             yield Fault(SchemaProblem(at, f'"{text[:80]}" is no {key}', "write it as in apps/v1, Deployment"), path)
     yield from metadata.faults(value.get("metadata"), (*path, "metadata"), root=False, namespaced=False)
 

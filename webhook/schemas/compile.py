@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from gpugate.policies.engine.errors import GpugateError
-from gpugate.policies.sdk import dns_names
+from gpugate.policies.sdk import formats
 from gpugate.policies.sdk.field import render
 from gpugate.webhook.schemas.cel_functions import CALLS, MEMBERS
 from gpugate.webhook.schemas.cel_parse import CelSyntaxError, CelUnsupportedError, Tree, parse
@@ -401,7 +401,7 @@ def names(definition: Mapping[str, Any]) -> Names:
     except (KeyError, TypeError):
         raise DefinitionError("spec.group or spec.names.kind is missing: is the file whole?") from None
     # Files are called by these.
-    if not dns_names.is_subdomain(found.group) or not (found.kind.isascii() and found.kind.isalnum()):
+    if not formats.is_subdomain(found.group) or not (found.kind.isascii() and found.kind.isalnum()):
         raise DefinitionError("spec.group is no DNS name, or spec.names.kind has other signs than letters and digits")
     return found
 

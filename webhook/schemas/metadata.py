@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from gpugate.policies.sdk import dns_names
+from gpugate.policies.sdk import formats
 from gpugate.webhook.schemas.wording import Fault, SchemaProblem
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def faults(metadata: Any, path: Path, *, root: bool, namespaced: bool) -> Iterat
     """
     if not isinstance(metadata, dict):
         return
-    name = is_segment if not root else dns_names.is_subdomain
+    name = is_segment if not root else formats.is_subdomain
     remedy = _SUBDOMAIN if root else "write a name without / and %"
     yield from _text(metadata, "name", name, path, remedy)
     # What is generated begins with it, and may end where it ends with a sign.
@@ -49,7 +49,7 @@ def faults(metadata: Any, path: Path, *, root: bool, namespaced: bool) -> Iterat
             SchemaProblem((*path, "name"), "name or generateName must be there", "write a name"), path, blocking=True
         )
     if namespaced:
-        yield from _text(metadata, "namespace", dns_names.is_label, path, _LABEL)
+        yield from _text(metadata, "namespace", formats.is_label, path, _LABEL)
     yield from _labels(metadata.get("labels"), (*path, "labels"))
     yield from _annotations(metadata.get("annotations"), (*path, "annotations"))
     for index, finalizer in enumerate(metadata.get("finalizers") or ()):
@@ -64,7 +64,7 @@ def faults(metadata: Any, path: Path, *, root: bool, namespaced: bool) -> Iterat
 def is_qualified(text: str) -> bool:
     """Tell whether a text may be the key of a label."""
     prefix, slash, name = text.rpartition("/")
-    return (dns_names.is_subdomain(prefix) if slash else True) and len(name) <= _LONGEST and bool(_NAME.fullmatch(name))
+    return (formats.is_subdomain(prefix) if slash else True) and len(name) <= _LONGEST and bool(_NAME.fullmatch(name))
 
 
 def is_segment(text: str) -> bool:

@@ -15,7 +15,7 @@ from cluster.namespaces import until_ready
 from cluster.stand_ins import stand_in
 from library.standing import STANDING
 
-from gpugate.policies.sdk.kinds import Kind
+from gpugate.policies.sdk.objects import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

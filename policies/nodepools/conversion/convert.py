@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gpugate.policies.sdk.field import Field
-    from gpugate.policies.sdk.kinds import GroupVersionKind
+    from gpugate.policies.sdk.objects import GroupVersionKind
 
 
 def converted(obj: Field, gvk: GroupVersionKind) -> Converted | None:

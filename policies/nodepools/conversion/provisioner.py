@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from gpugate.policies.data.legacy_apis import PROVISIONER_MOVES
 from gpugate.policies.nodepools.conversion.node_template import from_template
 from gpugate.policies.nodepools.conversion.objects import Converted, left_over, moved, node_class_ref, ordered, put
-from gpugate.policies.sdk import requirements
+from gpugate.policies.sdk import scheduling
 from gpugate.policies.sdk.node_pools import AWS, CAPACITY_TYPE
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def _written(spec: Field) -> list[Json]:
 
 def implicit_requirements(written: Field) -> list[Json]:
     """Return what a Provisioner requires where its own requirements do not speak of it."""
-    present = {requirements.normalized(entry["key"].text) for entry in written}
+    present = {scheduling.normalized(entry["key"].text) for entry in written}
     implicit = [one for one in _IMPLICIT if one[0] not in present]
     out: list[Json] = [{"key": key, "operator": operator, "values": [value]} for key, operator, value in implicit]
     if not present & _CHOOSES_TYPES:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpugate.policies.data.instance_types import INSTANCE_TYPE
-from gpugate.policies.sdk import requirements
+from gpugate.policies.sdk import scheduling
 from gpugate.policies.sdk.node_pools import AWS
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def only_type_with_its_gpu(types: MatchingTypes, position: int) -> bool:
             return True
     of_gpu = {k: r for k, r in types.requirements.items() if k in {*_GPU_NAMES, _GPU_MEMORY}}
     names_one = any(r.operator == "In" for k, r in of_gpu.items() if k in _GPU_NAMES)
-    return names_one and requirements.matching(of_gpu, catalogue) == 1 << position
+    return names_one and scheduling.matching(of_gpu, catalogue) == 1 << position
 
 
 def more_types(narrowing: Narrowing, more: tuple[int, ...], types: MatchingTypes) -> str:

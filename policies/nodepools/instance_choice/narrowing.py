@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gpugate.policies.sdk import node_pools, requirements
+from gpugate.policies.sdk import node_pools, scheduling
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -68,7 +68,7 @@ def _narrowings(types: MatchingTypes, pool: Field, offered: int) -> Iterator[Nar
     parts: list[tuple[Field, str, int, Entry | None]] = []
     for key, required in types.requirements.items():
         if key in catalogue:
-            meets = requirements.meeting(key, required, catalogue)
+            meets = scheduling.meeting(key, required, catalogue)
             tightest = _tightest([e for e in types.entries if e.key == key], types)
             parts.append((tightest.field, key, meets, tightest))
     for resource, limit in node_pools.limits(pool).items():
@@ -86,5 +86,5 @@ def _narrowings(types: MatchingTypes, pool: Field, offered: int) -> Iterator[Nar
 def _tightest(entries: Sequence[Entry], types: MatchingTypes) -> Entry:
     return min(
         entries,
-        key=lambda e: requirements.meeting(e.key, e.requirement, types.catalogue).bit_count(),
+        key=lambda e: scheduling.meeting(e.key, e.requirement, types.catalogue).bit_count(),
     )

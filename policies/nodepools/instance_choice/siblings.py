@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.data.accelerators import PROVISIONED_BY_KARPENTER
-from gpugate.policies.sdk import node_pools, requirements
+from gpugate.policies.sdk import node_pools, scheduling
 from gpugate.policies.sdk.findings import Patch, Patches
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def widened(
     new = tuple(value for value in wanted if value and value not in entry.requirement.values)
     wider = replace(entry.requirement, values=entry.requirement.values | set(new))
     entries = tuple(replace(e, requirement=wider) if e is entry else e for e in types.entries)
-    after = requirements.matching(node_pools.combined(entries), types.catalogue) & counted
+    after = scheduling.matching(node_pools.combined(entries), types.catalogue) & counted
     if not new or after.bit_count() < needed:
         return None
     key = entry.key.rpartition("/")[2]

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.nodepools.pool_sharing.workloads import gpu_workloads, tolerates
 from gpugate.policies.sdk import node_pools
-from gpugate.policies.sdk.facts import Need
+from gpugate.policies.sdk.facts import Need, each
 from gpugate.policies.sdk.findings import Violation
-from gpugate.policies.sdk.kinds import NODE_POOL
-from gpugate.policies.sdk.known_objects import each
 from gpugate.policies.sdk.node_pools import is_gpu_pool, matching_types
+from gpugate.policies.sdk.objects import NODE_POOL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,26 +7,25 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
-from gpugate.policies.sdk import kinds, node_pools, requirements
-from gpugate.policies.sdk.facts import Known, Need, Unavailable
+from gpugate.policies.sdk import node_pools, objects, scheduling
+from gpugate.policies.sdk.facts import Known, Need, Unavailable, derived
 from gpugate.policies.sdk.findings import Skip
 from gpugate.policies.sdk.gpu_demand import gpu_demand
-from gpugate.policies.sdk.known_objects import derived
+from gpugate.policies.sdk.objects import TEMPLATES
 from gpugate.policies.sdk.platform import Taint
-from gpugate.policies.sdk.pod_templates import TEMPLATES
 from gpugate.policies.sdk.scale_targets import template_contexts
-from gpugate.policies.sdk.tolerations import tolerated
+from gpugate.policies.sdk.scheduling import tolerated
 from gpugate.policies.sdk.workload_class import CLASS_NEEDS, workload_class
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gpugate.policies.sdk.field import Field
-    from gpugate.policies.sdk.kinds import Kind
+    from gpugate.policies.sdk.objects import Kind
     from gpugate.policies.sdk.platform import WorkloadClass
     from gpugate.policies.sdk.policy import AnyContext
 
-_KINDS: Final = (kinds.DEPLOYMENT, kinds.STATEFUL_SET, kinds.JOB, kinds.CRON_JOB)
+_KINDS: Final = (objects.DEPLOYMENT, objects.STATEFUL_SET, objects.JOB, objects.CRON_JOB)
 _TEMPLATE: Final = (
     "metadata.annotations",
     "metadata.labels",
@@ -131,7 +130,7 @@ def selects(workload: GpuWorkload, pool: Field, ctx: AnyContext) -> bool:
 def _fits(selector: dict[str, str], pool: Field, ctx: AnyContext) -> bool:
     required = ctx.derived(node_pools.pool_requirements)
     for key, value in selector.items():
-        label = requirements.normalized(key)
+        label = scheduling.normalized(key)
         if label == _NODE_POOL:
             fits = value == pool["metadata", "name"].text
         elif label in required:

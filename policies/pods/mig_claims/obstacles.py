@@ -9,7 +9,7 @@ from gpugate.policies.data import mig_profiles
 from gpugate.policies.pods.mig_claims.naming import template_name
 from gpugate.policies.sdk.facts import Unavailable, named
 from gpugate.policies.sdk.findings import Skip, Stance, Violation
-from gpugate.policies.sdk.kinds import RESOURCE_CLAIM_TEMPLATE
+from gpugate.policies.sdk.objects import RESOURCE_CLAIM_TEMPLATE
 from gpugate.policies.sdk.platform import at_least
 from gpugate.policies.sdk.policy import Params as PolicyParams
 from gpugate.policies.sdk.workload_class import owner_kind

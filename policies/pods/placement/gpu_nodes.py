@@ -12,21 +12,19 @@ from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.data import accelerators
 from gpugate.policies.data.instance_types import INSTANCE_TYPE
-from gpugate.policies.sdk import requirements
+from gpugate.policies.sdk import scheduling
 from gpugate.policies.sdk.concerns import EVERY_OBJECT, Each, Key, Listed, Text
-from gpugate.policies.sdk.facts import Known, Need, named
+from gpugate.policies.sdk.facts import Known, Need, derived, each, named
 from gpugate.policies.sdk.findings import Stance
-from gpugate.policies.sdk.kinds import NODE, NODE_POOL
-from gpugate.policies.sdk.known_objects import derived, each
 from gpugate.policies.sdk.node_pools import INSTANCE_TYPES, is_for_accelerators
-from gpugate.policies.sdk.node_requirements import REQUIRED, alternatives
+from gpugate.policies.sdk.objects import NODE, NODE_POOL
 from gpugate.policies.sdk.platform import Taint
-from gpugate.policies.sdk.tolerations import tolerated, tolerates
+from gpugate.policies.sdk.scheduling import REQUIRED, alternatives, tolerated, tolerates
 
 if TYPE_CHECKING:
     from gpugate.policies.sdk.field import Field
     from gpugate.policies.sdk.policy import AnyContext
-    from gpugate.policies.sdk.requirements import Requirements
+    from gpugate.policies.sdk.scheduling import Requirements
 
 # Labels of nodes with accelerators beside those of EC2 instance types: NVIDIA's and AMD's feature discovery, EKS Auto
 # Mode, Karpenter on Azure.
@@ -147,7 +145,7 @@ def _has_accelerators(node: Field, ctx: AnyContext) -> bool:
 def _selects_others(ctx: AnyContext) -> bool:
     """Tell whether a Pod selects only known instance types without accelerators."""
     catalogue = ctx.table(INSTANCE_TYPES)
-    selected = [requirements.matching(required, catalogue) for required in ctx.derived(alternatives)]
+    selected = [scheduling.matching(required, catalogue) for required in ctx.derived(alternatives)]
     return all(types and not types & catalogue.accelerated for types in selected)
 
 
@@ -160,5 +158,5 @@ def _selects(required: Requirements, ctx: AnyContext) -> bool:
     if _selects_pools(required, ctx):
         return True
     catalogue = ctx.table(INSTANCE_TYPES)
-    types = requirements.matching(required, catalogue)
+    types = scheduling.matching(required, catalogue)
     return bool(types) and types & catalogue.accelerated == types

@@ -9,12 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.pods.placement.gpu_nodes import tolerates_pool_taint
-from gpugate.policies.sdk import requirements
-from gpugate.policies.sdk.facts import Need
-from gpugate.policies.sdk.kinds import NODE_POOL
-from gpugate.policies.sdk.known_objects import each
+from gpugate.policies.sdk import scheduling
+from gpugate.policies.sdk.facts import Need, each
 from gpugate.policies.sdk.node_pools import AUTO_MODE, AWS, INSTANCE_TYPES, pool_requirements, provider
-from gpugate.policies.sdk.node_requirements import alternatives
+from gpugate.policies.sdk.objects import NODE_POOL
+from gpugate.policies.sdk.scheduling import alternatives
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.field import Field
     from gpugate.policies.sdk.gpu_demand import GpuDemand
     from gpugate.policies.sdk.policy import AnyContext
-    from gpugate.policies.sdk.requirements import Requirements
+    from gpugate.policies.sdk.scheduling import Requirements
 
 POOL_NEED: Final = Need(NODE_POOL, ("spec.template",))
 _NODE_POOL_LABEL: Final = "karpenter.sh/nodepool"
@@ -43,7 +42,7 @@ def pools_for(pod: Field, demand: GpuDemand, ctx: AnyContext) -> Iterator[tuple[
             continue
         own = {
             **around.derived(pool_requirements),
-            _NODE_POOL_LABEL: requirements.is_only(pool["metadata", "name"].text),
+            _NODE_POOL_LABEL: scheduling.is_only(pool["metadata", "name"].text),
         }
         for required in wanted:
             both = _both(own, required)
@@ -57,7 +56,7 @@ def _both(own: Requirements, required: Requirements) -> Requirements | None:
     for key, requirement in required.items():
         if key not in own and requirement.operator in {"In", "Exists"} and not key.startswith(_KNOWN):
             return None
-        requirements.add(found, key, requirement)
+        scheduling.add_requirement(found, key, requirement)
         empty = found[key].operator == "DoesNotExist" and requirement.operator != "DoesNotExist"
         if empty and key in own:
             return None
@@ -68,7 +67,7 @@ def _offers(pool: Field, both: Requirements, demand: GpuDemand, ctx: AnyContext)
     if provider(pool, ctx) not in {AWS, AUTO_MODE}:
         return True
     catalogue = ctx.table(INSTANCE_TYPES)
-    types = requirements.matching(both, catalogue)
+    types = scheduling.matching(both, catalogue)
     for name, count in demand.resources.items():
         scale = catalogue.allocatable.get(name)
         types &= scale.at_least(count) if scale else catalogue.accelerated

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.data.instance_types import GPU_NAME
 from gpugate.policies.data.mig_profiles import MIG_GPUS
-from gpugate.policies.sdk import quantity, requirements
+from gpugate.policies.sdk import quantity, scheduling
 from gpugate.policies.sdk.node_pools import INSTANCE_TYPES
-from gpugate.policies.sdk.node_requirements import alternatives, selected
+from gpugate.policies.sdk.scheduling import alternatives, selected
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -48,7 +48,7 @@ def _families(ctx: AnyContext) -> frozenset[str] | None:
     with_gpu = catalogue.having(GPU_NAME)
     types = 0
     for required in ctx.derived(alternatives):
-        types |= requirements.matching(required, catalogue) & with_gpu
+        types |= scheduling.matching(required, catalogue) & with_gpu
     if types == with_gpu:
         return None
     return frozenset(catalogue.label(_FAMILY, position) for position in catalogue.positions_in(types))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from gpugate.policies.sdk.field import Field
-    from gpugate.policies.sdk.request import Wrapper
+    from gpugate.policies.sdk.objects import Wrapper
 
 # Sources of volumes that are gone with the Pod or its node, or cannot be written (`core/v1` VolumeSource, v0.36). All
 # others are storage elsewhere.

@@ -10,13 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from gpugate.policies.sdk.facts import Known, Need
-from gpugate.policies.sdk.kinds import NODE_POOL
-from gpugate.policies.sdk.known_objects import each
+from gpugate.policies.sdk.facts import Known, Need, each
 from gpugate.policies.sdk.node_pools import INSTANCE_TYPES, limits, matching_types, pool_requirements
+from gpugate.policies.sdk.objects import NODE_POOL
 from gpugate.policies.sdk.platform import Taint
-from gpugate.policies.sdk.requirements import is_only, normalized
-from gpugate.policies.sdk.tolerations import tolerated
+from gpugate.policies.sdk.scheduling import is_only, normalized, tolerated
 
 if TYPE_CHECKING:
     from gpugate.policies.sdk.field import Field

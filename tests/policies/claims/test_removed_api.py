@@ -7,7 +7,7 @@ import pytest
 
 from gpugate.policies.claims.removed_api import check
 from gpugate.policies.sdk.findings import Replacement, Violation
-from gpugate.policies.sdk.kinds import GroupVersionKind
+from gpugate.policies.sdk.objects import GroupVersionKind
 from gpugate.policies.sdk.platform import Target
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ import pytest
 
 from gpugate.policies.data.legacy_apis import LEGACY_APIS, LegacyApi
 from gpugate.policies.nodepools import legacy_api
-from gpugate.policies.sdk.kinds import GroupVersionKind
+from gpugate.policies.sdk.objects import GroupVersionKind
 from gpugate.policies.sdk.policy import policy_in
 
 JUDGED = policy_in(legacy_api).kinds

@@ -13,9 +13,8 @@ from gpugate.policies.engine.ruleset import bind
 from gpugate.policies.engine.update_ratchet import Ratchet, keyed_path
 from gpugate.policies.sdk.facts import NoFacts
 from gpugate.policies.sdk.findings import Patch, Skip, Stance, Violation
-from gpugate.policies.sdk.kinds import NODE_POOL, POD, POD_EPHEMERAL_CONTAINERS, GroupVersionKind
+from gpugate.policies.sdk.objects import NODE_POOL, POD, POD_EPHEMERAL_CONTAINERS, GroupVersionKind, Operation, Request
 from gpugate.policies.sdk.policy import AnyContext, Policy, mutates, validates
-from gpugate.policies.sdk.request import Operation, Request
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,8 +8,7 @@ import pytest
 
 from gpugate.policies.engine.update_ratchet import Ratchet, keyed_path
 from gpugate.policies.sdk.findings import Patch
-from gpugate.policies.sdk.kinds import GroupVersionKind
-from gpugate.policies.sdk.request import Operation, Request
+from gpugate.policies.sdk.objects import GroupVersionKind, Operation, Request
 
 if TYPE_CHECKING:
     from gpugate.policies.sdk.field import Json, Path

@@ -9,9 +9,8 @@ from gpugate.policies.engine.config import PolicyConfig
 from gpugate.policies.engine.needs import Needs
 from gpugate.policies.engine.ruleset import bind
 from gpugate.policies.sdk.facts import Need
-from gpugate.policies.sdk.kinds import DEPLOYMENT, POD, GroupVersionKind
+from gpugate.policies.sdk.objects import DEPLOYMENT, POD, GroupVersionKind, Operation, Request
 from gpugate.policies.sdk.policy import AnyContext, Policy, validates
-from gpugate.policies.sdk.request import Operation, Request
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

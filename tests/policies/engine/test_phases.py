@@ -13,9 +13,8 @@ from gpugate.policies.engine.evaluate import Phase, evaluate
 from gpugate.policies.engine.ruleset import bind
 from gpugate.policies.sdk.facts import NoFacts
 from gpugate.policies.sdk.findings import Patch, Violation
-from gpugate.policies.sdk.kinds import POD, GroupVersionKind
+from gpugate.policies.sdk.objects import POD, GroupVersionKind, Operation, Request
 from gpugate.policies.sdk.policy import AnyContext, Policy, mutates, validates
-from gpugate.policies.sdk.request import Operation, Request
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,7 +8,7 @@ from gpugate.policies.engine.config import parse_config
 from gpugate.policies.engine.errors import ConfigError
 from gpugate.policies.engine.ruleset import bind
 from gpugate.policies.sdk.findings import Skip, Stance, Violation
-from gpugate.policies.sdk.kinds import POD, GroupVersionKind
+from gpugate.policies.sdk.objects import POD, GroupVersionKind
 from gpugate.policies.sdk.policy import Context, Params, Policy, Table, validates
 
 if TYPE_CHECKING:

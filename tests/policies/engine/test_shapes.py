@@ -6,8 +6,7 @@ import pytest
 
 from gpugate.policies.engine.shapes import malformed
 from gpugate.policies.sdk.field import Field, render
-from gpugate.policies.sdk.kinds import GroupVersionKind
-from gpugate.policies.sdk.request import Subject
+from gpugate.policies.sdk.objects import GroupVersionKind, Subject
 
 if TYPE_CHECKING:
     from gpugate.policies.sdk.field import Json

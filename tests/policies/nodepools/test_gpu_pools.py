@@ -16,8 +16,7 @@ from gpugate.policies.engine.config import PolicyConfig
 from gpugate.policies.engine.defaults import with_defaults
 from gpugate.policies.engine.evaluate import evaluate
 from gpugate.policies.engine.ruleset import bind
-from gpugate.policies.sdk.kinds import GroupVersionKind
-from gpugate.policies.sdk.request import Operation, Request
+from gpugate.policies.sdk.objects import GroupVersionKind, Operation, Request
 from gpugate.webhook.manifests.load import RunFacts
 
 if TYPE_CHECKING:

@@ -8,10 +8,9 @@ from gpugate.policies.nodepools.legacy_api import check
 from gpugate.policies.sdk.facts import NoFacts
 from gpugate.policies.sdk.field import Field
 from gpugate.policies.sdk.findings import Replacement, Violation
-from gpugate.policies.sdk.kinds import GroupVersionKind
+from gpugate.policies.sdk.objects import GroupVersionKind, Operation, Request
 from gpugate.policies.sdk.platform import Platform, Target
 from gpugate.policies.sdk.policy import Context, Params
-from gpugate.policies.sdk.request import Operation, Request
 
 if TYPE_CHECKING:
     from gpugate.policies.sdk.field import Json

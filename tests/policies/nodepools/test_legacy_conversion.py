@@ -9,7 +9,7 @@ from gpugate.policies.nodepools.conversion.convert import as_received, converted
 from gpugate.policies.nodepools.conversion.node_template import selector_terms
 from gpugate.policies.nodepools.conversion.provisioner import implicit_requirements
 from gpugate.policies.sdk.field import Field, Json
-from gpugate.policies.sdk.kinds import GroupVersionKind
+from gpugate.policies.sdk.objects import GroupVersionKind
 
 if TYPE_CHECKING:
     from gpugate.policies.nodepools.conversion.objects import Converted

@@ -11,11 +11,10 @@ from gpugate.policies.nodepools.missing_gpu_limit import Params, check
 from gpugate.policies.sdk.facts import NoFacts
 from gpugate.policies.sdk.field import Field
 from gpugate.policies.sdk.findings import Violation
-from gpugate.policies.sdk.kinds import GroupVersionKind
 from gpugate.policies.sdk.node_pools import INSTANCE_TYPES, MatchingTypes, matching_types
+from gpugate.policies.sdk.objects import GroupVersionKind, Operation, Request
 from gpugate.policies.sdk.platform import Platform, Target
 from gpugate.policies.sdk.policy import Context
-from gpugate.policies.sdk.request import Operation, Request
 
 if TYPE_CHECKING:
     from gpugate.policies.sdk.field import Json

@@ -8,12 +8,11 @@ from gpugate.policies.data.instance_types import load_instance_types
 from gpugate.policies.nodepools._daemon_sets import is_meant_for, untolerated
 from gpugate.policies.sdk.facts import NoFacts
 from gpugate.policies.sdk.field import Field
-from gpugate.policies.sdk.kinds import GroupVersionKind
 from gpugate.policies.sdk.node_pools import INSTANCE_TYPES
-from gpugate.policies.sdk.node_requirements import REQUIRED
+from gpugate.policies.sdk.objects import GroupVersionKind, Operation, Request
 from gpugate.policies.sdk.platform import Platform, Target
 from gpugate.policies.sdk.policy import Context, Params
-from gpugate.policies.sdk.request import Operation, Request
+from gpugate.policies.sdk.scheduling import REQUIRED
 
 if TYPE_CHECKING:
     from gpugate.policies.sdk.field import Json

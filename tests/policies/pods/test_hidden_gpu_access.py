@@ -12,13 +12,12 @@ from gpugate.policies.engine.config import PolicyConfig
 from gpugate.policies.engine.evaluate import evaluate
 from gpugate.policies.engine.ruleset import bind
 from gpugate.policies.sdk.facts import Known, NoFacts
-from gpugate.policies.sdk.kinds import GroupVersionKind
-from gpugate.policies.sdk.request import Operation, Request
+from gpugate.policies.sdk.objects import GroupVersionKind, Operation, Request
 from gpugate.webhook.admission.gate import Gate, Rules
 
 if TYPE_CHECKING:
     from gpugate.policies.sdk.facts import Fact, Facts
-    from gpugate.policies.sdk.kinds import Kind
+    from gpugate.policies.sdk.objects import Kind
 
 CAPTURED = Path(__file__).parents[2] / "fixtures/reviews/pod-ephemeralcontainers-update.validate.json"
 VISIBLE = {"env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]}

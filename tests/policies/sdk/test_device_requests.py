@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from gpugate.policies.sdk.device_requests import alternatives
 from gpugate.policies.sdk.field import Field
+from gpugate.policies.sdk.gpu_demand import alternatives
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpugate.policies.sdk.dns_names import is_label, is_subdomain
+from gpugate.policies.sdk.formats import is_label, is_subdomain
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 from gpugate.policies.sdk.facts import Fact, Known, NoFacts, Unavailable, may_come, named
 from gpugate.policies.sdk.field import Field
-from gpugate.policies.sdk.kinds import JOB
+from gpugate.policies.sdk.objects import JOB
 
 OBJECT = Field({"metadata": {"name": "a"}})
 

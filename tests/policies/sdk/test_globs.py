@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpugate.policies.sdk.globs import matches, overlap
+from gpugate.policies.sdk.formats import matches, overlap
 
 TEXTS = ["".join(letters) for length in range(6) for letters in product("ab", repeat=length)]
 patterns = st.text("ab*", max_size=5)

@@ -5,17 +5,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpugate.policies.sdk.facts import Known, Unavailable
+from gpugate.policies.sdk.facts import Known, Unavailable, derived, each
 from gpugate.policies.sdk.field import Field
-from gpugate.policies.sdk.kinds import DEPLOYMENT, NODE_POOL, RESOURCE_CLAIM
-from gpugate.policies.sdk.known_objects import derived, each
+from gpugate.policies.sdk.objects import DEPLOYMENT, NODE_POOL, RESOURCE_CLAIM
 from gpugate.policies.sdk.platform import Platform
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gpugate.policies.sdk.facts import Fact
-    from gpugate.policies.sdk.kinds import Kind
+    from gpugate.policies.sdk.objects import Kind
     from gpugate.policies.sdk.policy import AnyContext
 
 POOLS = ({"metadata": {"name": "a"}}, {"metadata": {"name": "b"}})

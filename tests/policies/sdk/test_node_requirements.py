@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from gpugate.policies.sdk.node_requirements import may_have, selected
+from gpugate.policies.sdk.scheduling import may_have, selected
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from gpugate.policies.sdk.field import Field, render
-from gpugate.policies.sdk.pod_templates import TEMPLATES, pod_templates
+from gpugate.policies.sdk.objects import TEMPLATES, pod_templates
 
 TEMPLATE: dict[str, Any] = {"spec": {"containers": []}}
 

@@ -10,7 +10,7 @@ import pytest
 from gpugate.policies.sdk.facts import NoFacts
 from gpugate.policies.sdk.field import Field
 from gpugate.policies.sdk.findings import Stance
-from gpugate.policies.sdk.kinds import DEPLOYMENT, NODE_POOL, POD
+from gpugate.policies.sdk.objects import DEPLOYMENT, NODE_POOL, POD, Operation, Request
 from gpugate.policies.sdk.platform import Platform, Target
 from gpugate.policies.sdk.policy import (
     WRITES,
@@ -23,7 +23,6 @@ from gpugate.policies.sdk.policy import (
     policy_in,
     validates,
 )
-from gpugate.policies.sdk.request import Operation, Request
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpugate.policies.sdk.kinds import POD, POD_EPHEMERAL_CONTAINERS, GroupVersionKind
-from gpugate.policies.sdk.request import Operation, Request
+from gpugate.policies.sdk.objects import POD, POD_EPHEMERAL_CONTAINERS, GroupVersionKind, Operation, Request
 
 if TYPE_CHECKING:
     from gpugate.policies.sdk.field import Json

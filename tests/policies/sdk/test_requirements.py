@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpugate.policies.data.instance_types import InstanceTypes, load_instance_types
-from gpugate.policies.sdk import requirements
+from gpugate.policies.sdk import scheduling
 from gpugate.policies.sdk.field import Field
-from gpugate.policies.sdk.requirements import Requirement
+from gpugate.policies.sdk.scheduling import Requirement
 
 if TYPE_CHECKING:
     from gpugate.policies.sdk.field import Json
@@ -35,9 +35,9 @@ def read(*rows: Row) -> dict[str, Requirement]:
     found: dict[str, Requirement] = {}
     for key, operator, values in rows:
         entry: Json = {"key": key, "operator": operator, "values": [*values]}
-        pair = requirements.read(Field(entry))
+        pair = scheduling.read_requirement(Field(entry))
         assert pair
-        requirements.add(found, *pair)
+        scheduling.add_requirement(found, *pair)
     return found
 
 
@@ -162,7 +162,7 @@ TABLE = {
 @pytest.mark.parametrize("name", TABLE)
 def test_requirements_match_as_karpenter_matches_them(name: str, catalogue: InstanceTypes) -> None:
     types, families, rows = TABLE[name]
-    matched = requirements.matching(read(*rows), catalogue)
+    matched = scheduling.matching(read(*rows), catalogue)
     found = {catalogue.label(FAMILY, position) for position in catalogue.positions_in(matched)}
     assert (matched.bit_count(), len(found)) == (types, families)
 
@@ -178,7 +178,7 @@ def test_requirements_match_as_karpenter_matches_them(name: str, catalogue: Inst
     ids=["NotIn beside a bound", "any GPU but t4", "nothing", "multi-arch"],
 )
 def test_some_of_them_have_an_accelerator(rows: list[Row], accelerated: int, catalogue: InstanceTypes) -> None:
-    assert (requirements.matching(read(*rows), catalogue) & catalogue.accelerated).bit_count() == accelerated
+    assert (scheduling.matching(read(*rows), catalogue) & catalogue.accelerated).bit_count() == accelerated
 
 
 REFUSED: dict[str, Json] = {
@@ -203,12 +203,12 @@ REFUSED: dict[str, Json] = {
 
 @pytest.mark.parametrize("entry", REFUSED.values(), ids=REFUSED)
 def test_an_entry_that_the_crd_refuses_is_left_out(entry: Json) -> None:
-    assert requirements.read(Field(entry)) is None
+    assert scheduling.read_requirement(Field(entry)) is None
 
 
 def test_values_that_are_no_strings_are_left_out() -> None:
     entry: Json = {"key": "a", "operator": "In", "values": ["x", 8, None, ["y"]]}
-    assert requirements.read(Field(entry)) == ("a", Requirement(complement=False, values=frozenset({"x"})))
+    assert scheduling.read_requirement(Field(entry)) == ("a", Requirement(complement=False, values=frozenset({"x"})))
 
 
 def in_(*values: str) -> Requirement:
@@ -269,7 +269,7 @@ def anything_required(draw: st.DrawFn) -> Requirement:
 def test_many_at_once_allow_what_one_after_the_other_allows(required: list[Requirement]) -> None:
     # One that names values has no bounds of its own, as `read` and `intersect` make them.
     folded = reduce(Requirement.intersect, required)
-    assert requirements.intersection(required) == folded
+    assert scheduling.intersect(required) == folded
 
 
 def test_the_greatest_min_values_counts() -> None:
@@ -335,7 +335,7 @@ def test_a_value_is_allowed(requirement: Requirement, allowed: set[str]) -> None
 )
 def test_a_bound_is_read(operator: str, value: str, expected: Requirement | None) -> None:
     entry: Json = {"key": COUNT, "operator": operator, "values": [value], "minValues": 2}
-    assert requirements.read(Field(entry)) == (None if expected is None else (COUNT, expected))
+    assert scheduling.read_requirement(Field(entry)) == (None if expected is None else (COUNT, expected))
 
 
 @pytest.mark.parametrize(
@@ -350,7 +350,7 @@ def test_a_bound_is_read(operator: str, value: str, expected: Requirement | None
 )
 def test_other_operators_are_read(operator: str, values: list[Json], expected: Requirement) -> None:
     entry: Json = {"key": "beta.kubernetes.io/arch", "operator": operator, "values": values, "minValues": 2}
-    assert requirements.read(Field(entry)) == (ARCH, expected)
+    assert scheduling.read_requirement(Field(entry)) == (ARCH, expected)
 
 
 @pytest.mark.parametrize(("gte", "lte"), [(None, 4), (2, None), (2, 4), (3, 3), (1, 1), (9, None)])
@@ -361,7 +361,7 @@ def test_a_bound_is_met_by_the_types_whose_value_is_within(
     within = 0
     for number in numbers:
         within |= catalogue.of(COUNT, str(number))
-    assert requirements.meeting(COUNT, bounded(gte, lte), catalogue) == within
+    assert scheduling.meeting(COUNT, bounded(gte, lte), catalogue) == within
 
 
 def test_numbers_are_of_64_bits() -> None:

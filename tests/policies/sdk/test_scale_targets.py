@@ -8,8 +8,7 @@ import pytest
 from gpugate.policies.sdk.field import Field
 from gpugate.policies.sdk.findings import Stance
 from gpugate.policies.sdk.gpu_demand import GpuDemand
-from gpugate.policies.sdk.kinds import RAY_CLUSTER, GroupVersionKind
-from gpugate.policies.sdk.request import Wrapper
+from gpugate.policies.sdk.objects import RAY_CLUSTER, GroupVersionKind, Wrapper
 from gpugate.policies.sdk.scale_targets import (
     ScaleTarget,
     most_for,

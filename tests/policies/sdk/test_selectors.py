@@ -4,7 +4,7 @@ import pytest
 import yaml
 
 from gpugate.policies.sdk.field import Field
-from gpugate.policies.sdk.selectors import selects
+from gpugate.policies.sdk.scheduling import selects
 
 LABELS = {"app": "llm", "tier": "gpu", "empty": ""}
 

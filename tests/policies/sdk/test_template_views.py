@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from gpugate.policies.sdk.field import Field, render
-from gpugate.policies.sdk.pod_templates import pod_templates
+from gpugate.policies.sdk.objects import pod_templates
 
 SERVICE = """
 apiVersion: serving.kserve.io/v1beta1

@@ -4,7 +4,7 @@ import pytest
 
 from gpugate.policies.sdk.field import Field
 from gpugate.policies.sdk.platform import Taint
-from gpugate.policies.sdk.tolerations import tolerated, tolerates
+from gpugate.policies.sdk.scheduling import tolerated, tolerates
 
 GPU = Taint(key="nvidia.com/gpu", value="true")
 

@@ -15,10 +15,9 @@ from gpugate.policies.engine.config import PolicyConfig
 from gpugate.policies.engine.errors import OutOfTimeError
 from gpugate.policies.engine.evaluate import Phase
 from gpugate.policies.engine.ruleset import bind
-from gpugate.policies.sdk.facts import Known
+from gpugate.policies.sdk.facts import Known, derived
 from gpugate.policies.sdk.findings import Patch, Violation
-from gpugate.policies.sdk.kinds import NAMESPACE, POD
-from gpugate.policies.sdk.known_objects import derived
+from gpugate.policies.sdk.objects import NAMESPACE, POD
 from gpugate.policies.sdk.policy import AnyContext, Policy, mutates, validates
 from gpugate.webhook.admission.cpu_budget import CpuBudget
 from gpugate.webhook.admission.gate import Gate, Rules
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 
     from gpugate.policies.sdk.facts import Fact
     from gpugate.policies.sdk.field import Field
-    from gpugate.policies.sdk.kinds import Kind
+    from gpugate.policies.sdk.objects import Kind
 
 SECONDS = 0.05
 # Many times the budget: a review that takes this long was not ended.

@@ -17,7 +17,7 @@ from gpugate.policies.engine.config import PolicyConfig
 from gpugate.policies.engine.evaluate import Phase, evaluate
 from gpugate.policies.engine.ruleset import bind
 from gpugate.policies.sdk.facts import NoFacts
-from gpugate.policies.sdk.kinds import POD
+from gpugate.policies.sdk.objects import POD
 from gpugate.policies.sdk.policy import AnyContext, Policy, validates
 from gpugate.webhook.admission.gate import Gate, Rules
 from gpugate.webhook.manifests.load import RunFacts

@@ -11,7 +11,7 @@ from gpugate.policies.engine.evaluate import Phase
 from gpugate.policies.engine.ruleset import bind
 from gpugate.policies.sdk.facts import NoFacts
 from gpugate.policies.sdk.findings import Patch, Violation
-from gpugate.policies.sdk.kinds import DEPLOYMENT, POD
+from gpugate.policies.sdk.objects import DEPLOYMENT, POD
 from gpugate.policies.sdk.policy import AnyContext, Policy, mutates, validates
 from gpugate.webhook.admission.gate import Answer, Gate, Observation, Rules
 from gpugate.webhook.admission.review import HEAD

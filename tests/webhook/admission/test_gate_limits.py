@@ -13,7 +13,7 @@ from gpugate.policies.engine.evaluate import Phase
 from gpugate.policies.engine.ruleset import bind
 from gpugate.policies.sdk.facts import NoFacts
 from gpugate.policies.sdk.findings import Patch, Stance, Violation
-from gpugate.policies.sdk.kinds import POD
+from gpugate.policies.sdk.objects import POD
 from gpugate.policies.sdk.policy import AnyContext, Policy, mutates, validates
 from gpugate.webhook.admission.gate import Gate, Observation, Rules
 from gpugate.webhook.admission.response import LARGEST

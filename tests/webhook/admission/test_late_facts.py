@@ -14,7 +14,7 @@ from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.config import PolicyConfig
 from gpugate.policies.engine.evaluate import Phase
 from gpugate.policies.engine.ruleset import bind
-from gpugate.policies.sdk import kinds
+from gpugate.policies.sdk import objects
 from gpugate.policies.sdk.facts import Known, Unavailable
 from gpugate.policies.sdk.field import Field
 from gpugate.policies.sdk.findings import Skip
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from gpugate.policies.sdk.facts import Fact
     from gpugate.policies.sdk.findings import Violation
-    from gpugate.policies.sdk.kinds import Kind
+    from gpugate.policies.sdk.objects import Kind
     from gpugate.policies.sdk.policy import AnyContext
 
 JOB = {"metadata": {"name": "train"}, "spec": {"parallelism": 4}}
@@ -46,7 +46,7 @@ class LateFacts:
 
     def __init__(self, *namespaces: dict[str, Any], known: bool = True) -> None:
         self._known = known
-        self._objects: dict[Kind, list[dict[str, Any]]] = {kinds.NAMESPACE: list(namespaces)}
+        self._objects: dict[Kind, list[dict[str, Any]]] = {objects.NAMESPACE: list(namespaces)}
 
     def put(self, kind: Kind, obj: dict[str, Any]) -> None:
         self._objects.setdefault(kind, []).append(obj)
@@ -146,14 +146,14 @@ def review(obj: dict[str, Any]) -> bytes:
 @pytest.mark.parametrize(
     ("obj", "kind", "late", "path"),
     [
-        pytest.param(OF_A_JOB, kinds.JOB, JOB, PROTECTED, id="its Job"),
-        pytest.param(OF_RAY, kinds.RAY_CLUSTER, RAY_CLUSTER, PROTECTED, id="its RayCluster"),
-        pytest.param(WITH_A_CLAIM, kinds.RESOURCE_CLAIM_TEMPLATE, TEMPLATE, TOLERATED, id="its claim template"),
-        pytest.param(PLAIN, kinds.NAMESPACE, NAMESPACE, PROTECTED, id="its namespace"),
+        pytest.param(OF_A_JOB, objects.JOB, JOB, PROTECTED, id="its Job"),
+        pytest.param(OF_RAY, objects.RAY_CLUSTER, RAY_CLUSTER, PROTECTED, id="its RayCluster"),
+        pytest.param(WITH_A_CLAIM, objects.RESOURCE_CLAIM_TEMPLATE, TEMPLATE, TOLERATED, id="its claim template"),
+        pytest.param(PLAIN, objects.NAMESPACE, NAMESPACE, PROTECTED, id="its namespace"),
     ],
 )
 def test_what_comes_while_it_waits_counts(obj: dict[str, Any], kind: Kind, late: dict[str, Any], path: str) -> None:
-    asked = Asked(LateFacts(*([] if kind is kinds.NAMESPACE else [SEES_NAMESPACE])))
+    asked = Asked(LateFacts(*([] if kind is objects.NAMESPACE else [SEES_NAMESPACE])))
     assert path in asked.patched(obj, (kind, late))
     assert (len(asked.observed), asked.events) == (1, [FrontEvent.AWAITED_FACTS])
 
@@ -167,7 +167,7 @@ def test_what_never_comes_is_not_waited_for_longer_than_allowed() -> None:
     assert skipped[0][0].startswith("Job train is not known")
 
 
-@validates(kinds.POD)
+@validates(objects.POD)
 def misses_a_fact(_pod: Field, _ctx: AnyContext) -> Iterator[Violation | Skip]:
     yield Skip("not known yet", coming=True)
 

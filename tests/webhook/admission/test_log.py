@@ -9,8 +9,7 @@ import pytest
 from gpugate.policies.engine.evaluate import Phase
 from gpugate.policies.engine.verdict import Finding, Outcome, Verdict
 from gpugate.policies.sdk.findings import Patch, Stance, Violation
-from gpugate.policies.sdk.kinds import GroupVersionKind
-from gpugate.policies.sdk.request import Operation, Request
+from gpugate.policies.sdk.objects import GroupVersionKind, Operation, Request
 from gpugate.webhook.admission.gate import Observation
 from gpugate.webhook.admission.log import Log
 from gpugate.webhook.admission.review import Review, UnacceptableError, UnattributableError

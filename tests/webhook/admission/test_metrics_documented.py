@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.evaluate import Phase
 from gpugate.policies.sdk.findings import Stance
-from gpugate.policies.sdk.request import Operation
+from gpugate.policies.sdk.objects import Operation
 from gpugate.webhook.admission.front.limits import FrontEvent
 from gpugate.webhook.admission.gate import Observation
 from gpugate.webhook.admission.metrics import (

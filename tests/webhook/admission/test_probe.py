@@ -8,8 +8,7 @@ import pytest
 
 from gpugate.policies.engine.evaluate import Phase
 from gpugate.policies.engine.verdict import Verdict
-from gpugate.policies.sdk.kinds import GroupVersionKind
-from gpugate.policies.sdk.request import Operation, Request
+from gpugate.policies.sdk.objects import GroupVersionKind, Operation, Request
 from gpugate.webhook.admission.response import encode
 from gpugate.webhook.admission.review import Review
 from gpugate.webhook.generate.probe import question

@@ -20,8 +20,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 from gpugate.policies.engine.evaluate import Phase
 from gpugate.policies.engine.verdict import Finding, Outcome, Verdict
 from gpugate.policies.sdk.findings import Stance
-from gpugate.policies.sdk.kinds import GroupVersionKind
-from gpugate.policies.sdk.request import Operation, Request
+from gpugate.policies.sdk.objects import GroupVersionKind, Operation, Request
 from gpugate.webhook.admission.gate import Observation
 from gpugate.webhook.admission.options import ServeError
 from gpugate.webhook.admission.review import Review, UnattributableError

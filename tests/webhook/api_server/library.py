@@ -12,8 +12,7 @@ from library_examples import Example, read_example
 
 import gpugate.policies
 from gpugate.policies.engine.defaults import with_defaults
-from gpugate.policies.sdk.kinds import GroupVersionKind
-from gpugate.policies.sdk.request import Operation, Request
+from gpugate.policies.sdk.objects import GroupVersionKind, Operation, Request
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

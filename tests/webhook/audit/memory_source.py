@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.config import PolicyConfig
 from gpugate.policies.engine.ruleset import bind
-from gpugate.policies.sdk.kinds import GroupVersionKind, Kind
+from gpugate.policies.sdk.objects import GroupVersionKind, Kind
 from gpugate.webhook.audit.options import Options
 from gpugate.webhook.audit.scan import Scan, scan
 from gpugate.webhook.audit.selection import Selection

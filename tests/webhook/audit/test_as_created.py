@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from gpugate.policies.engine.defaults import with_defaults
-from gpugate.policies.sdk.kinds import GroupVersionKind
-from gpugate.policies.sdk.request import Operation, Request
+from gpugate.policies.sdk.objects import GroupVersionKind, Operation, Request
 from gpugate.webhook.audit.as_created import as_created, pod_as_created
 from gpugate.webhook.audit.content import digest
 

@@ -8,12 +8,12 @@ import pytest
 import yaml
 from audit.memory_source import named, pod
 
-from gpugate.policies.sdk import kinds
+from gpugate.policies.sdk import objects as kinds
 from gpugate.webhook.audit.sources.dump import DumpSource
 from gpugate.webhook.audit.sources.source import NotReadError
 
 if TYPE_CHECKING:
-    from gpugate.policies.sdk.kinds import Kind
+    from gpugate.policies.sdk.objects import Kind
 
 PODS = [pod("a"), pod("b"), pod("c")]
 PLATFORM = Path(__file__).parents[2] / "fixtures" / "dumps" / "ml-platform"

@@ -8,11 +8,11 @@ from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.config import PolicyConfig
 from gpugate.policies.engine.needs import Needs
 from gpugate.policies.engine.ruleset import bind
-from gpugate.policies.sdk import kinds
+from gpugate.policies.sdk import objects
 from gpugate.policies.sdk.facts import Fact, Known, Unavailable
 from gpugate.webhook.audit.facts import AuditFacts
 
-SCALED = kinds.SCALED_OBJECT
+SCALED = objects.SCALED_OBJECT
 
 
 def facts() -> AuditFacts:
@@ -74,7 +74,7 @@ def test_of_a_kind_that_could_not_be_read_nothing_is_known() -> None:
     found.close(SCALED, "forbidden")
 
     assert found.list(SCALED) == Unavailable("forbidden")
-    assert isinstance(found.list(kinds.NODE_POOL), Unavailable)
+    assert isinstance(found.list(objects.NODE_POOL), Unavailable)
 
 
 def test_objects_in_a_version_that_no_rule_reads_prove_nothing() -> None:

@@ -6,8 +6,8 @@ import pytest
 from audit.memory_source import named, pod, workload
 from cluster.fake_api_server import Answer, FakeApiServer, status
 
-from gpugate.policies.sdk import kinds
-from gpugate.policies.sdk.kinds import Kind
+from gpugate.policies.sdk import objects
+from gpugate.policies.sdk.objects import Kind
 from gpugate.webhook.audit.sources.live import LiveSource
 from gpugate.webhook.audit.sources.source import NotReadError
 from gpugate.webhook.audit.sources.throttle import Throttle
@@ -61,14 +61,14 @@ def put_pods(api: FakeApiServer, count: int = 5, namespace: str = "team") -> lis
 def test_the_objects_of_a_kind_come_page_by_page(api: FakeApiServer, connection: Connection) -> None:
     made = put_pods(api)
 
-    assert names(source(connection).read(kinds.POD)) == made
+    assert names(source(connection).read(objects.POD)) == made
     assert len(api.asked("/api/v1/pods?limit=2")) == 3
 
 
 def test_objects_have_the_type_that_the_list_was_asked_for(api: FakeApiServer, connection: Connection) -> None:
     api.store.put(("karpenter.sh", "nodepools"), {"metadata": {"name": "gpu"}})
 
-    (pool,) = source(connection).read(kinds.NODE_POOL)
+    (pool,) = source(connection).read(objects.NODE_POOL)
 
     assert str(pool.kind) == "karpenter.sh/v1 NodePool"
 
@@ -101,7 +101,7 @@ def test_no_trouble_that_passes_loses_or_repeats_an_object(
     found = source(connection)
     api.answers += troubles
 
-    assert names(found.read(kinds.POD)) == made
+    assert names(found.read(objects.POD)) == made
     assert not api.answers
 
 
@@ -109,7 +109,7 @@ def test_what_is_forbidden_says_how_to_be_allowed(api: FakeApiServer, connection
     api.forbidden.add("pods")
 
     with pytest.raises(NotReadError, match="--print-rbac") as raised:
-        list(source(connection).read(kinds.POD))
+        list(source(connection).read(objects.POD))
 
     assert not raised.value.absent
 
@@ -123,7 +123,7 @@ def test_where_all_namespaces_are_forbidden_those_that_were_named_are_read(
     found: list[Any] = []
 
     with pytest.raises(NotReadError, match="only in team") as raised:
-        found.extend(source(connection, namespaces=("team",)).read(kinds.POD))
+        found.extend(source(connection, namespaces=("team",)).read(objects.POD))
 
     assert raised.value.namespaces == ("team",)
     assert "/api/v1/namespaces/team/pods" in api.requests[-1]
@@ -135,14 +135,14 @@ def test_a_namespace_that_is_named_twice_is_read_once(api: FakeApiServer, connec
     found: list[Any] = []
 
     with pytest.raises(NotReadError, match="only in team: "):
-        found.extend(source(connection, namespaces=("team", "team")).read(kinds.POD))
+        found.extend(source(connection, namespaces=("team", "team")).read(objects.POD))
 
     assert sum("/namespaces/team/pods" in request for request in api.requests) == 1
 
 
 def test_what_is_not_served_is_absent(connection: Connection) -> None:
     with pytest.raises(NotReadError, match=r"does not serve scaledobjects\.keda\.sh") as raised:
-        list(source(connection).read(kinds.SCALED_OBJECT))
+        list(source(connection).read(objects.SCALED_OBJECT))
 
     assert raised.value.absent
 
@@ -153,7 +153,7 @@ def test_a_list_that_breaks_off_for_good_keeps_what_was_read(api: FakeApiServer,
     found: list[Any] = []
 
     with pytest.raises(NotReadError, match="500"):
-        found.extend(source(connection).read(kinds.POD))
+        found.extend(source(connection).read(objects.POD))
 
     assert len(found) == 2
 
@@ -193,6 +193,6 @@ def test_a_server_that_is_none_ends_the_audit(api: FakeApiServer, connection: Co
 def test_nothing_is_written(api: FakeApiServer, connection: Connection) -> None:
     api.store.put(("apps", "deployments"), workload("Deployment", "web"))
     found = source(connection)
-    list(found.read(kinds.DEPLOYMENT))
+    list(found.read(objects.DEPLOYMENT))
 
     assert {request.partition(" ")[0] for request in api.requests if "selfsubjectreviews" not in request} == {"GET"}

@@ -9,7 +9,7 @@ from gpugate.policies.engine.config import PolicyConfig
 from gpugate.policies.engine.ruleset import bind
 from gpugate.policies.sdk.facts import Known, Need
 from gpugate.policies.sdk.findings import Patch, Skip, Stance, Violation
-from gpugate.policies.sdk.kinds import NAMESPACE, POD
+from gpugate.policies.sdk.objects import NAMESPACE, POD
 from gpugate.policies.sdk.policy import AnyContext, Policy, mutates, validates
 from gpugate.webhook.check.options import Options
 from gpugate.webhook.check.run import CheckResult, check

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-from gpugate.policies.sdk.kinds import GroupVersionKind
-from gpugate.policies.sdk.request import Operation, Request
+from gpugate.policies.sdk.objects import GroupVersionKind, Operation, Request
 from gpugate.webhook.check.run import apart
 
 

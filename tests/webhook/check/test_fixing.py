@@ -9,7 +9,7 @@ from gpugate.policies.engine.config import Exemption, PolicyConfig
 from gpugate.policies.engine.ruleset import bind
 from gpugate.policies.sdk.facts import Need
 from gpugate.policies.sdk.findings import Patch, Patches, Replacement, Violation
-from gpugate.policies.sdk.kinds import NODE_POOL, POD
+from gpugate.policies.sdk.objects import NODE_POOL, POD
 from gpugate.policies.sdk.policy import AnyContext, Policy, mutates, validates
 from gpugate.webhook.check import fix as changing
 from gpugate.webhook.check import fix as fixing

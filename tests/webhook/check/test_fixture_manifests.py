@@ -19,7 +19,7 @@ from gpugate.webhook.manifests.load import RunFacts, load
 
 if TYPE_CHECKING:
     from gpugate.policies.engine.ruleset import Ruleset
-    from gpugate.policies.sdk.request import Request
+    from gpugate.policies.sdk.objects import Request
 
 MANIFESTS = Path(__file__).parents[2] / "fixtures" / "manifests"
 NOTHING: set[str] = set()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.config import PolicyConfig
 from gpugate.policies.engine.ruleset import bind
-from gpugate.policies.sdk import quantity, requirements, scale_targets
+from gpugate.policies.sdk import quantity, scale_targets, scheduling
 from gpugate.webhook.check.options import Options
 from gpugate.webhook.check.run import check
 from gpugate.webhook.manifests.inputs import expand
@@ -87,7 +87,7 @@ def work(folder: Path, monkeypatch: pytest.MonkeyPatch, copies: int) -> Counter[
         (folder / f"{n}.yaml").write_text(FILE.format(n=n, workload=workload, gpus=n % 4 + 1), encoding="utf-8")
     options = Options(today=dt.date(2026, 11, 21), known=frozenset(policy.id for policy in CATALOG))
     with monkeypatch.context() as patched:
-        counting(requirements, "read")
+        counting(scheduling, "read")
         counting(quantity, "parse")
         counting(scale_targets, "scale_target")
         report = check(list(expand([str(folder)])), bind(CATALOG, PolicyConfig()), options).report

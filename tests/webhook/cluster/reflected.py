@@ -11,7 +11,7 @@ from gpugate.policies.engine.config import PolicyConfig
 from gpugate.policies.engine.needs import Needs
 from gpugate.policies.engine.ruleset import bind
 from gpugate.policies.sdk.facts import Known
-from gpugate.policies.sdk.kinds import DEPLOYMENT
+from gpugate.policies.sdk.objects import DEPLOYMENT
 from gpugate.webhook.cluster.backoff import Chance
 from gpugate.webhook.cluster.connection import connect
 from gpugate.webhook.cluster.facts import ClusterFacts
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from cluster.fake_api_server import FakeApiServer
 
-    from gpugate.policies.sdk.kinds import Kind
+    from gpugate.policies.sdk.objects import Kind
     from gpugate.webhook.cluster.connection import Connection
     from gpugate.webhook.cluster.reflector import KindState
 

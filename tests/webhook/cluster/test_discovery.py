@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 from cluster.fake_api_server import Answer, status
 
-from gpugate.policies.sdk.kinds import (
+from gpugate.policies.sdk.objects import (
     DEPLOYMENT,
     HORIZONTAL_POD_AUTOSCALER,
     NAMESPACE,
@@ -20,7 +20,7 @@ from gpugate.webhook.cluster.errors import ApiError, NotServedError, Unreachable
 if TYPE_CHECKING:
     from cluster.fake_api_server import FakeApiServer
 
-    from gpugate.policies.sdk.kinds import Kind
+    from gpugate.policies.sdk.objects import Kind
     from gpugate.webhook.cluster.connection import Connection
 
 SERVED = {

@@ -22,8 +22,7 @@ from gpugate.webhook.manifests.load import RunFacts
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gpugate.policies.sdk.kinds import Kind
-    from gpugate.policies.sdk.request import Request
+    from gpugate.policies.sdk.objects import Kind, Request
 
 ROOT = Path(gpugate.policies.__file__).parent
 FILES = sorted(ROOT.glob("*/examples/*/*.yaml"))

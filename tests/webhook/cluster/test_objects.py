@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 from cluster.reflected import needs_of
 
-from gpugate.policies.sdk.kinds import DEPLOYMENT
+from gpugate.policies.sdk.objects import DEPLOYMENT
 from gpugate.webhook.cluster.objects import Objects, Projection
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ import pytest
 from cluster.reflected import deployment, needs_of
 
 from gpugate.policies.sdk.field import Field
-from gpugate.policies.sdk.kinds import DEPLOYMENT
+from gpugate.policies.sdk.objects import DEPLOYMENT
 from gpugate.webhook.cluster.objects import Projection, StoredField
 
 SOME, MORE = needs_of("scaling/wrong-metric"), needs_of("disruption/blocking-pdb")

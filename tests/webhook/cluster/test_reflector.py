@@ -6,7 +6,7 @@ from cluster.fake_api_server import status
 from cluster.reflected import DEPLOYMENTS, Reflected, deployment
 
 from gpugate.policies.sdk.facts import Known
-from gpugate.policies.sdk.kinds import DEPLOYMENT
+from gpugate.policies.sdk.objects import DEPLOYMENT
 from gpugate.webhook.cluster import reflector as module
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from cluster.fake_api_server import Answer, status
 from cluster.reflected import DEPLOYMENTS, WATCH, Reflected
 
 from gpugate.policies.sdk.facts import Unavailable
-from gpugate.policies.sdk.kinds import DEPLOYMENT, NODE_POOL
+from gpugate.policies.sdk.objects import DEPLOYMENT, NODE_POOL
 from gpugate.webhook.cluster.reflector import Standing
 
 if TYPE_CHECKING:

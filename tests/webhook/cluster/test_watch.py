@@ -12,7 +12,7 @@ import pytest
 from cluster.reflected import DEPLOYMENTS, connected, deployment, needs_of
 
 from gpugate.policies.sdk.facts import Known, Unavailable
-from gpugate.policies.sdk.kinds import DEPLOYMENT, NODE_POOL
+from gpugate.policies.sdk.objects import DEPLOYMENT, NODE_POOL
 from gpugate.webhook.cluster.backoff import Chance
 from gpugate.webhook.cluster.facts import ClusterWatch
 

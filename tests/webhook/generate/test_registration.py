@@ -17,11 +17,9 @@ from gpugate.policies.engine.evaluate import evaluate
 from gpugate.policies.engine.ruleset import Ruleset, bind
 from gpugate.policies.sdk.concerns import Key
 from gpugate.policies.sdk.field import Field
-from gpugate.policies.sdk.kinds import NODE_POOL, POD_DISRUPTION_BUDGET, Kind
+from gpugate.policies.sdk.objects import NODE_POOL, POD_DISRUPTION_BUDGET, TEMPLATES, Kind, Operation
 from gpugate.policies.sdk.platform import Platform
-from gpugate.policies.sdk.pod_templates import TEMPLATES
 from gpugate.policies.sdk.policy import Policy, validates
-from gpugate.policies.sdk.request import Operation
 from gpugate.webhook.generate import cel
 from gpugate.webhook.generate.judged_resources import mutated, validated
 from gpugate.webhook.generate.registration import Server, webhook_configurations

@@ -3,8 +3,7 @@ from __future__ import annotations
 import pytest
 
 from gpugate.policies.sdk.facts import Known
-from gpugate.policies.sdk.kinds import NODE_POOL, POD, GroupVersionKind
-from gpugate.policies.sdk.request import Operation, Request
+from gpugate.policies.sdk.objects import NODE_POOL, POD, GroupVersionKind, Operation, Request
 from gpugate.webhook.manifests.load import RunFacts
 
 

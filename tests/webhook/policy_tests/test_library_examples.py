@@ -4,7 +4,7 @@ import pytest
 from library_examples import read_example
 
 from gpugate.policies.engine.config import PolicyConfig
-from gpugate.policies.sdk.request import Operation
+from gpugate.policies.sdk.objects import Operation
 from gpugate.webhook.policy_tests.annotated import Expected
 from gpugate.webhook.policy_tests.errors import CaseFileError
 

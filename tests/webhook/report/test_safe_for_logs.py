@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from gpugate.policies.engine.config import PolicyConfig
 from gpugate.policies.engine.ruleset import bind
 from gpugate.policies.sdk.findings import Violation
-from gpugate.policies.sdk.kinds import DEPLOYMENT, POD, Kind
+from gpugate.policies.sdk.objects import DEPLOYMENT, POD, Kind
 from gpugate.policies.sdk.policy import AnyContext, Policy, validates
 from gpugate.webhook.check.options import Options
 from gpugate.webhook.check.run import check

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gpugate.policies.sdk.field import render
-from gpugate.policies.sdk.kinds import GroupVersionKind
+from gpugate.policies.sdk.objects import GroupVersionKind
 from gpugate.policies.sdk.platform import Target
 from gpugate.webhook.schemas.check import Schemas
 

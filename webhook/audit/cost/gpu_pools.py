@@ -9,9 +9,8 @@ from gpugate.policies.nodepools.accelerators.makes import devices, makes, most_d
 from gpugate.policies.sdk import node_pools
 from gpugate.policies.sdk.facts import NoFacts
 from gpugate.policies.sdk.field import Field
-from gpugate.policies.sdk.kinds import GroupVersionKind
+from gpugate.policies.sdk.objects import GroupVersionKind, Operation, Request
 from gpugate.policies.sdk.policy import Context, Params
-from gpugate.policies.sdk.request import Operation, Request
 from gpugate.webhook.report.audited import Unbounded
 from gpugate.webhook.report.located import ObjectName
 

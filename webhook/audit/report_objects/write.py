@@ -15,7 +15,7 @@ from gpugate.webhook.cluster.errors import ApiError, CallError, NotServedError
 from gpugate.webhook.report.report_kinds import REPORT_KINDS
 
 if TYPE_CHECKING:
-    from gpugate.policies.sdk.kinds import Kind
+    from gpugate.policies.sdk.objects import Kind
     from gpugate.webhook.audit.sources.throttle import Throttle
     from gpugate.webhook.cluster.connection import Connection
     from gpugate.webhook.report.audited import AuditReport

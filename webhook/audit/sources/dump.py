@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from gpugate.policies.sdk.kinds import GroupVersionKind, Kind
+from gpugate.policies.sdk.objects import GroupVersionKind, Kind
 from gpugate.webhook.audit.packed import Packed
 from gpugate.webhook.audit.sources.source import NotReadError, Stored
 from gpugate.webhook.cluster.discovery import resource_name

@@ -9,7 +9,7 @@ from urllib.parse import quote
 import msgspec
 import orjson
 
-from gpugate.policies.sdk.kinds import GroupVersionKind
+from gpugate.policies.sdk.objects import GroupVersionKind
 from gpugate.webhook.audit.sources.paging import Listing
 from gpugate.webhook.audit.sources.retrying import retried
 from gpugate.webhook.audit.sources.source import NotReadError, Stored
@@ -20,7 +20,7 @@ from gpugate.webhook.report.audited import Cluster
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from gpugate.policies.sdk.kinds import Kind
+    from gpugate.policies.sdk.objects import Kind
     from gpugate.webhook.audit.sources.throttle import Throttle
     from gpugate.webhook.cluster.connection import Connection
     from gpugate.webhook.report.audited import NotEvaluated

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from gpugate.policies.sdk.kinds import GroupVersionKind, Kind
+    from gpugate.policies.sdk.objects import GroupVersionKind, Kind
     from gpugate.webhook.report.audited import Cluster, NotEvaluated
 
 Object = dict[str, Any]  # Any: the JSON edge

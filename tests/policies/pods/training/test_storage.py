@@ -7,8 +7,7 @@ import yaml
 
 from gpugate.policies.pods.training.storage import names_object_store, outlives
 from gpugate.policies.sdk.field import Field
-from gpugate.policies.sdk.kinds import GroupVersionKind
-from gpugate.policies.sdk.request import Wrapper
+from gpugate.policies.sdk.objects import GroupVersionKind, Wrapper
 
 
 def pod(volume: str, mount: str = "{name: v}") -> Field:

@@ -1,20 +1,33 @@
-"""What a NodePool or NodeClaim requires of its nodes, and which instance types meet it, as Karpenter decides it.
+"""Karpenter requirements, node affinity, tolerations and label selectors, evaluated as schedulers do.
+
+Source: `k8s.io/apimachinery/pkg/apis/meta/v1/helpers.go` (LabelSelectorAsSelector), `pkg/labels/selector.go`, v0.36.
 
 Sources: Karpenter v1.14.1 (`pkg/scheduling/requirement.go`, `requirements.go`; `pkg/apis/v1/labels.go`: aliases of keys;
 `pkg/apis/crds/karpenter.sh_nodepools.yaml`: what an entry may hold).
+
+Source: `k8s.io/component-helpers/scheduling/corev1/nodeaffinity`, v0.36: the node selector and one of the terms of the
+required node affinity hold; a term that says nothing holds nowhere.
+
+Source: `k8s.io/api/core/v1/toleration.go` (`ToleratesTaint`), v0.36.
 """
 
 from __future__ import annotations
 
 import re
+from collections import ChainMap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from gpugate.policies.sdk.concerns import Each, Key, Text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from gpugate.policies.data.instance_types import InstanceTypes
+    from gpugate.policies.sdk.concerns import Concern
     from gpugate.policies.sdk.field import Field
+    from gpugate.policies.sdk.platform import Taint
+    from gpugate.policies.sdk.policy import AnyContext
 
 Operator: TypeAlias = Literal["In", "NotIn", "Exists", "DoesNotExist"]
 
@@ -87,7 +100,7 @@ def normalized(key: str) -> str:
     return _ALIASES.get(key, key)
 
 
-def read(entry: Field) -> tuple[str, Requirement] | None:
+def read_requirement(entry: Field) -> tuple[str, Requirement] | None:
     """Read an element of `requirements`.
 
     None for an element that the CRD refuses: without a key, with an operator that does not exist, `In` without a value,
@@ -112,13 +125,13 @@ def read(entry: Field) -> tuple[str, Requirement] | None:
     return key, Requirement(complement=True, gte=gte, lte=lte, min_values=least)
 
 
-def add(requirements: dict[str, Requirement], key: str, requirement: Requirement) -> None:
+def add_requirement(requirements: dict[str, Requirement], key: str, requirement: Requirement) -> None:
     """Narrow what is required of a label."""
     present = requirements.get(key)
     requirements[key] = requirement.intersect(present) if present else requirement
 
 
-def intersection(requirements: Sequence[Requirement]) -> Requirement:
+def intersect(requirements: Sequence[Requirement]) -> Requirement:
     """Return what all of several requirements allow, at least one; linear in their values, as folding them is not."""
     if len(requirements) == 1:
         return requirements[0]
@@ -136,12 +149,12 @@ def intersection(requirements: Sequence[Requirement]) -> Requirement:
     return Requirement(True, values, gte, lte, least)  # noqa: FBT003 -- `complement`
 
 
-def combined(requirements: Iterable[tuple[str, Requirement]]) -> dict[str, Requirement]:
+def combine(requirements: Iterable[tuple[str, Requirement]]) -> dict[str, Requirement]:
     """Narrow by label what several requirements say."""
     found: dict[str, list[Requirement]] = {}
     for key, requirement in requirements:
         found.setdefault(key, []).append(requirement)
-    return {key: intersection(of_key) for key, of_key in found.items()}
+    return {key: intersect(of_key) for key, of_key in found.items()}
 
 
 def is_only(value: str) -> Requirement:
@@ -201,3 +214,109 @@ def _tighter(choose: Callable[[int, int], int], one: int | None, other: int | No
     if one is None or other is None:
         return one if other is None else other
     return choose(one, other)
+
+
+# Where the terms of the required node affinity are.
+REQUIRED: Final = (
+    "spec",
+    "affinity",
+    "nodeAffinity",
+    "requiredDuringSchedulingIgnoredDuringExecution",
+    "nodeSelectorTerms",
+)
+
+
+def alternatives(pod: Field, _ctx: AnyContext) -> tuple[Requirements, ...]:
+    """Return what a Pod or Pod template requires of each label: one of these, of which each narrows all it names."""
+    selector = {normalized(k): is_only(v) for k, v in _selector(pod).items()}
+    terms = [term for term in pod[REQUIRED] if term.mapping]
+    return tuple(_narrowed(selector, term) for term in terms) if terms else (selector,)
+
+
+def may_have(key: str, value: str, ctx: AnyContext) -> bool:
+    """Tell whether the Pod may run on a node whose label has this value, as far as this label goes."""
+    return any(key not in required or required[key].allows(value) for required in ctx.derived(alternatives))
+
+
+def selected(key: str, ctx: AnyContext) -> frozenset[str]:
+    """Return the values, one of which the label of the Pod's node must have; empty where it may have others."""
+    found = [required.get(key) for required in ctx.derived(alternatives)]
+    named = [r.values for r in found if r is not None and r.operator == "In"]
+    return frozenset().union(*named) if len(named) == len(found) else frozenset()
+
+
+def selecting_by(*keys: str) -> Concern:
+    """Return which Pods require something of one of these labels."""
+    in_terms = Each(".".join(REQUIRED), Each("matchExpressions", Text("key", keys)))
+    return Key("spec.nodeSelector", keys) | in_terms
+
+
+def _selector(pod: Field) -> dict[str, str]:
+    return pod["spec", "nodeSelector"].labels
+
+
+def _narrowed(selector: dict[str, Requirement], term: Field) -> Requirements:
+    """Return what a term requires, in front of the selector, which all terms share rather than copy."""
+    read = (read_requirement(entry) for entry in term["matchExpressions"])
+    found = combine(each for each in read if each)
+    if not selector:
+        return found
+    for key in found:
+        if key in selector:
+            found[key] = found[key].intersect(selector[key])
+    return ChainMap(found, selector)
+
+
+# A decimal integer as the API server reads it (`k8s.io/apimachinery/pkg/api/validate/content`, IsDecimalInteger).
+_INTEGER: Final = re.compile(r"0|-?[1-9][0-9]{0,18}")
+
+
+def tolerates(toleration: Field, taint: Taint, effect: str = "NoSchedule") -> bool:
+    """Tell whether one toleration covers a taint of this effect."""
+    key, operator = toleration["key"].text, toleration["operator"].text or "Equal"
+    if toleration["effect"].text not in {"", effect}:
+        return False
+    if not key:
+        return operator == "Exists"
+    return key == taint.key and _covers(operator, toleration["value"].text, taint.value)
+
+
+def _covers(operator: str, value: str, taint: str) -> bool:
+    """Compare the value of a toleration with that of a taint; `Lt` and `Gt` compare numbers (alpha since v1.35)."""
+    if operator in {"Lt", "Gt"}:
+        if not (_INTEGER.fullmatch(value) and _INTEGER.fullmatch(taint)):
+            return False
+        return int(taint) < int(value) if operator == "Lt" else int(taint) > int(value)
+    return operator == "Exists" or (operator == "Equal" and value == taint)
+
+
+def tolerated(pod: Field, taint: Taint, effect: str = "NoSchedule") -> bool:
+    """Tell whether any toleration of a Pod (or Pod template) covers a taint of this effect."""
+    return any(tolerates(t, taint, effect) for t in pod["spec", "tolerations"])
+
+
+def selects(selector: Field, labels: Mapping[str, str]) -> bool:
+    """Tell whether a LabelSelector selects an object with these labels.
+
+    One that is absent selects nothing, an empty one everything. `NotIn` and `DoesNotExist` select objects without the
+    label. An operator that does not exist, which the API server refuses, selects nothing.
+    """
+    return (
+        isinstance(selector.value, dict)
+        and all(labels.get(key) == value for key, value in selector["matchLabels"].mapping.items())
+        and all(_meets(expression, labels) for expression in selector["matchExpressions"])
+    )
+
+
+def _meets(expression: Field, labels: Mapping[str, str]) -> bool:
+    key, values = expression["key"].text, expression["values"].texts
+    match expression["operator"].text:
+        case "In":
+            return key in labels and labels[key] in values
+        case "NotIn":
+            return key not in labels or labels[key] not in values
+        case "Exists":
+            return key in labels
+        case "DoesNotExist":
+            return key not in labels
+    return False
