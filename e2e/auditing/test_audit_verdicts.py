@@ -12,7 +12,7 @@ from library.workers_facts import WorkersFacts
 
 from auditing.recreated import recreating
 from gpugate.policies.catalog import CATALOG
-from gpugate.policies.engine.needs import Needs
+from gpugate.policies.engine.ruleset import Needs
 from gpugate.webhook.admission.policy_reload import load_rules
 
 if TYPE_CHECKING:

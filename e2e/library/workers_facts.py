@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 from prometheus_client.mmap_dict import MmapedDict
 
 from gpugate.policies.catalog import CATALOG
-from gpugate.policies.engine.needs import Needs
-from gpugate.policies.engine.ruleset import bind
+from gpugate.policies.engine.ruleset import Needs, bind
 from gpugate.webhook.admission.metrics import FACTS_OBJECTS
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from chart.conftest import CHART, NAMESPACE, Helm
 from chart_values import RELEASES, VALUES
 from hypothesis import HealthCheck, given, settings
 
-from gpugate.policies.engine.errors import ConfigError
+from gpugate.policies.engine.config import ConfigError
 from gpugate.webhook.generate.chart.manifests import default_values, manifests, merged
 
 if TYPE_CHECKING:

@@ -1,4 +1,9 @@
-"""The policy configuration: one file for the webhook, the audit and `check`; strict, and typed at load."""
+"""The policy configuration: one file for the webhook, the audit and `check`; strict, and typed at load.
+
+GpugateError
+└── ConfigError          the configuration is refused: what is wrong, at which field, and what to write instead
+OutOfTimeError           the time for a request is over
+"""
 
 from __future__ import annotations
 
@@ -8,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 import msgspec
 
-from gpugate.policies.engine.errors import ConfigError
+from gpugate.policies.sdk.field import render
 from gpugate.policies.sdk.findings import Stance
 from gpugate.policies.sdk.platform import Platform, Target
 
@@ -16,6 +21,31 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from gpugate.policies.sdk.field import Json, Path
+
+
+class GpugateError(Exception):
+    """Something a user can mend; its text is shown as it is."""
+
+
+class ConfigError(GpugateError):
+    """The policy configuration is refused at `path`."""
+
+    def __init__(self, path: Path, message: str) -> None:
+        super().__init__(f"{render(path)}: {message}" if path else message)
+        self.path = path
+        self.message = message
+
+
+class OutOfTimeError(BaseException):
+    """The time to evaluate a request was over; there is no verdict. `policy` is the one at that time, where known.
+
+    No `Exception`, because it may be raised inside a policy, which may catch those.
+    """
+
+    def __init__(self, policy: str = "") -> None:
+        super().__init__(f"out of time at {policy}")
+        self.policy = policy
+
 
 API_VERSION = "gpugate.dev/v1"
 KIND = "PolicyConfig"

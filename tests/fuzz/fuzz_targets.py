@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from gpugate.policies.catalog import CATALOG
-from gpugate.policies.engine.config import PolicyConfig
-from gpugate.policies.engine.errors import GpugateError
+from gpugate.policies.engine.config import GpugateError, PolicyConfig
 from gpugate.policies.engine.evaluate import Phase
 from gpugate.policies.engine.ruleset import bind
 from gpugate.policies.sdk.facts import NoFacts

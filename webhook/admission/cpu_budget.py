@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from time import thread_time
 from typing import TYPE_CHECKING, Final
 
-from gpugate.policies.engine.errors import OutOfTimeError
+from gpugate.policies.engine.config import OutOfTimeError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING, TypeAlias, overload
 
-from gpugate.policies.engine.breakage import described, release
-from gpugate.policies.engine.errors import OutOfTimeError
-from gpugate.policies.engine.evaluate import Phase, evaluate
+from gpugate.policies.engine.config import OutOfTimeError
+from gpugate.policies.engine.evaluate import Phase, described, evaluate, release
 from gpugate.policies.sdk.findings import Stance
 from gpugate.webhook.admission.response import encode, refuse, status
 from gpugate.webhook.admission.review import (

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from gpugate.certs.authorities import Periods
-from gpugate.policies.engine.errors import GpugateError
+from gpugate.policies.engine.config import GpugateError
 from gpugate.webhook.admission.front.limits import Limits
 from gpugate.webhook.generate.meant import Meant
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gpugate.policies.catalog import CATALOG
-from gpugate.policies.engine.breakage import described
 from gpugate.policies.engine.config import PolicyConfig
+from gpugate.policies.engine.evaluate import described
 from gpugate.policies.engine.ruleset import Ruleset, bind
 from gpugate.webhook.admission.certificate import signature
 from gpugate.webhook.admission.gate import Rules

@@ -6,8 +6,7 @@ import datetime as dt
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from gpugate.policies.engine.config import API_VERSION, KIND
-from gpugate.policies.engine.errors import GpugateError
+from gpugate.policies.engine.config import API_VERSION, KIND, GpugateError
 from gpugate.policies.sdk.objects import POD
 from gpugate.webhook.manifests.policy_file import MAX_POLICY_FILE
 from gpugate.webhook.report import yaml_text

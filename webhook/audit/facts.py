@@ -13,7 +13,7 @@ from gpugate.webhook.cluster.objects import Objects, Projection, StoredField
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from gpugate.policies.engine.needs import Needs
+    from gpugate.policies.engine.ruleset import Needs
     from gpugate.policies.sdk.facts import Fact
     from gpugate.policies.sdk.objects import Kind
     from gpugate.webhook.audit.sources.source import Stored

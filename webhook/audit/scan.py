@@ -6,9 +6,9 @@ import datetime as dt
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from gpugate.policies.engine import exemption_use
+from gpugate.policies.engine import enforcement
 from gpugate.policies.engine.defaults import with_defaults
-from gpugate.policies.engine.needs import Needs
+from gpugate.policies.engine.ruleset import Needs
 from gpugate.policies.sdk.field import Field
 from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS
 from gpugate.policies.sdk.objects import GroupVersionKind, Operation, Request, pod_templates
@@ -154,8 +154,8 @@ def _report(source: Source, tools: Tools, reading: Reading, options: Options, to
         counts=dict(sorted(reading.counts.items())),
         not_evaluated=(*reading.not_evaluated, *source.trouble(), *tools.lineage.missing(), *reading.absent()),
         coverage=tools.coverage.share,
-        expired=tuple(exemption_use.expired(config.exemptions, today)),
-        unused=tuple(exemption_use.unused(config.exemptions, today, tools.exemptions)),
+        expired=tuple(enforcement.expired(config.exemptions, today)),
+        unused=tuple(enforcement.unused(config.exemptions, today, tools.exemptions)),
         remarks=(*options.remarks, *_remarks(tools, today)),
     )
 
@@ -164,6 +164,6 @@ def _remarks(tools: Tools, today: dt.date) -> Iterator[str]:
     config = tools.ruleset.config
     if config.excluded_namespaces:
         yield f"the policy file leaves these namespaces alone: {', '.join(sorted(config.excluded_namespaces))}"
-    people = exemption_use.bound_to_people(config.exemptions, today)
+    people = enforcement.bound_to_people(config.exemptions, today)
     if people:
         yield f"{people} exemptions name users or groups; they let nothing off here, where nobody creates the objects"

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from gpugate.policies.engine.errors import GpugateError
+from gpugate.policies.engine.config import GpugateError
 from gpugate.policies.sdk.field import Field
 from gpugate.policies.sdk.scheduling import selects
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.engine.defaults import with_defaults
+from gpugate.policies.engine.enforcement import ExemptionUse
 from gpugate.policies.engine.evaluate import Phase, evaluate
-from gpugate.policies.engine.exemption_use import ExemptionUse
 from gpugate.policies.sdk.field import render
 from gpugate.policies.sdk.findings import Stance
 from gpugate.policies.sdk.objects import Operation, Request

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import msgspec
 
-from gpugate.policies.engine.config import parse
-from gpugate.policies.engine.errors import ConfigError, GpugateError
+from gpugate.policies.engine.config import ConfigError, GpugateError, parse
 from gpugate.policies.sdk.field import render
 from gpugate.webhook.manifests.bounded_file import MAX_BYTES, read_regular
 from gpugate.webhook.manifests.documents import Document, Positions, read_bytes

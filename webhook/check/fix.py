@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.engine import patching
 from gpugate.policies.engine.defaults import with_defaults
-from gpugate.policies.engine.needs import Needs
+from gpugate.policies.engine.ruleset import Needs
 from gpugate.policies.sdk.field import Field
 from gpugate.policies.sdk.findings import Patch, Patches, Replacement
 from gpugate.webhook.check.ignores import ignores, sift

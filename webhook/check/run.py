@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from gpugate.policies.engine import exemption_use
+from gpugate.policies.engine import enforcement
 from gpugate.policies.engine.defaults import with_defaults
-from gpugate.policies.engine.needs import Needs
+from gpugate.policies.engine.ruleset import Needs
 from gpugate.policies.sdk.findings import Stance
 from gpugate.webhook.check.locate import located_problem
 from gpugate.webhook.check.session import LocalSession
@@ -198,8 +198,8 @@ def _with_exemptions(report: Report, judged: Judged, ruleset: Ruleset, options: 
     """Add which exemptions are over, and which let nothing off though all that they are for was looked at."""
     exemptions, today = ruleset.config.exemptions, options.today
     looked = {rule.policy.id: rule.policy.id in seen.policies for rule in ruleset.rules}
-    unused = exemption_use.unused(exemptions, today, judged.exemptions, looked) if options.whole else ()
-    return replace(report, expired=tuple(exemption_use.expired(exemptions, today)), unused=tuple(unused))
+    unused = enforcement.unused(exemptions, today, judged.exemptions, looked) if options.whole else ()
+    return replace(report, expired=tuple(enforcement.expired(exemptions, today)), unused=tuple(unused))
 
 
 def _report(

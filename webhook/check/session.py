@@ -9,9 +9,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Protocol
 
 from gpugate.policies.engine.defaults import with_defaults
+from gpugate.policies.engine.enforcement import ExemptionUse
 from gpugate.policies.engine.evaluate import Phase, evaluate
-from gpugate.policies.engine.exemption_use import ExemptionUse
-from gpugate.policies.engine.needs import Needs
+from gpugate.policies.engine.ruleset import Needs
 from gpugate.policies.sdk.findings import Stance
 from gpugate.policies.sdk.objects import TEMPLATES, GroupVersionKind
 from gpugate.webhook.check.ignores import ignores, sift

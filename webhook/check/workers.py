@@ -10,7 +10,7 @@ from multiprocessing.connection import wait
 from typing import TYPE_CHECKING, Any, Final
 
 from gpugate.policies.catalog import CATALOG
-from gpugate.policies.engine.errors import GpugateError
+from gpugate.policies.engine.config import GpugateError
 from gpugate.policies.engine.ruleset import bind
 from gpugate.webhook.check.session import TOGETHER, Judged, LocalSession
 

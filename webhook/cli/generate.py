@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpugate.policies.engine.errors import ConfigError
+from gpugate.policies.engine.config import ConfigError
 from gpugate.policies.sdk.field import render
 from gpugate.webhook.cli.command_parser import Parser
 from gpugate.webhook.cli.options import UsageError

@@ -90,7 +90,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _run(command: _Command, arguments: Sequence[str]) -> int:
-    from gpugate.policies.engine.errors import GpugateError  # noqa: PLC0415 -- `--version` needs none of it
+    from gpugate.policies.engine.config import GpugateError  # noqa: PLC0415 -- `--version` needs none of it
 
     try:
         code: int = import_module(f"gpugate.webhook.cli.{command.module}").main(arguments)

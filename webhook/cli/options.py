@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from gpugate.policies.engine.errors import GpugateError
+from gpugate.policies.engine.config import GpugateError
 
 if TYPE_CHECKING:
     import argparse

@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
+from gpugate.policies.engine.config import GpugateError
 from gpugate.policies.engine.defaults import with_defaults
-from gpugate.policies.engine.errors import GpugateError
 from gpugate.policies.sdk.objects import Operation, Request
 from gpugate.webhook.cli.options import UsageError
 from gpugate.webhook.manifests.documents import Document, read_bytes

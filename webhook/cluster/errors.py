@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from gpugate.policies.engine.errors import GpugateError
+from gpugate.policies.engine.config import GpugateError
 
 
 class ClusterError(GpugateError):

@@ -17,7 +17,7 @@ from gpugate.webhook.cluster.reflector import KindState, Reflector, Reporter, St
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
-    from gpugate.policies.engine.needs import Needs
+    from gpugate.policies.engine.ruleset import Needs
     from gpugate.policies.sdk.facts import Fact
     from gpugate.policies.sdk.objects import Kind
     from gpugate.webhook.cluster.connection import Connection

@@ -14,7 +14,7 @@ from gpugate.policies.sdk.objects import GroupVersionKind, Operation, Request
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from gpugate.policies.engine.needs import Needs
+    from gpugate.policies.engine.ruleset import Needs
     from gpugate.policies.sdk.field import Json
     from gpugate.policies.sdk.objects import Kind
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from gpugate.policies.engine.needs import Needs
+from gpugate.policies.engine.ruleset import Needs
 from gpugate.policies.sdk import objects
 from gpugate.policies.sdk.objects import TEMPLATES, Kind
 from gpugate.webhook.generate.judged_resources import workload_kind

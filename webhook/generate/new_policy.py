@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import gpugate.policies
-from gpugate.policies.engine.errors import GpugateError
+from gpugate.policies.engine.config import GpugateError
 from gpugate.policies.sdk import objects
 
 _ID = re.compile(r"(?P<family>[a-z]+)/(?P<name>[a-z0-9]+(?:-[a-z0-9]+)*)")

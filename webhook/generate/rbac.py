@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from gpugate.policies.engine.needs import Needs
+from gpugate.policies.engine.ruleset import Needs
 from gpugate.webhook.generate.audited_resources import audited_resources
 from gpugate.webhook.report.report_kinds import REPORT_KINDS
 

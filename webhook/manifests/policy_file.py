@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import yaml
 
-from gpugate.policies.engine.config import PolicyConfig, parse_config
-from gpugate.policies.engine.errors import ConfigError, GpugateError
+from gpugate.policies.engine.config import ConfigError, GpugateError, PolicyConfig, parse_config
 from gpugate.policies.sdk.field import render
 from gpugate.webhook.manifests.bounded_file import read_named
 from gpugate.webhook.manifests.documents import Document, Positions, read_bytes, read_text

@@ -15,8 +15,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from gpugate.policies.engine.config import KIND, parse_config
-from gpugate.policies.engine.errors import ConfigError
+from gpugate.policies.engine.config import KIND, ConfigError, parse_config
 from gpugate.policies.sdk.objects import Operation
 from gpugate.webhook.manifests.documents import Document, read_text
 from gpugate.webhook.manifests.objects import Manifest, objects

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from gpugate.policies.engine.config import near_misses, parse
-from gpugate.policies.engine.errors import ConfigError
+from gpugate.policies.engine.config import ConfigError, near_misses, parse
 from gpugate.policies.sdk.field import render
 from gpugate.webhook.manifests.case_format import CaseFileFormat, Definition, Setting
 from gpugate.webhook.manifests.documents import Document, read_bytes

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from gpugate.policies.engine.config import parse
-from gpugate.policies.engine.errors import ConfigError
+from gpugate.policies.engine.config import ConfigError, parse
 from gpugate.webhook.manifests.case_format import FromFile, Given, Merged
 from gpugate.webhook.manifests.objects import Manifest, objects
 from gpugate.webhook.manifests.problems import Problem

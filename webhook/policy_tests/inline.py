@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from gpugate.policies.catalog import CATALOG
+from gpugate.policies.engine.config import ConfigError
 from gpugate.policies.engine.defaults import with_defaults
-from gpugate.policies.engine.errors import ConfigError
 from gpugate.webhook.manifests.problems import excerpt, lines_of_template
 from gpugate.webhook.policy_tests.annotated import Annotated, Expected, read_annotated
 from gpugate.webhook.policy_tests.comparing import broken, malformed

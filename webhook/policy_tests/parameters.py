@@ -6,7 +6,7 @@ import re
 from itertools import product
 from typing import TYPE_CHECKING, Any, Final
 
-from gpugate.policies.engine.errors import ConfigError
+from gpugate.policies.engine.config import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

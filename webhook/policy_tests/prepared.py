@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     import datetime as dt
     from collections.abc import Iterable
 
-    from gpugate.policies.engine.needs import Needs
-    from gpugate.policies.engine.ruleset import Ruleset
+    from gpugate.policies.engine.ruleset import Needs, Ruleset
     from gpugate.policies.engine.verdict import Verdict
     from gpugate.policies.sdk.field import Json
     from gpugate.webhook.manifests.case_format import Asked, Definition

@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gpugate.policies.catalog import CATALOG
-from gpugate.policies.engine.config import API_VERSION, KIND, PolicyConfig, parse_config
-from gpugate.policies.engine.errors import ConfigError
-from gpugate.policies.engine.needs import Needs
-from gpugate.policies.engine.ruleset import bind
+from gpugate.policies.engine.config import API_VERSION, KIND, ConfigError, PolicyConfig, parse_config
+from gpugate.policies.engine.ruleset import Needs, bind
 from gpugate.webhook.manifests.policy_file import PolicyFileError, load_policy_file
 from gpugate.webhook.policy_tests.object_files import ObjectFiles
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
-from gpugate.policies.engine.config import parse
-from gpugate.policies.engine.errors import ConfigError
+from gpugate.policies.engine.config import ConfigError, parse
 from gpugate.policies.sdk.field import render
 from gpugate.webhook.manifests.bounded_file import read_named
 from gpugate.webhook.manifests.within import refuse_link

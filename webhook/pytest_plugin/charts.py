@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpugate.policies.engine.errors import GpugateError
+from gpugate.policies.engine.config import GpugateError
 from gpugate.webhook.pytest_plugin.answers import Answer
 from gpugate.webhook.pytest_plugin.checking import checked
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from gpugate.policies.engine.errors import GpugateError
+from gpugate.policies.engine.config import GpugateError
 from gpugate.webhook.manifests.documents import Document, read_text
 from gpugate.webhook.manifests.inputs import Input
 from gpugate.webhook.manifests.load import parts

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gpugate.policies.engine.errors import GpugateError
+from gpugate.policies.engine.config import GpugateError
 from gpugate.webhook.manifests.documents import Positions
 from gpugate.webhook.manifests.inputs import Input
 from gpugate.webhook.manifests.load import parts

@@ -14,7 +14,7 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from gpugate.policies.engine.errors import GpugateError
+from gpugate.policies.engine.config import GpugateError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

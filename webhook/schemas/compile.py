@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from gpugate.policies.engine.errors import GpugateError
+from gpugate.policies.engine.config import GpugateError
 from gpugate.policies.sdk import formats
 from gpugate.policies.sdk.field import render
 from gpugate.webhook.schemas.cel_functions import CALLS, MEMBERS

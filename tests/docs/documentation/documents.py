@@ -12,9 +12,8 @@ import yaml
 from documentation.ci_files import hooks, pipeline, steps, workflow
 from documentation.helm_values import values_mistake
 from gpugate.policies.catalog import CATALOG
-from gpugate.policies.engine.config import API_VERSION, KIND, PolicyConfig, parse_config
+from gpugate.policies.engine.config import API_VERSION, KIND, GpugateError, PolicyConfig, parse_config
 from gpugate.policies.engine.defaults import with_defaults
-from gpugate.policies.engine.errors import GpugateError
 from gpugate.policies.engine.evaluate import Phase, evaluate
 from gpugate.policies.engine.ruleset import bind
 from gpugate.webhook.manifests.documents import Document, read_text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpugate.policies.engine.errors import ConfigError
+from gpugate.policies.engine.config import ConfigError
 from gpugate.policies.sdk.field import render
 from gpugate.webhook.generate.chart.manifests import default_values, manifests, merged
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gpugate.policies.engine.breakage import described
+from gpugate.policies.engine.evaluate import described
 
 
 def look_up(key: str) -> str:

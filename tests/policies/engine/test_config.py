@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpugate.policies.engine.config import PolicyConfig, near_misses, parse_config, stance_of
-from gpugate.policies.engine.errors import ConfigError
+from gpugate.policies.engine.config import ConfigError, PolicyConfig, near_misses, parse_config, stance_of
 from gpugate.policies.sdk.findings import Stance
 
 if TYPE_CHECKING:

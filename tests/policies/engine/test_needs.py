@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gpugate.policies.engine.config import PolicyConfig
-from gpugate.policies.engine.needs import Needs
-from gpugate.policies.engine.ruleset import bind
+from gpugate.policies.engine.ruleset import Needs, bind
 from gpugate.policies.sdk.facts import Need
 from gpugate.policies.sdk.objects import DEPLOYMENT, POD, GroupVersionKind, Operation, Request
 from gpugate.policies.sdk.policy import AnyContext, Policy, validates

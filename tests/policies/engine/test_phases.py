@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpugate.policies.engine.config import PolicyConfig
-from gpugate.policies.engine.errors import OutOfTimeError
+from gpugate.policies.engine.config import OutOfTimeError, PolicyConfig
 from gpugate.policies.engine.evaluate import Phase, evaluate
 from gpugate.policies.engine.ruleset import bind
 from gpugate.policies.sdk.facts import NoFacts

@@ -4,8 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpugate.policies.engine.config import parse_config
-from gpugate.policies.engine.errors import ConfigError
+from gpugate.policies.engine.config import ConfigError, parse_config
 from gpugate.policies.engine.ruleset import bind
 from gpugate.policies.sdk.findings import Skip, Stance, Violation
 from gpugate.policies.sdk.objects import POD, GroupVersionKind

@@ -4,8 +4,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pytest
 
-from gpugate.policies.engine.config import parse
-from gpugate.policies.engine.errors import ConfigError
+from gpugate.policies.engine.config import ConfigError, parse
 from gpugate.policies.pods.unprotected_training import Params, mutate
 from gpugate.policies.sdk.findings import Patch, Skip
 

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gpugate.policies.engine.config import PolicyConfig
-from gpugate.policies.engine.errors import OutOfTimeError
+from gpugate.policies.engine.config import OutOfTimeError, PolicyConfig
 from gpugate.policies.engine.evaluate import Phase
 from gpugate.policies.engine.ruleset import bind
 from gpugate.policies.sdk.facts import Known, derived

@@ -12,9 +12,8 @@ import pytest
 from api_server.library import FILES, example
 
 from gpugate.policies.catalog import CATALOG
-from gpugate.policies.engine.breakage import release
 from gpugate.policies.engine.config import PolicyConfig
-from gpugate.policies.engine.evaluate import Phase, evaluate
+from gpugate.policies.engine.evaluate import Phase, evaluate, release
 from gpugate.policies.engine.ruleset import bind
 from gpugate.policies.sdk.facts import NoFacts
 from gpugate.policies.sdk.objects import POD

@@ -6,8 +6,7 @@ from audit.memory_source import named, stored
 
 from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.config import PolicyConfig
-from gpugate.policies.engine.needs import Needs
-from gpugate.policies.engine.ruleset import bind
+from gpugate.policies.engine.ruleset import Needs, bind
 from gpugate.policies.sdk import objects
 from gpugate.policies.sdk.facts import Fact, Known, Unavailable
 from gpugate.webhook.audit.facts import AuditFacts

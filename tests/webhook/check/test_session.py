@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from gpugate.policies.catalog import CATALOG
-from gpugate.policies.engine.config import PolicyConfig
-from gpugate.policies.engine.errors import GpugateError
+from gpugate.policies.engine.config import GpugateError, PolicyConfig
 from gpugate.policies.engine.ruleset import bind
 from gpugate.webhook.check.options import Options
 from gpugate.webhook.check.run import check

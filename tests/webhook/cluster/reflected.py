@@ -8,8 +8,7 @@ import pytest
 
 from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.config import PolicyConfig
-from gpugate.policies.engine.needs import Needs
-from gpugate.policies.engine.ruleset import bind
+from gpugate.policies.engine.ruleset import Needs, bind
 from gpugate.policies.sdk.facts import Known
 from gpugate.policies.sdk.objects import DEPLOYMENT
 from gpugate.webhook.cluster.backoff import Chance

@@ -13,8 +13,7 @@ import gpugate.policies
 from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.defaults import with_defaults
 from gpugate.policies.engine.evaluate import evaluate
-from gpugate.policies.engine.needs import Needs
-from gpugate.policies.engine.ruleset import bind
+from gpugate.policies.engine.ruleset import Needs, bind
 from gpugate.webhook.cluster.facts import ClusterFacts
 from gpugate.webhook.cluster.objects import Objects, Projection
 from gpugate.webhook.manifests.load import RunFacts

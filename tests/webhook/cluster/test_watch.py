@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from cluster.fake_api_server import FakeApiServer
 
-    from gpugate.policies.engine.needs import Needs
+    from gpugate.policies.engine.ruleset import Needs
     from gpugate.webhook.cluster.reflector import KindState
 
 # The first reads replicas of Deployments, and autoscalers; the second node selectors of Deployments, and NodePools.

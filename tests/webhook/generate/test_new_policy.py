@@ -7,7 +7,7 @@ import pytest
 from library_examples import read_example
 
 import gpugate.policies
-from gpugate.policies.engine.errors import GpugateError
+from gpugate.policies.engine.config import GpugateError
 from gpugate.webhook.generate.new_policy import scaffold
 
 

@@ -2,8 +2,7 @@ from __future__ import annotations
 
 from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.config import PolicyConfig
-from gpugate.policies.engine.needs import Needs
-from gpugate.policies.engine.ruleset import bind
+from gpugate.policies.engine.ruleset import Needs, bind
 from gpugate.webhook.generate.audited_resources import audited_resources
 from gpugate.webhook.generate.rbac import audit_rbac, keeper_rbac, rbac
 

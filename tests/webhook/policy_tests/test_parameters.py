@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from gpugate.policies.engine.errors import ConfigError
+from gpugate.policies.engine.config import ConfigError
 from gpugate.webhook.policy_tests.parameters import combinations, named, substituted
 
 

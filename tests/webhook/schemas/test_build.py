@@ -9,7 +9,7 @@ import msgspec
 import pytest
 import yaml
 
-from gpugate.policies.engine.errors import GpugateError
+from gpugate.policies.engine.config import GpugateError
 from gpugate.webhook.schemas.build.modules import ModuleError, folder
 from gpugate.webhook.schemas.build.openapi import OpenApi
 from gpugate.webhook.schemas.build.releases import Module

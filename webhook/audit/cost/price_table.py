@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from gpugate.policies.engine.config import near_misses
-from gpugate.policies.engine.errors import GpugateError
+from gpugate.policies.engine.config import GpugateError, near_misses
 from gpugate.policies.sdk.quantity import type_name
 from gpugate.webhook.manifests.bounded_file import MAX_BYTES
 from gpugate.webhook.manifests.documents import Document, Positions, encoding, read_bytes

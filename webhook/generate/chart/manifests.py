@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from gpugate.policies.catalog import CATALOG
-from gpugate.policies.engine.config import API_VERSION, KIND, parse, parse_config
-from gpugate.policies.engine.errors import ConfigError
+from gpugate.policies.engine.config import API_VERSION, KIND, ConfigError, parse, parse_config
 from gpugate.policies.engine.ruleset import bind
 from gpugate.webhook.generate.chart.dashboard import dashboard
 from gpugate.webhook.generate.chart.evaluation import Scope, evaluate

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from gpugate.policies.engine.errors import GpugateError
+from gpugate.policies.engine.config import GpugateError
 from gpugate.webhook.schemas.build.modules import folder
 from gpugate.webhook.schemas.build.releases import PROJECTS
 from gpugate.webhook.schemas.build.tables import made

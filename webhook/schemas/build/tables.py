@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 import yaml
 
-from gpugate.policies.engine.errors import GpugateError
+from gpugate.policies.engine.config import GpugateError
 from gpugate.webhook.schemas.build.openapi import OBJECT_META, OpenApi
 from gpugate.webhook.schemas.compile import Names, Nodes, names, served
 from gpugate.webhook.schemas.table import Release, Served, Table

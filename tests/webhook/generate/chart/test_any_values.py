@@ -10,7 +10,7 @@ from chart_values import RELEASES, TEXTS, VALUES
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpugate.policies.engine.errors import ConfigError
+from gpugate.policies.engine.config import ConfigError
 from gpugate.webhook.generate.chart.manifests import default_values, manifests, merged
 from gpugate.webhook.report import yaml_text
 

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from gpugate.policies.catalog import CATALOG
-from gpugate.policies.engine.config import PolicyConfig, parse
-from gpugate.policies.engine.errors import ConfigError
+from gpugate.policies.engine.config import ConfigError, PolicyConfig, parse
 from gpugate.policies.engine.ruleset import bind
 from gpugate.policies.sdk.platform import Platform
 from gpugate.webhook.generate.chart.manifests import default_values, manifests, merged
