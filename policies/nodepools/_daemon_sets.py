@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from gpugate.policies.nodepools.accelerators.makes import makes
+from gpugate.policies.nodepools._accelerators import makes
 from gpugate.policies.sdk import scheduling
 from gpugate.policies.sdk.facts import Need
 from gpugate.policies.sdk.node_pools import accelerator_taint_keys, matching_types, pool_requirements

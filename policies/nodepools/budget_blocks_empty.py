@@ -30,9 +30,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 
+from gpugate.policies.nodepools._disruption_windows import REASONS, Budget, timeline
 from gpugate.policies.nodepools._gpu_pools import if_gpu_pool, is_reserved, is_static
-from gpugate.policies.nodepools.disruption_budgets.budget import REASONS, Budget
-from gpugate.policies.nodepools.disruption_budgets.simulation import timeline
 from gpugate.policies.sdk.findings import Patch, Patches, Skip, Stance, Violation
 from gpugate.policies.sdk.node_pools import INSTANCE_TYPES
 from gpugate.policies.sdk.objects import NODE_POOL

@@ -29,9 +29,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gpugate.policies.nodepools._disruption_windows import MOST_BUDGETS, Budget, Fault, Timeline, faults, timeline
 from gpugate.policies.nodepools._gpu_pools import if_gpu_pool
-from gpugate.policies.nodepools.disruption_budgets.budget import Budget, Fault, faults
-from gpugate.policies.nodepools.disruption_budgets.simulation import MOST_BUDGETS, Timeline, timeline
 from gpugate.policies.sdk.findings import Patch, Patches, Skip, Stance, Violation
 from gpugate.policies.sdk.node_pools import INSTANCE_TYPES
 from gpugate.policies.sdk.objects import NODE_POOL

@@ -22,7 +22,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.data.legacy_apis import LEGACY_APIS
-from gpugate.policies.nodepools.conversion.convert import as_received, converted
+from gpugate.policies.nodepools._conversion import as_received, converted
 from gpugate.policies.sdk import objects
 from gpugate.policies.sdk.findings import Replacement, Violation
 from gpugate.policies.sdk.node_pools import made_by_karpenter
@@ -31,7 +31,7 @@ from gpugate.policies.sdk.policy import Params, validates
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpugate.policies.nodepools.conversion.objects import Converted
+    from gpugate.policies.nodepools._conversion import Converted
     from gpugate.policies.sdk.field import Field
     from gpugate.policies.sdk.policy import Context
 

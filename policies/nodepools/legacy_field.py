@@ -18,16 +18,111 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.data.legacy_fields import NODE_CLASS_FIELDS, NODE_POOL_FIELDS
-from gpugate.policies.nodepools.legacy_fields.moves import written
+from gpugate.policies.nodepools._conversion import node_class_ref, selector_terms
 from gpugate.policies.sdk.findings import Patch, Patches, Violation
 from gpugate.policies.sdk.objects import EC2_NODE_CLASS, NODE_POOL
 from gpugate.policies.sdk.policy import Context, Params, validates
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from gpugate.policies.data.legacy_fields import LegacyField
-    from gpugate.policies.sdk.field import Field
+    from gpugate.policies.sdk.field import Field, Json
+
+# What the CRD fills in before admission: as good as absent (Karpenter v1.14.1 `karpenter.sh_nodepools.yaml`).
+_FILLED_IN: Final[dict[str, Json]] = {"spec.template.spec.expireAfter": "720h"}
+_DISRUPTION: Final[dict[str, Json]] = {
+    "consolidationPolicy": "WhenEmptyOrUnderutilized",
+    "consolidateAfter": "0s",
+    "budgets": [{"nodes": "10%"}],
+}
+_REASON: Final = "writes what {} said where v1 has it"
+
+
+def written(legacy: LegacyField, obj: Field) -> Patches | None:
+    """Return the change; None where a person has to decide, because the field says something that v1 has no place for.
+
+    Where v1's own field is there too, the change is to remove the other one, which has no effect.
+    """
+    removed = Patch("remove", _path(legacy.path), None, f"removes {legacy.path}, which v1 does not have")
+    special = _SPECIAL.get(legacy.path)
+    if special:
+        return special(obj, removed)
+    if not legacy.successor:
+        return Patches((removed,), safe=True)
+    new = obj[_path(legacy.successor)]
+    if new.value not in (None, _FILLED_IN.get(legacy.successor)):
+        both_count = isinstance(new.value, dict | list) and not _closed(legacy)
+        return None if both_count else Patches((removed,), safe=True)
+    old = obj[_path(legacy.path)]
+    convert = _CONVERSIONS.get(legacy.path)
+    value = old.value if legacy.moved else convert(old) if convert else None
+    return Patches((removed, Patch("set", new.path, value, _REASON.format(legacy.path)))) if value is not None else None
+
+
+def _closed(legacy: LegacyField) -> bool:
+    """Tell whether v1's field says all there is to say; of labels, for instance, both may hold some."""
+    return legacy.path == "spec.providerRef" or legacy.path.endswith("Selector")
+
+
+def _after_empty(obj: Field, removed: Patch) -> Patches:
+    seconds = obj["spec", "ttlSecondsAfterEmpty"].integer
+    disruption = obj["spec", "disruption"]
+    if seconds is None or disruption.value not in (None, _DISRUPTION):
+        return Patches((removed,), safe=True)
+    reason = _REASON.format("spec.ttlSecondsAfterEmpty")
+    return Patches(
+        (
+            removed,
+            Patch("set", disruption["consolidationPolicy"].path, "WhenEmpty", reason),
+            Patch("set", disruption["consolidateAfter"].path, f"{seconds}s", reason),
+        ),
+    )
+
+
+def _limits(obj: Field, removed: Patch) -> Patches:
+    limits = obj["spec", "limits"]
+    reason = _REASON.format("spec.limits.resources")
+    moved = (
+        Patch("set", limits[name].path, field.value, reason)
+        for name, field in limits["resources"].items()
+        if not limits[name]
+    )
+    return Patches((removed, *moved))
+
+
+def _seconds(field: Field) -> Json:
+    return None if field.integer is None else f"{field.integer}s"
+
+
+def _group(field: Field) -> Json:
+    return field.text.rpartition("/")[0] or None
+
+
+def _terms(field: Field) -> Json:
+    terms: list[Json] = selector_terms(field)
+    return terms or None
+
+
+_CONVERSIONS: Final[dict[str, Callable[[Field], Json]]] = {
+    "spec.ttlSecondsUntilExpired": _seconds,
+    "spec.providerRef": node_class_ref,
+    "spec.template.spec.nodeClassRef.apiVersion": _group,
+    "spec.subnetSelector": _terms,
+    "spec.securityGroupSelector": _terms,
+    "spec.amiSelector": _terms,
+}
+
+
+_SPECIAL: Final[dict[str, Callable[[Field, Patch], Patches]]] = {
+    "spec.ttlSecondsAfterEmpty": _after_empty,
+    "spec.limits.resources": _limits,
+}
+
+
+def _path(dotted: str) -> tuple[str, ...]:
+    return tuple(dotted.split("."))
+
 
 _OLD_POLICY: Final = "WhenUnderutilized"
 _NEW_POLICY: Final = "WhenEmptyOrUnderutilized"

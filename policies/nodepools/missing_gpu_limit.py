@@ -33,8 +33,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 
+from gpugate.policies.nodepools._accelerators import is_minor, makes, most_devices, reachable
 from gpugate.policies.nodepools._gpu_pools import with_gpu_types
-from gpugate.policies.nodepools.accelerators.makes import is_minor, makes, most_devices, reachable
 from gpugate.policies.sdk import node_pools
 from gpugate.policies.sdk.findings import Patch, Patches, Skip, Stance, Violation
 from gpugate.policies.sdk.node_pools import INSTANCE_TYPES
@@ -45,7 +45,7 @@ from gpugate.policies.sdk.policy import Params as PolicyParams
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpugate.policies.nodepools.accelerators.makes import Make
+    from gpugate.policies.nodepools._accelerators import Make
     from gpugate.policies.sdk.field import Field
     from gpugate.policies.sdk.node_pools import MatchingTypes
 

@@ -36,8 +36,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from gpugate.policies.nodepools._accelerators import is_minor, makes
 from gpugate.policies.nodepools._gpu_pools import with_gpu_types
-from gpugate.policies.nodepools.accelerators.makes import is_minor, makes
 from gpugate.policies.sdk.findings import Patch, Patches, Skip, Stance, Violation
 from gpugate.policies.sdk.node_pools import INSTANCE_TYPES
 from gpugate.policies.sdk.objects import NODE_POOL
@@ -46,7 +46,7 @@ from gpugate.policies.sdk.policy import Context, Params, validates
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpugate.policies.nodepools.accelerators.makes import Make
+    from gpugate.policies.nodepools._accelerators import Make
     from gpugate.policies.sdk.field import Field
     from gpugate.policies.sdk.node_pools import MatchingTypes
     from gpugate.policies.sdk.platform import Taint

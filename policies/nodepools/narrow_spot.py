@@ -24,10 +24,9 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
 import msgspec
 
+from gpugate.policies.nodepools._accelerators import makes
 from gpugate.policies.nodepools._gpu_pools import with_gpu_types
-from gpugate.policies.nodepools.accelerators.makes import makes
-from gpugate.policies.nodepools.instance_choice.advice import shown
-from gpugate.policies.nodepools.instance_choice.narrowing import edited, narrowest, within_limits
+from gpugate.policies.nodepools._instance_choice import edited, narrowest, shown, within_limits
 from gpugate.policies.sdk import node_pools
 from gpugate.policies.sdk.findings import Skip, Stance, Violation
 from gpugate.policies.sdk.node_pools import AWS, INSTANCE_TYPES

@@ -32,9 +32,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpugate.policies.nodepools._gpu_pools import if_gpu_pool
-from gpugate.policies.nodepools.instance_choice.narrowing import edited
-from gpugate.policies.nodepools.pool_sharing.weights import POOL_NEED, misordered
-from gpugate.policies.nodepools.pool_sharing.workloads import WORKLOAD_NEEDS, gpu_workloads, selects, unknown_workloads
+from gpugate.policies.nodepools._instance_choice import edited
+from gpugate.policies.nodepools._pool_sharing import (
+    POOL_NEED,
+    WORKLOAD_NEEDS,
+    gpu_workloads,
+    misordered,
+    selects,
+    unknown_workloads,
+)
 from gpugate.policies.sdk import node_pools
 from gpugate.policies.sdk.findings import Skip, Stance, Violation
 from gpugate.policies.sdk.node_pools import INSTANCE_TYPES

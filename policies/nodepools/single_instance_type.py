@@ -29,11 +29,19 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import msgspec
 
-from gpugate.policies.nodepools.instance_choice.advice import more_types, only_type_with_its_gpu, real_names, shown
-from gpugate.policies.nodepools.instance_choice.minimums import unmet_minimums
-from gpugate.policies.nodepools.instance_choice.narrowing import edited, narrowest, within_limits
-from gpugate.policies.nodepools.instance_choice.no_types import no_types
-from gpugate.policies.nodepools.instance_choice.siblings import siblings, widened
+from gpugate.policies.nodepools._instance_choice import (
+    edited,
+    more_types,
+    narrowest,
+    no_types,
+    only_type_with_its_gpu,
+    real_names,
+    shown,
+    siblings,
+    unmet_minimums,
+    widened,
+    within_limits,
+)
 from gpugate.policies.sdk import node_pools
 from gpugate.policies.sdk.findings import Skip, Stance, Violation
 from gpugate.policies.sdk.node_pools import (

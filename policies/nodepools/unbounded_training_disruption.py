@@ -33,8 +33,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
 
+from gpugate.policies.nodepools._disruption_windows import UNBOUNDED, Timeline, timeline
 from gpugate.policies.nodepools._gpu_pools import if_gpu_pool, is_static, is_training
-from gpugate.policies.nodepools.disruption_budgets.simulation import UNBOUNDED, Timeline, timeline
 from gpugate.policies.sdk.findings import Patch, Patches, Skip, Stance, Violation
 from gpugate.policies.sdk.node_pools import INSTANCE_TYPES, limits
 from gpugate.policies.sdk.objects import NODE_POOL

@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from gpugate.policies.data.instance_types import ACCELERATOR_NAME, GPU_NAME, INSTANCE_TYPE
-from gpugate.policies.nodepools.instance_choice.advice import shown
-from gpugate.policies.nodepools.instance_labels.spelling import GPU_MEMORY, MEMORIES, in_mebibytes, meant
+from gpugate.policies.nodepools._instance_choice import shown
+from gpugate.policies.nodepools._instance_labels import GPU_MEMORY, MEMORIES, in_mebibytes, meant
 from gpugate.policies.sdk import formats, node_pools
 from gpugate.policies.sdk.findings import Patch, Patches, Skip, Stance, Violation
 from gpugate.policies.sdk.node_pools import AWS, INSTANCE_TYPES, matching_types

@@ -26,12 +26,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from gpugate.policies.pods.placement.daemon_sets import OF_DAEMON_SET, is_of_daemon_set
-from gpugate.policies.pods.placement.gpu_nodes import (
+from gpugate.policies.pods._placement import (
     NAMES_GPU_TAINT,
     NAMES_NODE,
+    OF_DAEMON_SET,
     REACH_NEEDS,
     gpu_tolerations,
+    is_of_daemon_set,
     reach_by_name,
 )
 from gpugate.policies.sdk.findings import Patch, Patches, Skip, Stance, Violation

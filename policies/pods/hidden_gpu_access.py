@@ -63,9 +63,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from gpugate.policies.pods.hidden_access import signs
-from gpugate.policies.pods.placement.daemon_sets import OF_DAEMON_SET, is_of_daemon_set
-from gpugate.policies.pods.placement.gpu_nodes import MAY_REACH_GPU_NODES, REACH_NEEDS, reach, reach_by_name
+from gpugate.policies.pods import _hidden_access
+from gpugate.policies.pods._placement import (
+    MAY_REACH_GPU_NODES,
+    OF_DAEMON_SET,
+    REACH_NEEDS,
+    is_of_daemon_set,
+    reach,
+    reach_by_name,
+)
 from gpugate.policies.sdk.findings import Patch, Patches, Skip, Stance, Violation
 from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS, MAY_DEMAND, gpu_demand
 from gpugate.policies.sdk.node_pools import INSTANCE_TYPES
@@ -75,13 +81,13 @@ from gpugate.policies.sdk.policy import AnyContext, validates
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpugate.policies.pods.hidden_access.signs import Sign
+    from gpugate.policies.pods._hidden_access import Sign
     from gpugate.policies.sdk.field import Field
     from gpugate.policies.sdk.gpu_demand import GpuDemand
 
 # Pods that ask for a share matter when they are privileged. All that ask for anything are sent for other policies, and
 # saying the same costs the API server nothing.
-_CONCERNS: Final = signs.DIRECT | (signs.GENERAL & MAY_REACH_GPU_NODES & ~OF_DAEMON_SET) | MAY_DEMAND
+_CONCERNS: Final = _hidden_access.DIRECT | (_hidden_access.GENERAL & MAY_REACH_GPU_NODES & ~OF_DAEMON_SET) | MAY_DEMAND
 _HINT: Final = "ask for the GPU in resources.limits, or take this away"
 _SHARE_HINT: Final = "take this away, or ask for whole GPUs"
 
@@ -112,12 +118,12 @@ def _evaluated(
     demand = ctx.derived(gpu_demand)
     of_daemon_set = is_of_daemon_set(pod, ctx)
     most = Stance.WARN if of_daemon_set else Stance.ENFORCE
-    named = (*signs.named(pod, containers), *(signs.annotated(pod) if whole_pod else ()))
+    named = (*_hidden_access.named(pod, containers), *(_hidden_access.annotated(pod) if whole_pod else ()))
     if demand:
         yield from _beside_demand(demand, named, containers, most)
         return
-    found = (*named, *(signs.exclusive(pod) if whole_pod else ()))
-    runtime = tuple(signs.runtime(pod)) if whole_pod else ()
+    found = (*named, *(_hidden_access.exclusive(pod) if whole_pod else ()))
+    runtime = tuple(_hidden_access.runtime(pod)) if whole_pod else ()
     if demand.unknown and runtime:
         # Pods that ask for a GPU run in this runtime.
         yield Skip(demand.doubt)
@@ -134,7 +140,7 @@ def _on_gpu_nodes(
     pod: Field, containers: tuple[Field, ...], demand: GpuDemand, ctx: AnyContext
 ) -> Iterator[Violation | Skip]:
     """Report what gives access to everything on a node, where that may be one with GPUs."""
-    found = (*signs.privileged(containers), *signs.general(pod, containers))
+    found = (*_hidden_access.privileged(containers), *_hidden_access.general(pod, containers))
     most = reach(pod, ctx) if found else Stance.OFF
     if most is Stance.OFF:
         return
@@ -166,13 +172,13 @@ def _beside_demand(
         else:
             yield Violation(sign.field.path, f"{sign.what}, beside the GPUs that the Pod is given", Stance.WARN, _HINT)
     if share and most is Stance.ENFORCE:
-        for sign in signs.privileged(containers):
+        for sign in _hidden_access.privileged(containers):
             yield Violation(sign.field.path, f"{sign.what}, {share}", most, _SHARE_HINT)
 
 
 def _of_another_vendor(sign: Sign, demand: GpuDemand) -> bool:
     """Tell whether the Pod runs on nodes whose accelerators are not those that a sign names."""
-    return all(signs.vendor_of(name) not in {"", sign.vendor} for name in demand.names)
+    return all(_hidden_access.vendor_of(name) not in {"", sign.vendor} for name in demand.names)
 
 
 def _overriding(sign: Sign, variable: Field, *, alone: bool) -> Violation:

@@ -39,9 +39,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpugate.policies.pods.mig_claims.intent import PROFILE, claim_intended
-from gpugate.policies.pods.mig_claims.obstacles import ClaimParams
-from gpugate.policies.pods.mig_claims.rewriting import rewrite, slices_of
+from gpugate.policies.pods._mig_claims import PROFILE, ClaimParams, claim_intended, rewrite, slices_of
 from gpugate.policies.sdk.concerns import Key
 from gpugate.policies.sdk.findings import Patch, Skip, Stance, Violation
 from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS, NAMES_ACCELERATOR, gpu_demand

@@ -28,8 +28,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpugate.policies.pods.training.presumption import says_checkpointed, trains
-from gpugate.policies.pods.training.storage import names_object_store, outlives
+from gpugate.policies.pods._training import names_object_store, outlives, says_checkpointed, trains
 from gpugate.policies.sdk.findings import Skip, Stance, Violation
 from gpugate.policies.sdk.gpu_demand import MAY_DEMAND, gpu_demand
 from gpugate.policies.sdk.objects import POD, pod_templates

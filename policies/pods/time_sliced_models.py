@@ -23,7 +23,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.pods._amounts import asked
-from gpugate.policies.pods.sharing.remedies import PRODUCT, remedy
+from gpugate.policies.pods._sharing import PRODUCT, remedy
 from gpugate.policies.sdk.findings import Stance, Violation
 from gpugate.policies.sdk.gpu_demand import NAMES_ACCELERATOR
 from gpugate.policies.sdk.node_pools import INSTANCE_TYPES

@@ -29,8 +29,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from gpugate.policies.pods.placement.pools import POOL_NEED, pools_for
-from gpugate.policies.pods.training.presumption import says_checkpointed, trains
+from gpugate.policies.pods._placement import POOL_NEED, pools_for
+from gpugate.policies.pods._training import says_checkpointed, trains
 from gpugate.policies.sdk.facts import Known
 from gpugate.policies.sdk.findings import Skip, Stance, Violation
 from gpugate.policies.sdk.gpu_demand import MAY_DEMAND, gpu_demand

@@ -25,8 +25,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from gpugate.policies.pods.placement.daemon_sets import OF_DAEMON_SET, is_of_daemon_set
-from gpugate.policies.pods.placement.gpu_nodes import TOLERATES_EVERYTHING
+from gpugate.policies.pods._placement import OF_DAEMON_SET, TOLERATES_EVERYTHING, is_of_daemon_set
 from gpugate.policies.sdk.findings import Patch, Patches, Stance, Violation
 from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS, gpu_demand
 from gpugate.policies.sdk.objects import POD

@@ -32,9 +32,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from gpugate.policies.scaling.queries.bounds import most
-from gpugate.policies.scaling.queries.numbers import number
-from gpugate.policies.scaling.scaled_objects.triggers import has_formula, highest_stance, maximum, queries
+from gpugate.policies.scaling._queries import most, number
+from gpugate.policies.scaling._scaled_objects import has_formula, highest_stance, maximum, queries
 from gpugate.policies.sdk.findings import Patch, Patches, Stance, Violation
 from gpugate.policies.sdk.objects import SCALED_OBJECT
 from gpugate.policies.sdk.platform import at_least

@@ -26,8 +26,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
 
-from gpugate.policies.scaling.scaled_objects.landing import PLACEMENT_FIELDS, POOL_NEEDS, TABLES, shortage
-from gpugate.policies.scaling.scaled_objects.triggers import paused_at
+from gpugate.policies.scaling._scaled_objects import PLACEMENT_FIELDS, POOL_NEEDS, TABLES, paused_at, shortage
 from gpugate.policies.sdk.facts import Need
 from gpugate.policies.sdk.findings import Skip, Stance, Violation
 from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS

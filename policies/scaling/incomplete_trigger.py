@@ -31,8 +31,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from gpugate.policies.scaling.queries.numbers import number
-from gpugate.policies.scaling.scaled_objects.triggers import has_formula, highest_stance
+from gpugate.policies.scaling._queries import number
+from gpugate.policies.scaling._scaled_objects import has_formula, highest_stance
 from gpugate.policies.sdk.findings import Patch, Patches, Violation
 from gpugate.policies.sdk.objects import SCALED_OBJECT
 from gpugate.policies.sdk.policy import validates

@@ -29,8 +29,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from gpugate.policies.scaling.scaled_objects import defaults
-from gpugate.policies.scaling.scaled_objects.triggers import highest_stance, maximum, minimum, queries
+from gpugate.policies.scaling import _scaled_objects
+from gpugate.policies.scaling._scaled_objects import highest_stance, maximum, minimum, queries
 from gpugate.policies.sdk.findings import Patch, Patches, Stance, Violation
 from gpugate.policies.sdk.objects import SCALED_OBJECT
 from gpugate.policies.sdk.platform import at_least
@@ -61,7 +61,7 @@ def check(scaled_object: Field, ctx: AnyContext) -> Iterator[Violation]:
             yield from _outside(scaled_object, fallback["replicas"], at_most)
     # Before 2.18 KEDA refuses one for metrics of type Value (CHANGELOG.md, #6655).
     elif at_least(ctx.target.keda, "2.18") or any(ask["metricType"].text != "Value" for ask in asks):
-        patches = tuple(defaults.fallback(scaled_object))
+        patches = tuple(_scaled_objects.set_fallback(scaled_object))
         message = "no fallback: the number of replicas freezes while Prometheus cannot be asked"
         hint = "write a fallback with the replicas that are right without a metric"
         yield Violation(fallback.path, message, at_most, hint, Patches(patches) if patches else None)

@@ -34,10 +34,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from gpugate.policies.scaling.queries import metrics
-from gpugate.policies.scaling.queries.numbers import number
-from gpugate.policies.scaling.queries.own_pods import only_of_own_pods
-from gpugate.policies.scaling.scaled_objects.triggers import floor, has_formula, highest_stance, queries
+from gpugate.policies.scaling import _queries
+from gpugate.policies.scaling._queries import number, only_of_own_pods
+from gpugate.policies.scaling._scaled_objects import floor, has_formula, highest_stance, queries
 from gpugate.policies.sdk.findings import Patch, Patches, Stance, Violation
 from gpugate.policies.sdk.objects import SCALED_OBJECT
 from gpugate.policies.sdk.policy import validates
@@ -72,7 +71,7 @@ def check(scaled_object: Field, ctx: AnyContext) -> Iterator[Violation]:
         return
     at_most = ctx.derived(highest_stance)
     if at_most:
-        metric = metrics.right_name(asks[0][1].selectors[0].metric) or "its metric"
+        metric = _queries.right_name(asks[0][1].selectors[0].metric) or "its metric"
         name = "idleReplicaCount" if lowest.path[-1] == "idleReplicaCount" else "minReplicaCount"
         message = f"{name} is 0, and without a Pod of {target} there is no {metric} to leave it"
         hint = "measure the demand at the gateway or queue, or keep one replica"

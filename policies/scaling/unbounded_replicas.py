@@ -34,8 +34,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
 
-from gpugate.policies.scaling.scaled_objects import defaults
-from gpugate.policies.scaling.scaled_objects.triggers import paused_at
+from gpugate.policies.scaling import _scaled_objects
+from gpugate.policies.scaling._scaled_objects import paused_at
 from gpugate.policies.sdk.findings import Patch, Skip, Violation
 from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS, GpuDemand
 from gpugate.policies.sdk.objects import HORIZONTAL_POD_AUTOSCALER, SCALED_JOB, SCALED_OBJECT
@@ -90,11 +90,11 @@ def bound(scaled_object: Field, ctx: Context[Params]) -> Iterator[Patch]:
     if not _demand(scaled_object, ctx):
         return
     if params.default_max:
-        yield from defaults.maximum(scaled_object, params.default_max)
+        yield from _scaled_objects.set_maximum(scaled_object, params.default_max)
     if params.default_fallback:
-        yield from defaults.fallback(scaled_object)
+        yield from _scaled_objects.set_fallback(scaled_object)
     if params.default_stabilization is not None:
-        yield from defaults.stabilization(scaled_object, params.default_stabilization)
+        yield from _scaled_objects.set_stabilization(scaled_object, params.default_stabilization)
 
 
 @validates(SCALED_OBJECT, params=Params, needs=TARGET_NEEDS)

@@ -25,8 +25,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from gpugate.policies.scaling.queries import metrics
-from gpugate.policies.scaling.scaled_objects.triggers import highest_stance, queries
+from gpugate.policies.scaling import _queries
+from gpugate.policies.scaling._scaled_objects import highest_stance, queries
 from gpugate.policies.sdk.findings import Patch, Patches, Stance, Violation
 from gpugate.policies.sdk.objects import SCALED_OBJECT
 from gpugate.policies.sdk.policy import validates
@@ -35,7 +35,7 @@ from gpugate.policies.sdk.scale_targets import TARGET_NEEDS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpugate.policies.scaling.queries.promql import Selector
+    from gpugate.policies.scaling._queries import Selector
     from gpugate.policies.sdk.field import Field
     from gpugate.policies.sdk.policy import AnyContext
 
@@ -48,22 +48,22 @@ def check(_: Field, ctx: AnyContext) -> Iterator[Violation]:
     at_most = ctx.derived(highest_stance)
     for trigger, read in ctx.derived(queries) if at_most else ():
         query, selectors = trigger["metadata", "query"], read.selectors
-        wrong = [s for s in selectors if metrics.right_name(s.metric) != s.metric]
-        rates = [s for s in selectors if metrics.is_gauge(s.metric) and s.call and s.call.name in _FOR_COUNTERS]
+        wrong = [s for s in selectors if _queries.right_name(s.metric) != s.metric]
+        rates = [s for s in selectors if _queries.is_gauge(s.metric) and s.call and s.call.name in _FOR_COUNTERS]
         if not wrong and not rates:
             continue
         fix = Patches((Patch("set", query.path, _mended(query.text, wrong, rates), "asks for what is exported"),))
         for name in dict.fromkeys(s.metric for s in wrong):
-            right = metrics.right_name(name)
+            right = _queries.right_name(name)
             message = f"vLLM exports {right}, with a colon, not {name}"
             yield Violation(query.path, message, at_most, f"write {right}", fix)
-        for call, name in dict.fromkeys((s.call.name, metrics.right_name(s.metric)) for s in rates if s.call):
+        for call, name in dict.fromkeys((s.call.name, _queries.right_name(s.metric)) for s in rates if s.call):
             message = f"{call}() is for counters, and {name} is a gauge"
             yield Violation(query.path, message, at_most, f"write avg_over_time(), or {name} alone", fix)
 
 
 def _mended(text: str, wrong: list[Selector], rates: list[Selector]) -> str:
-    changes = {s.start: (s.metric, metrics.right_name(s.metric)) for s in wrong if text.startswith(s.metric, s.start)}
+    changes = {s.start: (s.metric, _queries.right_name(s.metric)) for s in wrong if text.startswith(s.metric, s.start)}
     changes |= {s.call.start: (s.call.name, "avg_over_time") for s in rates if s.call}
     for start, (old, new) in sorted(changes.items(), reverse=True):
         text = text[:start] + new + text[start + len(old) :]

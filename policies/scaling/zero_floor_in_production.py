@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
 
-from gpugate.policies.scaling.scaled_objects.triggers import floor, highest_stance, maximum, minimum
+from gpugate.policies.scaling._scaled_objects import floor, highest_stance, maximum, minimum
 from gpugate.policies.sdk import formats, objects
 from gpugate.policies.sdk.facts import Need, named
 from gpugate.policies.sdk.findings import Patch, Patches, Skip, Stance, Violation

@@ -5,14 +5,12 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
-from gpugate.policies.nodepools.conversion.convert import as_received, converted
-from gpugate.policies.nodepools.conversion.node_template import selector_terms
-from gpugate.policies.nodepools.conversion.provisioner import implicit_requirements
+from gpugate.policies.nodepools._conversion import as_received, converted, implicit_requirements, selector_terms
 from gpugate.policies.sdk.field import Field, Json
 from gpugate.policies.sdk.objects import GroupVersionKind
 
 if TYPE_CHECKING:
-    from gpugate.policies.nodepools.conversion.objects import Converted
+    from gpugate.policies.nodepools._conversion import Converted
 
 
 def convert(text: str) -> Converted:

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from gpugate.policies.data.instance_types import load_instance_types
-from gpugate.policies.nodepools.accelerators.makes import makes, most_devices, reachable
+from gpugate.policies.nodepools._accelerators import makes, most_devices, reachable
 from gpugate.policies.nodepools.missing_gpu_limit import Params, check
 from gpugate.policies.sdk.facts import NoFacts
 from gpugate.policies.sdk.field import Field

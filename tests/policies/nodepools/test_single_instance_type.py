@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from gpugate.policies.data.instance_types import load_instance_types
-from gpugate.policies.nodepools.instance_choice.siblings import siblings
+from gpugate.policies.nodepools._instance_choice import siblings
 from gpugate.policies.nodepools.single_instance_type import Params, check
 from gpugate.policies.sdk.facts import NoFacts
 from gpugate.policies.sdk.field import Field

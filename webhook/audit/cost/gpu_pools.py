@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from gpugate.policies.nodepools.accelerators.makes import devices, makes, most_devices, reachable
+from gpugate.policies.nodepools._accelerators import devices, makes, most_devices, reachable
 from gpugate.policies.sdk import node_pools
 from gpugate.policies.sdk.facts import NoFacts
 from gpugate.policies.sdk.field import Field
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from fractions import Fraction
 
-    from gpugate.policies.nodepools.accelerators.makes import Make
+    from gpugate.policies.nodepools._accelerators import Make
     from gpugate.policies.sdk.field import Json
     from gpugate.policies.sdk.node_pools import MatchingTypes
     from gpugate.policies.sdk.platform import Platform, Target

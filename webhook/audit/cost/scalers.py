@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
-from gpugate.policies.scaling.scaled_objects.triggers import KEDA_MAXIMUM
+from gpugate.policies.scaling._scaled_objects import KEDA_MAXIMUM
 from gpugate.policies.sdk.field import Field
 from gpugate.policies.sdk.scale_targets import scale_target
 from gpugate.webhook.audit.cost.gpu_nodes import gpus_of_type, part_of_gpu

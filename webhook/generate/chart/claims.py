@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpugate.policies.pods.mig_claims.obstacles import ClaimParams
+from gpugate.policies.pods._mig_claims import ClaimParams
 from gpugate.webhook.generate.chart.names import metadata
 from gpugate.webhook.generate.chart.terms import Each, Node, Value, Variable, call, text
 

@@ -6,8 +6,8 @@ import datetime as dt
 
 import pytest
 
-from gpugate.policies.nodepools.disruption_budgets import cron
-from gpugate.policies.nodepools.disruption_budgets.cron import Schedule, ScheduleError
+from gpugate.policies.nodepools import _disruption_windows
+from gpugate.policies.nodepools._disruption_windows import Schedule, ScheduleError
 
 SUNDAY = dt.date(2028, 1, 2)
 
@@ -19,7 +19,7 @@ def starts_on(schedule: Schedule, date: dt.date) -> bool:
 
 def hits(text: str) -> list[str]:
     """The first three starts of a week from Sunday, as day and time."""
-    schedule = cron.parse(text)
+    schedule = _disruption_windows.parse(text)
     dates = [SUNDAY + dt.timedelta(days=day) for day in range(7)]
     times = [(hour, minute) for hour in sorted(schedule.hours) for minute in sorted(schedule.minutes)]
     found = [(date.isoweekday() % 7, *time) for date in dates if starts_on(schedule, date) for time in times]
@@ -89,11 +89,11 @@ def test_a_schedule_starts(text: str, starts: list[str]) -> None:
 )
 def test_what_is_no_schedule_is_refused(text: str, wrong: str) -> None:
     with pytest.raises(ScheduleError) as refused:
-        cron.parse(text)
+        _disruption_windows.parse(text)
     assert wrong in str(refused.value)
 
 
 @pytest.mark.parametrize("text", ["@every 1h", " @daily"])
 def test_what_cron_knows_but_the_api_server_refuses_is_refused(text: str) -> None:
     with pytest.raises(ScheduleError):
-        cron.parse(text)
+        _disruption_windows.parse(text)

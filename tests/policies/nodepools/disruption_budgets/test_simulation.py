@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from gpugate.policies.nodepools.disruption_budgets.budget import BudgetError, read
-from gpugate.policies.nodepools.disruption_budgets.simulation import UNBOUNDED, Timeline, timeline
+from gpugate.policies.nodepools._disruption_windows import UNBOUNDED, BudgetError, Timeline, read, timeline
 from gpugate.policies.sdk.field import Field
 
 WEEK = 168

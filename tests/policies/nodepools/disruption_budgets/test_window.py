@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpugate.policies.nodepools.disruption_budgets import cron
-from gpugate.policies.nodepools.disruption_budgets.window import Stretch, Window, window
+from gpugate.policies.nodepools import _disruption_windows
+from gpugate.policies.nodepools._disruption_windows import Stretch, Window, window
 
 MINUTES = 1440
 WEEK = Stretch(dt.date(2028, 1, 2), 7)
@@ -17,7 +17,7 @@ WEEK = Stretch(dt.date(2028, 1, 2), 7)
 SOME_WEEKS = Stretch(dt.date(2028, 2, 24), 10)
 
 
-def minute_by_minute(schedule: cron.Schedule, minutes: int, stretch: Stretch) -> Window:
+def minute_by_minute(schedule: _disruption_windows.Schedule, minutes: int, stretch: Stretch) -> Window:
     """Karpenter's answer: active when the last start is less than the duration ago."""
     starts = set()
     for place in range(-stretch.days, stretch.days):
@@ -50,7 +50,7 @@ durations = st.integers(0, 120) | st.integers(0, 3 * MINUTES) | st.integers(0, 1
 @settings(deadline=None, max_examples=60)
 @given(schedules, durations, st.sampled_from([WEEK, SOME_WEEKS]))
 def test_a_window_is_what_counting_minutes_gives(text: str, minutes: int, stretch: Stretch) -> None:
-    schedule = cron.parse(text)
+    schedule = _disruption_windows.parse(text)
     assert window(schedule, minutes, stretch) == minute_by_minute(schedule, minutes, stretch)
 
 
@@ -76,5 +76,5 @@ def test_a_window_is_what_counting_minutes_gives(text: str, minutes: int, stretc
     ],
 )
 def test_edges(text: str, minutes: int) -> None:
-    schedule = cron.parse(text)
+    schedule = _disruption_windows.parse(text)
     assert window(schedule, minutes, WEEK) == minute_by_minute(schedule, minutes, WEEK)

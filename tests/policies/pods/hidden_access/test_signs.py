@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpugate.policies.pods.hidden_access import signs
+from gpugate.policies.pods import _hidden_access
 from gpugate.policies.sdk.field import Field, render
 from gpugate.policies.sdk.findings import Stance
 from gpugate.policies.sdk.platform import Platform
@@ -27,12 +27,12 @@ def pod(container: Object, **spec: Any) -> Field:
 def found(subject: Field) -> list[tuple[str, Stance]]:
     containers = tuple(subject["spec", "containers"])
     every = (
-        *signs.named(subject, containers),
-        *signs.annotated(subject),
-        *signs.runtime(subject),
-        *signs.exclusive(subject),
-        *signs.privileged(containers),
-        *signs.general(subject, containers),
+        *_hidden_access.named(subject, containers),
+        *_hidden_access.annotated(subject),
+        *_hidden_access.runtime(subject),
+        *_hidden_access.exclusive(subject),
+        *_hidden_access.privileged(containers),
+        *_hidden_access.general(subject, containers),
     )
     return [(render(sign.field.path), sign.at_most) for sign in every]
 
@@ -86,7 +86,7 @@ def test_a_variable_names_devices_by_its_value_or_by_what_it_refers_to(rest: Obj
 )
 def test_other_runtimes_have_variables_of_their_own(name: str, devices: str) -> None:
     subject = pod(variable(name, value="0"))
-    assert [sign.what for sign in signs.named(subject, tuple(subject["spec", "containers"]))] == [
+    assert [sign.what for sign in _hidden_access.named(subject, tuple(subject["spec", "containers"]))] == [
         f"{name} hands {devices} to a container"
     ]
 
@@ -176,7 +176,7 @@ def test_a_path_may_be_spelled_with_more_slashes_and_dots(path: tuple[str, Stanc
     subject = pod({}, volumes=[{"name": "v", "hostPath": {"path": spelled or "/"}}])
     assert [stance for _, stance in found(subject)] == ([] if path[1] is None else [path[1]])
     if path[1] is not None:
-        assert (signs.DIRECT | signs.GENERAL).holds(subject, Platform(), "")
+        assert (_hidden_access.DIRECT | _hidden_access.GENERAL).holds(subject, Platform(), "")
 
 
 @pytest.mark.parametrize(
@@ -224,4 +224,4 @@ def test_capabilities_over_processes_of_the_host(added: list[str], *, host_pid: 
     ],
 )
 def test_whose_accelerators_a_name_is_of(name: str, vendor: str) -> None:
-    assert signs.vendor_of(name) == vendor
+    assert _hidden_access.vendor_of(name) == vendor

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gpugate.policies.pods.placement.daemon_sets import is_of_daemon_set
+from gpugate.policies.pods._placement import is_of_daemon_set
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gpugate.policies.data.instance_types import load_instance_types
-from gpugate.policies.pods.placement.gpu_nodes import NAMES_NODE, named_node, reach
+from gpugate.policies.pods._placement import NAMES_NODE, named_node, reach
 from gpugate.policies.sdk.field import Field
 from gpugate.policies.sdk.findings import Stance
 from gpugate.policies.sdk.node_pools import INSTANCE_TYPES

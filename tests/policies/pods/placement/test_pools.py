@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from gpugate.policies.data.instance_types import load_instance_types
-from gpugate.policies.pods.placement.pools import pools_for
+from gpugate.policies.pods._placement import pools_for
 from gpugate.policies.sdk.gpu_demand import gpu_demand
 from gpugate.policies.sdk.node_pools import INSTANCE_TYPES
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from gpugate.policies.pods.training.presumption import trains
+from gpugate.policies.pods._training import trains
 
 if TYPE_CHECKING:
     from collections.abc import Callable

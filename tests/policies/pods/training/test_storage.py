@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import yaml
 
-from gpugate.policies.pods.training.storage import names_object_store, outlives
+from gpugate.policies.pods._training import names_object_store, outlives
 from gpugate.policies.sdk.field import Field
 from gpugate.policies.sdk.objects import GroupVersionKind, Wrapper
 

@@ -4,8 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from gpugate.policies.scaling.queries.bounds import most
-from gpugate.policies.scaling.queries.promql import read
+from gpugate.policies.scaling._queries import most, read
 
 BOUNDS = {
     "an average": ('avg(DCGM_FI_DEV_GPU_UTIL{pod=~"a-.*"})', 100),

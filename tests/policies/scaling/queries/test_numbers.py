@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import pytest
 
-from gpugate.policies.scaling.queries.numbers import number
+from gpugate.policies.scaling._queries import number
 
 
 @pytest.mark.parametrize("text", ["0", "70", "-1", "0.5", "1e3", "1.5E-3", " 10 "])

@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpugate.policies.scaling.queries.own_pods import only_of_own_pods
-from gpugate.policies.scaling.queries.promql import read
+from gpugate.policies.scaling._queries import only_of_own_pods, read
 
 OWN = {
     "a server's metric": "sum(vllm:num_requests_waiting)",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import pytest
 
 from gpugate.policies.data.instance_types import load_instance_types
-from gpugate.policies.scaling.scaled_objects.landing import Room, shortage
+from gpugate.policies.scaling._scaled_objects import Room, shortage
 from gpugate.policies.sdk.field import Field
 from gpugate.policies.sdk.node_pools import INSTANCE_TYPES
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpugate.policies.scaling.scaled_objects.triggers import PAUSED_REPLICAS, paused_at
+from gpugate.policies.scaling._scaled_objects import PAUSED_REPLICAS, paused_at
 from gpugate.policies.sdk.field import Field
 
 

@@ -1,4 +1,4 @@
-"""What to do instead of time-slicing: it depends on whether the GPU can be cut into MIG slices."""
+"""Alternatives to time-slicing: MIG slices where the GPU supports them, else MPS or a whole GPU."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What in a Pod gives its containers accelerators without a request.
+"""Signs that a Pod gets accelerators without requesting them.
 
 A sign is one of three kinds. `named` signs name devices to a container runtime or its hook, which then hands them out.
 `exclusive` signs have no use but accelerators. `general` signs give access to everything on a node; they matter only

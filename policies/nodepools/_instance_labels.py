@@ -1,4 +1,4 @@
-"""The value that somebody meant who wrote one that no instance type has.
+"""Find the instance label value that was probably meant by an unknown one.
 
 Sources: aws/karpenter-provider-aws v1.14.1 `pkg/providers/instancetype/types.go` (values are in lower case, with dashes for
 blanks; memory is in MiB); `kubernetes.io/arch` has Go's names of architectures.

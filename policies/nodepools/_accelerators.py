@@ -1,4 +1,4 @@
-"""The makes of accelerator among a pool's instance types, and how many of one its limits let it have.
+"""The accelerator manufacturers among the instance types of a pool, and how many accelerators its limits allow.
 
 Source: aws/karpenter-provider-aws v1.14.1 (`pkg/apis/v1/labels.go`, `pkg/providers/instancetype/types.go`: which resource
 a type of which manufacturer offers).

@@ -1,4 +1,7 @@
-"""Whether a Pod may run on GPU nodes: by a toleration of their taints, by a selector for them, or by `nodeName`.
+"""The NodePools and nodes that a Pod can be scheduled to, as Karpenter decides it.
+
+Source: Karpenter v1.14.1 `pkg/controllers/provisioning/scheduling/nodeclaim.go`, `pkg/scheduling/requirements.go`
+(Compatible: a label that the pool does not define must be one that Karpenter knows), `taints.go`.
 
 A Pod with a `nodeName` is bound without the scheduler, and the kubelet of that node checks its selectors, but of its
 taints only those with the effect NoExecute (Kubernetes v1.36, `pkg/kubelet/lifecycle/predicate.go`). The scheduler
@@ -13,18 +16,47 @@ from typing import TYPE_CHECKING, Final
 from gpugate.policies.data import accelerators
 from gpugate.policies.data.instance_types import INSTANCE_TYPE
 from gpugate.policies.sdk import scheduling
-from gpugate.policies.sdk.concerns import EVERY_OBJECT, Each, Key, Listed, Text
+from gpugate.policies.sdk.concerns import EVERY_OBJECT, Each, Flag, Key, Listed, SentBy, Text
 from gpugate.policies.sdk.facts import Known, Need, derived, each, named
 from gpugate.policies.sdk.findings import Stance
-from gpugate.policies.sdk.node_pools import INSTANCE_TYPES, is_for_accelerators
+from gpugate.policies.sdk.node_pools import (
+    AUTO_MODE,
+    AWS,
+    INSTANCE_TYPES,
+    is_for_accelerators,
+    pool_requirements,
+    provider,
+)
 from gpugate.policies.sdk.objects import NODE, NODE_POOL
 from gpugate.policies.sdk.platform import Taint
 from gpugate.policies.sdk.scheduling import REQUIRED, alternatives, tolerated, tolerates
+from gpugate.policies.sdk.workload_class import CONTROLLER_MANAGER, DAEMON_SET_CONTROLLER
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from gpugate.policies.sdk.field import Field
+    from gpugate.policies.sdk.gpu_demand import GpuDemand
     from gpugate.policies.sdk.policy import AnyContext
     from gpugate.policies.sdk.scheduling import Requirements
+
+# Which Pods are a DaemonSet's at admission.
+OF_DAEMON_SET: Final = (SentBy(DAEMON_SET_CONTROLLER) | SentBy(CONTROLLER_MANAGER)) & Each(
+    "metadata.ownerReferences", Text("kind", ("DaemonSet",)) & Flag("controller")
+)
+
+
+def is_of_daemon_set(pod: Field, ctx: AnyContext) -> bool:
+    """Tell whether a Pod, or a Pod template, is a DaemonSet's, by its owner and by who sends it."""
+    if ctx.wrapper:
+        return ctx.wrapper.kind.kind == "DaemonSet"
+    return any(
+        owner["kind"].text == "DaemonSet"
+        and owner["controller"].value is True
+        and ctx.request.user in {"", CONTROLLER_MANAGER, DAEMON_SET_CONTROLLER}
+        for owner in pod["metadata", "ownerReferences"]
+    )
+
 
 # Labels of nodes with accelerators beside those of EC2 instance types: NVIDIA's and AMD's feature discovery, EKS Auto
 # Mode, Karpenter on Azure.
@@ -160,3 +192,53 @@ def _selects(required: Requirements, ctx: AnyContext) -> bool:
     catalogue = ctx.table(INSTANCE_TYPES)
     types = scheduling.matching(required, catalogue)
     return bool(types) and types & catalogue.accelerated == types
+
+
+POOL_NEED: Final = Need(NODE_POOL, ("spec.template",))
+# Labels that a pool need not define to have them.
+_KNOWN: Final = ("karpenter.sh/", "karpenter.k8s.aws/", "node.kubernetes.io/", "kubernetes.io/", "topology.")
+
+
+def pools_for(pod: Field, demand: GpuDemand, ctx: AnyContext) -> Iterator[tuple[Field, Requirements]]:
+    """Yield the known NodePools that may launch a node for the Pod, with what both require of it together.
+
+    Where a pool's types are not known, it may.
+    """
+    fact = ctx.facts.list(NODE_POOL)
+    wanted = ctx.derived(alternatives)
+    for around in each(fact, ctx):
+        pool = around.subject
+        if not all(tolerates_pool_taint(pod, taint) for taint in pool["spec", "template", "spec", "taints"]):
+            continue
+        own = {
+            **around.derived(pool_requirements),
+            _NODE_POOL_LABEL: scheduling.is_only(pool["metadata", "name"].text),
+        }
+        for required in wanted:
+            both = _both(own, required)
+            if both is not None and _offers(pool, both, demand, ctx):
+                yield pool, both
+
+
+def _both(own: Requirements, required: Requirements) -> Requirements | None:
+    """Return what both require; None where no node has it."""
+    found = dict(own)
+    for key, requirement in required.items():
+        if key not in own and requirement.operator in {"In", "Exists"} and not key.startswith(_KNOWN):
+            return None
+        scheduling.add_requirement(found, key, requirement)
+        empty = found[key].operator == "DoesNotExist" and requirement.operator != "DoesNotExist"
+        if empty and key in own:
+            return None
+    return found
+
+
+def _offers(pool: Field, both: Requirements, demand: GpuDemand, ctx: AnyContext) -> bool:
+    if provider(pool, ctx) not in {AWS, AUTO_MODE}:
+        return True
+    catalogue = ctx.table(INSTANCE_TYPES)
+    types = scheduling.matching(both, catalogue)
+    for name, count in demand.resources.items():
+        scale = catalogue.allocatable.get(name)
+        types &= scale.at_least(count) if scale else catalogue.accelerated
+    return bool(types & catalogue.accelerated) if demand else bool(types)

@@ -1,0 +1,477 @@
+"""What the disruption budgets of a NodePool allow over time, as Karpenter works it out.
+
+Time is a set of quarters of an hour, one bit for each: of a week, or of a leap year where a schedule names days of a
+month.
+
+Source: Karpenter v1.14.1 `pkg/apis/v1/nodepool.go` (GetAllowedDisruptionsByReason, IsActive).
+
+Five fields in UTC: minute, hour, day of month, month, day of week from 0 (Sunday) to 6; or `@daily` and the like. Names
+of months and days, lists, ranges and steps are known, `?` is `*`. There is no `7`, `L`, `W` or `#`, no range that wraps
+and no time zone.
+
+Sources: robfig/cron v3.0.1 `parser.go`, `spec.go`; Karpenter v1.14.1 `pkg/apis/crds/karpenter.sh_nodepools.yaml`, which
+refuses `@every`.
+
+Sets of days and of quarters of an hour are numbers with one bit for each, the earliest lowest. What Karpenter does at a
+quarter of an hour follows from the starts before it, to the minute; nothing is counted minute by minute, so that the
+50 budgets that a NodePool may have take a few milliseconds.
+
+Source: Karpenter v1.14.1 `pkg/apis/v1/nodepool.go` (IsActive).
+
+Source: Karpenter v1.14.1 `pkg/apis/v1/nodepool.go` (Budget), `pkg/apis/crds/karpenter.sh_nodepools.yaml`.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from dataclasses import dataclass
+from functools import cache, cached_property, lru_cache, reduce
+from itertools import pairwise
+from operator import or_
+from typing import TYPE_CHECKING, Final
+
+from gpugate.policies.sdk import durations
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from gpugate.policies.sdk.field import Field
+    from gpugate.policies.sdk.policy import AnyContext
+
+MINUTES_PER_DAY: Final = 1440
+# Every minute, hour, day, month and weekday by its number takes 500.
+_LONGEST: Final = 2000
+
+_MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_WEEKDAYS: Final = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
+_SHORTHANDS: Final = {
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+    "@monthly": "0 0 1 * *",
+    "@weekly": "0 0 * * 0",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@hourly": "0 * * * *",
+}
+# What Go's `unicode.IsSpace` takes for a blank.
+_BLANKS = re.compile("[\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+")
+_NUMBER = re.compile(r"\+?[0-9]{1,18}")
+
+
+class ScheduleError(ValueError):
+    """The text is no schedule; the message, the end of a sentence, says what is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    name: str
+    least: int
+    most: int
+    names: tuple[str, ...] = ()  # of the values from the least on
+
+
+_PLACES: Final = (
+    _Place("minute", 0, 59),
+    _Place("hour", 0, 23),
+    _Place("day of month", 1, 31),
+    _Place("month", 1, 12, _MONTHS),
+    _Place("day of week", 0, 6, _WEEKDAYS),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """When a budget starts: in each field the values that fit.
+
+    `both_days`: one of the two fields for days is `*`, so that both must fit; else it is enough that one does.
+    """
+
+    minutes: frozenset[int]
+    hours: frozenset[int]
+    days: frozenset[int]
+    months: frozenset[int]
+    weekdays: frozenset[int]
+    both_days: bool
+
+    @property
+    def is_weekly(self) -> bool:
+        """Whether every week is like the other."""
+        return len(self.months) == 12 and len(self.days) == 31
+
+
+@lru_cache(maxsize=512)
+def parse(text: str) -> Schedule:
+    """Read a schedule.
+
+    Raises:
+        ScheduleError: Karpenter, or the API server before it, refuses this schedule.
+    """
+    if len(text) > _LONGEST:
+        raise ScheduleError(f"has {len(text)} characters, at most {_LONGEST} are read")
+    if text.startswith("@") and text not in _SHORTHANDS:
+        raise ScheduleError(f'is "{_short(text)}", none of the shorthands, such as @daily')
+    if "TZ=" in text:
+        raise ScheduleError("names a time zone, but schedules are in UTC")
+    fields = [field for field in _BLANKS.split(_SHORTHANDS.get(text, text)) if field]
+    if len(fields) != len(_PLACES):
+        raise ScheduleError(f"has {len(fields)} fields, not the 5 of minute, hour, day, month and day of week")
+    read = [_values(field, place) for field, place in zip(fields, _PLACES, strict=True)]
+    minutes, hours, days, months, weekdays = (values for values, _ in read)
+    return Schedule(minutes, hours, days, months, weekdays, both_days=read[2][1] or read[4][1])
+
+
+def _values(field: str, place: _Place) -> tuple[frozenset[int], bool]:
+    """Return the values that a field names, and whether it says `*` without a step."""
+    values: set[int] = set()
+    star = False
+    for part in field.split(","):
+        if part:
+            start, end, step, is_star = _range(part, place)
+            values.update(range(start, end + 1, step))
+            star = star or is_star
+    return frozenset(values), star
+
+
+def _range(part: str, place: _Place) -> tuple[int, int, int, bool]:
+    span, *steps = part.split("/")
+    first, *lasts = span.split("-")
+    is_star = first in {"*", "?"}
+    if len(steps) > 1 or (len(lasts) > 1 and not is_star):
+        raise ScheduleError(f'has the {place.name} "{_short(part)}", which is no number, range or step')
+    if is_star:
+        start, end = place.least, place.most
+    else:
+        start = _number(first, place, names=True)
+        end = _number(lasts[0], place, names=True) if lasts else start
+    step = _number(steps[0], place, names=False) if steps else 1
+    if steps and not lasts:
+        end = place.most
+    if not place.least <= start <= end <= place.most:
+        wrong = f"outside {place.least} to {place.most}" if start <= end else "backwards: write two ranges"
+        raise ScheduleError(f'has the {place.name} "{_short(part)}", which is {wrong}')
+    if not step:
+        raise ScheduleError(f'has the {place.name} "{_short(part)}", with a step of 0')
+    return start, end, step, is_star and step == 1
+
+
+def _number(text: str, place: _Place, *, names: bool) -> int:
+    if names and text.lower() in place.names:
+        return place.least + place.names.index(text.lower())
+    if not _NUMBER.fullmatch(text):
+        wanted = "number or name" if names and place.names else "number"
+        raise ScheduleError(f'has the {place.name} "{_short(text)}", which is no {wanted}')
+    return int(text)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 20 else f"{text[:17]}..."
+
+
+QUARTERS_PER_DAY: Final = 96
+_BYTES_PER_DAY: Final = QUARTERS_PER_DAY // 8
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Some days from `start` on; as many before them are followed too, for windows that last."""
+
+    start: dt.date
+    days: int
+
+    @property
+    def quarters(self) -> int:
+        """Every quarter of an hour."""
+        return (1 << self.days * QUARTERS_PER_DAY) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The quarters of an hour at which a budget is active, and whether it is so at every minute, or at none."""
+
+    quarters: int
+    always: bool = False
+    never: bool = False
+
+
+@lru_cache(maxsize=512)
+def window(schedule: Schedule, minutes: int, stretch: Stretch) -> Window:
+    """Return when a budget is active that is so for some minutes after each start of its schedule.
+
+    A schedule that never comes, such as 30 February, makes Karpenter take the budget for active always.
+    """
+    fitting = _fitting(schedule, stretch)
+    comes = fitting and schedule.hours and schedule.minutes
+    if not comes or minutes >= stretch.days * MINUTES_PER_DAY:
+        return Window(stretch.quarters, always=True)
+    if not minutes:
+        return Window(0, never=True)
+    if _without_gap(schedule, minutes, fitting, stretch.days):
+        return Window(stretch.quarters, always=True)
+    before = min(stretch.days, minutes // MINUTES_PER_DAY + 1)
+    days = f"{fitting >> stretch.days - before:b}"[::-1].encode().replace(b"0", bytes(_BYTES_PER_DAY))
+    # A start between two quarters of an hour is first seen at the second, and longest when it is just before that.
+    on_time = _placed(_of_a_day(schedule, 0, 0), days)
+    late = _placed(_of_a_day(schedule, 1, 14), days) << 1
+    longest = _placed(_of_a_day(schedule, 16 - minutes % 15, 14), days) << 1
+    whole = minutes // 15
+    active = _spread(on_time | late, whole) | (longest | (on_time if minutes % 15 else 0)) << whole
+    return Window(active >> before * QUARTERS_PER_DAY & stretch.quarters)
+
+
+def _fitting(schedule: Schedule, stretch: Stretch) -> int:
+    """Return the days on which a schedule starts, from as many before the stretch as it has."""
+    months, days, weekdays = _calendar(stretch)
+    in_months = _union(map(months.__getitem__, schedule.months))
+    by_month = _union(map(days.__getitem__, schedule.days))
+    by_week = _union(map(weekdays.__getitem__, schedule.weekdays))
+    return in_months & (by_month & by_week if schedule.both_days else by_month | by_week)
+
+
+@cache
+def _calendar(stretch: Stretch) -> tuple[dict[int, int], dict[int, int], dict[int, int]]:
+    """Return by number of the month, of the day of the month and of the day of the week: the days that have it."""
+    months, days, weekdays = dict.fromkeys(range(1, 13), 0), dict.fromkeys(range(1, 32), 0), dict.fromkeys(range(7), 0)
+    for place in range(2 * stretch.days):
+        date = stretch.start + dt.timedelta(days=place - stretch.days)
+        months[date.month] |= 1 << place
+        days[date.day] |= 1 << place
+        weekdays[date.isoweekday() % 7] |= 1 << place
+    return months, days, weekdays
+
+
+def _without_gap(schedule: Schedule, minutes: int, fitting: int, days: int) -> bool:
+    """Tell whether each start comes before the window of the one before it ends, on all days of the stretch."""
+    in_hour, hours = sorted(schedule.minutes), sorted(schedule.hours)
+    gaps = [later - earlier for earlier, later in pairwise(in_hour)]
+    gaps += [(later - earlier) * 60 + in_hour[0] - in_hour[-1] for earlier, later in pairwise(hours)]
+    if max(gaps, default=0) > minutes:
+        return False
+    first, last = hours[0] * 60 + in_hour[0], hours[-1] * 60 + in_hour[-1]
+    followed = _spread(fitting, (last - first + minutes) // MINUTES_PER_DAY) << 1
+    # What starts with the stretch needs nothing before it.
+    alone = fitting & ~followed & ~((first == 0) << days)
+    days_left = 2 * days + 1 - fitting.bit_length()
+    return not alone >> days and days_left <= (last + minutes) // MINUTES_PER_DAY
+
+
+def _of_a_day(schedule: Schedule, least: int, most: int) -> int:
+    """Return the quarters of an hour in which it starts at least and at most so many minutes after their beginning."""
+    hour = _union(1 << minute // 15 for minute in schedule.minutes if least <= minute % 15 <= most)
+    return _union(hour << number * 4 for number in schedule.hours)
+
+
+def _placed(of_a_day: int, days: bytes) -> int:
+    """Put the quarters of a day into days that are a `1`; the others are written out already."""
+    if not of_a_day:
+        return 0
+    return int.from_bytes(days.replace(b"1", of_a_day.to_bytes(_BYTES_PER_DAY, "little")), "little")
+
+
+def _spread(bits: int, count: int) -> int:
+    """Return the bits and those above each of them, so many for each."""
+    if not count:
+        return 0
+    covered = 1
+    while covered < count:
+        step = min(covered, count - covered)
+        bits |= bits << step
+        covered += step
+    return bits
+
+
+def _union(sets: Iterable[int]) -> int:
+    return reduce(or_, sets, 0)
+
+
+REASONS: Final = ("Underutilized", "Empty", "Drifted")
+
+_NODES = re.compile(r"(100|[0-9]{1,2})%|[0-9]+")
+_DURATION = re.compile(r"(?=[0-9])(?:([0-9]{1,18})h)?(?:([0-9]{1,18})m)?(?:0s)?")
+_MOST_MINUTES = (2**63 - 1) // durations.MINUTE  # that Go's nanoseconds can count
+_MOST_NODES = 2**31 - 1
+_DEFAULT_NODES = "10%"  # of the CRD
+
+
+class BudgetError(ValueError):
+    """Nobody can tell what this budget allows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Why a budget is refused, by the API server or by Karpenter: at which field, and what to write instead."""
+
+    field: Field
+    message: str
+    hint: str
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """A budget that can be read.
+
+    Attributes:
+        field: where it stands.
+        nodes: how many nodes may be disrupted at once: `2`, or `10%` of the pool.
+        reasons: the reasons it holds for.
+        schedule: when it starts to be active; None: it is active always.
+        minutes: how long it stays active after each start.
+    """
+
+    field: Field
+    nodes: str
+    reasons: frozenset[str]
+    schedule: Schedule | None
+    minutes: int
+
+    def allowed(self, pool_nodes: int) -> int:
+        """Return how many nodes it lets Karpenter disrupt at once, of so many; a part of a node counts as one."""
+        percent = self.nodes.removesuffix("%")
+        return int(percent) if percent == self.nodes else -(-int(percent) * pool_nodes // 100)
+
+
+def read(field: Field) -> Budget:
+    """Read a budget.
+
+    Raises:
+        BudgetError: the budget has a fault.
+    """
+    if next(faults(field), None):
+        raise BudgetError
+    # An empty list of reasons holds for none, unlike one that is left out.
+    reasons = frozenset(field["reasons"].texts if field["reasons"] else REASONS)
+    schedule = parse(field["schedule"].text) if field["schedule"] else None
+    minutes = (_minutes(field["duration"].text) or 0) if schedule else 0
+    return Budget(field, field["nodes"].text or _DEFAULT_NODES, reasons, schedule, minutes)
+
+
+def faults(field: Field) -> Iterator[Fault]:
+    """Yield what is wrong with a budget."""
+    yield from _nodes(field["nodes"])
+    known = ", ".join(REASONS)
+    for reason in field["reasons"]:
+        if reason.value not in REASONS:
+            yield Fault(reason, f'there is no reason "{reason.text[:20]}"', f"write one of {known}")
+    yield from _schedule(field)
+
+
+def _nodes(nodes: Field) -> Iterator[Fault]:
+    if not nodes:
+        return
+    if not isinstance(nodes.value, str):
+        yield Fault(nodes, "nodes is no string, so the API server refuses the pool", 'put it in quotes: nodes: "0"')
+    elif not _NODES.fullmatch(nodes.text):
+        yield Fault(nodes, f'nodes is "{nodes.text[:20]}"', 'write a whole number such as "1", or "0%" to "100%"')
+    elif len(nodes.text.lstrip("0")) > 10 or int(nodes.text.removesuffix("%")) > _MOST_NODES:
+        yield Fault(nodes, "nodes is more than 2147483647, which Karpenter cannot count to", "leave the budget out")
+
+
+def _schedule(field: Field) -> Iterator[Fault]:
+    schedule, duration = field["schedule"], field["duration"]
+    if bool(schedule) != bool(duration):
+        given, missing = (schedule, duration) if schedule else (duration, schedule)
+        names = [str(each.path[-1]) for each in (given, missing)]
+        yield Fault(missing, f"has a {names[0]} without a {names[1]}", f"write both, or neither: {_EXAMPLE}")
+    if schedule:
+        try:
+            parse(schedule.text)
+        except ScheduleError as error:
+            # The CRD looks for five words, or for a shorthand.
+            stored = len(schedule.text.split()) >= 5
+            result = "Karpenter then disrupts nothing in this pool" if stored else "the API server refuses it"
+            message = f"schedule {error}; {result}"
+            yield Fault(schedule, message, f"write minute, hour, day, month and day of week in UTC: {_EXAMPLE}")
+    if duration:
+        minutes = _minutes(duration.text)
+        if minutes is None or minutes > _MOST_MINUTES:
+            wrong = (
+                "is not of whole hours and minutes"
+                if minutes is None
+                else "is longer than 292 years, the longest that can be read"
+            )
+            yield Fault(duration, f'duration "{duration.text[:20]}" {wrong}', "write hours and minutes, such as 8h30m")
+
+
+def _minutes(duration: str) -> int | None:
+    """Return how long a duration of whole hours and minutes is; None when it is none of those."""
+    found = _DURATION.fullmatch(duration)
+    return int(found[1] or 0) * 60 + int(found[2] or 0) if found and (found[1] or found[2]) else None
+
+
+_EXAMPLE = 'schedule: "0 9 * * MON-FRI" and duration: 8h'
+
+
+UNBOUNDED: Final = 2**31 - 1
+MOST_BUDGETS: Final = 50
+
+_WEEK: Final = Stretch(dt.date(2028, 1, 2), 7)  # from a Sunday
+_LEAP_YEAR: Final = Stretch(dt.date(2028, 1, 1), 366)
+_SIMULATION_WEEKDAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """The budgets of a pool over the days that are simulated; all times are UTC."""
+
+    budgets: tuple[Budget, ...]
+
+    @cached_property
+    def stretch(self) -> Stretch:
+        """The days simulated."""
+        weekly = all(budget.schedule is None or budget.schedule.is_weekly for budget in self.budgets)
+        return _WEEK if weekly else _LEAP_YEAR
+
+    def window(self, budget: Budget) -> Window:
+        """Return when one of the budgets is active."""
+        return self._windows[id(budget)]
+
+    @cached_property
+    def _windows(self) -> dict[int, Window]:
+        always = Window(self.stretch.quarters, always=True)
+        return {
+            id(budget): window(budget.schedule, budget.minutes, self.stretch) if budget.schedule else always
+            for budget in self.budgets
+        }
+
+    def allowed(self, reason: str, pool_nodes: int) -> dict[int, int]:
+        """Return, by how many nodes Karpenter may disrupt at once for a reason, when that is so; the least first."""
+        left = self.stretch.quarters
+        found: dict[int, int] = {}
+        for budget in sorted(self.budgets, key=lambda budget: budget.allowed(pool_nodes)):
+            if left and reason in budget.reasons:
+                times = left & self.window(budget).quarters
+                if times:
+                    most = budget.allowed(pool_nodes)
+                    found[most] = found.get(most, 0) | times
+                    left &= ~times
+        if left:
+            found[UNBOUNDED] = left
+        return found
+
+    def most_hours_of_a_day(self, times: int) -> float:
+        """Return how many hours of some day lie in a set of quarters of an hour, on the day where they are most."""
+        size = QUARTERS_PER_DAY // 8
+        bits = times.to_bytes(self.stretch.days * size, "little")
+        days = (bits[start : start + size] for start in range(0, len(bits), size))
+        return max(int.from_bytes(day, "little").bit_count() for day in days) / 4
+
+    def first(self, times: int) -> str:
+        """Return the first of a set of times, for people: `Mon 09:15 UTC`, or `01-31 09:15 UTC` in a year."""
+        days, quarter = divmod((times & -times).bit_length() - 1, QUARTERS_PER_DAY)
+        date = self.stretch.start + dt.timedelta(days=days)
+        name = _SIMULATION_WEEKDAYS[date.weekday()] if self.stretch is _WEEK else f"{date:%m-%d}"
+        return f"{name} {quarter // 4:02}:{quarter % 4 * 15:02} UTC"
+
+
+def timeline(pool: Field, ctx: AnyContext) -> Timeline | None:  # noqa: ARG001 -- what `Context.derived` calls
+    """Return what a pool's budgets allow over time; None where one of them has a fault, which stops all disruption.
+
+    More budgets than the CRD allows are not followed either.
+    """
+    budgets = list(pool["spec", "disruption", "budgets"])
+    if len(budgets) > MOST_BUDGETS:
+        return None
+    try:
+        return Timeline(tuple(read(field) for field in budgets))
+    except BudgetError:
+        return None

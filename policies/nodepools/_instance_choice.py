@@ -1,0 +1,262 @@
+"""Which instance types a pool allows, what narrows the choice, and comparable types to add."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from gpugate.policies.data.accelerators import PROVISIONED_BY_KARPENTER
+from gpugate.policies.data.instance_types import INSTANCE_TYPE
+from gpugate.policies.sdk import node_pools, scheduling
+from gpugate.policies.sdk.findings import Patch, Patches, Violation
+from gpugate.policies.sdk.node_pools import AWS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from gpugate.policies.data.instance_types import InstanceTypes
+    from gpugate.policies.sdk.field import Field
+    from gpugate.policies.sdk.node_pools import Entry, MatchingTypes
+
+
+def unmet_minimums(types: MatchingTypes, left: int) -> Iterator[Violation]:
+    """Report each `minValues` that is more than the types have different values of the label.
+
+    Karpenter launches nothing then (v1.14.1 `pkg/cloudprovider/types.go`, SatisfiesMinValues).
+    """
+    catalogue = types.catalogue
+    for entry in types.entries:
+        minimum = entry.requirement.min_values
+        if minimum is None or entry.key not in catalogue:
+            continue
+        if entry.key == INSTANCE_TYPE:
+            have = left.bit_count() + len(types.unknown)
+        elif types.unknown:
+            continue
+        else:
+            have = sum(1 for having in catalogue.values[entry.key].values() if having & left)
+        if have < minimum:
+            message = f"minValues {minimum} can never be met: the types that match have {have} of {entry.key}"
+            yield Violation(entry.field["minValues"].path, message, hint=f"allow more, or lower minValues to {have}")
+
+
+@dataclass(frozen=True, slots=True)
+class Narrowing:
+    """Something that narrows a pool's types.
+
+    Attributes:
+        field: where it is written.
+        name: the label, or the limit, for people.
+        meets: the types that it leaves.
+        others: the types that everything else leaves.
+        entry: the requirement it is; None for a limit.
+    """
+
+    field: Field
+    name: str
+    meets: int
+    others: int
+    entry: Entry | None
+
+    @property
+    def short(self) -> str:
+        """The name without the domain of a label."""
+        return self.name.rpartition("/")[2] if self.entry else self.name
+
+
+def within_limits(types: MatchingTypes, pool: Field) -> int:
+    """Return the known types of which the limits of the pool allow at least one node."""
+    fitting = types.known
+    for resource, limit in node_pools.limits(pool).items():
+        fitting &= ~node_pools.above(types.catalogue, resource, limit)
+    return fitting
+
+
+def narrowest(types: MatchingTypes, pool: Field, offered: int, needed: int = 1) -> Narrowing | None:
+    """Return what rules out the most types that all else would leave; None when nothing narrows them.
+
+    `offered` are the types to begin with. Where the requirements alone leave as many as needed, it is a limit.
+    """
+    found = tuple(_narrowings(types, pool, offered))
+    limits = tuple(narrowing for narrowing in found if narrowing.entry is None)
+    if limits and (types.known & offered).bit_count() >= needed:
+        found = limits
+    return max(found, key=lambda n: (n.others.bit_count(), -n.meets.bit_count()), default=None)
+
+
+def edited(field: Field) -> Field:
+    """Return what a person changes of a requirement: its values, or else what is given, a label or a limit."""
+    return field["values"] or field
+
+
+def _narrowings(types: MatchingTypes, pool: Field, offered: int) -> Iterator[Narrowing]:
+    catalogue = types.catalogue
+    parts: list[tuple[Field, str, int, Entry | None]] = []
+    for key, required in types.requirements.items():
+        if key in catalogue:
+            meets = scheduling.meeting(key, required, catalogue)
+            tightest = _tightest([e for e in types.entries if e.key == key], types)
+            parts.append((tightest.field, key, meets, tightest))
+    for resource, limit in node_pools.limits(pool).items():
+        too_large = node_pools.above(catalogue, resource, limit)
+        if too_large:
+            field = pool["spec", "limits", resource]
+            parts.append((field, f"the limit on {resource}", catalogue.everything & ~too_large, None))
+    for number, (field, name, meets, entry) in enumerate(parts):
+        others = offered
+        for other, (_, _, kept, _) in enumerate(parts):
+            others &= kept if other != number else others
+        yield Narrowing(field, name, meets, others, entry)
+
+
+def _tightest(entries: Sequence[Entry], types: MatchingTypes) -> Entry:
+    return min(
+        entries,
+        key=lambda e: scheduling.meeting(e.key, e.requirement, types.catalogue).bit_count(),
+    )
+
+
+_GPU_NAMES = (f"{AWS}/instance-gpu-name", f"{AWS}/instance-accelerator-name")
+_GPU_MEMORY = f"{AWS}/instance-gpu-memory"
+_SHOWN = 5
+_LONGEST = 63  # characters of a label value
+
+
+def shown(names: Iterable[str]) -> str:
+    """Write a few names, and how many more there are; a name that no label could have is cut."""
+    listed = tuple(names)
+    more = f" and {len(listed) - _SHOWN} more" if len(listed) > _SHOWN else ""
+    return ", ".join(name[:_LONGEST] for name in listed[:_SHOWN]) + more
+
+
+def only_type_with_its_gpu(types: MatchingTypes, position: int) -> bool:
+    """Tell whether no other type has the GPU of this one, or one of the same name with the memory that is required.
+
+    How many of them a type has is left aside: a Pod that asks for two GPUs can run on a type with four.
+    """
+    catalogue = types.catalogue
+    for label in _GPU_NAMES:
+        name = catalogue.label(label, position)
+        if name and catalogue.of(label, name) == 1 << position:
+            return True
+    of_gpu = {k: r for k, r in types.requirements.items() if k in {*_GPU_NAMES, _GPU_MEMORY}}
+    names_one = any(r.operator == "In" for k, r in of_gpu.items() if k in _GPU_NAMES)
+    return names_one and scheduling.matching(of_gpu, catalogue) == 1 << position
+
+
+def more_types(narrowing: Narrowing, more: tuple[int, ...], types: MatchingTypes) -> str:
+    """Say what to loosen, and which types are nearest."""
+    catalogue = types.catalogue
+    source = f"(EC2 types of {catalogue.date})"
+    nearest = shown(catalogue.names[position] for position in more)
+    tail = f"; nearest in GPU, memory and price: {nearest} {source}" if more else f" {source}"
+    entry = narrowing.entry
+    if entry is None:
+        return f"raise {narrowing.name}, or require smaller types{tail}"
+    if not entry.field.mapping:
+        return f"remove the label {narrowing.name} from the template: it is a requirement too{tail}"
+    if sum(1 for other in types.entries if other.key == entry.key) > 1:
+        return f"{narrowing.name} is required more than once, and only what all allow counts: write it once{tail}"
+    values = dict.fromkeys(catalogue.label(entry.key, position) for position in more)
+    new = [v for v in values if v and not entry.requirement.allows(v)]
+    if entry.key == INSTANCE_TYPE and new:
+        return f"allow {shown(new)} too: nearest in GPU, memory and price (EC2 types of {catalogue.date})"
+    if entry.requirement.operator == "In" and new:
+        return f"add {shown(new)} to the values of {narrowing.name}{tail}"
+    return f"loosen {narrowing.name}{tail}"
+
+
+def real_names(catalogue: InstanceTypes) -> str:
+    """Say what to do about names that no type has."""
+    return f"write names of EC2 types; those newer than {catalogue.date} count with the parameter unknown_types: count"
+
+
+def spelling(narrowing: Narrowing, catalogue: InstanceTypes) -> str:
+    """Say how a value is spelled that no type has but in lower case; empty where that is not the cause."""
+    entry = narrowing.entry
+    for value in sorted(entry.requirement.values) if entry else ():
+        if not catalogue.of(narrowing.name, value) and catalogue.of(narrowing.name, value.lower()):
+            return f"write {value.lower()} instead of {value}: values of {narrowing.name} are in lower case"
+    return ""
+
+
+def no_types(types: MatchingTypes, pool: Field, offered: int) -> Violation:
+    """Return the finding for a pool whose requirements and limits leave none of the types offered."""
+    catalogue = types.catalogue
+    cause = narrowest(types, pool, offered)
+    if cause is None:
+        return Violation((), "EC2 offers no instance type here", hint="check the parameter offered_types")
+    path = edited(cause.field).path
+    if cause.entry and not cause.meets:
+        values = shown(sorted(cause.entry.requirement.values))
+        hint = spelling(cause, catalogue) or f"write a value that a type has (EC2 types of {catalogue.date})"
+        return Violation(path, f"no EC2 instance type has {cause.name} {values}".rstrip(), hint=hint)
+    message = f"no EC2 instance type meets the requirements and limits together, most of all {cause.short}"
+    return Violation(path, message, hint=more_types(cause, (), types))
+
+
+_SIBLINGS_GPU_MEMORY: Final = f"{node_pools.AWS}/instance-gpu-memory"
+_CATEGORY: Final = f"{node_pools.AWS}/instance-category"
+# Dearer or cheaper by more than this is near no more.
+_NEAR: Final = math.log(2.5)
+# A type without a price is taken to cost half as much again: near, but behind those whose price is known to be nearer.
+_UNPRICED: Final = math.log(1.5)
+_SUGGESTED: Final = 3
+
+
+def siblings(present: int, candidates: int, catalogue: InstanceTypes, needed: int) -> tuple[int, ...]:
+    """Return the positions of candidates that are most like the dearest of the types present.
+
+    They offer the same kind of accelerator, at least as many of it, and, where there are such, at least as much memory
+    on each. Those of the same category (p, g, trn) come first, then the nearest in price. There are three, if as many
+    are near, and as many as needed, near or not.
+    """
+    if not present:
+        return ()
+    model = max(catalogue.positions_in(present), key=lambda position: catalogue.prices[position] or 0.0)
+    alike = candidates & ~present & _as_many(model, catalogue)
+    memory = catalogue.label(_SIBLINGS_GPU_MEMORY, model)
+    as_large = alike & catalogue.scales[_SIBLINGS_GPU_MEMORY].at_least(int(memory)) if memory else alike
+    category = catalogue.of(_CATEGORY, catalogue.label(_CATEGORY, model))
+    gaps = {position: _price_gap(model, position, catalogue) for position in catalogue.positions_in(as_large or alike)}
+    ordered = sorted(gaps, key=lambda position: (not category >> position & 1, gaps[position]))
+    near = [position for position in ordered if gaps[position] <= _NEAR]
+    return tuple(near[: max(_SUGGESTED, needed)] if len(near) >= needed else ordered[:needed])
+
+
+def _as_many(model: int, catalogue: InstanceTypes) -> int:
+    for resource in sorted(PROVISIONED_BY_KARPENTER & catalogue.allocatable.keys()):
+        scale = catalogue.allocatable[resource]
+        amount = max((n for n in scale.numbers if n and scale.at_least(n) >> model & 1), default=0)
+        if amount:
+            return scale.at_least(amount)
+    accelerated = catalogue.accelerated
+    return accelerated if accelerated >> model & 1 else catalogue.everything & ~accelerated
+
+
+def _price_gap(model: int, other: int, catalogue: InstanceTypes) -> float:
+    ours, theirs = catalogue.prices[model], catalogue.prices[other]
+    return abs(math.log(theirs / ours)) if ours and theirs else _UNPRICED
+
+
+def widened(
+    types: MatchingTypes, narrowing: Narrowing, more: tuple[int, ...], needed: int, counted: int
+) -> Patches | None:
+    """Return the change that lets siblings in; None where adding values to one list does not reach the number needed.
+
+    `counted` are the types that count towards it.
+    """
+    entry = narrowing.entry
+    if entry is None or entry.requirement.operator != "In" or not entry.field["values"]:
+        return None
+    wanted = dict.fromkeys(types.catalogue.label(entry.key, position) for position in more)
+    new = tuple(value for value in wanted if value and value not in entry.requirement.values)
+    wider = replace(entry.requirement, values=entry.requirement.values | set(new))
+    entries = tuple(replace(e, requirement=wider) if e is entry else e for e in types.entries)
+    after = scheduling.matching(node_pools.combined(entries), types.catalogue) & counted
+    if not new or after.bit_count() < needed:
+        return None
+    key = entry.key.rpartition("/")[2]
+    reason = f"allows another {key}, so that the pool has {after.bit_count()} instance types to choose from"
+    return Patches(tuple(Patch("append", entry.field["values"].path, value, reason) for value in new))

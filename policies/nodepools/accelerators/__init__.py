@@ -1,1 +1,0 @@
-"""What kinds of accelerators a pool may launch, and how many."""

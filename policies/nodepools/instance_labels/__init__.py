@@ -1,1 +1,0 @@
-"""How the values of labels of instance types are spelled."""

@@ -1,1 +1,0 @@
-"""Writes fields of older Karpenter APIs as v1 has them."""

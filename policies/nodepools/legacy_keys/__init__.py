@@ -1,1 +1,0 @@
-"""Where objects use keys that Karpenter dropped."""

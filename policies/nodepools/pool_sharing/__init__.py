@@ -1,1 +1,0 @@
-"""Which workloads, and which other pools, share the nodes of a NodePool."""

@@ -1,1 +1,0 @@
-"""How a container gets at GPUs that its Pod does not ask for."""

@@ -1,1 +1,0 @@
-"""Where a Pod may run, and who put it there."""

@@ -1,1 +1,0 @@
-"""GPUs that several Pods share."""

@@ -1,1 +1,0 @@
-"""Pods that train models."""

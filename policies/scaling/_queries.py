@@ -1,0 +1,390 @@
+"""Prometheus queries of scalers: metrics, bounds, and whether a query has a result without running Pods.
+
+It reads any text in linear time, and takes from one that is no query what it can. Strings and comments hide what stands
+in them. Source: Prometheus v3.5 `promql/parser/lex.go`, `generated_parser.y`.
+
+Sources, as of 2026-11-21: vLLM `vllm/v1/metrics/loggers.py` (names, types; "1 means 100 percent usage"); dcgm-exporter
+`etc/dcp-metrics-included.csv` (types and units); Triton Inference Server metrics guide (GPU utilization 0.0 to 1.0).
+What vLLM's router exports (`vllm:num_incoming_requests_total` and others; vLLM production-stack
+`src/vllm_router/services/metrics_service`) is there without a serving Pod, and is none of these.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+# JSON's numbers, which is how KEDA reads them (v2.20.2 `pkg/scalers/scalersconfig/typed_config.go`), of a sane length.
+_NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,18})?(?:[eE][+-]?[0-9]{1,2})?")
+
+
+def number(text: str) -> Fraction | None:
+    """Read `70`, `0.5`, `1e3`; None for anything else, such as `70%`, `.5` or `5m`."""
+    text = text.strip()
+    return Fraction(text) if _NUMBER.fullmatch(text) else None
+
+
+LONGEST: Final = 10_000  # characters; what a longer query says is left unread
+# Possessive throughout: no character is looked at twice.
+_TOKEN: Final = re.compile(
+    r"""(?P<blank>\s++|\#[^\n]*+)
+      | (?P<string>"(?:[^"\\]|\\.)*+"? | '(?:[^'\\]|\\.)*+'? | `[^`]*+`?)
+      | (?P<name>[A-Za-z_:][A-Za-z0-9_:]*+)
+      | (?P<number>\.?[0-9][0-9A-Za-z_.]*+)
+      | (?P<sign>=~|!~|!=|==|<=|>=|.)""",
+    re.VERBOSE | re.DOTALL,
+)
+_GROUPINGS: Final = frozenset({"by", "without", "on", "ignoring", "group_left", "group_right"})
+_WORD_OPERATORS: Final = frozenset({"and", "or", "unless", "atan2"})
+_WORDS: Final = frozenset({"bool", "offset", "inf", "nan", "@"})
+_SIGNS: Final = frozenset({"+", "-", "*", "/", "%", "^", "==", "!=", "<", ">", "<=", ">="})
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A piece of the text: what it is, and where it begins."""
+
+    kind: str
+    text: str
+    start: int
+
+
+@dataclass(frozen=True, slots=True)
+class Matcher:
+    """A condition on a label; the value as it is written, escapes included."""
+
+    label: str
+    operator: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A function or aggregation, in small letters; `number` is its argument where that is one number.
+
+    `outer` is the call around it.
+    """
+
+    name: str
+    start: int
+    number: str = ""
+    outer: Call | None = field(default=None, repr=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Selector:
+    """Series by metric name (empty where none is given) and labels; `call` is the innermost around them."""
+
+    metric: str
+    start: int
+    matchers: tuple[Matcher, ...]
+    call: Call | None
+
+
+@dataclass(slots=True)
+class Query:
+    """All that a query selects, calls and computes.
+
+    Attributes:
+        selectors: in the order of the text.
+        calls: every function and aggregation, in the order of the text.
+        operators: every operator between two expressions, with the tokens beside it.
+    """
+
+    selectors: list[Selector] = field(default_factory=list)
+    calls: list[Call] = field(default_factory=list)
+    operators: list[tuple[str, Token, Token]] = field(default_factory=list)
+
+
+def read(text: str) -> Query:
+    """Read a query; an empty one where the text is longer than `LONGEST`."""
+    found = _TOKEN.finditer(text) if len(text) <= LONGEST else ()
+    tokens = [Token(m.lastgroup or "", m.group(), m.start()) for m in found if m.lastgroup != "blank"]
+    query, place = Query(), 0
+    around: list[Call | None] = []
+    while place < len(tokens):
+        place = _step(tokens, place, query, around)
+    return query
+
+
+_END: Final = Token("end", "", 0)
+
+
+def _at(tokens: list[Token], place: int) -> Token:
+    return tokens[place] if 0 <= place < len(tokens) else _END
+
+
+def _step(tokens: list[Token], place: int, query: Query, around: list[Call | None]) -> int:
+    """Read what begins at a place; return where the next begins."""
+    token = tokens[place]
+    word = token.text.lower()
+    if word in _GROUPINGS:
+        return _past(tokens, place + 1, ")") if _at(tokens, place + 1).text == "(" else place + 1
+    if word in _WORDS:
+        return _past_word(tokens, place)
+    if token.text == "[":
+        return _past(tokens, place, "]")
+    if token.text == "(":
+        around.append(around[-1] if around else None)
+    elif token.text == ")" and around:
+        around.pop()
+    elif token.text in _SIGNS or word in _WORD_OPERATORS:
+        query.operators.append((word, _at(tokens, place - 1), _at(tokens, place + 1)))
+    elif token.kind == "name" or token.text == "{":
+        return _named(tokens, place, query, around)
+    return place + 1
+
+
+def _past(tokens: list[Token], place: int, closing: str) -> int:
+    while place < len(tokens) and tokens[place].text != closing:
+        place += 1
+    return place + 1
+
+
+def _past_word(tokens: list[Token], place: int) -> int:
+    """Pass over a word and the time behind it: `offset -5m`, `@ end()`, `@ 1609746000`."""
+    if tokens[place].text.lower() not in {"offset", "@"}:
+        return place + 1
+    place += 2 if _at(tokens, place + 1).text == "-" else 1
+    return place + (3 if _at(tokens, place + 1).text == "(" else 1)
+
+
+def _named(tokens: list[Token], place: int, query: Query, around: list[Call | None]) -> int:
+    token = tokens[place]
+    after = place + 1
+    if _at(tokens, after).text.lower() in _GROUPINGS and _at(tokens, after + 1).text == "(":
+        after = _past(tokens, after + 1, ")")
+    if token.kind == "name" and _at(tokens, after).text == "(":
+        argument = _at(tokens, after + 1)
+        alone = argument.kind == "number" and _at(tokens, after + 2).text == ")"
+        outer = around[-1] if around else None
+        call = Call(token.text.lower(), token.start, argument.text if alone else "", outer)
+        query.calls.append(call)
+        around.append(call)
+        return after + 1
+    metric = token.text if token.kind == "name" else ""
+    braces = place + 1 if metric else place
+    matchers: list[Matcher] = []
+    if _at(tokens, braces).text == "{":
+        after = _past(tokens, braces, "}")
+        metric = _matchers(tokens[braces + 1 : after - 1], matchers) or metric
+    query.selectors.append(Selector(metric, token.start, tuple(matchers), around[-1] if around else None))
+    return after
+
+
+def _matchers(tokens: list[Token], matchers: list[Matcher]) -> str:
+    """Read what stands in braces; return the metric's name where it stands there too."""
+    metric = ""
+    for index, token in enumerate(tokens):
+        if token.kind != "string":
+            continue
+        operator, label = _at(tokens, index - 1).text, _at(tokens, index - 2)
+        if operator not in {"=", "!=", "=~", "!~"}:
+            metric = _content(token) if _at(tokens, index + 1).text in {"", ","} else metric
+        elif label.text == "__name__" and operator == "=":
+            metric = _content(token)
+        else:
+            matchers.append(Matcher(_content(label), operator, _content(token)))
+    return metric
+
+
+def _content(token: Token) -> str:
+    if token.kind != "string":
+        return token.text
+    return token.text[1:-1] if len(token.text) > 1 and token.text[-1] == token.text[0] else token.text[1:]
+
+
+_VLLM_RATIOS: Final = ("gpu_cache_usage_perc", "kv_cache_usage_perc", "cpu_cache_usage_perc")
+_VLLM_GAUGES: Final = (*_VLLM_RATIOS, "num_requests_running", "num_requests_waiting", "num_requests_swapped")
+_VLLM_COUNTERS: Final = (
+    "generation_tokens_total",
+    "num_preemptions_total",
+    "prefix_cache_hits_total",
+    "prefix_cache_queries_total",
+    "prompt_tokens_total",
+    "request_success_total",
+)
+_VLLM_HISTOGRAMS: Final = (
+    "e2e_request_latency_seconds",
+    "inter_token_latency_seconds",
+    "iteration_tokens_total",
+    "request_decode_time_seconds",
+    "request_generation_tokens",
+    "request_inference_time_seconds",
+    "request_prefill_time_seconds",
+    "request_prompt_tokens",
+    "request_queue_time_seconds",
+    "time_per_output_token_seconds",
+    "time_to_first_token_seconds",
+)
+VLLM: Final = frozenset(
+    (
+        *_VLLM_GAUGES,
+        *_VLLM_COUNTERS,
+        *(f"{name}_{part}" for name in _VLLM_HISTOGRAMS for part in ("bucket", "count", "sum")),
+    )
+)
+# The most that a metric can be.
+BOUNDS: Final[Mapping[str, int]] = {
+    **dict.fromkeys((f"DCGM_FI_DEV_{unit}_UTIL" for unit in ("GPU", "MEM_COPY", "ENC", "DEC")), 100),
+    **dict.fromkeys(
+        (
+            f"DCGM_FI_PROF_{part}"
+            for part in (
+                "DRAM_ACTIVE",
+                "GR_ENGINE_ACTIVE",
+                "PIPE_FP16_ACTIVE",
+                "PIPE_FP32_ACTIVE",
+                "PIPE_FP64_ACTIVE",
+                "PIPE_TENSOR_ACTIVE",
+                "SM_ACTIVE",
+                "SM_OCCUPANCY",
+            )
+        ),
+        1,
+    ),
+    **dict.fromkeys((f"vllm:{name}" for name in _VLLM_RATIOS), 1),
+    "nv_gpu_utilization": 1,
+}
+_DCGM_GAUGES: Final = (
+    "DCGM_FI_DEV_FB_FREE",
+    "DCGM_FI_DEV_FB_RESERVED",
+    "DCGM_FI_DEV_FB_USED",
+    "DCGM_FI_DEV_GPU_TEMP",
+    "DCGM_FI_DEV_MEMORY_TEMP",
+    "DCGM_FI_DEV_MEM_CLOCK",
+    "DCGM_FI_DEV_POWER_USAGE",
+    "DCGM_FI_DEV_SM_CLOCK",
+)
+_GAUGES: Final = frozenset((*BOUNDS, *_DCGM_GAUGES, *(f"vllm:{name}" for name in _VLLM_GAUGES)))
+
+
+def right_name(metric: str) -> str:
+    """Return the name under which vLLM exports a metric that is written without its colon; else the name itself."""
+    base = metric.removeprefix("vllm_")
+    return f"vllm:{base}" if base != metric and base in VLLM else metric
+
+
+def is_gauge(metric: str) -> bool:
+    """Tell whether a metric goes up and down, so that its rate means nothing."""
+    return right_name(metric) in _GAUGES
+
+
+def is_of_servers(metric: str) -> bool:
+    """Tell whether the processes that serve a model export a metric, and nothing else does."""
+    return right_name(metric).removeprefix("vllm:") in VLLM or metric.startswith("nv_inference_")
+
+
+def is_of_pods(metric: str) -> bool:
+    """Tell whether a metric is about running Pods, of whatever workload."""
+    return metric.startswith(("DCGM_FI_", "container_", "kube_pod_"))
+
+
+# None of them gives more than the largest value it is given.
+_AVERAGES: Final = frozenset(
+    {
+        "avg",
+        "avg_over_time",
+        "last_over_time",
+        "max",
+        "max_over_time",
+        "min",
+        "min_over_time",
+        "quantile",
+        "quantile_over_time",
+    }
+)
+
+
+def most(query: Query) -> Fraction | None:
+    """Return the most that averages of one bounded metric can be, multiplied or divided by a number; None for others."""
+    if len(query.selectors) != 1 or any(call.name not in _AVERAGES and not is_zero(call) for call in query.calls):
+        return None
+    bound = BOUNDS.get(query.selectors[0].metric)
+    factor = _factor(query)
+    return None if bound is None or factor is None else bound * factor
+
+
+def is_zero(call: Call) -> bool:
+    """Tell whether a call is `vector(0)`, which stands behind `or` to give 0 where there is nothing."""
+    return call.name == "vector" and number(call.number) == 0
+
+
+def _factor(query: Query) -> Fraction | None:
+    filled = any(is_zero(call) for call in query.calls)
+    operators = [each for each in query.operators if not (filled and each[0] == "or")]
+    if not operators:
+        return Fraction(1)
+    (operator, left, right), *more = operators
+    behind = number(right.text)
+    if more or operator not in {"*", "/"}:
+        return None
+    if operator == "/":
+        return 1 / behind if behind else None
+    return number(left.text) if behind is None else behind
+
+
+# Functions with a result where there are no series (Prometheus v3.5 `promql/functions.go`).
+_FROM_NOTHING: Final = frozenset(
+    {
+        "absent",
+        "absent_over_time",
+        "day_of_month",
+        "day_of_week",
+        "day_of_year",
+        "days_in_month",
+        "hour",
+        "minute",
+        "month",
+        "pi",
+        "time",
+        "vector",
+        "year",
+    }
+)
+# Without honorLabels a scrape renames what the exporter calls the Pod and its namespace.
+_POD_LABELS: Final = frozenset({"exported_pod", "pod", "pod_name"})
+_NAMESPACE_LABELS: Final = frozenset({"exported_namespace", "namespace"})
+_REGEX_SIGNS: Final = frozenset(".^$*+?()[]{}|\\")
+
+
+def only_of_own_pods(query: Query, workload: str, namespace: str) -> bool:
+    """Tell whether everything a query selects comes from Pods of a workload, and nothing else gives it a result."""
+    if any(call.name in _FROM_NOTHING and not is_zero(call) for call in query.calls):
+        return False
+    return bool(query.selectors) and all(_own(selector, workload, namespace) for selector in query.selectors)
+
+
+def _own(selector: Selector, workload: str, namespace: str) -> bool:
+    pods = [m for m in selector.matchers if m.label in _POD_LABELS and m.operator in {"=", "=~"}]
+    for matcher in selector.matchers:
+        elsewhere = matcher.label in _NAMESPACE_LABELS and matcher.operator == "=" and matcher.value != namespace
+        if elsewhere and namespace:
+            return False
+    if not pods:
+        return is_of_servers(selector.metric)
+    if is_of_servers(selector.metric) or is_of_pods(selector.metric):
+        return any(_may_name(matcher, workload) for matcher in pods)
+    return any(_start(matcher) in {workload, f"{workload}-"} for matcher in pods)
+
+
+def _may_name(matcher: Matcher, workload: str) -> bool:
+    """Tell whether a condition on the Pod's name holds for Pods of a workload, which all begin with its name."""
+    start, name = _start(matcher), f"{workload}-"
+    return bool(start) and (name.startswith(start) or (matcher.operator == "=" and start.startswith(name)))
+
+
+def _start(matcher: Matcher) -> str:
+    """Return what every name that fits begins with; a whole name for `=`."""
+    if matcher.operator == "=":
+        return matcher.value
+    end = next((place for place, sign in enumerate(matcher.value) if sign in _REGEX_SIGNS), len(matcher.value))
+    # What repeats or is optional may be there no time at all; an alternative may begin otherwise.
+    if "|" in matcher.value:
+        return ""
+    return matcher.value[: end - 1] if matcher.value[end : end + 1] in {"*", "?", "{"} else matcher.value[:end]

@@ -1,0 +1,195 @@
+"""Replicas, triggers and placement of a ScaledObject as KEDA and Karpenter read them.
+
+Source: KEDA v2.20.2 `apis/keda/v1alpha1/scaledobject_types.go`, `pkg/scaling/executor/scale_scaledobjects.go`
+(GetPausedReplicaCount), `controllers/keda/hpa.go` (newHPAForScaledObject: paused replicas are minimum and maximum).
+
+A pool is left out only when it surely takes none of the Pods: its taints, its labels or its instance types rule them
+out, as Karpenter v1.14.1 decides it (`pkg/controllers/provisioning/scheduling`, `pkg/scheduling/requirements.go`
+Compatible: a label that neither is well known nor stands in the pool is refused).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from gpugate.policies.scaling import _queries
+from gpugate.policies.sdk.facts import Known, Need, each
+from gpugate.policies.sdk.findings import Patch, Stance
+from gpugate.policies.sdk.node_pools import INSTANCE_TYPES, limits, matching_types, pool_requirements
+from gpugate.policies.sdk.objects import NODE_POOL
+from gpugate.policies.sdk.platform import Taint
+from gpugate.policies.sdk.scale_targets import most_for, scale_target, target_demand
+from gpugate.policies.sdk.scheduling import is_only, normalized, tolerated
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpugate.policies.scaling._queries import Query
+    from gpugate.policies.sdk.field import Field
+    from gpugate.policies.sdk.policy import AnyContext
+    from gpugate.policies.sdk.quantity import Amount
+
+_BY_UTILISATION: Final = frozenset({"cpu", "memory"})
+
+
+def set_maximum(scaled_object: Field, replicas: int) -> Iterator[Patch]:
+    """Set `maxReplicaCount`."""
+    field = scaled_object["spec", "maxReplicaCount"]
+    if not field:
+        reason = f"sets maxReplicaCount: {replicas}, because KEDA takes 100 where it is absent"
+        yield Patch("set", field.path, replicas, reason)
+
+
+def set_fallback(scaled_object: Field) -> Iterator[Patch]:
+    """Set `fallback`, so that replicas do not freeze when the metric is lost.
+
+    Only where a trigger other than cpu and memory is of type AverageValue, which is the default: before v2.18 KEDA
+    refuses a fallback for others, and since then it has none for type Value while no replica is ready (v2.20.2
+    `CHANGELOG.md`, `pkg/fallback/fallback.go`).
+    """
+    spec = scaled_object["spec"]
+    usable = any(
+        trigger["type"].text not in _BY_UTILISATION and trigger["metricType"].text in {"", "AverageValue"}
+        for trigger in spec["triggers"]
+    )
+    if usable and not spec["fallback"]:
+        replicas = max(1, spec["minReplicaCount"].integer or 0)
+        reason = f"sets a fallback of {replicas} replicas for the time a metric is lost"
+        yield Patch("set", spec["fallback"].path, {"failureThreshold": 3, "replicas": replicas}, reason)
+
+
+def set_stabilization(scaled_object: Field, seconds: int) -> Iterator[Patch]:
+    """Set the window over which scaling down is damped."""
+    behavior = scaled_object["spec", "advanced", "horizontalPodAutoscalerConfig", "behavior"]
+    if not behavior:
+        reason = f"waits {seconds} s before scaling down, because GPU Pods are slow to start"
+        yield Patch("set", behavior.path, {"scaleDown": {"stabilizationWindowSeconds": seconds}}, reason)
+
+
+POOL_NEEDS: Final = (Need(NODE_POOL, ("spec.limits", "spec.template")),)
+# What of a Pod template decides where its Pods land, beside its resources.
+PLACEMENT_FIELDS: Final = ("spec.template.spec.nodeSelector", "spec.template.spec.tolerations")
+_POOL: Final = "karpenter.sh/nodepool"
+_KEEPS_OFF: Final = frozenset({"NoSchedule", "NoExecute"})
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What some pools allow together of one resource, and their names."""
+
+    amount: Amount
+    pools: tuple[str, ...]
+
+
+def shortage(template: Field, resource: str, count: int, replicas: int, ctx: AnyContext) -> Room | str | None:
+    """Return what the pools that may take Pods with `count` of a resource allow, where it is too little for all.
+
+    None where it is enough, where one of them has no limit, or there is none; a text says why it cannot be told.
+    """
+    pools = ctx.facts.list(NODE_POOL)
+    if not isinstance(pools, Known):
+        return pools.reason
+    if not pools.complete:
+        return "not all node pools are known"
+    known = each(pools, ctx)
+    limited = [(limit, pool) for pool in known if (limit := limits(pool.subject).get(resource)) is not None]
+    unlimited = [pool for pool in known if resource not in limits(pool.subject)]
+    total: Amount = 0
+    names = []
+    # The largest first: mostly they are enough, and no other has to be looked at.
+    for limit, pool in sorted(limited, key=lambda each: each[0], reverse=True):
+        if _may_take(pool, template, resource, count):
+            total += limit
+            names.append(pool.subject["metadata", "name"].text)
+        if total >= replicas * count:
+            return None
+    if not names or any(_may_take(pool, template, resource, count) for pool in unlimited):
+        return None
+    return Room(total, tuple(sorted(names)))
+
+
+def _may_take(pool: AnyContext, template: Field, resource: str, count: int) -> bool:
+    types = pool.derived(matching_types)
+    offered = types.catalogue.allocatable.get(resource) if types else None
+    if types and offered and not types.unknown and not types.known & offered.at_least(count):
+        return False
+    required = {**pool.derived(pool_requirements), _POOL: is_only(pool.subject["metadata", "name"].text)}
+    for key, value in template["spec", "nodeSelector"].labels.items():
+        requirement = required.get(normalized(key))
+        if requirement is None and "/" not in key:
+            return False
+        if requirement is not None and not requirement.allows(value):
+            return False
+    # Pods are given the tolerations of their accelerators when they come.
+    given = {taint.key for taint in pool.platform.taints_of(resource)}
+    taints = (t for t in pool.subject["spec", "template", "spec", "taints"] if t["effect"].text in _KEEPS_OFF)
+    return all(
+        taint["key"].text in given
+        or tolerated(template, Taint(key=taint["key"].text, value=taint["value"].text), taint["effect"].text)
+        for taint in taints
+    )
+
+
+TABLES: Final = (INSTANCE_TYPES,)
+
+
+KEDA_MAXIMUM: Final = 100
+PAUSED_REPLICAS: Final = "autoscaling.keda.sh/paused-replicas"
+# What Go's strconv.ParseInt reads in base 10; KEDA then wants 32 bits.
+_INTEGER: Final = re.compile(r"[+-]?0*([0-9]{1,10})")
+_GREATEST: Final = 2**31 - 1
+_FORMULA: Final = ("spec", "advanced", "scalingModifiers", "formula")
+
+
+def highest_stance(scaled_object: Field, ctx: AnyContext) -> Stance:
+    """Return the highest stance of a finding in a ScaledObject; OFF where its target asks for no GPU, or none is named.
+
+    Take it from `ctx.derived`, for every policy asks.
+    """
+    target = scale_target(scaled_object)
+    return most_for(target_demand(target, ctx)) if target else Stance.OFF
+
+
+def minimum(scaled_object: Field) -> int:
+    """Return the fewest replicas while a trigger is active."""
+    return scaled_object["spec", "minReplicaCount"].integer or 0
+
+
+def maximum(scaled_object: Field) -> int:
+    """Return the most replicas."""
+    replicas = scaled_object["spec", "maxReplicaCount"].integer
+    return KEDA_MAXIMUM if replicas is None else replicas
+
+
+def paused_at(scaled_object: Field) -> tuple[Field, int] | None:
+    """Return the annotation that keeps a fixed number of replicas, and that number; None where KEDA reads none.
+
+    The number holds instead of minimum and maximum, and may be above the maximum.
+    """
+    annotation = scaled_object["metadata", "annotations", PAUSED_REPLICAS]
+    found = _INTEGER.fullmatch(annotation.text)
+    if found is None or annotation.text.startswith("-") or int(found[1]) > _GREATEST:
+        return None
+    return annotation, int(found[1])
+
+
+def floor(scaled_object: Field) -> Field:
+    """Return the field that says how many replicas remain when no trigger is active; absent means 0."""
+    idle = scaled_object["spec", "idleReplicaCount"]
+    return idle or scaled_object["spec", "minReplicaCount"]
+
+
+def has_formula(scaled_object: Field) -> bool:
+    """Tell whether a formula makes one metric of all triggers, so that no trigger counts by itself."""
+    return bool(scaled_object[_FORMULA].text)
+
+
+def queries(scaled_object: Field, _: AnyContext) -> tuple[tuple[Field, Query], ...]:
+    """Return each Prometheus trigger with its query; take it from `ctx.derived`, for several policies ask."""
+    return tuple(
+        (trigger, _queries.read(trigger["metadata", "query"].text))
+        for trigger in scaled_object["spec", "triggers"]
+        if trigger["type"].text == "prometheus"
+    )

@@ -1,1 +1,0 @@
-"""What the Prometheus queries of triggers ask for."""

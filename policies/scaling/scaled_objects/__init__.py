@@ -1,1 +1,0 @@
-"""ScaledObjects: what they say, and what they are given where they say nothing."""
