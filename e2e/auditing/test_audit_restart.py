@@ -16,8 +16,7 @@ from cluster.probe import answers
 from cluster.process import Process
 
 from gpugate.policies.sdk.objects import Kind
-from gpugate.webhook.audit.sources.live import LiveSource
-from gpugate.webhook.audit.sources.throttle import Throttle
+from gpugate.webhook.audit.live import LiveSource, Throttle
 from gpugate.webhook.cluster.connection import connect
 from gpugate.webhook.cluster.options import ClusterOptions
 

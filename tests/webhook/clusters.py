@@ -17,7 +17,7 @@ from gpugate.webhook.report.located import ObjectName
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gpugate.webhook.audit.room import Room
+    from gpugate.webhook.audit.inventory import Room
 
 GPU = "nvidia.com/gpu"
 VLLM = ObjectName("apps/v1", "Deployment", "serving", "vllm")

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.config import PolicyConfig
 from gpugate.policies.engine.ruleset import bind
-from gpugate.webhook.audit.options import Options
+from gpugate.webhook.audit.dump import DumpSource
 from gpugate.webhook.audit.scan import Scan, scan
-from gpugate.webhook.audit.sources.dump import DumpSource
+from gpugate.webhook.audit.selection import Options
 
 if TYPE_CHECKING:
     from pathlib import Path

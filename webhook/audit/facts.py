@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from gpugate.policies.engine.ruleset import Needs
     from gpugate.policies.sdk.facts import Fact
     from gpugate.policies.sdk.objects import Kind
-    from gpugate.webhook.audit.sources.source import Stored
+    from gpugate.webhook.audit.source import Stored
 
 # Objects that stay decoded after they were looked at; some 5 MB.
 _REMEMBERED: Final = 1024

@@ -1,16 +1,162 @@
-"""What an audit remembers of nodes, and of what asks for GPUs, so that it can be priced: small, and never whole Pods."""
+"""The inventory of an audit: nodes and GPU requests, reduced to what prices need.
+
+Sources: `kubernetes/api` v0.36 `resource/v1` types (status of a claim); NVIDIA DRA driver v0.4.1 (names of devices: a whole
+GPU is `gpu-0`, a MIG slice `gpu-0-mig-1g10gb-19-0`, in older versions `gpu-0-mig-19-0-1`).
+"""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from gpugate.policies.sdk import objects, quantity
+from gpugate.policies.sdk.field import Field, render
+from gpugate.policies.sdk.gpu_demand import (
+    alternatives,
+    claim_spec,
+    claim_spec_of,
+    device_requests,
+    gpu_demand,
+    requested_devices,
+)
+from gpugate.policies.sdk.objects import Operation, Request, pod_templates
+from gpugate.policies.sdk.policy import Context, Params
 
-    from gpugate.webhook.audit.allocations import Allocation
-    from gpugate.webhook.audit.room import Room
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from gpugate.policies.engine.ruleset import Ruleset
+    from gpugate.policies.sdk.facts import Facts
+    from gpugate.policies.sdk.platform import Platform
+    from gpugate.policies.sdk.policy import AnyContext
+    from gpugate.webhook.audit.source import Stored
+    from gpugate.webhook.audit.verdicts import Object
     from gpugate.webhook.report.located import ObjectName
+
+_MIB: Final = 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """Millicores of CPU, MiB of memory, and Pods."""
+
+    cpu: int = 0
+    memory: int = 0
+    pods: int = 0
+
+    def __add__(self, other: Room) -> Room:
+        return Room(self.cpu + other.cpu, self.memory + other.memory, self.pods + other.pods)
+
+    def __sub__(self, other: Room) -> Room:
+        return Room(self.cpu - other.cpu, self.memory - other.memory, self.pods - other.pods)
+
+    def times(self, needed: Room) -> int:
+        """Return how often what is needed fits in here."""
+        pairs = ((self.cpu, needed.cpu), (self.memory, needed.memory), (self.pods, needed.pods))
+        return max(0, min((have // need for have, need in pairs if need), default=0))
+
+
+def room_of_node(node: Field) -> Room | None:
+    """Read what a node offers to Pods; None where it says nothing of its CPU."""
+    allocatable = node["status", "allocatable"] or node["status", "capacity"]
+    if not allocatable["cpu"]:
+        return None
+    pods = _amount(allocatable["pods"], 1)
+    return Room(_amount(allocatable["cpu"], 1000), _amount(allocatable["memory"], 1 / _MIB), math.floor(pods))
+
+
+def room_of_pod(pod: Field) -> Room:
+    """Add up what a Pod reserves, as the scheduler counts (`k8s.io/component-helpers/resource`, PodRequests, v0.36).
+
+    Containers and sidecars together, or the largest init container with the sidecars before it, whichever is more; a
+    request for the Pod as a whole wins; the overhead of its runtime comes on top. The API server has made a limit
+    without a request into one.
+    """
+    spec = pod["spec"]
+    return Room(_reserved(spec, "cpu", 1000), _reserved(spec, "memory", 1 / _MIB), 1)
+
+
+def _reserved(spec: Field, resource: str, factor: float) -> int:
+    running = sum(_amount(c["resources", "requests", resource], factor) for c in spec["containers"])
+    sidecars = peak = 0
+    for container in spec["initContainers"]:
+        asked = _amount(container["resources", "requests", resource], factor)
+        peak = max(peak, sidecars + asked)
+        if container["restartPolicy"].text == "Always":
+            sidecars += asked
+    whole = spec["resources", "requests", resource]
+    reserved = _amount(whole, factor) if whole else max(running + sidecars, peak)
+    return reserved + _amount(spec["overhead", resource], factor)
+
+
+def _amount(field: Field, factor: float) -> int:
+    if not field:
+        return 0
+    try:
+        return math.ceil(quantity.parse(field.value) * factor)
+    except quantity.QuantityError:
+        return 0
+
+
+# `k8s.io/api` resource/v1 types.go, ExtendedResourceClaimAnnotation, v0.36.
+_OF_EXTENDED_RESOURCE: Final = "resource.kubernetes.io/extended-resource-claim"
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """A device: the driver that offers it, the pool (with most drivers its node) and its name there; and its class."""
+
+    driver: str
+    pool: str
+    name: str
+    device_class: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Allocation:
+    """The accelerators that one claim was given, and the names of the Pods that it is reserved for."""
+
+    namespace: str
+    claim: str
+    pods: tuple[str, ...]
+    devices: tuple[Device, ...]
+
+
+def allocation_of(claim: Field, platform: Platform) -> Allocation | None:
+    """Read the status of a ResourceClaim; None where it was given no accelerator.
+
+    What was given for administration is left out, because it takes nothing from those who hold the device. So is what the
+    scheduler itself claimed for an extended resource of a Pod, which counts as that resource already.
+    """
+    if claim["metadata", "annotations"].labels.get(_OF_EXTENDED_RESOURCE) == "true":
+        return None
+    classes = _classes(claim)
+    devices = []
+    for result in claim["status", "allocation", "devices", "results"]:
+        # `gpu/large` is the alternative `large` of the request `gpu`.
+        named = classes.get(result["request"].text) or ""
+        driver = result["driver"].text
+        is_accelerator = platform.is_accelerator_class(named or driver)
+        if is_accelerator and result["adminAccess"].value is not True:
+            devices.append(Device(driver, result["pool"].text, result["device"].text, named))
+    if not devices:
+        return None
+    users = (user["name"].text for user in claim["status", "reservedFor"] if user["resource"].text in {"", "pods"})
+    metadata = claim["metadata"]
+    return Allocation(metadata["namespace"].text, metadata["name"].text, tuple(users), tuple(devices))
+
+
+def _classes(claim: Field) -> dict[str, str]:
+    """Return the device class of each request, and of each alternative as `request/alternative`."""
+    classes: dict[str, str] = {}
+    for request in device_requests(claim_spec_of(claim, "ResourceClaim")):
+        name = request["name"].text
+        for ask in alternatives(request):
+            key = f"{name}/{ask['name'].text}" if ask["name"] and ask.path != request.path else name
+            classes[key] = ask["deviceClassName"].text
+    return classes
+
 
 # Phases in which a Pod holds nothing any more (`k8s.io/api` core/v1 PodPhase, v0.36).
 FINISHED: Final = frozenset({"Succeeded", "Failed"})
@@ -129,3 +275,133 @@ class Inventory:
     pods_known: bool = False
     used: Mapping[str, Room] = field(default_factory=dict)
     allocations: tuple[Allocation, ...] = ()
+
+
+# Karpenter v1.14, and its versions before v0.32.
+_POOL_LABELS: Final = ("karpenter.sh/nodepool", "karpenter.sh/provisioner-name")
+# The second until Kubernetes 1.17.
+_TYPE_LABELS: Final = ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type")
+# What a price hangs on, also of a node whose GPUs are offered through DRA alone.
+_PRICE_LABELS: Final = ("karpenter.sh/capacity-type", "topology.kubernetes.io/region")
+
+
+def node_record(node: Field, platform: Platform) -> NodeRecord:
+    """Return what prices and places need to know of a node."""
+    labels = node["metadata", "labels"].labels
+    accelerators = dict(_accelerators(node, platform))
+    return NodeRecord(
+        name=node["metadata", "name"].text,
+        node_pool=next((labels[key] for key in _POOL_LABELS if key in labels), ""),
+        instance_type=next((labels[key] for key in _TYPE_LABELS if key in labels), ""),
+        accelerators=accelerators,
+        labels=labels if accelerators else {key: labels[key] for key in _PRICE_LABELS if key in labels},
+        room=room_of_node(node),
+    )
+
+
+def _accelerators(node: Field, platform: Platform) -> Iterator[tuple[str, int]]:
+    for name, amount in (node["status", "allocatable"] or node["status", "capacity"]).items():
+        if platform.is_accelerator(name):
+            try:
+                count = math.floor(quantity.parse(amount.value))
+            except quantity.QuantityError:
+                continue
+            if count:
+                yield name, count
+
+
+_POD: Final = objects.GroupVersionKind("", "v1", "Pod")
+_SCALERS: Final = frozenset({("keda.sh", "ScaledObject"), ("keda.sh", "ScaledJob")}) | {
+    ("autoscaling", "HorizontalPodAutoscaler")
+}
+
+
+class Stock:
+    """Collects an inventory."""
+
+    def __init__(self, ruleset: Ruleset, facts: Facts) -> None:
+        self._platform = ruleset.config.platform
+        self._target = ruleset.config.target
+        self._facts = facts
+        self._pods: list[GpuPod] = []
+        self._nodes: list[NodeRecord] = []
+        self._templates: list[GpuTemplate] = []
+        self._node_pools: list[Object] = []
+        self._scalers: list[Object] = []
+        self._allocations: list[Allocation] = []
+        self._used: dict[str, Room] = {}
+
+    def object(self, stored: Stored) -> None:
+        """Take in an object that is no Pod."""
+        pair = (stored.kind.group, stored.kind.kind)
+        if pair == ("", "Node"):
+            self._nodes.append(node_record(Field(stored.object), self._platform))
+        elif pair == ("karpenter.sh", "NodePool"):
+            self._node_pools.append(_bare(stored))
+        elif pair in _SCALERS:
+            self._scalers.append(_bare(stored))
+        elif pair == ("resource.k8s.io", "ResourceClaim"):
+            found = allocation_of(Field(stored.object), self._platform)
+            self._allocations += [found] if found else []
+
+    def templates(self, name: ObjectName, group: str, obj: Object) -> None:
+        """Take in the Pod templates of a workload, after what claims they name was read."""
+        for template in pod_templates(group, name.kind, Field(obj)):
+            demand = self.demand(template, name.namespace)
+            if demand:
+                self._templates.append(GpuTemplate(name, render(template.path), demand))
+
+    def pod(self, pod: GpuPod, room: Room) -> None:
+        """Take in a Pod that has not finished."""
+        if pod.node:
+            self._used[pod.node] = self._used.get(pod.node, Room()) + room
+        if pod.demand:
+            self._pods.append(pod)
+
+    def demand(self, pod: Field, namespace: str) -> Demand:
+        """Return what a Pod or template asks for.
+
+        Of a claim all devices count, whichever container uses them: the Pod is given all.
+        """
+        context: AnyContext = Context(
+            params=Params(),
+            subject=pod,
+            wrapper=None,
+            request=Request(_POD, Operation.CREATE, None, namespace=namespace),
+            facts=self._facts,
+            platform=self._platform,
+            target=self._target,
+            tables={},
+            memo={},
+        )
+        return Demand(gpu_demand(pod, context).resources, tuple(self._devices(pod, context)))
+
+    def _devices(self, pod: Field, context: AnyContext) -> Iterator[Devices]:
+        for claim in pod["spec", "resourceClaims"]:
+            spec = claim_spec(claim, context)
+            for asked in requested_devices(spec) if spec else ():
+                granted = max(asked, key=lambda name: asked[name])
+                if self._platform.is_accelerator_class(granted):
+                    yield Devices(granted, asked[granted], claim["resourceClaimName"].text)
+
+    def inventory(self, *, nodes_known: bool, pods_known: bool) -> Inventory:
+        """Return what was collected."""
+        return Inventory(
+            pods=tuple(self._pods),
+            nodes=tuple(self._nodes),
+            templates=tuple(self._templates),
+            node_pools=tuple(self._node_pools),
+            scalers=tuple(self._scalers),
+            nodes_known=nodes_known,
+            pods_known=pods_known,
+            used=self._used,
+            allocations=tuple(self._allocations),
+        )
+
+
+def _bare(stored: Stored) -> dict[str, Any]:
+    """Return an object with its type, without its status and what the API server keeps about its fields."""
+    metadata = stored.object.get("metadata")
+    kept = {key: value for key, value in metadata.items() if key != "managedFields"} if metadata else {}
+    typed = {"apiVersion": stored.kind.api_version, "kind": stored.kind.kind}
+    return {**{k: v for k, v in stored.object.items() if k != "status"}, **typed, "metadata": kept}

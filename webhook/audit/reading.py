@@ -1,25 +1,122 @@
-"""Reads everything but Pods: as facts, as owners, for the inventory, and packed until all facts are known."""
+"""Read everything except Pods: as cluster data, as owners, for the inventory, and packed for later evaluation."""
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import orjson
 
 from gpugate.policies.sdk.objects import TEMPLATES
 from gpugate.webhook.audit.owners import entry
-from gpugate.webhook.audit.packed import Packed
-from gpugate.webhook.audit.sources.source import NotReadError
+from gpugate.webhook.audit.source import NotReadError, Packed
 from gpugate.webhook.cluster.discovery import resource_name
 from gpugate.webhook.report.audited import NotEvaluated
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
+    from gpugate.policies.engine.ruleset import Ruleset
     from gpugate.policies.sdk.objects import GroupVersionKind
-    from gpugate.webhook.audit.owners import Entry
-    from gpugate.webhook.audit.sources.source import Source, Stored
-    from gpugate.webhook.audit.tools import Tools
+    from gpugate.webhook.audit.facts import AuditFacts
+    from gpugate.webhook.audit.inventory import Stock
+    from gpugate.webhook.audit.owners import Entry, Lineage
+    from gpugate.webhook.audit.scan import Coverage, Records
+    from gpugate.webhook.audit.source import Source, Stored
+    from gpugate.webhook.audit.verdicts import Judging
     from gpugate.webhook.generate.audited_resources import AuditedResource
+
+
+@dataclass(slots=True)
+class Tools:
+    """What objects are judged with, and where the results go.
+
+    Attributes:
+        labels: whether objects are selected by labels, so that these must be kept.
+        resources: group and kind -> the resource, as RBAC names it.
+        exemptions: those that lowered a finding, by their places in the configuration.
+    """
+
+    ruleset: Ruleset
+    facts: AuditFacts
+    lineage: Lineage
+    records: Records
+    judging: Judging
+    stock: Stock
+    coverage: Coverage
+    labels: bool
+    resources: Mapping[tuple[str, str], str]
+    exemptions: set[int] = field(default_factory=set)
+
+
+Object = dict[str, Any]  # Any: the JSON edge
+
+# What controllers make different in Pods that are otherwise equal. No policy can be about the values: they say which
+# copy it is (Kubernetes v1.36, JobSet v0.12.0, LWS v0.10.0, training-operator v1.9.4).
+_COPY: Final = frozenset(
+    {
+        "apps.kubernetes.io/pod-index",
+        "batch.kubernetes.io/controller-uid",
+        "batch.kubernetes.io/job-completion-index",
+        "controller-revision-hash",
+        "controller-uid",
+        "jobset.sigs.k8s.io/job-global-index",
+        "jobset.sigs.k8s.io/job-index",
+        "jobset.sigs.k8s.io/job-key",
+        "leaderworkerset.sigs.k8s.io/group-index",
+        "leaderworkerset.sigs.k8s.io/group-key",
+        "leaderworkerset.sigs.k8s.io/template-revision-hash",
+        "leaderworkerset.sigs.k8s.io/worker-index",
+        "pod-template-generation",
+        "pod-template-hash",
+        "statefulset.kubernetes.io/pod-name",
+        "training.kubeflow.org/replica-index",
+    }
+)
+# Which of them a Job that is not indexed does not write: that there is one tells what kind of Job it is.
+_TELLING: Final = "batch.kubernetes.io/job-completion-index"
+_OF_ONE_COPY: Final = frozenset({"hostname", "subdomain"})
+
+
+def digest(pod: Object) -> bytes:
+    """Return 16 bytes that are the same for Pods, or Pod templates, that only differ in which copy they are.
+
+    `pod` is as `as_created.pod_as_created` returns it.
+    """
+    metadata, spec = pod.get("metadata"), pod.get("spec")
+    metadata = metadata if isinstance(metadata, dict) else {}
+    seen = [
+        _marks(metadata.get("labels")),
+        _marks(metadata.get("annotations")),
+        _spec(spec) if isinstance(spec, dict) else spec,
+    ]
+    return hashlib.blake2b(orjson.dumps(seen, option=orjson.OPT_SORT_KEYS), digest_size=16).digest()
+
+
+def _marks(marks: Any) -> Any:
+    if not isinstance(marks, dict) or not marks:
+        return {}
+    kept = {key: value for key, value in marks.items() if key not in _COPY}
+    if _TELLING in marks:
+        kept[_TELLING] = ""
+    return kept
+
+
+def _spec(spec: Object) -> Object:
+    kept = {key: value for key, value in spec.items() if key not in _OF_ONE_COPY}
+    volumes = kept.get("volumes")
+    if isinstance(volumes, list):
+        kept["volumes"] = [_volume(volume) for volume in volumes]
+    return kept
+
+
+def _volume(volume: Any) -> Any:
+    """Leave out the name of a PersistentVolumeClaim: a StatefulSet makes one for each of its Pods."""
+    if isinstance(volume, dict) and "persistentVolumeClaim" in volume:
+        return {"name": volume.get("name"), "persistentVolumeClaim": {}}
+    return volume
 
 
 class Reading:

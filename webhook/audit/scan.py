@@ -1,43 +1,227 @@
-"""Audits a source: reads every object once, judges it, and adds up what was found by top owner."""
+"""Audit a source: read every object once, evaluate it, and aggregate findings by top-level owner."""
 
 from __future__ import annotations
 
 import datetime as dt
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
 
 from gpugate.policies.engine import enforcement
 from gpugate.policies.engine.defaults import with_defaults
 from gpugate.policies.engine.ruleset import Needs
+from gpugate.policies.sdk import formats
 from gpugate.policies.sdk.field import Field
 from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS
 from gpugate.policies.sdk.objects import GroupVersionKind, Operation, Request, pod_templates
-from gpugate.webhook.audit.as_created import as_created, pod_as_created
-from gpugate.webhook.audit.content import digest
-from gpugate.webhook.audit.coverage import Coverage
 from gpugate.webhook.audit.facts import AuditFacts
-from gpugate.webhook.audit.lineage import Lineage
-from gpugate.webhook.audit.owners import entry
-from gpugate.webhook.audit.pod_scan import PodScan
-from gpugate.webhook.audit.reading import Reading
-from gpugate.webhook.audit.records import Records
-from gpugate.webhook.audit.sources.source import NotReadError
-from gpugate.webhook.audit.stock import Stock
-from gpugate.webhook.audit.tools import Tools
-from gpugate.webhook.audit.verdicts import Judging, creation
+from gpugate.webhook.audit.inventory import FINISHED, Demand, GpuPod, Room, Stock, room_of_pod
+from gpugate.webhook.audit.owners import Lineage, entry
+from gpugate.webhook.audit.reading import Reading, Tools, digest
+from gpugate.webhook.audit.source import NotReadError
+from gpugate.webhook.audit.verdicts import Judging, as_created, creation, pod_as_created
 from gpugate.webhook.cluster.discovery import resource_name
 from gpugate.webhook.generate.audited_resources import audited_resources
 from gpugate.webhook.report.audited import Action, Audited, AuditReport
+from gpugate.webhook.report.located import ObjectName
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from gpugate.policies.engine.config import Exemption
     from gpugate.policies.engine.ruleset import Ruleset
     from gpugate.webhook.audit.inventory import Inventory
-    from gpugate.webhook.audit.options import Options
-    from gpugate.webhook.audit.packed import Packed
-    from gpugate.webhook.audit.sources.source import Object, Source
+    from gpugate.webhook.audit.owners import Entry, Top
+    from gpugate.webhook.audit.selection import Options, Selection
+    from gpugate.webhook.audit.source import Object as SourceObject
+    from gpugate.webhook.audit.source import Packed, Source, Stored
+    from gpugate.webhook.audit.verdicts import Judgement, Object
     from gpugate.webhook.generate.audited_resources import AuditedResource
+    from gpugate.webhook.report.audited import Finding
+
+
+@dataclass(slots=True)
+class _Kind:
+    called: int = 0
+    skipped: int = 0
+    read: float = 1.0
+
+
+@dataclass(slots=True)
+class Coverage:
+    """Counts while objects are read and judged; a kind is named as RBAC names it, such as `pods`."""
+
+    _kinds: dict[str, _Kind] = field(default_factory=dict)
+
+    def wanted(self, kind: str) -> None:
+        """Say that rules judge a kind, or look it up, and that it is served."""
+        self._kinds.setdefault(kind, _Kind())
+
+    def missed(self, kind: str, read: int, left: int | None) -> None:
+        """Say that not all objects of a kind could be read: how many were, and how many were not if that is known."""
+        self._kinds.setdefault(kind, _Kind()).read = read / (read + left) if left and read else 0.0
+
+    def judged(self, kind: str, called: int, skipped: int) -> None:
+        """Say how many policies were called on objects of a kind, and how many of them could not look."""
+        counted = self._kinds.setdefault(kind, _Kind())
+        counted.called += called
+        counted.skipped += skipped
+
+    @property
+    def share(self) -> float:
+        """The share that was evaluated, from 0 to 1: the mean over the kinds, each with the same weight.
+
+        Of a kind it is the share of its objects that were read, times the share of the judgements of these that could
+        be made. A list that broke off counts nothing, unless the server said how many objects were to come.
+        """
+        return sum(self._shares.values()) / len(self._kinds) if self._kinds else 1.0
+
+    @property
+    def _shares(self) -> Mapping[str, float]:
+        return {
+            name: kind.read * (1 - kind.skipped / kind.called if kind.called else 1.0)
+            for name, kind in self._kinds.items()
+        }
+
+
+@dataclass(slots=True)
+class Record:
+    """One top owner while an audit goes on; `templates` are the contents of its Pod templates."""
+
+    name: ObjectName
+    uid: str
+    selected: bool
+    pods: int = 0
+    templates: set[bytes] = field(default_factory=set)
+    findings: list[Finding] = field(default_factory=list)
+    skipped: dict[str, str] = field(default_factory=dict)
+    _paths: dict[tuple[str, str], list[str]] = field(default_factory=dict)
+
+    def add(self, judgement: Judgement, judged: ObjectName) -> None:
+        """Take in what was found in the object itself, or in something that it made.
+
+        What was found in the template already is not told again of what was made from it.
+        """
+        made = None if judged == self.name else judged
+        for found in judgement.findings:
+            paths = self._paths.setdefault((found.policy, found.message), [])
+            if not any(_same_place(found.path, known) for known in paths):
+                paths.append(found.path)
+                self.findings.append(replace(found, made=made) if made else found)
+        for policy, reason in judgement.skipped.items():
+            self.skipped.setdefault(policy, reason)
+
+    @property
+    def audited(self) -> Audited:
+        """The record as reports have it."""
+        return Audited(self.name, self.uid, self.pods, (), tuple(self.findings), self.skipped)
+
+
+class Records:
+    """Every top owner that was met, once."""
+
+    def __init__(self, selection: Selection) -> None:
+        self._selection = selection
+        self._records: dict[ObjectName, Record] = {}
+        self.unselected = 0
+
+    def of(self, top: Top) -> Record:
+        """Return the record of a top owner, which may be known by its name alone."""
+        name, uid = top.entry.name, top.entry.uid
+        if top.missing is not None:
+            name = ObjectName(top.missing.api_version, top.missing.kind, name.namespace, top.missing.name)
+            uid = top.missing.uid
+        record = self._records.get(name)
+        if record is None:
+            selected = self._selection.takes(name, top.entry.labels or {})
+            record = self._records[name] = Record(name, uid, selected)
+        return record
+
+    def audited(self) -> Iterator[Audited]:
+        """Yield what was selected."""
+        return (record.audited for record in self._records.values() if record.selected)
+
+
+def _same_place(path: str, known: str) -> bool:
+    """Tell whether a place in a Pod is one in the template that it was made from: the end of that place's path."""
+    return path == known or not path or known.endswith(f".{path}")
+
+
+# Pods that differ in what policies see of them; in a list by names, equal ones stand close to each other.
+_REMEMBERED: Final = 20_000
+_MIRROR: Final = "kubernetes.io/config.mirror"
+_Key = tuple[str, str, bytes, tuple[bool, ...]]
+
+
+@dataclass(slots=True)
+class _Known:
+    """What is known of all Pods with one content."""
+
+    demand: Demand
+    room: Room
+    judgement: Judgement | None = None
+
+
+class PodScan:
+    """Takes Pods in; `uids` are Pods of which others ask who made them."""
+
+    def __init__(self, tools: Tools, exemptions: Sequence[Exemption], uids: frozenset[str]) -> None:
+        self._tools = tools
+        self._known: dict[_Key, _Known] = {}
+        self._uids = uids
+        # Which exemption fits may hang on the name, which otherwise tells nothing.
+        self._names = [exemption.names for exemption in exemptions if exemption.names != ("*",)]
+
+    def take(self, stored: Stored) -> None:
+        """Judge a Pod where that is needed, and count it for its top owner."""
+        tools, pod = self._tools, stored.object
+        self_entry = entry(stored.kind, pod, labels=tools.labels)
+        if self_entry.uid in self._uids:
+            tools.lineage.owners.add(self_entry)
+        record = tools.records.of(tools.lineage.top(self_entry))
+        owner_kind = self_entry.reference.kind if self_entry.reference else ""
+        content = pod_as_created(pod, owner_kind)
+        mark = digest(content)
+        known = self._of(content, (self_entry.name.namespace, owner_kind, mark, self._named(self_entry)))
+        if record.selected and mark not in record.templates:
+            if known.judgement is None:
+                known.judgement = tools.judging.judge(creation(stored.kind, content, _user(pod)))
+                tools.exemptions |= known.judgement.exemptions
+            tools.coverage.judged("pods", known.judgement.called, len(known.judgement.skipped))
+            record.add(known.judgement, self_entry.name)
+        phase = _text(pod, "status", "phase")
+        if phase not in FINISHED:
+            record.pods += 1
+            name, node = self_entry.name, _text(pod, "spec", "nodeName")
+            held = GpuPod(record.name, name.namespace, name.name, node, phase, known.demand, known.room)
+            tools.stock.pod(held, known.room)
+
+    def _of(self, content: Object, key: _Key) -> _Known:
+        known = self._known.get(key)
+        if known is None:
+            while len(self._known) >= _REMEMBERED:
+                del self._known[next(iter(self._known))]
+            pod = Field(content)
+            known = self._known[key] = _Known(self._tools.stock.demand(pod, key[0]), room_of_pod(pod))
+        return known
+
+    def _named(self, pod: Entry) -> tuple[bool, ...]:
+        return tuple(any(formats.matches(pattern, pod.name.name) for pattern in names) for names in self._names)
+
+
+def _user(pod: Object) -> str:
+    """Return who creates a Pod where that tells something: the kubelet, of its mirror Pods."""
+    metadata = pod.get("metadata")
+    annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
+    is_mirror = isinstance(annotations, dict) and _MIRROR in annotations
+    return f"system:node:{_text(pod, 'spec', 'nodeName')}" if is_mirror else ""
+
+
+def _text(obj: Object, *path: str) -> str:
+    value: Any = obj
+    for key in path:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value if isinstance(value, str) else ""
+
 
 _POD = GroupVersionKind("", "v1", "Pod")
 _ORDER = list(Action)
@@ -134,10 +318,10 @@ def _judge_pods(tools: Tools, reading: Reading, source: Source, pods: AuditedRes
         reading.covered(pods)
 
 
-def _template_contents(kind: GroupVersionKind, obj: Object) -> Iterator[bytes]:
+def _template_contents(kind: GroupVersionKind, obj: SourceObject) -> Iterator[bytes]:
     """Yield the contents of the Pods that the templates of a workload describe, as the API server would store them."""
     for template in pod_templates(kind.group, kind.kind, Field(obj)):
-        pod: Object = {"metadata": template["metadata"].value or {}, "spec": template["spec"].value}
+        pod: SourceObject = {"metadata": template["metadata"].value or {}, "spec": template["spec"].value}
         defaulted = with_defaults(Request(_POD, Operation.CREATE, pod)).object
         yield digest(pod_as_created(defaulted or {}, kind.kind))
 

@@ -1,4 +1,4 @@
-"""Which objects an audit reports on."""
+"""Options of an audit, and which objects it reports on."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from gpugate.policies.sdk.field import Field
 from gpugate.policies.sdk.scheduling import selects
 
 if TYPE_CHECKING:
+    import datetime as dt
     from collections.abc import Mapping
 
     from gpugate.policies.sdk.field import Json
@@ -79,3 +80,20 @@ class Selection:
             and name.kind not in self.without
             and (self.labels is None or selects(self.labels, labels))
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How an audit judges.
+
+    Attributes:
+        time: now, with its zone; its day, in UTC, is the one that exemptions are held against.
+        generation: which policy file is used, as the webhook's metric and log name it.
+        selection: which objects are reported on; all are facts.
+        remarks: sentences about the run that are known beforehand.
+    """
+
+    time: dt.datetime
+    generation: str = ""
+    selection: Selection = field(default_factory=Selection)
+    remarks: tuple[str, ...] = ()

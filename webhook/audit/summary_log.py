@@ -6,11 +6,11 @@ import datetime as dt
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from gpugate.webhook.audit.sources.live import ABSENCE
+from gpugate.webhook.audit.live import ABSENCE
 from gpugate.webhook.report.audit_tally import actions
 
 if TYPE_CHECKING:
-    from gpugate.webhook.audit.report_objects.outcome import Written
+    from gpugate.webhook.audit.report_writer import Written
     from gpugate.webhook.report.audited import AuditReport
 
 _LONGEST: Final = 253

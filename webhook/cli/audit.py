@@ -10,11 +10,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.catalog import CATALOG
-from gpugate.webhook.audit.options import Options
-from gpugate.webhook.audit.report_objects.write import write_reports
+from gpugate.webhook.audit.live import Throttle
+from gpugate.webhook.audit.report_writer import write_reports
 from gpugate.webhook.audit.scan import scan
-from gpugate.webhook.audit.selection import Selection
-from gpugate.webhook.audit.sources.throttle import Throttle
+from gpugate.webhook.audit.selection import Options, Selection
 from gpugate.webhook.audit.summary_log import summary_line
 from gpugate.webhook.cli import audit_output, audit_source, options
 from gpugate.webhook.cli.audit_flags import parser
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
-    from gpugate.webhook.audit.report_objects.outcome import Written
+    from gpugate.webhook.audit.report_writer import Written
     from gpugate.webhook.audit.scan import Scan
     from gpugate.webhook.cli.audit_policy import Rules
     from gpugate.webhook.cluster.connection import Connection

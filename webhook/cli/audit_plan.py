@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gpugate.policies.data.instance_types import load_instance_types
-from gpugate.webhook.audit.cost.price_table import read_price_table
-from gpugate.webhook.audit.cost.prices import Prices
+from gpugate.webhook.audit.cost.prices import Prices, read_price_table
 from gpugate.webhook.cli.options import UsageError
 from gpugate.webhook.report import audit_read
 

@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpugate.webhook.audit.sources.dump import DumpSource
-from gpugate.webhook.audit.sources.live import LiveSource
+from gpugate.webhook.audit.dump import DumpSource
+from gpugate.webhook.audit.live import LiveSource
 from gpugate.webhook.cli.options import UsageError
 from gpugate.webhook.cluster.connection import connect
 from gpugate.webhook.cluster.credentials import context_name
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gpugate.policies.sdk.objects import Kind
-    from gpugate.webhook.audit.sources.throttle import Throttle
+    from gpugate.webhook.audit.live import Throttle
     from gpugate.webhook.cluster.connection import Connection
 
 

@@ -10,10 +10,9 @@ from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.config import PolicyConfig
 from gpugate.policies.engine.ruleset import bind
 from gpugate.policies.sdk.objects import GroupVersionKind, Kind
-from gpugate.webhook.audit.options import Options
 from gpugate.webhook.audit.scan import Scan, scan
-from gpugate.webhook.audit.selection import Selection
-from gpugate.webhook.audit.sources.source import NotReadError, Stored
+from gpugate.webhook.audit.selection import Options, Selection
+from gpugate.webhook.audit.source import NotReadError, Stored
 from gpugate.webhook.report.audited import Audited, Cluster, NotEvaluated
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import pytest
 
 from gpugate.policies.sdk.field import Field
 from gpugate.policies.sdk.platform import Accelerators, Platform
-from gpugate.webhook.audit.allocations import Allocation, Device, allocation_of
+from gpugate.webhook.audit.inventory import Allocation, Device, allocation_of
 
 
 def claim(requests: list[dict[str, Any]], *results: dict[str, Any]) -> Field:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpugate.webhook.audit.coverage import Coverage
+from gpugate.webhook.audit.scan import Coverage
 
 
 def test_nothing_wanted_is_all_that_was_wanted() -> None:

@@ -9,8 +9,8 @@ import yaml
 from audit.memory_source import named, pod
 
 from gpugate.policies.sdk import objects as kinds
-from gpugate.webhook.audit.sources.dump import DumpSource
-from gpugate.webhook.audit.sources.source import NotReadError
+from gpugate.webhook.audit.dump import DumpSource
+from gpugate.webhook.audit.source import NotReadError
 
 if TYPE_CHECKING:
     from gpugate.policies.sdk.objects import Kind

@@ -8,9 +8,8 @@ from cluster.fake_api_server import Answer, FakeApiServer, status
 
 from gpugate.policies.sdk import objects
 from gpugate.policies.sdk.objects import Kind
-from gpugate.webhook.audit.sources.live import LiveSource
-from gpugate.webhook.audit.sources.source import NotReadError
-from gpugate.webhook.audit.sources.throttle import Throttle
+from gpugate.webhook.audit.live import LiveSource, Throttle
+from gpugate.webhook.audit.source import NotReadError
 from gpugate.webhook.cluster.connection import connect
 from gpugate.webhook.cluster.errors import CallError
 from gpugate.webhook.cluster.options import ClusterOptions

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from audit.memory_source import MemorySource, audited, found, named, pod, workload
 
-from gpugate.webhook.audit.sources.source import NotReadError
+from gpugate.webhook.audit.source import NotReadError
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gpugate.webhook.audit.sources.paging import Listing
+from gpugate.webhook.audit.live import Listing
 from gpugate.webhook.cluster.errors import ApiError, UnreachableError
 
 NAMES = ["a/1", "a-b/1", "a/2", "b/1", "b/2", "c/1", "c/2"]

@@ -4,8 +4,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from gpugate.webhook.audit.sources.retrying import TRIES, retried
-from gpugate.webhook.audit.sources.throttle import Throttle
+from gpugate.webhook.audit.live import TRIES, Throttle, retried
 from gpugate.webhook.cluster.backoff import Chance
 from gpugate.webhook.cluster.errors import ApiError, CallError, NotServedError, UnreachableError
 

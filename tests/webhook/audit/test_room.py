@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from gpugate.policies.sdk.field import Field
-from gpugate.webhook.audit.room import Room, room_of_node, room_of_pod
+from gpugate.webhook.audit.inventory import Room, room_of_node, room_of_pod
 
 MIB = 2**20
 

@@ -8,7 +8,7 @@ from audit.memory_source import TIME, MemorySource, audited, found, gpu_spec, na
 
 from gpugate.policies.engine.config import parse_config
 from gpugate.webhook.audit.selection import Selection, parse_selector
-from gpugate.webhook.audit.sources.source import NotReadError
+from gpugate.webhook.audit.source import NotReadError
 from gpugate.webhook.report.audited import Action
 
 if TYPE_CHECKING:

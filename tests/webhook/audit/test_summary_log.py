@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 from audit.report_objects.audits import audit, deployment, finding
 
-from gpugate.webhook.audit.report_objects.outcome import Written
-from gpugate.webhook.audit.sources.live import ABSENCE
+from gpugate.webhook.audit.live import ABSENCE
+from gpugate.webhook.audit.report_writer import Written
 from gpugate.webhook.audit.summary_log import summary_line
 from gpugate.webhook.report.audited import Action, AuditReport, Cost
 

@@ -1,22 +1,72 @@
-"""How many whole GPUs a node has, and what each device that it offers is of one."""
+"""Count the GPUs of nodes, the share of a GPU that each device is, and the Pods that hold them.
+
+A GPU is never more than whole that way: 3g.40gb and 4g.40gb are one H100. By memory the rounded names of profiles would
+make more than one (two of 3g.71gb in 141 GB), and by how many of one profile fit, so would two different ones.
+"""
 
 from __future__ import annotations
 
+import re
+from collections import defaultdict
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.data.accelerators import IMPLICIT_CLASS_PREFIX
 from gpugate.policies.data.instance_types import ACCELERATOR_NAME, GPU_NAME
-from gpugate.policies.data.mig_profiles import SHARED_SUFFIX, profile_of
-from gpugate.webhook.audit.cost import slices
+from gpugate.policies.data.mig_profiles import SHARED_SUFFIX, MigGpu, gpus_with, near_miss, profile_of
+from gpugate.webhook.report.audited import Held
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from gpugate.policies.data.instance_types import InstanceTypes
     from gpugate.webhook.audit.cost.prices import Prices
-    from gpugate.webhook.audit.inventory import NodeRecord
+    from gpugate.webhook.audit.inventory import Device, Devices, GpuPod, Inventory, NodeRecord
+    from gpugate.webhook.report.located import ObjectName
+
+_COMPUTE: Final = re.compile(r"(\d+)g\.")
+# The slice named in what GFD says of a GPU that is cut up alike, `NVIDIA-H100-80GB-HBM3-MIG-1g.10gb`, and in the name of a
+# DRA device or class, `gpu-0-mig-1g10gb-19-0`, `mig-1g.10gb.nvidia.com`.
+_NAMED: Final = re.compile(r"mig-(\d+g\.?\d+gb)(?![0-9a-z])", re.IGNORECASE)
+MOST_SLICES: Final = 7
+LEAST: Final = Fraction(1, MOST_SLICES)
+
+
+def share(profile: str, instance_type: str = "") -> Fraction:
+    """Return a slice's share of its GPU.
+
+    Args:
+        profile: such as `1g.10gb` or `1g.10gb+me`.
+        instance_type: where the GPU is; without it, the GPU with the most compute slices among those that can be cut so.
+
+    One that no GPU has is the smallest slice there is.
+    """
+    family = instance_type.partition(".")[0]
+    gpus = gpus_with(profile)
+    fitting = [gpu for gpu in gpus if family in gpu.families] or list(gpus)
+    if not fitting:
+        return LEAST
+    return Fraction(_compute(profile), max(map(_slices, fitting)))
+
+
+def named_profile(text: str) -> str | None:
+    """Return the profile in the name of a product, a DRA device or a device class; None where it tells none."""
+    found = _NAMED.search(text)
+    if not found:
+        return None
+    profile = found[1].lower()
+    return profile if "." in profile else near_miss(profile) or profile
+
+
+def _slices(gpu: MigGpu) -> int:
+    return max(map(_compute, gpu.profiles))
+
+
+def _compute(profile: str) -> int:
+    found = _COMPUTE.match(profile)
+    return int(found[1]) if found else 1
+
 
 NVIDIA: Final = "nvidia.com/gpu"
 NEURON: Final = "aws.amazon.com/neuron"
@@ -102,12 +152,12 @@ def part_of_gpu(name: str, instance_type: str = "") -> Fraction:
     """
     if name.endswith(SHARED_SUFFIX):
         return Fraction(0)
-    profile = profile_of(name) or slices.named_profile(name)
+    profile = profile_of(name) or named_profile(name)
     if profile:
-        return slices.share(profile, instance_type)
+        return share(profile, instance_type)
     if name == NEURON_CORE:
         return Fraction(1, _USUAL_CORES)
-    return slices.LEAST if name.startswith("mig") or "-mig-" in name else Fraction(1)
+    return LEAST if name.startswith("mig") or "-mig-" in name else Fraction(1)
 
 
 def _amount(instance_type: str, resource: str, catalogue: InstanceTypes) -> int:
@@ -149,8 +199,8 @@ def _as_labelled(labels: Mapping[str, str]) -> Fraction:
 
     Source: NVIDIA k8s-device-plugin v0.20.0 (`docs/gpu-feature-discovery`): product and replicas.
     """
-    profile = slices.named_profile(labels.get(_PRODUCT, ""))
-    part = slices.share(profile) if profile else Fraction(1)
+    profile = named_profile(labels.get(_PRODUCT, ""))
+    part = share(profile) if profile else Fraction(1)
     return part * (_one_of(labels.get(_REPLICAS, "")) or 1)
 
 
@@ -162,3 +212,99 @@ def _offered(offers: Mapping[str, int], units: Mapping[str, Fraction]) -> Fracti
     views = [count * units[name] for name, count in offers.items() if name in _NEURON_NAMES]
     others = sum((count * units[name] for name, count in offers.items() if name not in _NEURON_NAMES), Fraction(0))
     return max(views, default=Fraction(0)) + others
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """What one Pod holds of one resource, as GPUs; `node` is None where its node is not known."""
+
+    pod: GpuPod
+    resource: str
+    gpus: Fraction
+    node: GpuNode | None
+
+    @property
+    def usd(self) -> Fraction | None:
+        """What it costs an hour, None where no price is known."""
+        return None if self.node is None or self.node.usd_per_gpu is None else self.gpus * self.node.usd_per_gpu
+
+
+def holdings(inventory: Inventory, nodes: Mapping[str, GpuNode]) -> Iterator[Holding]:
+    """Yield what each Pod that is bound to a node holds.
+
+    A device of a ResourceClaim that several Pods use, or that was given to several claims, is split evenly among them.
+    What a claim was given counts; where that is not known, what it asks for.
+    """
+    bound = tuple(pod for pod in inventory.pods if pod.node)
+    for pod in bound:
+        node = nodes.get(pod.node)
+        for resource, count in pod.demand.resources.items():
+            part = node.part(resource) if node else part_of_gpu(resource)
+            if count * part:
+                yield Holding(pod, resource, count * part, node)
+    yield from _claimed(inventory, bound, nodes)
+
+
+def _claimed(inventory: Inventory, bound: Iterable[GpuPod], nodes: Mapping[str, GpuNode]) -> Iterator[Holding]:
+    claiming = {(pod.namespace, pod.name): pod for pod in bound if pod.demand.devices}
+    given, answered = _given(inventory, claiming)
+    for device, users in given.items():
+        for key in sorted(users):
+            node = nodes.get(claiming[key].node)
+            part = _device_part(device, node)
+            yield Holding(claiming[key], device.device_class or device.driver, part * users[key], node)
+    asked: defaultdict[tuple[str, Devices], list[GpuPod]] = defaultdict(list)
+    for key, pod in sorted(claiming.items(), key=lambda item: item[0]):
+        for number, devices in enumerate(pod.demand.devices) if key not in answered else ():
+            own = "" if devices.claim else f"{pod.name}/{number}"
+            asked[f"{pod.namespace}/{own}", devices].append(pod)
+    for (_, devices), sharing in asked.items():
+        for pod in sharing:
+            node = nodes.get(pod.node)
+            part = node.part(devices.device_class) if node else part_of_gpu(devices.device_class)
+            yield Holding(pod, devices.device_class, Fraction(devices.count) * part / len(sharing), node)
+
+
+def _given(
+    inventory: Inventory, claiming: Mapping[tuple[str, str], GpuPod]
+) -> tuple[dict[Device, dict[tuple[str, str], Fraction]], set[tuple[str, str]]]:
+    """Return device -> Pod -> its part of the device; and the Pods for whose claims it is known what they were given."""
+    users: defaultdict[Device, defaultdict[tuple[str, str], Fraction]] = defaultdict(lambda: defaultdict(Fraction))
+    answered: set[tuple[str, str]] = set()
+    for allocation in inventory.allocations:
+        keys = sorted({(allocation.namespace, name) for name in allocation.pods} & claiming.keys())
+        answered.update(keys)
+        for device in allocation.devices:
+            for key in keys:
+                users[device][key] += Fraction(1, len(keys))
+    whole = {
+        device: {key: part / sum(parts.values()) for key, part in parts.items()} for device, parts in users.items()
+    }
+    return whole, answered
+
+
+def _device_part(device: Device, node: GpuNode | None) -> Fraction:
+    kind = node.record.instance_type if node else ""
+    if "-mig-" in device.name:
+        profile = named_profile(device.name)
+        return share(profile, kind) if profile else LEAST
+    return part_of_gpu(device.device_class or device.driver, kind)
+
+
+def held_by_owner(holding: Iterable[Holding]) -> dict[ObjectName, tuple[Held, ...]]:
+    """Add up by top owner: one record for each resource and model, those without a price apart."""
+    owners: defaultdict[ObjectName, list[Holding]] = defaultdict(list)
+    for each in holding:
+        owners[each.pod.owner].append(each)
+    return {owner: tuple(_records(of_owner)) for owner, of_owner in owners.items()}
+
+
+def _records(holding: Sequence[Holding]) -> Iterator[Held]:
+    sums: defaultdict[tuple[str, str, bool], list[Fraction]] = defaultdict(lambda: [Fraction(0), Fraction(0)])
+    for each in holding:
+        usd = each.usd
+        amounts = sums[each.resource, each.node.model if each.node else "", usd is not None]
+        amounts[0] += each.gpus
+        amounts[1] += usd or 0
+    for (resource, model, priced), (gpus, usd) in sorted(sums.items()):
+        yield Held(resource, model, float(gpus), float(usd) if priced else None)

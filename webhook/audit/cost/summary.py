@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from gpugate.webhook.audit.cost.gpu_nodes import GpuNode, gpu_node
+from gpugate.webhook.audit.cost.gpu_nodes import GpuNode, Holding, gpu_node, held_by_owner, holdings
 from gpugate.webhook.audit.cost.gpu_pools import gpu_pools, unbounded_pools
-from gpugate.webhook.audit.cost.holding import Holding, held_by_owner, holdings
 from gpugate.webhook.audit.cost.prices import PLACE
 from gpugate.webhook.audit.cost.scalers import POLICY, supplies_of, unbounded_scalers
 from gpugate.webhook.audit.cost.waste import wasted

@@ -8,8 +8,7 @@ from clusters import list_prices
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpugate.webhook.audit.cost.price_table import PriceTableError, read_price_table
-from gpugate.webhook.audit.cost.prices import Prices
+from gpugate.webhook.audit.cost.prices import Prices, PriceTableError, read_price_table
 
 if TYPE_CHECKING:
     from pathlib import Path

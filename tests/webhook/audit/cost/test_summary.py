@@ -6,9 +6,8 @@ import pytest
 from clusters import GPU, TRAINER, VLLM, blocked, costed, inventory, list_prices, node, pod
 
 from gpugate.policies.sdk.platform import Platform, Target
-from gpugate.webhook.audit.allocations import Allocation, Device
 from gpugate.webhook.audit.cost.summary import cost_of
-from gpugate.webhook.audit.inventory import Devices, Inventory
+from gpugate.webhook.audit.inventory import Allocation, Device, Devices, Inventory
 from gpugate.webhook.report.audited import Held, PoolUse
 
 H100 = 55.04 / 8

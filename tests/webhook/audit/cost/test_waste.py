@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 from clusters import VLLM, costed, inventory, node, pod
 
-from gpugate.webhook.audit.room import Room
+from gpugate.webhook.audit.inventory import Room
 from gpugate.webhook.report.located import ObjectName
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ import pytest
 from audit.report_objects.audits import deployment, finding, node_pool
 
 from gpugate.policies.sdk.findings import Patch, Patches
-from gpugate.webhook.audit.report_objects.bodies import body
-from gpugate.webhook.audit.report_objects.limits import Limits
+from gpugate.webhook.audit.report_bodies import Limits, body
 from gpugate.webhook.report.audited import Action, Audited
 from gpugate.webhook.report.report_kinds import OPEN_REPORTS, POLICY_REPORTS
 

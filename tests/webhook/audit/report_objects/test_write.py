@@ -12,17 +12,16 @@ from cluster.fake_api_server import Answer, FakeApiServer, status
 from cluster.fake_api_store import StatusError
 from cluster.reflected import connected
 
-from gpugate.webhook.audit.report_objects.limits import Limits
-from gpugate.webhook.audit.report_objects.write import write_reports
-from gpugate.webhook.audit.sources.live import ABSENCE
-from gpugate.webhook.audit.sources.throttle import Throttle
+from gpugate.webhook.audit.live import ABSENCE, Throttle
+from gpugate.webhook.audit.report_bodies import Limits
+from gpugate.webhook.audit.report_writer import write_reports
 from gpugate.webhook.report.audited import Action, AuditReport
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from gpugate.webhook.audit.report_objects.outcome import Written
+    from gpugate.webhook.audit.report_writer import Written
     from gpugate.webhook.cluster.connection import Connection
 
 Json = dict[str, Any]

@@ -1,18 +1,18 @@
-"""Reads a live cluster; every call is a GET, but for one that asks who we are."""
+"""Read a live cluster page by page; every call is a GET, except the one that asks who the user is."""
 
 from __future__ import annotations
 
+import time
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import quote
 
 import msgspec
 import orjson
 
 from gpugate.policies.sdk.objects import GroupVersionKind
-from gpugate.webhook.audit.sources.paging import Listing
-from gpugate.webhook.audit.sources.retrying import retried
-from gpugate.webhook.audit.sources.source import NotReadError, Stored
+from gpugate.webhook.audit.source import NotReadError, Stored
+from gpugate.webhook.cluster.backoff import Backoff, Chance
 from gpugate.webhook.cluster.discovery import path_of, resource_name, resource_of
 from gpugate.webhook.cluster.errors import ApiError, CallError, NotServedError, UnreachableError
 from gpugate.webhook.report.audited import Cluster
@@ -21,9 +21,161 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from gpugate.policies.sdk.objects import Kind
-    from gpugate.webhook.audit.sources.throttle import Throttle
+    from gpugate.webhook.audit.source import Object
     from gpugate.webhook.cluster.connection import Connection
     from gpugate.webhook.report.audited import NotEvaluated
+
+
+class Throttle:
+    """Lets `burst` calls through at once and then `qps` a second, counted by a clock that never goes back."""
+
+    def __init__(
+        self,
+        qps: float,
+        burst: int,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._qps = qps
+        self._burst = float(burst)
+        self._clock = clock
+        self.sleep = sleep
+        self._left = float(burst)
+        self._at = clock()
+
+    def wait(self) -> None:
+        """Wait until another call may be made."""
+        now = self._clock()
+        self._left = min(self._burst, self._left + (now - self._at) * self._qps) - 1
+        self._at = now
+        if self._left < 0:
+            self.sleep(-self._left / self._qps)
+
+
+# With the waits of `Backoff` a minute or two: a rolling upgrade of an API server is over by then.
+TRIES: Final = 6
+_LONGEST_RETRY_AFTER: Final = 60.0
+_Answer = TypeVar("_Answer")
+
+
+def retried(
+    call: Callable[[], _Answer], throttle: Throttle, chance: Chance | None = None, tries: int = TRIES
+) -> _Answer:
+    """Return what a call answers; each try keeps to the rate.
+
+    No answer, too many requests and faults of the server are waited out. After a 401 the connection has read its
+    credentials again, so that one more try shows whether the token had only expired.
+
+    Raises:
+        CallError: what the last try met, or what no other try would change.
+    """
+    backoff = Backoff(chance or Chance())
+    renewed = False
+    for left in reversed(range(tries)):
+        throttle.wait()
+        try:
+            return call()
+        except CallError as error:
+            if isinstance(error, ApiError) and error.code == 401 and not renewed:
+                renewed = True
+                continue
+            if not left or not _passing(error):
+                raise
+            throttle.sleep(max(backoff.next(), min(error.retry_after, _LONGEST_RETRY_AFTER)))
+    raise UnreachableError("the API server kept refusing our credentials")
+
+
+def _passing(error: CallError) -> bool:
+    if isinstance(error, ApiError):
+        return error.code == 429 or error.code >= 500
+    return isinstance(error, UnreachableError)
+
+
+# A list that had to begin again so often will never come to its end.
+_RESTARTS: Final = 5
+
+
+class _Metadata(msgspec.Struct, rename="camel"):
+    token: str = msgspec.field(name="continue", default="")
+    remaining_item_count: int | None = None
+
+
+class _Page(msgspec.Struct):
+    metadata: _Metadata
+    # Raw: an object is decoded when it is looked at, so that no page is ever held decoded.
+    items: list[msgspec.Raw] | None = None
+
+
+class Listing:
+    """One list in pages; `left` is how many objects the last page said are to come, None where it did not.
+
+    `told` hears of every page: how many objects it has, and how many are to come.
+    """
+
+    def __init__(
+        self,
+        get: Callable[[str, dict[str, str]], bytes],
+        path: str,
+        limit: int,
+        told: Callable[[int, int | None], None] = lambda _count, _left: None,
+    ) -> None:
+        self._get = get
+        self._path = path
+        self._limit = limit
+        self._told = told
+        self._last = b""
+        self.left: int | None = None
+
+    def objects(self) -> Iterator[Object]:
+        """Yield every object once.
+
+        The API server forgets a page after five minutes at the latest. Its 410 brings a token with which the list goes
+        on at the next name, from what is stored now; where it brings none, the list begins again and objects up to the
+        last name seen are left out, because names come in their order (`k8s.io/apiserver` pkg/storage/continue.go and
+        etcd3/store.go, v0.36). What is renamed, made or deleted meanwhile may be missed, and nothing comes twice.
+
+        Raises:
+            ApiError: the server answered with another error.
+            UnreachableError: it did not answer, or with something else than a list.
+        """
+        token = ""
+        restarts = 0
+        while True:
+            try:
+                page = self._page(token)
+            except ApiError as error:
+                restarts += not error.token
+                if not (token and error.expired) or restarts > _RESTARTS:
+                    raise
+                token = error.token
+                continue
+            following = page.metadata.token
+            self.left = page.metadata.remaining_item_count if following else 0
+            self._told(len(page.items or ()), self.left)
+            for item in page.items or ():
+                obj = orjson.loads(memoryview(item))
+                if self._is_next(obj, check=restarts > 0):
+                    yield obj
+            token = following
+            if not token:
+                return
+
+    def _is_next(self, obj: dict[str, Any], *, check: bool) -> bool:
+        metadata = obj.get("metadata") or {}
+        # The order is that of the keys in etcd: namespace, slash, name.
+        key = f"{metadata.get('namespace') or ''}/{metadata.get('name') or ''}".encode()
+        if check and key <= self._last:
+            return False
+        self._last = key
+        return True
+
+    def _page(self, token: str) -> _Page:
+        parameters = {"limit": str(self._limit), **({"continue": token} if token else {})}
+        try:
+            return msgspec.json.decode(self._get(self._path, parameters), type=_Page)
+        except msgspec.DecodeError as error:
+            raise UnreachableError(f"{self._path} is no list of an API server: {error}") from None
+
 
 PAGE: Final = 500
 _FIRST_TRIES: Final = 2

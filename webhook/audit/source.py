@@ -1,9 +1,13 @@
-"""What an audit needs of whatever holds the objects."""
+"""The sources of an audit, and the packing of objects that wait for evaluation."""
 
 from __future__ import annotations
 
+import zlib
+from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
+
+import orjson
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -80,3 +84,28 @@ class Source(Protocol):
     def trouble(self) -> Sequence[NotEvaluated]:
         """Return what could not be read beside whole kinds, such as broken documents."""
         ...
+
+
+class Packed:
+    """Objects in the order in which they were added."""
+
+    def __init__(self) -> None:
+        self._held: deque[tuple[GroupVersionKind, bytes]] = deque()
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def add(self, stored: Stored) -> None:
+        """Keep an object."""
+        self._held.append((stored.kind, zlib.compress(orjson.dumps(stored.object), 1)))
+
+    def __iter__(self) -> Iterator[Stored]:
+        """Yield the objects; they stay."""
+        for kind, data in self._held:
+            yield Stored(kind, orjson.loads(zlib.decompress(data)))
+
+    def drain(self) -> Iterator[Stored]:
+        """Yield the objects, and forget each one."""
+        while self._held:
+            kind, data = self._held.popleft()
+            yield Stored(kind, orjson.loads(zlib.decompress(data)))

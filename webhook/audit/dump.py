@@ -1,12 +1,11 @@
-"""Reads a dump of a cluster: what `kubectl get -o yaml|json` or `kubectl cluster-info dump` wrote, or a must-gather."""
+"""Read a dump of a cluster: output of `kubectl get -o yaml|json`, of `kubectl cluster-info dump`, or a must-gather."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.sdk.objects import GroupVersionKind, Kind
-from gpugate.webhook.audit.packed import Packed
-from gpugate.webhook.audit.sources.source import NotReadError, Stored
+from gpugate.webhook.audit.source import NotReadError, Packed, Stored
 from gpugate.webhook.cluster.discovery import resource_name
 from gpugate.webhook.manifests.dump_files import ListKind, found_in
 from gpugate.webhook.manifests.inputs import Passed, expand

@@ -1,1 +1,0 @@
-"""Where an audit reads objects: a live cluster, or a dump of one."""
