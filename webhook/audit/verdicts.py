@@ -18,7 +18,7 @@ from gpugate.policies.sdk.field import render
 from gpugate.policies.sdk.findings import Stance
 from gpugate.policies.sdk.objects import Operation, Request
 from gpugate.webhook.report.audited import Action, Finding
-from gpugate.webhook.report.explained import patch_groups, reasons
+from gpugate.webhook.report.policy_text import patch_groups, reasons
 
 if TYPE_CHECKING:
     import datetime as dt

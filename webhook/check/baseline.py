@@ -13,8 +13,7 @@ from gpugate.policies.engine.config import ConfigError, GpugateError, parse
 from gpugate.policies.sdk.field import render
 from gpugate.webhook.manifests.bounded_file import MAX_BYTES, read_regular
 from gpugate.webhook.manifests.documents import Document, Positions, read_bytes
-from gpugate.webhook.report.baselined import BaselineKey, BaselineUse
-from gpugate.webhook.report.located import Located, Report, Sort, Suppressed, SuppressedBy
+from gpugate.webhook.report.located import BaselineKey, BaselineUse, Located, Report, Sort, Suppressed, SuppressedBy
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 from gpugate.policies.engine.update_ratchet import keyed_path
 from gpugate.policies.sdk.field import render
 from gpugate.policies.sdk.findings import Stance
-from gpugate.webhook.report.document_places import DocumentPlaces
-from gpugate.webhook.report.explained import patch_groups, reasons
-from gpugate.webhook.report.located import Located, ObjectName, Place, Severity, Sort
+from gpugate.webhook.report.located import DocumentPlaces, Located, ObjectName, Place, Severity, Sort
+from gpugate.webhook.report.policy_text import patch_groups, reasons
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

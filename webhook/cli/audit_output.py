@@ -16,7 +16,7 @@ from gpugate.webhook.audit.scan import worst_first
 from gpugate.webhook.cli import options
 from gpugate.webhook.cli.options import UsageError
 from gpugate.webhook.generate.rbac import audit_rbac
-from gpugate.webhook.report import audit_formats, colour, yaml_text
+from gpugate.webhook.report import audit_formats, plain, yaml_text
 from gpugate.webhook.report.audit_presentation import Presentation
 
 if TYPE_CHECKING:
@@ -93,10 +93,10 @@ def write(report: AuditReport, asked: Asked, args: argparse.Namespace) -> None:
         comparison = anonymize_comparison(comparison, names) if comparison else None
         report = anonymize(report, names)
     for file, name in asked.outputs.items():
-        paint = colour.wanted(args.color, is_terminal=not file and sys.stdout.isatty(), environment=os.environ)
+        paint = plain.wanted(args.color, is_terminal=not file and sys.stdout.isatty(), environment=os.environ)
         presentation = Presentation(
             policies=policies,
-            paint=colour.Paint(paint),
+            paint=plain.Paint(paint),
             group_by=args.group_by,
             top=args.top,
             include_passed=args.include_passed,

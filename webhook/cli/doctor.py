@@ -16,7 +16,9 @@ from gpugate.webhook.cluster.options import chosen
 from gpugate.webhook.generate.risk_groups import RiskGroup
 from gpugate.webhook.operate.doctor import Asked, collect
 from gpugate.webhook.operate.doctor_checks import examine
-from gpugate.webhook.report import colour, diagnosis_json, diagnosis_text
+from gpugate.webhook.report import diagnosis as diagnosis_json
+from gpugate.webhook.report import diagnosis as diagnosis_text
+from gpugate.webhook.report import plain
 from gpugate.webhook.report.diagnosis import INCOMPLETE
 
 if TYPE_CHECKING:
@@ -65,9 +67,9 @@ def _groups(names: Sequence[str] | None) -> tuple[RiskGroup, ...] | None:
 
 def _written(diagnosis: Diagnosis, args: argparse.Namespace) -> str:
     if args.output == "json":
-        return diagnosis_json.write(diagnosis)
-    colours = colour.wanted(args.color, is_terminal=sys.stdout.isatty(), environment=os.environ)
-    return diagnosis_text.write(diagnosis, colour.Paint(colours))
+        return diagnosis_json.write_json(diagnosis)
+    colours = plain.wanted(args.color, is_terminal=sys.stdout.isatty(), environment=os.environ)
+    return diagnosis_text.write_text(diagnosis, plain.Paint(colours))
 
 
 def parser(environ: Mapping[str, str] = os.environ) -> argparse.ArgumentParser:

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gpugate.policies.sdk.policy import Policy
-    from gpugate.webhook.report.colour import When
     from gpugate.webhook.report.located import Report
+    from gpugate.webhook.report.plain import When
 
 FORMATS: Final = ("text", "concise", "json", "github", "gitlab", "sarif", "junit", "markdown")
 
@@ -56,7 +56,7 @@ class Shown:
         return text
 
     def _paint(self, file: str) -> object:
-        from gpugate.webhook.report import colour  # noqa: PLC0415 -- only this format has colours
+        from gpugate.webhook.report import plain  # noqa: PLC0415 -- only this format has colours
 
         is_terminal = not file and sys.stdout.isatty()
-        return colour.Paint(colour.wanted(self.color, is_terminal=is_terminal, environment=os.environ))
+        return plain.Paint(plain.wanted(self.color, is_terminal=is_terminal, environment=os.environ))

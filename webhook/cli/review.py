@@ -44,12 +44,12 @@ def main(arguments: Sequence[str]) -> int:
 
 def _written(verdict: Verdict, output: str) -> str:
     if output == "json":
-        from gpugate.webhook.report import review_json  # noqa: PLC0415 -- only the format that is asked for
+        from gpugate.webhook.report import review_formats  # noqa: PLC0415 -- only the format that is asked for
 
-        return review_json.write(verdict)
-    from gpugate.webhook.report import review_text  # noqa: PLC0415 -- only the format that is asked for
+        return review_formats.write_json(verdict)
+    from gpugate.webhook.report import review_formats  # noqa: PLC0415 -- only the format that is asked for
 
-    return review_text.write(verdict)
+    return review_formats.write_text(verdict)
 
 
 def _exit_code(verdict: Verdict) -> int:

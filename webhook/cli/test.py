@@ -109,25 +109,25 @@ def _exit_code(report: TestReport, *, require: bool) -> int:
 def _write(report: TestReport, wanted: dict[str, str], args: argparse.Namespace, seconds: float) -> None:
     for file, name in wanted.items():
         if name == "junit":
-            from gpugate.webhook.report import policy_test_junit  # noqa: PLC0415 -- only the format that is asked for
+            from gpugate.webhook.report import policy_test_formats  # noqa: PLC0415 -- only the format that is asked for
 
-            text = policy_test_junit.write(report, seconds)
+            text = policy_test_formats.write_junit(report, seconds)
         elif name == "json":
-            from gpugate.webhook.report import policy_test_json  # noqa: PLC0415
+            from gpugate.webhook.report import policy_test_formats  # noqa: PLC0415
 
-            text = policy_test_json.write(report, seconds)
+            text = policy_test_formats.write_json(report, seconds)
         else:
             text = _text(report, file, args, seconds)
         options.write(file, text)
 
 
 def _text(report: TestReport, file: str, args: argparse.Namespace, seconds: float) -> str:
-    from gpugate.webhook.report import policy_test_text  # noqa: PLC0415 -- only the format that is asked for
-    from gpugate.webhook.report.colour import Paint, wanted  # noqa: PLC0415
+    from gpugate.webhook.report import policy_test_formats  # noqa: PLC0415 -- only the format that is asked for
+    from gpugate.webhook.report.plain import Paint, wanted  # noqa: PLC0415
 
     paint = Paint(wanted(args.color, is_terminal=not file and sys.stdout.isatty(), environment=os.environ))
     signs = bool(file) or encoding().lower().replace("-", "").startswith("utf")
-    return policy_test_text.write(report, paint, quiet=args.quiet, seconds=seconds, signs=signs)
+    return policy_test_formats.write_text(report, paint, quiet=args.quiet, seconds=seconds, signs=signs)
 
 
 def encoding() -> str:

@@ -22,8 +22,7 @@ from gpugate.webhook.manifests.objects import Manifest, objects
 from gpugate.webhook.manifests.problems import Problem
 from gpugate.webhook.policy_tests.errors import CaseFileError, unreadable
 from gpugate.webhook.policy_tests.expect_comments import expectations, outside
-from gpugate.webhook.report.document_places import DocumentPlaces
-from gpugate.webhook.report.located import Place
+from gpugate.webhook.report.located import DocumentPlaces, Place
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -14,8 +14,7 @@ from gpugate.webhook.manifests.problems import Problem
 from gpugate.webhook.policy_tests.errors import CaseFileError, unreadable
 from gpugate.webhook.policy_tests.parameters import combinations, named, substituted
 from gpugate.webhook.policy_tests.reach import OutOfReachError, beside
-from gpugate.webhook.report.document_places import DocumentPlaces
-from gpugate.webhook.report.located import Place
+from gpugate.webhook.report.located import DocumentPlaces, Place
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from gpugate.policies.sdk.field import render
 from gpugate.policies.sdk.findings import Stance
-from gpugate.webhook.report.document_places import DocumentPlaces
+from gpugate.webhook.report.located import DocumentPlaces
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -23,8 +23,7 @@ from gpugate.webhook.policy_tests.differing import differing
 from gpugate.webhook.policy_tests.errors import CaseFileError
 from gpugate.webhook.policy_tests.reach import OutOfReachError, beside
 from gpugate.webhook.report import yaml_text
-from gpugate.webhook.report.document_places import DocumentPlaces
-from gpugate.webhook.report.located import Place
+from gpugate.webhook.report.located import DocumentPlaces, Place
 from gpugate.webhook.report.policy_tested import Failure
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from xml.etree import ElementTree as ET
 
 from gpugate.webhook.report import audit_words as say
 from gpugate.webhook.report import junit
-from gpugate.webhook.report.audit_located import located
+from gpugate.webhook.report.audit_presentation import located
 from gpugate.webhook.report.audit_tally import CLUSTER, code, skipped
 from gpugate.webhook.report.plain import plain
 

@@ -1,17 +1,45 @@
-"""How an audit is shown: what the reader asked for, and what the formats need beside the report."""
+"""Presentation options of an audit, and its findings as located results."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
-from gpugate.webhook.report.colour import Paint
+from gpugate.webhook.report.audited import Action
+from gpugate.webhook.report.located import Located, Place, Severity, Sort
+from gpugate.webhook.report.plain import Paint
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gpugate.policies.sdk.policy import Policy
     from gpugate.webhook.report.audit_comparison import Comparison
+    from gpugate.webhook.report.audited import Audited, Finding
+
+NOWHERE: Final = Place("")
+_SEVERITIES: Final = {Action.BLOCK: Severity.ERROR, Action.WARN: Severity.WARNING}
+
+
+def located(audited: Audited, finding: Finding) -> Located:
+    """Return a finding with its object; what is changed or recorded is a note."""
+    sort = Sort.PATCH if finding.patches else Sort.VIOLATION if finding.policy else Sort.MALFORMED
+    return Located(
+        sort,
+        _SEVERITIES.get(finding.action, Severity.NOTE),
+        finding.message,
+        NOWHERE,
+        policy=finding.policy,
+        object=finding.made or audited.object,
+        path=finding.path,
+        stance=finding.stance,
+        why=finding.why,
+        hint=finding.hint,
+        note=finding.note,
+        fix=finding.fix,
+        patches=finding.patches,
+        template_of=finding.template_of,
+    )
+
 
 GroupBy = Literal["namespace", "policy", "kind", "owner", "pool"]
 GROUPS: Final[tuple[GroupBy, ...]] = ("namespace", "policy", "kind", "owner", "pool")

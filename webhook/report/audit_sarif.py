@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gpugate.webhook.report import audit_words as say
 from gpugate.webhook.report import sarif
-from gpugate.webhook.report.audit_located import located
+from gpugate.webhook.report.audit_presentation import located
 from gpugate.webhook.report.located import Report
 
 if TYPE_CHECKING:

@@ -6,12 +6,10 @@ from typing import TYPE_CHECKING, Final
 
 from gpugate.webhook.report import audit_words as say
 from gpugate.webhook.report import words
-from gpugate.webhook.report.audit_groups_text import group_table, pool_table
-from gpugate.webhook.report.audit_table import changes, cost, gaps, head
+from gpugate.webhook.report.audit_table import changes, cost, gaps, group_table, head, pool_table
 from gpugate.webhook.report.audit_tally import code
 from gpugate.webhook.report.audited import Action
-from gpugate.webhook.report.colour import BOLD
-from gpugate.webhook.report.columns import aligned
+from gpugate.webhook.report.plain import BOLD, aligned
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,11 +1,17 @@
-"""What is wrong with an installation, and what was looked at to find out."""
+"""The result of `gpugate doctor`, as text and JSON."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 from gpugate.webhook.report.located import Severity
+from gpugate.webhook.report.plain import BLUE, BOLD, CYAN, RED, YELLOW, Paint, plain, plain_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 HEALTHY: Final = 0
 BROKEN: Final = 1
@@ -66,3 +72,66 @@ class Diagnosis:
     def count(self, severity: Severity) -> int:
         """Return how many problems have a severity."""
         return sum(problem.severity is severity for problem in self.problems)
+
+
+SCHEMA: Final = "gpugate.dev/doctor/v1"
+
+
+def write_json(diagnosis: Diagnosis) -> str:
+    """Write a diagnosis."""
+    document = {
+        "schema": SCHEMA,
+        "healthy": not diagnosis.exit_code,
+        "problems": [
+            {
+                "severity": problem.severity.value,
+                "code": problem.code,
+                "found": problem.found,
+                "where": problem.where,
+                "remedy": problem.remedy,
+            }
+            for problem in diagnosis.problems
+        ],
+        "looked_at": list(diagnosis.looked_at),
+        "not_looked_at": [{"what": gap.what, "reason": gap.reason, "asked": gap.asked} for gap in diagnosis.gaps],
+        "summary": {
+            "errors": diagnosis.count(Severity.ERROR),
+            "warnings": diagnosis.count(Severity.WARNING),
+            "notes": diagnosis.count(Severity.NOTE),
+            "kubernetes": diagnosis.server,
+            "exit_code": diagnosis.exit_code,
+        },
+    }
+    return plain_json(msgspec.json.format(msgspec.json.encode(document), indent=2).decode()) + "\n"
+
+
+_COLOURS: Final = {Severity.ERROR: RED, Severity.WARNING: YELLOW, Severity.NOTE: CYAN}
+
+
+def write_text(diagnosis: Diagnosis, paint: Paint | None = None) -> str:
+    """Write a diagnosis."""
+    paint = paint or Paint()
+    blocks = ["\n".join(_problem(problem, paint)) for problem in diagnosis.problems]
+    blocks.append("\n".join(_summary(diagnosis)))
+    return "\n\n".join(blocks) + "\n"
+
+
+def _problem(problem: Problem, paint: Paint) -> Iterator[str]:
+    head = f"{problem.severity.value}[{problem.code}]"
+    yield f"{paint(head, BOLD, _COLOURS[problem.severity])}: {paint(plain(problem.found), BOLD)}"
+    yield f" {paint('-->', BLUE)} {plain(problem.where)}"
+    yield f"  {paint('=', BLUE)} fix: {plain(problem.remedy)}"
+
+
+def _summary(diagnosis: Diagnosis) -> Iterator[str]:
+    counts = ", ".join(_count(diagnosis.count(severity), severity.value) for severity in Severity)
+    server = f" of a Kubernetes {plain(diagnosis.server)} cluster" if diagnosis.server else ""
+    yield f"Looked at {_count(len(diagnosis.looked_at), 'part')} of the installation{server}: {counts}"
+    yield from (f"  {plain(each)}" for each in diagnosis.looked_at)
+    if diagnosis.gaps:
+        yield "Not looked at:"
+    yield from (f"  {plain(gap.what)}: {plain(gap.reason)}" for gap in diagnosis.gaps)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

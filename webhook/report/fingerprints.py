@@ -1,19 +1,33 @@
-"""What makes a finding the same one in two runs: policy, object and field, so that it outlives changes to the lines around."""
+"""Fingerprints that identify a finding across runs: policy, object and field, independent of line numbers."""
 
 from __future__ import annotations
 
 import hashlib
 from collections import Counter
+from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from gpugate.webhook.report import words
-from gpugate.webhook.report.uris import relative
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from gpugate.webhook.report.located import Located
+
+
+def relative(file: str, root: Path) -> str:
+    """Return a path from `root` on, with slashes, when the file is below it; else as it was given."""
+    path = Path(file)
+    if path.is_absolute() and path.is_relative_to(root):
+        path = path.relative_to(root)
+    return path.as_posix()
+
+
+def uri(file: str, root: Path) -> str:
+    """Return a path as the reference to a file in an URI: relative below `root`, else absolute."""
+    path = relative(file, root)
+    return f"file://{quote(path)}" if path.startswith("/") else quote(path)
 
 
 class Fingerprints:

@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpugate.webhook.report import words
+from gpugate.webhook.report.fingerprints import relative
 from gpugate.webhook.report.located import Located, Report, Severity
 from gpugate.webhook.report.plain import plain
 from gpugate.webhook.report.summary import summary
-from gpugate.webhook.report.uris import relative
 
 if TYPE_CHECKING:
     from pathlib import Path

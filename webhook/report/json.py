@@ -14,7 +14,7 @@ from gpugate.webhook.report.plain import plain_json
 
 if TYPE_CHECKING:
     from gpugate.policies.sdk.findings import Patch
-    from gpugate.webhook.report.baselined import BaselineUse
+    from gpugate.webhook.report.located import BaselineUse
 
 SCHEMA: Final = "gpugate.dev/check/v1"
 

@@ -1,4 +1,4 @@
-"""What a report shows: findings with their place, and what was looked at."""
+"""Findings with their location, and the counts of a check."""
 
 from __future__ import annotations
 
@@ -7,10 +7,50 @@ from enum import Enum, StrEnum
 from typing import TYPE_CHECKING
 
 from gpugate.policies.sdk.findings import Patches, Stance
+from gpugate.webhook.manifests.documents import SourceText
 
 if TYPE_CHECKING:
+    from gpugate.policies.sdk.field import Path
     from gpugate.policies.sdk.findings import Patch, Replacement
-    from gpugate.webhook.report.baselined import BaselineUse
+    from gpugate.webhook.manifests.documents import Document
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class BaselineKey:
+    """What makes findings of different runs the same.
+
+    Neither file nor line is part of it, so that it survives moved lines and files. `path` names list elements by their
+    merge key. The version of the kind is left out, because it changes while the object stays. `policy` is `schema` for what
+    schemas refuse.
+    """
+
+    policy: str
+    group: str
+    kind: str
+    namespace: str
+    name: str
+    path: str
+
+    def __str__(self) -> str:
+        names = "/".join(part for part in (self.kind, self.namespace, self.name) if part)
+        return f"{self.policy} {names} {self.path}".rstrip()
+
+
+@dataclass(frozen=True, slots=True)
+class BaselineUse:
+    """What a baseline did.
+
+    Attributes:
+        file: its name.
+        hidden: how many findings it hid.
+        stale: entries that match nothing any more, with how many findings they would still hide.
+        unseen: the same, of objects that were not among the files; none where only a part of the project was read.
+    """
+
+    file: str
+    hidden: int = 0
+    stale: tuple[tuple[BaselineKey, int], ...] = ()
+    unseen: tuple[tuple[BaselineKey, int], ...] = ()
 
 
 class Severity(StrEnum):
@@ -186,3 +226,16 @@ class Report:
     def count(self, severity: Severity) -> int:
         """Return how many findings have a severity."""
         return sum(finding.severity is severity for finding in self.findings)
+
+
+class DocumentPlaces:
+    """The places of one document, which is composed when the first of them is asked for."""
+
+    def __init__(self, document: Document) -> None:
+        self.document = document
+        self._text = SourceText(document)
+
+    def find(self, path: Path) -> Place:
+        """Return the place of a path, or of its nearest ancestor that is there."""
+        span, around = self._text.find(path)
+        return Place(self.document.source, span.line, span.column, span.end, around.lines, around.first_line)

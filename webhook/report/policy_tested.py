@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from gpugate.webhook.report import code_frame
-from gpugate.webhook.report.colour import RED, Paint
-from gpugate.webhook.report.plain import plain
+from gpugate.webhook.report import text
+from gpugate.webhook.report.plain import RED, Paint, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -28,9 +27,9 @@ class Failure:
         """Yield the failure as people read it: sentence, place, frame, details."""
         paint = paint or Paint()
         yield plain(self.message)
-        left = code_frame.margin(self.place)
-        yield f"{left}--> {plain(code_frame.where(self.place))}"
-        yield from code_frame.frame(self.place, RED, paint)
+        left = text.frame_margin(self.place)
+        yield f"{left}--> {plain(text.where(self.place))}"
+        yield from text.frame(self.place, RED, paint)
         yield from (f"{left} {plain(line)}" for line in self.details)
 
     def __str__(self) -> str:

@@ -11,10 +11,9 @@ import msgspec
 
 from gpugate import __version__
 from gpugate.webhook.report import policy_text, words
-from gpugate.webhook.report.fingerprints import Fingerprints
+from gpugate.webhook.report.fingerprints import Fingerprints, uri
 from gpugate.webhook.report.located import Located, Place, Report, Sort, Suppressed, SuppressedBy
 from gpugate.webhook.report.plain import plain, plain_json
-from gpugate.webhook.report.uris import uri
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -1,12 +1,17 @@
-"""How an installed webhook fares, as it is shown to people and programs."""
+"""The status of an installation, as text and JSON."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from gpugate.webhook.report.plain import plain, plain_json
 
 if TYPE_CHECKING:
     import datetime as dt
+    from collections.abc import Iterator
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,3 +98,113 @@ class Status:
         if self.missing or any(entry.off for entry in self.entries):
             return 1
         return 4 if self.incomplete else 0
+
+
+SCHEMA: Final = "gpugate.dev/status/v1"
+
+
+def write_json(status: Status) -> str:
+    """Write a status."""
+    document = {
+        "schema": SCHEMA,
+        "entries": [
+            {
+                "configuration": entry.configuration,
+                "webhook": entry.webhook,
+                "failure_policy": entry.failure_policy,
+                "timeout_seconds": entry.timeout,
+                "ca_expires": entry.ca_expires,
+                "sent": list(entry.sent),
+                "off": entry.off,
+                "counters": entry.counters
+                and {
+                    "calls": entry.counters.calls,
+                    "refused": entry.counters.refused,
+                    "failed": entry.counters.failed,
+                    "p99_seconds": entry.counters.p99,
+                },
+            }
+            for entry in status.entries
+        ],
+        "missing": list(status.missing),
+        "off": status.off,
+        "deployments": [{"name": name, "ready": ready, "wanted": wanted} for name, ready, wanted in status.deployments],
+        "leader": status.leader,
+        "authorities": [{"role": each.role, "expires": each.expires} for each in status.authorities],
+        "mode": status.mode,
+        "not_looked_at": list(status.unread),
+        "exit_code": status.exit_code,
+    }
+    return plain_json(msgspec.json.format(msgspec.json.encode(document), indent=2).decode()) + "\n"
+
+
+_HEADER: Final = (
+    "CONFIGURATION", "WEBHOOK", "FAILURE", "TIMEOUT", "CA EXPIRES", "CALLS", "REFUSED", "FAILED", "P99", "SENT",
+)  # fmt: skip
+_UNKNOWN: Final = "-"
+_MOST_SENT: Final = 3
+
+
+def write_text(status: Status) -> str:
+    """Write a status."""
+    return "".join(f"{plain(line)}\n" for line in _lines(status))
+
+
+def _lines(status: Status) -> Iterator[str]:
+    if status.entries:
+        yield from _aligned([_HEADER, *(_row(entry, status.now) for entry in status.entries)])
+    for missing in status.missing:
+        yield f"There is no {missing}: nothing is asked of gpugate by it"
+    if status.off:
+        yield f"OFF {status.off}; to turn it on: gpugate webhook enable"
+    yield from _parts(status)
+    for unread in status.unread:
+        yield f"Not looked at: {unread}"
+    if any(entry.counters for entry in status.entries):
+        yield "Calls are those of the API server that answered, since it started"
+    if status.entries and not status.off:
+        yield "Break-glass: gpugate webhook disable"
+
+
+def _parts(status: Status) -> Iterator[str]:
+    for name, ready, wanted in status.deployments:
+        yield f"Deployment {name}: {ready} of {wanted} ready"
+    if status.leader:
+        yield f"Leader: {status.leader}"
+    if status.authorities:
+        until = (f"{a.role} until {a.expires:%Y-%m-%d} ({_left(a.expires, status.now)})" for a in status.authorities)
+        yield f"Authorities: {', '.join(until)}"
+    if status.mode:
+        yield f"Mode: {status.mode}"
+
+
+def _row(entry: Entry, now: dt.datetime) -> tuple[str, ...]:
+    counters = entry.counters
+    return (
+        entry.configuration,
+        entry.webhook,
+        "off" if entry.off else entry.failure_policy,
+        f"{entry.timeout}s",
+        _left(entry.ca_expires, now) if entry.ca_expires else _UNKNOWN,
+        *((str(n) for n in (counters.calls, counters.refused, counters.failed)) if counters else (_UNKNOWN,) * 3),
+        _UNKNOWN if counters is None or counters.p99 is None else f"{counters.p99 * 1000:g} ms",
+        _few(entry.sent),
+    )
+
+
+def _few(sent: tuple[str, ...]) -> str:
+    more = f" and {len(sent) - _MOST_SENT} more" if len(sent) > _MOST_SENT else ""
+    return ", ".join(sent[:_MOST_SENT]) + more
+
+
+def _left(expires: dt.datetime, now: dt.datetime) -> str:
+    left = expires - now
+    if left.total_seconds() <= 0:
+        return "EXPIRED"
+    return f"{left.days}d" if left.days else f"{int(left.total_seconds() // 3600)}h"
+
+
+def _aligned(rows: list[tuple[str, ...]]) -> Iterator[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        yield "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()

@@ -10,7 +10,7 @@ from gpugate.webhook.report.plain import plain
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from gpugate.webhook.report.baselined import BaselineUse
+    from gpugate.webhook.report.located import BaselineUse
 
 _REASONS: Final = 4  # per policy; there may be one for each namespace
 _LINES: Final = 10  # of one sort; a baseline may have thousands of entries

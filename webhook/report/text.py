@@ -1,17 +1,49 @@
-"""Findings for a person at a terminal: a frame of the file with a caret, the cause, the fix."""
+"""Findings for the terminal: a frame of the file with a caret, the cause and the fix."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from gpugate.webhook.report import code_frame, words
-from gpugate.webhook.report.colour import BLUE, BOLD, CYAN, DIM, RED, YELLOW, Paint
+from gpugate.webhook.report import words
 from gpugate.webhook.report.located import Located, Report, Severity, Suppressed
-from gpugate.webhook.report.plain import plain
+from gpugate.webhook.report.plain import BLUE, BOLD, CYAN, DIM, RED, YELLOW, Paint, plain
 from gpugate.webhook.report.summary import summary
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from gpugate.webhook.report.located import Place
+
+# A line of minified JSON is not shown whole.
+_WIDTH: Final = 240
+
+
+def where(place: Place) -> str:
+    """Write file, line and column as compilers do."""
+    return place.where
+
+
+def frame_margin(place: Place) -> str:
+    """Return as many spaces as the line numbers are wide."""
+    return " " * len(str(place.first_line + len(place.excerpt) - 1)) if place.excerpt else " "
+
+
+def frame(place: Place, colour: int, paint: Paint) -> Iterator[str]:
+    """Yield the lines of a frame; none where no line is known."""
+    if not place.excerpt:
+        return
+    bar, left = paint("|", BLUE), frame_margin(place)
+    yield f"{left} {bar}"
+    for number, line in enumerate(place.excerpt, place.first_line):
+        cut = line if len(line) <= _WIDTH else f"{line[: _WIDTH - 3]}..."
+        yield f"{paint(f'{number:>{len(left)}}', BLUE)} {bar} {plain(cut)}".rstrip()
+        if number == (place.rendered or place.line) and place.end <= _WIDTH:
+            start, end = (
+                (len(cut) - len(cut.lstrip()), len(cut)) if place.rendered else (place.column - 1, place.end - 1)
+            )
+            yield f"{left} {bar} {' ' * start}{paint('^' * max(1, end - start), colour)}"
+    yield f"{left} {bar}"
+
 
 _COLOURS = {Severity.ERROR: RED, Severity.WARNING: YELLOW, Severity.NOTE: CYAN}
 
@@ -46,10 +78,10 @@ def _finding(finding: Located, paint: Paint) -> Iterator[str]:
     colour = _COLOURS[finding.severity]
     head = f"{finding.severity.value}[{words.code(finding)}]"
     yield f"{paint(head, BOLD, colour)}: {paint(plain(finding.message), BOLD)}"
-    margin = code_frame.margin(finding.place)
+    margin = frame_margin(finding.place)
     shown = f"   {finding.object}" if finding.object else ""
-    yield f"{margin}{paint('-->', BLUE)} {plain(code_frame.where(finding.place))}{paint(plain(shown), DIM)}"
-    yield from code_frame.frame(finding.place, colour, paint)
+    yield f"{margin}{paint('-->', BLUE)} {plain(where(finding.place))}{paint(plain(shown), DIM)}"
+    yield from frame(finding.place, colour, paint)
     for label, text in _details(finding):
         yield f"{margin} {paint('=', BLUE)} {label}{plain(text)}"
 
@@ -58,7 +90,7 @@ def _suppressed(each: Suppressed, paint: Paint) -> Iterator[str]:
     finding = each.finding
     yield paint(f"suppressed[{words.code(finding)}]: {plain(finding.message)}", DIM)
     shown = f"   {finding.object}" if finding.object else ""
-    yield f" {paint('-->', BLUE)} {plain(code_frame.where(finding.place))}{paint(plain(shown), DIM)}"
+    yield f" {paint('-->', BLUE)} {plain(where(finding.place))}{paint(plain(shown), DIM)}"
     yield f"  {paint('=', BLUE)} {each.by.value}: {plain(each.reason)}"
 
 

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gpugate.webhook.report.audit_words import DEFINITIONS
-from gpugate.webhook.report.cost_definitions import COST_DEFINITIONS
+from gpugate.webhook.report.audit_words import COST_DEFINITIONS, DEFINITIONS
 
 DOCUMENT = (Path(__file__).parents[3] / "docs" / "audit.md").read_text(encoding="utf-8")
 

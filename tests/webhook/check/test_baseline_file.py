@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gpugate.webhook.check.baseline import Baseline, BaselineFileError, read_baseline, written
-from gpugate.webhook.report.baselined import BaselineKey
+from gpugate.webhook.report.located import BaselineKey
 
 POD = BaselineKey("pods/denied", "", "Pod", "default", "a", "spec.containers[name=b].image")
 POOL = BaselineKey("nodepools/x", "karpenter.sh", "NodePool", "", "gpu", 'spec.limits["nvidia.com/gpu"]')

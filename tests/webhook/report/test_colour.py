@@ -4,10 +4,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpugate.webhook.report.colour import Paint, wanted
+from gpugate.webhook.report.plain import Paint, wanted
 
 if TYPE_CHECKING:
-    from gpugate.webhook.report.colour import When
+    from gpugate.webhook.report.plain import When
 
 CASES: dict[str, tuple[When, bool, dict[str, str], bool]] = {
     "a terminal": ("auto", True, {}, True),

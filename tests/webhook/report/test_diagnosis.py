@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from gpugate.webhook.report import diagnosis_json, diagnosis_text
-from gpugate.webhook.report.colour import Paint
+from gpugate.webhook.report import diagnosis
 from gpugate.webhook.report.diagnosis import Diagnosis, Gap, Problem
 from gpugate.webhook.report.located import Severity
+from gpugate.webhook.report.plain import Paint
 
 ERROR = Problem(Severity.ERROR, "no-leader", "nobody holds it", "Lease gpugate/gpugate", "kubectl get pods")
 WARNING = Problem(Severity.WARNING, "timeout", "timeoutSeconds is 30", "webhook a", "set 10 or less")
@@ -35,7 +35,7 @@ DIAGNOSIS = Diagnosis((ERROR, WARNING), ("Lease gpugate/gpugate",), (ASKED, IDLE
 
 
 def test_a_person_reads_each_problem_and_what_was_looked_at() -> None:
-    assert diagnosis_text.write(DIAGNOSIS) == (
+    assert diagnosis.write_text(DIAGNOSIS) == (
         "error[no-leader]: nobody holds it\n"
         " --> Lease gpugate/gpugate\n"
         "  = fix: kubectl get pods\n"
@@ -55,17 +55,17 @@ def test_a_person_reads_each_problem_and_what_was_looked_at() -> None:
 def test_what_a_cluster_holds_does_not_act_on_the_terminal() -> None:
     hostile = Problem(Severity.ERROR, "missing", "\x1b[2J\u202e", "\r\n", "\x07")
 
-    text = diagnosis_text.write(Diagnosis((hostile,), ()))
+    text = diagnosis.write_text(Diagnosis((hostile,), ()))
 
     assert all(line.isprintable() for line in text.splitlines())
 
 
 def test_colours_are_for_terminals() -> None:
-    assert "\x1b[" in diagnosis_text.write(DIAGNOSIS, Paint(enabled=True))
+    assert "\x1b[" in diagnosis.write_text(DIAGNOSIS, Paint(enabled=True))
 
 
 def test_a_program_reads_the_same() -> None:
-    document = json.loads(diagnosis_json.write(DIAGNOSIS))
+    document = json.loads(diagnosis.write_json(DIAGNOSIS))
 
     assert document["schema"] == "gpugate.dev/doctor/v1"
     assert document["problems"][0] == {

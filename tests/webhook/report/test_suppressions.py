@@ -7,8 +7,9 @@ import pytest
 
 from gpugate.webhook.report import concise, sarif, summary, text
 from gpugate.webhook.report import json as json_report
-from gpugate.webhook.report.baselined import BaselineKey, BaselineUse
 from gpugate.webhook.report.located import (
+    BaselineKey,
+    BaselineUse,
     Located,
     ObjectName,
     Place,

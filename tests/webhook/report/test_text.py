@@ -6,8 +6,8 @@ import pytest
 
 from gpugate.policies.sdk.findings import Patch, Patches, Replacement, Stance
 from gpugate.webhook.report import text
-from gpugate.webhook.report.colour import Paint
 from gpugate.webhook.report.located import Located, ObjectName, Place, Report, Severity, Skipped, Sort, Suppressed
+from gpugate.webhook.report.plain import Paint
 
 POOL = ObjectName("karpenter.sh/v1", "NodePool", "", "gpu")
 EXCERPT = ("spec:", "  disruption:", "    consolidationPolicy: WhenEmptyOrUnderutilized")

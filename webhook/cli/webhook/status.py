@@ -10,7 +10,8 @@ from gpugate.webhook.cli.command_parser import Parser
 from gpugate.webhook.cli.webhook.installed import add_flags, connected, names
 from gpugate.webhook.operate.reading import read_installation
 from gpugate.webhook.operate.status import read_counters, status
-from gpugate.webhook.report import status_json, status_text
+from gpugate.webhook.report import status as status_json
+from gpugate.webhook.report import status as status_text
 
 if TYPE_CHECKING:
     import argparse
@@ -23,7 +24,7 @@ def main(arguments: Sequence[str]) -> int:
     with connected(args) as connection:
         installation = read_installation(connection, names(connection, args), dt.datetime.now(tz=dt.UTC))
         found = status(installation, read_counters(connection))
-    write = status_json.write if args.output == "json" else status_text.write
+    write = status_json.write_json if args.output == "json" else status_text.write_text
     sys.stdout.write(write(found))
     return found.exit_code
 

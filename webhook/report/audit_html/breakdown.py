@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from gpugate.webhook.report import audit_words as say
-from gpugate.webhook.report.audit_html import tables
-from gpugate.webhook.report.audit_html.charts import bar, legend
-from gpugate.webhook.report.audit_html.looks import CLASSES, VERBS
-from gpugate.webhook.report.audit_html.markup import NOTHING, Html, tag
+from gpugate.webhook.report.audit_html import markup
+from gpugate.webhook.report.audit_html.markup import CLASSES, NOTHING, VERBS, Html, bar, legend, tag
 from gpugate.webhook.report.audit_tally import Group, grouped
 from gpugate.webhook.report.audited import Action
 
@@ -33,18 +31,18 @@ def namespaces(report: AuditReport, presentation: Presentation) -> Html:
     shown, others = groups[:MOST_NAMESPACES], groups[MOST_NAMESPACES:]
     most = max(map(_counted, shown))
     rows = [
-        tables.row(
-            tables.cell(tag("a", group.name, href="#findings")),
+        markup.row(
+            markup.cell(tag("a", group.name, href="#findings")),
             *_counts(group),
-            tables.cell(_bar(group, most)),
-            tables.number(say.gpus(group.at_risk), sum(group.at_risk.values())),
-            tables.number(say.money(group.usd_per_hour), group.usd_per_hour or 0.0),
-            tables.number(say.money(group.usd_per_hour, presentation.hours_per_month), group.usd_per_hour or 0.0),
+            markup.cell(_bar(group, most)),
+            markup.number(say.gpus(group.at_risk), sum(group.at_risk.values())),
+            markup.number(say.money(group.usd_per_hour), group.usd_per_hour or 0.0),
+            markup.number(say.money(group.usd_per_hour, presentation.hours_per_month), group.usd_per_hour or 0.0),
         )
         for group in shown
     ]
     header = ("Namespace", *_HEADER, "Objects", "GPUs at risk", "$ / hour", "$ / month")
-    made = tables.table("Objects by namespace, most money at risk first", header, rows, numbers=(1, 2, 3, 5, 6, 7))
+    made = markup.table("Objects by namespace, most money at risk first", header, rows, numbers=(1, 2, 3, 5, 6, 7))
     rest = _rest(others, presentation.hours_per_month) if others else NOTHING
     return tag("section", tag("h2", "Namespaces"), _keys(groups), made, rest, id="namespaces")
 
@@ -58,17 +56,17 @@ def policies(report: AuditReport, anchors: Mapping[str, str], titles: Mapping[st
         return NOTHING
     most = max(map(_counted, groups))
     rows = [
-        tables.row(
-            tables.cell(tag("a", group.name, href=f"#{anchors[group.name]}"), tag("small", titles.get(group.name, ""))),
-            tables.cell(tag("span", group.mode.word, class_=f"mode {group.mode.word}")),
+        markup.row(
+            markup.cell(tag("a", group.name, href=f"#{anchors[group.name]}"), tag("small", titles.get(group.name, ""))),
+            markup.cell(tag("span", group.mode.word, class_=f"mode {group.mode.word}")),
             *_counts(group),
-            tables.cell(_bar(group, most)),
-            tables.number(say.money(group.usd_per_hour), group.usd_per_hour or 0.0),
+            markup.cell(_bar(group, most)),
+            markup.number(say.money(group.usd_per_hour), group.usd_per_hour or 0.0),
         )
         for group in groups
     ]
     header = ("Policy", "Mode", *_HEADER, "Objects", "$ / hour at risk")
-    made = tables.table("Objects by policy, most denials first", header, rows, numbers=(2, 3, 4, 6))
+    made = markup.table("Objects by policy, most denials first", header, rows, numbers=(2, 3, 4, 6))
     return tag("section", tag("h2", "Policies"), _keys(groups), made, id="policies")
 
 
@@ -79,22 +77,22 @@ def pools(report: AuditReport) -> Html:
         return NOTHING
     most = max(pool.gpus for pool in found)
     rows = [
-        tables.row(
-            tables.cell(pool.node_pool or "(no pool)"),
-            tables.cell(tag("code", pool.instance_type)),
-            tables.number(f"{pool.nodes:,}"),
+        markup.row(
+            markup.cell(pool.node_pool or "(no pool)"),
+            markup.cell(tag("code", pool.instance_type)),
+            markup.number(f"{pool.nodes:,}"),
             *(
-                tables.number(say.number(count), float(count))
+                markup.number(say.number(count), float(count))
                 for count in (pool.gpus, pool.held, pool.gpus - pool.held)
             ),
-            tables.cell(bar([("held", pool.held), ("idle", pool.gpus - pool.held)], most)),
-            tables.number(say.money(pool.usd_per_hour), pool.usd_per_hour or 0.0),
+            markup.cell(bar([("held", pool.held), ("idle", pool.gpus - pool.held)], most)),
+            markup.number(say.money(pool.usd_per_hour), pool.usd_per_hour or 0.0),
         )
         for pool in found
     ]
     held, whole = sum(pool.held for pool in found), sum(pool.gpus for pool in found)
     header = ("NodePool", "Instance type", "Nodes", "GPUs", "Held", "Idle", "Held and idle", "$ / hour")
-    made = tables.table("GPUs by NodePool and instance type", header, rows, numbers=(2, 3, 4, 5, 7))
+    made = markup.table("GPUs by NodePool and instance type", header, rows, numbers=(2, 3, 4, 5, 7))
     keys = legend((("held", "GPUs held", say.number(held)), ("idle", "GPUs idle", say.number(whole - held))))
     return tag("section", tag("h2", "GPUs by pool"), keys, made, id="pools")
 
@@ -112,7 +110,7 @@ def _rest(groups: Sequence[Group], hours: float) -> Html:
 
 
 def _counts(group: Group) -> list[Html]:
-    return [tables.number(f"{group.objects[action]:,}") for action in _COUNTED]
+    return [markup.number(f"{group.objects[action]:,}") for action in _COUNTED]
 
 
 def _counted(group: Group) -> int:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpugate import __version__
 from gpugate.webhook.report import audit_words as say
-from gpugate.webhook.report.audit_html import tables
+from gpugate.webhook.report.audit_html import markup
 from gpugate.webhook.report.audit_html.markup import NOTHING, Html, join, tag
 from gpugate.webhook.report.audit_tally import code, skipped, suppressed
 
@@ -43,14 +43,14 @@ def changes(comparison: Comparison | None) -> Html:
 
 def _changed(caption: str, found: Sequence[Changed]) -> Html:
     rows = [
-        tables.row(
-            tables.cell(str(each.object)),
-            tables.cell(tag("code", code(each.finding))),
-            tables.cell(each.finding.message),
+        markup.row(
+            markup.cell(str(each.object)),
+            markup.cell(tag("code", code(each.finding))),
+            markup.cell(each.finding.message),
         )
         for each in found
     ]
-    return tables.table(caption, ("Object", "Policy", "Found"), rows)
+    return markup.table(caption, ("Object", "Policy", "Found"), rows)
 
 
 def exemptions(report: AuditReport) -> Html:
@@ -64,15 +64,15 @@ def exemptions(report: AuditReport) -> Html:
             parts += [tag("h3", title), tag("ul", *(tag("li", text) for text in texts), class_="plain")]
     if passing:
         rows = [
-            tables.row(
-                tables.cell(str(audited.object)),
-                tables.cell(tag("code", code(finding))),
-                tables.cell(finding.message),
-                tables.cell(finding.note),
+            markup.row(
+                markup.cell(str(audited.object)),
+                markup.cell(tag("code", code(finding))),
+                markup.cell(finding.message),
+                markup.cell(finding.note),
             )
             for audited, finding in passing
         ]
-        parts.append(tables.table("Findings let pass", ("Object", "Policy", "Found", "Because"), rows))
+        parts.append(markup.table("Findings let pass", ("Object", "Policy", "Found", "Because"), rows))
     return tag("section", tag("h2", "Exemptions"), *parts, id="exemptions")
 
 
@@ -80,19 +80,19 @@ def gaps(report: AuditReport) -> Html:
     """Return what was not looked at."""
     blind = skipped(report)
     rows = [
-        tables.row(
-            tables.cell(each.what),
-            tables.cell(each.reason),
-            tables.number("" if each.objects is None else f"{each.objects:,}", each.objects),
+        markup.row(
+            markup.cell(each.what),
+            markup.cell(each.reason),
+            markup.number("" if each.objects is None else f"{each.objects:,}", each.objects),
         )
         for each in report.not_evaluated
     ]
     rows += [
-        tables.row(tables.cell(tag("code", policy)), tables.cell(reason), tables.number(f"{count:,}", count))
+        markup.row(markup.cell(tag("code", policy)), markup.cell(reason), markup.number(f"{count:,}", count))
         for (policy, reason), count in blind.most_common()
     ]
     said = f"Coverage {say.percent(report.coverage)}. What could not be read is never counted as passed."
-    body = tables.table("What was not looked at", ("What", "Why", "Objects"), rows, numbers=(2,)) if rows else NOTHING
+    body = markup.table("What was not looked at", ("What", "Why", "Objects"), rows, numbers=(2,)) if rows else NOTHING
     remarks = tag("ul", *(tag("li", text) for text in report.remarks), class_="plain") if report.remarks else NOTHING
     return tag("section", tag("h2", "Not evaluated"), tag("p", said, class_="intro"), body, remarks, id="gaps")
 

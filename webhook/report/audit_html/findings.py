@@ -1,26 +1,233 @@
-"""The objects in which something was found, worst first, each with its findings and how to mend them."""
+"""The findings section of the HTML report: objects by severity, each with its findings and fixes.
+
+Only reports of many findings do so; ten thousand findings are mostly a few hundred, over and over. Links to what stands once
+are without text: the style sheet has the name of the policy of each, which a browser shows without a script too. The kind of
+objects alike is written so too, once for the list of them.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, replace
+from enum import Enum
 from math import inf
 from typing import TYPE_CHECKING, Final
 
+from gpugate.policies.sdk.field import render
+from gpugate.policies.sdk.findings import Patches, Replacement
 from gpugate.webhook.report import audit_words as say
-from gpugate.webhook.report.audit_html.advice import advice
-from gpugate.webhook.report.audit_html.alike import Likeness, alike
+from gpugate.webhook.report import yaml_text
 from gpugate.webhook.report.audit_html.breakdown import MOST_NAMESPACES
-from gpugate.webhook.report.audit_html.filters import filters
-from gpugate.webhook.report.audit_html.looks import MARKS
-from gpugate.webhook.report.audit_html.markup import NOTHING, Html, join, last_paragraphs, tag
+from gpugate.webhook.report.audit_html.markup import MARKS, NOTHING, VERBS, Html, escape, join, last_paragraphs, tag
 from gpugate.webhook.report.audit_tally import code, usd
 from gpugate.webhook.report.audited import Action
+from gpugate.webhook.report.plain import plain
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from gpugate.webhook.report.audit_html.shared import Shared
+    from gpugate.policies.sdk.field import Json, Path
+    from gpugate.policies.sdk.findings import Patch
     from gpugate.webhook.report.audited import Audited, AuditReport, Finding
+
+
+class Mark(Enum):
+    """What becomes of a line."""
+
+    CONTEXT = " "
+    ADDED = "+"
+    REMOVED = "-"
+
+
+Line = tuple[Mark, str]
+
+
+def patch_lines(patches: Iterable[Patch]) -> Iterator[Line]:
+    """Yield the lines; keys that two patches share are said once."""
+    open_path: Path = ()
+    for patch in patches:
+        parents = patch.path if patch.op == "append" else patch.path[:-1]
+        shared = _shared(open_path, parents)
+        yield from ((Mark.CONTEXT, _key(parents, depth)) for depth in range(shared, len(parents)))
+        open_path = parents
+        if patch.op == "remove":
+            yield Mark.REMOVED, f"{_indent(parents)}# without {render(patch.path)}"
+        else:
+            yield from ((Mark.ADDED, _indent(parents) + line) for line in _written(patch))
+
+
+def _written(patch: Patch) -> list[str]:
+    value: Json = patch.value
+    last = patch.path[-1] if patch.path else ""
+    if patch.op == "append" or isinstance(last, int):
+        value = [value]
+    elif patch.path:
+        value = {str(last): value}
+    # A list is indented below its key; here that key is on a line of its own.
+    return yaml_text.block(value).rstrip("\n").splitlines()
+
+
+def _key(path: Path, depth: int) -> str:
+    part = path[depth]
+    if isinstance(part, int):
+        return f"{_indent(path[:depth])}- # [{part}]"
+    return _indent(path[:depth]) + yaml_text.inline({part: None}).strip("{}").removesuffix(" null")
+
+
+def _indent(path: Path) -> str:
+    return "  " * len(path)
+
+
+def _shared(first: Path, second: Path) -> int:
+    count = 0
+    for one, other in zip(first, second, strict=False):
+        if one != other:
+            break
+        count += 1
+    return count
+
+
+_TAGS: Final = {Mark.ADDED: "ins", Mark.REMOVED: "del"}
+
+
+def advice(finding: Finding) -> Html:
+    """Return what a reader needs to mend a finding."""
+    return join(_advice(finding))
+
+
+def _advice(finding: Finding) -> Iterator[Html]:
+    if finding.hint:
+        yield tag("p", finding.hint, class_="hint")
+    if finding.patches:
+        yield tag("p", "Admission makes this change:", class_="lead")
+        yield _diff(finding.patches)
+    if isinstance(finding.fix, Patches):
+        yield tag("p", f"Fix{_caution(finding.fix)}:", class_="lead")
+        yield _diff(finding.fix.patches)
+    elif isinstance(finding.fix, Replacement):
+        yield tag("p", f"Write this instead{_caution(finding.fix)}:", class_="lead")
+        text = "---\n".join(yaml_text.block(obj) for obj in finding.fix.objects).rstrip("\n")
+        yield tag("pre", tag("ins", text))
+
+
+def _caution(fix: Patches | Replacement) -> str:
+    return "" if fix.safe else ", which may alter scheduling or cost"
+
+
+def _diff(patches: tuple[Patch, ...]) -> Html:
+    lines = []
+    for mark, line in patch_lines(patches):
+        name = _TAGS.get(mark)
+        lines.append(tag(name, line) if name else escape(line))
+    return tag("pre", join(lines, "\n"))
+
+
+@dataclass(frozen=True, slots=True)
+class Likeness:
+    """When objects are alike, beside their kind.
+
+    Attributes:
+        messages: whether findings must say the same, or only be of the same policies, places and remedies. Messages may name
+            figures of their object.
+        namespaces: whether they must be in one namespace.
+    """
+
+    messages: bool = True
+    namespaces: bool = True
+
+
+def alike(objects: Iterable[Audited], likeness: Likeness) -> list[list[Audited]]:
+    """Group objects; each group stands where its first object does."""
+    groups: dict[tuple[str, ...], list[Audited]] = {}
+    for audited in objects:
+        name, found = audited.object, audited.findings
+        if not likeness.messages:
+            found = tuple(replace(finding, message="") for finding in found)
+        # Patches hold objects, which have no hash; what is written of them does.
+        key = (name.api_version, name.kind, name.namespace if likeness.namespaces else "", repr(found))
+        groups.setdefault(key, []).append(audited)
+    return list(groups.values())
+
+
+def filters(shown: Sequence[Audited]) -> Html:
+    """Return the form that narrows some objects down."""
+    present = {finding.action for audited in shown for finding in audited.findings}
+    return tag(
+        "form",
+        # The script fills these from the list, where everything stands already.
+        _select("namespace", "Namespace", ()),
+        _select("policy", "Policy", ()),
+        _select("action", "Would be", [(MARKS[each], VERBS[each]) for each in Action if each in present]),
+        tag("label", "Search", tag("input", type="search", name="search", placeholder="Name, field or words")),
+        tag("button", "Reset", type="reset"),
+        tag("output", aria_live="polite"),
+        class_="filters",
+        hidden="",
+    )
+
+
+def _select(name: str, label: str, options: Sequence[tuple[str, str]]) -> Html:
+    found = [tag("option", text, value=value) for value, text in options]
+    return tag("label", label, tag("select", Html('<option value="">All</option>'), *found, name=name))
+
+
+MOST_IN_FULL: Final = 2_000
+_IN_PLACE: Final = 2
+
+
+class Shared:
+    """The bodies of findings in one report of some findings, and the kinds of objects that are alike."""
+
+    def __init__(self, findings: int) -> None:
+        self._limit = _IN_PLACE if findings > MOST_IN_FULL else findings
+        self._seen: Counter[Html] = Counter()
+        self._numbers: dict[Html, tuple[int, str]] = {}
+        self._kinds: set[str] = set()
+
+    @property
+    def is_long(self) -> bool:
+        """Whether the report is one of many findings."""
+        return self._limit == _IN_PLACE
+
+    def __call__(self, body: Html, policy: str) -> str:
+        """Return where a body stands once for all; empty where it is to be written in place."""
+        self._seen[body] += 1
+        if not body or self._seen[body] <= self._limit:
+            return ""
+        number, _ = self._numbers.setdefault(body, (len(self._numbers) + 1, policy))
+        return f"#f{number}"
+
+    def kind(self, name: str) -> str:
+        """Return the kind that a list says for all its objects; empty where each says its own."""
+        if not self.is_long:
+            return ""
+        self._kinds.add(name)
+        return name
+
+    @property
+    def style(self) -> str:
+        """Rules by which links to what stands once show the name of their policy, and objects that of their kind."""
+        owners: dict[str, list[str]] = {}
+        for number, policy in self._numbers.values():
+            owners.setdefault(policy, []).append(f'[href="#f{number}"]::after')
+        links = "".join(f"{','.join(links)}{{content:{_quoted(policy)}}}\n" for policy, links in sorted(owners.items()))
+        kinds = (
+            f"[data-kind={_quoted(kind)}]>li::before{{content:{_quoted(f'{kind}/')}}}\n" for kind in sorted(self._kinds)
+        )
+        return links + "".join(kinds)
+
+    def of(self, policy: str) -> Html:
+        """Return what links on findings of a policy point to."""
+        shown = [(body, number) for body, (number, owner) in self._numbers.items() if owner == policy]
+        return join(tag("div", body, id=f"f{number}", class_="body") for body, number in shown)
+
+
+def _quoted(text: str) -> str:
+    """Write a text as a string of CSS, in which anything but a letter is escaped by its number (CSS Syntax level 3, 4.3.7)."""
+    return (
+        '"' + "".join(c if (c.isalnum() and c.isascii()) or c in "/-" else f"\\{ord(c):06x}" for c in plain(text)) + '"'
+    )
+
 
 _ORDER: Final = list(Action)
 _COLUMNS: Final = (("name", "Object"), ("gpus", "GPUs held"), ("usd", "$ / hour"))

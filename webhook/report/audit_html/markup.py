@@ -1,4 +1,4 @@
-"""Builds HTML: text is escaped wherever it stands, and only `tag` makes markup.
+"""Build escaped HTML: tags, tables, charts and colours.
 
 End tags are left out where HTML lets them be implied, which a report of ten thousand findings feels.
 """
@@ -9,12 +9,11 @@ import html
 import re
 from typing import TYPE_CHECKING, Final
 
+from gpugate.webhook.report.audited import Action
 from gpugate.webhook.report.plain import plain
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    Attribute = str | int | float | None
+    from collections.abc import Iterable, Sequence
 
 # HTML living standard, 13.1.2.4 "Optional tags": what follows each of these here ends it.
 _IMPLIED_END: Final = {"li", "dt", "dd", "tr", "td", "th", "thead", "tbody"}
@@ -70,3 +69,88 @@ def _attribute(key: str, value: Attribute) -> str:
     if _NEEDS_NO_QUOTES.fullmatch(text):
         return f" {name}={text}"
     return f' {name}="{html.escape(text)}"'
+
+
+def table(caption: str, header: Sequence[str], rows: Iterable[Html], *, numbers: Iterable[int] = ()) -> Html:
+    """Return a table; `numbers` are the columns of numbers."""
+    right = set(numbers)
+    heads = [tag("th", name, class_="n" if index in right else None) for index, name in enumerate(header)]
+    body = (tag("thead", tag("tr", *heads)), tag("tbody", join(rows)))
+    return tag("div", tag("table", tag("caption", caption), *body), class_="scroll")
+
+
+def row(*cells: Html) -> Html:
+    """Return a row."""
+    return tag("tr", *cells)
+
+
+def cell(*children: str) -> Html:
+    """Return a cell of text."""
+    return tag("td", *children)
+
+
+def number(text: str, value: float | None = None) -> Html:
+    """Return a cell of a number; `value` sorts it where the text does not."""
+    return tag("td", text, class_="n" if text not in {"0", "-"} else "n z", data_v=value)
+
+
+CLASSES: Final = {
+    Action.BLOCK: "block",
+    Action.MUTATE: "mutate",
+    Action.WARN: "warn",
+    Action.RECORD: "record",
+    Action.COMPLY: "comply",
+}
+# One letter for each, because there are as many as objects.
+MARKS: Final = {Action.BLOCK: "b", Action.MUTATE: "m", Action.WARN: "w", Action.RECORD: "r", Action.COMPLY: "c"}
+VERBS: Final = {
+    Action.BLOCK: "denied",
+    Action.MUTATE: "changed",
+    Action.WARN: "warned of",
+    Action.RECORD: "recorded",
+    Action.COMPLY: "compliant",
+}
+
+
+Part = tuple[str, float]
+"""The class of a colour, and how much."""
+_WIDTH = 1000
+_HEIGHT = 10
+_GAP = 3
+
+
+def bar(parts: Sequence[Part], whole: float, *, label: str = "", kind: str = "bar") -> Html:
+    """Return one bar of some parts; a bar as long as `whole` fills its place.
+
+    Without a label it is decoration beside a number, and screen readers pass over it.
+    """
+    if whole <= 0:
+        return NOTHING
+    shown = [(name, amount / whole * _WIDTH) for name, amount in parts if amount > 0]
+    rects, left = [], 0.0
+    for index, (name, width) in enumerate(shown):
+        drawn = max(width - (_GAP if index + 1 < len(shown) else 0), 1)
+        rects.append(tag("rect", class_=name, x=round(left), width=max(round(drawn), 1), height=_HEIGHT))
+        left += width
+    described = {"role": "img", "aria_label": label} if label else {"aria_hidden": "true"}
+    return tag(
+        "svg",
+        *rects,
+        class_=kind,
+        viewBox=f"0 0 {_WIDTH} {_HEIGHT}",
+        preserveAspectRatio="none",
+        **described,
+    )
+
+
+def legend(entries: Iterable[tuple[str, str, str]]) -> Html:
+    """Return a legend of (class, name, amount)."""
+    items = [
+        tag("li", tag("i", class_=f"key {name}"), tag("b", amount) if amount else NOTHING, " ", escape(text))
+        for name, text, amount in entries
+    ]
+    return tag("ul", join(items), class_="legend")
+
+
+if TYPE_CHECKING:
+    Attribute = str | int | float | None

@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from gpugate.webhook.report import audit_words as say
-from gpugate.webhook.report.audit_html.charts import bar, legend
-from gpugate.webhook.report.audit_html.looks import CLASSES, VERBS
-from gpugate.webhook.report.audit_html.markup import NOTHING, Html, tag
+from gpugate.webhook.report.audit_html.markup import CLASSES, NOTHING, VERBS, Html, bar, legend, tag
 from gpugate.webhook.report.audit_tally import actions, suppressed
 from gpugate.webhook.report.audited import Action
 

@@ -9,7 +9,7 @@ from gpugate.webhook.report import audit_table, audit_wide
 from gpugate.webhook.report.audit_comparison import Changed, Comparison
 from gpugate.webhook.report.audit_tally import grouped
 from gpugate.webhook.report.audited import Action
-from gpugate.webhook.report.colour import Paint
+from gpugate.webhook.report.plain import Paint
 
 if TYPE_CHECKING:
     from gpugate.webhook.report.audit_presentation import GroupBy, Presentation

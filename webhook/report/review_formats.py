@@ -1,25 +1,59 @@
-"""One verdict for a person: the decision, its reasons, and how the object changes."""
+"""One verdict as text or JSON: the decision, its reasons and the diff of the object."""
 
 from __future__ import annotations
 
 import difflib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
 
 from gpugate.policies.sdk.field import render
 from gpugate.policies.sdk.findings import Stance
 from gpugate.webhook.manifests.problems import lines_of_template
 from gpugate.webhook.report import words, yaml_text
-from gpugate.webhook.report.plain import plain
+from gpugate.webhook.report.plain import plain, plain_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpugate.policies.engine.verdict import Verdict
+    from gpugate.policies.engine.verdict import Finding, Verdict
+
+SCHEMA: Final = "gpugate.dev/review/v1"
+
+
+def write_json(verdict: Verdict) -> str:
+    """Write a verdict."""
+    document = {
+        "schema": SCHEMA,
+        "allowed": verdict.allowed,
+        "denials": verdict.denials,
+        "warnings": verdict.warnings,
+        "findings": [_finding(finding) for finding in verdict.findings],
+        "malformed": [{"path": render(wrong.path), "message": wrong.message} for wrong in verdict.malformed],
+        "skipped": [{"policy": o.policy, "reason": reason} for o in verdict.outcomes for reason in o.skipped],
+        "broke": [{"policy": o.policy, "error": o.error} for o in verdict.outcomes if o.error],
+        "patch": verdict.operations,
+        "object": verdict.object,
+    }
+    return plain_json(msgspec.json.format(msgspec.json.encode(document), indent=2).decode()) + "\n"
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    return {
+        "policy": finding.policy,
+        "path": render(finding.path),
+        "message": finding.message,
+        "stance": finding.stance.word,
+        "hint": finding.hint,
+        "note": finding.note,
+        "template_of": finding.template_of.kind if finding.template_of else None,
+    }
+
 
 _MARGIN = 9  # as wide as the longest label and a space
 
 
-def write(verdict: Verdict) -> str:
+def write_text(verdict: Verdict) -> str:
     """Write a verdict, and the difference between the object as sent and as stored."""
     lines = [_decision(verdict)]
     for label, text in _reasons(verdict):

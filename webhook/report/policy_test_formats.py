@@ -1,18 +1,101 @@
-"""Policy tests for a person at a terminal: each test in a line, then what failed, then how many did."""
+"""Results of policy tests as text, JSON and JUnit."""
 
 from __future__ import annotations
 
 import shlex
 from itertools import groupby
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
+from xml.etree import ElementTree as ET
 
-from gpugate.webhook.report.colour import BOLD, DIM, GREEN, RED, YELLOW, Paint
-from gpugate.webhook.report.plain import plain
+import msgspec
+
+from gpugate.webhook.report.junit import finished
+from gpugate.webhook.report.plain import BOLD, DIM, GREEN, RED, YELLOW, Paint, plain, plain_json
 from gpugate.webhook.report.policy_tested import Ending, PolicyCoverage, TestedCase, TestReport
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+
+    from gpugate.webhook.report.policy_tested import Failure
+
+SCHEMA: Final = "gpugate.dev/test-report/v1"
+
+
+def write_json(report: TestReport, seconds: float = 0.0) -> str:
+    """Write a report; `seconds` is how long the run took."""
+    document: dict[str, Any] = {  # Any: the JSON edge
+        "schema": SCHEMA,
+        "seconds": round(seconds, 3),
+        "exit_code": report.exit_code,
+        "tests": [
+            {
+                "file": case.file,
+                "line": case.line,
+                "name": case.name,
+                "result": case.ending.value,
+                "seconds": round(case.seconds, 4),
+                "failures": [_failure(each) for each in case.failures],
+            }
+            for case in report.cases
+        ],
+        "unreadable": [_failure(each) for each in report.broken],
+        "not_chosen": report.deselected,
+    }
+    coverage = report.coverage
+    if coverage is not None:
+        document["coverage"] = {
+            "percent": round(coverage.percent, 1),
+            "policies": len(coverage.bound),
+            "covered": coverage.covered,
+            "without_failing": coverage.without_failing,
+            "without_passing": coverage.without_passing,
+        }
+    return plain_json(msgspec.json.format(msgspec.json.encode(document), indent=2).decode()) + "\n"
+
+
+def _failure(failure: Failure) -> dict[str, Any]:
+    place = failure.place
+    return {
+        "message": failure.message,
+        "file": place.file,
+        "line": place.line,
+        "column": place.column,
+        "details": failure.details,
+    }
+
+
+_TAGS = {Ending.FAILED: "failure", Ending.BROKEN: "error"}
+
+
+def write_junit(report: TestReport, seconds: float = 0.0) -> str:
+    """Write a report; `seconds` is how long the run took."""
+    root = ET.Element("testsuites", name="gpugate test", time=f"{seconds:.3f}")
+    for file, group in groupby(report.cases, key=lambda case: case.file):
+        cases = list(group)
+        took = sum(case.seconds for case in cases)
+        suite = ET.SubElement(root, "testsuite", name=plain(file), time=f"{took:.3f}")
+        for case in cases:
+            _case(suite, case)
+    if report.broken:
+        suite = ET.SubElement(root, "testsuite", name="unreadable", time="0")
+        for mistake in report.broken:
+            element = ET.SubElement(suite, "testcase", name=plain(mistake.place.file), classname="gpugate", time="0")
+            _tell(element, "error", (mistake,))
+    return finished(root)
+
+
+def _case(suite: ET.Element, case: TestedCase) -> None:
+    attributes = {"name": plain(case.name), "classname": plain(case.file), "time": f"{case.seconds:.3f}"}
+    element = ET.SubElement(suite, "testcase", {**attributes, "file": plain(case.file), "line": str(case.line)})
+    if case.ending in _TAGS:
+        _tell(element, _TAGS[case.ending], case.failures)
+
+
+def _tell(element: ET.Element, tag: str, failures: tuple[Failure, ...]) -> None:
+    found = ET.SubElement(element, tag, message=plain(failures[0].message), type=tag)
+    found.text = "\n\n".join("\n".join(failure.lines()) for failure in failures)
+
 
 _WIDTH: Final = 60
 _COLOURS: Final = {Ending.PASSED: GREEN, Ending.FAILED: RED, Ending.BROKEN: RED, Ending.UPDATED: YELLOW}
@@ -21,7 +104,7 @@ _SIGNS: Final = {Ending.PASSED: "✓", Ending.FAILED: "✗", Ending.BROKEN: "✗
 _WORDS: Final = {Ending.PASSED: "ok", Ending.FAILED: "FAIL", Ending.BROKEN: "ERROR", Ending.UPDATED: "new"}
 
 
-def write(
+def write_text(
     report: TestReport,
     paint: Paint | None = None,
     *,
