@@ -1,41 +1,382 @@
-"""`gpugate audit`: what the policies would do with the objects of a cluster, and what GPUs that concerns."""
+"""`gpugate audit`: report what the policies would do with the objects of a cluster, and what their GPUs cost."""
 
 from __future__ import annotations
 
 import datetime as dt
+import os
 import sys
 import time
 from contextlib import ExitStack
-from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import msgspec
 
 from gpugate.policies.catalog import CATALOG
-from gpugate.webhook.audit.live import Throttle
+from gpugate.policies.data.instance_types import load_instance_types
+from gpugate.policies.engine.config import PolicyConfig, near_misses
+from gpugate.policies.engine.ruleset import bind
+from gpugate.webhook.audit.anonymize import anonymize, anonymize_comparison, pseudonyms
+from gpugate.webhook.audit.compare import compare
+from gpugate.webhook.audit.cost.prices import Prices, read_price_table
+from gpugate.webhook.audit.cost.summary import cost_of
+from gpugate.webhook.audit.dump import DumpSource
+from gpugate.webhook.audit.exemptions import exemptions
+from gpugate.webhook.audit.live import LiveSource, Throttle
 from gpugate.webhook.audit.report_writer import write_reports
-from gpugate.webhook.audit.scan import scan
-from gpugate.webhook.audit.selection import Options, Selection
+from gpugate.webhook.audit.scan import scan, worst_first
+from gpugate.webhook.audit.selection import Options, Selection, parse_selector
 from gpugate.webhook.audit.summary_log import summary_line
-from gpugate.webhook.cli import audit_output, audit_source, options
+from gpugate.webhook.cli import options
 from gpugate.webhook.cli.audit_flags import parser
-from gpugate.webhook.cli.audit_output import Asked
-from gpugate.webhook.cli.audit_plan import plan
-from gpugate.webhook.cli.audit_policy import Wanted, rules
-from gpugate.webhook.cli.audit_selection import selection
+from gpugate.webhook.cli.options import UsageError
 from gpugate.webhook.cli.progress import listing
 from gpugate.webhook.cli.selection import selected
-from gpugate.webhook.cluster.errors import CallError
+from gpugate.webhook.cluster.connection import connect
+from gpugate.webhook.cluster.credentials import context_name
+from gpugate.webhook.cluster.discovery import resource_name
+from gpugate.webhook.cluster.errors import ApiError, CallError
+from gpugate.webhook.cluster.options import chosen
+from gpugate.webhook.generate.audited_resources import audited_resources
+from gpugate.webhook.generate.rbac import audit_rbac
+from gpugate.webhook.manifests.policy_file import (
+    SHIPPED,
+    generation,
+    load_policy_file,
+    parse_policy_file,
+    read_policy_file,
+)
+from gpugate.webhook.report import audit_formats, audit_read, plain, yaml_text
 from gpugate.webhook.report.audit_formats import FORMATS
+from gpugate.webhook.report.audit_presentation import Presentation
 from gpugate.webhook.report.audited import Action
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
+    from gpugate.policies.engine.ruleset import Ruleset
+    from gpugate.policies.sdk.objects import Kind
     from gpugate.webhook.audit.report_writer import Written
     from gpugate.webhook.audit.scan import Scan
-    from gpugate.webhook.cli.audit_policy import Rules
     from gpugate.webhook.cluster.connection import Connection
     from gpugate.webhook.report.audited import AuditReport
+    from gpugate.webhook.report.located import ObjectName
+
+
+def selection(args: argparse.Namespace) -> Selection:
+    """Return what was asked for.
+
+    Raises:
+        GpugateError: two flags contradict each other; a kind is misspelt; the selector is none.
+    """
+    if args.all_namespaces and args.namespace:
+        raise UsageError("-A and -n contradict each other: leave one of them out")
+    known = dict(_spellings())
+    return Selection(
+        namespaces=frozenset(args.namespace),
+        excluded=frozenset(args.exclude_namespace),
+        kinds=frozenset(_kinds("--include", args.include, known)),
+        without=frozenset(_kinds("--exclude", args.exclude, known)),
+        labels=parse_selector(args.selector) if args.selector else None,
+    )
+
+
+def _spellings() -> Iterator[tuple[str, str]]:
+    """Yield every way in which a kind may be written in small letters, and the kind."""
+    for resource in audited_resources(bind(CATALOG, PolicyConfig())):
+        kind = resource.kind
+        for spelling in (kind.name, kind.plural, resource_name(kind)):
+            yield spelling.lower(), kind.name
+
+
+def _kinds(flag: str, values: Iterable[str], known: Mapping[str, str]) -> Iterator[str]:
+    """Yield kinds; one that no policy is about may have made Pods all the same."""
+    for name in (part.strip() for value in values for part in value.split(",")):
+        near = () if name.lower() in known else near_misses(name.lower(), list(known))
+        if near:
+            raise UsageError(f"{flag} {name}: no such kind is known; did you mean {known[near[0]]}?")
+        yield known.get(name.lower(), name)
+
+
+def connected(args: argparse.Namespace) -> tuple[Connection, str] | None:
+    """Return the way to the cluster and its name; None where a dump is to be audited.
+
+    Raises:
+        GpugateError: the kubeconfig cannot be used, or flags contradict each other.
+    """
+    if args.dump:
+        if args.kubeconfig or args.context:
+            raise UsageError("--from reads a dump, and --kubeconfig or --context a cluster: leave one of them out")
+        return None
+    options = chosen(args.kubeconfig, args.context, os.environ)
+    connection = connect(options)
+    return connection, context_name(options) or connection.host
+
+
+def live(
+    connection: Connection,
+    name: str,
+    args: argparse.Namespace,
+    throttle: Throttle,
+    told: Callable[[Kind, int, int | None], None],
+) -> LiveSource:
+    """Return the cluster as a source.
+
+    Raises:
+        CallError: it cannot be reached.
+    """
+    return LiveSource(connection, name, throttle, limit=args.chunk_size, namespaces=tuple(args.namespace), told=told)
+
+
+def dump(args: argparse.Namespace) -> DumpSource:
+    """Return a dump as a source.
+
+    Raises:
+        UsageError: a path is not there.
+    """
+    for path in args.dump:
+        if path != "-" and not Path(path).exists():
+            raise UsageError(f"--from {path}: no such file or directory")
+    return DumpSource(args.dump, complete=args.complete_context)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What was read of files that were named.
+
+    Attributes:
+        prices: what GPUs cost; None when that is not asked for.
+        earlier: the audit to compare with.
+        remarks: sentences about these files.
+    """
+
+    prices: Prices | None
+    earlier: bytes | None
+    remarks: tuple[str, ...] = ()
+
+
+def plan(args: argparse.Namespace) -> Plan:
+    """Check flags against each other, and read the files that they name.
+
+    Raises:
+        GpugateError: they contradict each other; a file cannot be read, or does not hold what it should.
+    """
+    _refuse(args)
+    earlier = _earlier(args.compare) if args.compare else None
+    if args.no_cost:
+        return Plan(None, earlier)
+    catalogue = load_instance_types()
+    if args.price_table is None:
+        return Plan(Prices(catalogue), earlier)
+    table = read_price_table(args.price_table, catalogue.positions)
+    return Plan(Prices(catalogue, table.prices, table.source), earlier, table.remarks)
+
+
+def _refuse(args: argparse.Namespace) -> None:
+    reasons = {
+        "--write-reports writes into a cluster: leave out --from": args.write_reports and args.dump,
+        "--write-reports keeps what every policy found: leave out --select and --ignore": (
+            args.write_reports and (args.select or args.ignore)
+        ),
+        "--complete-context is about a dump: name it with --from": args.complete_context and not args.dump,
+        "--anonymize takes out names, which --write-reports and --write-exemptions need: leave one of them out": (
+            args.anonymize and (args.write_reports or args.write_exemptions)
+        ),
+        "--salt is for --anonymize: add it": args.salt is not None and not args.anonymize,
+        "--price-table and --no-cost contradict each other: leave one of them out": args.price_table and args.no_cost,
+        "--write-exemptions needs --exemption-owner NAME: who answers for them": (
+            args.write_exemptions and not args.exemption_owner.strip()
+        ),
+    }
+    for reason, applies in reasons.items():
+        if applies:
+            raise UsageError(reason)
+
+
+def _earlier(path: Path) -> bytes:
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"--compare {path}: {(error.strerror or 'cannot be read').lower()}") from None
+    try:
+        audit_read.read(data)
+    except audit_read.AuditDocumentError as error:
+        raise UsageError(f"--compare {path}: {error}") from None
+    return data
+
+
+_KEY: Final = "policy.yaml"
+_LABEL: Final = {"labelSelector": "app.kubernetes.io/name=gpugate"}
+_EVERYWHERE: Final = "/api/v1/configmaps"
+_USUAL: Final = "/api/v1/namespaces/gpugate/configmaps"
+
+
+class Rules(NamedTuple):
+    """The rules, the generation of the file that they are from, and a sentence on where it is."""
+
+    ruleset: Ruleset
+    generation: str
+    remark: str
+
+
+class _ConfigMap(msgspec.Struct):
+    metadata: dict[str, Any]
+    data: dict[str, str] | None = None
+
+    @property
+    def name(self) -> str:
+        return f"ConfigMap {self.metadata['namespace']}/{self.metadata['name']}"
+
+
+class _ConfigMaps(msgspec.Struct):
+    items: list[_ConfigMap]
+
+
+class Wanted(NamedTuple):
+    """What was said on the command line: a file, that the installed one is meant, the mode or None, and the policies' ids."""
+
+    file: Path | None
+    installed: bool
+    mode: str | None
+    only: Collection[str] | None
+
+    def bound(self, config: PolicyConfig) -> Ruleset:
+        """Bind a configuration as was said."""
+        given = config if self.mode is None else msgspec.structs.replace(config, mode=self.mode)
+        return bind(CATALOG, given, self.only)
+
+
+def rules(wanted: Wanted, connection: Connection | None) -> Rules:
+    """Return the rules to judge with; `connection` leads to the cluster, None where a dump is audited.
+
+    Raises:
+        GpugateError: the file cannot be read or is refused; none is installed, and one should be.
+    """
+    if wanted.file is not None:
+        data = read_policy_file(wanted.file)
+        return Rules(parse_policy_file(wanted.file, data, wanted.bound), generation(data), f"policy file {wanted.file}")
+    if wanted.installed and connection is None:
+        raise UsageError("--with-installed reads a cluster: leave out --from, or name the file with --policy-file")
+    found = _installed(connection, asked=wanted.installed) if connection else "no policy file was given"
+    if isinstance(found, str):
+        return Rules(load_policy_file(None, wanted.bound), SHIPPED, f"{found}: every policy has its shipped mode")
+    data = (found.data or {})[_KEY].encode()
+    ruleset = parse_policy_file(Path(f"{found.name}, {_KEY}"), data, wanted.bound)
+    return Rules(ruleset, generation(data), f"policy file of {found.name}")
+
+
+def _installed(connection: Connection, *, asked: bool) -> _ConfigMap | str:
+    """Return the ConfigMap that the chart makes, or why there is none."""
+    try:
+        found = _config_maps(connection)
+    except (CallError, msgspec.DecodeError) as error:
+        if asked:
+            raise UsageError(f"--with-installed: the policy file cannot be read: {error}") from None
+        return "no policy file was given, and an installed one cannot be looked for"
+    holding = [each for each in found if _KEY in (each.data or {})]
+    if len(holding) > 1:
+        names = ", ".join(each.name for each in holding)
+        raise UsageError(f"there are several installed policy files ({names}): name one with --policy-file")
+    if asked and not holding:
+        raise UsageError(f"--with-installed: no ConfigMap with the label {_LABEL['labelSelector']} has {_KEY}")
+    return holding[0] if holding else "no policy file was given, and none is installed"
+
+
+def _config_maps(connection: Connection) -> list[_ConfigMap]:
+    try:
+        answer = connection.read(_EVERYWHERE, _LABEL)
+    except ApiError as error:
+        if error.code != 403:
+            raise
+        answer = connection.read(_USUAL, _LABEL)
+    return msgspec.json.decode(answer, type=_ConfigMaps).items
+
+
+def rights(ruleset: Ruleset, args: argparse.Namespace) -> str:
+    """Return the rights that an audit needs, as YAML for kubectl.
+
+    Raises:
+        UsageError: the ServiceAccount is not named with its namespace.
+    """
+    namespace, slash, name = args.service_account.partition("/")
+    if not (namespace and slash and name):
+        raise UsageError(f"--service-account {args.service_account}: write NAMESPACE/NAME")
+    granted = audit_rbac(ruleset, namespace, name, reports=args.write_reports)
+    return "---\n".join(yaml_text.block(each) for each in granted)
+
+
+def costed(found: Scan, plan: Plan, ruleset: Ruleset) -> AuditReport:
+    """Return the report with the costs that are known, the worst objects first."""
+    report = replace(found.report, remarks=(*found.report.remarks, *plan.remarks))
+    if plan.prices is None:
+        return report
+    config = ruleset.config
+    money = cost_of(found.inventory, report.audited, plan.prices, config.platform, config.target)
+    if money is None:
+        return replace(report, remarks=(*report.remarks, "nothing is known of nodes, so that nothing can be priced"))
+    audited = (replace(each, held=money.held.get(each.object, ())) for each in report.audited)
+    return replace(report, audited=worst_first(audited), cost=money.cost, remarks=(*report.remarks, *money.remarks))
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What an audit was made with.
+
+    Attributes:
+        ruleset: the rules.
+        plan: what was read of files beforehand.
+        selection: which objects are reported on.
+        outputs: file -> format.
+        started: when, by the clock of `time.perf_counter`.
+    """
+
+    ruleset: Ruleset
+    plan: Plan
+    selection: Selection
+    outputs: Mapping[str, str]
+    started: float
+
+
+def write(report: AuditReport, asked: Asked, args: argparse.Namespace) -> None:
+    """Write every output that was asked for; a file as a whole or not at all.
+
+    Raises:
+        UsageError: a file cannot be written.
+    """
+    policies = [rule.policy for rule in asked.ruleset.rules]
+    if args.write_exemptions:
+        text = exemptions(report, policies, args.exemption_days, args.exemption_owner)
+        options.write(args.write_exemptions, text)
+    earlier = asked.plan.earlier
+    comparison = compare(earlier, report, _looked_at(asked.ruleset, asked.selection)) if earlier else None
+    if args.anonymize:
+        names = pseudonyms(report, args.salt, comparison)
+        comparison = anonymize_comparison(comparison, names) if comparison else None
+        report = anonymize(report, names)
+    for file, name in asked.outputs.items():
+        paint = plain.wanted(args.color, is_terminal=not file and sys.stdout.isatty(), environment=os.environ)
+        presentation = Presentation(
+            policies=policies,
+            paint=plain.Paint(paint),
+            group_by=args.group_by,
+            top=args.top,
+            include_passed=args.include_passed,
+            hours_per_month=args.hours_per_month,
+            comparison=comparison,
+            anonymized=args.anonymize,
+            rbac=rights(asked.ruleset, args),
+            seconds=time.perf_counter() - asked.started,
+        )
+        options.write(file, audit_formats.render(name, report, presentation))
+
+
+def _looked_at(ruleset: Ruleset, selection: Selection) -> Callable[[ObjectName, str], bool]:
+    """Tell what was looked at; of an object's labels at the time of an earlier audit nothing is known."""
+    in_force = {rule.policy.id for rule in ruleset.rules}
+    return lambda name, policy: policy in in_force and selection.takes(name, {})
+
 
 _FOUND: Final = 1
 _NOTHING: Final = 3
@@ -53,7 +394,7 @@ def main(arguments: Sequence[str]) -> int:
         selected([policy.id for policy in CATALOG], args.select, args.ignore),
     )
     if args.print_rbac:
-        sys.stdout.write(audit_output.rights(rules(wanted._replace(installed=False), None).ruleset, args))
+        sys.stdout.write(rights(rules(wanted._replace(installed=False), None).ruleset, args))
         return 0
     try:
         return _audit(args, wanted)
@@ -68,19 +409,19 @@ def _audit(args: argparse.Namespace, wanted: Wanted) -> int:
     beforehand, chosen = plan(args), selection(args)
     throttle = Throttle(args.qps, args.burst)
     with ExitStack() as stack:
-        way = audit_source.connected(args)
+        way = connected(args)
         connection, name = way or (None, "")
         if connection:
             stack.callback(connection.close)
         found = rules(wanted, connection)
         result = _scanned(args, found, chosen, connection, name, throttle)
-        report = audit_output.costed(result, beforehand, found.ruleset)
+        report = costed(result, beforehand, found.ruleset)
         written = None
         if connection and args.write_reports:
             whole = chosen == Selection() and wanted.only is None
             written = write_reports(connection, report, throttle, whole=whole)
             report = replace(report, remarks=(*report.remarks, *written.remarks))
-    audit_output.write(report, Asked(found.ruleset, beforehand, chosen, outputs, started), args)
+    write(report, Asked(found.ruleset, beforehand, chosen, outputs, started), args)
     if args.summary_log:
         sys.stderr.write(summary_line(report, written))
     return _exit_code(report, args, written)
@@ -96,7 +437,7 @@ def _scanned(
 ) -> Scan:
     with listing(quiet=args.quiet) as told:
         now = dt.datetime.now(dt.UTC)
-        source = audit_source.live(connection, name, args, throttle, told) if connection else audit_source.dump(args)
+        source = live(connection, name, args, throttle, told) if connection else dump(args)
         return scan(source, found.ruleset, Options(now, found.generation, chosen, (found.remark,)))
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from gpugate.webhook.cli import options
-from gpugate.webhook.cli.command_parser import Parser
+from gpugate.webhook.cli.options import Parser
 from gpugate.webhook.report.audit_formats import FORMATS
 from gpugate.webhook.report.audit_presentation import GROUPS, HOURS_PER_MONTH
 

@@ -1,40 +1,365 @@
-"""`gpugate check`: what admission would do with manifests on disk."""
+"""`gpugate check`: report what admission would do with manifests on disk."""
 
 from __future__ import annotations
 
 import datetime as dt
+import difflib
 import os
+import shutil
 import sys
 import time
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.catalog import CATALOG
 from gpugate.policies.sdk.findings import Stance
+from gpugate.webhook.check.fix import MendedFile, mend
 from gpugate.webhook.check.options import Options
-from gpugate.webhook.check.run import CheckResult, check
+from gpugate.webhook.check.run import Beside, CheckResult, check, numbered
 from gpugate.webhook.check.session import LocalSession
-from gpugate.webhook.cli import baselining, check_inputs, options, project_flags
-from gpugate.webhook.cli.check_flags import parser
-from gpugate.webhook.cli.formats import FORMATS, Shown
+from gpugate.webhook.cli import options, project_flags
+from gpugate.webhook.cli.check_flags import FORMATS, Shown, parser
 from gpugate.webhook.cli.options import UsageError
 from gpugate.webhook.cli.progress import MANY_FILES, progress
 from gpugate.webhook.cli.selection import selected
-from gpugate.webhook.manifests.inputs import Found, Input
+from gpugate.webhook.manifests.inputs import (
+    KUSTOMIZATION_FILES,
+    STDIN,
+    Chart,
+    Found,
+    Input,
+    Kustomization,
+    Selection,
+    expand,
+    sources,
+)
 from gpugate.webhook.manifests.problems import Problem
 from gpugate.webhook.project.settle import Source
+from gpugate.webhook.report.plain import plain
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator, Sequence
 
     from gpugate.policies.engine.ruleset import Ruleset
+    from gpugate.policies.sdk.objects import Request
+    from gpugate.webhook.check.baseline import Baseline
     from gpugate.webhook.check.session import Session
-    from gpugate.webhook.cli.baselining import Baselining
-    from gpugate.webhook.cli.check_inputs import Gathered
     from gpugate.webhook.cli.project_flags import Project
+    from gpugate.webhook.manifests.git import Revision
+    from gpugate.webhook.manifests.inputs import Passed
+    from gpugate.webhook.rendering.charts import ChartValues
+
+
+@dataclass(frozen=True, slots=True)
+class Baselining:
+    """What is to be done: the baseline that hides findings and whether to prune it, or the file that gets all of them."""
+
+    known: Baseline | None = None
+    write: Path | None = None
+    prune: bool = False
+
+    def hidden(self, result: CheckResult, min_stance: Stance) -> CheckResult:
+        """Return a result without what the baseline hides; a second time nothing more is hidden."""
+        if self.known is None or result.report.baseline is not None:
+            return result
+        return _hidden(result, self.known, min_stance)
+
+    def finished(self, result: CheckResult, min_stance: Stance) -> CheckResult:
+        """Hide what is still to be hidden, and write what is to be written.
+
+        Raises:
+            UsageError: the file cannot be written; then it is as it was.
+        """
+        if self.write is not None:
+            from gpugate.webhook.check import baseline  # noqa: PLC0415 -- few runs write one
+
+            made = baseline.made_of(str(self.write), result.report.findings)
+            _write(made)
+            return _hidden(result, made, min_stance)
+        result = self.hidden(result, min_stance)
+        remark = self._prune(result) if self.prune else ""
+        remarks = (*result.report.remarks, *([remark] if remark else ()))
+        return replace(result, report=replace(result.report, remarks=remarks))
+
+    def _prune(self, result: CheckResult) -> str:
+        from gpugate.webhook.check import baseline  # noqa: PLC0415 -- few runs have one
+        from gpugate.webhook.check.run import INCOMPLETE  # noqa: PLC0415
+
+        use = result.report.baseline
+        if self.known is None or use is None:
+            return ""
+        if any(finding.sort in INCOMPLETE for finding in result.report.findings):
+            return f"{self.known.file}: not pruned, because something could not be read or judged"
+        left = baseline.pruned(self.known, use)
+        if left.counts == self.known.counts:
+            return ""
+        _write(left)
+        return f"{self.known.file}: pruned of what matches nothing: {len(left.counts)} entries of {len(self.known.counts)} are left"
+
+
+def _hidden(result: CheckResult, known: Baseline, min_stance: Stance) -> CheckResult:
+    from gpugate.webhook.check import baseline  # noqa: PLC0415 -- few runs have one
+    from gpugate.webhook.check.run import exit_code  # noqa: PLC0415
+
+    report = baseline.hidden(result.report, known, result.seen)
+    code = exit_code(report.findings, report.objects, min_stance)
+    return replace(result, report=replace(report, exit_code=code))
+
+
+def asked(args: argparse.Namespace, base: Revision | None = None) -> Baselining:
+    """Return what flags and project ask for; with a base revision a baseline of its repository is read from there.
+
+    Raises:
+        GpugateError: they do not fit together, or the baseline cannot be read.
+    """
+    if not (args.baseline or args.write_baseline or args.prune_baseline):
+        return Baselining()
+    from gpugate.webhook.check.baseline import SUFFIXES, read_baseline  # noqa: PLC0415 -- few runs have one
+
+    if base is not None and (args.write_baseline is not None or args.prune_baseline):
+        raise UsageError("--trust base: a baseline is read from the base; write or prune one without it")
+    if args.write_baseline is not None:
+        if args.prune_baseline:
+            raise UsageError("--prune-baseline: a baseline that is written anew has nothing to prune")
+        if args.write_baseline.suffix not in SUFFIXES:
+            raise UsageError(f"--write-baseline {args.write_baseline}: end the name in {', '.join(SUFFIXES)}")
+        return Baselining(write=args.write_baseline)
+    if args.baseline is None:
+        raise UsageError("--prune-baseline: name the baseline with --baseline FILE")
+    if args.no_ignores:
+        if args.prune_baseline:
+            raise UsageError("--prune-baseline: leave out --no-ignores, with which no baseline is read")
+        return Baselining()
+    data = None
+    if base is not None:
+        from gpugate.webhook.manifests.bounded_file import MAX_BYTES  # noqa: PLC0415 -- few runs have a base
+        from gpugate.webhook.project.base import read_from  # noqa: PLC0415
+
+        data = read_from(base, args.baseline, MAX_BYTES)
+    return Baselining(read_baseline(args.baseline, data), prune=args.prune_baseline)
+
+
+def _write(known: Baseline) -> None:
+    from gpugate.webhook.check.baseline import written  # noqa: PLC0415 -- few runs write one
+
+    options.write(known.file, written(known))
+
+
+# One of them is set by every CI system whose logs hold commands.
+_CI: Final = ("CI", "TF_BUILD", "TEAMCITY_VERSION")
+
+
+@dataclass(frozen=True, slots=True)
+class Mended:
+    """The files that change, how many changes that are, and where one could not be made."""
+
+    files: tuple[MendedFile, ...]
+    changes: int
+    left: tuple[str, ...]
+
+
+def fix_files(
+    found: Sequence[Input | Problem | Passed], result: CheckResult, ruleset: Ruleset, options: Options, *, unsafe: bool
+) -> Mended:
+    """Make the changes that findings ask for, on the texts alone."""
+    wanted = {
+        finding.place.file
+        for finding in result.report.findings
+        if finding.safely_fixable or (unsafe and finding.unsafely_fixable)
+    }
+    numbers = {number: file for number, file in numbered(found) if file.label in wanted}
+    others = [fact for number, facts in result.facts if number not in numbers for fact in facts]
+    files = mend(list(numbers.values()), others, ruleset, options, unsafe=unsafe)
+    return Mended(
+        tuple(file for file in files if file.after != file.before),
+        sum(len(file.policies) for file in files),
+        (*(line for file in files for line in file.left), *_rendered(result)),
+    )
+
+
+def _rendered(result: CheckResult) -> Iterator[str]:
+    """Say what cannot be mended because no file has it as it was judged."""
+    for finding in result.report.findings:
+        if finding.place.is_template and not finding.exempt and (finding.fix or finding.patches):
+            yield f"{finding.place.where}: {finding.policy} is left to you: what is judged is rendered from this file"
+
+
+def diff_of(files: Sequence[MendedFile]) -> str:
+    """Return the changes as a unified diff that `patch -p0` applies; on a terminal and in CI it is made harmless."""
+    return "".join(line for file in files for line in _diff(file))
+
+
+def _diff(file: MendedFile) -> Iterator[str]:
+    name = file.file.label
+    before, after = file.before.splitlines(keepends=True), file.after.splitlines(keepends=True)
+    is_read = sys.stdout.isatty() or any(os.environ.get(name) for name in _CI)
+    for line in difflib.unified_diff(before, after, name, name):
+        shown = plain(line.rstrip("\r\n")) + "\n" if is_read else line
+        yield shown if shown.endswith("\n") else f"{shown}\n\\ No newline at end of file\n"
+
+
+def write_fixed(file: MendedFile) -> None:
+    """Write a file as a whole or not at all, where it really is and with the mode that it has.
+
+    Raises:
+        UsageError: it cannot be written, or was changed by somebody else meanwhile.
+    """
+    target = Path(os.path.realpath(file.file.name))
+    # A name that nobody can foresee: a repository might have a link there, which would be followed.
+    unfinished = target.with_name(f".{target.name}.{os.urandom(8).hex()}")
+    try:
+        if target.read_bytes() != file.before.encode(file.codec):
+            raise UsageError(f"{file.file.label}: was changed meanwhile; run again")
+        try:
+            unfinished.write_bytes(file.after.encode(file.codec))
+            shutil.copymode(target, unfinished)
+            unfinished.replace(target)
+        finally:
+            unfinished.unlink(missing_ok=True)
+    except OSError as error:
+        raise UsageError(f"{file.file.label}: {(error.strerror or 'cannot be written').lower()}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """What is to be judged, what there is to know beside it, and sentences on what could not be respected."""
+
+    found: list[Found]
+    beside: Beside
+    remarks: tuple[str, ...] = ()
+
+
+def gather_inputs(paths: Sequence[str], args: argparse.Namespace, kube_version: str, jobs: int) -> Gathered:
+    """Expand paths, and render what is to be rendered.
+
+    Args:
+        paths: what the user named.
+        args: the flags.
+        kube_version: the version of Kubernetes of the target.
+        jobs: how many programs may run at once.
+
+    Raises:
+        UsageError: flags do not fit together.
+        GitError: git cannot say what has changed.
+    """
+    _refuse_flags(args)
+    selection, remarks = _selection([*paths, *args.kustomize], args)
+    found: list[Found | Chart | Kustomization] = list((expand if args.no_render else sources)(paths, selection))
+    found += _named(args, found)
+    if args.stdin_filename:
+        found = [
+            replace(part, shown=args.stdin_filename) if isinstance(part, Input) and part.name == STDIN else part
+            for part in found
+        ]
+    context, problems = _context(args)
+    given = _given(args, found)
+    # What flags say of a chart takes the place of what the project file says of it.
+    named = {os.path.realpath(each.path) for each in given}
+    charts = (*given, *(each for each in args.charts if os.path.realpath(each.path) not in named))
+    problems += [_no_chart(each.path) for each in args.charts if not Path(each.path).exists()]
+    if not any(isinstance(part, Chart | Kustomization) for part in found):
+        plain = [part for part in found if not isinstance(part, Chart | Kustomization)]
+        return Gathered([*plain, *problems], Beside(context), remarks)
+
+    from gpugate.webhook.check.rendered import RenderedTexts  # noqa: PLC0415 -- costs start-up time, and few need it
+    from gpugate.webhook.rendering.options import Limits, RenderOptions  # noqa: PLC0415
+    from gpugate.webhook.rendering.render import rendered  # noqa: PLC0415
+
+    options = RenderOptions(
+        args.kube_version or kube_version,
+        args.namespace,
+        charts,
+        selection.changed,
+        inflate=args.enable_helm,
+        jobs=jobs,
+        limits=Limits(args.render_timeout),
+    )
+    made = rendered(found, options)
+    beside = Beside(context, RenderedTexts(made.texts, options) if made.texts else None)
+    return Gathered([*made.found, *problems], beside, remarks)
+
+
+def _refuse_flags(args: argparse.Namespace) -> None:
+    if args.no_render and (args.helm or args.kustomize or args.values or args.set):
+        raise UsageError("--no-render renders nothing: leave it out, or --helm, --kustomize, --values and --set")
+
+
+def _selection(paths: Sequence[str], args: argparse.Namespace) -> tuple[Selection, tuple[str, ...]]:
+    selection = Selection(tuple(args.exclude), args.force_exclude)
+    if args.changed_since is not None:
+        from gpugate.webhook.manifests.git import changed_since  # noqa: PLC0415 -- starts programs
+
+        named = [path for path in [*paths, *args.helm] if path != STDIN and not path.startswith("/dev/")] or [os.curdir]
+        selection = replace(selection, changed=changed_since(args.changed_since, named))
+    directories = [] if args.no_respect_gitignore else [path for path in paths if Path(path).is_dir()]
+    if not directories:
+        return selection, ()
+
+    from gpugate.webhook.manifests.git import GitError, ignored  # noqa: PLC0415 -- starts programs
+
+    try:
+        return replace(selection, ignored=ignored(directories)), ()
+    except GitError as error:
+        return selection, (f"what git ignores is read too: {error}",)
+
+
+def _named(args: argparse.Namespace, found: Sequence[object]) -> list[Found | Chart | Kustomization]:
+    """Return what flags name to be rendered, and the paths do not have already."""
+    named: list[Found | Chart | Kustomization] = []
+    have = {os.path.realpath(part.name) for part in found if isinstance(part, Chart)}
+    named += [Chart(chart) for chart in args.helm if os.path.realpath(chart) not in have]
+    have = {os.path.realpath(part.name) for part in found if isinstance(part, Kustomization)}
+    for directory in args.kustomize:
+        file = next((name for name in KUSTOMIZATION_FILES if Path(directory, name).is_file()), None)
+        if file is None:
+            names = ", ".join(KUSTOMIZATION_FILES)
+            named.append(Problem(directory, 0, 0, "no kustomization in this directory", f"it would be called {names}"))
+        elif os.path.realpath(directory) not in have:
+            named.append(Kustomization(directory, file))
+    return named
+
+
+def _given(args: argparse.Namespace, found: Sequence[object]) -> list[ChartValues]:
+    """Return what flags say of charts.
+
+    Raises:
+        UsageError: it is not clear which chart they are for.
+    """
+    if not (args.values or args.set or args.release):
+        return []
+    charts = args.helm or [part.name for part in found if isinstance(part, Chart)]
+    if len(charts) != 1:
+        raise UsageError(
+            f"--values, --set and --release are for one chart, and here {'is none' if not charts else f'are {len(charts)}'}: "
+            "name it with --helm, or list values of several under `charts:` in .gpugate.yaml"
+        )
+    from gpugate.webhook.rendering.charts import ChartValues  # noqa: PLC0415 -- few runs render a chart
+
+    return [ChartValues(charts[0], (tuple(args.values),), tuple(args.set), args.release or "")]
+
+
+def _no_chart(path: str) -> Problem:
+    remedy = "correct its `path` under `charts:` in the project file, which is relative to that file"
+    return Problem(path, 0, 0, "no such chart", remedy)
+
+
+def _context(args: argparse.Namespace) -> tuple[tuple[Request, ...], list[Problem]]:
+    if not args.context_from:
+        return (), []
+    from gpugate.webhook.manifests.dump_files import dumped  # noqa: PLC0415 -- costs start-up time
+
+    requests: list[Request] = []
+    problems: list[Problem] = []
+    for part in dumped(args.context_from):
+        if isinstance(part, Problem):
+            problems.append(part)
+        else:
+            requests.append(part.request)
+    return tuple(requests), [problem for problem in problems if not problem.warning]
+
 
 _EMPTY = 3
 _FILES_PER_PROCESS = 100  # fewer are read before a process has started
@@ -79,7 +404,7 @@ def judged(args: argparse.Namespace, project: Project) -> tuple[CheckResult, Rul
     known = [policy.id for policy in CATALOG]
     with project.blamed():
         only = selected(known, args.select, args.ignore)
-    baseline = baselining.asked(args, project.base)
+    baseline = asked(args, project.base)
     ruleset = options.ruleset(args.policy_file, only, project.base)
     with _schemas(args, project) as schema_folder:
         result = _judged(paths, args, ruleset, only, baseline, schema_folder)
@@ -126,7 +451,7 @@ def _judged(
         schema_folder=schema_folder,
         whole=args.changed_since is None and not all(path == "-" or Path(path).is_file() for path in paths),
     )
-    gathered = check_inputs.gathered(paths, args, ruleset.config.target.kubernetes, args.jobs or _processors())
+    gathered = gather_inputs(paths, args, ruleset.config.target.kubernetes, args.jobs or _processors())
     gathered = replace(gathered, found=_kept(gathered.found, args))
     result = baseline.hidden(_checked(gathered, ruleset, how, only, args), how.min_stance)
     if args.fix or args.diff:
@@ -195,16 +520,15 @@ def _mended(
     only: frozenset[str] | None,
     args: argparse.Namespace,
 ) -> CheckResult:
-    from gpugate.webhook.cli import mending  # noqa: PLC0415 -- only where something is changed
 
-    mended = mending.mended(gathered.found, result, ruleset, how, unsafe=args.unsafe_fixes)
+    mended = fix_files(gathered.found, result, ruleset, how, unsafe=args.unsafe_fixes)
     if args.diff:
-        sys.stdout.write(mending.diff(mended.files))
+        sys.stdout.write(diff_of(mended.files))
         for line in mended.left:
             print(line, file=sys.stderr)
         return replace(result, report=replace(result.report, unfixed=mended.left))
     for file in mended.files:
-        mending.write(file)
+        write_fixed(file)
     if mended.files:
         result = _checked(gathered, ruleset, how, only, args)
     return replace(result, report=replace(result.report, fixed=mended.changes, unfixed=mended.left))

@@ -1,14 +1,146 @@
-"""The flags of `gpugate check`."""
+"""The flags and output formats of `gpugate check`."""
 
 from __future__ import annotations
 
 import argparse
+import os
+import sys
+from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from gpugate.webhook.cli import check_input_flags, options, project_flags
-from gpugate.webhook.cli.command_parser import Parser
-from gpugate.webhook.cli.formats import FORMATS
+from gpugate.webhook.cli import options, project_flags
+from gpugate.webhook.cli.options import Parser, seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpugate.policies.sdk.policy import Policy
+    from gpugate.webhook.report.located import Report
+    from gpugate.webhook.report.plain import When
+
+FORMATS: Final = ("text", "concise", "json", "github", "gitlab", "sarif", "junit", "markdown")
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A report with what the formats need beside it.
+
+    `seconds` is how long the run took; `suppressed` shows what is suppressed where a format would leave it out.
+    """
+
+    report: Report
+    policies: Sequence[Policy]
+    seconds: float
+    color: When = "auto"
+    quiet: bool = False
+    suppressed: bool = False
+
+    def write(self, name: str, file: str) -> str:
+        """Write the report in a format, for a file or, where that is empty, for standard output."""
+        report, root = self.report, Path.cwd()
+        module = import_module(f"gpugate.webhook.report.{name}")
+        beside = {"quiet": self.quiet, "seconds": self.seconds}
+        text: str
+        if name == "text":
+            text = module.write(report, self._paint(file), suppressed=self.suppressed, **beside)
+        elif name == "concise":
+            text = module.write(report, suppressed=self.suppressed, **beside)
+        elif name == "sarif":
+            text = module.write(report, self.policies, root, suppressed=self.suppressed)
+        elif name == "github":
+            text = module.write(report, root)
+        elif name == "gitlab":
+            text = module.write(report, root, Path(os.environ.get("CI_PROJECT_DIR") or root))
+        elif name == "json":
+            text = module.write(report)
+        else:
+            text = module.write(report, self.seconds)
+        return text
+
+    def _paint(self, file: str) -> object:
+        from gpugate.webhook.report import plain  # noqa: PLC0415 -- only this format has colours
+
+        is_terminal = not file and sys.stdout.isatty()
+        return plain.Paint(plain.wanted(self.color, is_terminal=is_terminal, environment=os.environ))
+
+
+def add_selection(made: argparse.ArgumentParser) -> None:
+    """Add the flags that choose among files."""
+    group = made.add_argument_group("choice of files")
+    add = group.add_argument
+    add(
+        "--exclude",
+        action="append",
+        default=[],
+        metavar="GLOB",
+        help="leave out files and directories: a name at any depth, or a path with * and **; repeatable",
+    )
+    add(
+        "--force-exclude",
+        action="store_true",
+        help="a hook names the files: leave these out too, and pass over what is no manifest",
+    )
+    add("--no-respect-gitignore", action="store_true", help="read also what git ignores")
+    add(
+        "--changed-since",
+        metavar="REF",
+        help="only files that differ from what HEAD has in common with REF, and what is rendered from them",
+    )
+    add(
+        "--context-from",
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="objects that policies may look up and that are not judged: a dump, files or directories; repeatable",
+    )
+    add("--stdin-filename", metavar="NAME", help="the name that reports give to standard input")
+
+
+def add_rendering(made: argparse.ArgumentParser) -> None:
+    """Add the flags for charts and kustomizations."""
+    group = made.add_argument_group("charts and kustomizations")
+    add = group.add_argument
+    add(
+        "-k",
+        "--kustomize",
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="build this kustomization; those below PATH are found without it; repeatable",
+    )
+    add(
+        "--helm",
+        action="append",
+        default=[],
+        metavar="CHART",
+        help="render this chart, a directory or archive; those below PATH are found without it; repeatable",
+    )
+    add(
+        "--values",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="values of the chart; repeatable, the last one wins",
+    )
+    add("--set", action="append", default=[], metavar="K=V", help="one value of the chart, as `helm --set`; repeatable")
+    add("--release", metavar="NAME", help="the name of the release (default: that of the chart's directory)")
+    add("--kube-version", metavar="V", help="the Kubernetes version that charts see (default: the target's)")
+    add("--enable-helm", action="store_true", help="let kustomizations inflate the Helm charts that they name")
+    add(
+        "--no-render",
+        action="store_true",
+        help="read the files beside charts, and those of kustomizations, as they are",
+    )
+    add(
+        "--render-timeout",
+        type=seconds,
+        default=60.0,
+        metavar="TIME",
+        help="how long one rendering may take, such as 90s or 5m (default: 60s)",
+    )
+
 
 _EPILOG: Final = """examples:
   gpugate check clusters/ apps/
@@ -31,8 +163,8 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     _add_inputs(made)
-    check_input_flags.add_selection(made)
-    check_input_flags.add_rendering(made)
+    add_selection(made)
+    add_rendering(made)
     _add_policies(made)
     _add_baseline(made)
     _add_schemas(made)

@@ -6,17 +6,152 @@ its description, and a last line `:DIRECTIVE`. Source: kubernetes/enhancements, 
 
 from __future__ import annotations
 
+import argparse
 import sys
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import TYPE_CHECKING, Final
 
-from gpugate.webhook.cli.candidates import Candidates, candidates
 from gpugate.webhook.cli.main import COMMANDS
 from gpugate.webhook.cli.parsers import imported
 
 if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from types import ModuleType
+
+_SEVERAL: Final = ("*", "+", argparse.REMAINDER)
+
+
+class Directive(IntEnum):
+    """What the shell adds. Source: spf13/cobra 1.10, completions.go, `ShellCompDirective`; kubectl reads the same."""
+
+    FILES = 0
+    NO_SPACE = 2
+    NO_FILES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """Words that can stand next, each with a description that may be empty, and what the shell does beside them."""
+
+    words: Mapping[str, str] = field(default_factory=dict)
+    directive: Directive = Directive.NO_FILES
+
+    def beginning(self, prefix: str) -> Candidates:
+        """Return those that begin with what is written already."""
+        return Candidates({word: text for word, text in self.words.items() if word.startswith(prefix)}, self.directive)
+
+
+def candidates(parser: argparse.ArgumentParser, words: Sequence[str], values: Values) -> Candidates:
+    """Return what can stand in the place of the last word.
+
+    Args:
+        parser: the parser of the command.
+        words: the words after the command; the last one, which may be empty, is being written.
+        values: the values of an argument, where they are known beside its choices; None where they are not.
+    """
+    *before, current = words
+    place = _place(parser, before)
+    if place.subparser is not None:
+        return candidates(place.subparser, words[place.used :], values)
+    if place.option is not None:
+        return _value_candidates(place.option, current, values)
+    name, equals, value = current.partition("=")
+    option = _options(parser).get(name)
+    if place.options and equals and option is not None and option.nargs != 0:
+        found = _value_candidates(option, value, values)
+        return Candidates({f"{name}={word}": text for word, text in found.words.items()}, found.directive)
+    if place.options and current.startswith("-"):
+        return _flags(parser, place.seen).beginning(current)
+    if place.positional is not None:
+        return _value_candidates(place.positional, current, values)
+    return Candidates()
+
+
+@dataclass(slots=True)
+class _Place:
+    """Where the last word stands: behind an option that takes a value, as a positional argument, in a subcommand."""
+
+    positional: argparse.Action | None = None
+    option: argparse.Action | None = None
+    subparser: argparse.ArgumentParser | None = None
+    options: bool = True
+    seen: set[str] = field(default_factory=set)
+    used: int = 0
+
+
+def _place(parser: argparse.ArgumentParser, before: Sequence[str]) -> _Place:
+    place = _Place()
+    options = _options(parser)
+    positionals = [action for action in parser._actions if not action.option_strings]  # noqa: SLF001 -- no public way
+    for number, word in enumerate(before, 1):
+        name, equals, _ = word.partition("=")
+        if place.option is not None:
+            place.option = None
+        elif place.options and word == "--":
+            place.options = False
+        elif place.options and name in options:
+            place.seen.add(options[name].dest)
+            place.option = options[name] if options[name].nargs != 0 and not equals else None
+        elif place.options and word.startswith("-") and word != "-":
+            continue
+        elif positionals:
+            choices = positionals[0].choices
+            if isinstance(positionals[0], argparse._SubParsersAction):  # noqa: SLF001 -- as above
+                place.subparser = choices.get(word) if isinstance(choices, dict) else None
+                place.used = number
+                return place
+            if positionals[0].nargs not in _SEVERAL:
+                positionals = positionals[1:]
+    place.positional = positionals[0] if positionals else None
+    return place
+
+
+def _options(parser: argparse.ArgumentParser) -> Mapping[str, argparse.Action]:
+    return parser._option_string_actions  # noqa: SLF001 -- argparse has no public way to its options
+
+
+def _flags(parser: argparse.ArgumentParser, seen: set[str]) -> Candidates:
+    found: dict[str, str] = {}
+    for action in parser._actions:  # noqa: SLF001 -- as above
+        again = isinstance(action, (argparse._AppendAction, argparse._CountAction))  # noqa: SLF001 -- as above
+        if action.help != argparse.SUPPRESS and (again or action.dest not in seen):
+            found |= dict.fromkeys(action.option_strings, _line(parser, action))
+    # The long form says what it does; the short one is for those who know it.
+    return Candidates({word: found[word] for word in sorted(found, key=lambda word: (word[:2] != "--", word))})
+
+
+def _line(parser: argparse.ArgumentParser, action: argparse.Action) -> str:
+    return parser._get_formatter()._expand_help(action) if action.help else ""  # noqa: SLF001 -- as above
+
+
+def _value_candidates(action: argparse.Action, current: str, values: Values) -> Candidates:
+    if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001 -- as above
+        lines = {choice.dest: choice.help or "" for choice in action._choices_actions}  # noqa: SLF001 -- as above
+        return Candidates({word: lines.get(word, "") for word in action.choices}).beginning(current)
+    if action.choices is not None:
+        return Candidates(dict.fromkeys(map(str, action.choices), "")).beginning(current)
+    metavar = action.metavar if isinstance(action.metavar, str) else ""
+    known = values(action)
+    if known is None:
+        return Candidates(directive=Directive.FILES if _is_file(metavar) else Directive.NO_FILES)
+    if metavar.endswith("[=FILE]"):
+        if "=" in current:
+            return Candidates(directive=Directive.FILES)
+        return Candidates(dict.fromkeys(known, ""), Directive.NO_FILES).beginning(current)
+    return Candidates(dict.fromkeys(_listed(known, current), "")).beginning(current)
+
+
+def _listed(known: Iterable[str], current: str) -> Iterator[str]:
+    """Values behind the last comma, without those before it."""
+    before, comma, _ = current.rpartition(",")
+    taken = before.split(",")
+    yield from (f"{before}{comma}{value}" for value in known if value not in taken)
+
+
+def _is_file(metavar: str) -> bool:
+    return any(word in metavar for word in ("FILE", "PATH", "DIR", "CHART", "."))
+
 
 _FIRST = {"--help": "what commands there are", "--version": "the version"}
 
@@ -64,3 +199,7 @@ def _values(module: ModuleType, action: argparse.Action) -> Iterable[str] | None
         formats: Iterable[str] | None = getattr(module, "FORMATS", None)
         return formats
     return None
+
+
+if TYPE_CHECKING:
+    Values = Callable[[argparse.Action], Iterable[str] | None]

@@ -6,8 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from gpugate.webhook.cli.command_parser import Parser
-from gpugate.webhook.cli.options import UsageError
+from gpugate.webhook.cli.options import Parser, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

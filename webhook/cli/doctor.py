@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gpugate.webhook.cli import meant_flags, options
-from gpugate.webhook.cli.command_parser import Parser
+from gpugate.webhook.cli.options import Parser
 from gpugate.webhook.cluster.connection import connect
 from gpugate.webhook.cluster.errors import CallError
 from gpugate.webhook.cluster.options import chosen

@@ -10,8 +10,7 @@ import msgspec
 from gpugate import policies
 from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.config import near_misses
-from gpugate.webhook.cli.command_parser import Parser
-from gpugate.webhook.cli.options import UsageError
+from gpugate.webhook.cli.options import Parser, UsageError
 from gpugate.webhook.report import policy_text, yaml_text
 
 if TYPE_CHECKING:

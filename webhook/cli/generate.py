@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpugate.policies.engine.config import ConfigError
 from gpugate.policies.sdk.field import render
-from gpugate.webhook.cli.command_parser import Parser
-from gpugate.webhook.cli.options import UsageError
+from gpugate.webhook.cli.options import Parser, UsageError
 from gpugate.webhook.generate.chart.manifests import default_values, manifests, merged
 from gpugate.webhook.manifests.documents import Document, Positions, read_bytes
 from gpugate.webhook.manifests.problems import Problem

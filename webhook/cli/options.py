@@ -1,20 +1,88 @@
-"""Flags that several commands share, and what they stand for."""
+"""Flags and parsers that several commands share.
+
+kubectl runs the executable `kubectl-gpugate` for `kubectl gpugate`; krew's best practices ask that the usage says so.
+Source: kubernetes.io, "Extend kubectl with plugins"; krew.sigs.k8s.io, "Best practices".
+"""
 
 from __future__ import annotations
 
+import argparse
+import datetime as dt
 import os
+import re
 import sys
-from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
 
 from gpugate.policies.engine.config import GpugateError
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Collection, Iterable, Mapping
 
     from gpugate.policies.engine.ruleset import Ruleset
     from gpugate.webhook.manifests.git import Revision
+
+NAME: Final = "gpugate"
+PLUGIN: Final = "kubectl-gpugate"
+
+
+def program() -> str:
+    """Return how the user called the program."""
+    executable = PurePath(sys.argv[0]).name if sys.argv else NAME
+    return f"kubectl {NAME}" if executable.removesuffix(".exe") == PLUGIN else NAME
+
+
+def called(text: str) -> str:
+    """Return a text for users with every call of the program written as they have to write it."""
+    name = program()
+    if name == NAME:
+        return text
+    from gpugate.webhook.cli.main import COMMANDS  # noqa: PLC0415 -- only a plugin needs it, and it runs the commands
+
+    words = "|".join(map(re.escape, COMMANDS))
+    # Only before a command is it a call; elsewhere it is the webhook that is spoken of.
+    return re.sub(rf"(?<![\w/.-])(?<!kubectl )(?<!-n ){NAME} (?=(?:{words}|COMMAND)\b|--)", f"{name} ", text)
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser of one command, whose texts call the program as the user did."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:  # Any: argparse's own arguments, passed on
+        super().__init__(*args, **kwargs)
+        self.prog = called(self.prog)
+
+    def format_help(self) -> str:
+        """Return the help."""
+        return called(super().format_help())
+
+
+_WRITTEN: Final = re.compile(r"([0-9]{1,7})([smhd])")
+_UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+
+
+def duration(text: str) -> dt.timedelta:
+    """Read `90s`, `10m`, `24h` or `30d`.
+
+    Raises:
+        ValueError: it is none of these.
+    """
+    found = _WRITTEN.fullmatch(text)
+    if found is None:
+        raise ValueError(f"{text!r} is no duration")
+    return dt.timedelta(**{_UNITS[found[2]]: int(found[1])})
+
+
+def seconds(text: str) -> float:
+    """Read a duration, or a number of seconds without a unit, into seconds, for argparse.
+
+    Raises:
+        ArgumentTypeError: it is neither.
+    """
+    try:
+        return duration(f"{text}s" if text.isdecimal() else text).total_seconds()
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no time; write 90s, 5m or 1h") from None
 
 
 # What holds without `--policy-file`.
@@ -134,3 +202,23 @@ def write(file: str, text: str) -> None:
             unfinished.unlink(missing_ok=True)
     except OSError as error:
         raise UsageError(f"{file}: {(error.strerror or 'cannot be written').lower()}") from None
+
+
+def checked_url(url: str) -> str:
+    """Return a URL that the API server takes (`k8s.io/apiserver` pkg/util/webhook/validation.go, v0.36), or none.
+
+    Raises:
+        UsageError: it is no such URL.
+    """
+    if not url:
+        return url
+    try:
+        found = urlsplit(url)
+        wrong = found.scheme != "https" or not found.hostname or found.port == 0
+    except ValueError:
+        wrong = True
+    else:
+        wrong = wrong or found.path not in {"", "/"} or bool(found.query or found.fragment or found.username)
+    if wrong:
+        raise UsageError(f"--url {url}: write https://HOST:PORT, without a path: /mutate and /validate are added")
+    return url

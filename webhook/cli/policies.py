@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gpugate.policies.catalog import CATALOG
-from gpugate.webhook.cli.command_parser import Parser
+from gpugate.webhook.cli.options import Parser
 
 if TYPE_CHECKING:
     import argparse

@@ -8,9 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpugate.webhook.cli import options
-from gpugate.webhook.cli.command_parser import Parser
-from gpugate.webhook.cli.options import UsageError
-from gpugate.webhook.cli.server_url import checked_url
+from gpugate.webhook.cli.options import Parser, UsageError, checked_url
 from gpugate.webhook.generate.rbac import keeper_rbac, rbac
 from gpugate.webhook.generate.registration import KARPENTER_USERS, Server, webhook_configurations
 from gpugate.webhook.generate.risk_groups import RiskGroup

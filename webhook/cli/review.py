@@ -1,25 +1,120 @@
-"""`gpugate review`: what admission would do with one object."""
+"""`gpugate review`: show what admission would do with one object."""
 
 from __future__ import annotations
 
 import datetime as dt
 import sys
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import msgspec
+
+from gpugate.policies.engine.config import GpugateError
+from gpugate.policies.engine.defaults import with_defaults
 from gpugate.policies.engine.evaluate import Phase, evaluate
 from gpugate.policies.sdk.facts import NoFacts
 from gpugate.policies.sdk.findings import Stance
-from gpugate.policies.sdk.objects import Operation
+from gpugate.policies.sdk.objects import Operation, Request
 from gpugate.webhook.cli import options, project_flags
-from gpugate.webhook.cli.command_parser import Parser
-from gpugate.webhook.cli.review_input import Asked, UnreadableError, request
+from gpugate.webhook.cli.options import Parser, UsageError
+from gpugate.webhook.manifests.documents import Document, read_bytes
+from gpugate.webhook.manifests.inputs import Input
+from gpugate.webhook.manifests.objects import Manifest, objects
+from gpugate.webhook.manifests.problems import Problem
+from gpugate.webhook.manifests.within import refuse_link
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
     from gpugate.policies.engine.verdict import Verdict
+
+
+class UnreadableError(GpugateError):
+    """The object cannot be read; the text says where and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the flags say about the request; an AdmissionReview says it itself."""
+
+    operation: Operation | None = None
+    old: Path | None = None
+    user: str = ""
+    groups: tuple[str, ...] = ()
+    namespace: str | None = None
+
+
+def request(name: str, asked: Asked) -> Request:
+    """Read an object or an AdmissionReview; objects get the defaults that the API server gives them.
+
+    Raises:
+        UnreadableError: the file holds neither.
+        UsageError: the flags contradict the file or each other.
+    """
+    document = _document(name)
+    value: Any = document.value
+    if isinstance(value, dict) and value.get("kind") == "AdmissionReview":
+        if asked != Asked():
+            raise UsageError(
+                "an AdmissionReview says operation, old object, user and namespace itself: leave the flags"
+            )
+        return _decoded(name, value)
+    found = _object(document, asked.namespace or "default")
+    made = replace(found, user=asked.user, groups=asked.groups)
+    operation = asked.operation or (Operation.UPDATE if asked.old else Operation.CREATE)
+    if (operation is Operation.UPDATE) is not (asked.old is not None):
+        raise UsageError("an UPDATE needs --old FILE, and only an UPDATE has it")
+    if operation is Operation.DELETE:
+        made = replace(made, operation=operation, object=None, old_object=found.object)
+    elif asked.old is not None:
+        old = _object(_document(str(asked.old)), asked.namespace or "default")
+        made = replace(made, operation=operation, old_object=old.object)
+    return with_defaults(made)
+
+
+def _document(name: str) -> Document:
+    file = Input(name, explicit=True)
+    refuse_link(Path(name), "the file")
+    data = file.read()
+    parts = [data] if isinstance(data, Problem) else list(read_bytes(file.label, data))
+    documents = [part for part in parts if isinstance(part, Document)]
+    for part in parts:
+        if isinstance(part, Problem) and not part.warning:
+            raise _unreadable(part)
+    if len(documents) != 1:
+        raise UnreadableError(f"{file.label}: holds {len(documents)} documents: review takes one, check takes many")
+    return documents[0]
+
+
+def _object(document: Document, namespace: str) -> Request:
+    found = list(objects(document, namespace=namespace))
+    for part in found:
+        if isinstance(part, Problem):
+            raise _unreadable(part)
+    manifests = [part for part in found if isinstance(part, Manifest)]
+    if len(manifests) != 1:
+        raise UnreadableError(f"{document.source}: holds {len(manifests)} objects: review takes one, check takes many")
+    return manifests[0].request
+
+
+def _decoded(name: str, value: Any) -> Request:
+    from gpugate.webhook.admission.review import (
+        ReviewError,
+        decode,
+    )
+
+    try:
+        return decode(msgspec.json.encode(value)).request
+    except ReviewError as error:
+        raise UnreadableError(f"{name}: {error.message}") from None
+
+
+def _unreadable(problem: Problem) -> UnreadableError:
+    where = f"{problem.source}:{problem.line}:{problem.column}" if problem.line else problem.source
+    return UnreadableError(f"{where}: {problem.message}: {problem.remedy}")
+
 
 _INCOMPLETE = 4
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from gpugate.policies.engine.config import GpugateError
-from gpugate.webhook.cli.command_parser import Parser
-from gpugate.webhook.cli.options import UsageError
+from gpugate.webhook.cli.options import Parser, UsageError
 from gpugate.webhook.manifests.documents import Document, read_bytes
 from gpugate.webhook.manifests.inputs import Input, expand
 from gpugate.webhook.manifests.problems import Problem

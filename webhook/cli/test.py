@@ -1,30 +1,119 @@
-"""`gpugate test`: whether policies and manifests do what people wrote down that they do."""
+"""`gpugate test`: run tests of policies and manifests."""
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from gpugate.webhook.cli import options, project_flags
-from gpugate.webhook.cli.options import UsageError
-from gpugate.webhook.cli.test_flags import FORMATS, parser
-from gpugate.webhook.manifests.inputs import STDIN, expand
+from gpugate.webhook.check.fix import MendedFile
+from gpugate.webhook.cli import check, options, project_flags
+from gpugate.webhook.cli.options import Parser, UsageError
+from gpugate.webhook.manifests.inputs import STDIN, Input, expand
 from gpugate.webhook.policy_tests.collecting import Collected, Collector
+from gpugate.webhook.policy_tests.errors import CaseFileError
 from gpugate.webhook.policy_tests.name_expression import name_expression
 from gpugate.webhook.policy_tests.reporting import mistake, reported
-from gpugate.webhook.policy_tests.session import run_tests
+from gpugate.webhook.policy_tests.session import Run, run_tests
 from gpugate.webhook.policy_tests.setup import Setup
+from gpugate.webhook.policy_tests.updating import updates
 from gpugate.webhook.report.policy_tested import Ending, TestReport
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Sequence
 
     from gpugate.webhook.policy_tests.cases import Case
     from gpugate.webhook.policy_tests.inline import InlineCase
+
+FORMATS: Final = ("text", "junit", "json")
+
+_EPILOG: Final = """examples:
+  gpugate test policies/
+  gpugate test . -k 'taint and not spot' -x
+  gpugate test . --coverage=100 -o text -o junit=gpugate-tests.xml
+  gpugate test policies/nodepool.gpugate-test.yaml --update
+
+Tests are the cases in files called *.gpugate-test.yaml, and manifests with comments such as `# expect: ID` at the end of
+the line on which that policy finds something, or `# expect: nothing`.
+
+Exit codes: 0 all passed; 1 a test failed, or the coverage is too low; 2 wrong usage or configuration; 3 no tests;
+4 a test or a file of tests is wrong or cannot be read."""
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser."""
+    made = Parser(
+        prog="gpugate test",
+        description="Run tests of policies and manifests. Reads files and talks to no network.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = made.add_argument
+    add("path", nargs="*", metavar="PATH", help="a file, a directory or a pattern (default: .)")
+    add("-k", dest="names", metavar="EXPR", help="only tests whose file or name contains this; `and`, `or`, `not`, ( )")
+    add("-x", dest="stop", action="store_true", help="stop at the first test that does not pass")
+    add("--update", action="store_true", help="rewrite the expectations of tests that fail, and show what changes")
+    add(
+        "--coverage",
+        nargs="?",
+        type=_percent,
+        const=0.0,
+        metavar="MIN",
+        help="say which policies have a passing and a failing test; fail below MIN percent (write --coverage=MIN)",
+    )
+    add("--require-tests", action="store_true", help="fail with 1 when a PATH holds no test")
+    options.add_policy_file(made, options.OF_THE_PROJECT)
+    add("-o", "--output", action="append", metavar="FMT[=FILE]", help="text (default), junit, json; repeatable")
+    add("--color", choices=("auto", "always", "never"), default="auto", help="NO_COLOR and FORCE_COLOR are honoured")
+    add("-q", "--quiet", action="store_true", help="what failed only, no summary")
+    project_flags.add(made)
+    return made
+
+
+def _percent(text: str) -> float:
+    try:
+        found = float(text)
+    except ValueError:
+        found = -1.0
+    if not 0 <= found <= 100:
+        raise argparse.ArgumentTypeError(
+            f"{text}: write a number from 0 to 100, as in --coverage=80, and PATH before it"
+        )
+    return found
+
+
+def update(run: Run, setup: Setup) -> tuple[Run, frozenset[tuple[str, str]], list[str]]:
+    """Rewrite the expectations of the tests that failed.
+
+    Returns:
+        The run with the tests of changed files run anew; file and name of those that failed before and pass now; a line
+        on each test that is left to its author.
+
+    Raises:
+        UsageError: a file cannot be written, or was changed by somebody else meanwhile.
+    """
+    made = updates(run.failed)
+    changed = [MendedFile(each.file, each.before, each.after, each.codec) for each in made.files.values()]
+    sys.stderr.write(check.diff_of(changed))
+    for file in changed:
+        check.write_fixed(file)
+    failed = {(result.case.file, result.case.name) for result in run.failed}
+    again = {
+        (case.file, case.name): case
+        for case in Collector().collect(Input(name, explicit=True) for name in made.files).cases
+    }
+    cases = [again.get((case.file, case.name), case) for case, _ in run.results]
+    anew = run_tests(cases, setup)
+    passed = frozenset(
+        (case.file, case.name)
+        for case, result in anew.results
+        if not isinstance(result, CaseFileError) and result.passed and (case.file, case.name) in failed
+    )
+    return anew, passed, made.left
+
 
 _FAILED: Final = 1
 _EMPTY: Final = 3
@@ -48,8 +137,6 @@ def main(arguments: Sequence[str]) -> int:
     updated: frozenset[tuple[str, str]] = frozenset()
     remarks = list(project.remarks)
     if args.update and run.failed:
-        from gpugate.webhook.cli.test_updating import update  # noqa: PLC0415 -- few runs rewrite anything
-
         run, updated, left = update(run, setup)
         remarks += left
     remarks += _empty(found, collected, chosen)

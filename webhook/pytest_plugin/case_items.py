@@ -94,7 +94,7 @@ class CaseItem(pytest.Item):
         raise CaseFailedError(result)
 
     def _update(self, result: CaseResult) -> None:
-        from gpugate.webhook.cli.test_updating import update  # noqa: PLC0415 -- few runs rewrite anything
+        from gpugate.webhook.cli.test import update  # noqa: PLC0415 -- few runs rewrite anything
 
         _, passing, left = update(Run([(self.case, result)]), self._coverage.setup)
         if passing:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpugate.policies.engine.config import GpugateError
-from gpugate.webhook.cli import options, project_flags, test_flags
+from gpugate.webhook.cli import options, project_flags, test
 from gpugate.webhook.policy_tests.setup import Setup
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def policy_file(config: pytest.Config) -> Path | None:
     named = config.getini("gpugate_policy_file")
     if named:
         return config.rootpath / str(named)
-    args, _ = project_flags.parse(test_flags.parser(), "test", [])
+    args, _ = project_flags.parse(test.parser(), "test", [])
     found: Path | None = args.policy_file
     return found
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpugate.webhook.cli.candidates import Directive, candidates
+from gpugate.webhook.cli.completing import Directive, candidates
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -5,8 +5,8 @@ from importlib import import_module
 import pytest
 
 from gpugate.webhook.cli import parsers as listing
-from gpugate.webhook.cli.command_parser import Parser
 from gpugate.webhook.cli.main import COMMANDS
+from gpugate.webhook.cli.options import Parser
 from gpugate.webhook.cli.parsers import help_lines, parsers
 
 PARSERS = parsers()

@@ -8,7 +8,7 @@ import pytest
 from gpugate.certs.authorities import Periods
 from gpugate.webhook.admission import serve
 from gpugate.webhook.admission.options import API_SERVER, Keeping
-from gpugate.webhook.cli import serve_certificates
+from gpugate.webhook.cli import serve as serve_certificates
 from gpugate.webhook.generate.meant import Meant
 from gpugate.webhook.generate.risk_groups import RiskGroup
 

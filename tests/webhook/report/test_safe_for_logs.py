@@ -19,7 +19,7 @@ from gpugate.policies.sdk.objects import DEPLOYMENT, POD, Kind
 from gpugate.policies.sdk.policy import AnyContext, Policy, validates
 from gpugate.webhook.check.options import Options
 from gpugate.webhook.check.run import check
-from gpugate.webhook.cli.formats import FORMATS, Shown
+from gpugate.webhook.cli.check_flags import FORMATS, Shown
 from gpugate.webhook.manifests.inputs import expand
 from gpugate.webhook.report.plain import plain
 

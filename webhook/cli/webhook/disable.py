@@ -6,9 +6,8 @@ import datetime as dt
 import sys
 from typing import TYPE_CHECKING
 
-from gpugate.webhook.cli.command_parser import Parser
-from gpugate.webhook.cli.webhook.confirmation import confirmed
-from gpugate.webhook.cli.webhook.installed import INCOMPLETE, NOT_SO, OK, add_flags, connected, say_unfit
+from gpugate.webhook.cli.options import Parser
+from gpugate.webhook.cli.webhook.installed import INCOMPLETE, NOT_SO, OK, add_flags, confirmed, connected, say_unfit
 from gpugate.webhook.generate.break_glass import CONDITION, Note
 from gpugate.webhook.operate.switching import disable, states, who
 

@@ -5,9 +5,17 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from gpugate.webhook.cli.command_parser import Parser
-from gpugate.webhook.cli.webhook.installed import INCOMPLETE, NOT_SO, OK, add_flags, connected, names, say_unfit
-from gpugate.webhook.cli.webhook.troubles import tell_troubles
+from gpugate.webhook.cli.options import Parser
+from gpugate.webhook.cli.webhook.installed import (
+    INCOMPLETE,
+    NOT_SO,
+    OK,
+    add_flags,
+    connected,
+    names,
+    say_unfit,
+    tell_troubles,
+)
 from gpugate.webhook.operate.switching import enable, states
 from gpugate.webhook.operate.waiting import reach
 

@@ -1,4 +1,4 @@
-"""Flags that say which installation is meant, and the way to its cluster."""
+"""Flags that select an installation, the connection to its cluster, and confirmation prompts."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import os
 import sys
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TextIO
 
 from gpugate.webhook.cli import options
+from gpugate.webhook.cli.options import UsageError
 from gpugate.webhook.cluster.connection import connect
 from gpugate.webhook.cluster.options import chosen
 from gpugate.webhook.operate.installation import found_names
+from gpugate.webhook.report.plain import plain
 
 if TYPE_CHECKING:
     import argparse
@@ -20,6 +22,32 @@ if TYPE_CHECKING:
     from gpugate.webhook.cluster.connection import Connection
     from gpugate.webhook.operate.installation import Names
     from gpugate.webhook.operate.switching import State
+    from gpugate.webhook.operate.waiting import Reach
+
+
+def confirmed(question: str, *, yes: bool) -> bool:
+    """Return whether to go on: it was said beforehand, or is said now.
+
+    Raises:
+        UsageError: nobody is there to ask.
+    """
+    if yes:
+        return True
+    if not sys.stdin.isatty():
+        raise UsageError(f"{question} Nobody is at a terminal to answer: add --yes")
+    sys.stderr.write(f"{question} [y/N] ")
+    sys.stderr.flush()
+    return sys.stdin.readline().strip().lower() in {"y", "yes"}
+
+
+def tell_troubles(reach: Reach, out: TextIO) -> None:
+    """Write each trouble with what the API server said and what to do."""
+    for trouble in reach.troubles:
+        print(f"  {plain(trouble.what)}", file=out)
+        if trouble.said:
+            print(f"    the API server says: {plain(trouble.said)}", file=out)
+        print(f"    {plain(trouble.remedy)}", file=out)
+
 
 OK: Final = 0
 NOT_SO: Final = 1

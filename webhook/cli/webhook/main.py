@@ -6,8 +6,7 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
-from gpugate.webhook.cli.options import UsageError
-from gpugate.webhook.cli.program import called
+from gpugate.webhook.cli.options import UsageError, called
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,10 +6,8 @@ import datetime as dt
 import sys
 from typing import TYPE_CHECKING, Final
 
-from gpugate.webhook.cli.command_parser import Parser
-from gpugate.webhook.cli.durations import seconds
-from gpugate.webhook.cli.webhook.confirmation import confirmed
-from gpugate.webhook.cli.webhook.installed import NOT_SO, OK, add_flags, connected, names
+from gpugate.webhook.cli.options import Parser, seconds
+from gpugate.webhook.cli.webhook.installed import NOT_SO, OK, add_flags, confirmed, connected, names
 from gpugate.webhook.operate.rotation import ask, follow
 
 if TYPE_CHECKING:

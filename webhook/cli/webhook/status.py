@@ -6,7 +6,7 @@ import datetime as dt
 import sys
 from typing import TYPE_CHECKING
 
-from gpugate.webhook.cli.command_parser import Parser
+from gpugate.webhook.cli.options import Parser
 from gpugate.webhook.cli.webhook.installed import add_flags, connected, names
 from gpugate.webhook.operate.reading import read_installation
 from gpugate.webhook.operate.status import read_counters, status

@@ -6,9 +6,8 @@ import sys
 from typing import TYPE_CHECKING
 
 from gpugate.policies.engine.config import GpugateError
-from gpugate.webhook.cli.command_parser import Parser
-from gpugate.webhook.cli.webhook.confirmation import confirmed
-from gpugate.webhook.cli.webhook.installed import INCOMPLETE, NOT_SO, OK, add_flags, connected, names
+from gpugate.webhook.cli.options import Parser
+from gpugate.webhook.cli.webhook.installed import INCOMPLETE, NOT_SO, OK, add_flags, confirmed, connected, names
 from gpugate.webhook.operate.removal import End, remove_configurations, remove_what_the_keeper_made
 
 if TYPE_CHECKING:

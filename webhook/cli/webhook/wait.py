@@ -5,10 +5,8 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from gpugate.webhook.cli.command_parser import Parser
-from gpugate.webhook.cli.durations import seconds
-from gpugate.webhook.cli.webhook.installed import INCOMPLETE, NOT_SO, OK, add_flags, connected, names
-from gpugate.webhook.cli.webhook.troubles import tell_troubles
+from gpugate.webhook.cli.options import Parser, seconds
+from gpugate.webhook.cli.webhook.installed import INCOMPLETE, NOT_SO, OK, add_flags, connected, names, tell_troubles
 from gpugate.webhook.operate.switching import states
 from gpugate.webhook.operate.waiting import wait
 
