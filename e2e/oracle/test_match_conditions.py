@@ -23,11 +23,9 @@ from gpugate.policies.sdk.concerns import EVERY_OBJECT
 from gpugate.policies.sdk.field import Field
 from gpugate.policies.sdk.objects import Kind
 from gpugate.policies.sdk.platform import Accelerators, Platform, Taint
-from gpugate.webhook.generate import cel
-from gpugate.webhook.generate.entries import entries, whole_catalogue
-from gpugate.webhook.generate.judged_resources import Judged, mutated, validated
+from gpugate.webhook.generate import match_conditions
+from gpugate.webhook.generate.entries import Judged, entries, mutated, risk_group, validated, whole_catalogue
 from gpugate.webhook.generate.match_conditions import CHANGES_WHAT_IS_JUDGED
-from gpugate.webhook.generate.risk_groups import risk_group
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -138,7 +136,7 @@ def test_a_condition_answers_as_the_concern_does(
     obj = data.draw(made)
     user = data.draw(st.sampled_from(["alice", "system:serviceaccount:kube-system:daemon-set-controller", "z" * 200]))
 
-    expression = cel.alternatives(concern, platform)
+    expression = match_conditions.alternatives(concern, platform)
     answer = evaluated(conditions, CONCERNS[concern], obj, [expression], user=user, show=True)
 
     held = concern.holds(Field(answer["object"]), platform, user)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from gpugate.webhook.audit.scan import Coverage, Records
     from gpugate.webhook.audit.source import Source, Stored
     from gpugate.webhook.audit.verdicts import Judging
-    from gpugate.webhook.generate.audited_resources import AuditedResource
+    from gpugate.webhook.generate.rbac import AuditedResource
 
 
 @dataclass(slots=True)

@@ -20,7 +20,7 @@ from gpugate.webhook.audit.reading import Reading, Tools, digest
 from gpugate.webhook.audit.source import NotReadError
 from gpugate.webhook.audit.verdicts import Judging, as_created, creation, pod_as_created
 from gpugate.webhook.cluster.discovery import resource_name
-from gpugate.webhook.generate.audited_resources import audited_resources
+from gpugate.webhook.generate.rbac import audited_resources
 from gpugate.webhook.report.audited import Action, Audited, AuditReport
 from gpugate.webhook.report.located import ObjectName
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from gpugate.webhook.audit.source import Object as SourceObject
     from gpugate.webhook.audit.source import Packed, Source, Stored
     from gpugate.webhook.audit.verdicts import Judgement, Object
-    from gpugate.webhook.generate.audited_resources import AuditedResource
+    from gpugate.webhook.generate.rbac import AuditedResource
     from gpugate.webhook.report.audited import Finding
 
 

@@ -38,8 +38,7 @@ from gpugate.webhook.cluster.credentials import context_name
 from gpugate.webhook.cluster.discovery import resource_name
 from gpugate.webhook.cluster.errors import ApiError, CallError
 from gpugate.webhook.cluster.options import chosen
-from gpugate.webhook.generate.audited_resources import audited_resources
-from gpugate.webhook.generate.rbac import audit_rbac
+from gpugate.webhook.generate.rbac import audit_rbac, audited_resources
 from gpugate.webhook.manifests.policy_file import (
     SHIPPED,
     generation,

@@ -9,7 +9,7 @@ import argparse
 from typing import TYPE_CHECKING, Final
 
 from gpugate.webhook.cli.parsers import help_lines, parsers
-from gpugate.webhook.generate.markdown import cell, code, table
+from gpugate.webhook.generate.reference_pages import cell, code, table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -13,9 +13,7 @@ from gpugate.policies.engine.ruleset import entry_of
 from gpugate.policies.sdk.findings import Stance
 from gpugate.webhook.cli import check_flags, options, project_flags
 from gpugate.webhook.cli.options import Parser, UsageError
-from gpugate.webhook.generate.case_schema import case_schema
-from gpugate.webhook.generate.config_schema import config_schema
-from gpugate.webhook.generate.project_schema import project_schema
+from gpugate.webhook.generate.published_schemas import case_schema, config_schema, project_schema
 from gpugate.webhook.manifests.policy_file import PolicySource, policy_source, read_policy_file
 from gpugate.webhook.project.find import FILE
 from gpugate.webhook.project.settings import skeleton

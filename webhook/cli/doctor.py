@@ -13,7 +13,7 @@ from gpugate.webhook.cli.options import Parser
 from gpugate.webhook.cluster.connection import connect
 from gpugate.webhook.cluster.errors import CallError
 from gpugate.webhook.cluster.options import chosen
-from gpugate.webhook.generate.risk_groups import RiskGroup
+from gpugate.webhook.generate.entries import RiskGroup
 from gpugate.webhook.operate.doctor import Asked, collect
 from gpugate.webhook.operate.doctor_checks import examine
 from gpugate.webhook.report import diagnosis as diagnosis_json

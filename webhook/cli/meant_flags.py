@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from gpugate.webhook.cli.options import UsageError
-from gpugate.webhook.generate.risk_groups import RiskGroup
+from gpugate.webhook.generate.entries import RiskGroup
 
 if TYPE_CHECKING:
     import argparse

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from gpugate.webhook.cli import options
 from gpugate.webhook.cli.options import Parser, UsageError, checked_url
+from gpugate.webhook.generate.entries import RiskGroup
 from gpugate.webhook.generate.rbac import keeper_rbac, rbac
 from gpugate.webhook.generate.registration import KARPENTER_USERS, Server, webhook_configurations
-from gpugate.webhook.generate.risk_groups import RiskGroup
 from gpugate.webhook.report import yaml_text
 
 if TYPE_CHECKING:

@@ -11,8 +11,7 @@ import gpugate.policies
 from gpugate.policies.catalog import CATALOG
 from gpugate.webhook.cli.command_reference import command_reference
 from gpugate.webhook.generate.chart.files import chart_files
-from gpugate.webhook.generate.policy_index import policy_index
-from gpugate.webhook.generate.policy_page import policy_page
+from gpugate.webhook.generate.policy_page import policy_index, policy_page
 from gpugate.webhook.generate.published_schemas import published_schemas
 from gpugate.webhook.generate.reference_pages import reference_pages
 

@@ -1,32 +1,398 @@
-"""How the webhook configurations of a cluster differ from those that are generated for the rules in force.
+"""Compare the webhook configurations of a cluster with those generated for the policies in force.
 
 What is compared is which requests are sent, by which entry and on which terms, not how entries are called or grouped.
+
+Source: `k8s.io/apiserver` pkg/admission/plugin/webhook/predicates/rules/rules.go and `k8s.io/api` admissionregistration/v1
+types.go, v0.36.
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
 from itertools import groupby
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from urllib.parse import urlsplit
 
+from gpugate.certs.pki import common_name, fingerprint, split, validity
 from gpugate.webhook.generate import break_glass
-from gpugate.webhook.generate.coverage import DEFAULT_MATCH_POLICY, covers, sent
-from gpugate.webhook.generate.drift_bundles import bundle_drift
-from gpugate.webhook.generate.drift_entries import conduct, escapes
-from gpugate.webhook.generate.drift_installations import missing, second_installations, turned_off
 from gpugate.webhook.generate.drift_reasons import APPLY_AGAIN, Drift, Reason, where
-from gpugate.webhook.generate.drift_scope import too_much
-from gpugate.webhook.generate.entries import whole_catalogue
+from gpugate.webhook.generate.entries import RiskGroup, whole_catalogue
 from gpugate.webhook.generate.meant import Meant
 from gpugate.webhook.generate.registration import webhook_configurations
-from gpugate.webhook.generate.risk_groups import RiskGroup
 
 if TYPE_CHECKING:
     import datetime as dt
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from gpugate.policies.engine.ruleset import Ruleset
-    from gpugate.webhook.generate.coverage import Object, Sent
     from gpugate.webhook.generate.registration import Server
+
+Object: TypeAlias = "Mapping[str, Any]"  # Any: the JSON edge
+
+_ANY: Final = "*"
+# What the API server fills in where nothing is written.
+DEFAULT_MATCH_POLICY: Final = "Equivalent"
+
+
+class Sent(NamedTuple):
+    """A sort of request; each part may be `*`, `resource` as rules write it: `pods`, `pods/status`, `*/*`."""
+
+    group: str
+    version: str
+    resource: str
+    operation: str
+    scope: str
+
+    @property
+    def name(self) -> str:
+        """The resource with its group, as `kubectl api-resources` has it."""
+        plural, slash, subresource = self.resource.partition("/")
+        return f"{plural}.{self.group}{slash}{subresource}" if self.group else self.resource
+
+
+def sent(entry: Object) -> Iterator[Sent]:
+    """Yield what the rules of an entry send."""
+    for rule in entry.get("rules") or ():
+        scope = rule.get("scope") or _ANY
+        for group in rule.get("apiGroups") or ():
+            for version in rule.get("apiVersions") or ():
+                for resource in rule.get("resources") or ():
+                    for operation in rule.get("operations") or ():
+                        yield Sent(group, version, resource, operation, scope)
+
+
+def covers(live: Sent, wanted: Sent, match_policy: str) -> bool:
+    """Tell whether a rule sends what is wanted.
+
+    With `Equivalent` a rule for one version of a resource is sent requests in every other, converted.
+    """
+    return (
+        live.group in {_ANY, wanted.group}
+        and live.operation in {_ANY, wanted.operation}
+        and live.scope in {_ANY, wanted.scope}
+        and (match_policy == DEFAULT_MATCH_POLICY or live.version in {_ANY, wanted.version})
+        and _covers_resource(live.resource, wanted.resource)
+    )
+
+
+def _covers_resource(live: str, wanted: str) -> bool:
+    plural, _, subresource = wanted.partition("/")
+    of, _, part = live.partition("/")
+    return of in {_ANY, plural} and (part == subresource or (part == _ANY and bool(subresource)) or live == "*/*")
+
+
+_KEEPER = "the leading replica mends it within a minute: if it does not, see its log (kubectl logs)"
+_PUBLISH = f"{_KEEPER}; with certificates of your own, write their authority into every caBundle"
+
+
+def bundle_drift(configurations: Iterable[Object], bundle: bytes, now: dt.datetime) -> Iterator[Drift]:
+    """Yield what is wrong with the `caBundle` of every entry.
+
+    Args:
+        configurations: those of the webhook.
+        bundle: the authorities that each should hold, PEM; empty where they are not known.
+        now: the time, with its zone.
+    """
+    wanted = {fingerprint(each): each for each in split(bundle)}
+    held: dict[frozenset[str], str] = {}
+    for configuration in configurations:
+        for entry in configuration.get("webhooks") or ():
+            place = where(configuration, entry)
+            found = {fingerprint(each): each for each in split(decoded(entry))}
+            yield from _wrong(place, found, wanted, now)
+            if found:
+                held.setdefault(frozenset(found), place)
+    if not wanted and len(held) > 1:
+        _, *rest = held.values()
+        text = f"trusts other authorities than {next(iter(held.values()))}"
+        yield from (Drift(Reason.BUNDLES_DIFFER, each, text, _PUBLISH) for each in rest)
+
+
+def decoded(entry: Object) -> bytes:
+    """Return the `caBundle` of an entry, empty where it has none that can be read."""
+    try:
+        return base64.b64decode((entry.get("clientConfig") or {}).get("caBundle") or "", validate=True)
+    except binascii.Error:
+        return b""
+
+
+def _wrong(place: str, found: dict[str, bytes], wanted: dict[str, bytes], now: dt.datetime) -> Iterator[Drift]:
+    if not found:
+        text = "caBundle holds no certificate: the API server trusts no answer of the webhook"
+        yield Drift(Reason.BUNDLE_EMPTY, place, text, _PUBLISH)
+        return
+    if all(validity(each)[1] <= now for each in found.values()):
+        last = max(validity(each)[1] for each in found.values())
+        text = f"every authority in caBundle expired, the last on {last:%Y-%m-%d %H:%M} UTC"
+        yield Drift(Reason.BUNDLE_EXPIRED, place, text, _PUBLISH)
+    if not wanted:
+        return
+    lacking = [pem for key, pem in wanted.items() if key not in found and validity(pem)[1] > now]
+    if lacking:
+        text = f"caBundle lacks {_named(lacking)}: what is signed by it is not trusted"
+        yield Drift(Reason.BUNDLE_INCOMPLETE, place, text, _PUBLISH)
+    foreign = [pem for key, pem in found.items() if key not in wanted]
+    if foreign:
+        text = f"caBundle holds {_named(foreign)}, which is not ours: who has its key can answer in our place"
+        yield Drift(Reason.BUNDLE_FOREIGN, place, text, _PUBLISH)
+
+
+def _named(certificates: list[bytes]) -> str:
+    names = [
+        f"the authority {common_name(pem) or 'without a name'!r} (SHA-256 {fingerprint(pem)[:12]})"
+        for pem in certificates
+    ]
+    return " and ".join(names)
+
+
+# What a cluster cannot be without for the seconds that a webhook takes to come back: how nodes join and stay, how
+# leaders are elected, how Pods are reached, and the API server's own questions.
+NEEDED_TO_HEAL: Final = frozenset(
+    {
+        ("", "nodes"),
+        ("", "nodes/status"),
+        ("", "events"),
+        ("", "endpoints"),
+        ("", "secrets"),
+        ("", "configmaps"),
+        ("", "serviceaccounts"),
+        ("", "pods/binding"),
+        ("", "pods/status"),
+        ("apps", "daemonsets/status"),
+        ("authentication.k8s.io", "tokenreviews"),
+        ("authorization.k8s.io", "subjectaccessreviews"),
+        ("certificates.k8s.io", "certificatesigningrequests"),
+        ("coordination.k8s.io", "leases"),
+        ("discovery.k8s.io", "endpointslices"),
+        ("events.k8s.io", "events"),
+    }
+)
+
+
+def too_much(place: str, live: Iterable[Sent], judged: Sequence[Sent], match_policy: str) -> Iterator[Drift]:
+    """Yield the requests that the rules of an entry send and no rule of ours judges."""
+    exact = set(judged)
+    extra = [each for each in live if each not in exact and not any(_within(each, one, match_policy) for one in judged)]
+    for name, group in groupby(sorted(extra, key=lambda each: each.name), key=lambda each: each.name):
+        several = list(group)
+        operations = " and ".join(sorted({each.operation for each in several}))
+        what = f"{'every operation' if operations == '*' else operations} of {_read(name)}"
+        if any(_needed(each) for each in several):
+            text = f"{what} is sent, which a cluster needs in order to heal while nobody answers"
+            yield Drift(Reason.TOO_WIDE, place, text, APPLY_AGAIN)
+        else:
+            yield Drift(Reason.NOT_JUDGED, place, f"{what} is sent, but no rule judges it", APPLY_AGAIN)
+
+
+def _within(live: Sent, judged: Sent, match_policy: str) -> bool:
+    """Tell whether a rule sends no more than what is judged: the other way round than it is covered."""
+    return covers(judged._replace(scope="*"), live, match_policy)
+
+
+def _needed(live: Sent) -> bool:
+    return any(
+        covers(live._replace(scope="*"), live._replace(group=group, resource=resource, scope="*"), DEFAULT_MATCH_POLICY)
+        for group, resource in NEEDED_TO_HEAL
+    )
+
+
+def _read(name: str) -> str:
+    return "whatever there is" if name in {"*", "*.*", "*/*", "*.*/*"} else name
+
+
+# The API server writes it on every namespace, and nobody can change it.
+_NAME: Final = "kubernetes.io/metadata.name"
+
+
+def selector_drift(place: str, live: Object, expected: Object) -> Iterator[Drift]:
+    """Yield what a namespaceSelector and an objectSelector let through, or send, that is not meant."""
+    for requirement in _requirements(live.get("objectSelector")):
+        text = f"objectSelector asks for {requirement}: who writes an object chooses whether it is judged"
+        yield Drift(Reason.OBJECT_SELECTOR, place, text, APPLY_AGAIN)
+    yield from _namespaces(place, live, expected)
+
+
+def _namespaces(place: str, live: Object, expected: Object) -> Iterator[Drift]:
+    excluded, others = _split(live.get("namespaceSelector"))
+    meant, asked_for = _split(expected.get("namespaceSelector"))
+    for requirement in [each for each in others if each not in asked_for]:
+        text = f"namespaceSelector asks for {requirement}: nothing is judged in namespaces without it"
+        yield Drift(Reason.NAMESPACE_SELECTOR, place, text, APPLY_AGAIN)
+    if excluded - meant:
+        text = f"namespaceSelector leaves out {_listed(excluded - meant)}, which the policy file does not"
+        yield Drift(Reason.NAMESPACE_SELECTOR, place, text, f"{APPLY_AGAIN}; or add it to excluded_namespaces")
+    if asked_for and not others:
+        text = f"namespaceSelector does not ask for {', '.join(asked_for)}"
+        yield Drift(Reason.NOT_EXCLUDED, place, text, APPLY_AGAIN)
+    if meant - excluded:
+        text = f"namespaceSelector does not leave out {_listed(meant - excluded)}"
+        if (live.get("failurePolicy") or "Fail") == "Fail":
+            text += ", where what is refused while nobody answers may be what the cluster needs to heal"
+        yield Drift(Reason.NOT_EXCLUDED, place, text, APPLY_AGAIN)
+
+
+def _split(selector: Object | None) -> tuple[set[str], list[str]]:
+    """Return the namespaces that a selector leaves out by their name, and whatever else it asks for."""
+    excluded: set[str] = set()
+    others = [f"{key}={value}" for key, value in ((selector or {}).get("matchLabels") or {}).items()]
+    for each in (selector or {}).get("matchExpressions") or ():
+        if each["key"] == _NAME and each["operator"] == "NotIn":
+            excluded.update(each.get("values") or ())
+        else:
+            others.append(_written(each))
+    return excluded, others
+
+
+def _requirements(selector: Object | None) -> list[str]:
+    labels = (selector or {}).get("matchLabels") or {}
+    expressions = (selector or {}).get("matchExpressions") or ()
+    return [*(f"{key}={value}" for key, value in labels.items()), *map(_written, expressions)]
+
+
+def _written(requirement: Object) -> str:
+    values = requirement.get("values")
+    return f"{requirement['key']} {requirement['operator']}{f' {_listed(set(values))}' if values else ''}"
+
+
+def _listed(names: set[str]) -> str:
+    return ", ".join(sorted(names))
+
+
+# Beyond it a request of a person, or of a controller, is held up for longer than most clients wait.
+_LONGEST_TIMEOUT_SECONDS: Final = 10
+# What the API server fills in (`k8s.io/kubernetes` pkg/apis/admissionregistration/v1/defaults.go, v1.36).
+_DEFAULT_TIMEOUT_SECONDS: Final = 10
+_DEFAULT_FAILURE_POLICY: Final = "Fail"
+_DEFAULT_REINVOCATION: Final = "Never"
+
+
+def escapes(place: str, live: Object, expected: Object, policies: Collection[str]) -> Iterator[Drift]:
+    """Yield by what requests that `expected` sends get past `live`, or are sent without need.
+
+    `policies` are the failure policies that it may have.
+    """
+    yield from _conditions(place, live, expected)
+    yield from selector_drift(place, live, expected)
+    yield from _failure_policy(place, live, policies)
+
+
+def conduct(place: str, live: Object, configuration: Object) -> Iterator[Drift]:
+    """Yield what is wrong with an entry, whatever it sends."""
+    if live.get("sideEffects") != "None":
+        found = f"sideEffects is {live.get('sideEffects')}: dry runs are refused, or not judged"
+        yield Drift(Reason.SIDE_EFFECTS, place, found, APPLY_AGAIN)
+    if "v1" not in (live.get("admissionReviewVersions") or ()):
+        found = f"admissionReviewVersions is {live.get('admissionReviewVersions')}: only v1 is answered"
+        yield Drift(Reason.REVIEW_VERSIONS, place, found, APPLY_AGAIN)
+    if (live.get("matchPolicy") or DEFAULT_MATCH_POLICY) != DEFAULT_MATCH_POLICY:
+        found = "matchPolicy is Exact: who writes another version of the same resource is not judged"
+        yield Drift(Reason.MATCH_POLICY, place, found, APPLY_AGAIN)
+    timeout = live.get("timeoutSeconds", _DEFAULT_TIMEOUT_SECONDS)
+    if timeout > _LONGEST_TIMEOUT_SECONDS:
+        found = f"timeoutSeconds is {timeout}: each request waits for so long while nobody answers"
+        yield Drift(Reason.TIMEOUT, place, found, f"set {_LONGEST_TIMEOUT_SECONDS} or less; 5 is generated")
+    if configuration["kind"].startswith("Mutating") and _reinvocation(live) != "IfNeeded":
+        found = f"reinvocationPolicy is {_reinvocation(live)}: what a later webhook changes is not mutated again"
+        yield Drift(Reason.REINVOCATION, place, found, APPLY_AGAIN)
+    if configuration["webhooks"]:
+        yield from _address(place, live["clientConfig"], configuration["webhooks"][0]["clientConfig"])
+
+
+def _conditions(place: str, live: Object, expected: Object) -> Iterator[Drift]:
+    wanted, found = _expressions(expected), _expressions(live)
+    for expression, name in found.items():
+        if expression not in wanted:
+            text = (
+                f"the match condition {name} is not ours, or was changed: objects for which it is false are not judged"
+            )
+            yield Drift(Reason.MATCH_CONDITIONS, place, text, APPLY_AGAIN)
+    for expression, name in wanted.items():
+        if expression not in found and name not in found.values():
+            text = f"the match condition {name} is gone: objects are sent that can interest no policy"
+            yield Drift(Reason.UNCONDITIONAL, place, text, APPLY_AGAIN)
+
+
+def _expressions(entry: Object) -> dict[str, str]:
+    """Return expression -> name; space between words means nothing in CEL, and YAML folds it."""
+    return {" ".join(each["expression"].split()): each["name"] for each in entry.get("matchConditions") or ()}
+
+
+def _failure_policy(place: str, live: Object, wanted: Collection[str]) -> Iterator[Drift]:
+    found = live.get("failurePolicy") or _DEFAULT_FAILURE_POLICY
+    if found in wanted:
+        return
+    if found == "Fail":
+        text = "failurePolicy is Fail, Ignore was meant: requests are refused while nobody answers"
+        yield Drift(Reason.FAILURE_POLICY, place, text, "set failurePolicy: Ignore")
+    else:
+        text = "failurePolicy is Ignore, Fail was meant: nothing is judged while nobody answers"
+        yield Drift(Reason.FAILURE_POLICY, place, text, "set failurePolicy: Fail")
+
+
+def _address(place: str, live: Object, expected: Object) -> Iterator[Drift]:
+    path, wanted_path = _path(live), _path(expected)
+    if path != wanted_path:
+        text = f"requests go to the path {path}; this configuration's is {wanted_path}"
+        yield Drift(Reason.PATH, place, text, APPLY_AGAIN)
+    found, wanted = _host(live), _host(expected)
+    if found != wanted:
+        yield Drift(Reason.ADDRESS, place, f"requests go to {found}, not to {wanted}", APPLY_AGAIN)
+
+
+def _path(client: Object) -> str:
+    if client.get("url"):
+        return urlsplit(client["url"]).path or "/"
+    return str((client.get("service") or {}).get("path") or "/")
+
+
+def _host(client: Object) -> str:
+    if client.get("url"):
+        return f"https://{urlsplit(client['url']).netloc}"
+    service: dict[str, Any] = client.get("service") or {}
+    return f"Service {service.get('namespace')}/{service.get('name')} port {service.get('port', 443)}"
+
+
+def _reinvocation(entry: Object) -> str:
+    return str(entry.get("reinvocationPolicy") or _DEFAULT_REINVOCATION)
+
+
+_OURS: Final = ".gpugate.dev"
+
+
+def missing(kind: str, name: str) -> Drift:
+    """Say that a configuration is not there."""
+    return Drift(
+        Reason.MISSING,
+        f"{kind} {name}",
+        "there is no such configuration, so nothing is sent to be judged",
+        "install the chart again, or apply what `gpugate registration` prints",
+    )
+
+
+def turned_off(configuration: Object) -> Drift:
+    """Say who turned a configuration off, when and why."""
+    note = break_glass.note(configuration)
+    said = (f"by {note.by}" * bool(note.by), f"on {note.at}" * bool(note.at), f"({note.reason})" * bool(note.reason))
+    who = " ".join(word for word in said if word)
+    text = f"{len(break_glass.off(configuration))} entries were turned off{f' {who}' if who else ''}: nothing is judged"
+    return Drift(Reason.DISABLED, where(configuration), text, "gpugate webhook enable")
+
+
+def second_installations(others: Iterable[Object]) -> Iterator[Drift]:
+    """Yield those of other configurations that are of a gpugate."""
+    for each in others:
+        if _is_ours(each):
+            kind, name = each["kind"], each["metadata"]["name"]
+            text = "belongs to another gpugate: objects are judged twice, by the rules of both"
+            yield Drift(Reason.SEVERAL, f"{kind} {name}", text, f"if it is a leftover: kubectl delete {kind} {name}")
+
+
+def _is_ours(configuration: Object) -> bool:
+    labels: Mapping[str, str] = configuration["metadata"].get("labels") or {}
+    names = [each["name"] for each in configuration.get("webhooks") or ()]
+    return labels.get("app.kubernetes.io/name") == "gpugate" or any(each.endswith(_OURS) for each in names)
+
 
 _Policies: TypeAlias = "Mapping[str, set[str]]"
 

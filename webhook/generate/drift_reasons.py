@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from gpugate.webhook.generate.coverage import Object
+    from gpugate.webhook.generate.drift import Object
 
 
 class Reason(StrEnum):

@@ -10,7 +10,7 @@ from gpugate.webhook.generate.registration import KARPENTER_USERS, NAMESPACE_NAM
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from gpugate.webhook.generate.risk_groups import RiskGroup
+    from gpugate.webhook.generate.entries import RiskGroup
 
 _Object: TypeAlias = "Mapping[str, Any]"  # Any: the JSON edge
 

@@ -1,22 +1,76 @@
-"""Writes the page of one policy: what its file says, its parameters and its examples."""
+"""Generate the documentation page of a policy, and the index of the library."""
 
 from __future__ import annotations
 
 import difflib
-from itertools import islice
+from itertools import groupby, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import gpugate.policies
 from gpugate.policies.data.harms_seen import load_harms_seen
-from gpugate.webhook.generate.harms import seen_happening
 from gpugate.webhook.report import policy_text
 from gpugate.webhook.report.policy_params import parameters
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
+    from gpugate.policies.data.harms_seen import SeenHarm
     from gpugate.policies.sdk.policy import Policy
+
+HEADING: Final = "Seen happening"
+_ROOT: Final = "../../.."
+
+
+def seen_happening(policy_id: str, harms: Iterable[SeenHarm]) -> Iterator[str]:
+    """Yield the lines of the section, in Markdown; none where no harm of this policy was seen."""
+    own = [harm for harm in harms if harm.policy == policy_id]
+    if own:
+        yield from (f"## {HEADING}", "")
+        for harm in own:
+            yield from (*_told(harm), "")
+
+
+def _told(harm: SeenHarm) -> Iterator[str]:
+    file, _, name = harm.test.partition("::")
+    *first, last = harm.controllers
+    controllers = f"{', '.join(first)} and {last}" if first else last
+    yield f"**Without gpugate:** {harm.happened} (after {harm.seconds} s).{_cost(harm)}\\"
+    yield f"**With gpugate:** {harm.prevented}.\\"
+    yield f"Seen on {controllers}, on {harm.date}: [{name}]({_ROOT}/{file})."
+
+
+def _cost(harm: SeenHarm) -> str:
+    if not harm.dollars:
+        return ""
+    gpus = f"{harm.gpu_hours:,} GPU-hours, " if harm.gpu_hours else ""
+    return f" A day of it costs {gpus}${harm.dollars:,.2f}."
+
+
+_HEAD = """# Policies
+
+Written by `make generate` from the policy files. `gpugate explain ID` prints the whole of one.
+Mode is the shipped one; `policy.yaml` changes it.
+"""
+
+
+def policy_index(catalog: Iterable[Policy]) -> str:
+    """Return the page, in Markdown: a table for each family, in the order of evaluation."""
+    lines = [_HEAD]
+    for family, policies in groupby(catalog, key=lambda policy: policy.id.partition("/")[0]):
+        lines += [f"## {family}\n", "| policy | what it finds | judges | does | mode |", "|---|---|---|---|---|"]
+        lines += [_row(policy) for policy in policies]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _row(policy: Policy) -> str:
+    kinds = ", ".join(dict.fromkeys(kind.name for kind in policy.kinds))
+    does = " and ".join(dict.fromkeys("mutates" if handler.mutates else "validates" for handler in policy.handlers))
+    return (
+        f"| [`{policy.id}`](../docs/policies/{policy.id}.md) | {policy.title} | {kinds} | {does} | {policy.mode.word} |"
+    )
+
 
 _NOTE: Final = "<!-- Written by `make generate` from the policy's file and examples. -->"
 

@@ -1,4 +1,4 @@
-"""Writes what gpugate may do in a cluster: look up what rules need and keep certificates; audit, and write reports.
+"""Generate the RBAC rules of the webhook, the certificate keeper and the audit.
 
 Source: `k8s.io/api` rbac/v1 types.go, v0.36. Which versions a cluster serves, it tells everybody who is authenticated
 (the ClusterRole `system:discovery`).
@@ -6,14 +6,90 @@ Source: `k8s.io/api` rbac/v1 types.go, v0.36. Which versions a cluster serves, i
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from gpugate.policies.engine.ruleset import Needs
-from gpugate.webhook.generate.audited_resources import audited_resources
+from gpugate.policies.sdk import objects
+from gpugate.policies.sdk.objects import TEMPLATES, Kind
+from gpugate.webhook.generate.entries import workload_kind
 from gpugate.webhook.report.report_kinds import REPORT_KINDS
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from gpugate.policies.engine.ruleset import Ruleset
+
+NODE: Final = Kind("", ("v1",), "Node", "nodes", namespaced=False)
+# What offers GPUs, what asks for them, and what may scale a workload.
+_PRICED: Final = (
+    NODE,
+    objects.NODE_POOL,
+    objects.RESOURCE_CLAIM,
+    objects.RESOURCE_CLAIM_TEMPLATE,
+    objects.SCALED_OBJECT,
+    objects.SCALED_JOB,
+    objects.HORIZONTAL_POD_AUTOSCALER,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AuditedResource:
+    """A resource to list.
+
+    Attributes:
+        kind: what it is, with every version in which it is of use; `*` for any.
+        judged: whether rules judge its objects, or Pod templates in them.
+        needed: whether rules look its objects up.
+    """
+
+    kind: Kind
+    judged: bool = False
+    needed: bool = False
+
+
+def audited_resources(ruleset: Ruleset) -> Sequence[AuditedResource]:
+    """Return every resource that an audit with some rules reads, each once.
+
+    Those that make others come before these, so that whoever reads them in this order knows an owner before what it
+    owns; Pods come last.
+    """
+    found: dict[tuple[str, str], AuditedResource] = {}
+
+    def add(kind: Kind, *, judged: bool = False, needed: bool = False) -> None:
+        known = found.get((kind.group, kind.plural)) or AuditedResource(replace(kind, versions=(), subresource=""))
+        versions = tuple(dict.fromkeys((*known.kind.versions, *kind.versions)))
+        found[kind.group, kind.plural] = AuditedResource(
+            replace(known.kind, versions=("*",) if "*" in versions else versions),
+            judged=known.judged or judged,
+            needed=known.needed or needed,
+        )
+
+    for rule in ruleset.rules:
+        for handler in rule.policy.handlers:
+            for kind in handler.kinds:
+                if not kind.subresource:
+                    add(kind, judged=True)
+    pods = ("", "pods") in found
+    for group, name in TEMPLATES if pods else ():
+        add(workload_kind(group, name), judged=True)
+    for kind in Needs(ruleset.rules).kinds:
+        add(kind, needed=True)
+    # Pods lead to what holds GPUs, whether rules judge them or not.
+    for kind in (*_PRICED, objects.REPLICA_SET, objects.JOB, objects.POD):
+        add(kind)
+    return sorted(found.values(), key=lambda resource: _place(resource.kind))
+
+
+# Each is made by something that stands before it, here or among all others.
+_MADE_BY_OTHERS: Final = ("raycluster", "deployment", "cronjob", "statefulset", "job", "replicaset", "pod")
+
+
+def _place(kind: Kind) -> tuple[int, str, str]:
+    order = {name: place for place, name in enumerate(_MADE_BY_OTHERS, 1)}
+    builtin = kind.group in {"", "apps", "batch", "ray.io"}
+    return order.get(kind.name.lower(), 0) if builtin else 0, kind.group, kind.plural
+
 
 _API: Final = "rbac.authorization.k8s.io"
 _KEEPER: Final = "gpugate-certificates"

@@ -1,17 +1,226 @@
-"""The pages of `docs/reference` that are written from schemas: file name -> text."""
+"""Generate the pages of `docs/reference`: settings, chart values and schemas."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+import json
+import re
+from typing import TYPE_CHECKING, Any, Final
 
-from gpugate.webhook.generate.config_schema import config_schema
-from gpugate.webhook.generate.project_page import project_page
-from gpugate.webhook.generate.schema_page import schema_page
-from gpugate.webhook.generate.values_page import values_page
-from gpugate.webhook.report import audit_schema
+import msgspec
+
+from gpugate.webhook.generate.chart.value_docs import descriptions
+from gpugate.webhook.generate.chart.values import Values
+from gpugate.webhook.generate.published_schemas import config_schema, project_schema
+from gpugate.webhook.project.settings import SETTINGS, Setting
+from gpugate.webhook.report import audit_schema, yaml_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from gpugate.policies.sdk.field import Json
+
+
+def cell(text: str) -> str:
+    """Return a text as it may stand in a cell of a table: on one line, without its signs for columns."""
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def code(text: str) -> str:
+    """Return a text in the type of a program, whatever backticks it holds; nothing for an empty one."""
+    fence = "``" if "`" in text else "`"
+    return f"{fence}{text}{fence}" if text else ""
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table, with a line feed at its end."""
+    lines = [_line(head), "|" + "---|" * len(head), *(_line(row) for row in rows)]
+    return "\n".join(lines) + "\n"
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+_Object = dict[str, Any]  # Any: the JSON edge
+
+_ATTRIBUTE: Final = re.compile(r"^\s+(?P<name>\w+): (?P<text>.+)$")
+# Parameters of policies stand on the pages of the policies.
+_ELSEWHERE: Final = re.compile(r".*\.Params\Z|ClaimParams\Z")
+_MANY: Final = 12  # members of an enumeration that are still shown
+
+
+def schema_page(title: str, intro: str, schema: _Object) -> str:
+    """Return the page: a table for the document, and one for each part that it refers to."""
+    parts = schema.get("$defs", {})
+    root = parts[_named(schema)] if "$ref" in schema else schema
+    shown = _reached(root, parts)
+    text = f"<!-- Written by `make generate` from the JSON schema. -->\n\n# {title}\n\n{intro}\n\n## The document\n\n"
+    return text + _section(root) + "".join(f"\n## {name}\n\n{_section(part)}" for name, part in shown.items())
+
+
+def _reached(root: _Object, parts: _Object) -> _Object:
+    """Return the parts with members, in the order in which a reader comes across them."""
+    found: _Object = {}
+    waiting = [root]
+    while waiting:
+        for name in _references(waiting.pop(0)):
+            part = parts[name]
+            if name in found or part is root or _ELSEWHERE.match(name):
+                continue
+            if part.get("properties") or "enum" in part:
+                found[name] = part
+                waiting.append(part)
+    return found
+
+
+def _references(value: Any) -> Iterator[str]:  # Any: the JSON edge
+    if isinstance(value, dict):
+        if "$ref" in value:
+            yield _named(value)
+        for each in value.values():
+            yield from _references(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _references(each)
+
+
+def _named(reference: _Object) -> str:
+    return str(reference["$ref"]).rpartition("/")[2]
+
+
+def _section(part: _Object) -> str:
+    about, attributes = _described(part.get("description", ""))
+    if "properties" not in part:
+        return f"{about}\n\nOne of {', '.join(code(str(each)) for each in part['enum'])}.\n"
+    required = part.get("required", ())
+    rows = [
+        (
+            cell(code(name) + (" (required)" if name in required else "")),
+            cell(_type(each)),
+            cell(code(_default(each))),
+            cell(each.get("description") or attributes.get(name, "")),
+        )
+        for name, each in part["properties"].items()
+    ]
+    return (f"{about}\n\n" if about else "") + table(("key", "type", "default", "meaning"), rows)
+
+
+def _described(docstring: str) -> tuple[str, dict[str, str]]:
+    """Split what a class says of itself from what it says of its attributes."""
+    about, _, listed = docstring.partition("Attributes:")
+    attributes: dict[str, str] = {}
+    name = ""
+    for line in listed.splitlines():
+        found = _ATTRIBUTE.match(line)
+        if found:
+            name = found["name"]
+            attributes[name] = found["text"]
+        elif name and line.strip():
+            attributes[name] += f" {line.strip()}"
+    return " ".join(about.split()), attributes
+
+
+def _default(part: _Object) -> str:
+    return json.dumps(part["default"], ensure_ascii=False) if part.get("default") not in (None, "", [], {}) else ""
+
+
+def _type(part: _Object) -> str:
+    if "$ref" in part:
+        name = _named(part)
+        return "object" if _ELSEWHERE.match(name) else f"[{name}](#{name.lower()})"
+    if "const" in part:
+        return code(str(part["const"]))
+    if "enum" in part:
+        return _one_of(part["enum"])
+    return " or ".join(_type(each) for each in part["anyOf"]) if "anyOf" in part else _plain_type(part)
+
+
+def _one_of(values: list[Any]) -> str:  # Any: the JSON edge
+    listed = [code("null" if each is None else json.dumps(each).strip('"')) for each in values]
+    return ", ".join(listed if len(listed) <= _MANY else [*listed[:_MANY], "..."])
+
+
+def _plain_type(part: _Object) -> str:
+    kind = part.get("type", "any")
+    if kind == "array":
+        return f"list of {_type(part.get('items', {}))}"
+    if isinstance(part.get("additionalProperties"), dict):
+        return f"object, each member {_type(part['additionalProperties'])}"
+    return " or ".join(kind) if isinstance(kind, list) else str(kind)
+
+
+_INTRODUCTION: Final = """`.gpugate.yaml`, or `[tool.gpugate]` in pyproject.toml, says how `check` and `test` run in a repository;
+[configuration](../configuration.md) says where it is looked for and what wins. Editors take
+[project-v1.schema.json](../schemas/project-v1.schema.json), which `gpugate config schema project` prints too.
+
+## Flags and variables
+
+A flag wins over a variable, that over the file, and that over the default. In a variable, the members of a list have commas
+between them. `gpugate config show --origin` says what holds, and who says so.
+
+{table}"""
+
+
+def project_page() -> str:
+    """Return the page."""
+    head = ("key", "flag", "variable", "default", "commands")
+    found = table(head, map(_row, SETTINGS))
+    return schema_page("Project file", _INTRODUCTION.format(table=found), project_schema())
+
+
+def _row(setting: Setting) -> tuple[str, ...]:
+    default = "" if setting.default in (None, ()) else code(cell(yaml_text.inline(_plain(setting.default))))
+    commands = ", ".join(map(code, setting.commands))
+    return code(setting.key), code(setting.flag), code(setting.variable), default, commands
+
+
+def _plain(default: object) -> Json:
+    if isinstance(default, bool):
+        return default
+    return [str(each) for each in default] if isinstance(default, tuple) else str(default)
+
+
+_HEAD: Final = """<!-- Written by `make generate` from webhook/generate/chart/values.py. -->
+
+# Helm values
+
+Every value of [the chart](../install.md), with its default. A key that is not here is refused, by Helm and by
+`gpugate generate manifests` alike; [values.schema.json](../../charts/gpugate/values.schema.json) says the same to editors.
+"""
+
+
+def values_page() -> str:
+    """Return the page."""
+    values = Values()
+    text = descriptions(Values)
+    plain: list[tuple[str, ...]] = []
+    sections: list[str] = []
+    for field in msgspec.structs.fields(Values):
+        value = getattr(values, field.name)
+        if isinstance(value, msgspec.Struct):
+            rows = table(("key", "default", "meaning"), _value_rows(value, f"{field.encode_name}."))
+            sections.append(f"\n## {field.encode_name}\n\n{text[field.encode_name]}\n\n{rows}")
+        else:
+            plain.append(_value_row(field.encode_name, value, text[field.encode_name]))
+    return f"{_HEAD}\n## At the top\n\n{table(('key', 'default', 'meaning'), plain)}{''.join(sections)}"
+
+
+def _value_rows(section: msgspec.Struct, prefix: str) -> Iterator[tuple[str, ...]]:
+    text = descriptions(type(section))
+    for field in msgspec.structs.fields(section):
+        value = getattr(section, field.name)
+        key = f"{prefix}{field.encode_name}"
+        if isinstance(value, msgspec.Struct):
+            yield cell(code(key)), "", cell(text[field.encode_name])
+            yield from _value_rows(value, f"{key}.")
+        else:
+            yield _value_row(key, value, text[field.encode_name])
+
+
+def _value_row(key: str, value: Any, text: str) -> tuple[str, ...]:  # Any: what JSON holds
+    shown = msgspec.json.encode(msgspec.to_builtins(value)).decode()
+    return cell(code(key)), cell(code(shown)), cell(text)
+
 
 _POLICY_FILE: Final = """The webhook, the audit, `check` and `test` read one file, `policy.yaml`; Helm's value `policy` is its content. What each
 policy takes under `params` is on the page of the policy ([all of them](../../policies/README.md)). Editors take

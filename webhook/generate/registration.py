@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
     from gpugate.policies.engine.ruleset import Ruleset
-    from gpugate.webhook.generate.entries import Entry, Phase
-    from gpugate.webhook.generate.risk_groups import RiskGroup
+    from gpugate.webhook.generate.entries import Entry, Phase, RiskGroup
 
 _Object: TypeAlias = dict[str, Any]  # Any: the JSON edge
 

@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 
 from gpugate.certs.authorities import COMMON_NAME
 from gpugate.certs.pki import common_name, fingerprint, split, validity
-from gpugate.webhook.generate.drift_bundles import decoded
-from gpugate.webhook.generate.risk_groups import RiskGroup
+from gpugate.webhook.generate.drift import decoded
+from gpugate.webhook.generate.entries import RiskGroup
 from gpugate.webhook.operate.installation import CertificateSecret, Unread
 from gpugate.webhook.report.diagnosis import Problem
 from gpugate.webhook.report.located import Severity

@@ -14,7 +14,7 @@ from gpugate.certs.plan import DISTRUST, ROTATE
 from gpugate.webhook.cluster.errors import CallError
 from gpugate.webhook.generate.drift import drift
 from gpugate.webhook.generate.drift_reasons import Reason
-from gpugate.webhook.generate.judged_resources import mutated, validated
+from gpugate.webhook.generate.entries import mutated, validated
 from gpugate.webhook.generate.registration import Server
 from gpugate.webhook.operate import doctor_case
 from gpugate.webhook.operate.doctor_case import error, note, warning

@@ -9,8 +9,8 @@ from gpugate.certs.authorities import Periods
 from gpugate.webhook.admission import serve
 from gpugate.webhook.admission.options import API_SERVER, Keeping
 from gpugate.webhook.cli import serve as serve_certificates
+from gpugate.webhook.generate.entries import RiskGroup
 from gpugate.webhook.generate.meant import Meant
-from gpugate.webhook.generate.risk_groups import RiskGroup
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -3,7 +3,7 @@ from __future__ import annotations
 from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.config import PolicyConfig
 from gpugate.policies.engine.ruleset import Needs, bind
-from gpugate.webhook.generate.audited_resources import AuditedResource, audited_resources
+from gpugate.webhook.generate.rbac import AuditedResource, audited_resources
 
 RULES = bind(CATALOG, PolicyConfig())
 

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from gpugate.policies.catalog import CATALOG
-from gpugate.webhook.generate.case_schema import case_schema
+from gpugate.webhook.generate.published_schemas import case_schema
 from gpugate.webhook.manifests import case_format
 
 SCHEMA: dict[str, Any] = case_schema()

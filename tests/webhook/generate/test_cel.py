@@ -22,7 +22,7 @@ from gpugate.policies.sdk.concerns import (
     any_of,
 )
 from gpugate.policies.sdk.platform import Accelerators, Platform, Taint
-from gpugate.webhook.generate.cel import alternatives
+from gpugate.webhook.generate.match_conditions import alternatives
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpugate.webhook.generate.coverage import Sent, covers, sent
+from gpugate.webhook.generate.drift import Sent, covers, sent
 
 PODS = Sent("", "v1", "pods", "CREATE", "Namespaced")
 

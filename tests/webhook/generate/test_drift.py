@@ -16,9 +16,9 @@ from gpugate.policies.engine.ruleset import bind
 from gpugate.webhook.generate.break_glass import Note, disabled
 from gpugate.webhook.generate.drift import drift
 from gpugate.webhook.generate.drift_reasons import Reason
+from gpugate.webhook.generate.entries import RiskGroup
 from gpugate.webhook.generate.meant import Meant
 from gpugate.webhook.generate.registration import Server, webhook_configurations
-from gpugate.webhook.generate.risk_groups import RiskGroup
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from gpugate.policies.catalog import CATALOG
 from gpugate.policies.data.harms_seen import SeenHarm, load_harms_seen
-from gpugate.webhook.generate.harms import seen_happening
+from gpugate.webhook.generate.policy_page import seen_happening
 
 ROOT = Path(__file__).parents[3]
 WASTEFUL = SeenHarm(

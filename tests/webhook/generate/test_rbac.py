@@ -3,8 +3,7 @@ from __future__ import annotations
 from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.config import PolicyConfig
 from gpugate.policies.engine.ruleset import Needs, bind
-from gpugate.webhook.generate.audited_resources import audited_resources
-from gpugate.webhook.generate.rbac import audit_rbac, keeper_rbac, rbac
+from gpugate.webhook.generate.rbac import audit_rbac, audited_resources, keeper_rbac, rbac
 
 
 def test_it_may_read_what_policies_look_up_and_nothing_else() -> None:

@@ -20,10 +20,9 @@ from gpugate.policies.sdk.field import Field
 from gpugate.policies.sdk.objects import NODE_POOL, POD_DISRUPTION_BUDGET, TEMPLATES, Kind, Operation
 from gpugate.policies.sdk.platform import Platform
 from gpugate.policies.sdk.policy import Policy, validates
-from gpugate.webhook.generate import cel
-from gpugate.webhook.generate.judged_resources import mutated, validated
+from gpugate.webhook.generate import match_conditions
+from gpugate.webhook.generate.entries import RiskGroup, mutated, validated
 from gpugate.webhook.generate.registration import Server, webhook_configurations
-from gpugate.webhook.generate.risk_groups import RiskGroup
 from gpugate.webhook.manifests.load import RunFacts
 
 SERVER = Server(b"authority", url="https://127.0.0.1:8443")
@@ -273,8 +272,11 @@ def test_pods_that_can_only_be_warned_about_have_an_entry_that_ignores_failures(
 
     assert (found["pods.gpugate.dev"]["failurePolicy"], found[WARNED]["failurePolicy"]) == ("Fail", "Ignore")
     assert written == {
-        "pods.gpugate.dev": [cel.alternatives(pods.enforced, Platform())],
-        WARNED: [cel.alternatives(pods.advised, Platform()), cel.alternatives(~pods.enforced, Platform())],
+        "pods.gpugate.dev": [match_conditions.alternatives(pods.enforced, Platform())],
+        WARNED: [
+            match_conditions.alternatives(pods.advised, Platform()),
+            match_conditions.alternatives(~pods.enforced, Platform()),
+        ],
     }
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from gpugate.webhook.generate.config_schema import config_schema
-from gpugate.webhook.generate.reference_pages import reference_pages
-from gpugate.webhook.generate.schema_page import schema_page
+from gpugate.webhook.generate.published_schemas import config_schema
+from gpugate.webhook.generate.reference_pages import reference_pages, schema_page
 
 SCHEMA = {
     "description": "A whole file.\n\n    Attributes:\n        name: what it is called,\n            over two lines.\n",

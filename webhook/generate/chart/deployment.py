@@ -19,7 +19,7 @@ from gpugate.webhook.generate.chart.names import (
     selector,
 )
 from gpugate.webhook.generate.chart.terms import Each, If, Node, Value, Variable, both, call, no, text
-from gpugate.webhook.generate.risk_groups import RiskGroup
+from gpugate.webhook.generate.entries import RiskGroup
 
 # A Pod that ends is taken out of the Service meanwhile; then it still takes new connections for as long as it drains.
 _PRE_STOP_SECONDS: Final = 5

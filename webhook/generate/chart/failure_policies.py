@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from gpugate.webhook.generate.chart.terms import Node, Value, either, same
-from gpugate.webhook.generate.risk_groups import RiskGroup
+from gpugate.webhook.generate.entries import RiskGroup
 
 _WAITING: Final = [f"webhooks.{group.value}" for group in RiskGroup if group.may_wait]
 _MUTATED: Final = [f"webhooks.{group.value}" for group in (RiskGroup.POOLS, RiskGroup.PODS, RiskGroup.SCALING)]

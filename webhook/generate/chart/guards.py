@@ -15,7 +15,7 @@ from gpugate.webhook.generate.chart.names import (
     REPLICAS,
 )
 from gpugate.webhook.generate.chart.terms import Node, Release, Term, Value, both, call, either, no, same
-from gpugate.webhook.generate.risk_groups import RiskGroup
+from gpugate.webhook.generate.entries import RiskGroup
 
 
 @dataclass(frozen=True, slots=True)

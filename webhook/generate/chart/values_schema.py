@@ -16,7 +16,7 @@ from gpugate.policies.catalog import CATALOG
 from gpugate.webhook.generate.chart.value_docs import descriptions, needed
 from gpugate.webhook.generate.chart.value_types import NAMESPACE_NAME, OWN_NAME, Section
 from gpugate.webhook.generate.chart.values import Values
-from gpugate.webhook.generate.config_schema import config_schema
+from gpugate.webhook.generate.published_schemas import config_schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

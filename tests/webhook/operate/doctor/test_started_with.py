@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from operate.doctor.installed import installation
 
+from gpugate.webhook.generate.entries import RiskGroup
 from gpugate.webhook.generate.meant import Meant
-from gpugate.webhook.generate.risk_groups import RiskGroup
 from gpugate.webhook.operate.doctor_case import completed
 from gpugate.webhook.operate.installation import Unread
 
