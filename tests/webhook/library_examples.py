@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gpugate.policies.engine.config import PolicyConfig
-from gpugate.webhook.policy_tests.annotated import read_annotated
-from gpugate.webhook.policy_tests.errors import CaseFileError
+from gpugate.webhook.policy_tests.cases import CaseFileError
+from gpugate.webhook.policy_tests.expect_comments import read_annotated
 from gpugate.webhook.report.located import Place
 
 if TYPE_CHECKING:
     from gpugate.policies.sdk.objects import Request
     from gpugate.webhook.manifests.objects import Manifest
-    from gpugate.webhook.policy_tests.annotated import Expected
+    from gpugate.webhook.policy_tests.expect_comments import Expected
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,10 @@ from gpugate.webhook.check.fix import MendedFile
 from gpugate.webhook.cli import check, options, project_flags
 from gpugate.webhook.cli.options import Parser, UsageError
 from gpugate.webhook.manifests.inputs import STDIN, Input, expand
+from gpugate.webhook.policy_tests.cases import CaseFileError
 from gpugate.webhook.policy_tests.collecting import Collected, Collector
-from gpugate.webhook.policy_tests.errors import CaseFileError
 from gpugate.webhook.policy_tests.name_expression import name_expression
-from gpugate.webhook.policy_tests.reporting import mistake, reported
-from gpugate.webhook.policy_tests.session import Run, run_tests
+from gpugate.webhook.policy_tests.run import Run, mistake, reported, run_tests
 from gpugate.webhook.policy_tests.setup import Setup
 from gpugate.webhook.policy_tests.updating import updates
 from gpugate.webhook.report.policy_tested import Ending, TestReport
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gpugate.webhook.policy_tests.cases import Case
-    from gpugate.webhook.policy_tests.inline import InlineCase
+    from gpugate.webhook.policy_tests.run import InlineCase
 
 FORMATS: Final = ("text", "junit", "json")
 

@@ -1,19 +1,20 @@
-"""Reads case files, `*.gpugate-test.yaml`: one test after the other, each with the line on which it begins."""
+"""Parse case files, `*.gpugate-test.yaml`: tests in order, each with its line."""
 
 from __future__ import annotations
 
+import os
+import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from itertools import product
+from typing import TYPE_CHECKING, Any, Final
 
-from gpugate.policies.engine.config import ConfigError, near_misses, parse
+from gpugate.policies.engine.config import ConfigError, GpugateError, near_misses, parse
 from gpugate.policies.sdk.field import render
 from gpugate.webhook.manifests.case_format import CaseFileFormat, Definition, Setting
 from gpugate.webhook.manifests.documents import Document, read_bytes
-from gpugate.webhook.manifests.inputs import Input
+from gpugate.webhook.manifests.inputs import STDIN, Input
 from gpugate.webhook.manifests.problems import Problem
-from gpugate.webhook.policy_tests.errors import CaseFileError, unreadable
-from gpugate.webhook.policy_tests.parameters import combinations, named, substituted
-from gpugate.webhook.policy_tests.reach import OutOfReachError, beside
+from gpugate.webhook.manifests.within import is_within, work_tree
 from gpugate.webhook.report.located import DocumentPlaces, Place
 
 if TYPE_CHECKING:
@@ -22,6 +23,151 @@ if TYPE_CHECKING:
 
     from gpugate.policies.sdk.field import Json
     from gpugate.policies.sdk.field import Path as FieldPath
+
+
+class CaseFileError(GpugateError):
+    """A case file, or something that it names, is not what it should be; the text begins with file:line:column.
+
+    `place` shows the line; `message` is the text without it.
+    """
+
+    def __init__(self, place: Place, message: str) -> None:
+        where = f"{place.file}:{place.line}:{place.column}" if place.line else place.file
+        super().__init__(f"{where}: {message}")
+        self.place = place
+        self.message = message
+
+
+def unreadable(problem: Problem) -> CaseFileError:
+    """Say that a file, or a document of it, cannot be read."""
+    around = problem.excerpt
+    place = Place(problem.source, problem.line, problem.column, problem.end, around.lines, around.first_line)
+    return CaseFileError(place, f"{problem.message}: {problem.remedy}")
+
+
+class OutOfReachError(Exception):
+    """A test may not name a file; the text says why, and what to do."""
+
+
+def beside(file: str, path: str) -> str:
+    """Return the name of a file whose path begins in the folder of another one.
+
+    Raises:
+        OutOfReachError: it is no file's name, or leads out of what the other file belongs to: its git work tree, else
+            the folder above its own and, where it is below that, the working directory.
+    """
+    if path == STDIN:
+        raise OutOfReachError("`-` is no file: name one, from the case file's folder")
+    folder = os.path.dirname(file)  # noqa: PTH120 -- for the next line
+    name = os.path.normpath(os.path.join(folder, path))  # noqa: PTH118 -- pathlib keeps `..`
+    try:
+        reachable = any(is_within(name, top) for top in _tops(folder))
+    except ValueError:
+        raise OutOfReachError("is no name of a file: it holds a character that none can have") from None
+    if not reachable:
+        raise OutOfReachError(
+            f"{path} leads out of {next(_tops(folder))}, beyond which tests read nothing: copy the file into it"
+        )
+    return name
+
+
+def _tops(folder: str) -> Iterator[str]:
+    tree = work_tree(folder)
+    if tree is not None:
+        yield tree
+        return
+    real = os.path.realpath(folder)
+    yield os.path.dirname(real)  # noqa: PTH120 -- a text, as `work_tree` gives
+    here = os.path.realpath(os.curdir)
+    if is_within(real, here):
+        yield here
+
+
+MOST_COMBINATIONS: Final = 1_000
+_NAMED: Final = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
+
+
+def combinations(parametrize: Json) -> list[dict[str, Json]]:
+    """Return the values that the parameters have together, one entry for each test.
+
+    Args:
+        parametrize: lists of values by name, which are combined in every way, or a list of combinations.
+
+    Raises:
+        ConfigError: it is neither, a list is empty, or there are too many; the path is within `parametrize`.
+    """
+    if isinstance(parametrize, dict):
+        _refuse_names((), parametrize)
+        lists: list[list[Json]] = []
+        count = 1
+        for name, values in parametrize.items():
+            if not isinstance(values, list) or not values:
+                raise ConfigError((name,), "must be a list of values with one at least")
+            lists.append(values)
+            count *= len(values)
+        _refuse_many((), count)
+        return [dict(zip(parametrize, values, strict=True)) for values in product(*lists)]
+    if isinstance(parametrize, list) and parametrize:
+        _refuse_many((), len(parametrize))
+        found = [each for each in parametrize if isinstance(each, dict)]
+        if len(found) == len(parametrize):
+            for index, values in enumerate(found):
+                _refuse_names((index,), values)
+            return found
+    raise ConfigError((), "must be lists of values by name, or a list of such objects as `{name: value}`")
+
+
+def _refuse_names(path: tuple[str | int, ...], values: Mapping[str, Json]) -> None:
+    for name in values:
+        if name in {"true", "false"}:
+            message = "is what YAML makes of a bare n, y, no, yes, off or on: choose another name for the parameter"
+            raise ConfigError((*path, name), message)
+        if not _NAMED.fullmatch(f"{{{name}}}"):
+            raise ConfigError(
+                (*path, name), "is no name: write letters, digits and _ only, so that `{NAME}` can stand for it"
+            )
+
+
+def _refuse_many(path: tuple[str | int, ...], count: int) -> None:
+    if count > MOST_COMBINATIONS:
+        raise ConfigError(path, f"makes {count:,} tests of one, and the most is {MOST_COMBINATIONS:,}: split it")
+
+
+def substituted(value: Json, values: Mapping[str, Json]) -> Json:
+    """Return a value with each `{NAME}` in its texts and keys replaced.
+
+    A text that is nothing else becomes the parameter's value, whatever its type. Braces that name no parameter stay.
+    """
+    if isinstance(value, dict):
+        return {_text(key, values): substituted(member, values) for key, member in value.items()}
+    if isinstance(value, list):
+        return [substituted(element, values) for element in value]
+    if not isinstance(value, str):
+        return value
+    whole = _NAMED.fullmatch(value)
+    if whole and whole[1] in values:
+        return values[whole[1]]
+    return _text(value, values)
+
+
+def _text(text: str, values: Mapping[str, Json]) -> str:
+    return _NAMED.sub(lambda found: shown(values[found[1]]) if found[1] in values else found[0], text)
+
+
+def named(name: str, values: Mapping[str, Json]) -> str:
+    """Name one of the tests: the values take their place in the name, or follow it where it has none for them."""
+    if not values:
+        return name
+    made = _text(name, values)
+    return made if made != name else f"{name} [{', '.join(map(shown, values.values()))}]"
+
+
+def shown(value: Any) -> str:  # Any: a JSON value
+    """Write a value as it reads in a text."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "null" if value is None else str(value)
+
 
 SUFFIXES: Final = (".gpugate-test.yaml", ".gpugate-test.yml")
 MOST_BYTES: Final = 4 * 2**20  # a case file is written by people

@@ -11,11 +11,10 @@ from gpugate.webhook.manifests.bounded_file import read_regular
 from gpugate.webhook.manifests.documents import encoding
 from gpugate.webhook.manifests.inputs import Input, Passed
 from gpugate.webhook.manifests.problems import Problem
-from gpugate.webhook.policy_tests.cases import MOST_BYTES, SUFFIXES, Case, read_case_file
-from gpugate.webhook.policy_tests.errors import CaseFileError, unreadable
+from gpugate.webhook.policy_tests.cases import MOST_BYTES, SUFFIXES, Case, CaseFileError, read_case_file, unreadable
 from gpugate.webhook.policy_tests.expect_comments import is_marked
-from gpugate.webhook.policy_tests.inline import InlineCase
 from gpugate.webhook.policy_tests.pairs import BAD, FIXED
+from gpugate.webhook.policy_tests.run import InlineCase
 from gpugate.webhook.report.located import Place
 
 if TYPE_CHECKING:

@@ -1,7 +1,15 @@
-"""Reads the comments of manifests that say what policies find: `# expect: ID[, ID]` and `# expect: nothing`.
+"""Parse expectation comments in manifests: `# expect: ID[, ID]` and `# expect: nothing`.
 
 Whatever begins like one is one. A comment that cannot be read is refused and never passed over, as a test that expects
 less than its author wrote would pass without testing anything.
+
+Every document is judged, and all of them exist together. A document that begins with the comment `# context` is another
+object that exists, one with `# old` the object before an UPDATE; `# complete context` says that nothing else of its kind
+exists. A `PolicyConfig` among them is the configuration.
+`# expect: ID[, ID]` at the end of a line says which policies find something on that line, `# expect: nothing` that
+none does. Anything else after `# expect:` is refused.
+
+Policies are judged, and schemas are not.
 """
 
 from __future__ import annotations
@@ -9,19 +17,23 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from codecs import BOM_UTF8
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from gpugate.webhook.manifests.documents import encoding
+from gpugate.policies.engine.config import KIND, ConfigError, parse_config
+from gpugate.policies.sdk.objects import Operation
+from gpugate.webhook.manifests.documents import Document, encoding, read_text
 from gpugate.webhook.manifests.edit_tree import EditError, parse, texts, walk
-from gpugate.webhook.manifests.problems import excerpt, lines_of_template
-from gpugate.webhook.policy_tests.errors import CaseFileError
-from gpugate.webhook.report.located import Place
+from gpugate.webhook.manifests.objects import Manifest, objects
+from gpugate.webhook.manifests.problems import Problem, excerpt, lines_of_template
+from gpugate.webhook.policy_tests.cases import CaseFileError, unreadable
+from gpugate.webhook.report.located import DocumentPlaces, Place
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
-    from gpugate.webhook.manifests.documents import Document
+    from gpugate.policies.engine.config import PolicyConfig
+    from gpugate.policies.sdk.objects import Request
 
 NOTHING: Final = "nothing"
 # Nothing here can match in two ways, so that the time grows with the length of the line only.
@@ -126,3 +138,125 @@ def _texts(text: str) -> list[tuple[int, int]]:
 def _is_inside(spans: list[tuple[int, int]], offset: int) -> bool:
     before = bisect_right(spans, offset, key=lambda span: span[0])
     return before > 0 and offset < spans[before - 1][1]
+
+
+_ROLE: Final = re.compile(r"#\s*(?P<role>complete context|context|old)\s*$")
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """A policy that finds something on a line (from 1) of the file."""
+
+    line: int
+    policy: str
+
+
+@dataclass(frozen=True, slots=True)
+class Annotated:
+    """A file of manifests with expectations.
+
+    Attributes:
+        title: the comment on the first line: what the file shows.
+        manifests: what is judged, one after the other.
+        old: objects before an UPDATE.
+        context: other objects that exist.
+        complete: whether no others exist.
+        config: the configuration to judge with; None where the file holds none.
+        expected: what policies find, and where.
+    """
+
+    title: str
+    manifests: tuple[Manifest, ...]
+    old: tuple[Manifest, ...]
+    context: tuple[Manifest, ...]
+    complete: bool
+    config: PolicyConfig | None
+    expected: frozenset[Expected]
+
+    def request(self, manifest: Manifest) -> Request:
+        """Return the request to judge: a CREATE, or an UPDATE where the object before it is in the file."""
+        fitting = [old for old in self.old if _name(old) == _name(manifest)]
+        if not fitting:
+            return manifest.request
+        return replace(manifest.request, operation=Operation.UPDATE, old_object=fitting[-1].request.object)
+
+
+def read_annotated(source: str, text: str) -> Annotated:
+    """Read a file of manifests with expectations.
+
+    Raises:
+        CaseFileError: it holds no object to judge, a document that cannot be read, a configuration that is refused, a
+            comment on what is expected that is none, or an object before an UPDATE that is none of those to judge.
+    """
+    config: PolicyConfig | None = None
+    by_role: dict[str, list[Manifest]] = {"": [], "context": [], "complete context": [], "old": []}
+    documents: list[Document] = []
+    for document in read_text(source, text):
+        if isinstance(document, Problem):
+            if document.warning:
+                continue
+            raise unreadable(document)
+        documents.append(document)
+        if isinstance(document.value, dict) and document.value.get("kind") == KIND:
+            config = _config(document)
+            continue
+        for found in objects(document):
+            if isinstance(found, Problem):
+                raise unreadable(found)
+            if not isinstance(found, Manifest):
+                raise CaseFileError(Place(source, found.line, 1), "not an object for the API server: remove it")
+            by_role[role_of(document)].append(found)
+    if not by_role[""]:
+        raise CaseFileError(Place(source), "no object to judge: the last document is the one, and needs no comment")
+    _refuse_other_objects(by_role["old"], by_role[""])
+    return Annotated(
+        title=text.partition("\n")[0].lstrip("# ").strip() if text.startswith("#") else "",
+        manifests=tuple(by_role[""]),
+        old=tuple(by_role["old"]),
+        context=(*by_role["context"], *by_role["complete context"]),
+        complete=bool(by_role["complete context"]),
+        config=config,
+        expected=frozenset(_expected(source, text, documents)),
+    )
+
+
+def role_of(document: Document) -> str:
+    """Return the role that a comment above the first key gives a document; empty when none does."""
+    for line in document.text.splitlines():
+        if line.strip() and not line.startswith(("---", "#")):
+            break
+        role = _ROLE.match(line)
+        if role:
+            return role["role"]
+    return ""
+
+
+def _refuse_other_objects(before: Sequence[Manifest], judged: Sequence[Manifest]) -> None:
+    names = {_name(each) for each in judged}
+    for old in before:
+        if _name(old) not in names:
+            message = f"{old.request.kind.kind} {old.request.shown_name} is before an UPDATE of no object in this file"
+            place = DocumentPlaces(old.document).find(old.prefix)
+            raise CaseFileError(place, f"{message}: an UPDATE changes neither kind nor namespace nor name")
+
+
+def _name(manifest: Manifest) -> tuple[str, str, str]:
+    request = manifest.request
+    return request.kind.kind, request.namespace, request.name
+
+
+def _config(document: Document) -> PolicyConfig:
+    try:
+        return parse_config(document.value)
+    except ConfigError as error:
+        raise CaseFileError(DocumentPlaces(document).find(error.path), str(error)) from None
+
+
+def _expected(source: str, text: str, documents: Sequence[Document]) -> Iterator[Expected]:
+    if "expect:" not in text:
+        return
+    lines = text.splitlines()
+    every = [comment for document in documents for comment in expectations(document)]
+    for comment in (*every, *outside(lines, documents)):
+        for policy in comment.policies(source, lines):
+            yield Expected(comment.line, policy)

@@ -17,11 +17,9 @@ from gpugate.policies.sdk.objects import GroupVersionKind, Operation, Request
 from gpugate.webhook.manifests.bounded_file import read_regular
 from gpugate.webhook.manifests.documents import encoding
 from gpugate.webhook.manifests.edit import same
-from gpugate.webhook.policy_tests.annotated import read_annotated
-from gpugate.webhook.policy_tests.cases import MOST_BYTES
-from gpugate.webhook.policy_tests.differing import differing
-from gpugate.webhook.policy_tests.errors import CaseFileError
-from gpugate.webhook.policy_tests.reach import OutOfReachError, beside
+from gpugate.webhook.policy_tests.cases import MOST_BYTES, CaseFileError, OutOfReachError, beside
+from gpugate.webhook.policy_tests.comparing import differing
+from gpugate.webhook.policy_tests.expect_comments import read_annotated
 from gpugate.webhook.report import yaml_text
 from gpugate.webhook.report.located import DocumentPlaces, Place
 from gpugate.webhook.report.policy_tested import Failure
@@ -31,8 +29,8 @@ if TYPE_CHECKING:
 
     from gpugate.policies.engine.verdict import Verdict
     from gpugate.policies.sdk.field import Json
-    from gpugate.webhook.policy_tests.annotated import Annotated
-    from gpugate.webhook.policy_tests.prepared import Prepared
+    from gpugate.webhook.policy_tests.expect_comments import Annotated
+    from gpugate.webhook.policy_tests.setup import Prepared
 
 BAD: Final = "bad-"
 FIXED: Final = "fixed-"

@@ -1,25 +1,161 @@
-"""Rewrites the expectations of tests that fail; nothing is written to disk here."""
+"""Rewrite the expectations of failing tests; nothing is written to disk here."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
+from gpugate.policies.catalog import CATALOG
+from gpugate.policies.sdk.field import render
+from gpugate.webhook.manifests.case_format import Expect, Where
 from gpugate.webhook.manifests.documents import Document, encoding, read_text
-from gpugate.webhook.manifests.edit import edited
+from gpugate.webhook.manifests.edit import edited, same
 from gpugate.webhook.manifests.edit_tree import EditError
 from gpugate.webhook.manifests.inputs import Input
 from gpugate.webhook.manifests.problems import Problem
-from gpugate.webhook.policy_tests.errors import CaseFileError
-from gpugate.webhook.policy_tests.inline import InlineCase
-from gpugate.webhook.policy_tests.rewritten_comments import recommented
-from gpugate.webhook.policy_tests.rewritten_expect import rewritten
+from gpugate.webhook.policy_tests.cases import CaseFileError
+from gpugate.webhook.policy_tests.comparing import EFFECTS, ObservedPlaces, fits, listed, observed
+from gpugate.webhook.policy_tests.expect_comments import NOTHING, Expected, expectations, outside, read_annotated
+from gpugate.webhook.policy_tests.run import InlineCase
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable, Sequence
 
+    from gpugate.policies.sdk.field import Json
     from gpugate.webhook.policy_tests.cases import Case
-    from gpugate.webhook.policy_tests.results import CaseResult
+    from gpugate.webhook.policy_tests.comparing import CaseResult, Judged, Observed
+
+
+def recommented(source: str, text: str, result: CaseResult) -> str:
+    """Return the text with the comments that fit the verdicts.
+
+    The result has been read again: its objects are the same, and it expects what was found.
+
+    Raises:
+        EditError: no comment can stand on a line on which something is found.
+    """
+    found = {
+        Expected(each.place.line, each.policy)
+        for judged in result.judged
+        for each in observed(judged.verdict, ObservedPlaces(judged.ready.manifest))
+    }
+    documents = [part for part in read_text(source, text) if isinstance(part, Document)]
+    lines = text.splitlines(keepends=True)
+    comments = [comment for document in documents for comment in expectations(document)]
+    for comment in (*comments, *outside(lines, documents)):
+        line = lines[comment.line - 1]
+        lines[comment.line - 1] = line[: comment.start].rstrip() + _ending(line)
+    for number in {expected.line for expected in found}:
+        _append(lines, number, [p.id for p in CATALOG if Expected(number, p.id) in found])
+    if not found:
+        # Without a comment it would be no test any more.
+        _append(lines, result.judged[0].ready.manifest.document.first_line + _first(result), [NOTHING])
+    made = "".join(lines)
+    _refuse_another_meaning(source, documents, made, found)
+    return made
+
+
+def _append(lines: list[str], number: int, ids: Sequence[str]) -> None:
+    line = lines[number - 1]
+    lines[number - 1] = f"{line.rstrip()}  # expect: {', '.join(ids)}{_ending(line)}"
+
+
+def _ending(line: str) -> str:
+    return line[len(line.rstrip("\r\n")) :]
+
+
+def _first(result: CaseResult) -> int:
+    """How many lines stand in the first object's document before its first key."""
+    lines = result.judged[0].ready.manifest.document.text.splitlines()
+    return next((index for index, line in enumerate(lines) if line.strip() and not line.startswith(("---", "#"))), 0)
+
+
+def _refuse_another_meaning(source: str, before: Sequence[Document], made: str, wanted: Collection[Expected]) -> None:
+    values: list[Json] = [part.value for part in read_text(source, made) if isinstance(part, Document)]
+    try:
+        alike = same(values, [part.value for part in before]) and read_annotated(source, made).expected == wanted
+    except CaseFileError:
+        alike = False
+    if not alike:
+        raise EditError("a line on which something is found has no room for a comment, as in a text of several lines")
+
+
+_Json = dict[str, Any]  # Any: the JSON edge
+
+
+def rewritten(written: _Json, expect: Expect, judged: Judged) -> _Json:
+    """Return the `expect` section that fits a verdict.
+
+    Args:
+        written: the section as it is.
+        expect: the same, read.
+        judged: the object and the verdict on it.
+    """
+    verdict = judged.verdict
+    seen = list(observed(verdict, ObservedPlaces(judged.ready.manifest)))
+    made = dict(written)
+    if "allow" in made:
+        made["allow"] = verdict.allowed
+    for effect in EFFECTS:
+        by_patch = effect == "mutate" and ("patch" in made or "fixed" in made) and effect not in made
+        if not by_patch:
+            _put(made, effect, _policies(getattr(expect, effect), effect, seen, others=expect.also is None))
+    _put(made, "malformed", [render(wrong.path) for wrong in verdict.malformed])
+    if "skip" in made:
+        made["skip"] = [outcome.policy for outcome in verdict.outcomes if outcome.skipped]
+    if "patch" in made:
+        made["patch"] = [dict(operation) for operation in verdict.operations]
+    if isinstance(made.get("fixed"), dict) and "apiVersion" in made["fixed"]:
+        made["fixed"] = verdict.object or {}
+    found = {each.policy for each in seen}
+    if "at" in made:
+        _put(made, "at", {p: _places(made["at"][p], expect, p, seen) for p in made["at"] if p in found})
+    if "message" in made:
+        _put(made, "message", {p: _messages(made["message"][p], p, seen) for p in made["message"] if p in found})
+    # Nothing but `also: any` would pass whatever comes.
+    return made if made.keys() - {"also"} else {**made, "allow": verdict.allowed}
+
+
+def _put(made: _Json, key: str, value: list[str] | _Json) -> None:
+    if value:
+        made[key] = value
+    else:
+        made.pop(key, None)
+
+
+def _policies(before: Sequence[str], effect: str, seen: Sequence[Observed], *, others: bool) -> list[str]:
+    now = dict.fromkeys(each.policy for each in seen if each.effect == effect)
+    kept = [policy for policy in before if policy in now]
+    return [*kept, *(policy for policy in now if policy not in kept)] if others else kept
+
+
+def _places(written: Any, expect: Expect, policy: str, seen: Sequence[Observed]) -> Any:  # Any: as it is written
+    before = listed(expect.at[policy])
+    found = [each for each in seen if each.policy == policy]
+    if all(any(fits(where, each) for where in before) for each in found) and all(
+        any(fits(where, each) for each in found) for where in before
+    ):
+        return written
+    with_path = any(where.path is not None for where in before)
+    with_line = any(where.line is not None for where in before)
+    made: list[Any] = []
+    for each in found:
+        where = Where(path=each.path if with_path else None, line=each.place.line if with_line else None)
+        shown = each.path if where.line is None else msgspec.to_builtins(where)
+        if shown not in made:
+            made.append(shown)
+    return made[0] if len(made) == 1 else made
+
+
+def _messages(written: Any, policy: str, seen: Sequence[Observed]) -> Any:  # Any: as it is written
+    found = [each.message for each in seen if each.policy == policy]
+    made = [
+        text if any(text in message for message in found) else found[0]
+        for text in (written if isinstance(written, list) else [written])
+    ]
+    return made if isinstance(written, list) else made[0]
 
 
 @dataclass(slots=True)

@@ -160,7 +160,7 @@ def _patched(
     made: Object = {"apiVersion": api_version, "kind": kind, "metadata": dict(metadata), "spec": spec}
     if patch is None:
         return made
-    from gpugate.webhook.policy_tests.given import merged  # noqa: PLC0415 -- few tests need it
+    from gpugate.webhook.policy_tests.setup import merged  # noqa: PLC0415 -- few tests need it
 
     found = merged(made, dict(patch))
     return found if isinstance(found, dict) else made

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from gpugate.webhook.pytest_plugin.fixtures import (
+    SHOWN,
     gpu_pod,
     gpugate,
     gpugate_chart,
@@ -19,7 +20,6 @@ from gpugate.webhook.pytest_plugin.fixtures import (
     resource_claim_template,
     scaled_object,
 )
-from gpugate.webhook.pytest_plugin.shown import SHOWN
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -64,7 +64,7 @@ def pytest_configure(config: pytest.Config) -> None:
             if not any(config.getoption(flag) is unset for unset in (None, False)):
                 raise pytest.UsageError(f"{flag} is about collected policy tests: add --gpugate")
         return
-    from gpugate.webhook.pytest_plugin.collecting import PolicyTests  # noqa: PLC0415 -- only for those who want it
+    from gpugate.webhook.pytest_plugin.items import PolicyTests  # noqa: PLC0415 -- only for those who want it
 
     config.pluginmanager.register(PolicyTests(config), "gpugate-policy-tests")
 
@@ -74,7 +74,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     marker = metafunc.definition.get_closest_marker("gpugate_chart")
     if marker is None or "gpugate_chart" not in metafunc.fixturenames:
         return
-    from gpugate.webhook.pytest_plugin.charts import variants  # noqa: PLC0415 -- only for those who want it
+    from gpugate.webhook.pytest_plugin.fixtures import variants  # noqa: PLC0415 -- only for those who want it
 
     found = variants(marker)
     metafunc.parametrize("gpugate_chart", found, ids=[each.label for each in found], indirect=True)

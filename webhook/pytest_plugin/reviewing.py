@@ -1,29 +1,260 @@
-"""Judges the objects of a test by policies. The schemas by which `gpugate check` judges them, too, are not asked."""
+"""Evaluate the objects of a pytest test by policies. CRD schemas are not checked here."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gpugate.policies.engine.config import API_VERSION, KIND, parse_config
+from gpugate.policies.catalog import CATALOG
+from gpugate.policies.engine.config import API_VERSION, KIND, GpugateError, near_misses, parse_config
 from gpugate.policies.engine.defaults import with_defaults
+from gpugate.policies.sdk.findings import Stance
 from gpugate.policies.sdk.objects import Operation
 from gpugate.webhook.check.locate import Locator
-from gpugate.webhook.policy_tests.prepared import Prepared, facts_of
-from gpugate.webhook.policy_tests.setup import Setup
-from gpugate.webhook.pytest_plugin.answers import Answer
-from gpugate.webhook.pytest_plugin.loading import as_manifest
+from gpugate.webhook.cli import check, check_flags, project_flags
+from gpugate.webhook.manifests.documents import Document, read_text
+from gpugate.webhook.manifests.inputs import Input
+from gpugate.webhook.manifests.load import parts
+from gpugate.webhook.manifests.objects import Manifest, objects
+from gpugate.webhook.manifests.problems import Problem
+from gpugate.webhook.policy_tests.setup import Prepared, Setup, facts_of
+from gpugate.webhook.pytest_plugin.surroundings import policy_file
+from gpugate.webhook.report import text, words, yaml_text
+from gpugate.webhook.report.located import Located, Report, Severity, Sort
 
 if TYPE_CHECKING:
     import datetime as dt
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    import pytest
 
     from gpugate.policies.engine.verdict import Verdict
     from gpugate.policies.sdk.objects import Request
-    from gpugate.webhook.manifests.objects import Manifest
-    from gpugate.webhook.pytest_plugin.shown import Shown
+    from gpugate.webhook.pytest_plugin.fixtures import Shown
 
-    Object = Mapping[str, Any]
+# What is found without a policy is asked for by these names.
+_TROUBLES = frozenset(sort.value for sort in Sort if sort not in {Sort.VIOLATION, Sort.PATCH})
+
+
+class Location(NamedTuple):
+    """Where something was found: the file as it was named, and line and column from 1."""
+
+    file: str
+    line: int
+    column: int
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One finding: who found it, where, what it says and what it costs (`enforce`, `warn`, `audit`)."""
+
+    policy: str
+    location: Location
+    path: str
+    message: str
+    mode: str
+    hint: str
+    located: Located = field(repr=False)
+
+    def __str__(self) -> str:
+        return text.write(Report((self.located,)), quiet=True).rstrip("\n")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Answer:
+    """What was found in one object or in several.
+
+    A test asks `answer.allowed`, `answer.denied_by("pods/...")` and `answer["pods/..."].location`. When it fails, pytest
+    shows everything that was found, with frames of the files.
+    """
+
+    title: str
+    located: tuple[Located, ...]
+
+    @property
+    def allowed(self) -> bool:
+        """Whether nothing is denied."""
+        return not any(each.severity is Severity.ERROR for each in self.located)
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """Everything that was found; changes that admission makes are not among it."""
+        return tuple(_finding(each) for each in self.located if not _is_made(each))
+
+    def denied_by(self, *policies: str) -> bool:
+        """Whether each of some policies denies it; with none, whether any does."""
+        return self._have([each for each in self.located if each.severity is Severity.ERROR], policies)
+
+    def warned_by(self, *policies: str) -> bool:
+        """Whether each of some policies warns; with none, whether any does."""
+        return self._have([each for each in self.located if each.stance is Stance.WARN], policies)
+
+    def recorded_by(self, *policies: str) -> bool:
+        """Whether each of some policies only records it; with none, whether any does."""
+        return self._have([each for each in self.located if each.stance is Stance.AUDIT], policies)
+
+    def mutated_by(self, *policies: str) -> bool:
+        """Whether each of some policies changes it; with none, whether any does."""
+        return self._have([each for each in self.located if _is_made(each)], policies)
+
+    def __getitem__(self, policy: str) -> Finding:
+        """Return the first finding of a policy; a KeyError says what was found instead."""
+        _refuse_unknown(policy)
+        found = next((each for each in self.located if words.code(each) == policy), None)
+        if found is None:
+            raise KeyError(f"{policy} finds nothing in {self!r}")
+        return _finding(found)
+
+    @property
+    def report(self) -> str:
+        """Everything that was found, with frames of the files."""
+        return text.write(Report(self.located), quiet=True).rstrip("\n") or "nothing was found"
+
+    def __repr__(self) -> str:
+        lines = "; ".join(dict.fromkeys(self._in_short()))
+        return f"<{self.title}: {'allowed' if self.allowed else 'DENIED'}{f' ({lines})' if lines else ''}>"
+
+    def _in_short(self) -> Iterator[str]:
+        for each in self.located:
+            verb = "changes" if _is_made(each) else each.severity.value
+            yield f"{words.code(each)} {verb}"
+
+    def _have(self, located: list[Located], policies: tuple[str, ...]) -> bool:
+        for policy in policies:
+            _refuse_unknown(policy)
+        found = {words.code(each) for each in located}
+        return found.issuperset(policies) if policies else bool(found)
+
+
+def _is_made(located: Located) -> bool:
+    return located.sort is Sort.PATCH and bool(located.patches)
+
+
+def _finding(located: Located) -> Finding:
+    place = located.place
+    return Finding(
+        policy=words.code(located),
+        location=Location(place.file, place.line, place.column),
+        path=located.path,
+        message=located.message,
+        mode=located.stance.word if located.stance is not None else "",
+        hint=located.hint,
+        located=located,
+    )
+
+
+def _refuse_unknown(policy: str) -> None:
+    """Keep a typo from passing in `assert not answer.denied_by(...)`."""
+    known = {each.id for each in CATALOG} | _TROUBLES
+    if policy not in known:
+        near = near_misses(policy, known)
+        meant = f"did you mean {near[0]}?" if near else "`gpugate policies` lists them"
+        raise ValueError(f"no policy is called {policy}; {meant}")
+
+
+def checked(arguments: Sequence[str], config: pytest.Config) -> Report:
+    """Judge what the arguments of `gpugate check` name.
+
+    Raises:
+        GpugateError: they, the project file or the policy file are refused.
+    """
+    file = policy_file(config)
+    chosen = ["--policy-file", str(file)] if file else []
+    args, project = project_flags.parse(check_flags.parser(), "check", ["--quiet", *chosen, *arguments])
+    result, _ = check.judged(args, project)
+    return result.report
+
+
+class ObjectError(GpugateError):
+    """What a test gives is no object, or a file has not the one it asks for; the text says where and why."""
+
+
+class LoadedObject(dict[str, Any]):
+    """An object from a file, to be changed like any dict; findings in it have the places of the file."""
+
+    def __init__(self, manifest: Manifest) -> None:
+        super().__init__(manifest.request.object or {})
+        self.manifest = manifest
+
+
+class ManifestFiles:
+    """Reads objects from files; a path is looked for in each of some directories."""
+
+    def __init__(self, directories: Sequence[Path]) -> None:
+        self._directories = directories
+
+    def __call__(self, path: str, *, kind: str = "", name: str = "", namespace: str = "") -> LoadedObject:
+        """Return the one object in a file, or the one of a kind, name or namespace.
+
+        Raises:
+            ObjectError: the file holds none that fits, or several.
+        """
+        found = [each for each in self.all(path) if _fits(each.manifest, kind, name, namespace)]
+        if len(found) == 1:
+            return found[0]
+        names = ", ".join(_name(each.manifest) for each in found or self.all(path))
+        what = "several objects fit" if found else "no object fits"
+        raise ObjectError(f"{path}: {what}; choose with kind=, name= or namespace= one of {names}")
+
+    def all(self, path: str) -> list[LoadedObject]:
+        """Return every object in a file.
+
+        Raises:
+            ObjectError: it is missing, cannot be read or holds none.
+        """
+        file = self._file(path)
+        found: list[LoadedObject] = []
+        for part in parts(Input(str(file), explicit=True), "default"):
+            if isinstance(part, Problem) and not part.warning:
+                raise ObjectError(f"{path}:{part.line}:{part.column}: {part.message}: {part.remedy}")
+            if isinstance(part, Manifest):
+                shown = replace(part.document, source=path)
+                found.append(LoadedObject(Manifest(shown, part.prefix, part.request)))
+        if not found:
+            raise ObjectError(f"{path}: holds no object: write one, with apiVersion and kind")
+        return found
+
+    def _file(self, path: str) -> Path:
+        for directory in self._directories:
+            if (directory / path).is_file():
+                return directory / path
+        places = " and not in ".join(map(str, dict.fromkeys(self._directories)))
+        raise ObjectError(f"{path}: is not in {places}")
+
+
+def as_manifest(given: Mapping[str, Any], namespace: str) -> Manifest:
+    """Return an object with the places of its fields: those of its file, else of itself written as YAML.
+
+    Raises:
+        ObjectError: it is none.
+    """
+    value = dict(given)
+    if isinstance(given, LoadedObject):
+        return _only(replace(given.manifest.document, value=value), namespace, given.manifest.prefix)
+    for document in read_text("object", yaml_text.block(value)):
+        if isinstance(document, Document):
+            return _only(replace(document, value=value), namespace)
+    raise ObjectError("an empty object: give apiVersion, kind and metadata.name")
+
+
+def _only(document: Document, namespace: str, prefix: tuple[str | int, ...] = ()) -> Manifest:
+    for part in objects(document, namespace=namespace):
+        if isinstance(part, Problem):
+            raise ObjectError(f"{part.message}: {part.remedy}")
+        if isinstance(part, Manifest):
+            return Manifest(document, prefix + part.prefix, part.request)
+    raise ObjectError("no object for the API server: give apiVersion, kind and metadata.name")
+
+
+def _fits(manifest: Manifest, kind: str, name: str, namespace: str) -> bool:
+    request = manifest.request
+    pairs = ((kind, request.kind.kind), (name, request.name), (namespace, request.namespace))
+    return all(wanted in {"", has} for wanted, has in pairs)
+
+
+def _name(manifest: Manifest) -> str:
+    return f"{manifest.request.kind.kind} {manifest.request.shown_name}"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -144,3 +375,7 @@ class Reviewer:
         found = Review(title, tuple(locator.findings(manifest, verdict)), verdict)
         self._shown.append(found)
         return found
+
+
+if TYPE_CHECKING:
+    Object = Mapping[str, Any]

@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpugate.webhook.policy_tests.cases import Case, read_case_file
-from gpugate.webhook.policy_tests.inline import InlineCase
-from gpugate.webhook.policy_tests.session import run_one
+from gpugate.webhook.policy_tests.run import InlineCase, run_one
 from gpugate.webhook.policy_tests.setup import Setup
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from gpugate.webhook.policy_tests.errors import CaseFileError
-    from gpugate.webhook.policy_tests.results import CaseResult
+    from gpugate.webhook.policy_tests.cases import CaseFileError
+    from gpugate.webhook.policy_tests.comparing import CaseResult
 
 TODAY = dt.date(2026, 11, 21)
 

@@ -4,8 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpugate.webhook.policy_tests.cases import Case, read_case_file
-from gpugate.webhook.policy_tests.errors import CaseFileError
+from gpugate.webhook.policy_tests.cases import Case, CaseFileError, read_case_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpugate.webhook.policy_tests.session import run_tests
+from gpugate.webhook.policy_tests.run import run_tests
 
 if TYPE_CHECKING:
     from collections.abc import Callable

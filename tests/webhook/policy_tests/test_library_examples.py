@@ -5,8 +5,8 @@ from library_examples import read_example
 
 from gpugate.policies.engine.config import PolicyConfig
 from gpugate.policies.sdk.objects import Operation
-from gpugate.webhook.policy_tests.annotated import Expected
-from gpugate.webhook.policy_tests.errors import CaseFileError
+from gpugate.webhook.policy_tests.cases import CaseFileError
+from gpugate.webhook.policy_tests.expect_comments import Expected
 
 POD = """\
 apiVersion: v1

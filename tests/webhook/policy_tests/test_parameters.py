@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from gpugate.policies.engine.config import ConfigError
-from gpugate.webhook.policy_tests.parameters import combinations, named, substituted
+from gpugate.webhook.policy_tests.cases import combinations, named, substituted
 
 
 @pytest.mark.parametrize(

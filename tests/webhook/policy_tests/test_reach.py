@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpugate.webhook.policy_tests.cases import read_case_file
-from gpugate.webhook.policy_tests.inline import InlineCase
-from gpugate.webhook.policy_tests.session import run_one
+from gpugate.webhook.policy_tests.run import InlineCase, run_one
 
 from .conftest import POD, outcome
 

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpugate.webhook.policy_tests.inline import InlineCase
-from gpugate.webhook.policy_tests.session import run_tests
+from gpugate.webhook.policy_tests.run import InlineCase, run_tests
 from gpugate.webhook.policy_tests.updating import updates
 
 from .conftest import POD
