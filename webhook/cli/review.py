@@ -100,10 +100,7 @@ def _object(document: Document, namespace: str) -> Request:
 
 
 def _decoded(name: str, value: Any) -> Request:
-    from gpugate.webhook.admission.review import (
-        ReviewError,
-        decode,
-    )
+    from gpugate.webhook.admission.review import ReviewError, decode  # noqa: PLC0415 -- imports pydantic
 
     try:
         return decode(msgspec.json.encode(value)).request
