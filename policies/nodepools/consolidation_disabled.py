@@ -6,6 +6,9 @@ was needed for an hour is paid for until its `expireAfter`, by default 30 days l
 140 USD an hour. A `consolidateAfter` that is as long as `expireAfter` does the same: the node expires first. So does one
 of `max_after` or more.
 
+An `expireAfter` of one hour or less already limits the cost of an empty node. With it, only `Never` and a
+`consolidateAfter` of `max_after` or more are reported.
+
 ## Instead
 Write how long a node may stay empty. Where Pods must not be moved, let only empty nodes go:
 
@@ -41,7 +44,7 @@ if TYPE_CHECKING:
 
     from gpugate.policies.sdk.field import Field
 
-# A node that expires within this time costs little while it is empty.
+# Up to this `expireAfter`, an empty node expires before it costs much.
 _SHORT_LIFE: Final = "1h"
 _SHOWN: Final = 20  # characters of a duration
 
