@@ -17,7 +17,7 @@ from gpugate.policies.engine.config import PolicyConfig, PolicyEntry
 from gpugate.policies.engine.defaults import with_defaults
 from gpugate.policies.engine.evaluate import Phase, evaluate
 from gpugate.policies.engine.ruleset import bind
-from gpugate.policies.sdk.concerns import EVERY_OBJECT, AnyOf, Concern, Each, Flag, Key, any_of
+from gpugate.policies.sdk.concerns import EVERY_OBJECT, AnyOf, Concern, Each, Flag, Key, any_of, exactly
 from gpugate.policies.sdk.field import Field
 from gpugate.policies.sdk.objects import GroupVersionKind, Operation, Request
 from gpugate.policies.sdk.platform import Accelerators, Platform, Taint
@@ -266,10 +266,14 @@ ORDINARY = {
 }
 
 
-def any_policy_may_be_interested(pod: dict[str, Any], user: str = "alice") -> bool:
-    ruleset = bind(CATALOG, PolicyConfig())
+def concerns_of_policies(config: PolicyConfig) -> list[Concern]:
+    ruleset = bind(CATALOG, config)
     bound = (*ruleset.handlers(POD, mutating=True), *ruleset.handlers(POD, mutating=False))
-    return any_of(*(h.concerns for _, h in bound)).holds(Field(pod), Platform(), user)
+    return [handler.concerns for _, handler in bound]
+
+
+def any_policy_may_be_interested(pod: dict[str, Any], user: str = "alice") -> bool:
+    return any_of(*concerns_of_policies(PolicyConfig())).holds(Field(pod), Platform(), user)
 
 
 @pytest.mark.parametrize("spec", ORDINARY.values(), ids=ORDINARY)
@@ -322,6 +326,31 @@ LARGE: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("pod", LARGE.values(), ids=LARGE)
 def test_a_pod_of_which_something_is_unusually_large_concerns_a_policy(pod: dict[str, Any]) -> None:
     assert any_policy_may_be_interested(pod)
+
+
+@pytest.mark.parametrize("config", [PolicyConfig(), EVERYTHING_ON], ids=["as shipped", "everything on"])
+def test_exactly_is_holds_for_every_example(config: PolicyConfig) -> None:
+    concerns = concerns_of_policies(config)
+    for name, pod in PODS:
+        # One function for all concerns, as in a review: what it remembers of one must not answer for another.
+        holds = exactly(config.platform, "alice")
+        expected = [concern.holds(Field(pod), config.platform, "alice") for concern in concerns]
+        assert [holds(concern, Field(pod)) for concern in concerns] == expected, name
+
+
+CPU_ONLY = {"spec": {"containers": named(40, resources={"limits": {"cpu": "1", "memory": "1Gi"}})}}
+ONE_GPU = {"spec": {"containers": [*named(40), {"name": "gpu", "resources": {"limits": {"nvidia.com/gpu": "1"}}}]}}
+
+
+@pytest.mark.parametrize(
+    ("pod", "concerned"),
+    [pytest.param(CPU_ONLY, False, id="CPU only"), pytest.param(ONE_GPU, True, id="a GPU in the last container")],
+)
+def test_exactly_reads_an_unusually_large_pod_to_its_end(pod: dict[str, Any], *, concerned: bool) -> None:
+    every = any_of(*concerns_of_policies(PolicyConfig()))
+
+    assert every.holds(Field(pod), Platform(), "alice")
+    assert exactly(Platform(), "alice")(every, Field(pod)) is concerned
 
 
 FLAGGED = Each("a", Flag("b"))
