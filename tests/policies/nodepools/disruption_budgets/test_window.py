@@ -78,3 +78,16 @@ def test_a_window_is_what_counting_minutes_gives(text: str, minutes: int, stretc
 def test_edges(text: str, minutes: int) -> None:
     schedule = _disruption_windows.parse(text)
     assert window(schedule, minutes, WEEK) == minute_by_minute(schedule, minutes, WEEK)
+
+
+@pytest.mark.parametrize(
+    ("text", "minutes"),
+    [
+        pytest.param("0 9 20 2 *", 5, id="a-start-before-the-stretch-alone"),
+        pytest.param("0 9 20 2 *", 5 * MINUTES, id="a-window-into-the-stretch"),
+        pytest.param("0 9 26 2 *", 10 * MINUTES, id="as-long-as-the-stretch"),
+    ],
+)
+def test_edges_with_days_of_a_month(text: str, minutes: int) -> None:
+    schedule = _disruption_windows.parse(text)
+    assert window(schedule, minutes, SOME_WEEKS) == minute_by_minute(schedule, minutes, SOME_WEEKS)
