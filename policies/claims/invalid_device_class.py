@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Final
 from gpugate.policies.claims._written import written_requests
 from gpugate.policies.data import mig_profiles
 from gpugate.policies.sdk import formats
-from gpugate.policies.sdk.facts import Fact, Need, Unavailable, named
+from gpugate.policies.sdk.facts import Fact, Known, Need, object_doubt
 from gpugate.policies.sdk.findings import Patch, Patches, Skip, Stance, Violation
 from gpugate.policies.sdk.gpu_demand import alternatives
 from gpugate.policies.sdk.objects import DEVICE_CLASS, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE
@@ -96,13 +96,10 @@ def _misnamed(ask: Field, name: Field) -> Violation:
 
 
 def _unknown(name: Field, fact: Fact) -> Iterator[Violation | Skip]:
-    if named(fact, name.text):
-        return
-    if isinstance(fact, Unavailable):
-        yield Skip(fact.reason)
-    elif not fact.complete:
-        yield Skip(f"DeviceClass {name.text} is not among the objects to look at")
-    else:
+    doubt = object_doubt(fact, DEVICE_CLASS, name.text)
+    if doubt:
+        yield doubt
+    elif isinstance(fact, Known) and name.text not in fact.by_name:
         known = ", ".join(sorted(fact.by_name)[:5])
         message = f"DeviceClass {name.text[:_SHOWN]} does not exist"
         yield Violation(name.path, message, Stance.WARN, f"name one of these: {known}" if known else "create it")

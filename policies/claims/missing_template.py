@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpugate.policies.sdk.facts import Known, Need, named
+from gpugate.policies.sdk.facts import Need, named, object_doubt
 from gpugate.policies.sdk.findings import Skip, Stance, Violation
 from gpugate.policies.sdk.gpu_demand import HAS_CLAIM
 from gpugate.policies.sdk.objects import POD, RESOURCE_CLAIM_TEMPLATE
@@ -40,12 +40,10 @@ def check(pod: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
         if not template.text:
             continue
         fact = ctx.facts.list(RESOURCE_CLAIM_TEMPLATE, ctx.request.namespace)
-        if not isinstance(fact, Known):
-            yield Skip(fact.reason)
+        doubt = object_doubt(fact, RESOURCE_CLAIM_TEMPLATE, template.text)
+        if doubt:
+            yield doubt
         elif not named(fact, template.text):
-            if fact.complete:
-                where = f"namespace {ctx.request.namespace}" if ctx.request.namespace else "its namespace"
-                message = f"{where} has no ResourceClaimTemplate {template.text[:80]}: the Pod would stay pending"
-                yield Violation(template.path, message, hint="create the template before the Pod")
-            else:
-                yield Skip(f"ResourceClaimTemplate {template.text} is not among the objects to look at")
+            where = f"namespace {ctx.request.namespace}" if ctx.request.namespace else "its namespace"
+            message = f"{where} has no ResourceClaimTemplate {template.text[:80]}: the Pod would stay pending"
+            yield Violation(template.path, message, hint="create the template before the Pod")

@@ -75,10 +75,10 @@ def check(workload: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
     kind = DEPLOYMENT if DEPLOYMENT.covers(ctx.request.kind) else STATEFUL_SET
     for pods in template_contexts(kind, workload, ctx):
         demand = pods.derived(gpu_demand)
-        if not (demand or demand.unresolved) or pods.derived(workload_class).name != "inference":
+        if not (demand or demand.doubt) or pods.derived(workload_class).name != "inference":
             continue
-        if not demand:
-            yield Skip(demand.doubt)
+        if not demand and demand.doubt:
+            yield demand.doubt
             continue
         # Before the API server makes a name, the start that it is made from stands for it.
         name = ctx.request.name or ctx.request.generate_name

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 from gpugate.policies.sdk import node_pools
-from gpugate.policies.sdk.findings import Skip
 from gpugate.policies.sdk.node_pools import declares_accelerators, is_gpu_pool, matching_types
 from gpugate.policies.sdk.policy import Params
 
@@ -13,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from gpugate.policies.sdk.field import Field
-    from gpugate.policies.sdk.findings import Violation
+    from gpugate.policies.sdk.findings import Skip, Violation
     from gpugate.policies.sdk.node_pools import MatchingTypes
     from gpugate.policies.sdk.policy import AnyContext, Context
 
@@ -30,7 +29,7 @@ def if_gpu_pool(pool: Field, ctx: AnyContext, found: Iterable[Violation | Skip])
         yield from found
     elif for_gpus is None:
         for _ in found:
-            yield Skip(f"the instance types of {node_pools.provider(pool, ctx)} are not known")
+            yield node_pools.types_doubt(pool, ctx)
             return
 
 
@@ -40,7 +39,7 @@ def with_gpu_types(
     """Yield what is found in the types of a GPU pool; skipped where the types of its provider are not known."""
     types = ctx.derived(matching_types)
     if types is None:
-        yield Skip(f"the instance types of {node_pools.provider(pool, ctx)} are not known")
+        yield node_pools.types_doubt(pool, ctx)
     elif ctx.derived(is_gpu_pool):
         yield from find(pool, types, ctx)
 

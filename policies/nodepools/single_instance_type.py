@@ -105,7 +105,7 @@ def check(pool: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
         return
     types = ctx.derived(matching_types)
     if types is None:
-        yield Skip(f"the instance types of {node_pools.provider(pool, ctx)} are not known")
+        yield node_pools.types_doubt(pool, ctx)
         return
     if ctx.params.only_gpu_pools and not is_for_accelerators(pool, ctx):
         return

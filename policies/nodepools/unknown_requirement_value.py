@@ -68,7 +68,7 @@ def check(pool: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
     """Report each value that no type has, and what was probably meant."""
     types = ctx.derived(matching_types)
     if types is None:
-        yield Skip(f"the instance types of {node_pools.provider(pool, ctx)} are not known")
+        yield node_pools.types_doubt(pool, ctx)
         return
     if not node_pools.is_for_accelerators(pool, ctx):
         return

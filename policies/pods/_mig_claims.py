@@ -7,7 +7,7 @@ from heapq import nsmallest
 from typing import TYPE_CHECKING, Final, Literal
 
 from gpugate.policies.data import mig_profiles
-from gpugate.policies.sdk.facts import Unavailable, named
+from gpugate.policies.sdk.facts import named, object_doubt
 from gpugate.policies.sdk.findings import Patch, Skip, Stance, Violation
 from gpugate.policies.sdk.gpu_demand import GpuDemand, gpu_demand
 from gpugate.policies.sdk.objects import RESOURCE_CLAIM_TEMPLATE
@@ -101,15 +101,12 @@ def of_profile(where: Field, profile: str) -> Violation | None:
 
 
 def of_template(where: Field, profile: str, ctx: Context[ClaimParams]) -> Violation | Skip | None:
-    """Return that the template of a profile is missing, or that nobody knows."""
+    """Return that the template of a profile is missing, or that this is not known."""
     name = template_name(ctx.params.template_prefix, profile)
     fact = ctx.facts.list(RESOURCE_CLAIM_TEMPLATE, ctx.request.namespace)
-    if isinstance(fact, Unavailable):
-        return Skip(fact.reason)
-    if named(fact, name):
-        return None
-    if not fact.complete:
-        return Skip(f"ResourceClaimTemplate {name} is not among the objects to look at")
+    doubt = object_doubt(fact, RESOURCE_CLAIM_TEMPLATE, name)
+    if doubt or named(fact, name):
+        return doubt
     message = f"the namespace has no ResourceClaimTemplate {name}"
     refused = refusal(where.path, message, "create it; a Pod that names a missing template stays Pending")
     return replace(refused, coming=True)

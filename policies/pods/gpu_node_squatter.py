@@ -61,8 +61,8 @@ def check(pod: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
     demand = ctx.derived(gpu_demand)
     if demand:
         return
-    if _uses(demand, demand.unknown):
-        yield Skip(demand.doubt)
+    if demand.doubt and _uses(demand, demand.unknown):
+        yield demand.doubt
         return
     if tolerations:
         keys = ", ".join(dict.fromkeys(t["key"].text for t in tolerations))

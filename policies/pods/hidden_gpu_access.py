@@ -124,9 +124,9 @@ def _evaluated(
         return
     found = (*named, *(_hidden_access.exclusive(pod) if whole_pod else ()))
     runtime = tuple(_hidden_access.runtime(pod)) if whole_pod else ()
-    if demand.unknown and runtime:
+    if demand.doubt and demand.unknown and runtime:
         # Pods that ask for a GPU run in this runtime.
-        yield Skip(demand.doubt)
+        yield demand.doubt
     elif runtime:
         found += runtime
     asks = "whatever its claim asks for" if demand.unknown else "and the Pod asks for none"

@@ -58,8 +58,8 @@ def check(pod: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
     if ctx.wrapper is None and owner_kind(pod, ctx):
         return
     demand = ctx.derived(gpu_demand)
-    if not demand and demand.unresolved and ctx.derived(workload_class).name == "training":
-        yield Skip(demand.doubt)
+    if not demand and demand.doubt and ctx.derived(workload_class).name == "training":
+        yield demand.doubt
     if not ctx.derived(trains) or _have_storage(pod, ctx):
         return
     said = says_checkpointed(pod)

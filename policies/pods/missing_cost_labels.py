@@ -36,12 +36,13 @@ import msgspec
 
 from gpugate.policies.sdk import objects
 from gpugate.policies.sdk.cost_labels import fault, lookalike
-from gpugate.policies.sdk.facts import Known, Need, may_come, named
+from gpugate.policies.sdk.facts import Known, Need
 from gpugate.policies.sdk.findings import Patch, Skip, Stance, Violation
 from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS, MAY_DEMAND, gpu_demand
 from gpugate.policies.sdk.policy import Context, mutates, validates
 from gpugate.policies.sdk.policy import Params as PolicyParams
 from gpugate.policies.sdk.scale_targets import TEMPLATE_FIELDS, workload_demand
+from gpugate.policies.sdk.workload_class import namespace_doubt, namespace_labels
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -82,13 +83,11 @@ def inherit(pod: Field, ctx: Context[Params]) -> Iterator[Patch | Skip]:
     missing = [key for key in ctx.params.required if not _label(pod, key, ctx.params)]
     if not missing:
         return
-    namespaces = ctx.facts.list(objects.NAMESPACE)
-    namespace = named(namespaces, ctx.request.namespace)
-    if namespace is None:
-        reason = f"the labels of namespace {ctx.request.namespace or 'default'} are not known"
-        yield Skip(reason, may_come(namespaces, ctx.request.namespace))
+    doubt = namespace_doubt(ctx)
+    if doubt:
+        yield doubt
         return
-    labels = namespace["metadata", "labels"].labels
+    labels = namespace_labels(ctx)
     block = "annotations" if ctx.params.as_annotation else "labels"
     for key in missing:
         if key in labels and not _fault(key, labels[key], ctx.params):
@@ -105,8 +104,8 @@ def check_pod(pod: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
     if demand:
         hint = f"label the Pod, or namespace {ctx.request.namespace or 'default'}, from which Pods inherit"
         yield from _faulty(pod, "its GPUs", hint, ctx.params)
-    elif demand.unresolved:
-        yield Skip(demand.doubt)
+    elif demand.doubt:
+        yield demand.doubt
 
 
 @validates(

@@ -101,8 +101,8 @@ def mutate(pod: Field, ctx: Context[Params]) -> Iterator[Patch | Skip]:
             yield Patch("append", pod["spec", "tolerations"].path, toleration, reason)
     if ctx.params.extra_tolerations:
         yield from _extra(pod, ctx, demand, added)
-    if demand.unresolved:
-        yield Skip(demand.doubt, demand.coming)
+    if demand.doubt:
+        yield demand.doubt
 
 
 def _extra(pod: Field, ctx: Context[Params], demand: GpuDemand, added: set[str]) -> Iterator[Patch]:

@@ -47,8 +47,8 @@ def check(pod: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
     if mixing:
         return
     unresolved = frozenset(demand.unresolved)
-    if any(kinds and not each.claims.isdisjoint(unresolved) for each, kinds in containers):
-        yield Skip(demand.doubt)
+    if demand.doubt and any(kinds and not each.claims.isdisjoint(unresolved) for each, kinds in containers):
+        yield demand.doubt
     seen: dict[str, Field] = {}
     for _, kinds in containers:
         for kind, field in kinds.items():

@@ -58,8 +58,8 @@ _POOL: Final = "karpenter.sh/nodepool"
 def check(pod: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
     """Report that the Pod selects Spot, that a pool may put it there, or that nothing keeps it off."""
     demand = ctx.derived(gpu_demand)
-    if not demand and demand.unresolved and ctx.derived(workload_class).name == "training":
-        yield Skip(demand.doubt)
+    if not demand and demand.doubt and ctx.derived(workload_class).name == "training":
+        yield demand.doubt
     if not ctx.derived(trains):
         return
     selector = pod["spec", "nodeSelector"]

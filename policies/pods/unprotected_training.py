@@ -81,10 +81,10 @@ def mutate(pod: Field, ctx: Context[Params]) -> Iterator[Patch | Violation | Ski
         return
     if not {found.name, found.conflict} & set(ctx.params.classes):
         if found.doubt:
-            yield Skip(found.doubt, found.coming)
+            yield found.doubt
         return
-    if not demand:
-        yield Skip(demand.doubt, demand.coming)
+    if not demand and demand.doubt:
+        yield demand.doubt
         return
     if found.conflict:
         message = f"says {found.name} ({found.source}), but what made it is for {found.conflict}"

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.scaling import _queries
 from gpugate.policies.sdk.facts import Known, Need, each
-from gpugate.policies.sdk.findings import Patch, Stance
+from gpugate.policies.sdk.findings import Patch, Skip, Stance
 from gpugate.policies.sdk.node_pools import INSTANCE_TYPES, limits, matching_types, pool_requirements
 from gpugate.policies.sdk.objects import NODE_POOL
 from gpugate.policies.sdk.platform import Taint
@@ -83,16 +83,16 @@ class Room:
     pools: tuple[str, ...]
 
 
-def shortage(template: Field, resource: str, count: int, replicas: int, ctx: AnyContext) -> Room | str | None:
+def shortage(template: Field, resource: str, count: int, replicas: int, ctx: AnyContext) -> Room | Skip | None:
     """Return what the pools that may take Pods with `count` of a resource allow, where it is too little for all.
 
-    None where it is enough, where one of them has no limit, or there is none; a text says why it cannot be told.
+    None where it is enough, where one of them has no limit, or there is none; a skip where it cannot be told.
     """
     pools = ctx.facts.list(NODE_POOL)
     if not isinstance(pools, Known):
-        return pools.reason
+        return Skip(pools.reason)
     if not pools.complete:
-        return "not all node pools are known"
+        return Skip("not all node pools are known")
     known = each(pools, ctx)
     limited = [(limit, pool) for pool in known if (limit := limits(pool.subject).get(resource)) is not None]
     unlimited = [pool for pool in known if resource not in limits(pool.subject)]

@@ -98,8 +98,8 @@ def _judge(
 ) -> Iterator[Violation | Skip]:
     demand = workload_demand(kind, workload, ctx)
     if not demand:
-        if demand.unresolved:
-            yield Skip(demand.doubt)
+        if demand.doubt:
+            yield demand.doubt
         return
     each = whole_gpus(demand)
     if each * replicas > ctx.params.max_gpus:
@@ -115,8 +115,8 @@ def _beyond_pools(
 ) -> Iterator[Violation | Skip]:
     for resource, count in sorted(demand.resources.items()):
         found = shortage(template, resource, count, replicas, ctx)
-        if isinstance(found, str):
-            yield Skip(found)
+        if isinstance(found, Skip):
+            yield found
         elif found:
             pools = f"pool {found.pools[0]} allows" if len(found.pools) == 1 else f"{len(found.pools)} pools allow"
             total = f"{replicas} replicas x {count} {resource} = {replicas * count}"

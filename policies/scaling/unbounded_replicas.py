@@ -124,8 +124,8 @@ def check_scaled_object(scaled_object: Field, ctx: Context[Params]) -> Iterator[
 def check_scaled_job(scaled_job: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
     """Compare the GPUs of all its Jobs, each with all its Pods, with the bound."""
     demand = workload_demand(SCALED_JOB, scaled_job, ctx)
-    if not demand and demand.unresolved:
-        yield Skip(demand.doubt)
+    if not demand and demand.doubt:
+        yield demand.doubt
         return
     maximum = scaled_job["spec", "maxReplicaCount"]
     jobs = _KEDA_MAXIMUM if not maximum else maximum.integer or 0
@@ -141,8 +141,10 @@ def check_autoscaler(autoscaler: Field, ctx: Context[Params]) -> Iterator[Violat
     """Compare the GPUs of all replicas with the bound."""
     maximum = autoscaler["spec", "maxReplicas"]
     demand = _demand(autoscaler, ctx)
-    if demand is None or (not demand and demand.unresolved):
-        yield Skip(demand.doubt if demand is not None else f"{scale_target(autoscaler)} is not known")
+    if demand is None:
+        yield Skip(f"{scale_target(autoscaler)} is not known")
+    elif not demand and demand.doubt:
+        yield demand.doubt
     elif whole_gpus(demand) * (maximum.integer or 0) > ctx.params.max_gpus:
         message = f"{_product(maximum.integer or 0, demand)}, above the {ctx.params.max_gpus} allowed"
         yield Violation(maximum.path, message, hint="write a maxReplicas that the GPUs allow")

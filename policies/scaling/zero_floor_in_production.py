@@ -28,12 +28,12 @@ import msgspec
 
 from gpugate.policies.scaling._scaled_objects import floor, highest_stance, maximum, minimum
 from gpugate.policies.sdk import formats, objects
-from gpugate.policies.sdk.facts import Need, named
+from gpugate.policies.sdk.facts import Need
 from gpugate.policies.sdk.findings import Patch, Patches, Skip, Stance, Violation
 from gpugate.policies.sdk.policy import Context, validates
 from gpugate.policies.sdk.policy import Params as PolicyParams
 from gpugate.policies.sdk.scale_targets import TARGET_KINDS, TARGET_NEEDS, scale_target, target_workload
-from gpugate.policies.sdk.workload_class import namespace_labels
+from gpugate.policies.sdk.workload_class import namespace_doubt, namespace_labels
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -82,8 +82,9 @@ def _unknown(scaled_object: Field, ctx: Context[Params]) -> Iterator[Skip]:
     target = scale_target(scaled_object)
     if target and target_workload(target, ctx) is None:
         yield Skip(f"{target} is not known")
-    if named(ctx.facts.list(objects.NAMESPACE), ctx.request.namespace) is None:
-        yield Skip(f"the labels of namespace {ctx.request.namespace or 'default'} are not known")
+    doubt = namespace_doubt(ctx)
+    if doubt:
+        yield doubt
 
 
 def _levels(scaled_object: Field, ctx: Context[Params]) -> Iterator[tuple[int, str]]:

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeVar, cast
 
 from gpugate.policies.sdk.field import Field
+from gpugate.policies.sdk.findings import Skip
 from gpugate.policies.sdk.objects import GroupVersionKind, Operation, Request
 from gpugate.policies.sdk.policy import Context, Params
 
@@ -76,6 +77,15 @@ def may_come(fact: Fact, name: str) -> bool:
     What made a Pod, or is named in it, is often made right before it, and heard of right after it.
     """
     return isinstance(fact, Known) and fact.complete and name not in fact.by_name
+
+
+def object_doubt(fact: Fact, kind: Kind, name: str) -> Skip | None:
+    """Return why it is not known whether an object of this name exists; None where it is known."""
+    if isinstance(fact, Unavailable):
+        return Skip(fact.reason)
+    if fact.complete or name in fact.by_name:
+        return None
+    return Skip(f"{kind.name} {name} is not among the objects to look at")
 
 
 @dataclass(frozen=True, slots=True)

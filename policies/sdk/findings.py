@@ -73,9 +73,12 @@ class Violation:
 
 @dataclass(frozen=True, slots=True)
 class Skip:
-    """The policy could not look, because a fact was not available; `reason` names the fact.
+    """The policy was not evaluated, because data was missing; `reason` names the data.
 
-    `coming` says that it may be available in a moment (`facts.may_come`), so that asking again is worth it.
+    `coming` says that it may be there in a moment (`facts.may_come`), so that another evaluation is worth it.
+
+    What looks the data up makes the skip, as a doubt beside its answer. The policy yields it only where the data could
+    change the result: a Pod with a GPU stays one, whatever its claims ask for.
     """
 
     reason: str

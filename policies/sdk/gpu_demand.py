@@ -16,6 +16,7 @@ from gpugate.policies.data import accelerators
 from gpugate.policies.sdk import formats, objects, quantity
 from gpugate.policies.sdk.concerns import EVERY_OBJECT, Each, Key, Listed
 from gpugate.policies.sdk.facts import Need, may_come, named
+from gpugate.policies.sdk.findings import Skip
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -136,11 +137,6 @@ class GpuDemand:
         return bool(self.resources or self.device_classes)
 
     @property
-    def coming(self) -> bool:
-        """Whether an unresolved claim may be known in a moment."""
-        return bool(self.absent)
-
-    @property
     def unknown(self) -> tuple[str, ...]:
         """The unresolved claims that may ask for accelerators: a claim that does not exist asks for nothing."""
         absent = frozenset(self.absent)
@@ -158,9 +154,11 @@ class GpuDemand:
         return bool(plain) and all(any(formats.matches(p, name) for p in accelerators.SHARES) for name in plain)
 
     @property
-    def doubt(self) -> str:
-        """Why the answer may be incomplete, as a sentence; empty when it is complete."""
-        return f"what the claim {self.unresolved[0]} asks for is not known" if self.unresolved else ""
+    def doubt(self) -> Skip | None:
+        """Why the answer may be incomplete; None when it is complete."""
+        if not self.unresolved:
+            return None
+        return Skip(f"what the claim {self.unresolved[0]} asks for is not known", coming=bool(self.absent))
 
 
 def gpu_demand(pod: Field, ctx: AnyContext) -> GpuDemand:

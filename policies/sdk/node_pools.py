@@ -15,6 +15,7 @@ from gpugate.policies.data import accelerators
 from gpugate.policies.data.instance_types import INSTANCE_TYPE, InstanceTypes, load_instance_types
 from gpugate.policies.sdk import formats, quantity, scheduling
 from gpugate.policies.sdk.field import Field
+from gpugate.policies.sdk.findings import Skip
 from gpugate.policies.sdk.objects import Operation
 from gpugate.policies.sdk.policy import Table
 from gpugate.policies.sdk.workload_class import CLASS_LABEL, CLASSES
@@ -155,6 +156,11 @@ def matching_types(pool: Field, ctx: AnyContext) -> MatchingTypes | None:
     named = required.get(INSTANCE_TYPE)
     unknown = sorted(named.values - catalogue.positions.keys()) if named and not named.complement else ()
     return MatchingTypes(entries, required, scheduling.matching(required, catalogue), tuple(unknown), catalogue)
+
+
+def types_doubt(pool: Field, ctx: AnyContext) -> Skip:
+    """Return why `matching_types` has no answer."""
+    return Skip(f"the instance types of {provider(pool, ctx)} are not known")
 
 
 def is_gpu_pool(pool: Field, ctx: AnyContext) -> bool | None:

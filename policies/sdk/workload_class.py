@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, cast, get_args
 
 from gpugate.policies.sdk import formats, objects
 from gpugate.policies.sdk.facts import Need, may_come, named
+from gpugate.policies.sdk.findings import Skip
 from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS, gpu_demand
 from gpugate.policies.sdk.platform import WorkloadClass
 from gpugate.policies.sdk.scheduling import selected
@@ -102,16 +103,14 @@ def _of_labels(labels: Mapping[str, str], ctx: AnyContext) -> Mark | None:
     return _RAY.get(found["metadata", "labels", _RAY_ORIGIN].text) if found else None
 
 
-def framework_doubt(labels: Mapping[str, str], ctx: AnyContext) -> tuple[str, bool]:
-    """Say which object would tell the framework's class and is not known, and whether it may be known in a moment.
-
-    Empty where there is none.
-    """
+def framework_doubt(labels: Mapping[str, str], ctx: AnyContext) -> Skip | None:
+    """Return that the object which would tell the framework's class is not known; None where there is none."""
     cluster = labels.get("ray.io/cluster")
     clusters = ctx.facts.list(objects.RAY_CLUSTER, ctx.request.namespace)
     if cluster is None or named(clusters, cluster):
-        return "", False
-    return f"RayCluster {cluster} is not known, so neither is whether it trains or serves", may_come(clusters, cluster)
+        return None
+    reason = f"RayCluster {cluster} is not known, so neither is whether it trains or serves"
+    return Skip(reason, may_come(clusters, cluster))
 
 
 def _launches(pod: Field, labels: Mapping[str, str]) -> bool:
@@ -136,15 +135,13 @@ class Classified:
     """The class of a workload, or None when nothing tells it.
 
     `source` says what told it. `conflict` is the class its framework tells, where that is another one. `doubt` says
-    what is not known and could make it another one: a Pod may be judged before anybody has heard of what made it.
-    `coming` says that it may be known in a moment.
+    what is not known and could make it another one: a Pod may be evaluated before what made it is known.
     """
 
     name: WorkloadClass | None
     source: str = ""
     conflict: WorkloadClass | None = None
-    doubt: str = ""
-    coming: bool = False
+    doubt: Skip | None = None
 
 
 def workload_class(pod: Field, ctx: AnyContext) -> Classified:
@@ -163,8 +160,8 @@ def workload_class(pod: Field, ctx: AnyContext) -> Classified:
     if found.doubt or not namespace or labels.get(CLASS_LABEL, "") in CLASSES:
         return found
     if may_come(ctx.facts.list(objects.NAMESPACE), namespace):
-        doubt = f"namespace {namespace} is not known, so neither is whether its label {CLASS_LABEL} says otherwise"
-        return replace(found, doubt=doubt, coming=True)
+        reason = f"namespace {namespace} is not known, so neither is whether its label {CLASS_LABEL} says otherwise"
+        return replace(found, doubt=Skip(reason, coming=True))
     return found
 
 
@@ -219,16 +216,15 @@ def _of_owner(pod: Field, labels: Mapping[str, str], ctx: AnyContext) -> Classif
         parallel = _parallel(pod, labels, job, ctx)
         if parallel is None:
             made_by = f"Job {job}" if job else "its Job"
-            doubt = f"{made_by} is not known, so neither is whether it is parallel"
+            reason = f"{made_by} is not known, so neither is whether it is parallel"
             coming = bool(job) and may_come(ctx.facts.list(objects.JOB, ctx.request.namespace), job)
-            return Classified("batch", "a Job", doubt=doubt, coming=coming)
+            return Classified("batch", "a Job", doubt=Skip(reason, coming))
         return Classified("training", "a parallel or indexed Job") if parallel else Classified("batch", "a Job")
     if owner == "DaemonSet":
         return Classified("system", "a DaemonSet")
     if owner in _SERVING_OWNERS and any(_serves(c) for c in pod["spec", "containers"]):
         return Classified("inference", f"a {owner} with ports or probes")
-    doubt, coming = framework_doubt(labels, ctx)
-    return Classified(None, doubt=doubt, coming=coming)
+    return Classified(None, doubt=framework_doubt(labels, ctx))
 
 
 def _serves(container: Field) -> bool:
@@ -296,3 +292,11 @@ def namespace_labels(ctx: AnyContext) -> dict[str, str]:
         return {}
     found = named(ctx.facts.list(objects.NAMESPACE), ctx.request.namespace)
     return found["metadata", "labels"].labels if found else {}
+
+
+def namespace_doubt(ctx: AnyContext) -> Skip | None:
+    """Return that the labels of the request's namespace are not known; None where they are."""
+    namespaces, name = ctx.facts.list(objects.NAMESPACE), ctx.request.namespace
+    if named(namespaces, name):
+        return None
+    return Skip(f"the labels of namespace {name or 'default'} are not known", may_come(namespaces, name))

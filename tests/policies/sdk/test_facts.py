@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from gpugate.policies.sdk.facts import Fact, Known, NoFacts, Unavailable, may_come, named
+from gpugate.policies.sdk.facts import Fact, Known, NoFacts, Unavailable, may_come, named, object_doubt
 from gpugate.policies.sdk.field import Field
+from gpugate.policies.sdk.findings import Skip
 from gpugate.policies.sdk.objects import JOB
 
 OBJECT = Field({"metadata": {"name": "a"}})
@@ -24,6 +25,21 @@ OBJECT = Field({"metadata": {"name": "a"}})
 )
 def test_an_object_is_known_or_may_come(fact: Fact, name: str, found: Field | None, coming: bool) -> None:  # noqa: FBT001 -- a column of the table
     assert (named(fact, name), may_come(fact, name)) == (found, coming)
+
+
+@pytest.mark.parametrize(
+    ("fact", "name", "doubt"),
+    [
+        (Known((OBJECT,), complete=True), "a", None),
+        (Known((OBJECT,), complete=True), "b", None),
+        (Known((OBJECT,), complete=False), "a", None),
+        (Known((OBJECT,), complete=False), "b", Skip("Job b is not among the objects to look at")),
+        (Unavailable("no cluster"), "a", Skip("no cluster")),
+    ],
+    ids=["known", "known to be missing", "known among others", "perhaps somewhere else", "nothing is known"],
+)
+def test_whether_an_object_exists_is_known_or_a_doubt(fact: Fact, name: str, doubt: Skip | None) -> None:
+    assert object_doubt(fact, JOB, name) == doubt
 
 
 def test_without_facts_nothing_is_available() -> None:

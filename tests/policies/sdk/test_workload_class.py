@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pytest
 
+from gpugate.policies.sdk.findings import Skip
 from gpugate.policies.sdk.platform import Platform, WorkloadClasses
-from gpugate.policies.sdk.workload_class import workload_class
+from gpugate.policies.sdk.workload_class import namespace_doubt, workload_class
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -125,7 +126,8 @@ def test_what_would_tell_and_is_not_known_is_a_doubt(
     context: Contexts, labels: dict[str, str], owner: str, doubt: str
 ) -> None:
     found = context(pod(labels, owner=owner)).derived(workload_class).doubt
-    assert found.startswith(doubt) if doubt else not found
+    assert bool(found) == bool(doubt)
+    assert found is None or found.reason.startswith(doubt)
 
 
 @pytest.mark.parametrize(
@@ -343,7 +345,8 @@ def test_a_namespace_that_is_not_known_yet_may_say_otherwise(
     coming: bool,  # noqa: FBT001 -- a column of the table
 ) -> None:
     found = context(obj, facts=facts, complete=complete, namespace=namespace).derived(workload_class)
-    assert (found.coming, found.doubt.startswith(f"namespace {namespace} is not known")) == (coming, coming)
+    doubt = found.doubt or Skip("")
+    assert (doubt.coming, doubt.reason.startswith(f"namespace {namespace} is not known")) == (coming, coming)
 
 
 @pytest.mark.parametrize(
@@ -355,10 +358,17 @@ def test_a_namespace_that_is_not_known_yet_may_say_otherwise(
 )
 def test_what_made_a_pod_may_come(context: Contexts, labels: dict[str, str], owner: str, says: str) -> None:
     for complete in (True, False):
-        found = context(pod(labels, owner=owner), facts=NAMESPACES, complete=complete, namespace="another").derived(
-            workload_class
-        )
-        assert (found.coming, found.doubt.startswith(says)) == (complete, True)
+        ctx = context(pod(labels, owner=owner), facts=NAMESPACES, complete=complete, namespace="another")
+        doubt = ctx.derived(workload_class).doubt
+        assert doubt is not None
+        assert (doubt.coming, doubt.reason.startswith(says)) == (complete, True)
+
+
+def test_labels_of_a_namespace_that_is_not_known_are_a_doubt(context: Contexts) -> None:
+    for complete in (True, False):
+        ctx = context(pod(), facts=NAMESPACES, complete=complete, namespace="research")
+        assert namespace_doubt(ctx) == Skip("the labels of namespace research are not known", coming=complete)
+        assert namespace_doubt(context(pod(), facts=NAMESPACES, complete=complete, namespace="another")) is None
 
 
 @pytest.mark.parametrize(("replica", "expected"), [("Worker", "training"), ("Launcher", None)])
@@ -376,7 +386,7 @@ def test_the_launcher_of_an_mpi_job_only_starts_its_workers(
 
 def test_of_a_pod_that_says_nothing_nothing_may_come(context: Contexts) -> None:
     found = context(pod(), facts=NAMESPACES, complete=True, namespace="another").derived(workload_class)
-    assert (found.doubt, found.coming) == ("", False)
+    assert found.doubt is None
 
 
 def test_the_empty_value_of_a_label_is_no_missing_label(context: Contexts) -> None:
