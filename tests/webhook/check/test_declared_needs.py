@@ -1,33 +1,53 @@
 from __future__ import annotations
 
 import datetime as dt
+from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from library_examples import read_example
 
 import gpugate.policies
 from gpugate.policies.catalog import CATALOG
+from gpugate.policies.engine.config import PolicyConfig
 from gpugate.policies.engine.defaults import with_defaults
 from gpugate.policies.engine.evaluate import evaluate
 from gpugate.policies.engine.ruleset import Needs, bind
 from gpugate.webhook.manifests.load import RunFacts
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from gpugate.policies.engine.ruleset import Ruleset
+    from gpugate.policies.engine.verdict import Verdict
+    from gpugate.policies.sdk.objects import Request
+
 ROOT = Path(gpugate.policies.__file__).parent
 FILES = sorted(ROOT.glob("*/examples/*/*.yaml"))
 TODAY = dt.date(2026, 11, 21)
+AS_SHIPPED = PolicyConfig()
+
+
+@cache
+def as_shipped(policy: str) -> Ruleset:
+    return bind(CATALOG, AS_SHIPPED, {policy})
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(ROOT)).replace("/examples", ""))
-def test_policies_read_no_more_of_other_objects_than_they_declare(file: Path) -> None:
+def test_a_policy_reads_no_more_of_other_objects_than_it_declares(file: Path) -> None:
     example = read_example(file.name, file.read_text())
-    ruleset = bind(CATALOG, example.config)
     whole = [with_defaults(request) for request in (*example.context, example.request)]
-    projected = [fact for fact in map(Needs(ruleset.rules).project, whole) if fact]
 
-    verdicts = [
-        evaluate(ruleset, whole[-1], RunFacts(facts, complete=example.complete), today=TODAY)
-        for facts in (whole, projected)
-    ]
+    def verdict(ruleset: Ruleset, facts: Iterable[Request]) -> Verdict:
+        return evaluate(ruleset, whole[-1], RunFacts(facts, complete=example.complete), today=TODAY)
 
-    assert verdicts[1] == verdicts[0]
+    for outcome in verdict(bind(CATALOG, example.config), whole).outcomes:
+        # Alone, so that it reads nothing that only another policy declares.
+        alone = (
+            as_shipped(outcome.policy)
+            if example.config == AS_SHIPPED
+            else bind(CATALOG, example.config, {outcome.policy})
+        )
+        projected = [fact for fact in map(Needs(alone.rules).project, whole) if fact]
+        assert verdict(alone, projected) == verdict(alone, whole), outcome.policy
