@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import datetime as dt
+import sys
+from typing import TYPE_CHECKING
 
 import pytest
 
 from gpugate.policies.nodepools import _disruption_windows
 from gpugate.policies.nodepools._disruption_windows import Schedule, ScheduleError
+
+if TYPE_CHECKING:
+    from types import FrameType
 
 SUNDAY = dt.date(2028, 1, 2)
 
@@ -97,3 +102,24 @@ def test_what_is_no_schedule_is_refused(text: str, wrong: str) -> None:
 def test_what_cron_knows_but_the_api_server_refuses_is_refused(text: str) -> None:
     with pytest.raises(ScheduleError):
         _disruption_windows.parse(text)
+
+
+def calls_to_read(text: str) -> int:
+    """How many functions are called to read a schedule, which was not read before."""
+    calls = 0
+
+    def count(frame: FrameType, event: str, _: object) -> None:
+        nonlocal calls
+        calls += event == "call" and frame.f_code.co_filename == _disruption_windows.__file__
+
+    _disruption_windows.parse.cache_clear()
+    sys.setprofile(count)
+    try:
+        _disruption_windows.parse(text)
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+def test_a_part_that_is_repeated_is_read_once() -> None:
+    assert calls_to_read("*" + 900 * ",*" + " 9 * * *") == calls_to_read("* 9 * * *") > 0
