@@ -31,24 +31,112 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
 
-from gpugate.policies.claims._request_shape import (
-    MOST_REQUESTS,
-    faults_of_names,
-    faults_of_references,
-    faults_of_request,
-)
 from gpugate.policies.claims._written import made_by_kubernetes, written_requests, written_spec
 from gpugate.policies.sdk import formats
-from gpugate.policies.sdk.findings import Violation
-from gpugate.policies.sdk.gpu_demand import alternatives
+from gpugate.policies.sdk.findings import Patch, Patches, Violation
+from gpugate.policies.sdk.gpu_demand import INLINE_VERSIONS, alternatives, own_members
 from gpugate.policies.sdk.objects import RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE
 from gpugate.policies.sdk.policy import Context, validates
 from gpugate.policies.sdk.policy import Params as PolicyParams
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from gpugate.policies.sdk.field import Field
+
+# Source: Kubernetes v1.36 `pkg/apis/resource/validation/validation.go` (validateDeviceClaim and what it calls),
+# `pkg/apis/resource/types.go` (sizes). Selectors are compiled there, which is left to the API server.
+MOST_REQUESTS: Final = 32
+_MOST_ALTERNATIVES: Final = 8
+_MODES: Final = ("ExactCount", "All")
+
+
+def faults_of_request(request: Field, version: str) -> Iterator[Violation]:
+    """Yield what is wrong with one request in an API version."""
+    yield from _of_form(request, version)
+    yield from _of_alternatives(request["firstAvailable"])
+    for ask in alternatives(request):
+        yield from _of_members(ask)
+
+
+def faults_of_names(named: Iterable[Field], what: str) -> Iterator[Violation]:
+    """Yield the names of requests, or of alternatives, that are missing, no DNS label, or taken."""
+    seen: set[str] = set()
+    for each in named:
+        name = each["name"].text
+        if not name:
+            yield Violation(each["name"].path, f"the {what} has no name", hint="give it one, such as gpu")
+        elif not formats.is_label(name):
+            message = f'"{name[:63]}" is not a DNS label, as the name of a {what} must be'
+            yield Violation(each["name"].path, message, hint="use at most 63 lower-case letters, digits and -")
+        elif name in seen:
+            message = f'the claim has two {what}s named "{name}"'
+            yield Violation(each["name"].path, message, hint="give each its own name")
+        seen.add(name)
+
+
+def faults_of_references(devices: Field) -> Iterator[Violation]:
+    """Yield the requests that a constraint or a configuration names and the claim does not have."""
+    known: set[str] = set()
+    for request in devices["requests"]:
+        known.add(request["name"].text)
+        known.update(f"{request['name'].text}/{ask['name'].text}" for ask in request["firstAvailable"])
+    for user in (*devices["constraints"], *devices["config"]):
+        for reference in user["requests"]:
+            if reference.text not in known:
+                message = f'the claim has no request named "{reference.text[:127]}"'
+                yield Violation(reference.path, message, hint="name a request of this claim, or request/alternative")
+
+
+def _of_form(request: Field, version: str) -> Iterator[Violation]:
+    inline = own_members(request)
+    exactly, first = request["exactly"], request["firstAvailable"]
+    if version in INLINE_VERSIONS and exactly:
+        message = f"{version} has no exactly: there a request holds its members itself"
+        yield Violation(exactly.path, message, hint="write apiVersion: resource.k8s.io/v1")
+    elif version not in INLINE_VERSIONS and inline:
+        message = f"{inline[0]} stands in the request itself, as in v1beta1; {version} has it under exactly"
+        fix = None if exactly or first else _wrapped(request, inline)
+        yield Violation(request[inline[0]].path, message, hint="put it under exactly", fix=fix)
+    elif not (inline or exactly or first.value):
+        wanted = "deviceClassName" if version in INLINE_VERSIONS else "exactly"
+        message = f"the request says nothing of a device: it needs {wanted} or firstAvailable"
+        yield Violation(request.path, message, hint=f"write {wanted}")
+    if first.value and (inline or exactly):
+        message = "a request has one device class, or alternatives under firstAvailable, never both"
+        yield Violation(first.path, message, hint="put each into a request, or all of them under firstAvailable")
+
+
+def _wrapped(request: Field, inline: tuple[str, ...]) -> Patches:
+    reason = "puts what the request asks for under exactly, where this version reads it"
+    members = {name: request[name].value for name in inline}
+    removed = (Patch("remove", request[name].path, None, reason) for name in inline)
+    return Patches((*removed, Patch("set", request["exactly"].path, members, reason)), safe=True)
+
+
+def _of_alternatives(first: Field) -> Iterator[Violation]:
+    count = len(tuple(first))
+    if count > _MOST_ALTERNATIVES:
+        message = f"{count} alternatives, a request may have {_MOST_ALTERNATIVES}"
+        yield Violation(first.path, message, hint="leave the last ones out")
+    yield from faults_of_names(first, "alternative")
+    for ask in first:
+        if ask["adminAccess"]:
+            yield Violation(ask["adminAccess"].path, "an alternative has no adminAccess", hint="remove it")
+
+
+def _of_members(ask: Field) -> Iterator[Violation]:
+    if not ask["deviceClassName"].text:
+        message = "no deviceClassName"
+        yield Violation(ask["deviceClassName"].path, message, hint="name a class, such as gpu.nvidia.com")
+    mode, count = ask["allocationMode"], ask["count"]
+    if mode and mode.value not in _MODES:
+        yield Violation(mode.path, "allocationMode is neither ExactCount nor All", hint="write ExactCount, or nothing")
+    elif mode.text == "All" and count.value:
+        yield Violation(count.path, "a count beside allocationMode All", hint="remove one of the two")
+    elif count and (count.integer is None or count.integer < 1):
+        yield Violation(count.path, "count must be a whole number above 0", hint="write count: 1")
+
 
 _MOST_DEVICES: Final = {"gpu.nvidia.com": 8, "vfio.gpu.nvidia.com": 8, "mig*.nvidia.com": 56, "neuron.aws.com": 16}
 

@@ -29,31 +29,240 @@ and node selectors).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.nodepools._gpu_pools import if_gpu_pool
 from gpugate.policies.nodepools._instance_choice import edited
-from gpugate.policies.nodepools._pool_sharing import (
-    POOL_NEED,
-    WORKLOAD_NEEDS,
-    gpu_workloads,
-    misordered,
-    selects,
-    unknown_workloads,
-)
-from gpugate.policies.sdk import node_pools
+from gpugate.policies.sdk import node_pools, objects, scheduling
+from gpugate.policies.sdk.facts import Known, Need, Unavailable, derived, each
 from gpugate.policies.sdk.findings import Skip, Stance, Violation
-from gpugate.policies.sdk.node_pools import INSTANCE_TYPES
-from gpugate.policies.sdk.objects import NODE_POOL
+from gpugate.policies.sdk.gpu_demand import gpu_demand
+from gpugate.policies.sdk.node_pools import INSTANCE_TYPES, is_gpu_pool, matching_types
+from gpugate.policies.sdk.objects import NODE_POOL, TEMPLATES
+from gpugate.policies.sdk.platform import Taint
 from gpugate.policies.sdk.policy import Params, validates
-from gpugate.policies.sdk.workload_class import CLASS_LABEL
+from gpugate.policies.sdk.scale_targets import template_contexts
+from gpugate.policies.sdk.scheduling import tolerated
+from gpugate.policies.sdk.workload_class import CLASS_LABEL, CLASS_NEEDS, workload_class
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gpugate.policies.sdk.field import Field
+    from gpugate.policies.sdk.objects import Kind
     from gpugate.policies.sdk.platform import WorkloadClass
-    from gpugate.policies.sdk.policy import Context
+    from gpugate.policies.sdk.policy import AnyContext, Context
+
+# Source: Karpenter v1.14.1 `pkg/utils/nodepool/nodepool.go` (OrderByWeight; a pool without a weight has 0, and equal
+# weights go by name).
+_KINDS: Final = (objects.DEPLOYMENT, objects.STATEFUL_SET, objects.JOB, objects.CRON_JOB)
+_TEMPLATE: Final = (
+    "metadata.annotations",
+    "metadata.labels",
+    "spec.affinity.nodeAffinity",
+    "spec.containers.livenessProbe",
+    "spec.containers.ports",
+    "spec.containers.readinessProbe",
+    "spec.containers.resources",
+    "spec.containers.startupProbe",
+    "spec.initContainers.resources",
+    "spec.initContainers.restartPolicy",
+    "spec.nodeSelector",
+    "spec.resourceClaims",
+    "spec.tolerations",
+)
+_JOB_FIELDS: Final = {
+    "Job": ("spec.completionMode", "spec.parallelism"),
+    "CronJob": ("spec.jobTemplate.spec.completionMode", "spec.jobTemplate.spec.parallelism"),
+}
+
+
+def _need(kind: Kind) -> Need:
+    paths = (".".join(path) for path in TEMPLATES[kind.group, kind.name])
+    fields = tuple(f"{path}.{field}" for path in paths for field in _TEMPLATE)
+    return Need(kind, (*fields, *_JOB_FIELDS.get(kind.name, ())))
+
+
+# What a policy that asks for the workloads of a pool declares that it looks up.
+WORKLOAD_NEEDS: Final = (*(_need(kind) for kind in _KINDS), *CLASS_NEEDS)
+
+_NODE_POOL: Final = "karpenter.sh/nodepool"
+_OWN_DOMAINS: Final = ("karpenter.sh/", "karpenter.k8s.aws/", "eks.amazonaws.com/", "topology.kubernetes.io/")
+_KUBERNETES: Final = ("kubernetes.io/", "node.kubernetes.io/")
+_HARD_EFFECTS: Final = frozenset({"NoSchedule", "NoExecute"})
+
+
+@dataclass(frozen=True, slots=True)
+class GpuWorkload:
+    """A workload whose Pods ask for accelerators.
+
+    Attributes:
+        shown: its name for people.
+        name: its class.
+        template: its Pod template.
+        selector: the labels that its nodes must have.
+        has_affinity: whether a node affinity asks for more.
+    """
+
+    shown: str
+    name: WorkloadClass | None
+    template: Field
+    selector: dict[str, str]
+    has_affinity: bool
+
+    @property
+    def is_free(self) -> bool:
+        """Whether neither a node selector nor a node affinity binds it to some pools."""
+        return not self.selector and not self.has_affinity
+
+
+def unknown_workloads(ctx: AnyContext) -> Skip | None:
+    """Say why workloads are not known; None where they are."""
+    facts = (ctx.facts.list(kind) for kind in _KINDS)
+    return next((Skip(fact.reason) for fact in facts if isinstance(fact, Unavailable)), None)
+
+
+def gpu_workloads(_pool: Field, ctx: AnyContext) -> tuple[GpuWorkload, ...]:
+    """Return the workloads known that ask for accelerators."""
+    known = ((of_kind, ctx.facts.list(kind)) for kind, of_kind in _OF_KIND.items())
+    return tuple(chain(*(derived(fact, of_kind, ctx) for of_kind, fact in known if isinstance(fact, Known))))
+
+
+def _workloads(kind: Kind, known: Known, ctx: AnyContext) -> tuple[GpuWorkload, ...]:
+    return tuple(found for workload in known.items for found in _asking(kind, workload, ctx))
+
+
+def _asking(kind: Kind, workload: Field, ctx: AnyContext) -> Iterator[GpuWorkload]:
+    namespace, name = workload["metadata", "namespace"].text, workload["metadata", "name"].text
+    at_home = replace(ctx, request=replace(ctx.request, namespace=namespace))
+    for around in template_contexts(kind, workload, at_home):
+        if around.derived(gpu_demand):
+            shown = f"{kind.name} {namespace}/{name}" if namespace else f"{kind.name} {name}"
+            spec = around.subject["spec"]
+            selector, affinity = spec["nodeSelector"].labels, bool(spec["affinity", "nodeAffinity"].value)
+            yield GpuWorkload(shown, around.derived(workload_class).name, around.subject, selector, affinity)
+
+
+_OF_KIND: Final = {kind: partial(_workloads, kind) for kind in _KINDS}
+
+
+def selects(workload: GpuWorkload, pool: Field, ctx: AnyContext) -> bool:
+    """Tell whether a workload names a label that the pool gives to its nodes, and nothing that they lack."""
+    selector = workload.selector
+    if not selector or workload.has_affinity:
+        return False
+    own = pool["spec", "template", "metadata", "labels"].labels
+    if not ({*own, _NODE_POOL} & selector.keys()):
+        return False
+    return _fits(selector, pool, ctx) and tolerates(workload, pool, ctx)
+
+
+def _fits(selector: dict[str, str], pool: Field, ctx: AnyContext) -> bool:
+    required = ctx.derived(node_pools.pool_requirements)
+    for key, value in selector.items():
+        label = scheduling.normalized(key)
+        if label == _NODE_POOL:
+            fits = value == pool["metadata", "name"].text
+        elif label in required:
+            fits = required[label].allows(value)
+        else:
+            # Any node can have a label that Karpenter knows; one of a user's own is on no node that does not get it.
+            fits = label.startswith((*_OWN_DOMAINS, *_KUBERNETES))
+        if not fits:
+            return False
+    return True
+
+
+def tolerates(workload: GpuWorkload, pool: Field, ctx: AnyContext) -> bool:
+    """Tell whether a workload tolerates the taints of a pool; it is given the tolerations of its accelerators."""
+    given = node_pools.accelerator_taint_keys(ctx)
+    return all(
+        taint["key"].text in given
+        or tolerated(workload.template, Taint(key=taint["key"].text, value=taint["value"].text), taint["effect"].text)
+        for taint in pool["spec", "template", "spec", "taints"]
+        if taint["effect"].text in _HARD_EFFECTS
+    )
+
+
+POOL_NEED: Final = Need(NODE_POOL, ("spec.limits", "spec.template", "spec.weight"))
+
+
+@dataclass(frozen=True, slots=True)
+class _Pool:
+    field: Field
+    name: WorkloadClass | None
+    types: int
+    taints: frozenset[tuple[str, str, str]]
+    capacity: frozenset[str]
+    weight: int
+    shown: str
+
+
+def misordered(pool: Field, ctx: AnyContext) -> Iterator[Violation]:
+    """Yield that another pool is tried before this one, or after it, against what they are for; one of each sort."""
+    own = _described(pool, ctx)
+    if own:
+        rivals = list(_rivals(own, ctx))
+        yield from islice((found for rival in rivals for found in _spot_after_on_demand(own, rival)), 1)
+        yield from islice((found for rival in rivals for found in _training_before_inference(own, rival, ctx)), 1)
+
+
+def _rivals(own: _Pool, ctx: AnyContext) -> Iterator[_Pool]:
+    """Yield the other pools that could take the same Pods."""
+    for around in each(ctx.facts.list(NODE_POOL), ctx):
+        rival = around.derived(_described)
+        if rival and own.taints == rival.taints and own.types & rival.types and rival.shown != ctx.request.name:
+            yield rival
+
+
+def _described(pool: Field, ctx: AnyContext) -> _Pool | None:
+    types = ctx.derived(matching_types)
+    if types is None or not ctx.derived(is_gpu_pool):
+        return None
+    taints = frozenset(
+        (taint["key"].text, taint["value"].text, taint["effect"].text)
+        for taint in pool["spec", "template", "spec", "taints"]
+    )
+    capacity = node_pools.capacity_types(types.requirements)
+    weight, shown = pool["spec", "weight"].integer or 0, pool["metadata", "name"].text
+    return _Pool(pool, node_pools.pool_class(pool, ctx), types.accelerated, taints, capacity, weight, shown)
+
+
+def _spot_after_on_demand(own: _Pool, rival: _Pool) -> Iterator[Violation]:
+    if own.name != "inference" or rival.name != "inference":
+        return
+    for spot, other in ((own, rival), (rival, own)):
+        is_order = spot.field["spec", "weight"] or other.field["spec", "weight"]
+        only = spot.capacity == {"spot"} and "spot" not in other.capacity
+        if only and is_order and spot.weight <= other.weight:
+            message = (
+                f"weight {spot.weight} of {_this(spot, own)} is not above the {other.weight} of {_this(other, own)}, "
+                "so Spot is not tried first"
+            )
+            hint = f"give the Spot pool a weight above {other.weight}"
+            yield Violation(own.field["spec", "weight"].path, message, hint=hint)
+
+
+def _training_before_inference(own: _Pool, rival: _Pool, ctx: AnyContext) -> Iterator[Violation]:
+    for training, inference in ((own, rival), (rival, own)):
+        if (training.name, inference.name) != ("training", "inference") or training.weight <= inference.weight:
+            continue
+        free = (w for w in ctx.derived(gpu_workloads) if w.name == "inference" and w.is_free)
+        first = next((w for w in free if tolerates(w, training.field, ctx)), None)
+        if first:
+            message = (
+                f"weight {training.weight} of {_this(training, own)} is above the {inference.weight} of "
+                f"{_this(inference, own)}, so {first.shown} is placed on training nodes first"
+            )
+            hint = f"give the training pool at most weight {inference.weight}, or the workload a node selector"
+            yield Violation(own.field["spec", "weight"].path, message, hint=hint)
+
+
+def _this(pool: _Pool, own: _Pool) -> str:
+    return "this pool" if pool is own else f"NodePool {pool.shown}"
 
 
 @validates(NODE_POOL, mode=Stance.WARN, tables=(INSTANCE_TYPES,), needs=(*WORKLOAD_NEEDS, POOL_NEED))

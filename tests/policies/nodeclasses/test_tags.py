@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpugate.policies.nodeclasses._tags import alike, fault
+from gpugate.policies.nodeclasses.missing_cost_tags import alike, fault
 
 FORMS = {"CostCenter": ("CC-####", "PRJ-*")}
 PLACEHOLDERS = ("TBD", "none", "-", "n/a")

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from gpugate.policies.data.instance_types import load_instance_types
-from gpugate.policies.nodepools._instance_labels import in_mebibytes, meant
+from gpugate.policies.nodepools.unknown_requirement_value import in_mebibytes, meant
 
 CATALOGUE = load_instance_types()
 AWS = "karpenter.k8s.aws/instance-"

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpugate.policies.data.instance_types import load_instance_types
-from gpugate.policies.nodepools._daemon_sets import is_meant_for, untolerated
+from gpugate.policies.nodepools.untolerated_taint import is_meant_for, untolerated
 from gpugate.policies.sdk.facts import NoFacts
 from gpugate.policies.sdk.field import Field
 from gpugate.policies.sdk.node_pools import INSTANCE_TYPES

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from gpugate.policies.nodepools._pool_sharing import gpu_workloads, selects, unknown_workloads
+from gpugate.policies.nodepools.shared_by_classes import gpu_workloads, selects, unknown_workloads
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gpugate.policies.data.instance_types import load_instance_types
-from gpugate.policies.pods._sharing import remedy
+from gpugate.policies.pods.time_sliced_models import remedy
 from gpugate.policies.sdk.node_pools import INSTANCE_TYPES
 
 if TYPE_CHECKING:
