@@ -34,7 +34,7 @@ TODAY: Final = dt.date(2026, 11, 21)
 MOST_PER_DOUBLING: Final = 2.5
 _FACTOR: Final = 4
 _MOST: Final = MOST_PER_DOUBLING**2
-_REPEATS: Final = 3
+_REPEATS: Final = 12
 # Strings grow by this many times as much as lists: their elements are characters.
 _CHARACTERS: Final = 50
 _IDENTIFYING: Final = ("name", "key", "id", "Name")
