@@ -13,7 +13,7 @@ ARG PIP_INDEX_URL
 WORKDIR /build
 COPY requirements/build.txt requirements/runtime.txt requirements/
 COPY image/install.py image/
-COPY pyproject.toml README.md ./
+COPY pyproject.toml setup.py README.md ./
 COPY src src
 COPY certs certs
 COPY policies policies

@@ -9,6 +9,8 @@ SUPPLY_CHAIN := build/supply-chain
 BROWSER := build/browser
 DOCS := build/docs
 FUZZ := build/fuzz/venv
+# Where editors, mypy and import-linter look for the packages. git ignores the links, and no installation needs them.
+LINKS := $(addprefix src/gpugate/,certs policies webhook)
 COUNTS ?= small
 K ?=
 T ?=
@@ -22,15 +24,20 @@ IMAGE ?=
 help: ## What there is
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-setup: $(READY) ## A virtual environment in .venv with everything, from the hashed lock
+setup: $(READY) ## A virtual environment in .venv with everything, from the hashed lock, and links for editors
 
-$(READY): requirements/dev.txt pyproject.toml
+$(LINKS): src/gpugate/%:
+	@ln -s ../../$* $@
+
+$(READY): requirements/dev.txt pyproject.toml | $(LINKS)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "error: gpugate needs Python 3.11 or newer; name one: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 1; }
 	@$(PYTHON) -m venv .venv || \
 		{ rm -rf .venv; echo "error: python3-venv is missing; on Debian and Ubuntu: apt-get install python3-venv" >&2; exit 1; }
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@# compat: src on the path and nothing else. The finder of other modes slows every start of Python.
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation \
+		--config-settings editable_mode=compat -e .
 	@touch $@
 
 demo: $(READY) ## The main job on real input, without a cluster; ends with the path of an audit for a browser
@@ -91,7 +98,7 @@ bench: $(READY) ## How fast it is; BENCH='--save FILE' keeps it, BENCH='--compar
 mutants: $(READY) ## Make small changes to the program and expect a test to fail; M=certs/plan.py one module, SHARE=5 a 5 % sample, AGAIN=1 survivors
 	@$(BIN)/python tests/mutants/mutants.py $(M) $(if $(SHARE),--share $(SHARE)) $(if $(AGAIN),--again)
 
-browser: $(BROWSER)/.ready ## The audit's HTML report in a real Chromium; screenshots in build/audit-report
+browser: $(BROWSER)/.ready $(LINKS) ## The audit's HTML report in a real Chromium; screenshots in build/audit-report
 	@command -v chromium >/dev/null || { [ "$$(id -u)" = 0 ] && apt-get install -qq -y --no-install-recommends chromium >/dev/null; } || \
 		{ echo "error: chromium is missing; on Debian: apt-get install chromium" >&2; exit 1; }
 	PYTHONPATH=src $(BROWSER)/bin/python -m pytest -q tests/browser $(if $(K),-k "$(K)")
@@ -112,7 +119,7 @@ $(DOCS)/.ready: requirements/docs.txt
 	@$(DOCS)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/docs.txt
 	@touch $@
 
-fuzz: $(FUZZ)/.ready ## Hostile bytes for everything that reads them, MINUTES for each target; T=reviews chooses one, RUNS=2000 the same inputs each time
+fuzz: $(FUZZ)/.ready $(LINKS) ## Hostile bytes for everything that reads them, MINUTES for each target; T=reviews chooses one, RUNS=2000 the same inputs each time
 	$(FUZZ)/bin/python tests/fuzz/fuzz.py $(T) --minutes $(or $(MINUTES),1) $(if $(RUNS),--runs $(RUNS))
 
 $(FUZZ)/.ready: requirements/fuzz.txt
@@ -168,3 +175,4 @@ $(SUPPLY_CHAIN)/.ready: requirements/supply-chain.txt
 
 clean: ## Remove what the other targets made
 	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis src/gpugate.egg-info
+	rm -f $(LINKS)

@@ -25,7 +25,7 @@ from py_compile import PycInvalidationMode
 
 ROOT = Path(__file__).resolve().parents[1]
 # What a wheel of gpugate is built from, and what it needs beside it.
-SOURCES = ("pyproject.toml", "README.md", "src", "certs", "policies", "webhook")
+SOURCES = ("pyproject.toml", "setup.py", "README.md", "src", "certs", "policies", "webhook")
 LOCKS = ("requirements/build.txt", "requirements/runtime.txt")
 _VERSION = f"python{sys.version_info.major}.{sys.version_info.minor}"
 # Sources of compiled modules, type stubs, and what pip writes about the place it installed from.
