@@ -9,6 +9,7 @@ from __future__ import annotations
 import pkgutil
 from bisect import bisect_left
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -119,8 +120,9 @@ class _Stored(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     allocatable: dict[str, dict[str, str]]
 
 
+@cache
 def load_instance_types() -> InstanceTypes:
-    """Read the catalogue that is part of this package."""
+    """Read the catalogue that is part of this package; once for a process."""
     content = pkgutil.get_data(__package__, "instance_types.json") or b""
     stored = msgspec.json.decode(content, type=_Stored)
     values = {label: _sets(by_value) for label, by_value in stored.labels.items()}

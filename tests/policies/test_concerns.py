@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from library_examples import Example, read_example
+from library_examples import Example, library_example, ruleset_of
 
 import gpugate.policies
 from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.config import PolicyConfig, PolicyEntry
 from gpugate.policies.engine.defaults import with_defaults
 from gpugate.policies.engine.evaluate import Phase, evaluate
-from gpugate.policies.engine.ruleset import bind
 from gpugate.policies.sdk.concerns import EVERY_OBJECT, AnyOf, Concern, Each, Flag, Key, any_of, exactly
 from gpugate.policies.sdk.field import Field
 from gpugate.policies.sdk.objects import GroupVersionKind, Operation, Request
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from gpugate.policies.engine.verdict import Verdict
 
 FILES = sorted(Path(gpugate.policies.__file__).parent.glob("*/examples/*/*.yaml"))
-EXAMPLES = {f"{file.parent.name}/{file.name}": read_example(file.name, file.read_text()) for file in FILES}
+EXAMPLES = {f"{file.parent.name}/{file.name}": library_example(file) for file in FILES}
 POD = GroupVersionKind("", "v1", "Pod")
 TODAY = dt.date(2026, 11, 21)
 DAEMON_SETS = "system:serviceaccount:kube-system:daemon-set-controller"
@@ -54,7 +53,7 @@ def heard(verdict: Verdict) -> set[str]:
 def unconcerned(pod: dict[str, Any], example: Example, config: PolicyConfig, user: str) -> set[str]:
     """The policies that are heard of in a phase for which none of their concerns holds."""
     request = with_defaults(Request(POD, Operation.CREATE, pod, name="a", namespace="research", user=user))
-    ruleset, facts = bind(CATALOG, config), RunFacts(example.context, complete=example.complete)
+    ruleset, facts = ruleset_of(config), RunFacts(example.context, complete=example.complete)
     found: set[str] = set()
     for phase, mutates in ((Phase.MUTATE, True), (Phase.VALIDATE, False)):
         verdict = evaluate(ruleset, request, facts, today=TODAY, phase=phase)
@@ -267,7 +266,7 @@ ORDINARY = {
 
 
 def concerns_of_policies(config: PolicyConfig) -> list[Concern]:
-    ruleset = bind(CATALOG, config)
+    ruleset = ruleset_of(config)
     bound = (*ruleset.handlers(POD, mutating=True), *ruleset.handlers(POD, mutating=False))
     return [handler.concerns for _, handler in bound]
 

@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 import yaml
+from library_examples import ruleset_of
 
-from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.config import parse_config
 from gpugate.policies.engine.defaults import with_defaults
 from gpugate.policies.engine.evaluate import evaluate
-from gpugate.policies.engine.ruleset import bind
 from gpugate.policies.sdk.objects import GroupVersionKind, Operation, Request
 from gpugate.webhook.manifests.load import RunFacts
 
@@ -51,7 +50,7 @@ def costs(obj: Case, case: Case) -> dict[str, str]:
     """What each policy that finds something makes it cost; `patch` where it mends it."""
     config = parse_config({"apiVersion": "gpugate.dev/v1", "kind": "PolicyConfig", **case.get("config", {})})
     facts = RunFacts(request(each, {}) for each in case.get("context", ()))
-    verdict = evaluate(bind(CATALOG, config), request(obj, case), facts, today=dt.date(2026, 11, 21))
+    verdict = evaluate(ruleset_of(config), request(obj, case), facts, today=dt.date(2026, 11, 21))
     assert [outcome.error for outcome in verdict.outcomes if outcome.error] == []
     found = {policy: "patch" for policy, _ in (*verdict.patches, *verdict.template_patches)}
     for finding in sorted(verdict.findings, key=lambda each: each.stance):

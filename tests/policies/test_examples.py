@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from library_examples import Example, read_example
+from library_examples import Example, library_example, ruleset_of
 
 import gpugate.policies
 from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.defaults import with_defaults
 from gpugate.policies.engine.evaluate import Phase, evaluate
-from gpugate.policies.engine.ruleset import bind
 from gpugate.policies.sdk.findings import Stance
 from gpugate.policies.sdk.objects import GroupVersionKind, Operation, Request
 from gpugate.webhook.manifests.documents import Document, Positions, read_text
@@ -33,14 +32,10 @@ TODAY = dt.date(2026, 11, 21)
 examples = pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(ROOT)).replace("/examples", ""))
 
 
-def example_in(file: Path) -> Example:
-    return read_example(file.name, file.read_text())
-
-
 def judge(example: Example, request: Request | None = None) -> Verdict:
     judged = with_defaults(request or example.request)
     facts = RunFacts((*example.context, judged), complete=example.complete)
-    return evaluate(bind(CATALOG, example.config), judged, facts, today=TODAY, phase=Phase.BOTH)
+    return evaluate(ruleset_of(example.config), judged, facts, today=TODAY, phase=Phase.BOTH)
 
 
 def found(verdict: Verdict, example: Example) -> frozenset[Expected]:
@@ -58,20 +53,20 @@ def policies_in(expected: frozenset[Expected]) -> set[str]:
 
 @examples
 def test_policies_find_what_is_expected_where_it_is_expected_and_nothing_else(file: Path) -> None:
-    example = example_in(file)
+    example = library_example(file)
     assert found(judge(example), example) == example.expected
 
 
 @examples
 def test_nothing_breaks_or_is_malformed(file: Path) -> None:
-    verdict = judge(example_in(file))
+    verdict = judge(library_example(file))
     assert [outcome.error for outcome in verdict.outcomes if outcome.error] == []
     assert verdict.malformed == ()
 
 
 @examples
 def test_it_says_in_its_first_line_what_it_shows(file: Path) -> None:
-    assert example_in(file).title
+    assert library_example(file).title
 
 
 @pytest.mark.parametrize(
@@ -79,7 +74,7 @@ def test_it_says_in_its_first_line_what_it_shows(file: Path) -> None:
 )
 def test_a_bad_example_expects_its_own_policy(file: Path) -> None:
     own = f"{file.parts[-4]}/{file.parent.name.replace('_', '-')}"
-    assert own in policies_in(example_in(file).expected)
+    assert own in policies_in(library_example(file).expected)
 
 
 @pytest.mark.parametrize(
@@ -88,7 +83,7 @@ def test_a_bad_example_expects_its_own_policy(file: Path) -> None:
 def test_a_good_example_expects_nothing(file: Path) -> None:
     assert file.name.startswith(("good-", "fixed-"))
     if file.name.startswith("good-"):
-        assert example_in(file).expected == frozenset()
+        assert library_example(file).expected == frozenset()
 
 
 def defaulted(obj: Json) -> Json:
@@ -102,7 +97,7 @@ def defaulted(obj: Json) -> Json:
 )
 def test_a_bad_example_becomes_the_fixed_one(file: Path) -> None:
     own = f"{file.parts[-4]}/{file.parent.name.replace('_', '-')}"
-    bad = example_in(file.with_name(file.name.replace("fixed-", "bad-", 1)))
+    bad = library_example(file.with_name(file.name.replace("fixed-", "bad-", 1)))
     documents = [d for d in read_text(file.name, file.read_text()) if isinstance(d, Document)]
     wanted = [d.value for d in documents if not role_of(d) and not is_config(d)]
     assert [defaulted(obj) for obj in mended(judge(bad), {own})] == [defaulted(obj) for obj in wanted]
@@ -142,14 +137,14 @@ VARIANTS = {
 @pytest.mark.parametrize("variant", VARIANTS)
 @examples
 def test_the_same_is_found(file: Path, variant: str) -> None:
-    example = example_in(file)
+    example = library_example(file)
     varied = judge(example, VARIANTS[variant](example.request))
     assert policies_in(found(varied, example)) == policies_in(example.expected)
 
 
 @examples
 def test_as_an_unchanged_update_it_finds_the_same_and_holds_nothing_up(file: Path) -> None:
-    example = example_in(file)
+    example = library_example(file)
     obj = with_defaults(example.request).object
     unchanged = replace(example.request, operation=Operation.UPDATE, object=obj, old_object=obj)
     verdict = judge(example, unchanged)
@@ -161,7 +156,7 @@ def test_as_an_unchanged_update_it_finds_the_same_and_holds_nothing_up(file: Pat
 
 @examples
 def test_as_a_delete_it_is_let_through_without_a_word(file: Path) -> None:
-    example = example_in(file)
+    example = library_example(file)
     delete = replace(
         example.request, operation=Operation.DELETE, object=None, old_object=with_defaults(example.request).object
     )
@@ -171,7 +166,7 @@ def test_as_a_delete_it_is_let_through_without_a_word(file: Path) -> None:
 
 @examples
 def test_mutated_again_it_stays_as_it_is(file: Path) -> None:
-    example = example_in(file)
+    example = library_example(file)
     mutated = judge(example).object
     again = judge(example, replace(example.request, object=mutated))
     assert again.operations == ()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from growth import Case, superlinear
-from library_examples import read_example
+from library_examples import library_example
 
 import gpugate.policies
 from gpugate.policies.catalog import CATALOG
@@ -36,7 +36,7 @@ def unbounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def examples() -> Iterator[Case]:
     for file in sorted(ROOT.glob("*/examples/*/*.yaml")):
-        example = read_example(file.name, file.read_text())
+        example = library_example(file)
         config = example.config if "PolicyConfig" in file.read_text() else None
         yield Case(f"{file.parent.name}/{file.name}", example.request, example.context, example.complete, config)
 

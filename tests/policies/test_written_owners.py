@@ -8,12 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from library_examples import Example, read_example
+from library_examples import Example, library_example, ruleset_of
 
 import gpugate.policies
-from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.evaluate import evaluate
-from gpugate.policies.engine.ruleset import bind
 from gpugate.policies.sdk.findings import Stance
 from gpugate.policies.sdk.objects import Operation
 from gpugate.policies.sdk.workload_class import owner_kind
@@ -34,7 +32,7 @@ EXAMPLES = {
     f"{file.parent.name}/{file.name}": example
     for file in FILES
     if file.name != OF_KEDA
-    and (example := read_example(file.name, file.read_text())).request.kind.kind in OWNED
+    and (example := library_example(file)).request.kind.kind in OWNED
     and example.request.operation is Operation.CREATE
 }
 OWNERS = [
@@ -54,7 +52,7 @@ def findings(example: Example, metadata: Json) -> dict[str, Stance]:
     obj = {**(example.request.object or {}), "metadata": metadata}
     request = replace(example.request, object=obj, user="alice")
     facts = RunFacts(example.context, complete=example.complete)
-    verdict = evaluate(bind(CATALOG, example.config), request, facts, today=dt.date(2026, 11, 21))
+    verdict = evaluate(ruleset_of(example.config), request, facts, today=dt.date(2026, 11, 21))
     found: dict[str, Stance] = {}
     for finding in verdict.findings:
         found[finding.policy] = max(finding.stance, found.get(finding.policy, Stance.OFF))
@@ -106,7 +104,7 @@ CLAIM_EXAMPLE = next(
 )
 def test_the_sender_of_a_node_claim_decides_whether_karpenter_made_it(user: str, *, found: bool) -> None:
     request = replace(CLAIM_EXAMPLE.request, object=CLAIM, user=user)
-    verdict = evaluate(bind(CATALOG, CLAIM_EXAMPLE.config), request, RunFacts(()), today=dt.date(2026, 11, 21))
+    verdict = evaluate(ruleset_of(CLAIM_EXAMPLE.config), request, RunFacts(()), today=dt.date(2026, 11, 21))
 
     assert bool([*verdict.findings]) is found
 
@@ -116,7 +114,7 @@ def test_metadata_of_karpenters_own_can_be_changed_by_anyone() -> None:
     request = replace(
         CLAIM_EXAMPLE.request, object=new, old_object=CLAIM, operation=Operation.UPDATE, name="gpu-x7k2p", user="alice"
     )
-    verdict = evaluate(bind(CATALOG, CLAIM_EXAMPLE.config), request, RunFacts(()), today=dt.date(2026, 11, 21))
+    verdict = evaluate(ruleset_of(CLAIM_EXAMPLE.config), request, RunFacts(()), today=dt.date(2026, 11, 21))
 
     assert [*verdict.findings] == []
 
@@ -135,7 +133,7 @@ INCONSISTENT = {
 def test_where_the_sender_is_not_known_everything_has_to_be_as_karpenter_writes_it(change: Json) -> None:
     changed = {**CLAIM, "metadata": {**CLAIM["metadata"], **change}}
     request = replace(CLAIM_EXAMPLE.request, object=changed, name=changed["metadata"]["name"])
-    verdict = evaluate(bind(CATALOG, CLAIM_EXAMPLE.config), request, RunFacts(()), today=dt.date(2026, 11, 21))
+    verdict = evaluate(ruleset_of(CLAIM_EXAMPLE.config), request, RunFacts(()), today=dt.date(2026, 11, 21))
 
     assert [finding.policy for finding in verdict.findings] == ["nodepools/single-instance-type"]
 

@@ -11,11 +11,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from library_examples import read_example
+from library_examples import library_example, ruleset_of
 
 import gpugate.policies
-from gpugate.policies.catalog import CATALOG
-from gpugate.policies.engine.ruleset import bind
+from gpugate.policies.engine.config import PolicyConfig
 from gpugate.webhook.admission.app import create_app
 from gpugate.webhook.admission.asgi import AdmissionAsgi
 from gpugate.webhook.admission.certificate import Certificate
@@ -40,7 +39,7 @@ def now() -> dt.datetime:
 class ExampleGate(Gate):
     def __init__(self) -> None:
         super().__init__(
-            Rules(bind(CATALOG, read_example("", "apiVersion: v1\nkind: Pod\nmetadata: {name: x}\n").config), "g"),
+            Rules(ruleset_of(PolicyConfig()), "g"),
             RunFacts(()),
             now,
         )
@@ -53,9 +52,9 @@ class ExampleGate(Gate):
         assert found is not None
         name = found[1].decode()
         if name not in self._gates:
-            example = read_example(name, (ROOT / name).read_text())
+            example = library_example(ROOT / name)
             facts = RunFacts(example.context, complete=example.complete)
-            self._gates[name] = Gate(Rules(bind(CATALOG, example.config), "g"), facts, now)
+            self._gates[name] = Gate(Rules(ruleset_of(example.config), "g"), facts, now)
         return self._gates[name].answer(phase, body, seconds_left, may_wait=may_wait)
 
 

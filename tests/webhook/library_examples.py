@@ -7,14 +7,22 @@ have a role, as `annotated` reads them.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
+import msgspec
+
+from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.config import PolicyConfig
+from gpugate.policies.engine.ruleset import bind
 from gpugate.webhook.policy_tests.cases import CaseFileError
 from gpugate.webhook.policy_tests.expect_comments import read_annotated
 from gpugate.webhook.report.located import Place
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gpugate.policies.engine.ruleset import Ruleset
     from gpugate.policies.sdk.objects import Request
     from gpugate.webhook.manifests.objects import Manifest
     from gpugate.webhook.policy_tests.expect_comments import Expected
@@ -63,3 +71,19 @@ def read_example(source: str, text: str) -> Example:
         config=found.config or PolicyConfig(),
         expected=found.expected,
     )
+
+
+@cache
+def library_example(file: Path) -> Example:
+    """Read an example of the library. It is read once for a process, so that its objects must not be changed."""
+    return read_example(file.name, file.read_text(encoding="utf-8"))
+
+
+def ruleset_of(config: PolicyConfig) -> Ruleset:
+    """Bind the catalogue to a configuration, once for each configuration."""
+    return _ruleset(msgspec.json.encode(config))
+
+
+@cache
+def _ruleset(config: bytes) -> Ruleset:
+    return bind(CATALOG, msgspec.json.decode(config, type=PolicyConfig))

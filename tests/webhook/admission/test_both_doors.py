@@ -10,11 +10,10 @@ import jsonpatch
 import pytest
 from api_server.library import FILES, as_it_says, example
 from api_server.managed_fields import without_managed_fields
+from library_examples import ruleset_of
 
-from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.defaults import with_defaults
 from gpugate.policies.engine.evaluate import Phase, evaluate
-from gpugate.policies.engine.ruleset import bind
 from gpugate.policies.sdk.findings import Stance
 from gpugate.webhook.manifests.load import RunFacts
 
@@ -34,7 +33,7 @@ def by_check(name: str) -> Verdict:
     request = with_defaults(found.request)
     facts = RunFacts((*found.context, found.request), complete=found.complete)
     day = dt.date(2026, 11, 21)
-    return evaluate(bind(CATALOG, found.config), request, facts, today=day, phase=Phase.BOTH)
+    return evaluate(ruleset_of(found.config), request, facts, today=day, phase=Phase.BOTH)
 
 
 def annotated(verdict: Verdict) -> dict[str, set[str]]:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from api_server.library import FILES, example
+from library_examples import ruleset_of
 
-from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.config import PolicyConfig
 from gpugate.policies.engine.evaluate import Phase, evaluate, release
 from gpugate.policies.engine.ruleset import bind
@@ -135,7 +135,7 @@ def test_no_example_of_the_library_leaves_anything_to_collect() -> None:
         evaluate(rulesets[name], examples[name].request, facts[name], today=now().date(), phase=Phase.BOTH)
 
     examples = {name: example(name) for name in FILES}
-    rulesets = {name: bind(CATALOG, found.config) for name, found in examples.items()}
+    rulesets = {name: ruleset_of(found.config) for name, found in examples.items()}
     facts = {
         name: RunFacts((*found.context, found.request), complete=found.complete) for name, found in examples.items()
     }

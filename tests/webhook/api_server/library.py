@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from api_server.attributes import Attributes, create, delete, update
-from library_examples import Example, read_example
+from library_examples import Example, library_example
 
 import gpugate.policies
 from gpugate.policies.engine.defaults import with_defaults
@@ -22,10 +21,9 @@ ROOT = Path(gpugate.policies.__file__).parent
 FILES = sorted(str(file.relative_to(ROOT)) for file in ROOT.glob("*/examples/*/*.yaml"))
 
 
-@functools.cache
 def example(name: str) -> Example:
     """Read an example by its path below the policies."""
-    return read_example(name, (ROOT / name).read_text())
+    return library_example(ROOT / name)
 
 
 def defaulted(obj: Json) -> Json:

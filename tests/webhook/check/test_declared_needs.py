@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from library_examples import read_example
+from library_examples import library_example, ruleset_of
 
 import gpugate.policies
 from gpugate.policies.catalog import CATALOG
@@ -36,13 +36,13 @@ def as_shipped(policy: str) -> Ruleset:
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(ROOT)).replace("/examples", ""))
 def test_a_policy_reads_no_more_of_other_objects_than_it_declares(file: Path) -> None:
-    example = read_example(file.name, file.read_text())
+    example = library_example(file)
     whole = [with_defaults(request) for request in (*example.context, example.request)]
 
     def verdict(ruleset: Ruleset, facts: Iterable[Request]) -> Verdict:
         return evaluate(ruleset, whole[-1], RunFacts(facts, complete=example.complete), today=TODAY)
 
-    for outcome in verdict(bind(CATALOG, example.config), whole).outcomes:
+    for outcome in verdict(ruleset_of(example.config), whole).outcomes:
         # Alone, so that it reads nothing that only another policy declares.
         alone = (
             as_shipped(outcome.policy)

@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from library_examples import read_example
+from library_examples import library_example, ruleset_of
 
 import gpugate.policies
-from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.defaults import with_defaults
 from gpugate.policies.engine.evaluate import evaluate
-from gpugate.policies.engine.ruleset import Needs, bind
+from gpugate.policies.engine.ruleset import Needs
 from gpugate.webhook.cluster.facts import ClusterFacts
 from gpugate.webhook.cluster.objects import Objects, Projection
 from gpugate.webhook.manifests.load import RunFacts
@@ -41,8 +40,8 @@ def objects(kind: Kind, needs: Needs, requests: Sequence[Request]) -> Objects:
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(ROOT)).replace("/examples", ""))
 def test_the_facts_of_a_cluster_are_facts_like_others(file: Path) -> None:
-    example = read_example(file.name, file.read_text())
-    ruleset = bind(CATALOG, example.config)
+    example = library_example(file)
+    ruleset = ruleset_of(example.config)
     needs = Needs(ruleset.rules)
     requests = [with_defaults(request) for request in (*example.context, example.request)]
     facts = ClusterFacts()

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from library_examples import read_example
+from library_examples import library_example, ruleset_of
 
 import gpugate.policies
 from gpugate.policies.catalog import CATALOG
@@ -287,11 +287,11 @@ EXAMPLES = sorted(Path(gpugate.policies.__file__).parent.glob("pods/examples/*/*
 
 @pytest.mark.parametrize("file", EXAMPLES, ids=lambda file: f"{file.parent.name}/{file.name}")
 def test_a_pod_that_is_denied_is_one_that_waits(file: Path) -> None:
-    example = read_example(file.name, file.read_text())
+    example = library_example(file)
     request = example.request
     if request.kind.kind != "Pod":
         return
-    ruleset = bind(CATALOG, example.config)
+    ruleset = ruleset_of(example.config)
     facts = RunFacts(example.context, complete=example.complete)
     verdict = evaluate(ruleset, request, facts, today=dt.date(2026, 11, 21))
     waits = any(
