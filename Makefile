@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test slow lint types imports drift unit soak e2e-tools e2e packages harms schemas oracle capture-reviews bench mutants browser docs fuzz generate new-policy lock image image-tree sbom audit-dependencies clean
+.PHONY: help setup demo quick test slow lint types imports drift unit soak e2e-tools e2e packages harms schemas oracle capture-reviews bench mutants browser docs fuzz generate new-policy lock image image-tree sbom audit-dependencies clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -17,6 +17,7 @@ T ?=
 MINUTES ?=
 RUNS ?=
 CLUSTER ?=
+BASE ?=
 # Two control planes side by side, but one cluster of kind's, and one stage for all harms.
 E2E_PROCESSES = $(if $(CLUSTER)$(findstring harms,$(K)),,-n 2)
 IMAGE ?=
@@ -42,6 +43,9 @@ $(READY): requirements/dev.txt pyproject.toml | $(LINKS)
 
 demo: $(READY) ## The main job on real input, without a cluster; ends with the path of an audit for a browser
 	@$(BIN)/python e2e/demo.py
+
+quick: lint types imports drift ## What takes under a minute: static checks, and the tests of what changed since the merge base with main, or BASE=COMMIT
+	@$(BIN)/python tests/quick/quick.py $(if $(BASE),--base $(BASE))
 
 test: lint types imports drift unit ## Everything that is checked before a change lands
 
