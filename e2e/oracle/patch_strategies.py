@@ -1,8 +1,8 @@
-"""Objects, changes to them as policies say them, and JSON patches as webhooks send them."""
+"""Objects, and changes to them as policies say them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hypothesis import strategies as st
 
@@ -11,13 +11,12 @@ from gpugate.policies.sdk.findings import Patch
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from hypothesis.strategies import DrawFn, SearchStrategy
+    from hypothesis.strategies import DrawFn
 
     from gpugate.policies.sdk.field import Json, Path
 
 # Few, so that patches meet what is there; with what a pointer escapes, and what looks like an index.
 KEYS = ("a", "b", "spec", "nvidia.com/gpu", "m~n", "~1", "~01", "", "0", "-", "é😀")
-POINTERS = ("", "/", "a", "a/b", "/a~2", "//", "/-/0", "/a/-1", "/a/+0", "/a/00", "/a/9", "/a/- ", "/a/1_0", "/a/٣")
 
 _keys = st.sampled_from(KEYS)
 _scalars = (
@@ -49,35 +48,3 @@ def changes(draw: DrawFn, obj: Json) -> Patch:
     known = draw(st.sampled_from(list(paths_in(obj))))
     more = draw(st.lists(_keys | st.integers(0, 3), min_size=0 if known else 1, max_size=2))
     return Patch(draw(st.sampled_from(["set", "append", "remove"])), (*known, *more), draw(values), "")
-
-
-@st.composite
-def _pointers(draw: DrawFn, obj: Json) -> Any:
-    known = draw(st.sampled_from(list(paths_in(obj))))
-    more = _mostly(draw, st.lists(_keys | st.integers(-2, 3), max_size=1), st.lists(_keys, max_size=2))
-    fitting = "".join(f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in (*known, *more))
-    return _mostly(draw, st.just(fitting), st.sampled_from(POINTERS) | values)
-
-
-@st.composite
-def _operations(draw: DrawFn, obj: Json) -> Any:
-    made = {
-        "op": _mostly(draw, st.sampled_from(["add", "replace", "remove", "move", "copy", "test"]), values),
-        "path": draw(_pointers(obj)),
-        "from": draw(_pointers(obj)),
-        "value": draw(values),
-    }
-    for left_out in _mostly(draw, st.just([]), st.lists(st.sampled_from(list(made)), unique=True)):
-        del made[left_out]
-    return _mostly(draw, st.just(made), values)
-
-
-@st.composite
-def patched(draw: DrawFn) -> tuple[dict[str, Json], Any]:
-    """Draw an object, and a JSON patch: as a rule one that may fit, sometimes anything."""
-    obj = draw(objects)
-    return obj, _mostly(draw, st.lists(_operations(obj), min_size=1, max_size=3), values)
-
-
-def _mostly(draw: DrawFn, usual: SearchStrategy[Any], odd: SearchStrategy[Any]) -> Any:
-    return draw(usual if draw(st.integers(0, 15)) < 15 else odd)

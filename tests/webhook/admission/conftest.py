@@ -61,7 +61,7 @@ class Library:
 
     def __call__(self, name: str, version: str = "v1") -> ApiServer:
         mutating, validating = (
-            tuple(replace(webhook, versions=(version,)) for webhook in webhooks)
+            tuple(replace(webhook, version=version) for webhook in webhooks)
             for webhooks in (self._api_server.mutating, self._api_server.validating)
         )
         # The server tells by the uid which example a review is of.

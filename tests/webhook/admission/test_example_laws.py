@@ -19,7 +19,7 @@ examples = of_each(FILES)
 
 
 def patches(outcome: Outcome) -> list[bytes]:
-    return [call.response.patch for call in outcome.calls if call.response and call.response.patch]
+    return [call.response.patch for call in outcome.calls if call.response.patch]
 
 
 def words(outcome: Outcome) -> set[str]:

@@ -18,14 +18,10 @@ class AuditAnnotations:
         self.kept: dict[str, str] = {}
         self.dropped: list[str] = []
 
-    def add(self, webhook: str, key: str, value: str) -> None:
+    def add(self, webhook: str, name: str, value: str) -> None:
         """Add what a webhook says, under its name."""
-        self.add_own(f"{webhook}/{key}", value)
-
-    def add_own(self, key: str, value: str) -> None:
-        """Add what the API server itself says."""
-        prefix, _, name = key.partition("/")
-        legal = _PREFIX.fullmatch(prefix) and len(prefix) <= 253 and _NAME.fullmatch(name)
+        key = f"{webhook}/{name}"
+        legal = _PREFIX.fullmatch(webhook) and len(webhook) <= 253 and _NAME.fullmatch(name)
         if legal and self.kept.setdefault(key, value) == value:
             return
         self.dropped.append(key)

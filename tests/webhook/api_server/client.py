@@ -6,10 +6,8 @@ what is said of retries, closed connections and headers was seen of kube-apiserv
 
 from __future__ import annotations
 
-import gzip
 import http.client
 import math
-import re
 import ssl
 import threading
 import time
@@ -17,11 +15,10 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from api_server.connections import IdleConnections, TlsConnection
-from api_server.errors import ConductError, TransportError
+from api_server.errors import TransportError
 from api_server.responses import HttpAnswer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
 HEADERS = {
@@ -30,8 +27,6 @@ HEADERS = {
     "Content-Type": "application/json",
     "Accept-Encoding": "gzip",
 }
-RETRIES = 10
-_INTEGER = re.compile(r"[+-]?[0-9]+")
 
 
 class Client:
@@ -41,16 +36,13 @@ class Client:
         opened: how many connections were opened so far.
     """
 
-    def __init__(
-        self, url: str, ca_file: Path, *, server_name: str | None = None, sleep: Callable[[float], None] = time.sleep
-    ) -> None:
+    def __init__(self, url: str, ca_file: Path, *, server_name: str | None = None) -> None:
         """Make a client that has no connection yet.
 
         Args:
             url: of the webhook, `https://HOST:PORT/PATH`.
             ca_file: the authority to trust, PEM.
             server_name: the name to ask for and to verify, such as `gpugate.gpugate.svc`; by default the URL's host.
-            sleep: waits the seconds of a Retry-After.
         """
         self.url = url
         address = urlsplit(url)
@@ -60,37 +52,17 @@ class Client:
         self._trust = ssl.create_default_context(cafile=ca_file)
         self._trust.set_alpn_protocols(["http/1.1"])
         self._idle = IdleConnections()
-        self._sleep = sleep
         self._counting = threading.Lock()
         self.opened = 0
 
     def post(self, body: bytes, timeout_seconds: float) -> HttpAnswer:
         """Send a body and return the answer, whatever its status.
 
-        A 429 or a 5xx with a whole number of seconds in Retry-After is waited for and sent again, at most ten times
-        and within the timeout; nothing else is.
-
         Raises:
             TransportError: no answer came, or not in time.
-            ConductError: the answer was a redirect, which the API server follows and a webhook must never send.
         """
         deadline = time.monotonic() + timeout_seconds
         target = f"{self._path}?timeout={math.ceil(timeout_seconds)}s"
-        for attempt in range(1, RETRIES + 2):
-            answer = self._once(target, body, deadline, attempt)
-            seconds = _retry_after(answer)
-            if seconds is None or attempt > RETRIES:
-                return answer
-            if time.monotonic() + seconds >= deadline:
-                raise self._failed(target, "context deadline exceeded")
-            self._sleep(seconds)
-        raise AssertionError("the last attempt returns")
-
-    def close(self) -> None:
-        """Close the connections that are idle."""
-        self._idle.close()
-
-    def _once(self, target: str, body: bytes, deadline: float, attempt: int) -> HttpAnswer:
         connection: TlsConnection | None = None
         try:
             connection = self._connection(deadline)
@@ -113,12 +85,12 @@ class Client:
             connection.close()
         else:
             self._idle.put(connection)
-        if 300 <= response.status < 400:
-            raise ConductError(f"a redirect ({response.status}) to {response.headers.get('Location')}")
         headers = {name.lower(): value for name, value in response.getheaders()}
-        if headers.get("content-encoding") == "gzip":
-            content = gzip.decompress(content)
-        return HttpAnswer(response.status, headers, content, attempt)
+        return HttpAnswer(response.status, headers, content)
+
+    def close(self) -> None:
+        """Close the connections that are idle."""
+        self._idle.close()
 
     def _connection(self, deadline: float) -> TlsConnection:
         connection = self._idle.take()
@@ -148,14 +120,6 @@ def _left(deadline: float) -> float:
     if seconds <= 0:
         raise TimeoutError
     return seconds
-
-
-def _retry_after(answer: HttpAnswer) -> float | None:
-    """Return how long to wait before the call is made again; None where it is not."""
-    seconds = answer.headers.get("retry-after", "")
-    if (answer.status == 429 or answer.status >= 500) and _INTEGER.fullmatch(seconds):
-        return max(0, int(seconds))
-    return None
 
 
 def _told(error: Exception) -> str:

@@ -21,26 +21,25 @@ class Outcome:
     """What the user gets, and what the API server noted.
 
     Attributes:
-        admitted: whether the request went through admission.
-        object: the object as it would be stored or connected to; None on DELETE and when it is not admitted.
         mutated: the object after the mutating webhooks, admitted or not; None when one of them ended the request.
-        status: the `metav1.Status` that the user gets when it is not.
+        status: the `metav1.Status` that the user gets; None when the request is admitted.
         warnings: the texts of the Warning headers.
         audit_annotations: of the audit event.
         dropped_annotations: keys that were illegal or taken.
-        failed_open: webhooks that were passed over because they failed.
         calls: every call in order; those of validating webhooks in the order they are registered.
     """
 
-    admitted: bool
-    object: Json | None
     mutated: Json | None
     status: Json | None
     warnings: tuple[str, ...]
     audit_annotations: Mapping[str, str]
     dropped_annotations: tuple[str, ...]
-    failed_open: tuple[str, ...]
     calls: tuple[Call, ...]
+
+    @property
+    def admitted(self) -> bool:
+        """Whether the request went through admission."""
+        return self.status is None
 
     @property
     def message(self) -> str:
@@ -48,7 +47,7 @@ class Outcome:
         return str(self.status["message"]) if self.status else ""
 
 
-class NotAdmittedError(Exception):
+class DeniedError(Exception):
     """Ends a request with a status."""
 
     def __init__(self, status: Json) -> None:
@@ -62,20 +61,31 @@ class Record:
 
     warnings: WarningRecorder = field(default_factory=WarningRecorder)
     annotations: AuditAnnotations = field(default_factory=AuditAnnotations)
-    failed_open: list[str] = field(default_factory=list)
     calls: list[Call] = field(default_factory=list)
     mutated: Json | None = None
 
-    def outcome(self, obj: Json | None, status: Json | None = None) -> Outcome:
+    def outcome(self, status: Json | None = None) -> Outcome:
         """Close the record."""
         return Outcome(
-            admitted=status is None,
-            object=obj if status is None else None,
             mutated=self.mutated,
             status=status,
             warnings=tuple(self.warnings.sent),
             audit_annotations=self.annotations.kept,
             dropped_annotations=tuple(self.annotations.dropped),
-            failed_open=tuple(self.failed_open),
             calls=tuple(self.calls),
         )
+
+
+def denial(webhook: str, status: Json | None) -> Json:
+    """What the user is told when a webhook says no; a code below 400 and a Success are not believed.
+
+    Source: `k8s.io/apiserver` pkg/admission/plugin/webhook/errors/statuserror.go, v1.36.
+    """
+    told = dict(status or {})
+    told["code"] = max(told.get("code") or 0, 400)
+    if told.get("status") in {None, "", "Success"}:
+        told["status"] = "Failure"
+    denied = f'admission webhook "{webhook}" denied the request'
+    said = told.get("message") or told.get("reason")
+    told["message"] = f"{denied}: {said}" if said else f"{denied} without explanation"
+    return told

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from api_server import json_patch
+import jsonpatch
 from api_server.errors import ConductError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+Operation: TypeAlias = "dict[str, Any]"
 _MEMBERS = {"add": {"op", "path", "value"}, "replace": {"op", "path", "value"}, "remove": {"op", "path"}}
 _POINTER = re.compile(r"(/([^~/]|~[01])*)+")
 _INDEX = re.compile("0|[1-9][0-9]*")
 
 
-def check(document: Any, operations: Sequence[json_patch.Operation]) -> None:
+def check(document: Any, operations: Sequence[Operation]) -> None:
     """Refuse all but add, replace and remove, by canonical absolute paths, in parents that exist.
 
     Raises:
@@ -26,10 +27,10 @@ def check(document: Any, operations: Sequence[json_patch.Operation]) -> None:
         wrong = _wrong(document, operation)
         if wrong:
             raise ConductError(f"operation {number} ({operation.get('op')} {operation.get('path')}): {wrong}")
-        document = json_patch.apply(document, [operation])
+        document = jsonpatch.apply_patch(document, [operation])
 
 
-def _wrong(document: Any, operation: json_patch.Operation) -> str:
+def _wrong(document: Any, operation: Operation) -> str:
     kind, path = operation.get("op"), operation.get("path")
     if not isinstance(kind, str) or kind not in _MEMBERS:
         return "only add, replace and remove"

@@ -9,29 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from api_server import go_json
-from api_server.errors import NoCommonVersionError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from api_server.attributes import Attributes, Endpoint
 
 Json = dict[str, Any]
-KNOWN_VERSIONS = ("v1", "v1beta1")
-
-
-def api_version(accepted: Sequence[str]) -> str:
-    """Choose the first of a webhook's `admissionReviewVersions` that the API server knows.
-
-    Raises:
-        NoCommonVersionError: it knows none.
-    """
-    for version in accepted:
-        if version in KNOWN_VERSIONS:
-            return f"admission.k8s.io/{version}"
-    raise NoCommonVersionError(
-        "could not create admission objects: webhook does not accept known AdmissionReview versions (v1, v1beta1)"
-    )
 
 
 def review(attributes: Attributes, uid: str, version: str = "admission.k8s.io/v1") -> Json:

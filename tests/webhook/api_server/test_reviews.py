@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from api_server import reviews
 from api_server.attributes import Attributes, Endpoint, GroupVersion, connect, create, delete, subresource, update
-from api_server.errors import NoCommonVersionError
 
 CAPTURED = sorted((Path(__file__).parents[2] / "fixtures" / "reviews").glob("*.json"))
 POD: dict[str, Any] = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "team"}, "spec": {}}
@@ -116,17 +115,3 @@ def test_P_041_managed_fields_are_included() -> None:  # noqa: N802 -- the contr
 )
 def test_resource_of_a_kind(kind: str, resource: str) -> None:
     assert Endpoint.of({"apiVersion": "v1", "kind": kind}).resource == resource
-
-
-@pytest.mark.parametrize(
-    ("accepted", "chosen"),
-    [(("v1",), "v1"), (("v1beta1", "v1"), "v1beta1"), (("v2", "v1"), "v1")],
-    ids=["v1", "first", "first-known"],
-)
-def test_P_030_version(accepted: tuple[str, ...], chosen: str) -> None:  # noqa: N802 -- the contract's number
-    assert reviews.api_version(accepted) == f"admission.k8s.io/{chosen}"
-
-
-def test_P_079_no_version_in_common() -> None:  # noqa: N802 -- the contract's number
-    with pytest.raises(NoCommonVersionError):
-        reviews.api_version(("v2",))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from api_server.errors import UndecodableObjectError
+from api_server.errors import CallError
 
 if TYPE_CHECKING:
     from api_server.attributes import Endpoint
@@ -45,18 +45,18 @@ def check(obj: Any, endpoint: Endpoint) -> None:
     """Refuse an object that cannot be read into the type of an endpoint.
 
     Raises:
-        UndecodableObjectError: says which member has the wrong type.
+        CallError: says which member has the wrong type.
     """
     if not isinstance(obj, dict):
-        raise UndecodableObjectError("couldn't get version/kind; json parse error")
+        raise CallError("couldn't get version/kind; json parse error")
     if (obj.get("apiVersion"), obj.get("kind")) != ("/".join(filter(None, endpoint.version)), endpoint.kind):
-        raise UndecodableObjectError(f'no kind "{obj.get("kind")}" is registered for version "{obj.get("apiVersion")}"')
+        raise CallError(f'no kind "{obj.get("kind")}" is registered for version "{obj.get("apiVersion")}"')
     shape: Shape = {"metadata": _METADATA}
     if endpoint.kind == "Pod":
         shape = {"metadata": _METADATA, "spec": _POD_SPEC}
     wrong = _mismatch(obj, shape, endpoint.kind)
     if wrong:
-        raise UndecodableObjectError(f"json: cannot unmarshal into Go struct field {wrong}")
+        raise CallError(f"json: cannot unmarshal into Go struct field {wrong}")
 
 
 def _mismatch(value: Any, shape: Shape, place: str) -> str:

@@ -7,7 +7,7 @@ import binascii
 import json
 from typing import Any, NoReturn
 
-from api_server.errors import UndecodableReviewError
+from api_server.errors import CallError
 
 Json = dict[str, Any]
 
@@ -16,7 +16,7 @@ def decode(body: bytes) -> Json:
     """Read a JSON object.
 
     Raises:
-        UndecodableReviewError: it is none.
+        CallError: it is none.
     """
     try:
         value = json.loads(body.decode(errors="replace"), parse_constant=_no_constant)
@@ -87,4 +87,4 @@ def _no_constant(text: str) -> NoReturn:
 
 
 def _refuse(message: str) -> NoReturn:
-    raise UndecodableReviewError(f"failed to call webhook: {message}")
+    raise CallError(f"failed to call webhook: {message}")
