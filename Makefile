@@ -62,8 +62,9 @@ imports: $(READY)
 drift: $(READY)
 	$(BIN)/python -m gpugate.webhook.generate --check
 
+# A file stays in one process, so that its servers are started once.
 unit: $(READY)
-	$(BIN)/pytest -q
+	$(BIN)/pytest -q -n 2 --dist loadfile
 
 slow: $(READY) ## Servers under load and faults; COUNTS=full for as often as it takes to believe it, and all harms
 	$(BIN)/pytest -q tests/slow --counts $(COUNTS)
