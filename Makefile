@@ -44,7 +44,7 @@ $(READY): requirements/dev.txt pyproject.toml | $(LINKS)
 demo: $(READY) ## The main job on real input, without a cluster; ends with the path of an audit for a browser
 	@$(BIN)/python e2e/demo.py
 
-quick: lint types imports drift ## What takes under a minute: static checks, and the tests of what changed since the merge base with main, or BASE=COMMIT
+quick: lint types imports drift ## Static checks and the tests of changed files, in under a minute; BASE=COMMIT instead of the merge base with main
 	@$(BIN)/python tests/quick/quick.py $(if $(BASE),--base $(BASE))
 
 test: lint types imports drift unit ## Everything that is checked before a change lands

@@ -51,7 +51,7 @@ def main(arguments: list[str]) -> int:
     args = parser.parse_args(arguments)
     choice = choose(changed(ROOT, args.base), ROOT)
     if choice.without:
-        print(f"no tests here, see `make test`: {', '.join(choice.without)}")  # noqa: T201 -- what it is for
+        print(f"only make test or make e2e cover: {', '.join(choice.without)}", flush=True)  # noqa: T201 -- says what is left out
     runs: list[list[str]] = []
     if choice.files:
         two = ["-n", "2", "--dist", "loadfile"] if len(choice.files) >= _FILES_FOR_TWO else []
