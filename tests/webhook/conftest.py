@@ -16,6 +16,7 @@ import ssl
 import subprocess
 import sys
 import threading
+import time
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 Json: TypeAlias = dict[str, Any]
 REVIEWS = Path(__file__).parents[1] / "fixtures" / "reviews"
 PATIENCE_SECONDS = 60
+# The server closes a connection that is idle for 120 seconds, such as between two files of tests.
+IDLE_SECONDS = 60
 
 
 class Webhook:
@@ -42,6 +45,7 @@ class Webhook:
         self.url = self.announced[-1].removeprefix("ready: ")
         self.health_url = next((line[8:] for line in self.announced if line.startswith("health: ")), "")
         self._connection = self.connect()
+        self._used = time.monotonic()
 
     def _until_ready(self) -> list[str]:
         lines: list[str] = []
@@ -67,9 +71,14 @@ class Webhook:
     def request(
         self, method: str, path: str, body: bytes | None = None, headers: dict[str, str] | None = None
     ) -> tuple[int, http.client.HTTPMessage, bytes]:
+        if time.monotonic() - self._used > IDLE_SECONDS:
+            # The next request opens a new one.
+            self._connection.close()
         self._connection.request(method, path, body, {"Content-Type": "application/json"} | (headers or {}))
         response = self._connection.getresponse()
-        return response.status, response.headers, response.read()
+        content = response.read()
+        self._used = time.monotonic()
+        return response.status, response.headers, content
 
     def mutate(self, review: Json | bytes) -> Json:
         return self._review("/mutate", review)
