@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from gpugate.webhook.admission.decisions import OUTCOME_DECISIONS
 from gpugate.webhook.admission.front.limits import FrontEvent
-from gpugate.webhook.admission.metrics import METRICS, OUTCOME_DECISIONS
+from gpugate.webhook.admission.metrics import METRICS
 from gpugate.webhook.generate.chart.alerts import ALERTS, Alert
 from gpugate.webhook.generate.chart.dashboard import PANELS
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import orjson
 
-from gpugate.webhook.admission.metrics import BROKE, PASSED, REFUSED, decision, denies
+from gpugate.webhook.admission.decisions import BROKE, PASSED, REFUSED, decision, denies
 from gpugate.webhook.admission.response import cut, plain
 from gpugate.webhook.admission.review import UnacceptableError
 

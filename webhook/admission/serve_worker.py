@@ -10,9 +10,9 @@ from gpugate.policies.sdk.facts import NoFacts
 from gpugate.webhook.admission.app import create_app
 from gpugate.webhook.admission.asgi import AdmissionAsgi
 from gpugate.webhook.admission.cpu_budget import CpuBudget
+from gpugate.webhook.admission.decisions import judged_kinds
 from gpugate.webhook.admission.front.server import Front
 from gpugate.webhook.admission.gate import Gate
-from gpugate.webhook.admission.metrics import judged_kinds
 from gpugate.webhook.admission.policy_reload import PolicyFileWatch
 from gpugate.webhook.admission.shared import now
 from gpugate.webhook.admission.workers import Duties, Worker

@@ -10,7 +10,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Final
 
-from gpugate.webhook.admission.metrics import BROKE, DENIED, UNREAD, decision, denies, kind_of
+from gpugate.webhook.admission.decisions import BROKE, DENIED, UNREAD, decision, denies, kind_of
 from gpugate.webhook.admission.options import ServeError
 
 try:
