@@ -63,7 +63,7 @@ def run(script: str) -> list[dict[str, str]]:
             """,
             "error",
             "Exception in callback",
-            "UnattributableError at attribution.py",
+            "UnattributableError at review.py",
             id="our-line",
         ),
         pytest.param(
