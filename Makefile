@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup demo quick test slow lint types imports drift unit soak e2e-tools e2e packages harms schemas oracle capture-reviews bench mutants browser docs fuzz generate new-policy lock image image-tree sbom audit-dependencies clean
+.PHONY: help setup demo quick test slow lint types imports drift unit soak e2e-tools e2e packages harms schemas oracle capture-reviews bench mutants browser docs fuzz generate new-policy lock image image-tree install-yaml sbom audit-dependencies clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -21,6 +21,8 @@ BASE ?=
 # Two control planes side by side, but one cluster of kind's, and one stage for all harms.
 E2E_PROCESSES = $(if $(CLUSTER)$(findstring harms,$(K)),,-n 2)
 IMAGE ?=
+HELM ?= helm
+INSTALL_YAML ?= dist/install.yaml
 
 help: ## What there is
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -90,7 +92,7 @@ harms: $(READY) ## What policies prevent, on the real Karpenter and KEDA; M=quic
 schemas: $(READY) ## Make the schema tables again, from the pinned releases' Go modules (needs Go)
 	$(BIN)/python -m gpugate.webhook.schemas.build
 
-oracle: $(READY) ## Ours against the own code of Karpenter, Kubernetes and Helm on random input; COUNTS=full for 20,000 cases
+oracle: $(READY) ## Ours against the own code of Karpenter and Kubernetes on random input; COUNTS=full for 20,000 cases
 	@$(BIN)/python e2e/tools.py oracle
 	$(BIN)/pytest -q e2e/oracle --counts $(COUNTS)
 
@@ -166,6 +168,10 @@ image: ## Build the container image; IMAGE='BUILD_IMAGE=NAME@sha256:... RUNTIME_
 image-tree: $(READY) ## What the image holds, in build/image-tree, without a container engine
 	@rm -rf build/image-tree
 	@$(BIN)/python -I image/install.py build/image-tree
+
+install-yaml: ## The objects of the Helm chart with its default values, in dist/install.yaml; HELM=PATH names a Helm
+	@mkdir -p $(dir $(INSTALL_YAML))
+	@$(HELM) template gpugate charts/gpugate --namespace gpugate --no-hooks > $(INSTALL_YAML) || { rm -f $(INSTALL_YAML); exit 1; }
 
 sbom: image-tree $(SUPPLY_CHAIN)/.ready ## What is in the image, as CycloneDX: dist/gpugate-VERSION.cdx.json
 	@$(SUPPLY_CHAIN)/bin/python -I image/bill_of_materials.py build/image-tree dist

@@ -206,7 +206,7 @@ def _say(text: str) -> None:
 if __name__ == "__main__":
     try:
         if sys.argv[1:] == [ORACLE.name]:
-            build((ORACLE, CONDITIONS, *HELMS), ())
+            build((ORACLE, CONDITIONS), ())
         elif sys.argv[1:] == ["harms"]:
             build(HARMS, (KARPENTER_CORE,))
         else:

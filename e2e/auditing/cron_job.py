@@ -8,22 +8,22 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import tools
+import yaml
 from cluster.kubeconfig import write_kubeconfig
 from cluster.namespaces import namespace_object
 from cluster.service_account import NAMESPACE
 
-from gpugate.webhook.generate.chart.manifests import default_values, manifests, merged
-
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from cluster.api import Api
     from cluster.control_plane import ControlPlane
 
 Json = dict[str, Any]
 
+_CHART = Path(__file__).parents[2] / "charts" / "gpugate"
 _POLICY_FILE = "--policy-file="
 _PATIENCE_SECONDS = 30
 _TIMEOUT_SECONDS = 120
@@ -49,13 +49,18 @@ class Ran:
         return {each["uid"]: each["action"] for each in self.document["objects"]}
 
 
+def _rendered() -> list[Json]:
+    command = [str(tools.path("helm")), "template", "gpugate", str(_CHART), "--namespace", NAMESPACE]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True, timeout=_TIMEOUT_SECONDS)  # noqa: S603 -- helm, with arguments of ours
+    return [each for each in yaml.load_all(ran.stdout, yaml.CSafeLoader) if each]
+
+
 class CronJob:
     """What the chart makes of it; `objects` are its objects by kind and name."""
 
     def __init__(self, api: Api, control_plane: ControlPlane, folder: Path) -> None:
         self._api = api
-        made = manifests(merged({"replicaCount": 1}, default_values()), "gpugate", NAMESPACE)
-        self.objects = {(each["kind"], each["metadata"]["name"]): each for each in made}
+        self.objects = {(each["kind"], each["metadata"]["name"]): each for each in _rendered()}
         self.account = self.objects["ServiceAccount", "gpugate-audit"]
         self._policy_file = folder / "policy.yaml"
         self._policy_file.write_text(self.objects["ConfigMap", "gpugate-policy"]["data"]["policy.yaml"])

@@ -43,7 +43,6 @@ COMMANDS: Final = {
     "schema": _Command("schema", "the schemas of kinds that manifests are held against (list), and further ones (add)"),
     "registration": _Command("registration", "what makes an API server ask the webhook: objects for kubectl apply"),
     "doctor": _Command("doctor", "what is wrong with an installed webhook, and what to do about it"),
-    "generate": _Command("generate", "what the Helm chart installs, without Helm (manifests)"),
     "serve": _Command("serve", "answer admission reviews over HTTPS (the container's entry point)"),
     "webhook": _Command(
         "webhook.main", "look after an installed webhook: status, wait, disable (break-glass), enable ..."

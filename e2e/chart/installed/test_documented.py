@@ -49,20 +49,19 @@ def test_the_readme(
         pass_by(stage, tenant)
 
 
-def test_without_helm(
+def test_without_a_release(
     stage: Stage, prepare: Callable[..., AbstractContextManager[Release]], tenant: str, figures: list[str]
 ) -> None:
-    create, apply = [
-        line for line in commands("docs/install.md", "# Installing it in a cluster") if not line.startswith("helm")
-    ]
+    documented = [line for line in commands("docs/install.md", "# Installing it in a cluster") if "kubectl" in line]
     with prepare() as release:
-        own = f"--name={NAME} --namespace={release.namespace}"
-        apply = apply.replace("manifests", f"manifests {own}")
-        release.ran(create.replace("namespace gpugate", f"namespace {release.namespace}"))
+        create, apply = (line.replace("namespace gpugate", f"namespace {release.namespace}") for line in documented)
+        release.ran(create)
         release.ran(apply)
         release.ran(f"gpugate webhook wait --namespace {release.namespace}")
         figures.append(f"chart: `gpugate webhook wait` after `kubectl apply`: {release.seconds:.1f} s")
         release.ran(f"gpugate doctor --namespace {release.namespace}")
         pass_by(stage, tenant)
-        release.ran(apply.replace("apply --server-side", "delete"))
-        pass_by(stage, tenant)
+        _, _, *removal = commands("docs/install.md", "## Taking it away")
+        for line in removal[:3]:
+            release.ran(re.sub(r"--namespace \w+", f"--namespace {release.namespace}", line))
+            pass_by(stage, tenant)

@@ -32,7 +32,6 @@ COMMANDS = [
     "schema",
     "registration",
     "doctor",
-    "generate",
     "serve",
     "webhook",
     "completion",

@@ -26,7 +26,7 @@ def test_every_command_has_one_or_leads_on_to_some() -> None:
     assert {words.partition(" ")[0] for words in PARSERS} == set(COMMANDS)
 
 
-SUBCOMMANDS = {"config": "show", "generate": "manifests", "webhook": "status"}
+SUBCOMMANDS = {"config": "show", "webhook": "status"}
 
 
 @pytest.mark.parametrize(("command", "subcommand"), SUBCOMMANDS.items(), ids=SUBCOMMANDS)
