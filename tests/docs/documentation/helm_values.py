@@ -2,20 +2,51 @@
 
 from __future__ import annotations
 
-from typing import Any
+import json
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
 
-from gpugate.policies.engine.config import ConfigError
-from gpugate.policies.sdk.field import render
-from gpugate.webhook.generate.chart.manifests import default_values, manifests, merged
+import fastjsonschema
+import yaml
+
+from documentation.blocks import ROOT
+from gpugate.policies.catalog import CATALOG
+from gpugate.policies.engine.config import API_VERSION, KIND, GpugateError, parse_config
+from gpugate.policies.engine.ruleset import bind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_Json = Any  # Any: what JSON holds
+_CHART: Final = ROOT / "charts" / "gpugate"
 
 
-def values_mistake(given: dict[str, Any]) -> str:  # Any: what JSON holds
+def values_mistake(given: dict[str, _Json]) -> str:
     """Return why the chart refuses values laid over its defaults; empty when it takes them.
 
-    A guard that looks at the release as a whole, such as `Fail` on a first install, is no mistake of a page about upgrades.
+    `templates/validate.yaml` is not asked: it also looks at the release as a whole, such as `Fail` on a first install.
     """
+    # Helm reads dates as text.
+    laid = json.loads(json.dumps(given, default=str))
+    values = merged(laid, yaml.safe_load((_CHART / "values.yaml").read_text()))
     try:
-        list(manifests(merged(given, default_values()), "gpugate", "gpugate"))
-    except ConfigError as error:
-        return f"{render(error.path)}: {error.message}" if error.path else ""
+        _validator()(values)
+        bind(CATALOG, parse_config({"apiVersion": API_VERSION, "kind": KIND, **values["policy"]}))
+    except (fastjsonschema.JsonSchemaValueException, GpugateError) as error:
+        return str(error)
     return ""
+
+
+def merged(given: _Json, over: _Json) -> _Json:
+    """Return values over others as Helm lays them: member by member, and null takes a default away."""
+    if not isinstance(given, dict) or not isinstance(over, dict):
+        return given
+    kept = {key: value for key, value in over.items() if key not in given}
+    laid = {key: merged(value, over.get(key)) for key, value in given.items() if value is not None}
+    return {**kept, **laid}
+
+
+@cache
+def _validator() -> Callable[[_Json], _Json]:
+    compiled: Callable[[_Json], _Json] = fastjsonschema.compile(json.loads((_CHART / "values.schema.json").read_text()))
+    return compiled
