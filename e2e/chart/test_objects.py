@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
 from chart.conftest import CHART
+from chart.test_render import pod_specs
+
+from gpugate.policies.catalog import CATALOG
+from gpugate.policies.engine.ruleset import bind
+from gpugate.policies.pods._mig_claims import ClaimParams
+from gpugate.policies.sdk.findings import Stance
+from gpugate.webhook.manifests.policy_file import load_policy_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    from chart.conftest import Helm
 
     Render = Callable[..., dict[tuple[str, str], dict[str, Any]]]
 
@@ -243,13 +253,6 @@ class TestToggles:
         assert "replicas" not in objects["Deployment", NAME]["spec"]
         assert objects["HorizontalPodAutoscaler", NAME]["spec"]["minReplicas"] == 2
 
-    def test_a_network_policy_lets_the_api_server_in(self, render: Render) -> None:
-        objects = render("--set-json", 'networkPolicy={"apiServerCidrs": ["10.0.0.0/28"], "metricsFrom": []}')
-
-        assert objects["NetworkPolicy", NAME]["spec"]["ingress"] == [
-            {"ports": [{"port": "reviews", "protocol": "TCP"}], "from": [{"ipBlock": {"cidr": "10.0.0.0/28"}}]}
-        ]
-
     def test_client_authorities_are_mounted(self, render: Render, tmp_path: Path) -> None:
         (tmp_path / "clients.crt").write_text(PEM)
         flags = ("--set-file", f"clientAuthentication.caBundle={tmp_path / 'clients.crt'}")
@@ -257,7 +260,9 @@ class TestToggles:
 
         assert render(*flags)["ConfigMap", f"{NAME}-client-ca"]["data"] == {"ca.crt": PEM}
         assert volumes["client-ca"]["configMap"]["name"] == f"{NAME}-client-ca"
-        assert "--client-ca=/etc/gpugate/client-ca/ca.crt" in container(render, *flags)["args"]
+        assert {"--client-ca=/etc/gpugate/client-ca/ca.crt", "--client-name=kube-apiserver"} <= set(
+            container(render, *flags)["args"]
+        )
 
     @pytest.mark.parametrize(
         ("flag", "kind", "name"),
@@ -296,6 +301,19 @@ class TestToggles:
             "mig-1g-10gb-me": "device.attributes['gpu.nvidia.com'].profile == '1g.10gb+me'",
         }
 
+    def test_a_profile_that_is_listed_twice_has_one_template(self, render: Render) -> None:
+        kinds = [kind for kind, _ in render("--set", "migNamespaces.inference={1g.10gb,1g.10gb}")]
+
+        assert kinds.count("ResourceClaimTemplate") == 1
+
+    def test_templates_are_called_as_policies_name_them(self, render: Render) -> None:
+        objects = render("--set", "migNamespaces.inference={1g.10gb}")
+
+        assert ("ResourceClaimTemplate", f"{ClaimParams().template_prefix}1g-10gb") in objects
+
+    def test_null_takes_a_default_away(self, render: Render) -> None:
+        assert "affinity" not in deployment(render, "--set", "pods.affinity=null")["template"]["spec"]
+
     def test_another_policy_makes_other_pods(self, render: Render) -> None:
         def checksum(*flags: str) -> str:
             annotations = deployment(render, *flags)["template"]["metadata"]["annotations"]
@@ -303,3 +321,74 @@ class TestToggles:
 
         assert checksum() != checksum("--set", "policy.mode=warn")
         assert checksum() == checksum("--set", "replicaCount=3")
+
+    def test_the_configuration_is_read_from_what_is_rendered(self, helm: Helm, tmp_path: Path) -> None:
+        file = tmp_path / "installed.yaml"
+        file.write_text(helm.template("--set", "policy.policies.pods/missing-gpu-toleration.mode=warn").stdout)
+        ruleset = load_policy_file(file, lambda config: bind(CATALOG, config))
+
+        modes = {rule.policy.id: rule.mode for rule in ruleset.rules}
+        assert modes["pods/missing-gpu-toleration"] is Stance.WARN
+
+    def test_no_service_sets_a_variable_that_is_a_fallback_of_a_flag(self, helm: Helm) -> None:
+        # Hooks too: what runs in them reads the same variables.
+        specs = dict(pod_specs(helm.objects(*WAITING)))
+
+        assert len(specs) == 5
+        assert {name for name, spec in specs.items() if spec["enableServiceLinks"] is not False} == set()
+
+
+class TestNetworkPolicy:
+    def spec(self, render: Render, **values: Any) -> Json:
+        return render("--set-json", f"networkPolicy={json.dumps(values)}")["NetworkPolicy", NAME]["spec"]
+
+    def test_as_shipped_both_ports_are_reached_and_no_other(self, render: Render) -> None:
+        spec = self.spec(render)
+
+        assert (spec["policyTypes"], "egress" in spec) == (["Ingress"], False)
+        assert spec["ingress"] == [
+            {"ports": [{"port": "reviews", "protocol": "TCP"}]},
+            {"ports": [{"port": "health", "protocol": "TCP"}], "from": [{"namespaceSelector": {}}]},
+        ]
+
+    def test_networks_of_api_servers_are_the_only_ones_to_reach_the_webhook(self, render: Render) -> None:
+        assert self.spec(render, apiServerCidrs=["10.0.0.0/28"], metricsFrom=[])["ingress"] == [
+            {"ports": [{"port": "reviews", "protocol": "TCP"}], "from": [{"ipBlock": {"cidr": "10.0.0.0/28"}}]}
+        ]
+
+    def test_egress_leads_to_dns_and_api_servers(self, render: Render) -> None:
+        rule = {"to": [{"ipBlock": {"cidr": "192.0.2.1/32"}}]}
+        spec = self.spec(render, restrictEgress=True, apiServerPorts=[8443], egress=[rule])
+
+        assert spec["policyTypes"] == ["Ingress", "Egress"]
+        dns, api, more = spec["egress"]
+        assert {(each["port"], each["protocol"]) for each in dns["ports"]} == {
+            (port, protocol) for port in (53, 5353) for protocol in ("UDP", "TCP")
+        }
+        assert (api, more) == ({"ports": [{"port": 8443, "protocol": "TCP"}]}, rule)
+
+    def test_it_can_be_left_out(self, render: Render) -> None:
+        assert ("NetworkPolicy", NAME) not in render("--set", "networkPolicy.enabled=false")
+
+
+class TestMonitoring:
+    def alerts(self, render: Render, mode: str) -> list[Json]:
+        case = {"self": "default", "provided": "provided"}[mode]
+        flags = ("--values", CHART / "ci" / f"{case}-values.yaml", "--set", "metrics.prometheusRule.enabled=true")
+        (group,) = render(*flags)["PrometheusRule", NAME]["spec"]["groups"]
+        return group["rules"]
+
+    @pytest.mark.parametrize("mode", ["self", "provided"])
+    def test_alerts_are_those_of_the_mode_of_certificates(self, render: Render, mode: str) -> None:
+        listed = yaml.safe_load((CHART / "files" / "alerts.yaml").read_text())["alerts"]
+        of_mode = [each for each in listed if each.get("self", mode == "self") == (mode == "self")]
+
+        assert self.alerts(render, mode) == [
+            {key: value for key, value in each.items() if key != "self"} for each in of_mode
+        ]
+        assert 0 < len(of_mode) < len(listed)
+
+    def test_the_dashboard_is_the_file(self, render: Render) -> None:
+        (text,) = render("--set", "metrics.dashboard.enabled=true")["ConfigMap", f"{NAME}-dashboard"]["data"].values()
+
+        assert text == (CHART / "files" / "dashboard.json").read_text()

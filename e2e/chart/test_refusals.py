@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from chart.conftest import CHART
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from chart.conftest import Helm
 
 FAIL = ("--set", "webhooks.pods.failurePolicy=Fail")
@@ -37,6 +40,10 @@ OF_THE_WRONG_TYPE = {
     "fewer than no Pods must stay": ("podDisruptionBudget.minAvailable=-1", "minAvailable"),
     "a pattern where selectors take names": ("policy.excluded_namespaces={kube-system,gpu-*}", "excluded_namespaces"),
     "a network without its size": ("networkPolicy.apiServerCidrs={10.0.0.1}", "apiServerCidrs"),
+    "a switch taken away": ("webhooks.pods.enabled=null", "enabled"),
+    "a quote in a taint": ("policy.platform.taints.a[0].key=a'b", "key"),
+    "a bracket in a resource": ("policy.platform.accelerators.resources={a)||(}", "resources"),
+    "a line break in a user": ("webhooks.karpenterUsers={system:serviceaccount:a:b\n}", "karpenterUsers"),
 }
 
 
@@ -119,6 +126,16 @@ HARMFUL = {
         ("--set", "pods.resources.limits.memory=67108864"),
         "pods.resources.limits.memory is less than",
     ),
+    "no memory in M": (("--set", "pods.resources.limits.memory=100M"), "pods.resources.limits.memory is less than"),
+    "no memory with an exponent": (
+        ("--set-string", "pods.resources.limits.memory=1e8"),
+        "pods.resources.limits.memory is less than",
+    ),
+    "a little less memory": (("--set", "pods.resources.limits.memory=159Mi"), "pods.resources.limits.memory is less"),
+    "client authorities with a key": (
+        ("--set", "clientAuthentication.caBundle=-----BEGIN CERTIFICATE----- -----BEGIN PRIVATE KEY-----"),
+        "clientAuthentication.caBundle holds a private key",
+    ),
     "rights for every Pod of the namespace": (
         ("--set", "serviceAccount.create=false"),
         "serviceAccount.create: false without a name",
@@ -160,3 +177,30 @@ def test_a_release_among_what_the_cluster_runs_is_refused(helm: Helm, namespace:
 
 def test_fail_is_for_an_upgrade(helm: Helm) -> None:
     assert helm.template(*FAIL, UPGRADE).returncode == 0
+
+
+def memory(limit: str | int) -> dict[str, Any]:
+    return {"pods": {"resources": {"limits": {"memory": limit}}}}
+
+
+PROVIDED = {"mode": "provided", "secretName": "tls", "caBundle": "# comment\n-----BEGIN CERTIFICATE-----\nAAAA\n"}
+HARMLESS: dict[str, dict[str, Any]] = {
+    "just enough memory": memory("160Mi"),
+    "memory in Gi": memory("0.5Gi"),
+    "memory in bytes": memory(536_870_912),
+    "memory in Ti": memory("1Ti"),
+    "memory in E": memory("1E"),
+    "no limit": {"pods": {"resources": {"limits": None}}},
+    "neither account nor rights": {"serviceAccount": {"create": False}, "rbac": {"create": False}},
+    "a comment in a bundle": {"certificates": PROVIDED},
+    "a budget that lets all go where nothing waits": {"podDisruptionBudget": {"maxUnavailable": 2}},
+    "an annotation that is called as a failure policy": {"webhooks": {"annotations": {"failurePolicy": "Fail"}}},
+}
+
+
+@pytest.mark.parametrize("values", HARMLESS.values(), ids=HARMLESS)
+def test_values_that_do_no_harm_are_taken(helm: Helm, tmp_path: Path, values: dict[str, Any]) -> None:
+    file = tmp_path / "values.yaml"
+    file.write_text(json.dumps(values))
+
+    assert helm.objects("--values", file)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import tools
+import yaml
 from chart.conftest import CASES, CHART, Helm
 
 if TYPE_CHECKING:
@@ -104,19 +105,19 @@ def test_every_object_is_in_the_namespace_of_the_release_or_in_none(render: Rend
 
 
 def test_two_releases_share_no_name(helm: Helm) -> None:
-    def cluster_wide(release: str) -> set[str]:
+    def names(release: str) -> set[str]:
         text = helm.ran("template", release, CHART, "--namespace", release, "--set", "fullnameOverride=").stdout
-        return {line for line in text.splitlines() if line.startswith("  name: ")}
+        return {each["metadata"]["name"] for each in yaml.safe_load_all(text) if each}
 
-    assert cluster_wide("one") & cluster_wide("two") == set()
+    assert names("one")
+    assert names("one") & names("two") == set()
 
 
 def test_the_longest_names_still_fit(helm: Helm) -> None:
     rendered = helm.ran("template", "r" * 53, CHART, "--namespace", "n" * 63)
 
-    names = [line.split('"')[1] for line in rendered.stdout.splitlines() if line.startswith('  name: "')]
-    assert rendered.returncode == 0
-    assert max(map(len, names)) <= 63
+    assert rendered.returncode == 0, rendered.stderr
+    assert max(len(each["metadata"]["name"]) for each in yaml.safe_load_all(rendered.stdout) if each) <= 63
 
 
 def test_the_notes_say_how_it_stands_and_how_to_end_it() -> None:

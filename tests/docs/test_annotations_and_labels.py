@@ -15,6 +15,7 @@ _DISABLED = {"disabled-at", "disabled-by", "disabled-reason"}
 
 def test_the_page_names_what_the_code_knows() -> None:
     sources = [path for folder in ("certs", "policies", "webhook") for path in (ROOT / folder).rglob("*.py")]
+    sources += (ROOT / "charts").rglob("templates/*.yaml")
     known = {name for path in sources for name in _NAME.findall(path.read_text())} - _DOCUMENTS
     page = (ROOT / "docs" / "annotations-and-labels.md").read_text()
     assert set(_NAME.findall(page)) == {name for name in known if not name.startswith("disabled")} | _DISABLED

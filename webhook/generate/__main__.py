@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import gpugate.policies
 from gpugate.policies.catalog import CATALOG
 from gpugate.webhook.cli.command_reference import command_reference
-from gpugate.webhook.generate.chart.files import chart_files
+from gpugate.webhook.generate.chart_files import chart_files
 from gpugate.webhook.generate.policy_page import policy_index, policy_page
 from gpugate.webhook.generate.published_schemas import published_schemas
 from gpugate.webhook.generate.reference_pages import reference_pages
@@ -29,18 +29,19 @@ def generated() -> Mapping[Path, str]:
         policies / "README.md": policy_index(CATALOG),
         **{pages / f"{policy.id}.md": policy_page(policy) for policy in CATALOG},
         **{schemas / name: text for name, text in published_schemas().items()},
-        **{pages.parent / "reference" / name: text for name, text in reference_pages().items()},
+        **{
+            pages.parent / "reference" / name: text
+            for name, text in reference_pages((chart / "values.yaml").read_text()).items()
+        },
         pages.parent / "reference" / "commands.md": command_reference(),
-        **{chart / name: text for name, text in chart_files().items()},
+        **{chart / name: text for name, text in chart_files((chart / "values.schema.json").read_text()).items()},
     }
 
 
 def left_over(wanted: Mapping[Path, str]) -> list[Path]:
     """Return files that were generated once, and are no longer."""
     pages = {path.parent.parent for path in wanted if path.suffix == ".md" and path.parent.parent.name == "policies"}
-    charts = {path.parent for path in wanted if path.name == "Chart.yaml"}
     found = [path for folder in pages for path in folder.glob("*/*.md")]
-    found += [path for folder in charts for path in folder.glob("templates/**/*.yaml")]
     return [path for path in found if path not in wanted]
 
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from gpugate.webhook.generate.chart.value_docs import descriptions
-from gpugate.webhook.generate.chart.values import Values
+from gpugate.webhook.generate.chart_files import chart_values
 from gpugate.webhook.generate.published_schemas import config_schema, project_schema
 from gpugate.webhook.project.settings import SETTINGS, Setting
 from gpugate.webhook.report import audit_schema, yaml_text
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from gpugate.policies.sdk.field import Json
+    from gpugate.webhook.generate.chart_files import ChartValue
 
 
 def cell(text: str) -> str:
@@ -180,46 +180,35 @@ def _plain(default: object) -> Json:
     return [str(each) for each in default] if isinstance(default, tuple) else str(default)
 
 
-_HEAD: Final = """<!-- Written by `make generate` from webhook/generate/chart/values.py. -->
+_HEAD: Final = """<!-- Written by `make generate` from charts/gpugate/values.yaml. -->
 
 # Helm values
 
-Every value of [the chart](../install.md), with its default. A key that is not here is refused, by Helm and by
-`gpugate generate manifests` alike; [values.schema.json](../../charts/gpugate/values.schema.json) says the same to editors.
+Every value of [the chart](../install.md), with its default. Helm refuses any other key;
+[values.schema.json](../../charts/gpugate/values.schema.json) says the same to editors.
 """
+_VALUE_COLUMNS: Final = ("key", "default", "meaning")
 
 
-def values_page() -> str:
-    """Return the page."""
-    values = Values()
-    text = descriptions(Values)
-    plain: list[tuple[str, ...]] = []
-    sections: list[str] = []
-    for field in msgspec.structs.fields(Values):
-        value = getattr(values, field.name)
-        if isinstance(value, msgspec.Struct):
-            rows = table(("key", "default", "meaning"), _value_rows(value, f"{field.encode_name}."))
-            sections.append(f"\n## {field.encode_name}\n\n{text[field.encode_name]}\n\n{rows}")
-        else:
-            plain.append(_value_row(field.encode_name, value, text[field.encode_name]))
-    return f"{_HEAD}\n## At the top\n\n{table(('key', 'default', 'meaning'), plain)}{''.join(sections)}"
+def values_page(text: str) -> str:
+    """Return the page for what `values.yaml` says."""
+    values = chart_values(text)
+    plain = [_value_row(each) for each in values if not each.members]
+    sections = [each for each in values if each.members]
+    parts = [f"{_HEAD}\n## At the top\n\n{table(_VALUE_COLUMNS, plain)}"]
+    parts += [f"\n## {each.path}\n\n{each.meaning}\n\n{table(_VALUE_COLUMNS, _value_rows(each))}" for each in sections]
+    return "".join(parts)
 
 
-def _value_rows(section: msgspec.Struct, prefix: str) -> Iterator[tuple[str, ...]]:
-    text = descriptions(type(section))
-    for field in msgspec.structs.fields(section):
-        value = getattr(section, field.name)
-        key = f"{prefix}{field.encode_name}"
-        if isinstance(value, msgspec.Struct):
-            yield cell(code(key)), "", cell(text[field.encode_name])
-            yield from _value_rows(value, f"{key}.")
-        else:
-            yield _value_row(key, value, text[field.encode_name])
+def _value_rows(section: ChartValue) -> Iterator[tuple[str, ...]]:
+    for each in section.members:
+        yield _value_row(each)
+        yield from _value_rows(each)
 
 
-def _value_row(key: str, value: Any, text: str) -> tuple[str, ...]:  # Any: what JSON holds
-    shown = msgspec.json.encode(msgspec.to_builtins(value)).decode()
-    return cell(code(key)), cell(code(shown)), cell(text)
+def _value_row(value: ChartValue) -> tuple[str, ...]:
+    default = "" if value.members else code(msgspec.json.encode(value.default).decode())
+    return cell(code(value.path)), cell(default), cell(value.meaning)
 
 
 _POLICY_FILE: Final = """The webhook, the audit, `check` and `test` read one file, `policy.yaml`; Helm's value `policy` is its content. What each
@@ -233,11 +222,15 @@ figures mean is in [the definitions](../audit.md#definitions). Within `gpugate.d
 taken away, nor given another meaning."""
 
 
-def reference_pages() -> Mapping[str, str]:
-    """Return the pages."""
+def reference_pages(values: str) -> Mapping[str, str]:
+    """Return the pages.
+
+    Args:
+        values: `values.yaml` of the Helm chart.
+    """
     return {
         "policy-file.md": schema_page("Policy file", _POLICY_FILE, config_schema()),
         "project-file.md": project_page(),
         "audit-json.md": schema_page("JSON of an audit", _AUDIT, audit_schema.schema()),
-        "helm-values.md": values_page(),
+        "helm-values.md": values_page(values),
     }

@@ -1,22 +1,195 @@
-{{- /* Written by `make generate` from webhook/generate/chart. */ -}}
+{{/*
+The base name of all objects.
+
+A release name may contain dots and start with a digit; the name of a Service may not (RFC 1035 label).
+40 characters leave room for suffixes such as "-certificates" within the limit of 63.
+*/}}
 {{- define "gpugate.fullname" -}}
-{{ trimAll "-" (trunc 40 (ternary (ternary (ternary (print (replace "." "-" $.Release.Name) "-gpugate") (replace "." "-" $.Release.Name) (empty (contains "gpugate" (replace "." "-" $.Release.Name)))) (print "gpugate-" (replace "." "-" $.Release.Name)) (empty (regexMatch "^[0-9]" (replace "." "-" $.Release.Name)))) $.Values.fullnameOverride (empty $.Values.fullnameOverride))) }}
+{{- $name := replace "." "-" .Release.Name }}
+{{- if .Values.fullnameOverride }}
+{{- $name = .Values.fullnameOverride }}
+{{- else if regexMatch "^[0-9]" $name }}
+{{- $name = printf "gpugate-%s" $name }}
+{{- else if not (contains "gpugate" $name) }}
+{{- $name = printf "%s-gpugate" $name }}
 {{- end }}
+{{- $name | trunc 40 | trimAll "-" }}
+{{- end }}
+
+{{/* Labels of every object. */}}
+{{- define "gpugate.labels" -}}
+{{ include "gpugate.selectorLabels" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+{{- end }}
+
+{{/* Labels that identify the objects of this release. */}}
+{{- define "gpugate.selectorLabels" -}}
+app.kubernetes.io/name: gpugate
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
+{{- end }}
+
+{{/* Labels that select the Pods of the webhook. */}}
+{{- define "gpugate.webhookSelectorLabels" -}}
+{{ include "gpugate.selectorLabels" . }}
+app.kubernetes.io/component: webhook
+{{- end }}
+
+{{/* ServiceAccount of the webhook. */}}
 {{- define "gpugate.serviceAccountName" -}}
-{{ if $.Values.serviceAccount.name }}{{ $.Values.serviceAccount.name }}{{ else }}{{ if $.Values.serviceAccount.create }}{{ include "gpugate.fullname" $ }}{{ else }}default{{ end }}{{ end }}
+{{- if .Values.serviceAccount.name }}
+{{- .Values.serviceAccount.name }}
+{{- else if .Values.serviceAccount.create }}
+{{- include "gpugate.fullname" . }}
+{{- else -}}
+default
 {{- end }}
+{{- end }}
+
+{{/* Image of every container. */}}
 {{- define "gpugate.image" -}}
-{{ $.Values.image.repository }}{{ if $.Values.image.digest }}@{{ $.Values.image.digest }}{{ else }}:{{ $.Values.image.tag }}{{ end }}
+{{ .Values.image.repository }}
+{{- if .Values.image.digest -}}
+@{{ .Values.image.digest }}
+{{- else -}}
+:{{ .Values.image.tag }}
 {{- end }}
+{{- end }}
+
+{{/* Secret with the serving certificate, unless the webhook issues it itself. */}}
+{{- define "gpugate.tlsSecretName" -}}
+{{- if eq .Values.certificates.mode "provided" }}
+{{- .Values.certificates.secretName }}
+{{- else }}
+{{- include "gpugate.fullname" . }}-tls
+{{- end }}
+{{- end }}
+
+{{/* ConfigMap with the CA certificates of clients; empty if clients are not authenticated. */}}
+{{- define "gpugate.clientCaConfigMapName" -}}
+{{- if .Values.clientAuthentication.caBundle }}
+{{- include "gpugate.fullname" . }}-client-ca
+{{- else }}
+{{- .Values.clientAuthentication.configMapName }}
+{{- end }}
+{{- end }}
+
+{{/* Minimum number of Pods. */}}
+{{- define "gpugate.replicas" -}}
+{{ ternary .Values.autoscaling.minReplicas .Values.replicaCount .Values.autoscaling.enabled | int }}
+{{- end }}
+
+{{/* The policy file. `mergeOverwrite` would drop empty and false values, such as `mode: off` in YAML 1.1. */}}
 {{- define "gpugate.policyFile" -}}
-{{ toPrettyJson (set (set (deepCopy $.Values.policy) "apiVersion" "gpugate.dev/v1") "kind" "PolicyConfig") }}
+{{- $policy := deepCopy .Values.policy }}
+{{- $_ := set $policy "apiVersion" "gpugate.dev/v1" }}
+{{- $_ := set $policy "kind" "PolicyConfig" }}
+{{- toPrettyJson $policy }}
 {{- end }}
-{{- define "gpugate.judgedNamespaces" -}}
-{{ range $_, $name := $.Values.webhooks.onlyNamespaces }}{{ if not (has $name (append (dig "excluded_namespaces" (list) $.Values.policy) $.Release.Namespace)) }}{{ $name }} {{ end }}{{ end }}
+
+{{/* Namespaces that are not evaluated, as JSON: those of the policy file, and the namespace of the release. */}}
+{{- define "gpugate.excludedNamespaces" -}}
+{{ append (dig "excluded_namespaces" list .Values.policy) .Release.Namespace | uniq | sortAlpha | toJson }}
 {{- end }}
-{{- define "gpugate.ownTaints" -}}
-{{ range $name, $taints := dig "platform" "taints" (dict) $.Values.policy }}{{ range $_, $taint := $taints }}|{{ replace "*" ".*" (replace "." "\\\\." (get $taint "key")) }}{{ end }}{{ end }}
+
+{{/*
+Webhook groups with `failurePolicy: Fail`, separated by commas; empty if there are none.
+Their requests are denied while the webhook is unavailable.
+*/}}
+{{- define "gpugate.failingGroups" -}}
+{{- $failing := list }}
+{{- range $group := (.Files.Get "files/webhooks.json" | fromJson).groups }}
+{{- $settings := get $.Values.webhooks $group }}
+{{- if eq (get $settings "failurePolicy") "Fail" }}
+{{- $failing = append $failing $group }}
 {{- end }}
-{{- define "gpugate.ownResources" -}}
-{{ range $_, $name := dig "platform" "accelerators" "resources" (list) $.Values.policy }}|{{ replace "*" ".*" (replace "." "\\\\." $name) }}{{ end }}{{ range $_, $class := dig "platform" "accelerators" "device_classes" (list) $.Values.policy }}|deviceclass\\.resource\\.kubernetes\\.io/{{ replace "*" ".*" (replace "." "\\\\." $class) }}{{ end }}
+{{- if eq (get $settings "mutatingFailurePolicy") "Fail" }}
+{{- $failing = append $failing (printf "%s (to be changed)" $group) }}
+{{- end }}
+{{- end }}
+{{- join ", " $failing }}
+{{- end }}
+
+{{/* Taint keys of `policy.platform`, as alternatives of a regular expression in a CEL string: "|KEY|KEY". */}}
+{{- define "gpugate.platformTaints" -}}
+{{- range $taints := dig "platform" "taints" dict .Values.policy }}
+{{- range $taints }}
+{{- include "gpugate.platformPattern" .key }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* The same for the resources and device classes of `policy.platform`. */}}
+{{- define "gpugate.platformResources" -}}
+{{- range dig "platform" "accelerators" "resources" list .Values.policy }}
+{{- include "gpugate.platformPattern" . }}
+{{- end }}
+{{- range dig "platform" "accelerators" "device_classes" list .Values.policy }}
+{{- printf "deviceclass.resource.kubernetes.io/%s" . | include "gpugate.platformPattern" }}
+{{- end }}
+{{- end }}
+
+{{/* A pattern with `*`. values.schema.json admits no other character that has a meaning in the expression. */}}
+{{- define "gpugate.platformPattern" -}}
+|{{ . | replace "." "\\\\." | replace "*" ".*" }}
+{{- end }}
+
+{{/* Settings of every Pod. */}}
+{{- define "gpugate.podSettings" -}}
+{{- /* A Service called gpugate would set GPUGATE_PORT, which the program reads as the default of --port. */ -}}
+enableServiceLinks: false
+securityContext:
+  {{- toYaml .Values.pods.securityContext | nindent 2 }}
+{{- with .Values.image.pullSecrets }}
+imagePullSecrets:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.pods.nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.pods.affinity }}
+affinity:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.pods.tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{/* Settings of every container. */}}
+{{- define "gpugate.containerSettings" -}}
+image: {{ include "gpugate.image" . | quote }}
+imagePullPolicy: {{ .Values.image.pullPolicy }}
+securityContext:
+  {{- toYaml .Values.pods.containerSecurityContext | nindent 2 }}
+command: [gpugate]
+{{- end }}
+
+{{/*
+Pod of a Helm hook, which runs one command.
+
+`root`: the context of the chart; `serviceAccount`: its ServiceAccount; `args`: the command and its flags.
+*/}}
+{{- define "gpugate.hookPod" -}}
+serviceAccountName: {{ .serviceAccount }}
+restartPolicy: Never
+{{ include "gpugate.podSettings" .root }}
+containers:
+  - name: gpugate
+    {{- include "gpugate.containerSettings" .root | nindent 4 }}
+    args:
+      {{- toYaml .args | nindent 6 }}
+      - --namespace={{ .root.Release.Namespace }}
+      - --name={{ include "gpugate.fullname" .root }}
+    resources:
+      {{- toYaml .root.Values.pods.resources | nindent 6 }}
+    volumeMounts:
+      - name: tmp
+        mountPath: /tmp
+volumes:
+  - name: tmp
+    emptyDir:
+      medium: Memory
+      sizeLimit: 16Mi
 {{- end }}

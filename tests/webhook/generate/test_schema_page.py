@@ -41,7 +41,6 @@ def test_parameters_of_policies_are_left_to_their_own_pages() -> None:
     assert "at_least" not in page
 
 
-def test_the_page_on_values_names_each_with_its_default() -> None:
-    page = reference_pages()["helm-values.md"]
+def test_the_page_on_values_is_made_of_the_charts() -> None:
+    page = reference_pages("# -- Number of Pods.\nreplicaCount: 2\n")["helm-values.md"]
     assert "| `replicaCount` | `2` | Number of Pods. |" in page
-    assert '| `webhooks.pods.failurePolicy` | `"Ignore"` |' in page

@@ -8,9 +8,7 @@ import pytest
 from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.ruleset import bind
 from gpugate.policies.sdk.findings import Stance
-from gpugate.webhook.generate.chart.manifests import default_values, manifests, merged
 from gpugate.webhook.manifests.policy_file import PolicyFileError, load_policy_file
-from gpugate.webhook.report import yaml_text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,14 +47,6 @@ READ = {
 def test_the_configuration_is_read_from_a_config_map(text: str, tmp_path: Path) -> None:
     file = tmp_path / "policy.yaml"
     file.write_text(text)
-
-    assert mode_in(file) is Stance.WARN
-
-
-def test_what_the_chart_makes_is_read_as_it_is(tmp_path: Path) -> None:
-    file = tmp_path / "installed.yaml"
-    values = merged({"policy": {"policies": {"pods/missing-gpu-toleration": {"mode": "warn"}}}}, default_values())
-    file.write_text("---\n".join(map(yaml_text.block, manifests(values, "gpugate", "gpugate"))))
 
     assert mode_in(file) is Stance.WARN
 

@@ -1,1 +1,0 @@
-"""The Helm chart, and the same objects without Helm, from one description."""
