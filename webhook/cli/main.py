@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from gpugate import __version__
-from gpugate.webhook.cli.options import called
+from gpugate.webhook.cli.program import called
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,8 +1,4 @@
-"""Flags and parsers that several commands share.
-
-kubectl runs the executable `kubectl-gpugate` for `kubectl gpugate`; krew's best practices ask that the usage says so.
-Source: kubernetes.io, "Extend kubectl with plugins"; krew.sigs.k8s.io, "Best practices".
-"""
+"""Flags and parsers that several commands share."""
 
 from __future__ import annotations
 
@@ -11,38 +7,18 @@ import datetime as dt
 import os
 import re
 import sys
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from gpugate.policies.engine.config import GpugateError
+from gpugate.webhook.cli.program import called
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
     from gpugate.policies.engine.ruleset import Ruleset
     from gpugate.webhook.manifests.git import Revision
-
-NAME: Final = "gpugate"
-PLUGIN: Final = "kubectl-gpugate"
-
-
-def program() -> str:
-    """Return how the user called the program."""
-    executable = PurePath(sys.argv[0]).name if sys.argv else NAME
-    return f"kubectl {NAME}" if executable.removesuffix(".exe") == PLUGIN else NAME
-
-
-def called(text: str) -> str:
-    """Return a text for users with every call of the program written as they have to write it."""
-    name = program()
-    if name == NAME:
-        return text
-    from gpugate.webhook.cli.main import COMMANDS  # noqa: PLC0415 -- only a plugin needs it, and it runs the commands
-
-    words = "|".join(map(re.escape, COMMANDS))
-    # Only before a command is it a call; elsewhere it is the webhook that is spoken of.
-    return re.sub(rf"(?<![\w/.-])(?<!kubectl )(?<!-n ){NAME} (?=(?:{words}|COMMAND)\b|--)", f"{name} ", text)
 
 
 class Parser(argparse.ArgumentParser):

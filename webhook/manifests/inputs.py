@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import glob
 import os
 import stat
 import sys
@@ -79,33 +78,6 @@ def _past_any(wanted: Sequence[str], reached: set[int]) -> set[int]:
         if place < len(wanted) and wanted[place] == "**" and place + 1 not in found:
             found.add(place + 1)
             waiting.append(place + 1)
-    return found
-
-
-_ANY: Final = "**/"
-
-
-def matches(pattern: str) -> list[str]:
-    """Return the files and directories that a pattern stands for, sorted; `**` is any number of directories.
-
-    Hidden ones are not among them. `**` follows no links, which may lead in a circle: `glob` of Python 3.14 would go around
-    until a path is too long, and where there are two of them in every way that there is.
-    """
-    return sorted(_found(f"{pattern}/*" if pattern == "**" or pattern.endswith("/**") else pattern))
-
-
-def _found(pattern: str) -> set[str]:
-    before, any_depth, after = pattern.partition(_ANY)
-    if not any_depth or (before and not before.endswith("/")):
-        return set(glob.glob(pattern))  # noqa: PTH207 -- Path.glob refuses absolute patterns
-    while after.startswith(_ANY):
-        after = after.removeprefix(_ANY)
-    found: set[str] = set()
-    for start in glob.glob(before) if before else [os.curdir]:  # noqa: PTH207 -- as above
-        for folder, folders, _ in os.walk(start):
-            folders[:] = [name for name in folders if not name.startswith(".")]
-            inside = os.path.join(glob.escape(folder), after)  # noqa: PTH118 -- Path drops what ends in a slash
-            found |= _found(inside if before else inside.removeprefix("./"))
     return found
 
 
@@ -387,6 +359,8 @@ class _Walk:
 def _expand_pattern(pattern: str) -> list[str]:
     if not any(character in pattern for character in "*?["):
         return []
+
+    from gpugate.webhook.manifests.patterns import matches  # noqa: PLC0415 -- shells expand most patterns themselves
 
     return matches(pattern)
 

@@ -74,7 +74,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     marker = metafunc.definition.get_closest_marker("gpugate_chart")
     if marker is None or "gpugate_chart" not in metafunc.fixturenames:
         return
-    from gpugate.webhook.pytest_plugin.fixtures import variants  # noqa: PLC0415 -- only for those who want it
+    from gpugate.webhook.pytest_plugin.charts import variants  # noqa: PLC0415 -- only for those who want it
 
     found = variants(marker)
     metafunc.parametrize("gpugate_chart", found, ids=[each.label for each in found], indirect=True)

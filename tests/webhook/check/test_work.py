@@ -87,7 +87,7 @@ def work(folder: Path, monkeypatch: pytest.MonkeyPatch, copies: int) -> Counter[
         (folder / f"{n}.yaml").write_text(FILE.format(n=n, workload=workload, gpus=n % 4 + 1), encoding="utf-8")
     options = Options(today=dt.date(2026, 11, 21), known=frozenset(policy.id for policy in CATALOG))
     with monkeypatch.context() as patched:
-        counting(scheduling, "read")
+        counting(scheduling, "read_requirement")
         counting(quantity, "parse")
         counting(scale_targets, "scale_target")
         report = check(list(expand([str(folder)])), bind(CATALOG, PolicyConfig()), options).report
@@ -98,5 +98,5 @@ def work(folder: Path, monkeypatch: pytest.MonkeyPatch, copies: int) -> Counter[
 def test_four_times_the_files_are_four_times_the_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     few, many = (work(tmp_path / str(copies), monkeypatch, copies) for copies in (10, 40))
 
-    assert set(few) == {"read", "parse", "scale_target"}
+    assert set(few) == {"read_requirement", "parse", "scale_target"}
     assert [name for name in few if many[name] > 4 * few[name]] == []

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gpugate.webhook.cli.options import called, program
+from gpugate.webhook.cli.program import called, program
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -26,7 +26,7 @@ def test_without_being_asked_it_imports_nothing_but_itself(project: pytest.Pytes
 
     found = modules(project)
 
-    ours = {f"{PLUGIN}{name}" for name in ("", ".plugin", ".fixtures", ".builders", ".shown")}
+    ours = {f"{PLUGIN}{name}" for name in ("", ".plugin", ".fixtures", ".builders")}
     assert {name for name in found if name.startswith("gpugate")} == {"gpugate", "gpugate.webhook"} | ours
     assert found & {"msgspec", "yaml", "rich", "kubernetes"} == set()
 

@@ -6,7 +6,8 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
-from gpugate.webhook.cli.options import UsageError, called
+from gpugate.webhook.cli.options import UsageError
+from gpugate.webhook.cli.program import called
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
