@@ -12,7 +12,7 @@ from chart.test_render import pod_specs
 
 from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.ruleset import bind
-from gpugate.policies.pods._mig_claims import ClaimParams
+from gpugate.policies.pods.mig_without_claim import ClaimParams
 from gpugate.policies.sdk.findings import Stance
 from gpugate.webhook.manifests.policy_file import load_policy_file
 

@@ -37,19 +37,334 @@ counted the workload's template, which still names the extended resource.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from heapq import nsmallest
+from typing import TYPE_CHECKING, Final, Literal
 
-from gpugate.policies.pods._mig_claims import PROFILE, ClaimParams, claim_intended, rewrite, slices_of
+from gpugate.policies.data import mig_profiles
 from gpugate.policies.sdk.concerns import Key
+from gpugate.policies.sdk.facts import named, object_doubt
 from gpugate.policies.sdk.findings import Patch, Skip, Stance, Violation
-from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS, NAMES_ACCELERATOR, gpu_demand
-from gpugate.policies.sdk.objects import POD
+from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS, NAMES_ACCELERATOR, GpuDemand, gpu_demand
+from gpugate.policies.sdk.objects import POD, RESOURCE_CLAIM_TEMPLATE
+from gpugate.policies.sdk.platform import at_least
 from gpugate.policies.sdk.policy import Context, mutates
+from gpugate.policies.sdk.policy import Params as PolicyParams
+from gpugate.policies.sdk.workload_class import owner_kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpugate.policies.sdk.field import Field
+    from gpugate.policies.sdk.field import Field, Path
+    from gpugate.policies.sdk.gpu_demand import ContainerDemand
+
+_DNS_LABEL: Final = 63
+_KEPT: Final = 50
+
+
+def template_name(prefix: str, profile: str) -> str:
+    """Name the ResourceClaimTemplate of a profile: `mig-` and `1g.10gb+me` are `mig-1g-10gb-me`."""
+    return prefix + _dashed(profile)
+
+
+def claim_names(container: str, profile: str, count: int) -> tuple[str, ...]:
+    """Name the claims of one container, one for each slice; each is a DNS label, as `spec.resourceClaims` needs.
+
+    A name that is too long keeps its start and ends in the start of its hash.
+    """
+    name = f"{container}-mig-{_dashed(profile)}"
+    names = (name,) if count == 1 else tuple(f"{name}-{index}" for index in range(count))
+    return tuple(_shortened(name) for name in names)
+
+
+def _dashed(profile: str) -> str:
+    return profile.replace(".", "-").replace("+", "-")
+
+
+def _shortened(name: str) -> str:
+    if len(name) <= _DNS_LABEL:
+        return name
+    import hashlib  # noqa: PLC0415 -- long names are rare, and it costs start-up time
+
+    return f"{name[:_KEPT]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+
+
+_CLAIMS_SINCE: Final = "1.34"  # resource.k8s.io/v1
+
+
+class ClaimParams(PolicyParams, frozen=True, kw_only=True):
+    """What decides whether, and to which templates, claims are made.
+
+    Attributes:
+        rewrite: turn requests for `nvidia.com/mig-*` into claims; without it only Pods with the annotation
+            `gpugate.dev/mig-profile` get one.
+        mig_nodes: who makes the nodes with slices: "static" when they are there before the Pod (a static node pool, a
+            managed node group), "karpenter" when they would come for it, which they do not.
+        template_prefix: what the names of the ResourceClaimTemplates start with, before the profile.
+    """
+
+    rewrite: bool = True
+    mig_nodes: Literal["static", "karpenter"] = "karpenter"
+    template_prefix: str = "mig-"
+
+
+def refusal(path: Path, message: str, hint: str) -> Violation:
+    """Say why a Pod is left as it is."""
+    return Violation(path, f"not given a claim: {message}", Stance.WARN, hint)
+
+
+def of_cluster(where: Field, pod: Field, ctx: Context[ClaimParams]) -> Violation | None:
+    """Return what stands against any claim for this Pod."""
+    if not at_least(ctx.target.kubernetes, _CLAIMS_SINCE):
+        message = f"claims need Kubernetes {_CLAIMS_SINCE}, the target is {ctx.target.kubernetes}"
+        return refusal(where.path, message, "keep the extended resource until the cluster is upgraded")
+    if ctx.params.mig_nodes != "static":
+        message = "Karpenter makes no nodes for Pods with claims for MIG slices"
+        hint = "make the nodes beforehand and set mig_nodes: static for this policy"
+        return refusal(where.path, message, hint)
+    if owner_kind(pod, ctx) == "DaemonSet":
+        return refusal(where.path, "it is a Pod of a DaemonSet", "write the claim into the DaemonSet itself")
+    return None
+
+
+def of_profile(where: Field, profile: str) -> Violation | None:
+    """Return that no GPU has a profile."""
+    if mig_profiles.gpus_with(profile):
+        return None
+    near = mig_profiles.near_miss(profile)
+    hint = f"write {near}" if near else "write a profile such as 1g.10gb"
+    return refusal(where.path, f"no GPU has the MIG profile {profile[:40]}", hint)
+
+
+def of_template(where: Field, profile: str, ctx: Context[ClaimParams]) -> Violation | Skip | None:
+    """Return that the template of a profile is missing, or that this is not known."""
+    name = template_name(ctx.params.template_prefix, profile)
+    fact = ctx.facts.list(RESOURCE_CLAIM_TEMPLATE, ctx.request.namespace)
+    doubt = object_doubt(fact, RESOURCE_CLAIM_TEMPLATE, name)
+    if doubt or named(fact, name):
+        return doubt
+    message = f"the namespace has no ResourceClaimTemplate {name}"
+    refused = refusal(where.path, message, "create it; a Pod that names a missing template stays Pending")
+    return replace(refused, coming=True)
+
+
+def of_claims(where: Field, container: ContainerDemand, demand: GpuDemand) -> Violation | None:
+    """Return that a container already has a claim that is, or may be, for a GPU."""
+    if not container.claims or not (demand.device_classes or demand.unresolved):
+        return None
+    message = f"container {container.container['name'].text} already uses a claim"
+    return refusal(where.path, message, "ask for GPUs in one way per container")
+
+
+def of_names(where: Field, pod: Field, names: tuple[str, ...]) -> Violation | None:
+    """Return that the Pod already has a claim of one of these names."""
+    there = {claim["name"].text for claim in pod["spec", "resourceClaims"]}
+    taken = next((name for place, name in enumerate(names) if name in there or name in names[:place]), None)
+    if taken is None:
+        return None
+    return refusal(where.path, f"the Pod already has a claim {taken}", "rename it, or let the container use it")
+
+
+PROFILE: Final = "gpugate.dev/mig-profile"
+CONTAINER: Final = "gpugate.dev/mig-container"
+
+
+def claim_intended(pod: Field, ctx: Context[ClaimParams]) -> Iterator[Patch | Violation | Skip]:
+    """Give the container that the annotations name, or the first, a claim for the slice they name."""
+    wanted = pod["metadata", "annotations", PROFILE]
+    profile = wanted.text
+    container = _container(pod)
+    if container is None:
+        named = pod["metadata", "annotations", CONTAINER]
+        yield refusal(named.path, f"the Pod has no container {named.text[:63]}", "name one of its containers")
+        return
+    (name,) = claim_names(container["name"].text, profile, 1)
+    template = template_name(ctx.params.template_prefix, profile)
+    if _is_done(pod, container, name, template):
+        return
+    obstacle = (
+        of_profile(wanted, profile)
+        or of_cluster(wanted, pod, ctx)
+        or _of_container(wanted, container, ctx.derived(gpu_demand))
+        or of_names(wanted, pod, (name,))
+        or of_template(wanted, profile, ctx)
+    )
+    if obstacle:
+        yield obstacle
+        return
+    entry = {"name": name, "resourceClaimTemplateName": template}
+    reason = f"adds the claim {name}, because the Pod asks for a MIG slice {profile}"
+    yield Patch("append", pod["spec", "resourceClaims"].path, {**entry}, reason)
+    yield Patch("append", container["resources", "claims"].path, {"name": name}, f"lets the container use {name}")
+
+
+def _container(pod: Field) -> Field | None:
+    name = pod["metadata", "annotations", CONTAINER].text
+    return next((c for c in pod["spec", "containers"] if not name or c["name"].text == name), None)
+
+
+def _is_done(pod: Field, container: Field, name: str, template: str) -> bool:
+    claimed = any(claim["name"].text == name for claim in container["resources", "claims"])
+    entries = (c for c in pod["spec", "resourceClaims"] if c["name"].text == name)
+    return claimed and any(entry["resourceClaimTemplateName"].text == template for entry in entries)
+
+
+def _of_container(where: Field, container: Field, demand: GpuDemand) -> Violation | None:
+    mine = next((d for d in demand.containers if d.container.path == container.path), None)
+    if mine is None:
+        return None
+    if mine.resources:
+        message = f"container {container['name'].text} already asks for {min(mine.resources)}"
+        return refusal(where.path, message, "remove that resource, or the annotation")
+    return of_claims(where, mine, demand)
+
+
+@dataclass(frozen=True, slots=True)
+class Slices:
+    """The slices of one profile that one container asks for."""
+
+    demand: ContainerDemand
+    resource: str
+    profile: str
+    count: int
+
+    @property
+    def container(self) -> Field:
+        """The container."""
+        return self.demand.container
+
+    @property
+    def where(self) -> Field:
+        """The field that asks."""
+        blocks = (self.container["resources", block, self.resource] for block in ("limits", "requests"))
+        return next(field for field in blocks if field)
+
+    @property
+    def starts_first(self) -> bool:
+        """Whether the container is an init container that ends before the Pod's others start."""
+        return self.container.path[-2] == "initContainers" and not self.demand.is_sidecar
+
+
+def slices_of(demand: GpuDemand) -> tuple[Slices, ...]:
+    """Return the slices a Pod asks for as extended resources, init containers first."""
+    return tuple(
+        Slices(container, resource, mig_profiles.profile_of(resource) or "", count)
+        for container in demand.containers
+        for resource, count in container.resources.items()
+        if mig_profiles.profile_of(resource) is not None
+    )
+
+
+def rewrite(
+    pod: Field,
+    slices: tuple[Slices, ...],
+    demand: GpuDemand,
+    ctx: Context[ClaimParams],
+) -> Iterator[Patch | Violation | Skip]:
+    """Turn every request for a slice into a claim, or none where something stands against one of them."""
+    against = of_cluster(slices[0].where, pod, ctx)
+    # Two names show what else a container asks for; one container may ask for thousands.
+    containers = {id(one.demand): one.demand for one in slices}
+    first_names = {key: nsmallest(2, container.resources) for key, container in containers.items()}
+    found = (
+        [against]
+        if against
+        else [o for one in slices if (o := _obstacle(one, first_names[id(one.demand)], demand, ctx))]
+    )
+    if found:
+        yield from found
+        return
+    claims = assign(slices)
+    taken = of_names(slices[0].where, pod, tuple(name for names in claims.own for name in names))
+    if taken:
+        yield taken
+        return
+    entries = pod["spec", "resourceClaims"].path
+    for one, names in zip(slices, claims.own, strict=True):
+        template = template_name(ctx.params.template_prefix, one.profile)
+        for name in names:
+            reason = f"adds the claim {name}, which gives what {one.resource} did"
+            yield Patch("append", entries, {"name": name, "resourceClaimTemplateName": template}, reason)
+    for one, names in zip(slices, claims.used, strict=True):
+        yield from _removed(one)
+        for name in names:
+            reason = f"lets the container use the claim {name}"
+            yield Patch("append", one.container["resources", "claims"].path, {"name": name}, reason)
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """For each `Slices` the names of the claims made for it, and of those it uses."""
+
+    own: tuple[tuple[str, ...], ...]
+    used: tuple[tuple[str, ...], ...]
+
+
+def assign(slices: tuple[Slices, ...]) -> Claims:
+    """Name the claims of each container.
+
+    As extended resources, the slices of an init container are free again for the containers after it. A claim is held
+    as long as the Pod lives. So an init container uses the claims of the app containers, and what init containers
+    before it had to add, and gets claims of its own only for what those do not cover. A sidecar runs beside the
+    others and shares with none.
+    """
+    shared: dict[str, list[str]] = {}
+    names = {id(one): claim_names(one.container["name"].text, one.profile, one.count) for one in slices}
+    for one in slices:
+        if one.container.path[-2] == "containers":
+            shared.setdefault(one.profile, []).extend(names[id(one)])
+    own, used = [], []
+    for one in slices:
+        if not one.starts_first:
+            own.append(names[id(one)])
+            used.append(names[id(one)])
+            continue
+        pool = shared.setdefault(one.profile, [])
+        lacking = max(0, one.count - len(pool))
+        added = claim_names(one.container["name"].text, one.profile, lacking) if lacking else ()
+        pool.extend(added)
+        own.append(added)
+        used.append(tuple(pool[: one.count]))
+    return Claims(tuple(own), tuple(used))
+
+
+def _obstacle(one: Slices, names: list[str], demand: GpuDemand, ctx: Context[ClaimParams]) -> Violation | Skip | None:
+    """Return what stands against a claim; `names` are the first two resources that the container asks for."""
+    return (
+        _of_request(one, names)
+        or of_profile(one.where, one.profile)
+        or _of_count(one)
+        or of_claims(one.where, one.demand, demand)
+        or of_template(one.where, one.profile, ctx)
+    )
+
+
+def _of_request(one: Slices, names: list[str]) -> Violation | None:
+    if one.resource.endswith(mig_profiles.SHARED_SUFFIX):
+        message = f"{one.resource} is a shared slice, a claim gives a whole one"
+        return refusal(one.where.path, message, "ask for the whole slice, or leave the Pod out")
+    others = [name for name in names if name != one.resource]
+    if others:
+        message = f"container {one.container['name'].text} asks for {one.resource} and {others[0]}"
+        return refusal(one.where.path, message, "ask for one kind of GPU per container")
+    return None
+
+
+def _of_count(one: Slices) -> Violation | None:
+    most = mig_profiles.most_per_gpu(one.profile) * mig_profiles.MOST_GPUS_PER_NODE
+    if one.count <= most:
+        return None
+    message = f"{one.count} slices {one.profile} in one container, no node has more than {most}"
+    return refusal(one.where.path, message, f"ask for at most {most}")
+
+
+def _removed(one: Slices) -> Iterator[Patch]:
+    for name in ("requests", "limits"):
+        block = one.container["resources", name]
+        if block[one.resource]:
+            # A block that holds nothing else goes too.
+            field = block[one.resource] if len(block.mapping) > 1 else block
+            yield Patch("remove", field.path, None, f"takes {one.resource} out of {name}, now asked for by claim")
 
 
 @mutates(

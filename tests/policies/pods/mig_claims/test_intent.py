@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import pytest
 
 from gpugate.policies.engine.patching import apply_all
-from gpugate.policies.pods._mig_claims import ClaimParams
-from gpugate.policies.pods.mig_without_claim import mutate
+from gpugate.policies.pods.mig_without_claim import ClaimParams, mutate
 from gpugate.policies.sdk.findings import Patch, Violation
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpugate.policies.data.mig_profiles import MIG_GPUS
-from gpugate.policies.pods._mig_claims import claim_names, template_name
+from gpugate.policies.pods.mig_without_claim import claim_names, template_name
 
 PROFILES = sorted({profile for gpu in MIG_GPUS for profile in gpu.profiles})
 containers = st.from_regex(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", fullmatch=True)

@@ -4,8 +4,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pytest
 
-from gpugate.policies.pods._mig_claims import ClaimParams, assign, slices_of
-from gpugate.policies.pods.mig_without_claim import mutate
+from gpugate.policies.pods.mig_without_claim import ClaimParams, assign, mutate, slices_of
 from gpugate.policies.sdk.findings import Patch, Skip, Violation
 from gpugate.policies.sdk.gpu_demand import gpu_demand
 

@@ -1,0 +1,100 @@
+"""The rule for modules in CONTRIBUTING.md, as far as a program can check it."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from itertools import groupby
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+FOLDERS = ("certs", "policies", "webhook")
+LINES = 600
+FAMILY = 5
+# Modules that have one importer, beside them, and are modules all the same.
+KEPT = {
+    "policies.pods._hidden_access": "a catalogue of signs with its sources, which the policy's documentation does not need",
+    "webhook.admission.front.connection": "the protocol; its server is the accept loop",
+    "webhook.admission.serve_worker": "runs in the worker processes, `serve` in their parent",
+    "webhook.admission.tracing": "imported only with `--trace`, because its package is an extra",
+    "webhook.audit.cost.scalers": "one of the subjects of a cost report",
+    "webhook.audit.cost.waste": "one of the subjects of a cost report",
+    "webhook.audit.reading": "everything but Pods, which `scan` reads",
+    "webhook.generate.policy_page": "one of the generators",
+    "webhook.manifests.patterns": "imported only for arguments with wildcards",
+    "webhook.pytest_plugin.builders": "fixtures for users, with an API of their own",
+    "webhook.pytest_plugin.items": "collection, which pytest calls through hooks",
+    "webhook.rendering.chart_places": "Helm's half of the mapping",
+    "webhook.rendering.isolate": "a script that runs without the package",
+    "webhook.rendering.kustomization_places": "kustomize's half of the mapping",
+    "webhook.rendering.process": "bounds of any program, `render` chooses the program",
+    "webhook.report.audit_html.page": "the format, found by its name",
+    "webhook.report.audit_html.closing": "a section of the page",
+    "webhook.report.audit_html.findings": "a section of the page",
+    "webhook.report.audit_html.overview": "a section of the page",
+    "webhook.report.audit_table": "an output format, found by its name",
+    "webhook.report.markdown": "an output format, found by its name",
+    "webhook.report.sarif": "an output format, found by its name",
+    "webhook.schemas.build.modules": "a step of the build",
+    "webhook.schemas.build.openapi": "a step of the build",
+    "webhook.schemas.build.tables": "a step of the build",
+    "webhook.schemas.metadata": "its own part of the API conventions",
+}
+# Families of names that are packages to be.
+FAMILIES = {"webhook/report": {"audit"}}
+
+
+@pytest.fixture(scope="module")
+def modules() -> dict[str, ast.Module]:
+    """Read every module of the program, by name."""
+    files = (path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py")))
+    return {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts): ast.parse(path.read_text(encoding="utf-8"))
+        for path in files
+    }
+
+
+@pytest.fixture(scope="module")
+def importers(modules: dict[str, ast.Module]) -> dict[str, set[str]]:
+    """Return the modules that import each module."""
+    found = defaultdict(set)
+    for name, tree in modules.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                module = node.module.removeprefix("gpugate.")
+                for imported in (module, *(f"{module}.{alias.name}" for alias in node.names)):
+                    if imported in modules and imported != name:
+                        found[imported].add(name)
+    return found
+
+
+def lines(module: str) -> int:
+    return (ROOT / f"{module.replace('.', '/')}.py").read_text(encoding="utf-8").count("\n")
+
+
+def test_a_module_with_one_importer_beside_it_is_a_section_of_it(importers: dict[str, set[str]]) -> None:
+    single = {module: next(iter(by)) for module, by in importers.items() if len(by) == 1}
+    sections = {
+        module
+        for module, by in single.items()
+        if module.rpartition(".")[0] == by.rpartition(".")[0] and lines(module) + lines(by) <= LINES
+    }
+    assert sections - KEPT.keys() == set()
+    assert KEPT.keys() - sections == set()
+
+
+def test_no_five_modules_of_a_package_differ_only_in_a_suffix(modules: dict[str, ast.Module]) -> None:
+    by_folder = defaultdict(list)
+    for module in modules:
+        folder, _, name = module.replace(".", "/").rpartition("/")
+        if folder.startswith(("certs", "webhook")) and name.strip("_") != "init":
+            by_folder[folder].append(name.strip("_").partition("_")[0])
+    families = {
+        (folder, word)
+        for folder, words in by_folder.items()
+        for word, names in groupby(sorted(words))
+        if len(list(names)) >= FAMILY
+    }
+    assert families == {(folder, word) for folder, words in FAMILIES.items() for word in words}
