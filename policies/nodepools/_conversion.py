@@ -1,12 +1,9 @@
 """Convert objects of removed Karpenter APIs to the v1 API.
 
-Sources: aws/karpenter-provider-aws v0.31 `pkg/apis/v1alpha1`, v1.0 `pkg/apis/v1beta1/ec2nodeclass.go`, v1.14.1
-`pkg/apis/v1/ec2nodeclass.go`; Karpenter's "v1 migration" guide, v1.1.
-
-Sources: aws/karpenter-provider-aws v0.31 `pkg/apis/v1alpha5/provisioner.go` (SetDefaults: what a Provisioner requires
-without saying so); Karpenter's "v1beta1 migration" guide, v0.32.
-
-Source: Karpenter's "v1 migration" guide, v1.1; `pkg/apis/v1beta1` and `pkg/apis/v1` at v1.0.
+Sources: aws/karpenter-provider-aws v0.31 `pkg/apis/v1alpha1`, v1.0 `pkg/apis/v1beta1/ec2nodeclass.go` and v1.14.1
+`pkg/apis/v1/ec2nodeclass.go` for node classes; v0.31 `pkg/apis/v1alpha5/provisioner.go` (SetDefaults: what a Provisioner
+requires by default); `pkg/apis/v1beta1` and `pkg/apis/v1` at v1.0 for NodePools; Karpenter's "v1beta1 migration" guide,
+v0.32, and "v1 migration" guide, v1.1.
 """
 
 from __future__ import annotations

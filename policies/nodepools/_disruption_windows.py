@@ -1,24 +1,15 @@
-"""What the disruption budgets of a NodePool allow over time, as Karpenter works it out.
+"""When the disruption budgets of a NodePool allow disruption, as Karpenter computes it.
 
-Time is a set of quarters of an hour, one bit for each: of a week, or of a leap year where a schedule names days of a
-month.
+A schedule has five fields in UTC: minute, hour, day of month, month, and day of week from 0 (Sunday) to 6; or it is
+`@daily` or another macro. Names of months and days, lists, ranges and steps are valid, and `?` means `*`. There is no
+`7`, `L`, `W` or `#`, no range that wraps around and no time zone.
 
-Source: Karpenter v1.14.1 `pkg/apis/v1/nodepool.go` (GetAllowedDisruptionsByReason, IsActive).
+Times are bitsets of quarters of an hour: of a week, or of a leap year if a schedule names days of a month. A schedule
+starts at the same minutes on every day on which it starts, and a day is active until the window of the last start before
+it ends. So each day takes one step, and the 50 budgets that a NodePool may have take about ten milliseconds.
 
-Five fields in UTC: minute, hour, day of month, month, day of week from 0 (Sunday) to 6; or `@daily` and the like. Names
-of months and days, lists, ranges and steps are known, `?` is `*`. There is no `7`, `L`, `W` or `#`, no range that wraps
-and no time zone.
-
-Sources: robfig/cron v3.0.1 `parser.go`, `spec.go`; Karpenter v1.14.1 `pkg/apis/crds/karpenter.sh_nodepools.yaml`, which
-refuses `@every`.
-
-A schedule starts at the same minutes on every day on which it starts. A day is active until the window of the last start
-before it ends. A day with starts is also active for a set of minutes that is the same for all such days. So each day
-takes one step, and the 50 budgets that a NodePool may have take about ten milliseconds.
-
-Source: Karpenter v1.14.1 `pkg/apis/v1/nodepool.go` (IsActive).
-
-Source: Karpenter v1.14.1 `pkg/apis/v1/nodepool.go` (Budget), `pkg/apis/crds/karpenter.sh_nodepools.yaml`.
+Sources: Karpenter v1.14.1 `pkg/apis/v1/nodepool.go` (Budget, GetAllowedDisruptionsByReason, IsActive) and
+`pkg/apis/crds/karpenter.sh_nodepools.yaml`, which refuses `@every`; robfig/cron v3.0.1 `parser.go`, `spec.go`.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """Prometheus queries of scalers: metrics, bounds, and whether a query has a result without running Pods.
 
-It reads any text in linear time, and takes from one that is no query what it can. Strings and comments hide what stands
-in them. Source: Prometheus v3.5 `promql/parser/lex.go`, `generated_parser.y`.
+The parser reads any text in linear time and extracts what it can from an invalid query. Strings and comments hide their
+content. Source: Prometheus v3.5 `promql/parser/lex.go`, `generated_parser.y`.
 
-Sources, as of 2026-11-21: vLLM `vllm/v1/metrics/loggers.py` (names, types; "1 means 100 percent usage"); dcgm-exporter
-`etc/dcp-metrics-included.csv` (types and units); Triton Inference Server metrics guide (GPU utilization 0.0 to 1.0).
-What vLLM's router exports (`vllm:num_incoming_requests_total` and others; vLLM production-stack
-`src/vllm_router/services/metrics_service`) is there without a serving Pod, and is none of these.
+Sources of metrics, as of 2026-11-21: vLLM `vllm/v1/metrics/loggers.py` (names, types; "1 means 100 percent usage");
+dcgm-exporter `etc/dcp-metrics-included.csv` (types and units); Triton Inference Server metrics guide (GPU utilization 0.0 to
+1.0). The metrics of vLLM's router (`vllm:num_incoming_requests_total` and others; vLLM production-stack
+`src/vllm_router/services/metrics_service`) exist without a serving Pod and are none of these.
 """
 
 from __future__ import annotations

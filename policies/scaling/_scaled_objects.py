@@ -1,11 +1,11 @@
 """Replicas, triggers and placement of a ScaledObject as KEDA and Karpenter read them.
 
-Source: KEDA v2.20.2 `apis/keda/v1alpha1/scaledobject_types.go`, `pkg/scaling/executor/scale_scaledobjects.go`
-(GetPausedReplicaCount), `controllers/keda/hpa.go` (newHPAForScaledObject: paused replicas are minimum and maximum).
+A pool is excluded only if it certainly takes none of the Pods: its taints, labels or instance types rule them out. Source:
+Karpenter v1.14.1 `pkg/controllers/provisioning/scheduling`, `pkg/scheduling/requirements.go` (Compatible: a label that is
+neither well known nor defined by the pool is refused).
 
-A pool is left out only when it surely takes none of the Pods: its taints, its labels or its instance types rule them
-out, as Karpenter v1.14.1 decides it (`pkg/controllers/provisioning/scheduling`, `pkg/scheduling/requirements.go`
-Compatible: a label that neither is well known nor stands in the pool is refused).
+Source of replicas: KEDA v2.20.2 `apis/keda/v1alpha1/scaledobject_types.go`, `pkg/scaling/executor/scale_scaledobjects.go`
+(GetPausedReplicaCount), `controllers/keda/hpa.go` (newHPAForScaledObject: paused replicas are minimum and maximum).
 """
 
 from __future__ import annotations

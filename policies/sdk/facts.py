@@ -1,6 +1,7 @@
 """Lookups of other objects in the cluster: known, or not available.
 
-Without this each NodePool of a run would read all others again, and each budget all workloads and what scales them.
+Values derived from known objects are cached with them. Otherwise each NodePool of a run would read all others again, and
+each budget all workloads and their scalers.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Count the accelerators that a Pod requests, by extended resources or by DRA claims.
 
-A request of v1alpha3 or v1beta1 holds its members itself, one of v1beta2 or v1 under `exactly`. Instead it may list
-alternatives under `firstAvailable`, which hold theirs themselves in every version.
+A device request of v1alpha3 or v1beta1 has its members at the top, one of v1beta2 or v1 under `exactly`. It may list
+alternatives under `firstAvailable` instead, which have their members at the top in every version.
 
 Sources: `kubernetes/api` v0.36 `resource/v1`, `resource/v1beta2`, `resource/v1beta1`; v0.33 `resource/v1alpha3`.
 """

@@ -1,12 +1,12 @@
 """Kinds, requests, and the Pod templates inside the objects of requests.
 
-Sources: KServe v0.19.0 (`pkg/apis/serving/v1beta1/predictor.go`, `transformer.go`, `explainer.go`,
+A TrainJob has no template; its runtime does.
+
+Sources of templates: `kubernetes/api` v0.36; Kubeflow training-operator v1.9.4 (`pkg/apis/kubeflow.org/v1`), JobSet v0.12.0,
+LWS v0.10.0, KubeRay v1.7.0, Volcano v1.15.1, KEDA v2.20.2. Sources of templates that need a view: KServe v0.19.0
+(`pkg/apis/serving/v1beta1/predictor.go`, `transformer.go`, `explainer.go`,
 `pkg/controller/v1beta1/inferenceservice/components/predictor.go`), Argo Workflows v3.7.3
 (`pkg/apis/workflow/v1alpha1/workflow_types.go`, `workflow/controller/workflowpod.go`).
-
-Sources: `kubernetes/api` v0.36; Kubeflow training-operator v1.9.4 (`pkg/apis/kubeflow.org/v1`), JobSet v0.12.0, LWS
-v0.10.0, KubeRay v1.7.0, Volcano v1.15.1, KEDA v2.20.2; `template_views` for those that have another shape. A TrainJob
-holds no template: its runtime does.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The ASGI application: reads bodies within limits and answers reviews in the event loop.
 
-What has a body is a review, which does not come here; whatever else is sent is not kept.
-Reviews take well under a millisecond, so a thread for each would cost more than it gives, and threads that wait for
-slow clients are what an attacker exhausts first.
+A review takes well under a millisecond, so a thread for each would cost more than it gives, and threads that wait for
+slow clients are the first thing an attacker exhausts. Requests other than reviews go to Flask without their body.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The serving certificate: given, reloaded when its files change, or created at start.
 
-Never a file: keys that are on no disk cannot be read from one.
+A created key is never written to disk, so it cannot be read from there.
 """
 
 from __future__ import annotations

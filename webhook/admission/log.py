@@ -1,9 +1,7 @@
 """The JSON log: one line for each review that is not allowed unchanged, and for each event of the server.
 
-Nothing of an object is ever in it but its kind, namespace and name.
-
-Messages of exceptions and representations of objects may hold content of what was judged; their types and the line of
-ours they came from do not.
+Of an object, only kind, namespace and name are logged. Messages of exceptions and representations of objects may contain
+content of an object, so only the type of an exception and the line of gpugate that raised it are logged.
 """
 
 from __future__ import annotations

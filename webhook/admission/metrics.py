@@ -1,10 +1,8 @@
 """Prometheus metrics of the webhook, added up over all its processes.
 
-prometheus-client keeps the values of each process in files when the environment variable `PROMETHEUS_MULTIPROC_DIR` names
-a directory before it is first imported, so set it before this module is imported. Without the variable, one process
-counts for itself.
-
-`docs/metrics.md` is checked against the table of metrics here.
+prometheus-client stores the values of each process in files if the environment variable `PROMETHEUS_MULTIPROC_DIR` names
+a directory when it is first imported, so set it before this module is imported. Without the variable, one process counts
+for itself. `docs/metrics.md` is checked against the table of metrics here.
 """
 
 from __future__ import annotations

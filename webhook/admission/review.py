@@ -1,13 +1,12 @@
 """Decode an AdmissionReview: bytes in, a `Review` out.
 
-ReviewError              what is wrong, as an HTTP code and a sentence without content of the object
-├── UnattributableError  no uid is known: only an HTTP error can answer
-└── UnacceptableError    the uid is known: answered by a review with that uid, which no failurePolicy can turn around
+ReviewError              an HTTP code and a message without content of the object
+├── UnattributableError  the uid is unknown: only an HTTP error can answer
+└── UnacceptableError    the uid is known: a review with that uid answers, whatever the failurePolicy
 
-Each function is exact for JSON. Of a text that is none it tells at least what a parser reads before it stops.
-
-The request is checked strictly, because a member of the wrong type would make it mean something else; members that are
-not known here are ignored, because new versions of Kubernetes add some.
+The request is checked strictly, because a member of the wrong type would change its meaning. Unknown members are ignored,
+because new versions of Kubernetes add some. For text that is not JSON, the size functions count at least what a parser
+reads before it stops.
 """
 
 from __future__ import annotations

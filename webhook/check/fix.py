@@ -1,7 +1,7 @@
 """Apply the fixes that policies compute to the text of files.
 
-To change a text it is read again several times. So that thousands of objects in one list do not take the square of that,
-each is changed in a text that has no other item beside it.
+Each edit parses the text several times. To avoid quadratic time for thousands of objects in one list, each object is edited
+in a text without the other items.
 """
 
 from __future__ import annotations

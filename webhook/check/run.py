@@ -1,7 +1,7 @@
 """Check all inputs and aggregate the results.
 
-Two renderings that make the same object, or are one release with other values, are never in a cluster together. What one
-of them holds is no fact for the other, or a chart with two values files would seem to have everything twice.
+Two renderings of the same object, or of one release with other values, never exist in one cluster. Neither is cluster data
+for the other; otherwise a chart with two values files would appear to contain everything twice.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """One object by name: its path, its kept metadata, errors of its API calls, and a watch that reports changes.
 
-A watch without a resource version begins with what there is now (`k8s.io/apimachinery` meta/v1 ListOptions, v0.36), and
-whoever is told to look reads the object itself, so nothing is listed and no resource version can grow too old. RBAC
-allows it by `watch` with `resourceNames`, because of the field selector (kube-apiserver v1.36.3).
+A watch without a resource version begins with the current state (`k8s.io/apimachinery` meta/v1 ListOptions, v0.36), and its
+consumer reads the object itself. So nothing is listed, and no resource version can expire. RBAC allows it by `watch` with
+`resourceNames`, because of the field selector (kube-apiserver v1.36.3).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Problems of a manifest that come before any policy, with an excerpt that hides secrets.
 
-Hidden are the data of Secrets, the values of environment variables, and the annotation in which kubectl keeps the whole
-object. Each character becomes `*`, so that columns stay as they are.
+Hidden are the data of Secrets, the values of environment variables, and kubectl's annotation with the whole object. Each
+hidden character becomes `*`, so columns stay the same.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""The one rule for paths that a repository names: inside its work tree, not in `.git`, regular files and directories only.
+"""The rule for paths that a repository names: inside its work tree, not in `.git`, regular files and directories only.
 
-Whoever proposes a change writes the project file, charts, kustomizations, tests and links of the tree. What they name is
-read on the machine that checks the change, and reports quote it. Arguments of the command line are trusted, because the
-user or the workflow writes them; a link in the tree is content of the tree, whoever names it.
+The author of a change writes the project file, charts, kustomizations, tests and links of the tree. The machine that checks
+the change reads what they name, and reports quote it. Arguments of the command line are trusted, because the user or the
+workflow writes them. A link in the tree is content of the tree.
 
-A commit holds neither `.git`, in any case (git refuses `.GIT` too, core.protectHFS and core.protectNTFS), nor pipes,
-devices and hard links to other files, so that these need no rule of their own inside the tree.
+A commit contains neither `.git`, in any case (git refuses `.GIT` too, core.protectHFS and core.protectNTFS), nor pipes,
+devices or hard links to other files, so these need no rule of their own inside the tree.
 """
 
 from __future__ import annotations

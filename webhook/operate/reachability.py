@@ -1,7 +1,7 @@
 """Diagnose the path from the API server to the webhook: Service, endpoints, Pods and failed calls.
 
-The words are those of Go's net, crypto/tls and crypto/x509 (1.26) and of `k8s.io/apiserver` pkg/util/webhook and
-`k8s.io/client-go` rest (v0.36); the end-to-end tests provoke most of them.
+Failures are recognised by the messages of Go's net, crypto/tls and crypto/x509 (1.26), of `k8s.io/apiserver`
+pkg/util/webhook and of `k8s.io/client-go` rest (v0.36). The end-to-end tests provoke most of them.
 """
 
 from __future__ import annotations

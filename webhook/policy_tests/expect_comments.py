@@ -1,15 +1,11 @@
 """Parse expectation comments in manifests: `# expect: ID[, ID]` and `# expect: nothing`.
 
-Whatever begins like one is one. A comment that cannot be read is refused and never passed over, as a test that expects
-less than its author wrote would pass without testing anything.
+At the end of a line, `# expect: ID[, ID]` lists the policies that report a finding on that line, and `# expect: nothing`
+says that none does. Anything else after `# expect:` is an error: ignoring it would make a test pass that tests nothing.
 
-Every document is judged, and all of them exist together. A document that begins with the comment `# context` is another
-object that exists, one with `# old` the object before an UPDATE; `# complete context` says that nothing else of its kind
-exists. A `PolicyConfig` among them is the configuration.
-`# expect: ID[, ID]` at the end of a line says which policies find something on that line, `# expect: nothing` that
-none does. Anything else after `# expect:` is refused.
-
-Policies are judged, and schemas are not.
+Every document is evaluated, with all others as cluster data. The comment `# context` at the beginning of a document makes
+it another object that exists, `# old` the object before an UPDATE, and `# complete context` says that no other object of
+its kind exists. A `PolicyConfig` among the documents is the configuration. Only policies are evaluated, not schemas.
 """
 
 from __future__ import annotations

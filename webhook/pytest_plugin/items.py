@@ -1,9 +1,9 @@
 """Collect case files and marked manifests as pytest items.
 
-Only what pytest comes across can become a test. A pattern with a typo, or for a directory that `testpaths` lacks or
-`norecursedirs` has, would else pass for good.
+Only files that pytest visits can become tests. A pattern that matches none of them is an error: with a typo, or for a
+directory missing in `testpaths`, it would otherwise always pass.
 
-All of them are judged at once, as one run of `gpugate check`, so that they are facts for each other.
+All objects are evaluated in one run of `gpugate check`, so that they are cluster data for each other.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Map lines of a rendered chart to lines of its templates.
 
-The language is that of Go's text/template (Go 1.26), of which only the delimiters, strings and keywords matter here.
+Each line of a template that writes output gets a comment with its number. If the marked rendering differs from the
+unmarked one only by these comments, they prove the origin of each line.
 
-At the end of each line that a template writes where it stands, a comment with its number is added; what comes out is
-compared with what the chart renders to, line by line. Where both are equal but for the mark, the mark is the proof.
+The template language is that of Go's text/template (Go 1.26); only delimiters, strings and keywords matter here.
 """
 
 from __future__ import annotations

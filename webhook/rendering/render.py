@@ -1,6 +1,6 @@
 """Render the charts and kustomizations among the inputs, several at once.
 
-kustomize writes them where a kustomization has `buildMetadata: [originAnnotations]` (sigs.k8s.io/kustomize/api v0.20).
+kustomize writes origins if a kustomization has `buildMetadata: [originAnnotations]` (sigs.k8s.io/kustomize/api v0.20).
 """
 
 from __future__ import annotations

@@ -1,9 +1,6 @@
 """Compile a translated CEL expression into a function of its variables.
 
 Sources: cel-spec v0.24 `doc/langdef.md`; apiextensions-apiserver v0.36 `pkg/apiserver/schema/cel`.
-
-Numbers of different types compare by value; other values of different types are unequal (cel-spec v0.24
-`doc/langdef.md`, section Equality).
 """
 
 from __future__ import annotations

@@ -1,17 +1,8 @@
 """Validate an object against the schema of its kind, as the API server does.
 
-Sources: apiextensions-apiserver v0.36 `pkg/apiserver/schema/pruning/algorithm.go`,
-`pkg/apiserver/schema/defaulting/{prunenulls,algorithm}.go`.
-
-Source: apiserver v0.36 `pkg/cel/common/values.go`.
-
-Source: KEP-4008, on since Kubernetes v1.30; apiserver v0.36 `pkg/cel/common/equality.go`.
-
-Source: apiextensions-apiserver v0.36 `pkg/apiserver/schema/listtype/validation.go`.
-
-Source: apiextensions-apiserver v0.36 `pkg/apiserver/schema/objectmeta/validation.go`.
-
-Source: apiextensions-apiserver v0.36 `pkg/apiserver/schema/cel/validation.go`.
+Sources: apiextensions-apiserver v0.36 `pkg/apiserver/schema/` (`pruning/algorithm.go`,
+`defaulting/{prunenulls,algorithm}.go`, `listtype/validation.go`, `objectmeta/validation.go`, `cel/validation.go`);
+apiserver v0.36 `pkg/cel/common/{values,equality}.go`; KEP-4008 (ratcheting, on since Kubernetes v1.30).
 """
 
 from __future__ import annotations

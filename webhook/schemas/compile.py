@@ -1,14 +1,10 @@
 """Compile the OpenAPI schemas and CEL rules of CRDs into tables.
 
-Source: apiextensions-apiserver v0.36 `pkg/apis/apiextensions/v1/types_jsonschema.go` and
-`pkg/apiserver/schema/structural.go`.
-
-Source: apiserver v0.36 `pkg/cel/common/schemas.go`.
-
 Translating a parsed CEL tree turns macros into operations with a variable (`["all", range, variable, test]`), looks
 functions up, counts their arguments, checks patterns and unescapes names of fields.
 
-Source: apiextensions-apiserver v0.36 `pkg/apis/apiextensions/v1/types.go`.
+Sources: apiextensions-apiserver v0.36 `pkg/apis/apiextensions/v1/types.go` and `types_jsonschema.go`,
+`pkg/apiserver/schema/structural.go`; apiserver v0.36 `pkg/cel/common/schemas.go`.
 """
 
 from __future__ import annotations

@@ -1,15 +1,13 @@
-"""Translate RE2 patterns of schema definitions to Python's, and match them in linear time.
+"""Translate RE2 patterns of schema definitions to Python's, and match them in bounded time.
 
-Only what means the same in both, or can be said otherwise in Python, is translated. RE2 takes linear time; Python's
-matcher may not, so that patterns of a user's own definitions must not leave it many ways to try.
+Only syntax that means the same in both, or that Python can express otherwise, is translated. RE2 takes linear time for
+every pattern. Python's matcher backtracks: repetitions, and alternatives with a common beginning, give a text several ways
+through a pattern. The number of ways is bounded independent of the text, and a pattern above the bound is refused.
+
+Bundled patterns that are known to be fast match any text. Some others are evaluated in another way with the same result,
+and the rest match only short texts.
 
 Source: `re2/doc/syntax.txt` at 2025-11-05; Go 1.26 `regexp/syntax`.
-
-Repetitions, and alternatives that begin alike, give a text several ways through a pattern. Counted is how many there
-are at most, whatever the text; what is repeated in several ways has too many.
-
-RE2 takes linear time for every pattern. Python's matcher does for those that are known to be quick; some others of the
-definitions that come with gpugate are judged in another way, with the same result; the rest only on short texts.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Load and decode the schema table of a kind.
 
-A node may stand below several others, so that a small table can ask for more than a lifetime: each of thirty nodes that
-names the next one twice in `anyOf` doubles what is looked at.
+A node may have several parents. Without a limit a small table could take unlimited time: each of thirty nodes that refers
+to the next one twice in `anyOf` doubles the work.
 """
 
 from __future__ import annotations

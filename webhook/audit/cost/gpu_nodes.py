@@ -1,7 +1,7 @@
 """Count the GPUs of nodes, the share of a GPU that each device is, and the Pods that hold them.
 
-A GPU is never more than whole that way: 3g.40gb and 4g.40gb are one H100. By memory the rounded names of profiles would
-make more than one (two of 3g.71gb in 141 GB), and by how many of one profile fit, so would two different ones.
+The shares of one GPU never add up to more than one: 3g.40gb and 4g.40gb are one H100. Counted by memory, the rounded names
+of profiles would add up to more (two of 3g.71gb in 141 GB), and so would counting how many of one profile fit.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The findings section of the HTML report: objects by severity, each with its findings and fixes.
 
-Only reports of many findings do so; ten thousand findings are mostly a few hundred, over and over. Links to what stands once
-are without text: the style sheet has the name of the policy of each, which a browser shows without a script too. The kind of
-objects alike is written so too, once for the list of them.
+A report of ten thousand findings mostly repeats a few hundred. Such reports contain each text once, and findings link to
+it. The links have no text: the style sheet adds the name of the policy, which a browser shows without a script too.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The HTML page of an audit, with a content security policy that allows only its own script and style.
 
-Long ones are gzip in base64, because a report is something people send to each other.
+Long data is embedded as gzip in base64, because people send reports to each other.
 """
 
 from __future__ import annotations
