@@ -40,8 +40,8 @@ _CONTAINER: Final = {
     "envFrom": 5_000,
     "ports": 5_000,
     "resources.claims": 1_000,
-    "resources.limits": 2_000,
-    "resources.requests": 2_000,
+    "resources.limits": 500,
+    "resources.requests": 500,
     "volumeDevices": 5_000,
     "volumeMounts": 5_000,
 }
@@ -76,7 +76,7 @@ _POD: Final = {
 _NODE: Final = {
     **_below("metadata", _METADATA),
     "spec.requirements": 1_000,
-    "spec.requirements.*.values": 5_000,
+    "spec.requirements.*.values": 2_000,
     "spec.startupTaints": 1_000,
     "spec.taints": 1_000,
 }

@@ -7,6 +7,7 @@ slow clients are the first thing an attacker exhausts. Requests other than revie
 from __future__ import annotations
 
 import asyncio
+import gc
 import io
 import sys
 from dataclasses import dataclass, field
@@ -298,7 +299,15 @@ class AdmissionAsgi:
             return Answer(415, status(415, request.refused))
         if request.too_large:
             return self._gate.too_large(phase, request.data[:HEAD])
-        return self._gate.answer(phase, request.data, left, may_wait=may_wait)
+        # A large review makes many objects, no cycles, and drops them all: collecting in between doubles its time.
+        pauses = len(request.data) > _ACCOUNTED_FROM and gc.isenabled()
+        if pauses:
+            gc.disable()
+        try:
+            return self._gate.answer(phase, request.data, left, may_wait=may_wait)
+        finally:
+            if pauses:
+                gc.enable()
 
 
 def _asked(scope: Scope, headers: dict[bytes, bytes]) -> _Request:

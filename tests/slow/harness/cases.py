@@ -126,8 +126,8 @@ def hostile() -> tuple[Case, ...]:
     gpu = {"limits": {"nvidia.com/gpu": "1"}}
     claimed = [{"name": f"c{n}", "resources": {**gpu, "claims": [{"name": f"r{n}"}]}} for n in range(2_500)]
     claims = [{"name": f"r{n}", "resourceClaimTemplateName": "t"} for n in range(2_500)]
-    slices = {f"nvidia.com/mig-1g{n}gb": "1" for n in range(1_900)}
-    types = [f"g5.{n}xlarge" for n in range(4_900)]
+    slices = {f"nvidia.com/mig-1g{n}gb": "1" for n in range(480)}
+    types = [f"g5.{n}xlarge" for n in range(1_950)]
     kind = "node.kubernetes.io/instance-type"
     excluded = [{"key": kind, "operator": "NotIn", "values": [f"x{n}"]} for n in range(12_000)]
     query = "avg(rate(http_requests_total{a='b'}[5m]))/" * 60_000
