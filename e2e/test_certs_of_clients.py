@@ -31,6 +31,9 @@ OTHERS = certificate_authority("others", now=NOW, lifetime=dt.timedelta(days=1))
 # The two plugins that call webhooks, and what each reads its credentials from (kube-apiserver v1.36.3).
 _PLUGINS = ("MutatingAdmissionWebhook", "ValidatingAdmissionWebhook")
 
+# How often an API server is asked before it has told what it read.
+_ASKED = 10
+
 
 def _shows(folder: Path) -> str:
     """Return the flag that makes an API server show a client certificate to every webhook."""
@@ -132,4 +135,11 @@ def test_an_alert_is_what_others_get(
     alert: str,
 ) -> None:
     api = request.getfixturevalue("showing" if shows else "api")
-    assert alert in gpugate(authority).answer(api, tmp_path).message
+    asking = gpugate(authority)
+    # Go tells what failed first: reading the alert, or writing the request to a connection that ended with it.
+    messages = []
+    for _ in range(_ASKED):
+        messages.append(asking.answer(api, tmp_path).message)
+        if alert in messages[-1]:
+            return
+    pytest.fail(f"{alert!r} is in none of {messages}")
