@@ -9,8 +9,10 @@ from harness.cases import hostile
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# What others may wait longer than without them, in seconds.
-LONGER = 0.1
+# What others may wait longer than without them, in milliseconds: the CPU budget of one review, which is what the server
+# promises. The goal is less, and measured with --counts full: 15 to 20 ms where both clients meet one worker, 100 to 120
+# where each keeps a worker busy and two cores also run the clients.
+BUDGET, GOAL = 250, 100
 
 
 def test_other_reviews_are_answered_in_time(
@@ -32,4 +34,4 @@ def test_other_reviews_are_answered_in_time(
     show("those objects", attacked.figures())
 
     assert (before.faults(), during.faults(), attacked.faults()) == ([], [], [])
-    assert during.percentile(0.99) < before.percentile(0.99) + LONGER
+    assert during.percentile(0.99) < before.percentile(0.99) + counts(BUDGET, GOAL) / 1000
