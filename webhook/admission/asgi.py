@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from gpugate.policies.engine.evaluate import Phase
     from gpugate.webhook.admission.front.bodies import Body
-    from gpugate.webhook.admission.front.load import Load, Turns
+    from gpugate.webhook.admission.front.load import LargeReviews, Load, Turns
     from gpugate.webhook.admission.gate import Gate
 
 # Any: the values of an ASGI scope differ by key.
@@ -113,6 +113,10 @@ _BUSY: Final = "gpugate has more work than it can do at once: call again"
 _MOST_DROPPED: Final = 2 * MAX_BODY
 # Smaller bodies are not accounted for, so that clients that hold many large ones do not keep ordinary Pods out.
 _ACCOUNTED_FROM: Final = 64 * 1024
+# From this size on a review may take longer than ten usual ones, so one worker at a time evaluates such reviews.
+_LARGE: Final = 256 * 1024
+# How long a large review waits before it asks again for its turn, in seconds.
+_LARGE_PAUSE: Final = 0.005
 
 
 @dataclass(slots=True)
@@ -145,7 +149,7 @@ class _ClientGoneError(Exception):
 class AdmissionAsgi:
     """Sends reviews straight to the gate and the rest to the Flask application, which gives reviews the same bytes."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 -- who answers, who waits, and who counts
         self,
         gate: Gate,
         wsgi: WSGIApplication,
@@ -153,6 +157,8 @@ class AdmissionAsgi:
         turns: Turns,
         count: Callable[[FrontEvent], None],
         span: Callable[[bytes], None] | None = None,
+        *,
+        large: LargeReviews | None = None,
     ) -> None:
         """Make the application.
 
@@ -163,6 +169,7 @@ class AdmissionAsgi:
             turns: whose turn it is.
             count: counts what was turned away.
             span: makes a span of the review that was answered last, from its `traceparent` header.
+            large: the turn for large reviews, which all workers share; None if there is one worker.
         """
         self._gate = gate
         self._wsgi = wsgi
@@ -170,6 +177,7 @@ class AdmissionAsgi:
         self._turns = turns
         self._count = count
         self._span = span
+        self._large = large
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -253,7 +261,7 @@ class AdmissionAsgi:
         """Answer, after a while where a fact is missing that may be known by then."""
         paused = 0.0
         for pause in self._load.patience.pauses():
-            answer = self._answer(scope, headers, request, paused, may_wait=True)
+            answer = await self._answer_in_turn(scope, headers, request, paused, may_wait=True)
             if answer is not None:
                 return answer
             if not paused:
@@ -263,15 +271,32 @@ class AdmissionAsgi:
                 await asyncio.sleep(pause)
             paused += self._turns.now() - before
             await self._turns.take()
-        answer = self._answer(scope, headers, request, paused, may_wait=False)
+        answer = await self._answer_in_turn(scope, headers, request, paused, may_wait=False)
         assert answer is not None  # noqa: S101 -- for the type checker: nothing is early when nobody may wait
         return answer
+
+    async def _answer_in_turn(
+        self, scope: Scope, headers: dict[bytes, bytes], request: _Request, paused: float, *, may_wait: bool
+    ) -> _Response | None:
+        """Answer; a large review first waits until no other worker evaluates one, or until it is late."""
+        if self._large is None or len(request.data) < _LARGE:
+            return self._answer(scope, headers, request, paused, may_wait=may_wait)
+        while True:
+            with self._large.turn() as taken:
+                if taken or self._load.is_late(self._waited(scope)):
+                    return self._answer(scope, headers, request, paused, may_wait=may_wait)
+            await asyncio.sleep(_LARGE_PAUSE)
+            await self._turns.take()
+
+    def _waited(self, scope: Scope) -> float:
+        """Return the seconds since the request was complete."""
+        complete = scope["state"].get("complete")
+        return self._turns.now() - complete if complete is not None else 0.0
 
     def _answer(
         self, scope: Scope, headers: dict[bytes, bytes], request: _Request, paused: float, *, may_wait: bool
     ) -> _Response | None:
-        complete = scope["state"].get("complete")
-        waited = self._turns.now() - complete if complete is not None else 0.0
+        waited = self._waited(scope)
         late = not paused and (scope["state"].get("full") or self._load.is_late(waited))
         if scope["scheme"] == "https" and late:
             self._count(FrontEvent.SHED_WORK)

@@ -10,12 +10,14 @@ import resource
 import shlex
 import sys
 from collections import Counter
+from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
 from gpugate import __version__
 from gpugate.policies.catalog import CATALOG
 from gpugate.webhook.admission.certificate import Certificate, LeafMemory, names
+from gpugate.webhook.admission.front.load import LargeReviews
 from gpugate.webhook.admission.front.server import listen
 from gpugate.webhook.admission.log import Log, capture_libraries
 from gpugate.webhook.admission.options import ServeError, ServeOptions
@@ -27,7 +29,6 @@ from gpugate.webhook.cluster import credentials
 
 if TYPE_CHECKING:
     import socket
-    from pathlib import Path
 
     from gpugate.policies.engine.ruleset import Ruleset
     from gpugate.webhook.admission.gate import Rules
@@ -138,7 +139,9 @@ def serve(options: ServeOptions) -> int:
         log = Log(metrics.log_dropped)
         capture_libraries(log)
         board = Board(options.workers, ("certificates",) if options.keeping else ())
-        return _Parent(Shared(options, rules, certificate, metrics, log, board, leafs, admission, health)).run()
+        large = LargeReviews(Path(folder) / "large-reviews.lock")
+        shared = Shared(options, rules, certificate, metrics, log, board, leafs, large, admission, health)
+        return _Parent(shared).run()
 
 
 class _Parent:

@@ -69,7 +69,7 @@ class _Parts:
         span = self._tracer.span if self._tracer else None
         options = self._shared.options
         return Front(
-            lambda load, turns: AdmissionAsgi(self._gate, app, load, turns, count, span),
+            lambda load, turns: AdmissionAsgi(self._gate, app, load, turns, count, span, large=self._shared.large),
             options.limits,
             count,
             frozenset(options.client_names) if options.client_ca else None,

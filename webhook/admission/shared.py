@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     import ssl
 
     from gpugate.webhook.admission.certificate import Certificate, LeafMemory
+    from gpugate.webhook.admission.front.load import LargeReviews
     from gpugate.webhook.admission.gate import Rules
     from gpugate.webhook.admission.log import Log
     from gpugate.webhook.admission.metrics import Metrics
@@ -32,6 +33,7 @@ class Shared:
     log: Log
     board: Board
     leafs: LeafMemory
+    large: LargeReviews
     admission: socket.socket
     health: socket.socket
 
