@@ -14,6 +14,8 @@ from threading import Timer
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from gpugate.webhook.project import starter
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -49,7 +51,9 @@ def running_webhook() -> Iterator[Webhook]:
     with TemporaryDirectory(prefix="gpugate-") as name:
         folder = Path(name)
         command = [*GPUGATE, "serve", "--host", "127.0.0.1", "--port", "0", "--health-port", "0", "--drain", "0"]
-        command += ["--ca-file", str(folder / "ca.crt")]
+        policy_file = folder / starter.FILE
+        policy_file.write_text(starter.POLICY_FILE, encoding="utf-8")
+        command += ["--ca-file", str(folder / "ca.crt"), "--policy-file", str(policy_file)]
         with (
             (folder / "log").open("wb") as log,
             subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True) as process,  # noqa: S603 -- our own program

@@ -18,6 +18,8 @@ from cluster.ports import HOST, free_ports
 from cluster.process import Process
 from cluster.service_account import NAMESPACE
 
+from gpugate.webhook.project import starter
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
@@ -30,7 +32,9 @@ _CONFIGURATIONS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfigurati
 _HEALTH_PORT = 8081
 # Judged by shipped policies, whatever is in it.
 _PROBE = {"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": "probe"}, "spec": {}}
-_SHIPPED: dict[str, Any] = {}
+_SHIPPED: dict[str, Any] = {
+    key: value for key, value in yaml.safe_load(starter.POLICY_FILE).items() if key not in {"apiVersion", "kind"}
+}
 
 
 class InstalledWebhook:

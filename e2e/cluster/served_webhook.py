@@ -20,6 +20,7 @@ from gpugate.webhook.admission.policy_reload import load_rules
 from gpugate.webhook.admission.serve import HEALTH, READY
 from gpugate.webhook.generate.entries import RiskGroup
 from gpugate.webhook.generate.registration import Server, webhook_configurations
+from gpugate.webhook.project import starter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
     from cluster.api import Api
     from cluster.control_plane import ControlPlane
 
-# Says nothing, so that every policy has its shipped mode.
-SHIPPED = "apiVersion: gpugate.dev/v1\nkind: PolicyConfig\n"
+# Sets the conventions of a platform and no mode, so that every policy has its shipped mode.
+SHIPPED = starter.POLICY_FILE
 # Each comes over a connection of its own, which any of the workers may accept.
 _ANSWERS = 8
 _WORKERS = 2

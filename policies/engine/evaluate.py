@@ -122,7 +122,13 @@ class Judge:
                 sent = self._ruleset.handlers(requested, subresource, mutating=mutating)
                 handlers = (*handlers, *(bound for bound in sent if bound not in handlers))
             operation = self.request.operation
-            self._bound[key] = [(r, h) for r, h in handlers if operation in h.operations and self.standing(r).stance]
+            self._bound[key] = [
+                (r, h)
+                for r, h in handlers
+                if operation in h.operations
+                and self.standing(r).stance
+                and (r.is_configured or not (h.mutates and h.convention))
+            ]
         return self._bound[key]
 
     def concerns(self, subject: Subject) -> bool:
@@ -224,6 +230,8 @@ class Judge:
         if cost > Stance.WARN and self._had_before(rule, handler, item):
             cost, note = Stance.WARN, _HAD_BEFORE
         finding = Finding(rule.policy.id, item.path, item.message, cost, item.hint, item.fix, note=note)
+        if item.convention and not rule.is_configured:
+            finding = replace(finding, stance=min(cost, Stance.WARN), convention=True)
         self._keep(draft, finding, standing, subject)
 
     def record_patch(self, rule: Rule, subject: Subject, patch: Patch) -> None:

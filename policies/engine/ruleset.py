@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from gpugate.policies.engine.config import ConfigError, PolicyConfig, near_misses, parse, stance_of
 from gpugate.policies.sdk import formats
 from gpugate.policies.sdk.findings import Stance
+from gpugate.policies.sdk.platform import CLASSES_KEY
+from gpugate.policies.sdk.policy import PARAMETERS_KEY
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
+    from gpugate.policies.engine.config import PolicyEntry
     from gpugate.policies.sdk.facts import Need
     from gpugate.policies.sdk.field import Json, Path
     from gpugate.policies.sdk.objects import GroupVersionKind, Kind, Request
@@ -24,12 +27,17 @@ _LONGEST_PATTERN: Final = 253
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A policy with its parameters and its mode; `namespace_modes` is namespace or pattern -> mode there."""
+    """A policy with its parameters and its mode; `namespace_modes` is namespace or pattern -> mode there.
+
+    `is_configured` says whether the platform has set the names of its own that the policy rests on
+    (`Handler.convention`); True where it rests on none.
+    """
 
     policy: Policy
     params: Params
     mode: Stance
     namespace_modes: Mapping[str, Stance]
+    is_configured: bool = True
 
 
 Bound = tuple[Rule, "Handler[Any]"]  # Any: policies with different parameters stand in one ruleset
@@ -111,7 +119,16 @@ def _rule(policy: Policy, config: PolicyConfig) -> Rule:
         name = _named(policy, differing.policies, path)
         if name is not None:
             namespace_modes[namespace] = stance_of(differing.policies[name].mode, (*path, name, "mode"))
-    return Rule(policy, params, mode, namespace_modes)
+    is_configured = _is_configured(policy, config, entry)
+    return Rule(policy, params, mode if is_configured else min(mode, Stance.WARN), namespace_modes, is_configured)
+
+
+def _is_configured(policy: Policy, config: PolicyConfig, entry: PolicyEntry | None) -> bool:
+    """Tell whether the platform has set the names that a policy rests on, or has chosen a mode for the policy itself."""
+    if not policy.conventions or (entry is not None and entry.mode is not None):
+        return True
+    given = {PARAMETERS_KEY: bool(entry and entry.params), CLASSES_KEY: config.platform.workload_classes is not None}
+    return all(given[key] for key in policy.conventions)
 
 
 def entry_of(policy: Policy, config: PolicyConfig) -> str | None:

@@ -21,7 +21,8 @@ class Finding:
     """A violation, or a patch that was not made, with what it costs.
 
     `template_of` is the workload's type when the finding is in a Pod template; `note` says in a sentence why the
-    finding costs less than the policy's mode (an exemption, a violation the object had before).
+    finding costs less than the policy's mode (an exemption, a violation the object had before). `convention` says that
+    it rests on names that the platform has not configured.
     """
 
     policy: str
@@ -33,6 +34,7 @@ class Finding:
     template_of: GroupVersionKind | None = None
     note: str = ""
     would_patch: bool = False
+    convention: bool = False
 
     @property
     def line(self) -> str:

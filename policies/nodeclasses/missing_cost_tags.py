@@ -26,7 +26,7 @@ import msgspec
 from gpugate.policies.sdk import formats
 from gpugate.policies.sdk.findings import Patch, Patches, Violation
 from gpugate.policies.sdk.objects import AUTO_MODE_NODE_CLASS, EC2_NODE_CLASS, Operation
-from gpugate.policies.sdk.policy import Context, mutates, validates
+from gpugate.policies.sdk.policy import PARAMETERS_KEY, Context, mutates, validates
 from gpugate.policies.sdk.policy import Params as PolicyParams
 
 if TYPE_CHECKING:
@@ -94,7 +94,13 @@ class Params(PolicyParams, frozen=True, kw_only=True):
     from_annotations: dict[str, str] = msgspec.field(default_factory=dict)
 
 
-@mutates(EC2_NODE_CLASS, AUTO_MODE_NODE_CLASS, params=Params, operations=frozenset({Operation.CREATE}))
+@mutates(
+    EC2_NODE_CLASS,
+    AUTO_MODE_NODE_CLASS,
+    params=Params,
+    operations=frozenset({Operation.CREATE}),
+    convention=PARAMETERS_KEY,
+)
 def mutate(node_class: Field, ctx: Context[Params]) -> Iterator[Patch]:
     """Add the tags for which there is a default; a tag that is there in another spelling is left for a person."""
     params = ctx.params
@@ -111,7 +117,7 @@ def mutate(node_class: Field, ctx: Context[Params]) -> Iterator[Patch]:
             yield Patch("set", tags[key].path, params.defaults[key], f"adds the tag {key} from the platform's defaults")
 
 
-@validates(EC2_NODE_CLASS, AUTO_MODE_NODE_CLASS, params=Params)
+@validates(EC2_NODE_CLASS, AUTO_MODE_NODE_CLASS, params=Params, convention=PARAMETERS_KEY)
 def check(node_class: Field, ctx: Context[Params]) -> Iterator[Violation]:
     """Report tags that are missing, written in another way, or without a real value."""
     params = ctx.params
@@ -127,12 +133,18 @@ def check(node_class: Field, ctx: Context[Params]) -> Iterator[Violation]:
         else:
             wrong = fault(key, tag.text, params.formats, params.placeholders)
             if wrong:
-                yield Violation(tag.path, f"tag {key} {wrong}", hint="write the value that the bill is to be split by")
+                yield Violation(
+                    tag.path,
+                    f"tag {key} {wrong}",
+                    hint="write the value that the bill is to be split by",
+                    convention=True,
+                )
     if missing:
         yield Violation(
             tags.path,
             f"lacks {', '.join(missing)}: the cost of these nodes cannot be allocated",
             hint=f"add {', '.join(missing)} under spec.tags",
+            convention=True,
         )
 
 
@@ -145,4 +157,5 @@ def _misspelled(tags: Field, near: str, key: str) -> Violation:
         fix=Patches(
             (Patch("remove", tags[near].path, None, reason), Patch("set", tags[key].path, tags[near].value, reason)),
         ),
+        convention=True,
     )

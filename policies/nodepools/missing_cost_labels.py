@@ -24,7 +24,7 @@ from gpugate.policies.sdk.cost_labels import fault, lookalike
 from gpugate.policies.sdk.findings import Patch, Patches, Stance, Violation
 from gpugate.policies.sdk.node_pools import INSTANCE_TYPES, is_for_accelerators
 from gpugate.policies.sdk.objects import NODE_POOL, Operation
-from gpugate.policies.sdk.policy import Context, mutates, validates
+from gpugate.policies.sdk.policy import PARAMETERS_KEY, Context, mutates, validates
 from gpugate.policies.sdk.policy import Params as PolicyParams
 
 if TYPE_CHECKING:
@@ -68,6 +68,7 @@ class Params(PolicyParams, frozen=True, kw_only=True):
     mode=Stance.WARN,
     operations=frozenset({Operation.CREATE}),
     tables=(INSTANCE_TYPES,),
+    convention=PARAMETERS_KEY,
 )
 def mutate(pool: Field, ctx: Context[Params]) -> Iterator[Patch]:
     """Add the labels for which there is a value; one that is there in another spelling is left for a person."""
@@ -88,7 +89,7 @@ def mutate(pool: Field, ctx: Context[Params]) -> Iterator[Patch]:
             yield Patch("set", labels[key].path, value, f"adds the label {key} from the platform's defaults")
 
 
-@validates(NODE_POOL, params=Params, mode=Stance.WARN, tables=(INSTANCE_TYPES,))
+@validates(NODE_POOL, params=Params, mode=Stance.WARN, tables=(INSTANCE_TYPES,), convention=PARAMETERS_KEY)
 def check(pool: Field, ctx: Context[Params]) -> Iterator[Violation]:
     """Report labels that are missing, spelled in another way, or that say nothing."""
     if not is_for_accelerators(pool, ctx):
@@ -101,7 +102,7 @@ def check(pool: Field, ctx: Context[Params]) -> Iterator[Violation]:
         if label:
             wrong = fault(label.text, params.placeholders, params.formats.get(key, ()))
             if wrong:
-                yield Violation(label.path, f"label {key} {wrong}", hint="write who pays")
+                yield Violation(label.path, f"label {key} {wrong}", hint="write who pays", convention=True)
             continue
         near = lookalike(key, labels.mapping)
         if near:
@@ -111,7 +112,7 @@ def check(pool: Field, ctx: Context[Params]) -> Iterator[Violation]:
     if missing:
         message = f"its nodes lack {', '.join(missing)}: nobody can be charged for their GPUs"
         hint = f"add {', '.join(missing)} under spec.template.metadata.labels"
-        yield Violation(labels.path, message, hint=hint)
+        yield Violation(labels.path, message, hint=hint, convention=True)
 
 
 def _misspelled(labels: Field, near: str, key: str) -> Violation:
@@ -121,4 +122,4 @@ def _misspelled(labels: Field, near: str, key: str) -> Violation:
         Patch("set", labels[key].path, labels[near].value, reason),
     )
     message = f"label {near} is not {key}: reports read labels as they are written"
-    return Violation(labels[near].path, message, hint=f"rename it to {key}", fix=Patches(renamed))
+    return Violation(labels[near].path, message, hint=f"rename it to {key}", fix=Patches(renamed), convention=True)

@@ -42,7 +42,7 @@ from gpugate.policies.sdk.findings import Skip, Stance, Violation
 from gpugate.policies.sdk.gpu_demand import gpu_demand
 from gpugate.policies.sdk.node_pools import INSTANCE_TYPES, is_gpu_pool, matching_types
 from gpugate.policies.sdk.objects import NODE_POOL, TEMPLATES
-from gpugate.policies.sdk.platform import Taint
+from gpugate.policies.sdk.platform import CLASSES_KEY, Taint
 from gpugate.policies.sdk.policy import Params, validates
 from gpugate.policies.sdk.scale_targets import template_contexts
 from gpugate.policies.sdk.scheduling import tolerated
@@ -265,7 +265,13 @@ def _this(pool: _Pool, own: _Pool) -> str:
     return "this pool" if pool is own else f"NodePool {pool.shown}"
 
 
-@validates(NODE_POOL, mode=Stance.WARN, tables=(INSTANCE_TYPES,), needs=(*WORKLOAD_NEEDS, POOL_NEED))
+@validates(
+    NODE_POOL,
+    mode=Stance.WARN,
+    tables=(INSTANCE_TYPES,),
+    needs=(*WORKLOAD_NEEDS, POOL_NEED),
+    convention=CLASSES_KEY,
+)
 def check(pool: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
     """Report a pool without a class, one that several classes select, and weights against the classes."""
     yield from if_gpu_pool(pool, ctx, _found(pool, ctx))
@@ -305,11 +311,12 @@ def _several(pool: Field, classes: frozenset[WorkloadClass], ctx: Context[Params
 
 
 def _without_class(labels: Field, ctx: Context[Params]) -> Violation:
-    rules = ctx.platform.workload_classes
+    rules = ctx.platform.classes
     hint = f"write workload: training or workload: inference, or {CLASS_LABEL} with any class"
     present = (labels[key] for key in (CLASS_LABEL, *rules.labels, *rules.node_selectors) if labels[key])
     misread = next(present, None)
     if misread is not None:
         message = f'label {misread.path[-1]} is "{misread.text}", which names no class of workload'
-        return Violation(misread.path, message, hint=hint)
-    return Violation(labels.path, "no label says for which class of workload this GPU pool is", hint=hint)
+        return Violation(misread.path, message, hint=hint, convention=True)
+    message = "no label says for which class of workload this GPU pool is"
+    return Violation(labels.path, message, hint=hint, convention=True)

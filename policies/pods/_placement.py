@@ -183,7 +183,7 @@ def _selects_others(ctx: AnyContext) -> bool:
 
 def _selects(required: Requirements, ctx: AnyContext) -> bool:
     for key, requirement in required.items():
-        classes = ctx.platform.workload_classes.node_selectors.get(key, {})
+        classes = ctx.platform.classes.node_selectors.get(key, {})
         labelled = key.startswith(_LABELS) and requirement.values != {"false"}
         if requirement.operator in {"In", "Exists"} and (labelled or requirement.values & classes.keys()):
             return True

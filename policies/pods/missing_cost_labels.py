@@ -39,7 +39,7 @@ from gpugate.policies.sdk.cost_labels import fault, lookalike
 from gpugate.policies.sdk.facts import Known, Need
 from gpugate.policies.sdk.findings import Patch, Skip, Stance, Violation
 from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS, MAY_DEMAND, gpu_demand
-from gpugate.policies.sdk.policy import Context, mutates, validates
+from gpugate.policies.sdk.policy import PARAMETERS_KEY, Context, mutates, validates
 from gpugate.policies.sdk.policy import Params as PolicyParams
 from gpugate.policies.sdk.scale_targets import TEMPLATE_FIELDS, workload_demand
 from gpugate.policies.sdk.workload_class import namespace_doubt, namespace_labels
@@ -75,6 +75,7 @@ class Params(PolicyParams, frozen=True, kw_only=True):
     params=Params,
     needs=(*CLAIM_NEEDS, Need(objects.NAMESPACE, ("metadata.labels",))),
     concerns=MAY_DEMAND,
+    convention=PARAMETERS_KEY,
 )
 def inherit(pod: Field, ctx: Context[Params]) -> Iterator[Patch | Skip]:
     """Add the labels that the Pod lacks and its namespace has."""
@@ -97,7 +98,7 @@ def inherit(pod: Field, ctx: Context[Params]) -> Iterator[Patch | Skip]:
             yield Patch("set", pod["metadata", block, key].path, labels[key], reason)
 
 
-@validates(objects.POD, params=Params, needs=CLAIM_NEEDS, concerns=MAY_DEMAND)
+@validates(objects.POD, params=Params, needs=CLAIM_NEEDS, concerns=MAY_DEMAND, convention=PARAMETERS_KEY)
 def check_pod(pod: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
     """Report labels that are missing or say nothing."""
     demand = ctx.derived(gpu_demand)
@@ -117,6 +118,7 @@ def check_pod(pod: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
         Need(objects.CRON_JOB, _CRON_JOB_FIELDS),
     ),
     at_most=Stance.WARN,
+    convention=PARAMETERS_KEY,
 )
 def check_namespace(namespace: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
     """Report the same of a namespace that holds GPU workloads."""
@@ -138,17 +140,17 @@ def _faulty(obj: Field, whose: str, hint: str, params: Params) -> Iterator[Viola
         if field:
             wrong = _fault(key, field.text, params)
             if wrong:
-                yield Violation(field.path, f"label {key} {wrong}", Stance.WARN, "write who pays")
+                yield Violation(field.path, f"label {key} {wrong}", Stance.WARN, "write who pays", convention=True)
             continue
         near = lookalike(key, labels.mapping)
         if near:
             message = f"label {near} is not {key}: reports read labels as they are written"
-            yield Violation(labels[near].path, message, Stance.WARN, f"rename it to {key}")
+            yield Violation(labels[near].path, message, Stance.WARN, f"rename it to {key}", convention=True)
         else:
             missing.append(key)
     if missing:
         message = f"lacks {', '.join(missing)}: nobody can be charged for {whose}"
-        yield Violation(labels.path, message, Stance.WARN, hint)
+        yield Violation(labels.path, message, Stance.WARN, hint, convention=True)
 
 
 def _label(obj: Field, key: str, params: Params) -> Field:

@@ -102,7 +102,7 @@ def _complete(ctx: AnyContext) -> bool:
 
 def _training_labels(ctx: AnyContext) -> Iterator[tuple[str, str]]:
     """Yield the labels by which the platform tells the nodes for training."""
-    for key, classes in ctx.platform.workload_classes.node_selectors.items():
+    for key, classes in ctx.platform.classes.node_selectors.items():
         yield from ((key, value) for value, name in classes.items() if name == "training")
 
 

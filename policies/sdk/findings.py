@@ -60,7 +60,8 @@ class Violation:
 
     `at_most` is the highest stance that this finding may reach, whatever the policy's mode. `hint` says in words how
     to mend it, where `fix` cannot do it for the reader. `coming` is that of `Skip`: what is missing may be there in a
-    moment.
+    moment. `convention` says that the finding rests on names that a platform chooses, such as its cost labels: until
+    the configuration sets them (`Handler.convention`), it is a note in `check` and at most a warning at admission.
     """
 
     path: Path
@@ -69,6 +70,7 @@ class Violation:
     hint: str = ""
     fix: Patches | Replacement | None = None
     coming: bool = False
+    convention: bool = False
 
 
 @dataclass(frozen=True, slots=True)

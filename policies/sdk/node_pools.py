@@ -318,7 +318,7 @@ def pool_class(pool: Field, ctx: AnyContext) -> WorkloadClass | None:
 
 def class_labels(ctx: AnyContext) -> tuple[tuple[str, Mapping[str, WorkloadClass]], ...]:
     """Return the labels of nodes that name a class, with the class that each value names; the first one wins."""
-    rules = ctx.platform.workload_classes
+    rules = ctx.platform.classes
     own = {name: cast("WorkloadClass", name) for name in CLASSES}
     return ((CLASS_LABEL, own), *rules.labels.items(), *rules.node_selectors.items())
 

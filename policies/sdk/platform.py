@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias
 
 import msgspec
 
@@ -36,6 +36,10 @@ class Accelerators(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
     device_classes: tuple[str, ...] = ()
 
 
+# The key of the configuration that sets them.
+CLASSES_KEY: Final = "platform.workload_classes"
+
+
 class WorkloadClasses(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """How a workload's class is read from labels, node selectors and namespace names, where no framework tells it.
 
@@ -58,6 +62,9 @@ class WorkloadClasses(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     )
 
 
+_SHIPPED_CLASSES: Final = WorkloadClasses()
+
+
 class Platform(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, dict=True):
     """Taints, accelerators and workload classes of this platform.
 
@@ -66,7 +73,7 @@ class Platform(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
             of them, a Pod tolerates all of them. It adds to the known ones and wins over them; a name beats a pattern,
             and of patterns the first that fits decides.
         accelerators: what counts as an accelerator beside what is known.
-        workload_classes: how the class of a workload is read.
+        workload_classes: how the class of a workload is read; null: by the labels and names that gpugate ships with.
         karpenter_users: the users as which Karpenter sends requests, by name or pattern. NodeClaims and Machines that
             others create are evaluated, whatever they say of their owner. EKS keeps names that begin with `eks:` for its
             own controllers, such as those of Auto Mode.
@@ -74,8 +81,13 @@ class Platform(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
     taints: dict[str, tuple[Taint, ...]] = {}
     accelerators: Accelerators = Accelerators()
-    workload_classes: WorkloadClasses = msgspec.field(default_factory=WorkloadClasses)
+    workload_classes: WorkloadClasses | None = None
     karpenter_users: tuple[str, ...] = ("system:serviceaccount:*:karpenter", "eks:*")
+
+    @property
+    def classes(self) -> WorkloadClasses:
+        """How the class of a workload is read, by what is configured or shipped."""
+        return self.workload_classes or _SHIPPED_CLASSES
 
     def is_accelerator(self, resource: str) -> bool:
         """Tell whether an extended resource is an accelerator."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar, cast, overload
 
 import msgspec
 
@@ -77,6 +77,10 @@ Validate: TypeAlias = "Callable[[Field, Context[P]], Iterator[Violation | Skip]]
 Mutate: TypeAlias = "Callable[[Field, Context[P]], Iterator[Patch | Violation | Skip]]"
 
 
+# The key of a policy's entry that holds its parameters.
+PARAMETERS_KEY: Final = "params"
+
+
 @dataclass(frozen=True, slots=True)
 class Handler(Generic[P]):
     """One function of a policy file and what its decorator said about it.
@@ -84,6 +88,10 @@ class Handler(Generic[P]):
     `run` is handed a `Context[P]`, where P is `params`; the engine keeps that promise, because it parses the
     configuration with `params`. It yields violations and skips, and patches when it mutates. No finding of it reaches
     more than `at_most`.
+
+    `convention` is the key of the configuration that holds names which each platform chooses for itself: the policy's
+    parameters (`PARAMETERS_KEY`), or the workload classes (`platform.CLASSES_KEY`). While the platform has not set it,
+    findings about these names are at most warnings, and a mutation does nothing. Empty: the policy rests on no such names.
     """
 
     mutates: bool
@@ -96,6 +104,7 @@ class Handler(Generic[P]):
     concerns: Concern
     run: Callable[[Field, Context[P]], Iterator[Patch | Violation | Skip]]
     at_most: Stance = Stance.ENFORCE
+    convention: str = ""
 
     def __call__(self, subject: Field, ctx: Context[P]) -> Iterator[Patch | Violation | Skip]:
         """Judge a subject."""
@@ -114,6 +123,7 @@ def validates(
     tables: tuple[Table[Any], ...] = ...,
     concerns: Concern = ...,
     at_most: Stance = ...,
+    convention: str = ...,
 ) -> Callable[[Validate[Params]], Handler[Params]]: ...
 @overload
 def validates(
@@ -125,6 +135,7 @@ def validates(
     tables: tuple[Table[Any], ...] = ...,
     concerns: Concern = ...,
     at_most: Stance = ...,
+    convention: str = ...,
 ) -> Callable[[Validate[P]], Handler[P]]: ...
 def validates(  # type: ignore[misc] # the overloads say what each call gives  # noqa: PLR0913 -- a form with a line for each
     *kinds: Kind,
@@ -135,6 +146,7 @@ def validates(  # type: ignore[misc] # the overloads say what each call gives  #
     tables: tuple[Table[Any], ...] = (),
     concerns: Concern = EVERY_OBJECT,
     at_most: Stance = Stance.ENFORCE,
+    convention: str = "",
 ) -> Callable[[Validate[Params]], Handler[Params]]:
     """Make a function the check of a policy.
 
@@ -147,10 +159,11 @@ def validates(  # type: ignore[misc] # the overloads say what each call gives  #
         tables: the tables it reads.
         concerns: what holds for every object in which it finds or changes anything; of a Pod policy, for every Pod.
         at_most: the highest stance that any of its findings reaches, whatever the policy's mode.
+        convention: the key of the configuration that sets the platform's own names; see `Handler`.
     """
 
     def wrap(run: Validate[Params]) -> Handler[Params]:
-        return Handler(False, kinds, params, mode, operations, needs, tables, concerns, run, at_most)  # noqa: FBT003 -- `mutates`
+        return Handler(False, kinds, params, mode, operations, needs, tables, concerns, run, at_most, convention)  # noqa: FBT003 -- `mutates`
 
     return wrap
 
@@ -163,6 +176,7 @@ def mutates(
     needs: tuple[Need, ...] = ...,
     tables: tuple[Table[Any], ...] = ...,
     concerns: Concern = ...,
+    convention: str = ...,
 ) -> Callable[[Mutate[Params]], Handler[Params]]: ...
 @overload
 def mutates(
@@ -173,8 +187,9 @@ def mutates(
     needs: tuple[Need, ...] = ...,
     tables: tuple[Table[Any], ...] = ...,
     concerns: Concern = ...,
+    convention: str = ...,
 ) -> Callable[[Mutate[P]], Handler[P]]: ...
-def mutates(  # type: ignore[misc] # the overloads say what each call gives
+def mutates(  # type: ignore[misc] # the overloads say what each call gives  # noqa: PLR0913 -- a form with a line for each
     *kinds: Kind,
     params: type[Params] = Params,
     mode: Stance = Stance.ENFORCE,
@@ -182,6 +197,7 @@ def mutates(  # type: ignore[misc] # the overloads say what each call gives
     needs: tuple[Need, ...] = (),
     tables: tuple[Table[Any], ...] = (),
     concerns: Concern = EVERY_OBJECT,
+    convention: str = "",
 ) -> Callable[[Mutate[Params]], Handler[Params]]:
     """Make a function the mutation of a policy; the arguments are those of `validates`.
 
@@ -189,7 +205,18 @@ def mutates(  # type: ignore[misc] # the overloads say what each call gives
     """
 
     def wrap(run: Mutate[Params]) -> Handler[Params]:
-        return Handler(True, kinds, params, mode, operations, needs, tables, concerns, run)  # noqa: FBT003 -- `mutates`
+        return Handler(
+            mutates=True,
+            kinds=kinds,
+            params=params,
+            mode=mode,
+            operations=operations,
+            needs=needs,
+            tables=tables,
+            concerns=concerns,
+            run=run,
+            convention=convention,
+        )
 
     return wrap
 
@@ -211,6 +238,11 @@ class Policy:
     def mode(self) -> Stance:
         """The shipped mode."""
         return self.handlers[0].mode
+
+    @property
+    def conventions(self) -> frozenset[str]:
+        """The keys of the configuration that set names which each platform chooses; see `Handler.convention`."""
+        return frozenset(handler.convention for handler in self.handlers if handler.convention)
 
     @property
     def params(self) -> type[Params]:

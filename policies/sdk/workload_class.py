@@ -183,7 +183,7 @@ def _declared(labels: Mapping[str, str], ctx: AnyContext) -> tuple[WorkloadClass
     inherited = namespace_labels(ctx).get(CLASS_LABEL, "")
     if inherited in CLASSES:
         return cast("WorkloadClass", inherited), f"label {CLASS_LABEL} of the namespace"
-    rules = ctx.platform.workload_classes
+    rules = ctx.platform.classes
     for key, classes in rules.labels.items():
         # A configuration may name the empty value; a label that is missing has none.
         if key in labels and labels[key] in classes:

@@ -15,9 +15,11 @@ from gpugate.policies.engine.defaults import with_defaults
 from gpugate.policies.engine.evaluate import evaluate
 from gpugate.policies.sdk.objects import GroupVersionKind, Operation, Request
 from gpugate.webhook.manifests.load import RunFacts
+from gpugate.webhook.project import starter
 
 FOLDER = Path(__file__).with_name("evasions")
 Case = dict[str, Any]
+CONVENTIONS: Case = yaml.safe_load(starter.POLICY_FILE)
 LABELS = {"team": "search", "cost-center": "cc-1234"}
 
 
@@ -48,7 +50,7 @@ def request(obj: Case, case: Case) -> Request:
 
 def costs(obj: Case, case: Case) -> dict[str, str]:
     """What each policy that finds something makes it cost; `patch` where it mends it."""
-    config = parse_config({"apiVersion": "gpugate.dev/v1", "kind": "PolicyConfig", **case.get("config", {})})
+    config = parse_config({**CONVENTIONS, **case.get("config", {})})
     facts = RunFacts(request(each, {}) for each in case.get("context", ()))
     verdict = evaluate(ruleset_of(config), request(obj, case), facts, today=dt.date(2026, 11, 21))
     assert [outcome.error for outcome in verdict.outcomes if outcome.error] == []

@@ -25,6 +25,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from gpugate.webhook.project import starter
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -143,8 +145,16 @@ def start_webhook(
 
 
 @pytest.fixture(scope="session")
-def webhook(start_webhook: Callable[[Path | None], Webhook]) -> Webhook:
-    return start_webhook(None)
+def configured(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A policy file that sets the conventions of a platform."""
+    file = tmp_path_factory.mktemp("platform") / starter.FILE
+    file.write_text(starter.POLICY_FILE)
+    return file
+
+
+@pytest.fixture(scope="session")
+def webhook(start_webhook: Callable[[Path | None], Webhook], configured: Path) -> Webhook:
+    return start_webhook(configured)
 
 
 @pytest.fixture(scope="session")

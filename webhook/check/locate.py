@@ -66,7 +66,7 @@ class Locator:
     def _finding(self, manifest: Manifest, finding: Finding, name: ObjectName, root: Mapping[str, Json]) -> Located:
         return Located(
             sort=Sort.PATCH if finding.would_patch else Sort.VIOLATION,
-            severity=_SEVERITY.get(finding.stance, Severity.NOTE),
+            severity=Severity.NOTE if finding.convention else _SEVERITY.get(finding.stance, Severity.NOTE),
             message=finding.message,
             place=self._place(manifest, finding.path),
             policy=finding.policy,
@@ -79,6 +79,7 @@ class Locator:
             fix=finding.fix,
             template_of=finding.template_of.kind if finding.template_of else "",
             stable_path=keyed_path(finding.path, root),
+            convention=finding.convention,
         )
 
     def _patches(

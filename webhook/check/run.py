@@ -240,6 +240,8 @@ def exit_code(findings: Sequence[Located], objects: int, min_stance: Stance) -> 
 def _counts(finding: Located, min_stance: Stance) -> bool:
     if finding.sort in {Sort.MALFORMED, Sort.SCHEMA}:
         return True
+    if finding.convention:
+        return False
     if finding.sort is Sort.VIOLATION:
         return finding.stance is not None and finding.stance >= min_stance
     return finding.sort in {Sort.PATCH, Sort.AMBIGUOUS, Sort.IGNORE} and min_stance < Stance.ENFORCE

@@ -11,10 +11,12 @@ from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.config import API_VERSION, KIND, PolicyConfig
 from gpugate.policies.engine.ruleset import entry_of
 from gpugate.policies.sdk.findings import Stance
+from gpugate.policies.sdk.platform import CLASSES_KEY
 from gpugate.webhook.cli import check_flags, options, project_flags
 from gpugate.webhook.cli.options import Parser, UsageError
 from gpugate.webhook.generate.published_schemas import case_schema, config_schema, project_schema
 from gpugate.webhook.manifests.policy_file import PolicySource, policy_source, read_policy_file
+from gpugate.webhook.project import starter
 from gpugate.webhook.project.find import FILE
 from gpugate.webhook.project.settings import skeleton
 from gpugate.webhook.report import audit_schema, yaml_text
@@ -71,7 +73,7 @@ def _settings(project: Project) -> Iterator[_Line]:
 
 def _policies(ruleset: Ruleset, origins: _Origins) -> Iterator[_Line]:
     config = ruleset.config
-    document: dict[str, Any] = msgspec.to_builtins(config)
+    document = _builtins(config)
     yield _Line(f"apiVersion: {API_VERSION}")
     yield _Line(f"kind: {KIND}")
     for section in ("target", "platform"):
@@ -115,6 +117,7 @@ def _written(lines: Iterable[_Line]) -> str:
 
 
 _Object = dict[str, Any]  # Any: the JSON edge
+_CLASSES: Final = CLASSES_KEY.rpartition(".")[2]
 _SCHEMAS: Final = {
     "policy": config_schema,
     "project": project_schema,
@@ -132,7 +135,7 @@ def main(arguments: Sequence[str]) -> int:
     elif further:
         made.error(f"unrecognized arguments: {' '.join(further)}")
     elif args.command == "init":
-        print(f"wrote {_init()}")
+        _init()
     else:
         print(msgspec.json.format(msgspec.json.encode(_SCHEMAS[args.of]()), indent=2).decode())
     return 0
@@ -153,17 +156,29 @@ def _shown(args: argparse.Namespace, further: Sequence[str]) -> str:
     return shown(project, ruleset, filled.policy_file) if args.origin else yaml_text.block(effective(ruleset))
 
 
-def _init() -> Path:
-    file = Path(FILE)
+def _init() -> None:
+    """Write a project file and the policy file that it names; a policy file that exists is kept.
+
+    Raises:
+        UsageError: there is a project file already, or a file cannot be written.
+    """
+    if not _create(Path(FILE), skeleton(starter.FILE)):
+        raise UsageError(f"{FILE}: already exists; gpugate does not overwrite it, so edit the file")
+    print(f"wrote {FILE}")
+    print(f"{'wrote' if _create(Path(starter.FILE), starter.POLICY_FILE) else 'kept'} {starter.FILE}")
+
+
+def _create(file: Path, text: str) -> bool:
+    """Write a file; returns False if it exists."""
     try:
-        # Nothing is lost, whoever else writes it at the same time.
+        # Another process that writes the same file at this moment loses nothing.
         with file.open("x", encoding="utf-8") as opened:
-            opened.write(skeleton())
+            opened.write(text)
     except FileExistsError:
-        raise UsageError(f"{file}: is there already, and is not overwritten: edit it") from None
+        return False
     except OSError as error:
         raise UsageError(f"{file}: {(error.strerror or 'cannot be written').lower()}") from None
-    return file
+    return True
 
 
 def parser() -> argparse.ArgumentParser:
@@ -179,15 +194,22 @@ def parser() -> argparse.ArgumentParser:
     project_flags.add(show)
     origin = "how `check` runs too, and of each value who says so: a flag, a variable, a line of a file, or nobody"
     show.add_argument("--origin", action="store_true", help=origin)
-    commands.add_parser("init", help=f"write a {FILE} to begin with; one that is there is left alone")
+    commands.add_parser("init", help=f"create {FILE} and {starter.FILE}; existing files are not changed")
     schema = commands.add_parser("schema", help="the JSON schema of policy.yaml, of the project file, or of an audit")
     schema.add_argument("of", nargs="?", choices=tuple(_SCHEMAS), default="policy", help="which (default: policy)")
     return made
 
 
+def _builtins(config: PolicyConfig) -> _Object:
+    """Return a configuration with the workload classes that hold where it sets none."""
+    document: _Object = msgspec.to_builtins(config)
+    document["platform"][_CLASSES] = msgspec.to_builtins(config.platform.classes)
+    return document
+
+
 def effective(ruleset: Ruleset) -> _Object:
     """Return a configuration that says everything it means: what is given, and every default."""
-    document: _Object = {"apiVersion": API_VERSION, "kind": KIND, **msgspec.to_builtins(ruleset.config)}
+    document: _Object = {"apiVersion": API_VERSION, "kind": KIND, **_builtins(ruleset.config)}
     # Each policy has its own mode below, so that there is no ceiling left to say.
     document.pop("mode")
     bound = {rule.policy.id: rule for rule in ruleset.rules}

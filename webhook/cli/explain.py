@@ -48,6 +48,9 @@ def _page(policy: Policy) -> Iterator[str]:
     yield policy.title
     yield ""
     yield f"Mode    {policy.mode.word}, as shipped"
+    if policy.conventions:
+        keys = " and ".join(sorted(policy.conventions))
+        yield f"        Findings about names that the platform chooses are notes until {keys} sets them."
     yield f"Kinds   {', '.join(kind.name for kind in policy.kinds)}"
     yield f"Does    {' and '.join(does)}"
     for heading in (policy_text.WHY, policy_text.INSTEAD):

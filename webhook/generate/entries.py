@@ -223,12 +223,16 @@ def entries(ruleset: Ruleset, phase: Phase) -> Iterator[Entry]:
             yield _entry(name, group, of_group, platform, may_wait=False)
 
 
+_MODES: Final[dict[Stance, Literal["warn", "enforce"]]] = {Stance.WARN: "warn", Stance.ENFORCE: "enforce"}
+
+
 def whole_catalogue(config: PolicyConfig) -> Ruleset:
-    """Return every rule there is, as shipped and those that ship off enforced, for a platform and its namespaces.
+    """Return every rule, in its shipped mode or enforced if it ships off, for a platform that set all its conventions.
 
     The entries for it are right whatever modes a policy file gives; the Helm chart installs them.
     """
     on = {policy.id: PolicyEntry(mode="enforce") for policy in CATALOG if policy.mode is Stance.OFF}
+    on |= {policy.id: PolicyEntry(mode=_MODES[policy.mode]) for policy in CATALOG if policy.conventions}
     return bind(CATALOG, msgspec.structs.replace(config, mode=None, policies=on, namespaces={}))
 
 

@@ -87,6 +87,14 @@ def _page(policy: Policy) -> Iterator[str]:
     yield from (_NOTE, "", f"# {policy.id}", "", policy.title + ".", "")
     yield from ("| judges | does | mode as shipped | file |", "|---|---|---|---|")
     yield from (f"| {kinds} | {does} | {policy.mode.word} | [{Path(source).name}]({source}) |", "")
+    if policy.conventions:
+        keys = " and ".join(f"`{key}`" for key in sorted(policy.conventions))
+        yield from (
+            f"This policy rests on names that each platform chooses. Until {keys} sets them, its findings about these names are",
+            "notes in `check` and at most warnings at admission: see",
+            "[Conventions of a platform](../../configuration.md#conventions-of-a-platform).",
+            "",
+        )
     for heading in (policy_text.WHY, policy_text.INSTEAD):
         yield from (f"## {heading}", "", policy_text.section(policy.doc, heading), "")
     yield from seen_happening(policy.id, load_harms_seen())

@@ -211,10 +211,11 @@ _HEAD: Final = """\
 """
 
 
-def skeleton() -> str:
-    """Return the text."""
+def skeleton(policy_file: str) -> str:
+    """Return a project file that names a policy file, and has every other key in a comment."""
     keys = "".join(
-        f"\n# {setting.text[:1].upper()}{setting.text[1:]}.\n# {setting.key}: {setting.example}\n"
+        f"\n# {setting.text[:1].upper()}{setting.text[1:]}.\n"
+        f"{f'{setting.key}: {policy_file}' if setting.key == 'policy_file' else f'# {setting.key}: {setting.example}'}\n"
         for setting in SETTINGS
     )
     return _HEAD + keys

@@ -133,7 +133,8 @@ class Located:
     `policy` is empty when no policy made it. `path` is the field as people write it, and `stable_path` the same with list
     elements named by their merge key, so that it survives a reordered list. `why` is a sentence on what the
     pattern costs, `hint` and `fix` are what to do. `patches` are the changes that a policy makes. `template_of` is the
-    kind of the workload when a Pod template in it was judged, because then its Pods bear the consequence.
+    kind of the workload when a Pod template in it was judged, because then its Pods bear the consequence. `convention`
+    says that the finding rests on names that the platform has not configured.
     """
 
     sort: Sort
@@ -151,6 +152,7 @@ class Located:
     patches: tuple[Patch, ...] = ()
     template_of: str = ""
     stable_path: str = ""
+    convention: bool = False
 
     @property
     def safely_fixable(self) -> bool:

@@ -27,6 +27,7 @@ def summary(report: Report, seconds: float | None = None) -> Iterator[str]:
     if report.baseline is not None:
         passing += f", {report.baseline.hidden:,} hidden by the baseline"
     yield f"Checked {looked} {against}{took}: {counts}{passing}"
+    yield from _conventions(report)
     yield from _fixes(report)
     lost = sum(f.sort is Sort.UNREADABLE for f in report.findings)
     if lost:
@@ -43,6 +44,15 @@ def summary(report: Report, seconds: float | None = None) -> Iterator[str]:
     yield from _some(f"exemption that matches nothing: {each}" for each in report.unused)
     if not report.objects and not lost:
         yield "Nothing was checked: exit code 3"
+
+
+def _conventions(report: Report) -> Iterator[str]:
+    by_convention = [finding for finding in report.findings if finding.convention]
+    if by_convention:
+        policies = ", ".join(sorted({finding.policy for finding in by_convention}))
+        verb = "rests" if len(by_convention) == 1 else "rest"
+        yield f"{_count(len(by_convention), 'note')} {verb} on names that this platform has not configured ({policies})"
+        yield "  `gpugate config init` writes a policy.yaml that sets them; `mode: off` turns such a policy off"
 
 
 def _fixes(report: Report) -> Iterator[str]:

@@ -78,7 +78,7 @@ def test_a_version_is_two_numbers(version: str) -> None:
 
 
 def test_classes_are_read_from_the_usual_labels_and_names() -> None:
-    classes = Platform().workload_classes
+    classes = Platform().classes
     assert classes.labels == {"workload": {"training": "training", "inference": "inference"}}
     assert classes.node_selectors == {
         "node-type": {"gpu-training": "training", "gpu-inference": "inference", "gpu-spot": "inference"}

@@ -15,6 +15,8 @@ from urllib.parse import urlsplit
 
 from harness.processes import PATIENCE_SECONDS, alive, children, wait_until
 
+from gpugate.webhook.project import starter
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -48,6 +50,10 @@ class Server:
         command += ["--port", "0", "--health-port", "0", "--workers", str(workers)]
         if "--kubeconfig" not in flags:
             command += ["--no-cluster"]
+        if "--policy-file" not in flags:
+            policy_file = folder / starter.FILE
+            policy_file.write_text(starter.POLICY_FILE)
+            command += ["--policy-file", str(policy_file)]
         if "--tls-cert" not in flags:
             command += ["--ca-file", str(self.ca_file)]
         with self.log_file.open("wb") as log:

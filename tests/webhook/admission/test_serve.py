@@ -177,8 +177,9 @@ def test_P_003_http_1_1_is_agreed_on(webhook: Any) -> None:  # noqa: N802 -- the
         assert tls.selected_alpn_protocol() == "http/1.1"
 
 
-def test_says_how_to_register_it(webhook: Any) -> None:
-    command = f"  gpugate registration --url {webhook.url} --ca-file {webhook.ca_file} | kubectl apply -f -"
+def test_says_how_to_register_it(webhook: Any, configured: Path) -> None:
+    files = f"--ca-file {webhook.ca_file} --policy-file {configured}"
+    command = f"  gpugate registration --url {webhook.url} {files} | kubectl apply -f -"
     assert command in webhook.announced
 
 

@@ -9,6 +9,7 @@ from audit.memory_source import TIME, MemorySource, audited, found, gpu_spec, na
 from gpugate.policies.engine.config import parse_config
 from gpugate.webhook.audit.selection import Selection, parse_selector
 from gpugate.webhook.audit.source import NotReadError
+from gpugate.webhook.project import starter
 from gpugate.webhook.report.audited import Action
 
 if TYPE_CHECKING:
@@ -200,7 +201,7 @@ def test_a_list_that_breaks_off_counts_what_was_read() -> None:
 def test_without_a_fact_a_policy_says_why_it_did_not_look() -> None:
     absent = MemorySource([pod("a")], {"Namespace": NotReadError("nobody may list namespaces")})
 
-    (report,) = found(audited(source=absent)).values()
+    (report,) = found(audited(source=absent, config=starter.configuration())).values()
 
     assert "namespace team" in report.skipped["pods/missing-cost-labels"]
 

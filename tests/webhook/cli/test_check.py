@@ -97,12 +97,14 @@ def test_a_list_where_an_object_belongs_is_an_error_and_the_rest_is_judged(gpuga
 
 EXIT_CODES: dict[str, tuple[list[str], int]] = {
     "fine": (["nodepool-multi-arch.yaml"], 0),
-    "denied": (["ec2nodeclass-gpu-training.yaml"], 1),
+    "denied": (["nodepool-gpu-training-protected.yaml"], 1),
     "missing": (["nowhere.yaml"], 4),
-    "denied and missing": (["nowhere.yaml", "ec2nodeclass-gpu-training.yaml"], 1),
+    "denied and missing": (["nowhere.yaml", "nodepool-gpu-training-protected.yaml"], 1),
     "warnings": (["pod-training-job.yaml"], 0),
+    "notes on names that are not configured": (["ec2nodeclass-gpu-optimized.yaml", "--select", "*cost-tags"], 0),
+    "such notes never count": (["ec2nodeclass-gpu-optimized.yaml", "--select", "*cost-tags", "--min-mode", "warn"], 0),
     "warnings that count": (["pod-training-job.yaml", "--min-mode", "warn"], 1),
-    "-f": (["-f", "ec2nodeclass-gpu-training.yaml"], 1),
+    "-f": (["-f", "nodepool-gpu-training-protected.yaml"], 1),
 }
 
 
@@ -126,10 +128,10 @@ def test_an_empty_directory_is_nothing_to_check(gpugate: Run, tmp_path: Path, mo
 def test_the_same_findings_in_two_formats(gpugate: Run, manifests: Path, tmp_path: Path) -> None:
     file = tmp_path / "out.json"
 
-    ran = gpugate("check", manifests / "ec2nodeclass-gpu-training.yaml", "-o", "text", "-o", f"json={file}")
+    ran = gpugate("check", manifests / "nodepool-gpu-training-protected.yaml", "-o", "text", "-o", f"json={file}")
 
-    assert "error[nodeclasses/missing-cost-tags]: " in ran.out
-    assert ("ec2nodeclass-gpu-training.yaml", "nodeclasses/missing-cost-tags") in found(file.read_text())
+    assert "error[nodepools/missing-gpu-limit]: " in ran.out
+    assert ("nodepool-gpu-training-protected.yaml", "nodepools/missing-gpu-limit") in found(file.read_text())
     assert [path.name for path in tmp_path.iterdir()] == ["out.json"]
 
 

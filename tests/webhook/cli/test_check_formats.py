@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 TAGS = "nodeclasses/missing-cost-tags"
 
 
-def test_every_format_at_once(gpugate: Run, manifests: Path, tmp_path: Path) -> None:
+def test_every_format_at_once(gpugate: Run, manifests: Path, tmp_path: Path, configured: Path) -> None:
     flags = [flag for name in FORMATS for flag in ("-o", f"{name}={tmp_path}/{name}")]
 
-    ran = gpugate("check", *flags, "--select", TAGS, manifests)
+    ran = gpugate("check", *flags, "--select", TAGS, "--policy-file", configured, manifests)
 
     texts = {name: (tmp_path / name).read_text() for name in FORMATS}
     assert (ran.code, ran.out) == (1, "")

@@ -58,7 +58,7 @@ def helm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(program.parent))
 
 
-def checked(gpugate: Run, *arguments: str) -> dict[str, Any]:
+def checked(gpugate: Run, *arguments: str | Path) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(gpugate("check", "-o", "json", "--select", COSTS, *arguments).out)
     return found
 
@@ -260,11 +260,11 @@ def test_standard_input_has_the_name_that_is_given(
 NAMESPACE = "apiVersion: v1\nkind: Namespace\nmetadata: {name: default, labels: {team: a, cost-center: b}}\n"
 
 
-def test_context_is_looked_up_and_not_judged(gpugate: Run, tree: Callable[..., Path]) -> None:
+def test_context_is_looked_up_and_not_judged(gpugate: Run, tree: Callable[..., Path], configured: Path) -> None:
     listed = {"apiVersion": "v1", "kind": "PodList", "items": [{"metadata": {"name": "other"}, "spec": {}}]}
     tree({"a.yaml": POD.format(name="a"), "dump/namespaces.yaml": NAMESPACE, "dump/pods.json": json.dumps(listed)})
 
-    with_it = checked(gpugate, "--context-from", "dump", "a.yaml")
+    with_it = checked(gpugate, "--policy-file", configured, "--context-from", "dump", "a.yaml")
     without = checked(gpugate, "a.yaml")
 
     assert [each["sort"] for each in without["findings"]] == ["violation"]

@@ -66,16 +66,16 @@ def test_the_patch_is_rfc_6902(gpugate: Run, pod: Path) -> None:
     assert document["object"]["spec"]["tolerations"] == [toleration]
 
 
-def test_a_denied_object_is_exit_1(gpugate: Run, manifests: Path) -> None:
-    ran = gpugate("review", manifests / "ec2nodeclass-gpu-training.yaml")
+def test_a_denied_object_is_exit_1(gpugate: Run, manifests: Path, configured: Path) -> None:
+    ran = gpugate("review", manifests / "ec2nodeclass-gpu-training.yaml", "--policy-file", configured)
 
     assert (ran.code, ran.out.splitlines()[0]) == (1, "DENIED: CREATE of EC2NodeClass gpu-training")
 
 
-def test_an_unchanged_update_is_only_warned_about(gpugate: Run, manifests: Path) -> None:
+def test_an_unchanged_update_is_only_warned_about(gpugate: Run, manifests: Path, configured: Path) -> None:
     file = manifests / "ec2nodeclass-gpu-training.yaml"
 
-    ran = gpugate("review", file, "--old", file)
+    ran = gpugate("review", file, "--old", file, "--policy-file", configured)
 
     assert (ran.code, ran.out.splitlines()[0]) == (0, "ALLOWED: UPDATE of EC2NodeClass gpu-training")
 

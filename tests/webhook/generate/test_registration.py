@@ -7,6 +7,7 @@ import datetime as dt
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from library_examples import library_example, ruleset_of
 
@@ -24,12 +25,14 @@ from gpugate.webhook.generate import match_conditions
 from gpugate.webhook.generate.entries import RiskGroup, mutated, validated
 from gpugate.webhook.generate.registration import Server, webhook_configurations
 from gpugate.webhook.manifests.load import RunFacts
+from gpugate.webhook.project import starter
 
 SERVER = Server(b"authority", url="https://127.0.0.1:8443")
 
 
 def shipped(**config: Any) -> Ruleset:
-    return bind(CATALOG, PolicyConfig(**config))
+    """Every policy in its shipped mode, on a platform that has set its conventions."""
+    return bind(CATALOG, msgspec.structs.replace(starter.configuration(), **config))
 
 
 def only(*ids: str) -> Ruleset:

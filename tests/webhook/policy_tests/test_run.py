@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpugate.webhook.policy_tests.run import run_case
+from gpugate.webhook.project import starter
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -192,7 +193,8 @@ def test_the_context_is_what_exists_beside_the_object(
     assert outcomes(only(POD_WITH_CLAIM, expect, f"    {more}\n")) == {"it": "passed"}
 
 
-def test_labels_of_the_namespace_are_known(outcomes: Callable[[str], dict[str, str]]) -> None:
+def test_labels_of_the_namespace_are_known(outcomes: Callable[[str], dict[str, str]], setup: Setup) -> None:
+    setup.config = starter.configuration()
     without = "{base: pod.yaml, patch: {metadata: {labels: null}, spec: {tolerations: [{operator: Exists, key: nvidia.com/gpu}]}}}"
     labels = "    request: {namespace_labels: {team: a, cost-center: cc-1}}\n"
     assert outcomes(only(without, "{mutate: [pods/missing-cost-labels]}", labels)) == {"it": "passed"}

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 FILE = ".gpugate.yaml"
 READ = {
     "nothing": (FILE, "", ProjectConfig()),
-    "comments": (FILE, skeleton(), ProjectConfig()),
+    "comments": (FILE, skeleton("policy.yaml"), ProjectConfig(policy_file="policy.yaml")),
     "YAML": (FILE, "paths: [a, b]\nmin_mode: warn\n", ProjectConfig(paths=("a", "b"), min_mode="warn")),
     "a chart": (
         FILE,

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gpugate.policies.catalog import CATALOG
-from gpugate.policies.engine.config import parse_config
+from gpugate.policies.engine.config import PolicyConfig, parse_config
 from gpugate.policies.engine.ruleset import bind
+from gpugate.policies.sdk.platform import Platform
 from gpugate.webhook.manifests.documents import Document, read_text
+from gpugate.webhook.project import starter
 from gpugate.webhook.project.read import parse_project
 from gpugate.webhook.project.settings import SETTINGS
 
@@ -100,13 +102,36 @@ def test_without_origins_the_projects_policy_file_is_shown(gpugate: Run, project
     assert "kubernetes: '1.35'" in gpugate("config", "show").out.replace('"', "'")
 
 
-def test_init_writes_a_file_that_says_nothing_yet(gpugate: Run, project: Path) -> None:
+def test_init_writes_every_key_in_a_comment_but_the_policy_file(gpugate: Run, project: Path) -> None:
     ran = gpugate("config", "init")
 
     text = (project / ".gpugate.yaml").read_text()
-    assert (ran.code, ran.out) == (0, "wrote .gpugate.yaml\n")
-    assert [setting.key for setting in SETTINGS if f"# {setting.key}: " not in text] == []
+    assert (ran.code, ran.out) == (0, "wrote .gpugate.yaml\nwrote policy.yaml\n")
+    assert [setting.key for setting in SETTINGS if f"# {setting.key}: " not in text] == ["policy_file"]
+    assert "\npolicy_file: policy.yaml\n" in text
     assert gpugate("check", "manifests").code == 0
+
+
+def test_the_policy_file_of_init_sets_the_conventions_as_they_are_shipped(gpugate: Run, project: Path) -> None:
+    gpugate("config", "init")
+    config = starter.configuration()
+    ruleset = bind(CATALOG, config)
+
+    assert (project / "policy.yaml").read_text() == starter.POLICY_FILE
+    assert config.platform.workload_classes == Platform().classes
+    assert {rule.policy.id: rule.params for rule in ruleset.rules} == {
+        rule.policy.id: rule.params for rule in bind(CATALOG, PolicyConfig()).rules
+    }
+    assert [rule.policy.id for rule in ruleset.rules if not rule.is_configured] == []
+
+
+def test_init_keeps_a_policy_file(gpugate: Run, project: Path) -> None:
+    (project / "policy.yaml").write_text(POLICY)
+
+    ran = gpugate("config", "init")
+
+    assert (ran.code, ran.out) == (0, "wrote .gpugate.yaml\nkept policy.yaml\n")
+    assert (project / "policy.yaml").read_text() == POLICY
 
 
 @pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.key)
@@ -123,7 +148,10 @@ def test_init_overwrites_nothing(gpugate: Run, project: Path) -> None:
 
     ran = gpugate("config", "init")
 
-    assert (ran.code, ran.err) == (2, "error: .gpugate.yaml: is there already, and is not overwritten: edit it\n")
+    assert (ran.code, ran.err) == (
+        2,
+        "error: .gpugate.yaml: already exists; gpugate does not overwrite it, so edit the file\n",
+    )
     assert (project / ".gpugate.yaml").read_text() == "paths: [a]\n"
 
 
