@@ -1,1 +1,1 @@
-"""How TLS is obtained and kept."""
+"""Issue, renew and load the TLS certificates of the webhook server."""

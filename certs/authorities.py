@@ -1,11 +1,11 @@
-"""The certificate authorities of a webhook, their roles over time, and the Secret that stores them.
+"""The certificate authorities (CAs) of a webhook, their roles over time, and the Secret that stores them.
 
-A new authority is published long before it signs, and stays published until nothing that it signed is in use, so at no
-moment does anything have to propagate quickly:
+A new CA is published long before it signs, and stays published while a certificate that it signed is in use. Therefore
+no change has to reach all clients at once. A CA has one of three roles:
 
-    next       published in the `caBundle` of the webhook configurations, signs nothing yet
-    active     signs the certificates that replicas serve with
-    previous   signed before; published until nobody can serve with what it signed; its key is gone
+    next       published in the `caBundle` of the webhook configurations, does not sign yet
+    active     signs the serving certificates of the replicas
+    previous   signed earlier; published until all certificates that it signed are replaced; its key is deleted
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 COMMON_NAME: Final = "gpugate-ca-"
-# With active and next at most four in a bundle: each handshake of the API server looks through all of them.
+# Together with active and next, a bundle has at most four CAs. The API server searches all of them in each handshake.
 MOST_PREVIOUS: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Periods:
-    """How long things last.
+    """Lifetimes and delays of certificates.
 
     Attributes:
-        authority: the life of an authority; three times `rotation`, so that it is next, active and previous as long.
-        rotation: for how long one is active.
-        leaf: the life of a server's certificate; it is made anew after two thirds.
-        propagation: how long an authority stands in both configurations before it signs, so that every API server
-            trusts it by then; API servers hear of a new configuration by a watch, within seconds.
+        authority: the lifetime of a CA; three times `rotation`, so that it has each of the three roles equally long.
+        rotation: how long a CA is active.
+        leaf: the lifetime of a serving certificate; it is renewed after two thirds of it.
+        propagation: how long a CA is published in both configurations before it signs, so that every API server
+            trusts it by then; API servers watch the configurations and see a change within seconds.
     """
 
     authority: dt.timedelta = dt.timedelta(days=90)
@@ -47,12 +47,12 @@ class Periods:
 
 @dataclass(frozen=True, slots=True)
 class Previous:
-    """An authority that signs no longer.
+    """A CA that no longer signs.
 
     Attributes:
         certificate: PEM.
-        needed_until: when everything that it signed will have expired; it may leave the bundle then.
-        leaves_at: when it leaves the bundle in any case.
+        needed_until: when all certificates that it signed have expired; it may be removed from the bundle then.
+        leaves_at: when it is removed from the bundle in any case.
     """
 
     certificate: bytes
@@ -62,17 +62,17 @@ class Previous:
 
 @dataclass(frozen=True, slots=True)
 class Authorities:
-    """What one Secret holds.
+    """The CAs of one Secret.
 
     Attributes:
-        active: what signs.
-        promoted_at: since when it does.
-        next: what will sign, where it has been made already.
-        published_at: since when `next` has stood in every webhook configuration, as far as it is known to.
-        previous: what signed before, oldest first.
-        pressing: somebody asked for the next one to be promoted as soon as it may be.
-        distrusted: the key of the active one is known to somebody else.
-        answered: the kind of a request -> the value that was answered last.
+        active: the CA that signs.
+        promoted_at: when it became active.
+        next: the CA that will sign; None before it is created.
+        published_at: since when every webhook configuration contains `next`; None while it is not published.
+        previous: the CAs that signed earlier, oldest first.
+        pressing: a rotation was requested: promote `next` as soon as it has propagated.
+        distrusted: the key of the active CA is compromised.
+        answered: the kind of a request -> the last value that was processed.
     """
 
     active: KeyPair
@@ -86,7 +86,7 @@ class Authorities:
 
     @property
     def certificates(self) -> tuple[bytes, ...]:
-        """Every authority that clients are to trust, PEM each."""
+        """Every CA certificate that clients must trust, each as PEM."""
         following = () if self.next is None else (self.next.certificate,)
         return (*(each.certificate for each in self.previous), self.active.certificate, *following)
 
@@ -97,34 +97,34 @@ class Authorities:
 
 
 def first(periods: Periods, now: dt.datetime, trusted: Iterable[bytes] = ()) -> Authorities:
-    """Make authorities where there are none to go on with.
+    """Create CAs for a Secret without usable CAs.
 
-    `trusted` are certificates that clients trust already; replicas may serve with what these signed, so they stay for as
-    long as that can last.
+    `trusted` are CA certificates that clients trust already. Replicas may serve certificates that these signed, so they
+    remain in the bundle until such certificates have expired.
     """
     started = Authorities(new_authority(periods, now), now)
     return replace(started, previous=_adopted(started, trusted, periods, now))
 
 
 def adopting(authorities: Authorities, trusted: Iterable[bytes], periods: Periods, now: dt.datetime) -> Authorities:
-    """Return the same, with what clients trust besides; for authorities that may have been changed by someone since."""
+    """Add the CA certificates that clients trust as previous CAs, because another replica may have created them."""
     return replace(authorities, previous=_adopted(authorities, trusted, periods, now))
 
 
 def promoted(authorities: Authorities, periods: Periods, now: dt.datetime) -> Authorities:
-    """Let the next authority sign from now on.
+    """Make the next CA active, and the active one previous.
 
     Raises:
-        ValueError: there is none.
+        ValueError: there is no next CA.
     """
     if authorities.next is None:
-        raise ValueError("there is no next authority to promote")
+        raise ValueError("there is no next CA to promote")
     old = authorities.active.certificate
     if authorities.distrusted:
-        # Replicas change within seconds; one that does not is given up.
+        # Replicas renew their certificates within seconds. A replica that does not becomes untrusted.
         retired = Previous(old, now + periods.propagation, now + periods.propagation)
     else:
-        # It stays as long as it can, for replicas that have not heard of the Secret for long.
+        # It remains until it expires, for replicas that could not read the Secret for a long time.
         retired = Previous(old, now + periods.leaf + periods.propagation, expiry(old))
     kept = authorities.previous
     if len(kept) >= MOST_PREVIOUS:
@@ -133,20 +133,20 @@ def promoted(authorities: Authorities, periods: Periods, now: dt.datetime) -> Au
 
 
 def leaving_soon(previous: Iterable[Previous], periods: Periods, now: dt.datetime) -> tuple[Previous, ...]:
-    """Return authorities that signed before, none of which stays longer than replicas take to change."""
+    """Shorten the time that previous CAs remain trusted to the time that replicas need to renew."""
     soon = now + periods.propagation
     return tuple(Previous(p.certificate, min(p.needed_until, soon), min(p.leaves_at, soon)) for p in previous)
 
 
 def without_what_left(authorities: Authorities, now: dt.datetime) -> Authorities:
-    """Return the same without previous authorities that are to leave by now."""
+    """Remove the previous CAs whose time in the bundle is over."""
     staying = tuple(each for each in authorities.previous if now < each.leaves_at)
     return authorities if staying == authorities.previous else replace(authorities, previous=staying)
 
 
 def new_authority(periods: Periods, now: dt.datetime) -> KeyPair:
-    """Make an authority; it is trusted by this webhook's configurations only, so what it may sign needs no constraint."""
-    # No two have the same name: a client looks for an issuer by its name first.
+    """Create a CA without name constraints, because only the configurations of this webhook trust it."""
+    # The names are unique, because a client looks up an issuer by name first.
     name = f"{COMMON_NAME}{now:%Y%m%d}-{secrets.token_hex(4)}"
     return certificate_authority(name, now=now, lifetime=periods.authority)
 
@@ -166,11 +166,11 @@ _STATE: Final = "state.json"
 
 
 class CorruptSecretError(ValueError):
-    """The Secret holds no authority to go on with; the text says which key of it, and what is wrong."""
+    """The Secret contains no usable CA; the text names the key of the Secret and the cause."""
 
 
 def written(authorities: Authorities) -> dict[str, bytes]:
-    """Return the content of the Secret."""
+    """Encode CAs as the data of the Secret."""
     state = {
         "format": _FORMAT,
         "promotedAt": authorities.promoted_at.isoformat(),
@@ -192,12 +192,12 @@ def written(authorities: Authorities) -> dict[str, bytes]:
 
 
 def read(data: Mapping[str, bytes]) -> Authorities:
-    """Read the content of the Secret; whether an authority expired is not looked at.
+    """Decode the data of the Secret; expiry is not checked.
 
-    A next authority that cannot be used is left out, because another can be made; so is what signed before.
+    An unusable next CA is omitted, because another can be created. Unusable previous CAs are omitted too.
 
     Raises:
-        CorruptSecretError: there is no active authority in it that can be used, or the state is not ours.
+        CorruptSecretError: it contains no usable active CA, or gpugate did not write the state.
     """
     active = _pair(data, "active")
     state = _state(data)
@@ -217,13 +217,13 @@ def read(data: Mapping[str, bytes]) -> Authorities:
             answered={str(kind): str(value) for kind, value in state["answered"].items()},
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise CorruptSecretError(f"{_STATE} is not as gpugate writes it ({type(error).__name__})") from None
+        raise CorruptSecretError(f"{_STATE} has unexpected content ({type(error).__name__})") from None
 
 
 def _pair(data: Mapping[str, bytes], which: str) -> KeyPair:
     missing = [key for key in (f"{which}.crt", f"{which}.key") if not data.get(key)]
     if missing:
-        raise CorruptSecretError(f"{' and '.join(missing)}: not there")
+        raise CorruptSecretError(f"{' and '.join(missing)}: missing")
     pair = KeyPair(data[f"{which}.crt"], data[f"{which}.key"])
     try:
         return checked_authority(pair)
@@ -235,9 +235,11 @@ def _state(data: Mapping[str, bytes]) -> dict[str, Any]:  # Any: the JSON edge
     try:
         found = json.loads(data.get(_STATE, b""))
     except ValueError:
-        raise CorruptSecretError(f"{_STATE} is no JSON") from None
+        raise CorruptSecretError(f"{_STATE} is not valid JSON") from None
     if not isinstance(found, dict) or found.get("format") != _FORMAT:
-        raise CorruptSecretError(f"{_STATE} has another format than {_FORMAT}: was it written by a newer gpugate?")
+        raise CorruptSecretError(
+            f"{_STATE} has an unsupported format (supported: {_FORMAT}): was it written by a newer gpugate?"
+        )
     return found
 
 
@@ -247,7 +249,7 @@ def _until(previous: Previous) -> dict[str, str]:
 
 def _previous(data: Mapping[str, bytes], until: Mapping[str, Mapping[str, str]]) -> tuple[Previous, ...]:
     found = {fingerprint(pem): pem for pem in split(data.get("previous.crt", b""))}
-    # In the order of the state: oldest first.
+    # The state lists them oldest first.
     return tuple(
         Previous(found[each], _time(times["neededUntil"]), _time(times["leavesAt"]))
         for each, times in until.items()
@@ -258,5 +260,5 @@ def _previous(data: Mapping[str, bytes], until: Mapping[str, Mapping[str, str]])
 def _time(text: str) -> dt.datetime:
     found = dt.datetime.fromisoformat(text)
     if found.tzinfo is None:
-        raise ValueError("a time without a zone")
+        raise ValueError("the time has no time zone")
     return found

@@ -1,4 +1,4 @@
-"""Says in words what is wrong with a certificate and its key, before anything depends on them."""
+"""Validate certificates and keys before they are used, with errors that say what is wrong."""
 
 from __future__ import annotations
 
@@ -16,21 +16,22 @@ if TYPE_CHECKING:
 
     from cryptography.hazmat.primitives.asymmetric.types import PublicKeyTypes
 
-# What the two are called in messages when they are no files.
+# The names in messages for a certificate and a key that are not read from files.
 _NO_FILES: Final = ("certificate", "key")
-# How far clocks of one cluster differ at most; an authority that does not back-date is younger than that at first.
+# The accepted difference between the clocks of a cluster. A CA that does not back-date issues certificates that begin
+# now by its own clock.
 _CLOCKS_DIFFER: Final = dt.timedelta(minutes=5)
 
 
 def checked_pair(pair: KeyPair, where: tuple[str, str] = _NO_FILES) -> KeyPair:
-    """Return the same in one form: PEM, the certificate of the key first, the key unencrypted and in PKCS #8.
+    """Normalize a pair: PEM, the certificate of the key first, the key unencrypted and in PKCS #8.
 
     Args:
-        pair: a chain and a key as somebody wrote them: with a byte order mark, CRLF or text around, of any format of PEM.
-        where: what certificate and key are called in messages.
+        pair: a chain and a key as users supply them: any PEM format, with a byte order mark, CRLF or surrounding text.
+        where: the names of certificate and key in messages.
 
     Raises:
-        CertificateError: one of them is not PEM, is cut off or encrypted, or the key does not belong to the first
+        CertificateError: one of them is not PEM, truncated or encrypted, or the key does not match the first
             certificate.
     """
     chain, key = certificates(pair.certificate, where[0]), private_key(pair.key, where[1])
@@ -39,10 +40,10 @@ def checked_pair(pair: KeyPair, where: tuple[str, str] = _NO_FILES) -> KeyPair:
         for number, certificate in enumerate(chain[1:], 2):
             if _public(certificate.public_key()) == public:
                 raise CertificateError(
-                    f"{where[0]}: certificate {number} of {len(chain)} belongs to the key: put it first"
+                    f"{where[0]}: the key matches certificate {number} of {len(chain)}: put this certificate first"
                 )
         raise CertificateError(
-            f"{where[1]}: the key does not belong to the certificate in {where[0]}: replace both together"
+            f"{where[1]}: the key does not match the certificate in {where[0]}: replace both together"
         )
     return KeyPair(
         b"".join(certificate.public_bytes(serialization.Encoding.PEM) for certificate in chain),
@@ -51,45 +52,45 @@ def checked_pair(pair: KeyPair, where: tuple[str, str] = _NO_FILES) -> KeyPair:
 
 
 def checked_authority(pair: KeyPair) -> KeyPair:
-    """Return an authority that may sign servers' certificates, as `checked_pair` does; dates are not looked at.
+    """Validate and normalize a CA that signs serving certificates; its dates are not checked.
 
     Raises:
-        CertificateError: as `checked_pair`, or it is no authority of ours: it may sign no certificates, or further
-            authorities too, or has no key identifier.
+        CertificateError: as `checked_pair`, or gpugate did not create the CA: it cannot sign certificates, may sign
+            other CAs, or has no key identifier.
     """
     checked = checked_pair(pair)
     chain = certificates(checked.certificate, _NO_FILES[0])
     if len(chain) > 1:
-        raise CertificateError(f"certificate: there are {len(chain)}, an authority that signs is one")
+        raise CertificateError(f"certificate: contains {len(chain)} certificates; expected one CA certificate")
     try:
         constraints = chain[0].extensions.get_extension_for_class(x509.BasicConstraints).value
         usage = chain[0].extensions.get_extension_for_class(x509.KeyUsage).value
         chain[0].extensions.get_extension_for_class(x509.SubjectKeyIdentifier)
     except x509.ExtensionNotFound:
         raise CertificateError(
-            "certificate: it is no authority of ours (no constraints, usage or identifier)"
+            "certificate: not created by gpugate (basic constraints, key usage or key identifier missing)"
         ) from None
     if not constraints.ca or not usage.key_cert_sign:
-        raise CertificateError("certificate: it is no authority (CA:TRUE, keyCertSign)")
+        raise CertificateError("certificate: not a CA certificate (CA:TRUE and keyCertSign required)")
     if constraints.path_length != 0:
-        raise CertificateError("certificate: it may sign further authorities (pathlen is not 0)")
+        raise CertificateError("certificate: may sign other CAs (pathlen is not 0)")
     return checked
 
 
 def checked_server(
     pair: KeyPair, names: Sequence[str], now: dt.datetime | None, where: tuple[str, str] = _NO_FILES
 ) -> KeyPair:
-    """Return a server's pair that an API server can trust, as `checked_pair` does.
+    """Validate and normalize a serving certificate and its key, as an API server requires them.
 
     Args:
-        pair: the server's certificate, with those between it and its authority behind it, and its key.
-        names: what clients reach the server by; each must be among its alternative names.
-        now: the time, with its zone; None if dates are not to be looked at.
-        where: what certificate and key are called in messages.
+        pair: the serving certificate, followed by its intermediate certificates, and its key.
+        names: the names and addresses that clients connect to; each must be a subject alternative name.
+        now: the current time, with a time zone; None skips the check of the dates.
+        where: the names of certificate and key in messages.
 
     Raises:
-        CertificateError: as `checked_pair`; or one of the chain expired or begins more than five minutes from now, or
-            the first is for no server, or not for one of the names.
+        CertificateError: as `checked_pair`; or a certificate of the chain has expired or begins more than five minutes
+            from now, or the first is not a server certificate or not valid for one of the names.
     """
     checked = checked_pair(pair, where)
     chain = certificates(checked.certificate, where[0])
@@ -102,15 +103,15 @@ def checked_server(
 
 
 def checked_authorities(pem: bytes, now: dt.datetime | None, where: str) -> bytes:
-    """Return a bundle of authorities, at least one of which has not expired, as plain PEM.
+    """Validate a CA bundle with at least one unexpired certificate, and normalize it to plain PEM.
 
     Raises:
-        CertificateError: there is none, one cannot be read, or all expired; begins with `where`.
+        CertificateError: there is no certificate, one is invalid, or all have expired; begins with `where`.
     """
     found = certificates(pem, where)
     if now is not None and all(each.not_valid_after_utc <= now for each in found):
         latest = max(each.not_valid_after_utc for each in found)
-        raise CertificateError(f"{where}: every authority in it expired by this server's clock, at {_time(latest)}")
+        raise CertificateError(f"{where}: all CAs expired, the last at {_time(latest)} by this server's clock")
     return b"".join(each.public_bytes(serialization.Encoding.PEM) for each in found)
 
 
@@ -119,7 +120,7 @@ def _check_dates(certificate: x509.Certificate, now: dt.datetime, which: str) ->
     if ends <= now:
         raise CertificateError(f"{which}: expired at {_time(ends)}, by this server's clock: renew it")
     if begins > now + _CLOCKS_DIFFER:
-        raise CertificateError(f"{which}: not valid before {_time(begins)}, by this server's clock: is that right?")
+        raise CertificateError(f"{which}: not valid before {_time(begins)}, by this server's clock: check the clock")
 
 
 def _check_names(certificate: x509.Certificate, names: Sequence[str], where: str) -> None:
@@ -128,17 +129,17 @@ def _check_names(certificate: x509.Certificate, names: Sequence[str], where: str
         alternatives = extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:
         raise CertificateError(
-            f"{where}: no alternative names (subjectAltName), and clients look at nothing else: issue it with them"
+            f"{where}: no alternative names (subjectAltName), the only names that clients check: issue it with them"
         ) from None
     missing = [name for name in names if not covers(alternatives, name)]
     if missing:
-        raise CertificateError(f"{where}: not for the name {missing[0]}: issue it with that alternative name")
+        raise CertificateError(f"{where}: not valid for the name {missing[0]}: issue it with this alternative name")
     try:
         usage = extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
     except x509.ExtensionNotFound:
         return
     if not {ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.ANY_EXTENDED_KEY_USAGE} & set(usage):
-        raise CertificateError(f"{where}: not for servers: issue it with the extended key usage serverAuth")
+        raise CertificateError(f"{where}: not a server certificate: issue it with the extended key usage serverAuth")
 
 
 def _public(key: PublicKeyTypes) -> bytes:

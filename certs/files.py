@@ -1,8 +1,8 @@
-"""Reads small files that belong together, such as a certificate and its key, while somebody may be replacing them.
+"""Read small files that belong together, such as a certificate and its key, while they may be replaced.
 
-The kubelet replaces a mounted Secret by turning one link, `..data`, to another directory, and removes the old one
-(`k8s.io/kubernetes` pkg/volume/util/atomic_writer.go, v1.36). So links are followed first, and then the files of one
-folder are read from the directory that they led to, held open: all are of before or all of after.
+The kubelet replaces a mounted Secret by pointing one symbolic link, `..data`, at a new directory, and removes the old
+one (`k8s.io/kubernetes` pkg/volume/util/atomic_writer.go, v1.36). Therefore links are resolved first. The files of one
+folder are then read through an open descriptor of the resolved directory, so all of them are old or all are new.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-# The most that a Secret can hold (`k8s.io/api` core/v1 MaxSecretSize).
+# The maximum size of a Secret (`k8s.io/api` core/v1 MaxSecretSize).
 MOST_BYTES: Final = 1024 * 1024
 _ATTEMPTS: Final = 20
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-# Nothing that is opened by mistake may hold the process up.
+# Opening a pipe or a terminal by mistake must not block the process.
 _FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 
 
 class FileError(Exception):
-    """A file cannot be read, or is none that should be; the text begins with its path."""
+    """A file is unreadable or of the wrong type; the text begins with its path."""
 
 
 class _MissingError(FileError):
-    """A file is not there, or not any more."""
+    """A file does not exist, or was removed while it was read."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a path leads to: a directory without any link in it, and a name there."""
+    """A resolved path: a directory without symbolic links, and a name in it."""
 
     given: Path
     directory: str
@@ -43,18 +43,19 @@ class _Place:
 
 
 def read_together(paths: Sequence[Path]) -> list[bytes]:
-    """Return the content of each file; those of one folder are from one moment.
+    """Return the content of each file; files of one folder are read from one version of the folder.
 
     Raises:
-        FileError: one of them is missing, may not be read, is no regular file or larger than 1 MiB, or a link leads
-            out of the folder that was named.
+        FileError: a file is missing, unreadable, not a regular file or larger than 1 MiB, or a symbolic link points
+            outside the file's folder.
     """
     before: list[_Place] = []
-    said = _MissingError(f"{paths[0]}: replaced faster than it can be read")
+    said = _MissingError(f"{paths[0]}: replaced faster than gpugate can read it")
     for _ in range(_ATTEMPTS):
         try:
             places = [_resolved(path) for path in paths]
-            # A link that was turned between two of them leads to two directories; those that stay apart are meant to.
+            # A link that changed between two paths resolves to two directories. If they still differ in the next
+            # attempt, the folder contains links to different directories.
             if _are_together(places) or places == before:
                 return _contents(places)
         except _MissingError as error:
@@ -65,9 +66,9 @@ def read_together(paths: Sequence[Path]) -> list[bytes]:
 
 
 def open_to_all(folder: Path) -> bool:
-    """Tell whether anybody can replace the files in a folder: all may write to it, and it is not sticky.
+    """Whether every user can replace files in a folder: it is world-writable and not sticky.
 
-    A Secret is mounted on a folder that all may write to, but a sticky one, and read-only in its container.
+    The folder of a mounted Secret is world-writable, but sticky, and read-only in the container.
     """
     try:
         mode = folder.stat().st_mode
@@ -81,7 +82,7 @@ def _resolved(path: Path) -> _Place:
         folder = os.path.realpath(path.parent, strict=True)
         found = os.path.realpath(Path(folder, path.name), strict=True)
     if os.path.commonpath((folder, found)) != folder:
-        raise FileError(f"{path}: a link in it leads out of {folder}: name the folder that holds the file")
+        raise FileError(f"{path}: a symbolic link points outside {folder}: use the path of the folder with the file")
     return _Place(path, *os.path.split(found))
 
 
@@ -103,7 +104,7 @@ def _contents(places: Sequence[_Place]) -> list[bytes]:
 
 def _read(place: _Place, folder: int) -> bytes:
     with _said_of(place.given):
-        # Looked at before it is opened: to open a device can do something.
+        # The type is checked before the file is opened, because opening a device can have an effect.
         _check(place.given, os.stat(place.name, dir_fd=folder, follow_symlinks=False))
         with open(os.open(place.name, _FILE, dir_fd=folder), "rb") as file:  # noqa: PTH123 -- a descriptor has no path
             _check(place.given, os.fstat(file.fileno()))
@@ -115,15 +116,15 @@ def _read(place: _Place, folder: int) -> bytes:
 
 def _check(path: Path, found: os.stat_result) -> None:
     if stat.S_ISDIR(found.st_mode):
-        raise FileError(f"{path}: is a directory: name the file in it")
+        raise FileError(f"{path}: is a directory: use the path of the file in it")
     if not stat.S_ISREG(found.st_mode):
-        raise FileError(f"{path}: no regular file (a pipe, socket or device)")
+        raise FileError(f"{path}: not a regular file (a pipe, socket or device)")
     if found.st_size > MOST_BYTES:
         raise _too_large(path)
 
 
 def _too_large(path: Path) -> FileError:
-    return FileError(f"{path}: larger than 1 MiB, so it is no certificate or key")
+    return FileError(f"{path}: larger than 1 MiB, the limit for a certificate or key")
 
 
 @contextlib.contextmanager
@@ -133,7 +134,7 @@ def _said_of(path: Path) -> Iterator[None]:
     except (FileNotFoundError, NotADirectoryError) as error:
         raise _MissingError(f"{path}: {_reason(error)}") from None
     except ValueError:
-        raise FileError(f"{path}: no path of a file") from None
+        raise FileError(f"{path}: invalid path") from None
     except OSError as error:
         raise FileError(f"{path}: {_reason(error)}") from None
 

@@ -1,7 +1,7 @@
-"""Keeps the certificates of one replica, and, while it leads, the authorities of all of them.
+"""Renew the serving certificate of one replica and, while this replica leads, the CAs of all replicas.
 
-Every step reads what there is, takes no more than a few writes to bring it to where it should be, and can stop between any
-two: whoever comes next goes on from what was stored.
+Each step reads the current state and makes a few writes towards the intended state. A step can stop between two writes:
+the next leader continues from the stored state.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ if TYPE_CHECKING:
     from gpugate.certs.leaf import Leaf
     from gpugate.certs.protocols import Leadership, Registered, Registration, SecretStore
 
-# From nothing at all to a published next authority it takes five writes; others may write in between.
+# An empty Secret needs five writes until the next CA is published. Other replicas may write in between.
 _MOST_STEPS: Final = 20
-_NO_AUTHORITY: Final = "the Secret of the certificate authorities does not exist yet: the replica that leads makes it"
+_NO_AUTHORITY: Final = "the Secret of the certificate authorities does not exist yet: the leading replica creates it"
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """How things are after a step.
+    """The state of a keeper after a step.
 
     Attributes:
-        leaf: what to serve with, None before there is an authority.
-        authorities: what was read last, None before anything was.
-        live: the webhook configurations as they were read last.
-        waiting: why clients do not trust the leaf, or there is none; empty if they do.
-        troubles: what went wrong in the last step, in words.
-        done: what was written in the last step, in words.
-        due: when there is something to do even if nothing changes; None if nothing is known of that.
+        leaf: the serving certificate; None before there is a CA.
+        authorities: the CAs that were read last; None before the first successful read.
+        live: the webhook configurations that were read last.
+        waiting: why there is no serving certificate, or why clients do not trust it; empty if they do.
+        troubles: the errors of the last step.
+        done: the writes of the last step.
+        due: when the next step is due even without a change; None if unknown.
     """
 
     leaf: Leaf | None = None
@@ -53,7 +53,7 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """What a keeper reads and writes, and whether it may write."""
+    """The objects that a keeper reads and writes, and the election that allows it to write."""
 
     secret: SecretStore
     registration: Registration
@@ -61,7 +61,7 @@ class Cluster:
 
 
 class Keeper:
-    """The keeper of one replica; `step` is called again and again, by one thread."""
+    """The keeper of one replica; one thread calls `step` repeatedly."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class Keeper:
         now: Callable[[], dt.datetime],
         jitter: Callable[[], float],
     ) -> None:
-        """Keep certificates for `names`; `jitter` returns a number from -1 to 1."""
+        """Renew certificates for `names`; `jitter` returns a number from -1 to 1."""
         self._cluster = cluster
         self._names = names
         self._periods = periods
@@ -81,17 +81,17 @@ class Keeper:
 
     @property
     def state(self) -> State:
-        """How things are."""
+        """The state after the last step."""
         return self._state
 
     def renew(self) -> State:
-        """Renew the certificate if that is due, by what was read last: whatever the cluster does, that takes no time."""
+        """Renew the certificate if it is due, from the last state; no call to the API server can delay it."""
         self._state = replace(self._state, troubles=(), done=(), due=None)
         self._serve()
         return self._state
 
     def step(self) -> State:
-        """Bring things on, as far as the cluster lets us; what cannot be reached is taken as it was read last."""
+        """Make the writes that are due, and renew; objects that are unavailable keep their last state."""
         self._state = replace(self._state, troubles=(), done=(), due=None)
         try:
             self._converge()
@@ -107,10 +107,10 @@ class Keeper:
                 if not self._cluster.leadership.held or not self._advance(stored, found):
                     return
             except ChangedMeanwhile:
-                continue  # somebody else was faster; what they did is looked at now
+                continue  # another client wrote first, so the new state is read
 
     def _look(self) -> tuple[StoredSecret | None, Authorities | None]:
-        """Read everything, and remember it."""
+        """Read the Secret and the configurations, and keep them as the last state."""
         stored = self._cluster.secret.read()
         found = self._read(stored)
         if found is not None:
@@ -120,14 +120,14 @@ class Keeper:
 
     def _read(self, stored: StoredSecret | None) -> Authorities | None:
         try:
-            # An empty one is what an installation begins with.
+            # The chart creates the Secret without content.
             return authority_secret.read(stored.data) if stored is not None and stored.data else None
         except CorruptSecretError as error:
-            self._trouble(f"the Secret of the certificate authorities cannot be used: {error}")
+            self._trouble(f"the Secret of the certificate authorities is unusable: {error}")
             return None
 
     def _advance(self, stored: StoredSecret | None, found: Authorities | None) -> bool:
-        """Take one step, if there is one to take."""
+        """Take the next step of the plan; return whether another step may follow."""
         requests = {k: v for k, v in (stored.annotations if stored else {}).items() if k in {ROTATE, DISTRUST}}
         seen = Seen(found, self._state.live, requests, remembered=self._state.authorities)
         step = plan(seen, self._periods, self._now())
@@ -142,7 +142,7 @@ class Keeper:
         except ChangedMeanwhile:
             raise
         except ClusterFailure as failure:
-            # Where the Secret cannot be written, a bundle that was lost can still be put back.
+            # A lost bundle can be restored even if the Secret cannot be written.
             self._trouble(str(failure))
             if found is not None:
                 self._publish(Publish(lacking(self._state.live, found.bundle), found.bundle))
@@ -159,10 +159,10 @@ class Keeper:
 
     def _publish(self, step: Publish) -> None:
         for configuration in step.configurations:
-            # Reading and writing takes time, in which another may have begun to lead.
+            # Another replica may have become the leader during the calls before.
             if self._cluster.leadership.held:
                 self._cluster.registration.publish(configuration, step.bundle)
-                self._done(f"{configuration.kind} has the bundle of {step.bundle.count(b'BEGIN')} authorities")
+                self._done(f"published {step.bundle.count(b'BEGIN')} CAs in the {configuration.kind}")
 
     def _serve(self) -> None:
         authorities = self._state.authorities
@@ -179,7 +179,7 @@ class Keeper:
                 jitter=self._jitter(),
             )
         except ValueError as error:
-            self._trouble(f"no certificate can be made: {error}")
+            self._trouble(f"cannot create a serving certificate: {error}")
             return
         self._state = replace(self._state, leaf=choice.leaf, waiting=choice.trouble)
         self._due(choice.leaf.renew_at)

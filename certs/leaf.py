@@ -1,4 +1,4 @@
-"""The certificate that one replica serves with: made by it, kept in memory only, changed when the new one is known to work."""
+"""The serving certificate of one replica: created by it, kept in memory only, replaced after the new one passes a test."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from gpugate.certs.pki import KeyPair
     from gpugate.certs.protocols import Registered
 
-UNTRUSTED: Final = "the webhook configurations do not hold the authority of this server's certificate"
+UNTRUSTED: Final = "the webhook configurations do not contain the CA of this server's certificate"
 
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """A server certificate: the pair, the fingerprint of what signed it, and when the next is due."""
+    """A serving certificate: the pair, the fingerprint of its CA, and the time to renew it."""
 
     pair: KeyPair
     authority: str
@@ -31,13 +31,13 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What to serve with from now on, and what is wrong with that; an empty text if nothing is."""
+    """The serving certificate to use, and why clients reject it or why it was not renewed; empty without a problem."""
 
     leaf: Leaf
     trouble: str = ""
 
 
-def choose(  # noqa: PLR0913 -- what a choice depends on
+def choose(  # noqa: PLR0913 -- the choice depends on all of them
     current: Leaf | None,
     authorities: Authorities,
     live: Sequence[Registered],
@@ -47,20 +47,20 @@ def choose(  # noqa: PLR0913 -- what a choice depends on
     *,
     jitter: float,
 ) -> Choice:
-    """Keep the certificate, or make another; one that clients trust is never given up for one that they do not.
+    """Keep the serving certificate or create a new one; an untrusted certificate never replaces a trusted one.
 
     Args:
-        current: what is served with now.
-        authorities: what the Secret holds, or held when it was read last.
-        live: the configurations that exist, as they are or were.
-        names: what clients reach the server by; the first is what the test is about.
-        periods: how long things last.
-        now: the time.
-        jitter: from -1 to 1, so that replicas do not renew at once.
+        current: the certificate in use; None before the first.
+        authorities: the CAs that were read last.
+        live: the webhook configurations that were read last.
+        names: the names and addresses that clients connect to; the self-test uses the first.
+        periods: lifetimes and delays.
+        now: the current time.
+        jitter: from -1 to 1, so that replicas do not renew at the same time.
     """
     active = authorities.active
     bundles = {bundle for each in live for bundle in each.bundles.values()}
-    # Where nothing is registered there is nobody to distrust it.
+    # Without webhook configurations there is no client that could reject it.
     trusted = not bundles or active.certificate in trusted_everywhere(live)
     if current is not None:
         if not _due(current, active, now):
@@ -68,14 +68,14 @@ def choose(  # noqa: PLR0913 -- what a choice depends on
         if not trusted and now < expiry(current.pair.certificate):
             return Choice(current, UNTRUSTED)
     pair = server_certificate(active, names, now=now, lifetime=periods.leaf)
-    # Two thirds of what it can be used for, so that two more attempts have time.
+    # Renewal after two thirds of the usable time leaves time for two more attempts.
     usable = expiry(pair.certificate) - now
     made = Leaf(pair, fingerprint(active.certificate), now + usable * (2 / 3 + jitter / 10))
     try:
         for bundle in bundles if trusted and bundles else {active.certificate}:
             self_test(pair, bundle, names[0], now)
     except CertificateError as error:
-        return Choice(current or made, f"a new certificate did not pass its test: {error}")
+        return Choice(current or made, f"the new certificate failed its self-test: {error}")
     return Choice(made, "" if trusted else UNTRUSTED)
 
 

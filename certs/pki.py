@@ -1,7 +1,4 @@
-"""Create certificate authorities and the server certificates they sign, and read PEM bundles.
-
-Reads certificates as well: what is in a bundle, what each is called, and how long it is valid.
-"""
+"""Create certificate authorities (CAs) and the server certificates they sign, and read PEM chains and bundles."""
 
 from __future__ import annotations
 
@@ -27,54 +24,54 @@ if TYPE_CHECKING:
 
 
 class CertificateError(ValueError):
-    """A certificate and key that cannot be used; the text says which of them and why, and shows nothing of either."""
+    """An unusable certificate or key; the text names it and the cause, and contains no part of its content."""
 
 
 _EXPECTED_CERTIFICATE: Final = "PEM with -----BEGIN CERTIFICATE-----"
 _KEY: Final = "PEM with -----BEGIN PRIVATE KEY-----"
 _UTF_16: Final = (b"\xff\xfe", b"\xfe\xff")
-# The first byte of DER, and of PKCS #12.
+# DER and PKCS #12 begin with this byte.
 _SEQUENCE: Final = b"\x30"
 
 
 def certificates(pem: bytes, where: str) -> list[x509.Certificate]:
-    """Return the certificates of a chain or a bundle, at least one.
+    """Parse the certificates of a PEM chain or bundle, at least one.
 
     Raises:
-        CertificateError: there is none, or one cannot be read; begins with `where`.
+        CertificateError: there is no certificate, or one is invalid; begins with `where`.
     """
     begun, ended = pem.count(b"-----BEGIN CERTIFICATE-----"), pem.count(b"-----END CERTIFICATE-----")
     if not begun:
         raise CertificateError(f"{where}: {_not_pem(pem, _EXPECTED_CERTIFICATE)}")
     if begun != ended:
-        raise CertificateError(f"{where}: cut off: {begun} certificates begin and {ended} end")
+        raise CertificateError(f"{where}: truncated: {begun} certificates begin and {ended} end")
     try:
         found = x509.load_pem_x509_certificates(pem)
         for each in found:
-            # Read only when they are asked for.
-            each.extensions  # noqa: B018 -- raises where they cannot be read
+            # cryptography parses extensions and keys on access.
+            each.extensions  # noqa: B018 -- raises if they are invalid
             each.public_key()
     except (ValueError, UnsupportedAlgorithm):
-        raise CertificateError(f"{where}: damaged: a certificate in it cannot be read: write the file again") from None
+        raise CertificateError(f"{where}: contains an invalid certificate: write the file again") from None
     return found
 
 
 def private_key(pem: bytes, where: str) -> PrivateKeyTypes:
-    """Return a private key.
+    """Parse a private key in PEM.
 
     Raises:
-        CertificateError: there is none, it is encrypted, or cannot be read; begins with `where`.
+        CertificateError: there is no key, or it is encrypted or invalid; begins with `where`.
     """
     if b"PRIVATE KEY-----" not in pem:
         raise CertificateError(f"{where}: {_not_pem(pem, _KEY)}")
     if b"-----END " not in pem:
-        raise CertificateError(f"{where}: cut off: the PEM of the key begins and does not end")
+        raise CertificateError(f"{where}: truncated: the END line of the key is missing")
     try:
         return serialization.load_pem_private_key(pem, password=None)
     except TypeError:
-        raise CertificateError(f"{where}: the key is encrypted: give one without a passphrase") from None
+        raise CertificateError(f"{where}: the key is encrypted: use a key without a passphrase") from None
     except (ValueError, UnsupportedAlgorithm):
-        raise CertificateError(f"{where}: damaged: the key cannot be read: write the file again") from None
+        raise CertificateError(f"{where}: contains an invalid key: write the file again") from None
 
 
 def _not_pem(data: bytes, wanted: str) -> str:
@@ -86,7 +83,7 @@ def _not_pem(data: bytes, wanted: str) -> str:
         return f"binary (DER or PKCS #12): write it as {wanted}, with `openssl x509`, `pkey` or `pkcs12`"
     if b"-----BEGIN " in data:
         kind = data.split(b"-----BEGIN ", 1)[1].split(b"-----", 1)[0][:40].decode("ascii", "replace")
-        return f"holds {kind!r}: write it as {wanted}"
+        return f"contains {kind!r}: write it as {wanted}"
     return f"not PEM: write it as {wanted}"
 
 
@@ -95,16 +92,16 @@ Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 _LABEL: Final = "[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
 _DNS_NAME: Final = re.compile(rf"(\*\.)?{_LABEL}(\.{_LABEL})*")
 _LONGEST_DNS_NAME: Final = 253
-# No server has a name below it (RFC 6761, 6.4); an empty subtree says the same, but not every verifier reads it.
+# No server has a name in this domain (RFC 6761, 6.4). An empty subtree means the same, but some verifiers ignore it.
 _NO_DNS_NAME: Final = "invalid"
 _NO_ADDRESS: Final = ("0.0.0.0/0", "::/0")
 
 
 def alternative(name: str) -> GeneralName:
-    """Read a name as a certificate says it in its alternative names.
+    """Convert a name to the general name of a subject alternative name.
 
     Raises:
-        ValueError: it is neither an IP address nor an ASCII DNS name, which may begin with `*.`.
+        ValueError: the name is neither an IP address nor an ASCII DNS name, which may begin with `*.`.
     """
     address = address_of(name)
     if address is not None:
@@ -115,7 +112,7 @@ def alternative(name: str) -> GeneralName:
 
 
 def address_of(name: str) -> Address | None:
-    """Return the IP address that a name is, if it is one."""
+    """Parse a name as an IP address; None for any other name."""
     try:
         return ipaddress.ip_address(name)
     except ValueError:
@@ -123,10 +120,10 @@ def address_of(name: str) -> Address | None:
 
 
 def constraints(names: Sequence[str]) -> x509.NameConstraints:
-    """Hold an authority to these names: the DNS names and what is below them, and exactly the addresses.
+    """Build the name constraints of a CA: the DNS names and their subdomains, and exactly the addresses.
 
-    A constraint of one form of names says nothing about the other (RFC 5280, 4.2.1.10), so that where there are no
-    addresses all of them are excluded, and where there are no DNS names one is permitted that nobody can have.
+    A constraint on one form of names does not restrict the other (RFC 5280, 4.2.1.10). Without addresses, all addresses
+    are therefore excluded; without DNS names, only a name that no server can have is permitted.
     """
     addresses = [found for found in map(address_of, names) if found is not None]
     suffixes = [name.removeprefix("*.") for name in names if address_of(name) is None] or [_NO_DNS_NAME]
@@ -137,7 +134,7 @@ def constraints(names: Sequence[str]) -> x509.NameConstraints:
 
 
 def permits(authority: x509.Certificate, names: Sequence[str]) -> bool:
-    """Tell whether an authority with constraints as `constraints` makes them, or none, may sign for all these names."""
+    """Whether a CA may sign for all names; it has the constraints that `constraints` builds, or none."""
     try:
         held_to = authority.extensions.get_extension_for_class(x509.NameConstraints).value
     except x509.ExtensionNotFound:
@@ -157,9 +154,9 @@ def permits(authority: x509.Certificate, names: Sequence[str]) -> bool:
 
 
 def covers(alternatives: x509.SubjectAlternativeName, name: str) -> bool:
-    """Tell whether a client that reaches a server by this name takes a certificate with these alternative names.
+    """Whether subject alternative names match the name that a client connects to.
 
-    A name `*.svc` is for every name with one more label (RFC 9525, 6.3).
+    `*.svc` matches every name with one more label (RFC 9525, 6.3).
     """
     address = address_of(name)
     if address is not None:
@@ -169,9 +166,9 @@ def covers(alternatives: x509.SubjectAlternativeName, name: str) -> bool:
     return not either.isdisjoint(each.lower() for each in alternatives.get_values_for_type(x509.DNSName))
 
 
-# A client whose clock is behind still finds the certificate valid.
+# Clients whose clock is behind must accept a new certificate.
 BACKDATED: Final = dt.timedelta(hours=1)
-# X.520 allows a common name no more characters than this.
+# X.520 limits a common name to 64 characters.
 _LONGEST_COMMON_NAME: Final = 64
 _PEM_BLOCK: Final = re.compile(rb"-----BEGIN CERTIFICATE-----([A-Za-z0-9+/=\s]*)-----END CERTIFICATE-----")
 
@@ -188,14 +185,14 @@ class KeyPair:
 
 
 def certificate_authority(name: str, *, now: dt.datetime, lifetime: dt.timedelta, names: Sequence[str] = ()) -> KeyPair:
-    """Make a self-signed authority that may sign server certificates and no further authority.
+    """Create a self-signed CA that may sign server certificates but not other CAs.
 
     Args:
-        name: the common name; give each authority its own, at most 64 characters.
-        now: the time, with its zone; the certificate is valid from an hour before.
+        name: the common name, unique for each CA, at most 64 characters.
+        now: the current time, with a time zone; the certificate is valid from one hour earlier.
         lifetime: from `now` to the end of its validity.
-        names: the DNS names and IP addresses that it may sign for (critical name constraints, to which Go, OpenSSL and
-            rustls hold it): whoever steals its key can pose as nobody else. Without any it may sign for all.
+        names: the DNS names and IP addresses that it may sign for, as critical name constraints. Go, OpenSSL and rustls
+            enforce them, so a stolen key cannot sign for other names. Without names, it may sign for all.
 
     Raises:
         ValueError: a name is neither an IP address nor an ASCII DNS name.
@@ -209,7 +206,7 @@ def certificate_authority(name: str, *, now: dt.datetime, lifetime: dt.timedelta
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(_usage(key_cert_sign=True, crl_sign=True), critical=True)
         .add_extension(identifier, critical=False)
-        # With it, verifiers tell authorities of one name apart; OpenSSL tries the wrong key without.
+        # Verifiers distinguish CAs of the same name by it. Without it, OpenSSL tries the wrong key.
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(identifier), critical=False)
     )
     if names:
@@ -222,35 +219,36 @@ def certificate_authority(name: str, *, now: dt.datetime, lifetime: dt.timedelta
 def server_certificate(
     authority: KeyPair, names: Sequence[str], *, now: dt.datetime, lifetime: dt.timedelta
 ) -> KeyPair:
-    """Make a certificate for a TLS server; it is valid at no time at which its authority is not.
+    """Create a certificate for a TLS server; its validity is within that of its CA.
 
     Args:
-        authority: what signs it.
-        names: every DNS name and IP address that clients reach the server by; at least one. The API server looks at
-            these only, never at the common name (`k8s.io/apiserver` pkg/util/webhook/client.go, v1.36).
-        now: the time, with its zone; the certificate is valid from an hour before.
+        authority: the CA that signs it.
+        names: every DNS name and IP address that clients connect to; at least one. The API server checks only these,
+            never the common name (`k8s.io/apiserver` pkg/util/webhook/client.go, v1.36).
+        now: the current time, with a time zone; the certificate is valid from one hour earlier.
         lifetime: from `now` to the end of its validity.
 
     Raises:
-        ValueError: there is no name, one is neither an IP address nor an ASCII DNS name, or the authority may not sign
-            for it, or is not valid now.
+        ValueError: there is no name, a name is neither an IP address nor an ASCII DNS name, or the CA may not sign for
+            it or is not valid now.
+        TypeError: the key of the CA is not an elliptic curve key.
     """
     if not names:
         raise ValueError("a server certificate needs at least one DNS name or IP address")
     alternatives = [alternative(name) for name in dict.fromkeys(names)]
     issuer = x509.load_pem_x509_certificate(authority.certificate)
     if not permits(issuer, names):
-        raise ValueError("the authority may not sign for all of these names")
+        raise ValueError("the name constraints of the CA exclude one of the names")
     begin = max(now - BACKDATED, issuer.not_valid_before_utc)
     end = min(now + lifetime, issuer.not_valid_after_utc)
     if end <= begin:
-        raise ValueError("the authority is not valid at this time")
+        raise ValueError("the CA is not valid at this time")
     issuer_key = serialization.load_pem_private_key(authority.key, password=None)
     if not isinstance(issuer_key, ec.EllipticCurvePrivateKey):
-        raise TypeError("the authority's key is not an elliptic curve key")
+        raise TypeError("the key of the CA is not an elliptic curve key")
     key = ec.generate_private_key(ec.SECP256R1())
     issuer_identifier = issuer.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
-    # A common name that is an address would be held to what the authority may sign for DNS (OpenSSL 3).
+    # OpenSSL 3 applies the DNS name constraints of the CA to a common name that is an address.
     common_name = next((name for name in names if address_of(name) is None), f"address {names[0]}")
     certificate = (
         _started(_named(common_name), issuer.subject, key.public_key(), begin)
@@ -269,31 +267,31 @@ def server_certificate(
 
 
 def split(pem: bytes) -> list[bytes]:
-    """Return the certificates of a bundle, each as PEM of its own; what is none is passed over.
+    """Split a bundle into certificates, each as PEM; invalid blocks are skipped.
 
-    So does an API server with a `caBundle` (Go crypto/x509 CertPool.AppendCertsFromPEM).
+    An API server reads a `caBundle` the same way (Go crypto/x509 CertPool.AppendCertsFromPEM).
     """
     return [one.public_bytes(serialization.Encoding.PEM) for one in map(_read, _PEM_BLOCK.findall(pem)) if one]
 
 
 def joined(certificates: Iterable[bytes]) -> bytes:
-    """Return a bundle of certificates (PEM): each once, oldest first, so that the same ones are always the same bytes."""
+    """Join certificates (PEM) into a bundle, without duplicates and oldest first: equal sets give equal bytes."""
     once = {fingerprint(one): one for one in certificates}
     order = sorted(once, key=lambda key: (validity(once[key]), key))
     return b"".join(once[key] for key in order)
 
 
 def fingerprint(pem: bytes) -> str:
-    """Return the SHA-256 of a certificate, 64 hexadecimal digits.
+    """Compute the SHA-256 fingerprint of a certificate (PEM), 64 hexadecimal digits.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is not a certificate.
     """
     return x509.load_pem_x509_certificate(pem).fingerprint(hashes.SHA256()).hex()
 
 
 def common_name(pem: bytes) -> str:
-    """Return the common name of the first certificate of a PEM chain, empty where it has none.
+    """Return the common name of the first certificate of a PEM chain, empty if it has none.
 
     Raises:
         ValueError: there is no certificate in it.
@@ -303,7 +301,7 @@ def common_name(pem: bytes) -> str:
 
 
 def validity(pem: bytes) -> tuple[dt.datetime, dt.datetime]:
-    """Return from when and until when the first certificate of a PEM chain is valid, in UTC.
+    """Return the start and the end of the validity of the first certificate of a PEM chain, in UTC.
 
     Raises:
         ValueError: there is no certificate in it.
@@ -313,7 +311,7 @@ def validity(pem: bytes) -> tuple[dt.datetime, dt.datetime]:
 
 
 def expiry(pem: bytes) -> dt.datetime:
-    """Return until when the first certificate of a PEM chain is valid, in UTC.
+    """Return the end of the validity of the first certificate of a PEM chain, in UTC.
 
     Raises:
         ValueError: there is no certificate in it.

@@ -1,11 +1,11 @@
-"""Decides what is to be done next about a webhook's authorities: one write at a time, so that a crash between two is harmless.
+"""Plan the next write of a CA rotation, one write at a time, so that a crash between two writes is harmless.
 
-What holds at every moment:
+Invariants:
 
-    I1  Whatever signs has stood in the bundle of every webhook configuration for the time of propagation, except at the
-        very beginning, when there is nothing that anybody trusts.
-    I2  An authority leaves the bundle after it expired, or after everything that it signed did.
-    I3  Every bundle holds previous, active and next, in one order, four certificates at most.
+    I1  The active CA was in the bundle of every webhook configuration for the propagation time before it became active,
+        except at the first start, when clients do not trust any CA.
+    I2  A CA is removed from the bundle after it expired, or after all certificates that it signed expired.
+    I3  Every bundle contains previous, active and next in a fixed order, at most four certificates.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ if TYPE_CHECKING:
     from gpugate.certs.pki import KeyPair
     from gpugate.certs.protocols import Registered
 
-# Annotations of the Secret by which people ask; each new value is a new request.
+# Annotations of the Secret that request a rotation; each new value is a new request.
 ROTATE: Final = "gpugate.dev/rotate"
 DISTRUST: Final = "gpugate.dev/distrust"
 
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """Store these authorities."""
+    """Store these CAs in the Secret."""
 
     authorities: Authorities
     reason: str
@@ -49,7 +49,7 @@ class Write:
 
 @dataclass(frozen=True, slots=True)
 class Publish:
-    """Give these configurations the bundle."""
+    """Write the bundle to these configurations."""
 
     configurations: tuple[Registered, ...]
     bundle: bytes
@@ -57,7 +57,7 @@ class Publish:
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """Nothing is to be done before then."""
+    """Make no write before this time."""
 
     until: dt.datetime
 
@@ -67,13 +67,13 @@ Step: TypeAlias = Write | Publish | Rest
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What there is.
+    """The state of the cluster, as one replica read it.
 
     Attributes:
-        authorities: what the Secret holds, None if there is nothing in it to go on with.
-        live: the configurations that exist.
-        requests: the annotations by which people ask for something.
-        remembered: what this replica read last; only looked at where the Secret holds nothing.
+        authorities: the CAs of the Secret; None if it contains no usable CA.
+        live: the webhook configurations that exist.
+        requests: the annotations of the Secret that request a rotation.
+        remembered: the CAs that this replica read last; used only if the Secret contains no usable CA.
     """
 
     authorities: Authorities | None
@@ -83,7 +83,7 @@ class Seen:
 
 
 def plan(seen: Seen, periods: Periods, now: dt.datetime) -> Step:
-    """Return the next step; after it was taken, look again and ask again."""
+    """Return the next step; after taking it, read the state again and call this again."""
     authorities = seen.authorities
     if authorities is None or _expired(authorities.active, now):
         return _begun_anew(seen, periods, now)
@@ -91,10 +91,10 @@ def plan(seen: Seen, periods: Periods, now: dt.datetime) -> Step:
 
 
 def _mended(seen: Seen, authorities: Authorities, periods: Periods, now: dt.datetime) -> Step | None:
-    """Return what brings back what should be so already, or answers a request; None if there is nothing."""
+    """Return the step that restores the intended state or starts a requested rotation; None if neither is needed."""
     kept = without_what_left(authorities, now)
     if kept is not authorities:
-        return Write(kept, "an authority left the bundle")
+        return Write(kept, "removed a previous CA from the bundle")
     asked = _asked(authorities, seen.requests, periods, now)
     if asked is not None:
         return asked
@@ -103,34 +103,34 @@ def _mended(seen: Seen, authorities: Authorities, periods: Periods, now: dt.date
     if not unpublished:
         return None
     if authorities.published_at and _lacks_next(authorities, unpublished):
-        # It has to be trusted for long enough once more, counted from when it is there again.
-        return Write(replace(authorities, published_at=None), "the next authority is not published any more")
+        # The propagation time starts again when the next CA is published again.
+        return Write(replace(authorities, published_at=None), "the next CA is no longer published")
     return Publish(unpublished, bundle)
 
 
 def _brought_on(authorities: Authorities, live: Sequence[Registered], periods: Periods, now: dt.datetime) -> Step:
     if authorities.next is None:
-        return Write(replace(authorities, next=new_authority(periods, now)), "the next authority was made")
+        return Write(replace(authorities, next=new_authority(periods, now)), "created the next CA")
     if authorities.published_at is None:
         if any(each.bundles for each in live):
-            return Write(replace(authorities, published_at=now), "the next authority is published")
-        # No configuration was made yet, so nobody trusts anything. Looked at again when one appears.
+            return Write(replace(authorities, published_at=now), "the next CA is published")
+        # Without configurations no client trusts a CA yet. A watch triggers the next step when one is created.
         return Rest(min((expiry(authorities.active.certificate), *_departures(authorities))))
     due = _promotion_due(authorities, authorities.published_at, periods)
     if due <= now:
-        return Write(promoted(authorities, periods, now), "the next authority signs from now on")
+        return Write(promoted(authorities, periods, now), "promoted the next CA to active")
     return Rest(min((due, *_departures(authorities))))
 
 
 def lacking(live: Sequence[Registered], bundle: bytes) -> tuple[Registered, ...]:
-    """Return the configurations of which an entry has another bundle."""
+    """Return the configurations that have an entry with a different bundle."""
     return tuple(each for each in live if any(found != bundle for found in each.bundles.values()))
 
 
 def trusted_everywhere(live: Sequence[Registered]) -> tuple[bytes, ...]:
-    """Return the authorities of ours (PEM) that every entry of every configuration trusts.
+    """Return gpugate's CAs (PEM) that every entry of every configuration contains.
 
-    One that stands in some entries only was put there by somebody else, or is about to be replaced anyway.
+    A CA in only some of the entries was written by another client, or is about to be replaced.
     """
     bundles = [set(_ours(bundle)) for each in live for bundle in each.bundles.values()]
     return tuple(sorted(set.intersection(*bundles))) if bundles else ()
@@ -140,15 +140,17 @@ def _begun_anew(seen: Seen, periods: Periods, now: dt.datetime) -> Step:
     trusted = trusted_everywhere(seen.live)
     if seen.authorities is None and seen.remembered and not _expired(seen.remembered.active, now):
         if not seen.live:
-            # The webhook is being removed, and its Secret was too.
+            # The webhook is being uninstalled: Secret and configurations are deleted.
             return Rest(expiry(seen.remembered.active.certificate))
-        return Write(adopting(seen.remembered, trusted, periods, now), "the Secret held no authority any more")
+        return Write(adopting(seen.remembered, trusted, periods, now), "restored the CAs that the Secret had lost")
     found = seen.authorities
     if found is not None and found.next is not None and not _expired(found.next, now):
-        return Write(promoted(without_what_left(found, now), periods, now), "the active authority expired")
+        return Write(promoted(without_what_left(found, now), periods, now), "the active CA expired")
     begun = first(periods, now, trusted)
-    # What was asked for before is answered by this.
-    return Write(replace(begun, answered=dict(seen.requests)), "there was no authority to go on with")
+    # The new CA also fulfils earlier requests.
+    return Write(
+        replace(begun, answered=dict(seen.requests)), "created the active CA: the Secret contained no usable CA"
+    )
 
 
 def _asked(authorities: Authorities, requests: Mapping[str, str], periods: Periods, now: dt.datetime) -> Step | None:
@@ -157,13 +159,13 @@ def _asked(authorities: Authorities, requests: Mapping[str, str], periods: Perio
         return None
     asked = replace(authorities, pressing=True, answered={**authorities.answered, **new})
     if DISTRUST not in new:
-        return Write(asked, "a rotation was asked for")
-    # Whoever has read the Secret has the key of the next one too; it signed nothing, so nobody misses it.
+        return Write(asked, "a rotation was requested")
+    # If the Secret leaked, the key of the next CA leaked too. It did not sign yet, so it can be replaced at once.
     fresh = new_authority(periods, now)
-    # Nor is it known since when somebody reads along.
+    # Keys of previous CAs may have leaked while those were active.
     previous = leaving_soon(asked.previous, periods, now)
     replaced = replace(asked, distrusted=True, next=fresh, published_at=None, previous=previous)
-    return Write(replaced, "every authority is to be replaced")
+    return Write(replaced, "replacing all CAs because their keys are distrusted")
 
 
 def _promotion_due(authorities: Authorities, published_at: dt.datetime, periods: Periods) -> dt.datetime:
@@ -173,7 +175,7 @@ def _promotion_due(authorities: Authorities, published_at: dt.datetime, periods:
         due = authorities.promoted_at
     earliest = published_at + periods.propagation
     if len(authorities.previous) >= MOST_PREVIOUS:
-        # There is room for another one once the first of them is needed no more.
+        # Another previous CA fits in the bundle only when one of the others is no longer needed.
         earliest = max(earliest, min(each.needed_until for each in authorities.previous))
     return max(due, earliest)
 

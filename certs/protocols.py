@@ -1,4 +1,4 @@
-"""What keeping certificates needs of a cluster; implemented where the Kubernetes client is."""
+"""The calls to a cluster that certificate renewal needs, as protocols; the Kubernetes client implements them."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 
-class ClusterFailure(Exception):  # noqa: N818 -- what failed is a call, not gpugate
-    """A call to the cluster failed; the text says why and what to look at, without any content."""
+class ClusterFailure(Exception):  # noqa: N818 -- a call failed, not gpugate
+    """A call to the cluster failed; the text says why and what to check, without the content of an object."""
 
 
 class ChangedMeanwhile(ClusterFailure):
-    """An object is not as it was read: somebody else wrote, created or deleted it since."""
+    """An object changed after it was read: another client wrote, created or deleted it."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredSecret:
-    """A Secret as it was read.
+    """A Secret as read from the API server.
 
     Attributes:
         data: key -> content, decoded.
-        version: its `metadata.resourceVersion`, an opaque text.
-        annotations: those of its metadata.
+        version: `metadata.resourceVersion`, opaque.
+        annotations: `metadata.annotations`.
     """
 
     data: Mapping[str, bytes]
@@ -36,29 +36,29 @@ class StoredSecret:
 
 
 class SecretStore(Protocol):
-    """One Secret, by its name."""
+    """One Secret, identified by its name."""
 
     def read(self) -> StoredSecret | None:
-        """Return it as the API server has it now, or None if there is none.
+        """Read the Secret from the API server; None if it does not exist.
 
         Raises:
             ClusterFailure: it cannot be read.
         """
 
     def create(self, data: Mapping[str, bytes]) -> StoredSecret:
-        """Make it.
+        """Create the Secret.
 
         Raises:
-            ChangedMeanwhile: there is one.
-            ClusterFailure: it cannot be written, or nobody knows whether it was.
+            ChangedMeanwhile: it exists already.
+            ClusterFailure: the write failed, or its result is unknown.
         """
 
     def replace(self, data: Mapping[str, bytes], version: str) -> StoredSecret:
-        """Replace its content, if it still has the resource version it was read with; annotations stay.
+        """Replace the data of the Secret if `version` is still its resource version; annotations remain.
 
         Raises:
-            ChangedMeanwhile: it has another, or is gone.
-            ClusterFailure: it cannot be written, or nobody knows whether it was.
+            ChangedMeanwhile: it has a different resource version, or was deleted.
+            ClusterFailure: the write failed, or its result is unknown.
         """
 
 
@@ -68,8 +68,8 @@ class Registered:
 
     Attributes:
         kind: `MutatingWebhookConfiguration` or `ValidatingWebhookConfiguration`.
-        bundles: the name of each webhook entry -> its `clientConfig.caBundle`, decoded; empty where there is none.
-        version: its `metadata.resourceVersion`, an opaque text.
+        bundles: the name of each webhook entry -> its `clientConfig.caBundle`, decoded; empty if it has none.
+        version: `metadata.resourceVersion`, opaque.
     """
 
     kind: str
@@ -78,27 +78,27 @@ class Registered:
 
 
 class Registration(Protocol):
-    """Both webhook configurations of this webhook, by their name."""
+    """The mutating and the validating webhook configuration of this webhook, identified by their name."""
 
     def read(self) -> Sequence[Registered]:
-        """Return those that exist, as the API server has them now.
+        """Read the configurations that exist from the API server.
 
         Raises:
             ClusterFailure: they cannot be read.
         """
 
     def publish(self, configuration: Registered, bundle: bytes) -> None:
-        """Set the `caBundle` of every entry of a configuration, and nothing else but who owns the configuration.
+        """Set the `caBundle` of every entry of a configuration and the owner of the configuration, nothing else.
 
         Raises:
-            ChangedMeanwhile: the configuration is not as it was read.
-            ClusterFailure: it cannot be written, or nobody knows whether it was.
+            ChangedMeanwhile: the configuration changed after it was read.
+            ClusterFailure: the write failed, or its result is unknown.
         """
 
 
 class Leadership(Protocol):
-    """Which of several replicas may write."""
+    """The election of the replica that may write."""
 
     @property
     def held(self) -> bool:
-        """Whether this one may write now; ask again before each write."""
+        """Whether this replica may write now; read it again before each write."""

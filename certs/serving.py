@@ -1,4 +1,4 @@
-"""Load a certificate and its key as a TLS server needs them, and validate the pair before it is used."""
+"""Create TLS server contexts from a certificate and its key, and test the pair before it is used."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def as_file(content: bytes) -> Iterator[str]:
-    """Give content a path while it is needed, because the ssl module reads from files only.
+    """Provide content as a file for the duration of the context, because the ssl module reads only files.
 
-    It is in memory where the platform has files there (Linux), else in a folder that nobody else can look into.
+    The file is in memory on Linux, else in a temporary folder with access for the current user only.
     """
     try:
         descriptor = os.memfd_create("gpugate-tls", os.MFD_CLOEXEC)
@@ -41,7 +41,7 @@ def as_file(content: bytes) -> Iterator[str]:
             if os.access(path, os.R_OK):
                 yield path
                 return
-    # A folder that is ours alone, and gone at once.
+    # TemporaryDirectory creates a folder with mode 0700 and removes it at the end.
     with tempfile.TemporaryDirectory(prefix="gpugate-") as folder:
         on_disk = Path(folder, "tls.pem")
         on_disk.touch(mode=0o600)
@@ -51,28 +51,28 @@ def as_file(content: bytes) -> Iterator[str]:
 
 __all__ = ["CertificateError", "self_test", "server_context"]
 
-# X509_V_FLAG_NO_CHECK_TIME of OpenSSL's x509_vfy.h, which the ssl module does not name.
+# X509_V_FLAG_NO_CHECK_TIME in OpenSSL's x509_vfy.h. The ssl module has no constant for it.
 _NO_CHECK_TIME: Final = 0x200000
-# A handshake is over after a few messages each way.
+# A handshake needs only a few messages in each direction.
 _MOST_TURNS: Final = 10
 
 
 class _Alerting(ssl.SSLObject):
-    """The end of a connection that tells its client why a handshake fails.
+    """A TLS connection that sends its alert to the client after a failed handshake.
 
-    Event loops close a connection whose handshake failed without sending the alert that says so (asyncio of CPython
-    3.11, uvloop 0.23), and an API server then reports no more than `EOF`. They send what there is when they are to
-    wait; so they are, once, and hear of the failure when the client has left or says more.
+    Event loops close a connection after a failed handshake without sending the alert (asyncio of CPython 3.11, uvloop
+    0.23), and an API server then reports only `EOF`. They send pending bytes when the handshake wants to read. Therefore
+    the first failure is reported as `SSLWantReadError`, and the failure itself when the client closes or sends more.
     """
 
     _failure: ssl.SSLError | None = None
 
     def do_handshake(self) -> None:
-        """Shake hands.
+        """Perform the TLS handshake.
 
         Raises:
-            SSLWantReadError: the client has to say something first, or to hear why this fails.
-            SSLError: it failed.
+            SSLWantReadError: the handshake needs bytes of the client, or the alert must be sent first.
+            SSLError: the handshake failed.
         """
         if self._failure is not None:
             raise self._failure
@@ -88,22 +88,21 @@ class _Alerting(ssl.SSLObject):
 def server_context(
     pair: KeyPair, client_authorities: bytes = b"", where: tuple[str, str] = ("certificate", "key")
 ) -> ssl.SSLContext:
-    """Make a context for a TLS 1.2 and 1.3 server that speaks HTTP/1.1.
+    """Create a context for a TLS 1.2 and 1.3 server with HTTP/1.1.
 
-    A new pair needs a new context: loading one into a context in use that turns out not to match breaks every later
-    handshake. No tickets are given out: who resumes a session is not verified again, and API servers never do (seen
-    with v1.36.3).
+    Create a new context for each pair: loading a pair that does not match into a context in use breaks all later
+    handshakes. Session tickets are disabled, because the certificate of a client that resumes a session is not verified
+    again. API servers never resume sessions (observed with v1.36.3).
 
     Args:
-        pair: the certificate, with those between it and its authority behind it, and its key.
-        client_authorities: who vouches for clients (PEM); when given, nobody gets in without a certificate of theirs,
-            and TLS 1.3 is the only version: sessions of 1.2 are resumed by their number too. Where two of them have
-            one name, OpenSSL tells them apart only for clients whose certificate has an authority key identifier.
-        where: what certificate and key are called in messages.
+        pair: the serving certificate, followed by its intermediate certificates, and its key.
+        client_authorities: the CAs of client certificates (PEM). If given, a client certificate is required and TLS 1.3
+            is the only version, because TLS 1.2 also resumes sessions by id. OpenSSL distinguishes two CAs of the same
+            name only for client certificates with an authority key identifier.
+        where: the names of certificate and key in messages.
 
     Raises:
-        CertificateError: one of the two is not PEM, the key is encrypted, they do not belong together, or OpenSSL
-            refuses them.
+        CertificateError: one of the two is not PEM, the key is encrypted, they do not match, or OpenSSL rejects them.
     """
     checked = checked_pair(pair, where)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -122,34 +121,34 @@ def server_context(
             context.load_cert_chain(path)
         except ssl.SSLError as error:
             reason = (error.reason or "no reason given").lower().replace("_", " ")
-            raise CertificateError(f"{where[0]}, {where[1]}: OpenSSL refuses them: {reason}") from None
+            raise CertificateError(f"{where[0]}, {where[1]}: OpenSSL rejects them: {reason}") from None
     return context
 
 
 def self_test(pair: KeyPair, bundle: bytes, name: str, now: dt.datetime) -> None:
-    """Try what a client would find that trusts a bundle: the chain, the name and the dates, and a handshake.
+    """Test a serving certificate as a client with this CA bundle would: chain, name and dates, and a handshake.
 
     Args:
-        pair: what is to be served with.
-        bundle: what the client trusts, PEM.
-        name: the DNS name or IP address that it asks for.
-        now: the time by which dates are judged, with its zone.
+        pair: the serving certificate and its key.
+        bundle: the CAs that the client trusts (PEM).
+        name: the DNS name or IP address that the client connects to.
+        now: the time at which the certificate must be valid, with a time zone.
 
     Raises:
-        CertificateError: the client would refuse it; says why.
+        CertificateError: the client would reject it; says why.
     """
     authorities = split(bundle)
     if not authorities:
-        raise CertificateError("the bundle holds no certificate")
+        raise CertificateError("the bundle contains no certificate")
     leaf, *between = certificates(pair.certificate, "certificate")
     wanted = alternative(name)
     if not isinstance(wanted, x509.DNSName | x509.IPAddress):
-        raise CertificateError(f"{name!r} is no name of a server")
+        raise CertificateError(f"{name!r} is not the name of a server")
     store = Store([x509.load_pem_x509_certificate(each) for each in authorities])
     try:
         PolicyBuilder().store(store).time(now).build_server_verifier(wanted).verify(leaf, between)
     except VerificationError as error:
-        raise CertificateError(f"a client that trusts the bundle refuses the certificate: {error}") from None
+        raise CertificateError(f"a client that trusts the bundle rejects the certificate: {error}") from None
     _shake_hands(server_context(pair), b"".join(authorities), name)
 
 
@@ -167,8 +166,10 @@ def _shake_hands(serving: ssl.SSLContext, bundle: bytes, name: str) -> None:
             if not ends:
                 return
     except ssl.SSLError as error:
-        raise CertificateError(f"a handshake fails: {getattr(error, 'verify_message', '') or error.reason}") from None
-    raise CertificateError("a handshake does not come to an end")
+        raise CertificateError(
+            f"the handshake failed: {getattr(error, 'verify_message', '') or error.reason}"
+        ) from None
+    raise CertificateError("the handshake did not finish")
 
 
 def _went_through(end: ssl.SSLObject) -> bool:

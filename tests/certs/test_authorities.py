@@ -42,7 +42,7 @@ def previous(pem: bytes, needed_until: dt.datetime, leaves_at: dt.datetime | Non
 
 
 def test_without_a_next_authority_none_is_promoted() -> None:
-    with pytest.raises(ValueError, match="no next authority"):
+    with pytest.raises(ValueError, match="no next CA"):
         promoted(replace(BOTH, next=None), PERIODS, START)
 
 

@@ -57,12 +57,14 @@ def _rekeyed() -> KeyPair:
 @pytest.mark.parametrize(
     ("pair", "says"),
     [
-        pytest.param(PAIR, "it is no authority (CA:TRUE, keyCertSign)", id="server"),
-        pytest.param(_rekeyed(), "does not belong", id="another-key"),
-        pytest.param(KeyPair(AUTHORITY.certificate + PAIR.certificate, AUTHORITY.key), "there are 2", id="two"),
+        pytest.param(PAIR, "not a CA certificate (CA:TRUE and keyCertSign required)", id="server"),
+        pytest.param(_rekeyed(), "does not match", id="another-key"),
+        pytest.param(
+            KeyPair(AUTHORITY.certificate + PAIR.certificate, AUTHORITY.key), "contains 2 certificates", id="two"
+        ),
         pytest.param(KeyPair(b"x" * 1024 * 1024, b""), "certificate: not PEM", id="junk"),
         pytest.param(KeyPair(AUTHORITY.certificate, b""), "key: empty", id="no-key"),
-        pytest.param(GOOD["rsa-self-signed"], "it is no authority of ours", id="without-constraints"),
+        pytest.param(GOOD["rsa-self-signed"], "not created by gpugate", id="without-constraints"),
     ],
 )
 def test_what_is_no_authority(pair: KeyPair, says: str) -> None:
@@ -101,11 +103,15 @@ def test_an_authority_made_elsewhere_is_one() -> None:
 @pytest.mark.parametrize(
     ("pair", "says"),
     [
-        pytest.param(_signing(ca=False, path_length=None), "it is no authority (CA:TRUE, keyCertSign)", id="no CA"),
-        pytest.param(_signing(signs=False), "it is no authority (CA:TRUE, keyCertSign)", id="may not sign"),
-        pytest.param(_signing(path_length=1), "it may sign further authorities", id="one below"),
-        pytest.param(_signing(path_length=None), "it may sign further authorities", id="any number below"),
-        pytest.param(_signing(identified=False), "it is no authority of ours", id="without an identifier"),
+        pytest.param(
+            _signing(ca=False, path_length=None), "not a CA certificate (CA:TRUE and keyCertSign required)", id="no CA"
+        ),
+        pytest.param(
+            _signing(signs=False), "not a CA certificate (CA:TRUE and keyCertSign required)", id="may not sign"
+        ),
+        pytest.param(_signing(path_length=1), "may sign other CAs", id="one below"),
+        pytest.param(_signing(path_length=None), "may sign other CAs", id="any number below"),
+        pytest.param(_signing(identified=False), "not created by gpugate", id="without an identifier"),
     ],
 )
 def test_an_authority_that_is_not_as_we_make_them(pair: KeyPair, says: str) -> None:
@@ -117,7 +123,7 @@ def test_an_authority_that_is_not_as_we_make_them(pair: KeyPair, says: str) -> N
 def test_a_key_that_does_not_belong_is_said_with_both_files() -> None:
     with pytest.raises(CertificateError) as raised:
         checked_pair(KeyPair(PAIR.certificate, OTHER.key), WHERE)
-    says = "tls.key: the key does not belong to the certificate in tls.crt: replace both together"
+    says = "tls.key: the key does not match the certificate in tls.crt: replace both together"
     assert str(raised.value) == says
 
 
@@ -138,7 +144,7 @@ def test_an_authority_has_expired_at_its_last_moment() -> None:
     )
     with pytest.raises(CertificateError) as raised:
         checked_authorities(ends[0].certificate + ends[1].certificate, NOW, "ca.crt")
-    assert str(raised.value).endswith("expired by this server's clock, at 2026-11-21T12:00:00Z")
+    assert str(raised.value).endswith("all CAs expired, the last at 2026-11-21T12:00:00Z by this server's clock")
 
 
 @pytest.mark.parametrize(
@@ -161,7 +167,7 @@ def test_clocks_differ_by_five_minutes_at_most(ahead: dt.timedelta) -> None:
 
 
 def test_every_name_is_looked_for() -> None:
-    with pytest.raises(CertificateError, match="not for the name other: issue it"):
+    with pytest.raises(CertificateError, match="not valid for the name other: issue it"):
         checked_server(PAIR, [NAME, "other", "another"], NOW, WHERE)
 
 
@@ -180,11 +186,11 @@ def test_authorities_of_clients_overlap() -> None:
     ("pem", "says"),
     [
         pytest.param(b"", "ca.crt: empty", id="empty"),
-        pytest.param(OTHER.key, "ca.crt: holds 'PRIVATE KEY'", id="key"),
-        pytest.param(AUTHORITY.certificate + AUTHORITY.certificate[:99], "ca.crt: cut off", id="truncated"),
+        pytest.param(OTHER.key, "ca.crt: contains 'PRIVATE KEY'", id="key"),
+        pytest.param(AUTHORITY.certificate + AUTHORITY.certificate[:99], "ca.crt: truncated", id="truncated"),
         pytest.param(
             certificate_authority("old", now=NOW - 2 * DAY, lifetime=DAY).certificate,
-            "ca.crt: every authority in it expired",
+            "ca.crt: all CAs expired",
             id="expired",
         ),
     ],

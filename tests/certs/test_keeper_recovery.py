@@ -348,20 +348,22 @@ def test_names_that_no_certificate_can_have_are_said() -> None:
     )
     state = Keeper(parts, ["two words"], PERIODS, fleet.cluster.now, jitter=lambda: 0.0).step()
     assert state.leaf is None
-    assert state.troubles == ("no certificate can be made: 'two words' is neither an IP address nor a DNS name",)
+    assert state.troubles == (
+        "cannot create a serving certificate: 'two words' is neither an IP address nor a DNS name",
+    )
 
 
 def test_a_step_says_what_it_did_and_when_the_next_is_due() -> None:
     fleet = Fleet()
     state = fleet.keepers[0].step()
     assert state.done == (
-        "there was no authority to go on with",
-        "MutatingWebhookConfiguration has the bundle of 1 authorities",
-        "ValidatingWebhookConfiguration has the bundle of 1 authorities",
-        "the next authority was made",
-        "MutatingWebhookConfiguration has the bundle of 2 authorities",
-        "ValidatingWebhookConfiguration has the bundle of 2 authorities",
-        "the next authority is published",
+        "created the active CA: the Secret contained no usable CA",
+        "published 1 CAs in the MutatingWebhookConfiguration",
+        "published 1 CAs in the ValidatingWebhookConfiguration",
+        "created the next CA",
+        "published 2 CAs in the MutatingWebhookConfiguration",
+        "published 2 CAs in the ValidatingWebhookConfiguration",
+        "the next CA is published",
     )
     assert state.leaf is not None
     assert (state.due, state.waiting) == (state.leaf.renew_at, "")
@@ -413,7 +415,7 @@ def test_what_is_wrong_with_the_secret_is_said() -> None:
     fleet = begun()
     set_data("state.json", b"{")(fleet)
     troubles = fleet.keepers[1].step().troubles
-    assert troubles == ("the Secret of the certificate authorities cannot be used: state.json is no JSON",)
+    assert troubles == ("the Secret of the certificate authorities is unusable: state.json is not valid JSON",)
 
 
 def test_a_rotation_that_waits_is_due_before_the_certificate_is() -> None:

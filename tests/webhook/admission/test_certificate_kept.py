@@ -82,7 +82,7 @@ def test_one_that_cannot_be_used_leaves_the_last_good_one(certificate: Certifica
     certificate.poll()
     before = certificate.identity
     leafs.put(KeyPair(PAIR.certificate, OTHER.key))
-    assert "does not belong" in (certificate.poll() or "")
+    assert "does not match" in (certificate.poll() or "")
     assert certificate.identity is before
 
 

@@ -138,8 +138,8 @@ def test_a_certificate_is_told_of_once(told: Told) -> None:
 
 
 def test_what_was_done_is_told(told: Told) -> None:
-    told.tell(replace(GOOD, done=("the next authority was made",)))
-    assert ("info", "certificate authorities", {"did": "the next authority was made"}) in told.log.lines
+    told.tell(replace(GOOD, done=("created the next CA",)))
+    assert ("info", "certificate authorities", {"did": "created the next CA"}) in told.log.lines
 
 
 def test_nothing_of_a_key_or_a_certificate_is_written(told: Told) -> None:

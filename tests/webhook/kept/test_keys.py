@@ -57,7 +57,7 @@ def told(replica: Replica, folder: Path) -> dict[str, bytes]:
 
 def test_keys_are_nowhere_to_be_read(cluster: KeptCluster, replica: Replica, tmp_path: Path) -> None:
     # A search of what was not written yet would find nothing.
-    assert eventually(lambda: "the next authority is published" in replica.log_file.read_text())
+    assert eventually(lambda: "the next CA is published" in replica.log_file.read_text())
     secret = cluster.secret()
     canaries = {shape for name, content in secret.items() if name.endswith(".key") for shape in shapes(content)}
     found = told(replica, tmp_path)

@@ -52,5 +52,5 @@ def test_a_lease_that_may_not_be_written_is_told(cluster: KeptCluster, replica: 
     cluster.api.forbidden = {LEASES[1]}
     started = replica(cluster)
     assert eventually(lambda: any("leases 'gpugate'" in reason for reason in started.reasons()))
-    assert eventually(lambda: "the replica that leads makes it" in started.get("/readyz")[1])
+    assert eventually(lambda: "the leading replica creates it" in started.get("/readyz")[1])
     assert cluster.bundles() == [b""] * len(cluster.bundles())

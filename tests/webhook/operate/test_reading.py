@@ -102,9 +102,9 @@ def test_a_private_key_under_another_name_is_dropped_too() -> None:
 @pytest.mark.parametrize(
     ("key", "content", "says"),
     [
-        ("active.key", b"", "active.key: not there"),
+        ("active.key", b"", "active.key: missing"),
         ("active.crt", b"AAAA", "active.crt, active.key: "),
-        ("state.json", b"{", "state.json is no JSON"),
+        ("state.json", b"{", "state.json is not valid JSON"),
     ],
 )
 def test_a_corrupt_secret_says_what_is_wrong(key: str, content: bytes, says: str) -> None:
