@@ -126,8 +126,8 @@ def test_the_notes_say_how_it_stands_and_how_to_end_it() -> None:
     ran = helm.ran("install", "gate", CHART, "--namespace", "default", "--dry-run=client", "--set", "replicaCount=1")
     said = ran.stdout.partition("NOTES:")[2]
 
-    assert "Mode: audit (everything passes" in said
-    assert "While it is down: everything passes" in said
+    assert "Mode: audit (all requests are allowed" in said
+    assert "While the webhook is unavailable: all requests are allowed" in said
     assert "One replica" in said
     assert "Namespace default" in said
     assert "kubectl delete mutatingwebhookconfiguration,validatingwebhookconfiguration gate-gpugate" in said

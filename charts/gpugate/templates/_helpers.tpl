@@ -1,8 +1,8 @@
 {{/*
 The base name of all objects.
 
-A release name may contain dots and start with a digit; the name of a Service may not (RFC 1035 label).
-40 characters leave room for suffixes such as "-certificates" within the limit of 63.
+A release name can contain dots and start with a digit; the name of a Service cannot (RFC 1035 label).
+The limit is 63 characters; 40 leave enough for suffixes such as "-certificates".
 */}}
 {{- define "gpugate.fullname" -}}
 {{- $name := replace "." "-" .Release.Name }}
@@ -103,7 +103,7 @@ Their requests are denied while the webhook is unavailable.
 {{- $failing = append $failing $group }}
 {{- end }}
 {{- if eq (get $settings "mutatingFailurePolicy") "Fail" }}
-{{- $failing = append $failing (printf "%s (to be changed)" $group) }}
+{{- $failing = append $failing (printf "%s (mutating)" $group) }}
 {{- end }}
 {{- end }}
 {{- join ", " $failing }}
@@ -118,7 +118,7 @@ Their requests are denied while the webhook is unavailable.
 {{- end }}
 {{- end }}
 
-{{/* The same for the resources and device classes of `policy.platform`. */}}
+{{/* The resources and device classes of `policy.platform`, in the same form. */}}
 {{- define "gpugate.platformResources" -}}
 {{- range dig "platform" "accelerators" "resources" list .Values.policy }}
 {{- include "gpugate.platformPattern" . }}
@@ -128,14 +128,14 @@ Their requests are denied while the webhook is unavailable.
 {{- end }}
 {{- end }}
 
-{{/* A pattern with `*`. values.schema.json admits no other character that has a meaning in the expression. */}}
+{{/* A pattern with `*` as a regular expression. values.schema.json allows no other special characters. */}}
 {{- define "gpugate.platformPattern" -}}
 |{{ . | replace "." "\\\\." | replace "*" ".*" }}
 {{- end }}
 
 {{/* Settings of every Pod. */}}
 {{- define "gpugate.podSettings" -}}
-{{- /* A Service called gpugate would set GPUGATE_PORT, which the program reads as the default of --port. */ -}}
+{{- /* A Service named gpugate would set GPUGATE_PORT, which gpugate reads as the default of --port. */ -}}
 enableServiceLinks: false
 securityContext:
   {{- toYaml .Values.pods.securityContext | nindent 2 }}
