@@ -1,5 +1,5 @@
-"""What a live cluster holds; the only folder that imports the Kubernetes client.
+"""Access to a live cluster; the only folder that imports the Kubernetes client.
 
-Typed decoders are made when a module is imported, before there are threads: msgspec 0.22 works out what a type holds when it is
-first used, and two threads that are the first may end the process (a null pointer in its C part, seen in one start of twelve).
+Typed decoders are created at import, before any thread starts. msgspec 0.22 inspects a type at its first use, and two threads
+that do so at the same time can crash the process (a null pointer in its C code, observed in one of twelve starts).
 """

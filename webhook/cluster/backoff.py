@@ -1,4 +1,4 @@
-"""Backoff: how long to wait before a failed call is repeated."""
+"""Compute how long to wait before a failed call is repeated."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Chance:
-    """Seconds of a clock that never goes back, and random numbers from 0 to 1."""
+    """A monotonic clock in seconds, and random numbers from 0 to 1; tests replace both."""
 
     clock: Callable[[], float] = time.monotonic
     random: Callable[[], float] = random_module.random
 
     def between(self, bounds: tuple[float, float]) -> float:
-        """Return a random number between two."""
+        """Return a random number within bounds."""
         low, high = bounds
         return low + (high - low) * self.random()
 
 
-# As client-go's reflectors wait (k8s.io/client-go tools/cache/reflector.go, v0.36): 0.8 to 1.6 s at first, twice as long
-# each time, forgotten after two good minutes. Theirs grow to 30 to 60 s, ours to 15 to 30.
+# The backoff of client-go's reflectors (k8s.io/client-go tools/cache/reflector.go, v0.36): 0.8 to 1.6 s at first, doubled
+# with each failure, reset after two minutes without one. The maximum of client-go is 30 to 60 s, ours is 15 to 30 s.
 _FIRST: Final = (0.8, 1.6)
 _LONGEST: Final = (15.0, 30.0)
 _FORGOTTEN_AFTER: Final = 120.0
 
 
 class Backoff:
-    """Waits that grow with each failure in a row."""
+    """A wait that doubles with each consecutive failure."""
 
     def __init__(self, chance: Chance) -> None:
         self._chance = chance
@@ -40,7 +40,7 @@ class Backoff:
         self._forgotten_at = float("-inf")
 
     def next(self) -> float:
-        """Return how many seconds to wait now."""
+        """Return how many seconds to wait after this failure."""
         now = self._chance.clock()
         if now > self._forgotten_at:
             self._bounds = _FIRST

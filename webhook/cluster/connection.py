@@ -1,4 +1,4 @@
-"""A connection to an API server: whole responses and streams of lines, as raw bytes; writes are sent once."""
+"""Connect to an API server: complete responses and streams of lines as raw bytes. Writes are never repeated."""
 
 from __future__ import annotations
 
@@ -25,28 +25,27 @@ if TYPE_CHECKING:
     from gpugate.webhook.cluster.options import ClusterOptions
 
 _TLS: Final = {
-    "CERTIFICATE_VERIFY_FAILED": "its certificate is not trusted: "
-    "the certificate-authority of the kubeconfig must be the one that signed it",
-    "WRONG_VERSION_NUMBER": "that is no TLS: is this the HTTPS port of an API server?",
+    "CERTIFICATE_VERIFY_FAILED": "untrusted certificate: check certificate-authority in the kubeconfig",
+    "WRONG_VERSION_NUMBER": "the server does not use TLS: check that the port is the HTTPS port of an API server",
 }
 _TLS_FAILED: Final = "TLS failed: check the client certificate of the kubeconfig"
-# By the names of urllib3's exceptions.
+# The keys are names of urllib3's exceptions.
 _WORDS: Final = {
-    "NameResolutionError": "the name does not resolve: check the server of the kubeconfig, and DNS",
-    "ConnectTimeoutError": "no connection: check the network, network policies and firewalls on the way",
-    "ProxyError": "the proxy does not let us through: check HTTPS_PROXY and NO_PROXY",
-    "ReadTimeoutError": "it fell silent",
+    "NameResolutionError": "the name does not resolve: check the server in the kubeconfig, and DNS",
+    "ConnectTimeoutError": "connection timed out: check the network, network policies and firewalls",
+    "ProxyError": "the proxy rejected the connection: check HTTPS_PROXY and NO_PROXY",
+    "ReadTimeoutError": "the response timed out",
 }
 
 
 @contextmanager
 def explained(host: str) -> Iterator[None]:
-    """Turn what the transport raises into `UnreachableError`.
+    """Convert errors of the transport to `UnreachableError`.
 
     Raises:
         UnreachableError: the transport, or reading the credentials, failed.
     """
-    from urllib3.exceptions import HTTPError  # noqa: PLC0415 -- only what speaks with a cluster pays for it
+    from urllib3.exceptions import HTTPError  # noqa: PLC0415 -- only commands that connect to a cluster import it
 
     try:
         yield
@@ -57,24 +56,24 @@ def explained(host: str) -> Iterator[None]:
 
 
 def _reason(error: Exception) -> str:
-    cause = getattr(error, "reason", None) or error  # a MaxRetryError says what its last try met
+    cause = getattr(error, "reason", None) or error  # a MaxRetryError contains the error of its last attempt
     name, text = type(cause).__name__, str(cause)
     if name == "SSLError":
         return next((words for sign, words in _TLS.items() if sign in text), _TLS_FAILED)
     if name == "NewConnectionError":
         system = cause.__cause__ if isinstance(cause, BaseException) else None
         detail = system.strerror if isinstance(system, OSError) and system.strerror else "no connection"
-        return f"{detail.lower()}: is the API server running, and the server of the kubeconfig right?"
-    return _WORDS.get(name, f"the connection broke ({name})")
+        return f"{detail.lower()}: check that the API server is running, and the server in the kubeconfig"
+    return _WORDS.get(name, f"the connection failed ({name})")
 
 
-# 299 is the only code that an API server sends (`k8s.io/apimachinery` pkg/util/net/http.go NewWarningHeader, v0.36).
+# An API server sends no other code than 299 (`k8s.io/apimachinery` pkg/util/net/http.go NewWarningHeader, v0.36).
 _WARNING: Final = re.compile(r'299 [^ ]+ "((?:[^"\\]|\\.)*)"')
 _ESCAPED: Final = re.compile(r"\\(.)")
 
 
 def texts(headers: Iterable[str]) -> Sequence[str]:
-    """Return what warnings say; one header may hold several."""
+    """Return the texts of `Warning` headers; one header can contain several."""
     return [_ESCAPED.sub(r"\1", text) for header in headers for text in _WARNING.findall(header)]
 
 
@@ -82,7 +81,7 @@ _CHUNK: Final = 64 * 1024
 
 
 class Stream:
-    """The lines of one answer; leaving its context closes the connection."""
+    """The lines of one response; leaving the context closes the connection."""
 
     def __init__(self, response: BaseHTTPResponse, host: str) -> None:
         self._response = response
@@ -95,10 +94,10 @@ class Stream:
         self._response.close()
 
     def lines(self) -> Iterator[bytes]:
-        """Yield each line as soon as it is whole.
+        """Yield each line as soon as it is complete.
 
         Raises:
-            UnreachableError: the connection broke, fell silent, or ended within a line.
+            UnreachableError: the connection failed, timed out, or ended within a line.
         """
         rest = b""
         while True:
@@ -112,26 +111,27 @@ class Stream:
             raise UnreachableError(f"{self._host}: the watch ended within an event")
 
     def shutdown(self) -> None:
-        """End the stream from another thread, which may be waiting in `lines`."""
-        with suppress(OSError, ValueError, RuntimeError):  # it may be closed or at its end already
+        """End the stream while another thread waits in `lines`."""
+        with suppress(OSError, ValueError, RuntimeError):  # the response may be closed already
             self._response.shutdown()
 
 
-# A header gives whole seconds, cut off.
+# A `Date` header is truncated to whole seconds, so on average it is half a second early.
 _HALF_A_SECOND: Final = dt.timedelta(milliseconds=500)
-# Of an answer that took longer nobody knows when its header was written.
+# The time of the header is too uncertain if the response took longer.
 _LONGEST: Final = dt.timedelta(seconds=5)
 
 
 def wall_clock() -> dt.datetime:
-    """Return what time this machine believes it is."""
+    """Return the time of this machine, in UTC."""
     return dt.datetime.now(tz=dt.UTC)
 
 
 class ClockSkew:
-    """The difference that the last answer showed; `value` is server minus ours, to about a second, None before one.
+    """The clock of the API server minus the local clock, from the last response; None before the first.
 
-    Each answer to HTTP/1.1 carries a `Date` (seen of kube-apiserver v1.36.3 on answers, errors and watches).
+    It is accurate to about a second. Each HTTP/1.1 response has a `Date` header (observed with kube-apiserver v1.36.3
+    on results, errors and watches).
     """
 
     def __init__(self, now: Callable[[], dt.datetime]) -> None:
@@ -139,9 +139,14 @@ class ClockSkew:
         self.value: dt.timedelta | None = None
 
     def measure(self, sent: dt.datetime, header: str | None) -> None:
-        """Take the `Date` of an answer whose head has just been read to a request that was sent then."""
+        """Measure the difference by the `Date` header of a response whose head arrived now.
+
+        Args:
+            sent: when the request was sent, by the local clock.
+            header: the `Date` header; None if the response has none.
+        """
         took = self.now() - sent
-        # Less than nothing when our clock was put back meanwhile.
+        # Negative if the local clock was set back meanwhile.
         if header is None or not dt.timedelta() <= took <= _LONGEST:
             return
         try:
@@ -158,10 +163,14 @@ _GOOD: Final = {200, 201, 202}
 
 
 def connect(options: ClusterOptions, silence: float = READ_SECONDS) -> Connection:
-    """Make ready to speak with a cluster; nothing is sent before the first call. `silence` is as `Connection` has it.
+    """Create a connection to a cluster; the first call sends the first request.
+
+    Args:
+        options: the cluster.
+        silence: the read timeout, as in `Connection`.
 
     Raises:
-        ClusterError: there is no configuration, or it cannot be used.
+        ClusterError: there is no kubeconfig or ServiceAccount, or it is unusable.
     """
     return Connection(lambda: credentials.load(options), silence)
 
@@ -176,10 +185,10 @@ class _Call(NamedTuple):
 
 
 class Connection:
-    """An API server and the credentials to speak with it; many threads may use it at once.
+    """An API server and the credentials to call it; several threads may use it at the same time.
 
-    `load` makes the client anew; it is called again when the server no longer accepts the credentials. A whole answer
-    of which nothing is heard for `silence` seconds is given up; `now` is the clock of this machine.
+    `load` creates the client, and is called again when the server rejects the credentials. A call that receives no byte
+    for `silence` seconds fails. `now` is the local clock.
     """
 
     def __init__(
@@ -192,7 +201,7 @@ class Connection:
         self._client = load()
         self._silence = silence
         self._skew = ClockSkew(now)
-        # Reading a token again may run a credential plugin: once is enough for all threads.
+        # Reading a token can run a credential plugin, which must run only once for all threads.
         self._credentials = threading.Lock()
 
     @property
@@ -203,83 +212,83 @@ class Connection:
 
     @property
     def clock_skew(self) -> dt.timedelta | None:
-        """The API server's clock minus ours, as the last answer showed it, to about a second; None before one."""
+        """The API server's clock minus the local clock, accurate to about a second; None before the first response."""
         return self._skew.value
 
     def read(self, path: str, parameters: Mapping[str, str]) -> bytes:
-        """Return the whole answer to a GET.
+        """Return the complete response to a GET.
 
         Raises:
-            ApiError: the answer is an error.
-            UnreachableError: there is no answer, or it broke off.
+            ApiError: the response is an error.
+            UnreachableError: there is no response, or it is incomplete.
         """
-        # A kept connection may have been closed by the other side; one more try is with a new one.
+        # The server may have closed a kept connection. The second attempt uses a new one.
         return self._whole(_Call("GET", path, parameters, retries=1))
 
     def stream(self, path: str, parameters: Mapping[str, str], silence: float) -> Stream:
-        """Return the answer to a GET as it comes; more than `silence` seconds without a byte end it.
+        """Return the response to a GET as a stream; it fails after `silence` seconds without a byte.
 
         Raises:
-            ApiError: the answer is an error.
-            UnreachableError: there is no answer.
+            ApiError: the response is an error.
+            UnreachableError: there is no response.
         """
         return Stream(self._send(_Call("GET", path, parameters), silence), self.host)
 
     def create(self, path: str, body: object) -> bytes:
-        """Create an object in a collection; returns it as it was stored.
+        """Create an object in a collection; return the stored object.
 
         Raises:
-            ApiError: the answer is an error; 409 when an object of that name is there.
-            UnreachableError: there is no answer, or it broke off; the object may have been created.
+            ApiError: the response is an error; 409 if an object of that name exists.
+            UnreachableError: there is no response, or it is incomplete; the object may have been created.
         """
         return self._whole(_Call("POST", path, body=body))
 
     def try_create(self, path: str, body: object) -> Sequence[str]:
-        """Have an object admitted as if it were created, without storing it; returns the warnings that this earned.
+        """Create an object as a dry run, without storing it; return the admission warnings.
 
         Raises:
-            ApiError: it would not be created; the text is what whoever refused it said.
-            UnreachableError: there is no answer, or it broke off.
+            ApiError: it would be rejected; the text is the message of the API server or the admission webhook.
+            UnreachableError: there is no response, or it is incomplete.
         """
         response = self._send(_Call("POST", path, {"dryRun": "All"}, body), self._silence)
         with explained(self.host):
-            _ = response.data  # so that the connection can be used again
+            _ = response.data  # only a connection whose response was read can be reused
         return texts(response.headers.getlist("Warning"))
 
     def replace(self, path: str, body: object) -> bytes:
-        """Replace an object by one that carries the resource version it was read with; returns it as it was stored.
+        """Replace an object; `body` contains the resource version that was read. Return the stored object.
 
         Raises:
-            ApiError: the answer is an error; 409 when the object was changed since.
-            UnreachableError: there is no answer, or it broke off; the object may have been replaced.
+            ApiError: the response is an error; 409 if the object changed after it was read.
+            UnreachableError: there is no response, or it is incomplete; the object may have been replaced.
         """
         return self._whole(_Call("PUT", path, body=body))
 
     def apply(self, path: str, body: object, manager: str) -> bytes:
-        """Set the fields of an object that `body` holds and become their owner (server-side apply, forced).
+        """Apply the fields in `body` to an object and take their ownership (server-side apply, forced).
 
         Raises:
-            ApiError: the answer is an error; 409 when `body` has a resource version that is not the newest.
-            UnreachableError: there is no answer, or it broke off; the fields may have been set.
+            ApiError: the response is an error; 409 if `body` contains an outdated resource version.
+            UnreachableError: there is no response, or it is incomplete; the fields may have been set.
         """
         parameters = {"fieldManager": manager, "force": "true"}
         return self._whole(_Call("PATCH", path, parameters, body, "application/apply-patch+yaml"))
 
     def merge(self, path: str, body: object, manager: str) -> bytes:
-        """Change the fields of an object that `body` holds (JSON merge patch, RFC 7386).
+        """Patch an object with the fields in `body` (JSON merge patch, RFC 7386).
 
         Raises:
-            ApiError: the answer is an error; 409 when `body` has a resource version that is not the newest.
-            UnreachableError: there is no answer, or it broke off; the fields may have been changed.
+            ApiError: the response is an error; 409 if `body` contains an outdated resource version.
+            UnreachableError: there is no response, or it is incomplete; the fields may have been changed.
         """
         return self._whole(_Call("PATCH", path, {"fieldManager": manager}, body, "application/merge-patch+json"))
 
     def merge_by_key(self, path: str, body: object, manager: str) -> bytes:
-        """Change the fields of a built-in object that `body` holds, those of lists by their keys (strategic merge).
+        """Patch a built-in object with the fields in `body`, list elements by their keys (strategic merge patch).
 
         Raises:
-            ApiError: the answer is an error; 409 when `body` has a resource version that is not the newest.
-            UnreachableError: there is no answer, or it broke off; the fields may have been changed.
+            ApiError: the response is an error; 409 if `body` contains an outdated resource version.
+            UnreachableError: there is no response, or it is incomplete; the fields may have been changed.
         """
         media_type = "application/strategic-merge-patch+json"
         return self._whole(_Call("PATCH", path, {"fieldManager": manager}, body, media_type))
@@ -288,13 +297,13 @@ class Connection:
         """Delete an object.
 
         Raises:
-            ApiError: the answer is an error; 404 when there is none.
-            UnreachableError: there is no answer, or it broke off; the object may have been deleted.
+            ApiError: the response is an error; 404 if the object does not exist.
+            UnreachableError: there is no response, or it is incomplete; the object may have been deleted.
         """
         return self._whole(_Call("DELETE", path))
 
     def close(self) -> None:
-        """Close the connections that nobody uses."""
+        """Close the idle connections."""
         self._client.close()
 
     def _whole(self, call: _Call) -> bytes:
@@ -303,7 +312,7 @@ class Connection:
             return response.data
 
     def _send(self, call: _Call, silence: float) -> BaseHTTPResponse:
-        from urllib3 import Retry, Timeout  # noqa: PLC0415 -- only what speaks with a cluster pays for it
+        from urllib3 import Retry, Timeout  # noqa: PLC0415 -- only commands that connect to a cluster import it
 
         client = self._client
         headers = self._headers(client, call.method, call.path)
@@ -321,7 +330,7 @@ class Connection:
                 # To wait as the server says is the matter of whoever calls again.
                 retries=Retry(total=call.retries, connect=0, status=0, respect_retry_after_header=False),
                 preload_content=False,
-                # The API server never sends one elsewhere; another's redirect must not be followed with our token.
+                # The API server sends no redirects. The token must not be sent to the target of another server's.
                 redirect=False,
             )
             self._skew.measure(sent, response.headers.get("Date"))
@@ -329,7 +338,7 @@ class Connection:
                 return response
             answer = response.data
         if response.status == 401:
-            # Credentials that cannot be read now may be there again at the next call.
+            # If the credentials are unreadable now, the next call tries again.
             with explained(client.configuration.host):
                 self._renew(client)
         raise ApiError.of(_parsed(answer), response.status, _seconds(response.headers.get("Retry-After")))
@@ -350,7 +359,7 @@ def _parsed(body: bytes) -> object:
     try:
         value: object = orjson.loads(body)
     except orjson.JSONDecodeError:
-        return None  # a proxy's page; the HTTP status must do
+        return None  # such as the error page of a proxy; the HTTP status is reported instead
     return value
 
 

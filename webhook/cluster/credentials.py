@@ -1,4 +1,4 @@
-"""Reads a kubeconfig, or the ServiceAccount of a Pod, with the official client."""
+"""Read a kubeconfig, or the ServiceAccount of a Pod, with the official client."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ if TYPE_CHECKING:
 
     from gpugate.webhook.cluster.options import ClusterOptions
 
-# One connection for each kind that is watched, and some for what comes between.
+# One connection for each watched kind, and some for other calls.
 POOL_SIZE: Final = 64
-_MEND: Final = "name another with --kubeconfig, or run without a cluster with --no-cluster"
+_MEND: Final = "choose a kubeconfig with --kubeconfig, or run without a cluster with --no-cluster"
 
 
 def check(options: ClusterOptions) -> None:
-    """See whether there is a configuration, and the context in it; nothing is made, sent or run.
+    """Validate the kubeconfig and its context, or the ServiceAccount, without a call or a credential plugin.
 
-    For a process that will not use the client itself. It imports the client, so that processes forked from this one
+    For a process that does not use the client itself. It imports the client, so that processes forked from this one
     share the memory.
 
     Raises:
-        ClusterError: there is no configuration, or it cannot be used.
+        ClusterError: there is no kubeconfig or ServiceAccount, or it is unusable.
     """
-    # The client costs 160 ms and 11 MB to import, which no command without a cluster shall pay.
+    # Importing the client takes 160 ms and 11 MB, which commands without a cluster do not need.
     from kubernetes import client, config  # noqa: PLC0415
     from kubernetes.config.kube_config import KubeConfigLoader, KubeConfigMerger  # noqa: PLC0415
 
@@ -46,13 +46,13 @@ def check(options: ClusterOptions) -> None:
 
 
 def load(options: ClusterOptions) -> ApiClient:
-    """Make a client of the cluster that the options name; nothing is sent yet, but a credential plugin may run.
+    """Create a client for a cluster; no call is made yet, but a credential plugin can run.
 
-    Certificates and keys that stand in the kubeconfig itself are written to temporary files, which go when the
-    process ends that called this: call it in the process that uses the client, after the last fork.
+    Call it in the process that uses the client, after the last fork: the client writes certificates and keys of the
+    kubeconfig to temporary files, and removes them when the calling process ends.
 
     Raises:
-        ClusterError: there is no configuration, or it cannot be used.
+        ClusterError: there is no kubeconfig or ServiceAccount, or it is unusable.
     """
     from kubernetes import client, config  # noqa: PLC0415 -- as above
 
@@ -86,29 +86,29 @@ def _explained(options: ClusterOptions) -> Iterator[None]:
         yield
     except ConfigException as error:
         raise ClusterError(_reason(options, str(error))) from None
-    except Exception as error:  # noqa: BLE001 -- on a broken file the client raises whatever it stumbles over
-        # The text may hold a line of the file, so only the name of the error is told.
-        raise ClusterError(f"kubeconfig {_file(options)}: not readable ({type(error).__name__}): {_MEND}") from None
+    except Exception as error:  # noqa: BLE001 -- the client raises arbitrary errors on an invalid file
+        # The text can contain a line of the file, so the message contains only the name of the error.
+        raise ClusterError(f"kubeconfig {_file(options)}: unreadable ({type(error).__name__}): {_MEND}") from None
 
 
 def _reason(options: ClusterOptions, message: str) -> str:
     if options.in_cluster:
         detail = message.rstrip(".").lower()
-        return f"this is no Pod with a ServiceAccount ({detail}): set automountServiceAccountToken, or {_MEND}"
+        return f"not in a Pod with a ServiceAccount token ({detail}): set automountServiceAccountToken, or {_MEND}"
     file = _file(options)
     if "No configuration found" in message:
-        return f"there is no kubeconfig at {file}: {_MEND}"
+        return f"no kubeconfig at {file}: {_MEND}"
     if options.context and f"name {options.context} in" in message and "/contexts" in message:
-        return f"kubeconfig {file} has no context {options.context}: `kubectl config get-contexts` lists them"
+        return f"kubeconfig {file} has no context {options.context}: `kubectl config get-contexts` lists the contexts"
     detail = message.removeprefix("Invalid kube-config").removeprefix(" file").removeprefix(". ")
-    return f"kubeconfig {file} cannot be used ({detail}): {_MEND}"
+    return f"kubeconfig {file} is unusable ({detail}): {_MEND}"
 
 
 def context_name(options: ClusterOptions) -> str:
-    """Name the context that the options choose, as people know the cluster; empty in a Pod.
+    """Return the name of the context, by which users know the cluster; empty in a Pod.
 
     Raises:
-        ClusterError: there is no configuration, or it cannot be used.
+        ClusterError: there is no kubeconfig, or it is unusable.
     """
     if options.in_cluster or options.context:
         return options.context or ""

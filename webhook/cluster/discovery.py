@@ -1,4 +1,4 @@
-"""In which version an API server serves a kind."""
+"""Discover the version and the path under which an API server serves a kind."""
 
 from __future__ import annotations
 
@@ -42,17 +42,17 @@ _LISTS: Final = msgspec.json.Decoder(_Resources)
 
 
 def resource_name(kind: Kind) -> str:
-    """Name a kind as `kubectl api-resources` and RBAC do: `nodepools.karpenter.sh`, `namespaces`."""
+    """Return the resource of a kind as `kubectl api-resources` and RBAC name it: `nodepools.karpenter.sh`."""
     return f"{kind.plural}.{kind.group}" if kind.group else kind.plural
 
 
 def resource_of(connection: Connection, gvk: GroupVersionKind) -> Kind:
-    """Return the kind of objects of a type, with the plural and the scope that the server says.
+    """Return the kind of a type, with the plural and the scope from the API server.
 
     Raises:
-        NotServedError: the server does not have it in this version.
-        ApiError: it answered with another error.
-        UnreachableError: it did not answer.
+        NotServedError: the server does not serve the type in this version.
+        ApiError: the server returned another error.
+        UnreachableError: there is no response.
     """
     path = f"/apis/{gvk.group}/{gvk.version}" if gvk.group else f"/api/{gvk.version}"
     listed = _read(connection, path, _LISTS)
@@ -63,12 +63,12 @@ def resource_of(connection: Connection, gvk: GroupVersionKind) -> Kind:
 
 
 def path_of(connection: Connection, kind: Kind) -> str:
-    """Return the path under which all objects of a kind are listed, in the version the server prefers among ours.
+    """Return the path that lists all objects of a kind, in the server's preferred version among the supported ones.
 
     Raises:
-        NotServedError: the server does not have the kind, or in other versions only.
-        ApiError: it answered with another error.
-        UnreachableError: it did not answer.
+        NotServedError: the server does not serve the kind, or only in unsupported versions.
+        ApiError: the server returned another error.
+        UnreachableError: there is no response.
     """
     for version in _versions(connection, kind):
         path = f"/apis/{kind.group}/{version}" if kind.group else f"/api/{version}"
@@ -80,9 +80,9 @@ def path_of(connection: Connection, kind: Kind) -> str:
 
 
 def _versions(connection: Connection, kind: Kind) -> list[str]:
-    """Return the versions that the server and we know, the preferred one first, then the newest.
+    """Return the versions that both the server and gpugate support: the preferred version first, then the newest.
 
-    A kind with the one version `*` is known in every version.
+    A kind with the only version `*` is supported in every version.
     """
     newest = list(reversed(kind.versions))
     if not kind.group:
@@ -101,7 +101,7 @@ def _versions(connection: Connection, kind: Kind) -> list[str]:
 
 
 def _read(connection: Connection, path: str, decoder: msgspec.json.Decoder[_Shape]) -> _Shape | None:
-    """Return what is at a path; None when nothing is."""
+    """Read and decode a path; None if it does not exist."""
     try:
         return decoder.decode(connection.read(path, {}))
     except ApiError as error:
@@ -109,4 +109,4 @@ def _read(connection: Connection, path: str, decoder: msgspec.json.Decoder[_Shap
             return None
         raise
     except msgspec.DecodeError as error:
-        raise UnreachableError(f"{connection.host}{path} is no answer of an API server: {error}") from None
+        raise UnreachableError(f"{connection.host}{path} is not a response of an API server: {error}") from None

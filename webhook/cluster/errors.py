@@ -1,13 +1,13 @@
-"""What goes wrong between this process and an API server.
+"""Errors of calls to an API server.
 
 GpugateError
-└── ClusterError             a user can mend it: no configuration, an unknown context
-CallError                    one call failed; the next may not
-├── UnreachableError         there was no answer, or it broke off
-├── ApiError                 the API server answered with an error
-├── NotServedError           the API server has no such kind
-├── ShortWatchError          a watch ended at once and had nothing to say
-└── HistoryChangedError      resource versions went back, as after a restored backup of etcd
+└── ClusterError             a user can fix it: no kubeconfig, an unknown context
+CallError                    one call failed; the next may succeed
+├── UnreachableError         there is no response, or it is incomplete
+├── ApiError                 the API server returned an error
+├── NotServedError           the API server does not serve the kind
+├── ShortWatchError          a watch ended within a second, without an event
+└── HistoryChangedError      resource versions decreased, such as after a restore of etcd
 """
 
 from __future__ import annotations
@@ -18,35 +18,35 @@ from gpugate.policies.engine.config import GpugateError
 
 
 class ClusterError(GpugateError):
-    """The cluster to look at is not configured, or not so that it can be used."""
+    """The connection to the cluster is not configured, or the configuration is unusable."""
 
 
 class CallError(Exception):
-    """A call to the API server failed; `retry_after` is how many seconds the server asks to wait, at least."""
+    """A call to the API server failed; `retry_after` is the minimum wait in seconds that the server requests."""
 
     retry_after: float = 0.0
 
 
 class UnreachableError(CallError):
-    """There was no answer, or it broke off; the text says why and what to look at."""
+    """There is no response, or it is incomplete; the text says why and what to check."""
 
 
 class NotServedError(CallError):
-    """The API server does not serve a kind, in no version that is known here."""
+    """The API server does not serve a kind in a supported version."""
 
 
 class ShortWatchError(CallError):
-    """A watch ended within a second and without an event."""
+    """A watch ended within a second, without an event."""
 
 
 class HistoryChangedError(CallError):
-    """A resource version is older than one seen before."""
+    """A resource version is older than an earlier one."""
 
 
 class ApiError(CallError):
-    """The API server answered with an error: a `metav1.Status`, or an HTTP status alone.
+    """The API server returned an error: a `metav1.Status`, or only an HTTP status.
 
-    `causes` are the reasons of its details, `resource` is the plural that they are about.
+    `causes` are the reasons in its details, `resource` is the plural name of the kind in its details.
     """
 
     causes: frozenset[str] = frozenset()
@@ -58,12 +58,12 @@ class ApiError(CallError):
         self.reason = reason
         self.message = message
         self.retry_after = retry_after
-        # Of a list whose page is gone: where it can go on, from what is stored now.
+        # The continue token for an expired list; it continues with the current objects.
         self.token = token
 
     @classmethod
     def of(cls, status: object, code: int = 0, retry_after: float = 0.0) -> ApiError:
-        """Read a Status; `code` and `retry_after` are what the HTTP answer said, where there is one."""
+        """Convert a Status; `code` and `retry_after` come from the HTTP response, if there is one."""
         members = status if isinstance(status, dict) else {}
         details = members.get("details")
         details = details if isinstance(details, dict) else {}
@@ -85,17 +85,17 @@ class ApiError(CallError):
 
     @property
     def expired(self) -> bool:
-        """The resource version or continue token is too old."""
+        """Whether the resource version or continue token is too old."""
         return self.code == 410 or self.reason in {"Expired", "Gone"}
 
     @property
     def from_the_future(self) -> bool:
-        """The resource version is newer than any that this server knows."""
+        """Whether the resource version is newer than the newest one of this server."""
         return _TOO_LARGE in self.causes
 
     @property
     def in_ending_namespace(self) -> bool:
-        """Nothing can be created in the namespace, which is being deleted or gone.
+        """Whether the namespace is being deleted or does not exist, so no object can be created in it.
 
         Source: Kubernetes v1.36 `staging/src/k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle/admission.go`.
         """

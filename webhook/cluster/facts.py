@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 
 class ClusterFacts:
-    """Other objects of the cluster, from memory.
+    """The watched objects of the cluster, in memory.
 
-    While the API server is not to be reached, policies see what was there last, as complete as it was: decisions go
-    on, and the age of the facts is a metric. Readers take no lock: what is held of a kind is one immutable value,
-    replaced by another.
+    While the API server is unavailable, policies read the last objects, as complete as they were. Decisions continue,
+    and a metric reports the age of the data. Readers need no lock, because the objects of a kind are one immutable value
+    that is replaced as a whole.
     """
 
     def __init__(self) -> None:
@@ -37,40 +37,40 @@ class ClusterFacts:
         self._writing = threading.Lock()
 
     def list(self, kind: Kind, namespace: str | None = None) -> Fact:
-        """Return the objects of a kind, of one namespace where one is given; the same `Known` until one changes."""
+        """Return the objects of a kind, or those in a namespace; the same `Known` until one of them changes."""
         held = self._held.get(kind)
         if isinstance(held, Objects):
             return held.list(namespace)
         return held or Unavailable(f"{resource_name(kind)} not watched")
 
     def admit(self, kind: Kind, writer: Hashable) -> None:
-        """Let a writer speak for a kind from now on, and no other; what is held stays until it does."""
+        """Accept only this writer for a kind from now on; the objects remain until its first write."""
         with self._writing:
             self._writers[kind] = writer
             self._held.setdefault(kind, Unavailable(f"{resource_name(kind)} not read yet"))
 
     def put(self, kind: Kind, writer: Hashable, held: Objects | Unavailable) -> None:
-        """Replace what is held of a kind, if the writer still speaks for it."""
+        """Replace the objects of a kind, unless another writer was accepted since."""
         with self._writing:
             if self._writers.get(kind) == writer:
                 self._held[kind] = held
 
     def forget(self, kind: Kind) -> None:
-        """Drop a kind that nobody looks up any more."""
+        """Remove a kind that no policy needs any more."""
         with self._writing:
             self._writers.pop(kind, None)
             self._held.pop(kind, None)
 
 
 _LEAVE_SECONDS: Final = 2.0
-# Objects that stay decoded after they were looked at; some 5 MB.
+# Objects that remain decoded after a lookup; about 5 MB.
 _REMEMBERED: Final = 1024
 
 
 class ClusterWatch:
-    """Keeps `facts` up to date from `start` to `stop`, both called in the process that uses them.
+    """Keeps `facts` up to date from `start` to `stop`; call both in the process that reads `facts`.
 
-    `told` hears of every change of a kind's state, in the thread of that kind.
+    `told` is called with every change of a kind's state, in the thread of that kind.
     """
 
     def __init__(
@@ -86,14 +86,14 @@ class ClusterWatch:
         self._ready = False
 
     def start(self) -> None:
-        """Begin to list and watch every kind."""
+        """Start to list and watch every kind."""
         self.need(self._needs)
 
     def need(self, needs: Needs) -> None:
-        """Look up what these need from now on, as after a change of configuration.
+        """Watch what these needs declare from now on, such as after a change of the policy file.
 
-        A kind of which more or less is read than before is listed again; until that is done, policies see of it what
-        was kept before. `behind` names such kinds: whoever can wait uses new rules only when there is none.
+        A kind whose needed fields changed is listed again. Until the list is complete, policies read the previous
+        objects. `behind` names such kinds: apply new policies when it returns none.
         """
         self._needs = needs
         projections = {kind: Projection(kind, needs, self._decode) for kind in needs.kinds}
@@ -106,17 +106,17 @@ class ClusterWatch:
                 self._running[kind] = self._thread(kind, projection)
 
     def missing(self) -> tuple[str, ...]:
-        """Say what readiness waits for: kinds not read yet.
+        """Return what readiness waits for: the kinds that are not read yet, with the reason if there is one.
 
-        A kind that the cluster does not serve, or does not let us read, is not waited for. What was once ready stays
-        so: neither an outage of the API server nor a new configuration stops decisions.
+        Kinds that the cluster does not serve, or that gpugate may not read, are not included. Once it returned none, it
+        always does: neither an outage of the API server nor a new policy file stops decisions.
         """
         missing = () if self._ready else self.behind()
         self._ready = not missing
         return missing
 
     def behind(self) -> tuple[str, ...]:
-        """Name every kind that has not been read yet as it is needed now, with the reason where there is one."""
+        """Return the kinds whose needed fields are not read yet, with the reason if there is one."""
         threads = [self._running.get(kind) for kind in self._needs.kinds]
         states = [
             thread.reporter.state if thread else KindState(kind, Standing.UNREAD)
@@ -129,11 +129,11 @@ class ClusterWatch:
         )
 
     def ages(self) -> dict[Kind, float]:
-        """Return for each kind how many seconds ago it was last known to be up to date; 0 while it is watched."""
+        """Return the seconds since each kind was last up to date; 0 while it is watched."""
         return {kind: thread.reporter.age() for kind, thread in self._running.items()}
 
     def stop(self) -> None:
-        """End all watches; the facts stay as they are."""
+        """Stop all watches; `facts` keeps the last objects."""
         threads = list(self._running.values())
         self._running.clear()
         for thread in threads:
@@ -151,7 +151,7 @@ class ClusterWatch:
 
 
 class _Thread:
-    """A reflector at work; a daemon, so that a call that hangs does not keep the process from leaving."""
+    """A running reflector, in a daemon thread, so that a blocked call does not delay the end of the process."""
 
     def __init__(self, reflector: Reflector) -> None:
         self._reflector = reflector

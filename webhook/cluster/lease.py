@@ -1,12 +1,15 @@
-"""Elects which of several replicas may write, by a Lease, as client-go does.
+"""Elect the replica that may write, by a Lease, with the algorithm of client-go.
 
-Source: k8s.io/client-go tools/leaderelection, v0.36. Nobody compares the times in the record: a candidate takes the Lease
-over when by its own monotonic clock the record has not changed for as long as a Lease lasts. Its holder stops earlier,
-counted from when it sent the last write that succeeded. So at most one holds it while no clock runs half as fast again as
-another. Three things are stricter than client-go, whose candidates take a Lease at once that was deleted, whose holder
-counts from the answer, and which believes a duration of zero.
+Source: k8s.io/client-go tools/leaderelection, v0.36. The times in the record are not compared with any clock. A candidate
+takes over the Lease when, by its own monotonic clock, the record has not changed for the duration of the Lease. The
+holder stops earlier, counted from when it sent its last successful write. So at most one replica holds the Lease unless
+one clock runs 1.5 times as fast as another.
 
-An election does not fence: a process can be stopped between asking and writing. Each write must carry a resource version.
+This is stricter than client-go in three ways. A client-go candidate takes a deleted Lease at once, its holder counts from
+the response, and it accepts a duration of zero.
+
+An election does not fence: a process can be paused between the check and the write. Each write must contain a resource
+version.
 """
 
 from __future__ import annotations
@@ -34,12 +37,12 @@ if TYPE_CHECKING:
     from gpugate.webhook.cluster.named_object import Verb
 
 _LARGEST: Final = 2**31 - 1
-# What others wrote may be older or newer than we are, or by hand.
+# Bounds the duration in a record that another version of gpugate, or a user, wrote.
 _LONGEST_SECONDS: Final = 300
 
 
 class Spec(msgspec.Struct, rename="camel", frozen=True):
-    """What is recorded; times are texts, which are never compared with a clock."""
+    """The spec of a Lease; its times are text, because they are never compared with a clock."""
 
     holder_identity: str | None = None
     lease_duration_seconds: int | None = None
@@ -49,11 +52,11 @@ class Spec(msgspec.Struct, rename="camel", frozen=True):
 
     @property
     def holder(self) -> str:
-        """Who holds the Lease; empty for nobody."""
+        """The identity of the holder; empty if there is none."""
         return self.holder_identity or ""
 
     def lasts(self, least: float) -> float:
-        """For how many seconds after it was seen to change nobody else may take the Lease."""
+        """Return the seconds after an observed change in which no other candidate may take the Lease."""
         return min(max(least, self.lease_duration_seconds or 0), _LONGEST_SECONDS)
 
 
@@ -67,29 +70,29 @@ _LEASES: Final = msgspec.json.Decoder(_Stored)
 
 @dataclass(frozen=True, slots=True)
 class LeaseRecord:
-    """A stored Lease: its metadata, of which all but the resource version is other people's, and what is recorded."""
+    """A stored Lease: its metadata, which other clients own except for the resource version, and its spec."""
 
     metadata: dict[str, Any]
     spec: Spec
 
     @property
     def version(self) -> str:
-        """Its resource version; another one means that the record changed."""
+        """The resource version; it differs after every change of the record."""
         return str(self.metadata["resourceVersion"])
 
     @classmethod
     def read(cls, answer: bytes) -> LeaseRecord:
-        """Read the answer of an API server.
+        """Decode the response of an API server.
 
         Raises:
-            msgspec.DecodeError: it is no Lease.
+            msgspec.DecodeError: it is not a Lease.
         """
         stored = _LEASES.decode(answer)
         return cls(stored.metadata, stored.spec)
 
 
 def lease_object(spec: Spec, metadata: dict[str, Any]) -> dict[str, Any]:
-    """Return a Lease to send."""
+    """Build the Lease to send."""
     return {
         "apiVersion": "coordination.k8s.io/v1",
         "kind": "Lease",
@@ -99,7 +102,7 @@ def lease_object(spec: Spec, metadata: dict[str, Any]) -> dict[str, Any]:
 
 
 def taken(before: Spec | None, identity: str, seconds: float, now: dt.datetime) -> Spec:
-    """Return what its holder records: the first time, after somebody else, or again."""
+    """Build the spec for a holder that creates, takes over or renews the Lease."""
     time = _micro_time(now)
     if before is None:
         return Spec(identity, int(seconds), time, time, 0)
@@ -110,7 +113,7 @@ def taken(before: Spec | None, identity: str, seconds: float, now: dt.datetime) 
 
 
 def released(before: Spec, now: dt.datetime) -> Spec:
-    """Return what a holder records who leaves: nobody has it, so that the next need not wait."""
+    """Build the spec for a holder that releases the Lease: without a holder, so that candidates need not wait."""
     time = _micro_time(now)
     return Spec("", 1, time, time, before.lease_transitions)
 
@@ -123,19 +126,19 @@ def _micro_time(moment: dt.datetime) -> str:
 LEASE_SECONDS: Final = 15.0
 RENEW_SECONDS: Final = 10.0
 RETRY_SECONDS: Final = 2.0
-# What an election's connection should wait for an answer, so that there is time for another try.
+# The read timeout for the connection of an election; it leaves time for a second attempt.
 CALL_SECONDS: Final = RENEW_SECONDS / 2
-# wait.Jitter with a factor of 1.2: up to 2.2 times as long.
+# wait.Jitter with a factor of 1.2: up to 2.2 times the base.
 _CANDIDATES_WAIT: Final = (RETRY_SECONDS, RETRY_SECONDS * 2.2)
 
 
 def own_identity() -> str:
-    """Return a name that no other process ever has, and that says which Pod it is."""
+    """Return a unique identity for this process that begins with the name of its Pod."""
     return f"{socket.gethostname()}_{os.getpid()}_{uuid.uuid4()}"
 
 
 class LeaderElection:
-    """One candidate: `step` makes one try, `held` answers from any thread without a call."""
+    """One candidate: `step` makes one attempt; `held` needs no call and works in any thread."""
 
     def __init__(
         self,
@@ -148,20 +151,20 @@ class LeaderElection:
     ) -> None:
         self.place = named_object.lease(namespace, name)
         self.identity = identity
-        # Why the last step failed; empty when it did not.
+        # Why the last step failed; empty if it succeeded.
         self.trouble = ""
         self._connection = connection
         self._chance = chance or Chance()
         self._now = now
         self._verb: Verb = "get"
         self._stored: LeaseRecord | None = None
-        # Of the Lease as it was seen last.
+        # The metadata and the holder of the last observed Lease.
         self._metadata: dict[str, Any] | None = None
         self._holder = ""
-        # The resource version seen last: empty when there was no Lease, None before the first look.
+        # The last observed resource version: empty if there was no Lease, None before the first read.
         self._version: str | None = None
         self._free_at = float("-inf")
-        # When the last write was sent that made us the holder.
+        # When the last successful write as holder was sent.
         self._renewed_at = float("-inf")
 
     @property
@@ -171,22 +174,22 @@ class LeaderElection:
 
     @property
     def holder(self) -> str:
-        """Who held the Lease when it was last seen; empty for nobody."""
+        """The holder of the Lease at the last read; empty if there was none."""
         return self._holder
 
     def step(self) -> float:
-        """Take, renew or look at the Lease; return how many seconds to wait before the next step."""
+        """Take, renew or read the Lease; return how many seconds to wait before the next step."""
         self.trouble, asked_to_wait = "", 0.0
         try:
             self._attempt()
         except ApiError as error:
             asked_to_wait = error.retry_after
-            if error.code != 409:  # somebody else was faster
+            if error.code != 409:  # a conflict is normal: another candidate wrote first
                 self.trouble = why(error, self._verb, self.place)
         except CallError as error:
             self.trouble = str(error)
         except msgspec.DecodeError:
-            self.trouble = f"the answer to {self._verb} {self.place} is none of an API server"
+            self.trouble = f"the response to {self._verb} {self.place} is not from an API server"
         wait = RETRY_SECONDS if self.held else self._chance.between(_CANDIDATES_WAIT)
         return max(wait, min(asked_to_wait, RENEW_SECONDS))
 
@@ -198,7 +201,7 @@ class LeaderElection:
         self.release()
 
     def release(self) -> None:
-        """Stop holding the Lease and let others have it at once; without an answer they have to wait."""
+        """Give up the Lease, so that another candidate can take it at once; if the call fails, candidates must wait."""
         self._renewed_at = float("-inf")
         if self._holder != self.identity:
             return
@@ -207,7 +210,7 @@ class LeaderElection:
             if answer is not None and answer.spec.holder == self.identity:
                 self._send(answer, released(answer.spec, self._now()))
         except (CallError, msgspec.DecodeError) as error:
-            self.trouble = f"{self.place} is not released: {error}"
+            self.trouble = f"{self.place} not released: {error}"
 
     def _attempt(self) -> None:
         if self.held and self._stored is not None:
@@ -235,14 +238,15 @@ class LeaderElection:
         now = self._now()
         spec = taken(found.spec if found else None, self.identity, LEASE_SECONDS, now)
         if found and spec == found.spec:
-            # A clock that stands still: without a change there would be no new resource version for others to see.
+            # If the clock did not advance, the record would not change, and neither would its resource version, by
+            # which candidates see a renewal.
             spec = taken(found.spec, self.identity, LEASE_SECONDS, now + dt.timedelta(microseconds=1))
         started = self._chance.clock()
         self._send(found, spec)
         self._renewed_at = started
 
     def _send(self, found: LeaseRecord | None, spec: Spec) -> None:
-        # Unknown until there is an answer.
+        # The stored Lease is unknown until the response.
         self._stored = None
         if found is None:
             self._verb = "create"
@@ -259,7 +263,7 @@ class LeaderElection:
         self._metadata = found.metadata if found else self._metadata
         if version == self._version:
             return
-        # At the very beginning nobody can have a Lease that is not there; later it may have been deleted under a holder.
+        # Before the first read, a missing Lease has no holder. Later, it may have been deleted while a holder has it.
         new = self._version is None and found is None
         self._version = version
         self._holder = found.spec.holder if found else ""

@@ -1,11 +1,13 @@
-"""Reads both webhook configurations, and writes their `caBundle`: a `certs.protocols.Registration`.
+"""Read both webhook configurations, and write their `caBundle`: a `certs.protocols.Registration`.
 
-Written by a strategic merge patch. Server-side apply would make us an owner of the entries themselves: when a release no
-longer has an entry, Helm 4, which applies too, could not remove it. What is left of it, a name and our `caBundle`, is no
-valid entry, and the whole upgrade fails (422 "sideEffects: Required value ..."; seen of kube-apiserver v1.36.3). Who
-writes otherwise owns the one field that it changed (`managedFields` operation `Update`), and that field goes with its
-entry, removed by apply (Helm 4) or by a merge (Helm 3). Applying an entry again, or giving it a `url` in place of its
-`service`, leaves the bundle as it is. The resource version guards against an entry that is gone: the answer is 409.
+The `caBundle` is written by a strategic merge patch, not by server-side apply, which would make gpugate an owner of the
+webhook entries. Helm 4 also applies, and could then not remove an entry that a release no longer has: the rest of the
+entry, a name and gpugate's `caBundle`, is invalid, and the whole upgrade fails (422 "sideEffects: Required value ...";
+observed with kube-apiserver v1.36.3).
+
+With a patch, gpugate owns only the field (`managedFields` operation `Update`), and the field is removed with its entry,
+by apply (Helm 4) or by a merge (Helm 3). The bundle remains when an entry is applied again, or when its `service` is
+replaced by a `url`. The patch contains the resource version: if an entry was removed since, the response is 409.
 """
 
 from __future__ import annotations
@@ -60,7 +62,7 @@ _NAMESPACES: Final = msgspec.json.Decoder(_Namespace)
 
 
 class LiveRegistration:
-    """Both webhook configurations of a name, owned by a Namespace so that they go when it is deleted."""
+    """Both webhook configurations of a name, owned by a Namespace so that they are deleted with it."""
 
     def __init__(self, connection: Connection, name: str, namespace: str) -> None:
         self.places = named_object.configurations(name)
@@ -69,7 +71,7 @@ class LiveRegistration:
         self._owner: dict[str, object] | None = None
 
     def read(self) -> Sequence[Registered]:
-        """Return those that exist, as the API server has them now.
+        """Read the configurations that exist from the API server.
 
         Raises:
             ClusterFailure: they cannot be read.
@@ -83,7 +85,7 @@ class LiveRegistration:
         return found
 
     def read_objects(self) -> list[dict[str, Any]]:
-        """Return those that exist, whole, as the API server has them now.
+        """Read the configurations that exist from the API server, as complete objects.
 
         Raises:
             ClusterFailure: they cannot be read.
@@ -97,11 +99,11 @@ class LiveRegistration:
         return found
 
     def publish(self, configuration: Registered, bundle: bytes) -> None:
-        """Set the `caBundle` of every entry of a configuration, and nothing else but who owns the configuration.
+        """Set the `caBundle` of every entry of a configuration and the owner of the configuration, nothing else.
 
         Raises:
-            ChangedMeanwhile: the configuration is not as it was read.
-            ClusterFailure: it cannot be written, or nobody knows whether it was.
+            ChangedMeanwhile: the configuration changed after it was read.
+            ClusterFailure: the write failed, or its result is unknown.
         """
         if not configuration.bundles:
             return
@@ -112,7 +114,7 @@ class LiveRegistration:
         owner = self._namespace_as_owner()
         with failing_as_cluster("patch", where):
             try:
-                # Owners are merged by their uid, so those that others named stay.
+                # Owners are merged by uid, so owners that other clients set remain.
                 self._patch(where, {**version, "ownerReferences": [owner] if owner else []}, webhooks)
             except ApiError as error:
                 if not _refuses_owner(error):
@@ -123,7 +125,7 @@ class LiveRegistration:
         self._connection.merge_by_key(where.path, {"metadata": metadata, "webhooks": webhooks}, _MANAGER)
 
     def _namespace_as_owner(self) -> dict[str, object] | None:
-        """Return what makes the Namespace an owner, read once; None where it cannot be read: the bundle matters more."""
+        """Return the owner reference to the Namespace, read once; None if it is unreadable, because it is optional."""
         if self._owner is None:
             with failing_as_cluster("get", self._namespace):
                 try:
@@ -142,10 +144,10 @@ class LiveRegistration:
 
 
 def _refuses_owner(error: ApiError) -> bool:
-    """Tell whether it is the admission plugin OwnerReferencesPermissionEnforcement that refuses.
+    """Whether the admission plugin OwnerReferencesPermissionEnforcement rejected the owner.
 
-    It lets only those name an owner who may delete the object (k8s.io/kubernetes plugin/pkg/admission/gc, v1.36). No
-    cluster has it unless it is turned on.
+    It requires the right to delete an object to set its owner (k8s.io/kubernetes plugin/pkg/admission/gc, v1.36). It is
+    off by default.
     """
     return error.code == 403 and "ownerRef" in error.message
 

@@ -1,8 +1,8 @@
-"""One object by name: its path, its kept metadata, errors of its API calls, and a watch that reports changes.
+"""One object by name: its path, its metadata when created again, errors of its API calls, and a watch for its changes.
 
 A watch without a resource version begins with the current state (`k8s.io/apimachinery` meta/v1 ListOptions, v0.36), and its
-consumer reads the object itself. So nothing is listed, and no resource version can expire. RBAC allows it by `watch` with
-`resourceNames`, because of the field selector (kube-apiserver v1.36.3).
+consumer reads the object itself. Therefore no list is needed, and no resource version can expire. RBAC allows such a watch
+by `resourceNames`, because it has a field selector (kube-apiserver v1.36.3).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _CONFIGURATIONS = {MUTATING: "mutatingwebhookconfigurations", VALIDATING: "valid
 
 
 class Place(NamedTuple):
-    """One object: the API and the resource under which it is served, its name, and its namespace if it has one."""
+    """The location of an object: the path of its API, its resource, its name, and its namespace if it has one."""
 
     api: str
     resource: str
@@ -40,13 +40,13 @@ class Place(NamedTuple):
 
     @property
     def collection(self) -> str:
-        """The path at which such objects are created and watched."""
+        """The path at which objects of this resource are created and watched."""
         within = f"/namespaces/{quote(self.namespace, safe='')}" if self.namespace else ""
         return f"{self.api}{within}/{self.resource}"
 
     @property
     def path(self) -> str:
-        """The path of the object itself."""
+        """The path of the object."""
         return f"{self.collection}/{quote(self.name, safe='')}"
 
     def __str__(self) -> str:
@@ -55,36 +55,36 @@ class Place(NamedTuple):
 
 
 def secret(namespace: str, name: str) -> Place:
-    """Return where a Secret is."""
+    """Locate a Secret."""
     return Place("/api/v1", "secrets", name, namespace)
 
 
 def lease(namespace: str, name: str) -> Place:
-    """Return where a Lease is."""
+    """Locate a Lease."""
     return Place("/apis/coordination.k8s.io/v1", "leases", name, namespace)
 
 
 def namespace(name: str) -> Place:
-    """Return where a Namespace is."""
+    """Locate a Namespace."""
     return Place("/api/v1", "namespaces", name)
 
 
 def configurations(name: str) -> dict[str, Place]:
-    """Return where both webhook configurations of a name are, by their kinds."""
+    """Locate both webhook configurations of a name, by kind."""
     api = "/apis/admissionregistration.k8s.io/v1"
     return {kind: Place(api, resource, name) for kind, resource in _CONFIGURATIONS.items()}
 
 
 _LABELS: Final = {"app.kubernetes.io/name": "gpugate"}
-# What people ask of us; it was asked of the one that is gone.
+# Requests by annotation are not copied, because they were meant for the deleted object.
 _REQUESTS: Final = "gpugate.dev/"
 
 
 def made_metadata(place: Place, before: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return the metadata of an object to create, with labels and annotations as the one before had them, if there was one.
+    """Build the metadata of an object to create, with the labels and annotations of the deleted one, if there was one.
 
-    Helm tells by a label and two annotations what belongs to a release, and deletes nothing else (v4.3 pkg/action/validate.go).
-    Without one before there is no `managed-by`: server-side apply by Helm would be a conflict.
+    Helm recognizes the objects of a release by a label and two annotations, and deletes only these (v4.3
+    pkg/action/validate.go). A new object gets no `managed-by`, because server-side apply by Helm would conflict.
     """
     annotations = {k: v for k, v in ((before or {}).get("annotations") or {}).items() if not k.startswith(_REQUESTS)}
     return {
@@ -95,52 +95,53 @@ def made_metadata(place: Place, before: Mapping[str, Any] | None) -> dict[str, A
     }
 
 
-# As RBAC names them.
+# The verbs of RBAC.
 Verb: TypeAlias = Literal["get", "watch", "create", "update", "patch"]
 _READING = frozenset({"get", "watch"})
 
 
 @contextmanager
 def failing_as_cluster(verb: Verb, place: Place) -> Iterator[None]:
-    """Explain what goes wrong in one call.
+    """Convert errors of one call, with a text that explains them.
 
     Raises:
-        ChangedMeanwhile: what was to be written is not as it was read, or is there, or is gone.
-        ClusterFailure: anything else; after a write that had no answer it says that nobody knows.
+        ChangedMeanwhile: another client changed, created or deleted the object to write.
+        ClusterFailure: any other error; after a write without a response, it says that the result is unknown.
     """
     try:
         yield
     except ApiError as error:
         if verb not in _READING and error.code in ({409} if verb == "create" else {404, 409, 410}):
-            raise ChangedMeanwhile(f"{place} changed meanwhile: {error}") from None
+            raise ChangedMeanwhile(f"{place} was changed by another client: {error}") from None
         raise ClusterFailure(why(error, verb, place)) from None
     except UnreachableError as error:
-        doubt = "" if verb in _READING else f"; nobody knows whether {place} was written, so it must be read again"
+        doubt = "" if verb in _READING else f"; {place} may have been written and must be read again"
         raise ClusterFailure(f"{error}{doubt}") from None
     except msgspec.DecodeError:
-        raise ClusterFailure(f"the answer to {verb} {place} is none of an API server") from None
+        raise ClusterFailure(f"the response to {verb} {place} is not from an API server") from None
 
 
 def why(error: ApiError, verb: Verb, place: Place) -> str:
-    """Say why a call was refused, and what to look at.
+    """Explain why a call was rejected, and what to check.
 
-    A 403 is no matter of rights when a quota, an admission plugin or a webhook refuses, or the namespace is being
-    deleted. RBAC says "cannot VERB resource" (k8s.io/apiserver pkg/endpoints/handlers/responsewriters errors.go, v0.36).
+    A 403 does not mean missing rights if a quota, an admission plugin or a webhook rejects the call, or the namespace is
+    being deleted. RBAC says "cannot VERB resource" (k8s.io/apiserver pkg/endpoints/handlers/responsewriters errors.go,
+    v0.36).
     """
     if error.code == 403 and f"cannot {verb} resource" in error.message:
         return (
-            f"gpugate may not {verb} {place}: its ServiceAccount needs the verb {verb!r} on {place.resource}, which the "
-            f"chart grants (rbac.create), as does `gpugate registration`; the API server says: {error.message}"
+            f"gpugate may not {verb} {place}: grant its ServiceAccount the verb {verb!r} on {place.resource}, by the "
+            f"chart (rbac.create) or `gpugate registration`; the API server says: {error.message}"
         )
     return f"{verb} {place}: {error}"
 
 
 def read_or_none(connection: Connection, place: Place) -> bytes | None:
-    """Return an object as the API server has it now, None if there is none.
+    """Read an object from the API server; None if it does not exist.
 
     Raises:
-        ApiError: the answer is another error.
-        UnreachableError: there is no answer, or it broke off.
+        ApiError: the response is another error.
+        UnreachableError: there is no response, or it is incomplete.
     """
     try:
         return connection.read(place.path, {})
@@ -152,16 +153,16 @@ def read_or_none(connection: Connection, place: Place) -> bytes | None:
 
 # kube-apiserver v1.36.3 sends a bookmark about once a minute.
 _SILENCE_SECONDS: Final = 150.0
-# A watch that ended sooner did not end of itself.
+# A watch that ends sooner did not reach its own timeout.
 _SHORT_SECONDS: Final = 60.0
 _LONGEST_RETRY_AFTER: Final = 300.0
 
 
 class NamedWatch:
-    """Calls `changed` when an object was added, changed or deleted, or may have been; `lost` when watching failed.
+    """Watch one object: call `changed` after each possible change of it, and `lost` when the watch fails.
 
-    Both are called in the thread of `run`. `changed` may be called when nothing changed: after each beginning. `lost`
-    gets the reason, each time; for as long as nothing is heard, whoever cares must look by himself.
+    Both are called in the thread of `run`. `changed` is also called when a watch starts, even without a change. `lost`
+    gets the reason of each failure; until the next call of `changed`, the caller must poll the object.
     """
 
     def __init__(
@@ -180,7 +181,7 @@ class NamedWatch:
         self._watching = WatchCall(connection, self._chance)
 
     def step(self) -> float:
-        """Watch until the watch ends; return how many seconds to wait then."""
+        """Watch until the watch ends; return how many seconds to wait before the next step."""
         started = self._chance.clock()
         named = {"fieldSelector": f"metadata.name={self.place.name}"}
         try:
@@ -194,13 +195,13 @@ class NamedWatch:
         return self._backoff.next() if short else 0.0
 
     def run(self, stopped: threading.Event) -> None:
-        """Watch until `stopped` is set; then `stop` ends the watch that is open."""
+        """Watch until `stopped` is set; call `stop` as well, to end the open watch."""
         pause = 0.0
         while not stopped.wait(pause):
             pause = self.step()
 
     def stop(self) -> None:
-        """End a watch that another thread is in."""
+        """End the open watch from another thread."""
         self._watching.stop()
 
     def _take(self, event: Event) -> None:

@@ -1,4 +1,4 @@
-"""An immutable snapshot of the objects of one kind, reduced to what policies read."""
+"""Immutable snapshots of the objects of one kind, reduced to the fields that policies read."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 class StoredField(Field):
-    """An object that is kept packed and decoded when it is looked at.
+    """An object that is stored packed and decoded on access.
 
-    Decoded, a Deployment takes four times the memory, and 20,000 of them are half a million containers for the garbage
-    collector to visit. `decode` remembers what was looked at last. Two are equal when they hold the same.
+    A decoded Deployment takes four times the memory, and 20,000 of them contain half a million dicts and lists that the
+    garbage collector visits. `decode` caches the objects that were read last. Two objects are equal if their content is.
     """
 
     __slots__ = ("_decode", "_packed", "name", "namespace")
@@ -37,8 +37,8 @@ class StoredField(Field):
         self.namespace = namespace
 
     @property
-    def value(self) -> Json:  # type: ignore[override] # an attribute that is computed
-        """The object, or what is kept of it."""
+    def value(self) -> Json:  # type: ignore[override] # computed here, an attribute in the base class
+        """The decoded object, reduced to its projected fields."""
         return self._decode(self._packed)
 
     def __eq__(self, other: object) -> bool:
@@ -49,20 +49,20 @@ class StoredField(Field):
 
 
 class Projection:
-    """What is kept of each object of a kind; two are equal when they keep the same."""
+    """The fields to keep of each object of a kind; two projections are equal if they keep the same fields."""
 
     def __init__(self, kind: Kind, needs: Needs, decode: Callable[[bytes], Json] = msgspec.msgpack.decode) -> None:
-        # An element of a list says no type; the needs of a kind are the same in all its versions.
+        # Elements of a list have no type. Any version works, because the needs of a kind are the same in all of them.
         self._type = GroupVersionKind(kind.group, kind.versions[-1], kind.name)
         self._needs = needs
         self._decode = decode
 
     def __call__(self, obj: dict[str, Json]) -> StoredField:
-        """Return the fields of an object that policies read."""
+        """Reduce an object to the fields that policies read."""
         request = self._needs.project(Request(self._type, Operation.CREATE, obj))
         kept = request.object if request else None
         metadata = Field(kept)["metadata"]
-        # A copy, because what the encoder returns has room to spare.
+        # A copy, because the buffer of the encoder is larger than its content.
         packed = memoryview(msgspec.msgpack.encode(kept)).tobytes()
         return StoredField(packed, metadata["name"].text, metadata["namespace"].text, self._decode)
 
@@ -82,9 +82,9 @@ _NONE: Final = Known((), complete=True)
 
 
 class Objects:
-    """All objects of a kind by namespace, in the order of their names; never changed, so any thread may read it.
+    """All objects of a kind by namespace, sorted by name; immutable, so any thread may read it.
 
-    A change makes a new one, which shares the `Known` of every namespace that is as it was.
+    A change creates a new value, which shares the `Known` of every unchanged namespace.
     """
 
     def __init__(self, namespaces: Mapping[str, Known], count: int) -> None:
@@ -93,7 +93,7 @@ class Objects:
 
     @classmethod
     def of(cls, fields: Iterable[StoredField]) -> Objects:
-        """Sort objects into their namespaces."""
+        """Group objects by namespace."""
         namespaces: dict[str, dict[str, Field]] = {}
         for field in fields:
             namespaces.setdefault(field.namespace, {})[field.name] = field
@@ -101,21 +101,21 @@ class Objects:
         return cls(known, sum(len(objects) for objects in namespaces.values()))
 
     def list(self, namespace: str | None) -> Known:
-        """Return the objects of a namespace, or of all; the same `Known` as long as they stay the same."""
+        """Return the objects of one namespace, or of all; the same `Known` until one of them changes."""
         return self._all if namespace is None else self._namespaces.get(namespace, _NONE)
 
     def put(self, field: StoredField) -> Objects:
-        """Return these objects with another, or with another in place of the one of its name."""
+        """Add an object, or replace the one of the same name; return the new value."""
         namespace, name = field.namespace, field.name
         objects = self._namespaces.get(namespace, _NONE).by_name
         held = objects.get(name)
         if held == field:
-            return self  # most updates are to a status, of which nothing is kept
+            return self  # most updates change only a status, which is not kept
         changed: dict[str, Field] = {**objects, name: field}
         return self._with(namespace, changed if held is not None else _sorted(changed), self.count + (held is None))
 
     def remove(self, field: StoredField) -> Objects:
-        """Return these objects without the one of a name."""
+        """Remove the object of the same name; return the new value."""
         namespace, name = field.namespace, field.name
         objects = self._namespaces.get(namespace, _NONE).by_name
         if name not in objects:
@@ -138,7 +138,7 @@ class Objects:
 
 def _known(objects: dict[str, Field]) -> Known:
     known = Known(tuple(objects.values()), complete=True)
-    # What `by_name` would compute on first use, in a request: 3 ms of 5,000 objects.
+    # `by_name` would compute it during a review: 3 ms for 5,000 objects.
     known.__dict__["by_name"] = objects
     return known
 

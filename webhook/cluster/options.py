@@ -1,4 +1,4 @@
-"""Which cluster to look at, and how to find out."""
+"""Select the cluster to connect to."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class ClusterOptions:
     """A cluster: the one this process runs in, or a context of a kubeconfig.
 
     Attributes:
-        kubeconfig: the file; without one what `KUBECONFIG` names, else `~/.kube/config`.
-        context: the context in it; without one the current context.
-        in_cluster: use the ServiceAccount of the Pod this runs in, and no kubeconfig.
+        kubeconfig: the file; default: the file in `KUBECONFIG`, else `~/.kube/config`.
+        context: the context in it; default: the current context.
+        in_cluster: use the ServiceAccount of the Pod of this process, and no kubeconfig.
     """
 
     kubeconfig: Path | None = None
@@ -28,18 +28,18 @@ class ClusterOptions:
 
 
 def detect(kubeconfig: Path | None, context: str | None, environ: Mapping[str, str]) -> ClusterOptions | None:
-    """Find the cluster that a server is to look at: the one that is named, else the one that this process runs in.
+    """Select the cluster of a server: the given one, else the cluster that this process runs in, else None.
 
-    None where there is neither: a person's own kubeconfig is no reason to watch the cluster that it leads to today.
+    The default kubeconfig is not used, because a server must not watch whichever cluster is the current context.
     """
     if kubeconfig is not None or context is not None:
         return ClusterOptions(kubeconfig, context)
-    # Kubernetes sets it in every container.
+    # Kubernetes sets this variable in every container.
     return ClusterOptions(in_cluster=True) if environ.get("KUBERNETES_SERVICE_HOST") else None
 
 
 def chosen(kubeconfig: Path | None, context: str | None, environ: Mapping[str, str]) -> ClusterOptions:
-    """Find the cluster that a command is about: the one that is named, else the one it runs in, else kubectl's."""
-    # Who sets KUBECONFIG in a Pod means that one.
+    """Select the cluster of a command: the given one, else the one that it runs in, else the default of kubectl."""
+    # A KUBECONFIG that is set in a Pod takes precedence over its ServiceAccount.
     found = None if environ.get("KUBECONFIG") else detect(kubeconfig, context, environ)
     return found or ClusterOptions(kubeconfig, context)

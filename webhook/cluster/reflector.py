@@ -1,6 +1,6 @@
 """Mirror the objects of one kind from the API server by list and watch, as client-go's reflectors do.
 
-What the API server does and means is that of k8s.io/client-go tools/cache/reflector.go and k8s.io/apiserver, v0.36.
+Sources for the behaviour of the API server: k8s.io/client-go tools/cache/reflector.go and k8s.io/apiserver, v0.36.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ DELETED: Final = "DELETED"
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A change of one object, or a BOOKMARK that only says how far the watch has come (`revision`)."""
+    """A change of one object, or a BOOKMARK, which only contains the current resource version (`revision`)."""
 
     type: str
     object: dict[str, Any]
@@ -51,7 +51,7 @@ def events(stream: Stream) -> Iterator[Event]:
 
     Raises:
         ApiError: the server ended the watch with an ERROR event; its object is a Status.
-        UnreachableError: the watch broke off, or a line is no event.
+        UnreachableError: the watch failed, or a line is not an event.
     """
     for line in stream.lines():
         try:
@@ -59,21 +59,21 @@ def events(stream: Stream) -> Iterator[Event]:
             type_, obj = written["type"], written["object"]
             revision = "" if type_ == "ERROR" else obj["metadata"]["resourceVersion"]
         except (orjson.JSONDecodeError, KeyError, TypeError):
-            raise UnreachableError("a line of the watch is no event") from None
+            raise UnreachableError("a line of the watch is not an event") from None
         if type_ == "ERROR":
             raise ApiError.of(obj)
         yield Event(type_, obj, revision)
 
 
-# The server ends a watch after this long; at random, so that not all come back at once.
+# The requested duration of a watch; random, so that the watches do not start again at the same time.
 _WATCH_SECONDS: Final = (300.0, 600.0)
-# How much longer it may be silent before the connection is taken for dead.
+# A watch that is silent for this much longer has lost its connection.
 _MARGIN_SECONDS: Final = 30.0
 _SHORTEST_WATCH: Final = 1.0
 
 
 class WatchCall:
-    """Makes one watch after another, each from `follow` until it ends; `stop` ends one that another thread is in."""
+    """Runs one watch after another, each from `follow` until its end; `stop` ends the watch of another thread."""
 
     def __init__(self, connection: Connection, chance: Chance) -> None:
         self._connection = connection
@@ -89,14 +89,14 @@ class WatchCall:
         take: Callable[[Event], None],
         silence: float = float("inf"),
     ) -> None:
-        """Watch what is at a path; `opened` is called when the server has begun, `take` with each event.
+        """Watch a path; call `opened` when the response begins, and `take` with each event.
 
-        More than `silence` seconds without a byte end it.
+        The watch fails after `silence` seconds without a byte.
 
         Raises:
-            ApiError: the server answered with an error, or ended the watch with one.
-            UnreachableError: it did not answer, the watch broke off or fell silent, or a line is no event.
-            ShortWatchError: the watch ended within a second and without an event.
+            ApiError: the server returned an error, or ended the watch with one.
+            UnreachableError: there is no response, the watch failed or timed out, or a line is not an event.
+            ShortWatchError: the watch ended within a second, without an event.
         """
         seconds = self._chance.between(_WATCH_SECONDS)
         longest = seconds + _MARGIN_SECONDS
@@ -122,7 +122,7 @@ class WatchCall:
             raise ShortWatchError("the watch ended at once")
 
     def stop(self) -> None:
-        """End a watch that another thread is in, and begin no other."""
+        """End the watch of another thread, and start no other."""
         self.stopped = True
         stream = self._stream
         if stream is not None:
@@ -130,9 +130,9 @@ class WatchCall:
 
 
 PAGE: Final = 500
-# What the cluster holds now. client-go begins with "0", whatever the server has in memory, to spare etcd when thousands
-# of kubelets start; it is answered with all objects at once, whatever the limit. We are few, and 15,000 ReplicaSets in
-# one answer are 105 MB, so we ask for pages; since Kubernetes 1.34 these come from memory too.
+# The current objects. client-go begins with "0", the state in the server's cache, which spares etcd when thousands of
+# kubelets start. The server ignores the limit then and returns all objects at once, such as 105 MB for 15,000
+# ReplicaSets. gpugate has few replicas and requests pages; since Kubernetes 1.34 these come from the cache too.
 NEWEST: Final = ""
 
 
@@ -143,7 +143,7 @@ class _Metadata(msgspec.Struct, rename={"resource_version": "resourceVersion", "
 
 class _Page(msgspec.Struct):
     metadata: _Metadata
-    # Raw: decoded one by one and cut down at once, objects need a sixth of the memory.
+    # Raw, because objects that are decoded and reduced one by one need a sixth of the memory.
     items: list[msgspec.Raw] | None = None
 
 
@@ -153,15 +153,15 @@ _PAGES: Final = msgspec.json.Decoder(_Page)
 def list_all(
     connection: Connection, path: str, revision: str, project: Callable[[dict[str, Any]], StoredField]
 ) -> tuple[list[StoredField], str]:
-    """Return every object at a path, projected, and the resource version to watch from.
+    """List every object at a path, projected, and return them with the resource version to watch from.
 
-    `revision` is the oldest that will do, or `NEWEST`. A page that is no longer to be had (the API server
-    compacts its history every five minutes) starts the list again, without pages so that it comes to an end, as
-    client-go's pager does (k8s.io/client-go tools/pager, v0.36).
+    `revision` is the oldest acceptable resource version, or `NEWEST`. If a page has expired, because the API server
+    compacts its history every five minutes, the list starts again, without pages so that it cannot expire again. This is
+    what client-go's pager does (k8s.io/client-go tools/pager, v0.36).
 
     Raises:
-        ApiError: the server answered with an error.
-        UnreachableError: it did not answer, or with something else than a list.
+        ApiError: the server returned an error.
+        UnreachableError: there is no response, or it is not a list.
     """
     try:
         return _list(connection, path, _first(revision, PAGE), project)
@@ -176,7 +176,7 @@ class _ExpiredPageError(Exception):
 def _first(revision: str, limit: int) -> dict[str, str]:
     parameters = {"limit": str(limit)} if limit else {}
     if revision != NEWEST:
-        # With a limit the default would be "exactly this version", which may be gone.
+        # With a limit, the default is exactly this version, which may have expired.
         parameters |= {"resourceVersion": revision, "resourceVersionMatch": "NotOlderThan"}
     return parameters
 
@@ -201,15 +201,15 @@ def _page(connection: Connection, path: str, parameters: dict[str, str]) -> _Pag
             raise _ExpiredPageError from None
         raise
     except msgspec.DecodeError as error:
-        raise UnreachableError(f"{connection.host}{path} is no answer of an API server: {error}") from None
+        raise UnreachableError(f"{connection.host}{path} is not a response of an API server: {error}") from None
 
 
 class Standing(Enum):
-    """What is known about a kind; a closed set, so it may label a metric.
+    """The state of the data of a kind; a closed set, because it is a label of a metric.
 
-    UNREAD: not read yet, and policies that need it skip. SYNCED: read, and watched. STALE: read, but the API server
-    does not answer now; what was read serves on. NOT_SERVED and FORBIDDEN: the cluster does not have the kind, or does
-    not let us read it; policies that need it skip.
+    UNREAD: not read yet; policies that need it are not evaluated. SYNCED: read and watched. STALE: read, but the API
+    server is unavailable; policies use the last objects. NOT_SERVED and FORBIDDEN: the cluster does not serve the kind, or
+    gpugate may not read it; policies that need it are not evaluated.
     """
 
     UNREAD = "unread"
@@ -221,7 +221,14 @@ class Standing(Enum):
 
 @dataclass(frozen=True, slots=True)
 class KindState:
-    """How it stands with one kind: the number of objects held, None where none are; `reason` says what is wrong."""
+    """The state of one kind.
+
+    Attributes:
+        kind: the kind.
+        standing: the state of its data.
+        objects: the number of objects; None if none were read.
+        reason: the cause of a problem; empty without one.
+    """
 
     kind: Kind
     standing: Standing
@@ -230,22 +237,22 @@ class KindState:
 
     @property
     def served(self) -> bool:
-        """Whether the cluster has the kind, as far as is known."""
+        """Whether the cluster serves the kind; true until discovery denies it."""
         return self.standing is not Standing.NOT_SERVED
 
     @property
     def resource(self) -> str:
-        """The kind as RBAC names it, such as `nodepools.karpenter.sh`."""
+        """The resource as RBAC names it, such as `nodepools.karpenter.sh`."""
         return resource_name(self.kind)
 
 
-# The same trouble is told once a minute at most, and not at all when it was over at once, as in a restart.
+# The same problem is reported at most once a minute. A short one, such as a restart of the API server, is not reported.
 _AGAIN_SECONDS: Final = 60.0
 _GRACE_SECONDS: Final = 10.0
 
 
 class Reporter:
-    """The state of one kind; `put` takes facts, `told` hears of changes, both in the thread of the reflector."""
+    """Reports the state of one kind: `put` gets its objects, `told` its state after a change, in the reflector's thread."""
 
     def __init__(
         self,
@@ -263,33 +270,33 @@ class Reporter:
 
     @property
     def state(self) -> KindState:
-        """How it stands now."""
+        """The current state."""
         return self._state
 
     def age(self) -> float:
-        """Return for how many seconds nothing has been heard that keeps the facts up to date; 0 while watching."""
+        """Return the seconds since the objects were last up to date; 0 while the kind is watched."""
         since = self._silent_since
         return 0.0 if since is None else self._clock() - since
 
     def read(self, objects: Objects) -> None:
-        """Hand out objects that were listed, or changed."""
+        """Report the objects after a list or a change."""
         self._put(objects)
         self._silent_since = None
         self._tell(Standing.SYNCED, objects.count)
 
     def watching(self) -> None:
-        """Note that a watch is open, so what is held is up to date."""
+        """Report that a watch is open, so the objects are up to date."""
         self._silent_since = None
         self._tell(Standing.SYNCED, self._state.objects)
 
     def withhold(self, standing: Standing, reason: str) -> None:
-        """Take away what was held: the cluster does not have the kind, or does not let us read it."""
+        """Remove the objects: the cluster does not serve the kind, or gpugate may not read it."""
         self._put(Unavailable(reason))
         self._silent()
         self._tell(standing, None, reason)
 
     def interrupted(self, reason: str) -> None:
-        """Note that nothing is heard for now; where something is held, it is told only when that lasts."""
+        """Report a failed call; if there are objects, only after a grace period."""
         self._silent()
         objects = self._state.objects
         if objects is not None and self.age() < _GRACE_SECONDS:
@@ -312,12 +319,10 @@ class Reporter:
             self._told(self._state)
 
 
-# A CRD that is installed later is seen within a minute.
+# A CRD that is installed later is discovered within a minute.
 _LOOK_AGAIN_SECONDS: Final = (45.0, 60.0)
 _LONGEST_RETRY_AFTER: Final = 300.0
-_UNAUTHORIZED: Final = (
-    "the API server does not accept our credentials: check the token of the kubeconfig or ServiceAccount"
-)
+_UNAUTHORIZED: Final = "the API server rejected the credentials: check the token of the kubeconfig or ServiceAccount"
 
 
 class _Next(Enum):
@@ -327,9 +332,9 @@ class _Next(Enum):
 
 
 class Reflector:
-    """One kind: `step` makes one call after another; whoever calls it does the waiting between them.
+    """Mirrors one kind: each `step` makes one call, and the caller waits between the steps.
 
-    What was read stays in force until a new list is complete, whatever happens in between.
+    The objects remain until a new list is complete, even if calls fail meanwhile.
     """
 
     def __init__(
@@ -345,12 +350,12 @@ class Reflector:
         self._path = ""
         self._objects = Objects.of(())
         self._revision = NEWEST
-        # The resource version we have means nothing to the server any more.
+        # Whether the server no longer accepts the current resource version.
         self._lost = False
         self._watching = WatchCall(connection, chance)
 
     def step(self) -> float:
-        """Look for the kind, list it, or watch it until the watch ends; return how many seconds to wait then."""
+        """Discover, list, or watch the kind until the watch ends; return how many seconds to wait before the next step."""
         try:
             match self._next:
                 case _Next.DISCOVER:
@@ -361,12 +366,12 @@ class Reflector:
                     self._watch()
         except CallError as error:
             return self._failed(error)
-        except Exception as error:  # noqa: BLE001 -- a mistake of ours must not leave the facts as they are for good
-            return self._failed(CallError(f"reading {resource_name(self.kind)} broke: {type(error).__name__}"))
+        except Exception as error:  # noqa: BLE001 -- a bug must not stop the updates for ever
+            return self._failed(CallError(f"reading {resource_name(self.kind)} failed: {type(error).__name__}"))
         return 0.0
 
     def stop(self) -> None:
-        """End a watch that another thread is in, and begin no other."""
+        """End the watch of another thread, and start no other."""
         self._watching.stop()
 
     def _discover(self) -> None:
@@ -387,7 +392,7 @@ class Reflector:
 
     def _apply(self, event: Event) -> None:
         if _older(event.revision, self._revision):
-            raise HistoryChangedError("resource versions went back")
+            raise HistoryChangedError("resource versions decreased")
         objects = self._objects
         if event.type in PUT:
             objects = objects.put(self.projection(event.object))
@@ -399,7 +404,7 @@ class Reflector:
             self.reporter.read(objects)
 
     def _failed(self, error: CallError) -> float:
-        """Choose the next step, and say when."""
+        """Choose the next call, and return how many seconds to wait before it."""
         if isinstance(error, NotServedError):
             self._withhold(Standing.NOT_SERVED, str(error))
             return self._chance.between(_LOOK_AGAIN_SECONDS)
@@ -410,7 +415,7 @@ class Reflector:
             return pause
         self.reporter.interrupted(_UNAUTHORIZED if api and api.code == 401 else str(error))
         if isinstance(error, HistoryChangedError) or (api and (api.expired or api.from_the_future)):
-            # After a watch, a list at least as new as what we have will do; after a list, only the newest.
+            # After a watch, a list that is at least as new as the objects suffices. After a list, only the newest does.
             listing = self._next is _Next.LIST
             if listing and not self._lost:
                 pause = 0.0
@@ -423,7 +428,7 @@ class Reflector:
     def _after(self, error: CallError) -> _Next:
         if self._next is _Next.DISCOVER or (isinstance(error, ApiError) and error.code == 404):
             return _Next.DISCOVER
-        # A watch may go on from where it was; of any other trouble a list is the cure.
+        # After a passing failure a watch continues from its resource version. After any other failure, list again.
         passing = isinstance(error, UnreachableError) or (isinstance(error, ApiError) and error.code == 429)
         return self._next if passing else _Next.LIST
 

@@ -1,4 +1,4 @@
-"""Keeps one Secret by its name: a `certs.protocols.SecretStore`."""
+"""Read and write one Secret by its name: a `certs.protocols.SecretStore`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from gpugate.webhook.cluster.connection import Connection
 
-# Of all values together: k8s.io/api core/v1 types.go MaxSecretSize, v0.36.
+# The limit for all values together: k8s.io/api core/v1 types.go MaxSecretSize, v0.36.
 _LARGEST: Final = 1024 * 1024
 
 
@@ -35,7 +35,7 @@ _SECRETS: Final = msgspec.json.Decoder(_Secret)
 
 
 class NamedSecret:
-    """A Secret of a namespace; nothing of it is kept between two calls but labels and annotations."""
+    """A Secret of a namespace; only its labels and annotations are kept between two calls."""
 
     def __init__(self, connection: Connection, namespace: str, name: str) -> None:
         self.place = named_object.secret(namespace, name)
@@ -43,7 +43,7 @@ class NamedSecret:
         self._metadata: dict[str, Any] | None = None
 
     def read(self) -> StoredSecret | None:
-        """Return it as the API server has it now, or None if there is none.
+        """Read the Secret from the API server; None if it does not exist.
 
         Raises:
             ClusterFailure: it cannot be read.
@@ -53,11 +53,11 @@ class NamedSecret:
             return None if answer is None else self._stored(answer)
 
     def create(self, data: Mapping[str, bytes]) -> StoredSecret:
-        """Make it, as it was described when there was one, else with labels that say whose it is.
+        """Create the Secret with the labels and annotations that it had before, else with a label that names gpugate.
 
         Raises:
-            ChangedMeanwhile: there is one.
-            ClusterFailure: it cannot be written, or nobody knows whether it was.
+            ChangedMeanwhile: it exists already.
+            ClusterFailure: the write failed, or its result is unknown.
         """
         made = {
             "apiVersion": "v1",
@@ -70,30 +70,30 @@ class NamedSecret:
             return self._stored(self._connection.create(self.place.collection, made))
 
     def replace(self, data: Mapping[str, bytes], version: str) -> StoredSecret:
-        """Replace its content, if it still has the resource version it was read with; all else stays.
+        """Replace the data of the Secret if `version` is still its resource version; everything else remains.
 
         Raises:
-            ChangedMeanwhile: it has another, or is gone.
-            ClusterFailure: it cannot be written, or nobody knows whether it was.
+            ChangedMeanwhile: it has a different resource version, or was deleted.
+            ClusterFailure: the write failed, or its result is unknown.
         """
         encoded = self._encoded(data)
         with failing_as_cluster("get", self.place):
             answer = read_or_none(self._connection, self.place)
-            # Labels, annotations and owners are somebody else's, and a Secret is replaced as a whole.
+            # A Secret is replaced as a whole, and its labels, annotations and owners belong to other clients.
             held = msgspec.json.decode(answer, type=dict[str, Any]) if answer is not None else None
         if held is None or held["metadata"]["resourceVersion"] != version:
-            raise ChangedMeanwhile(f"{self.place} is gone, or was changed since it was read")
+            raise ChangedMeanwhile(f"{self.place} was changed or deleted after it was read")
         with failing_as_cluster("update", self.place):
             return self._stored(self._connection.replace(self.place.path, {**held, "data": encoded}))
 
     def _encoded(self, data: Mapping[str, bytes]) -> dict[str, str]:
         size = sum(map(len, data.values()))
         if size > _LARGEST:
-            raise ClusterFailure(f"{self.place} would hold {size:,} bytes, and no Secret may hold over {_LARGEST:,}")
+            raise ClusterFailure(f"{self.place} would contain {size:,} bytes (maximum: {_LARGEST:,})")
         return {key: base64.b64encode(value).decode("ascii") for key, value in data.items()}
 
     def _stored(self, answer: bytes) -> StoredSecret:
-        # msgspec reads bytes from base64.
+        # msgspec decodes fields of type bytes from base64.
         read = _SECRETS.decode(answer)
         self._metadata = {"labels": read.metadata.labels, "annotations": read.metadata.annotations}
         return StoredSecret(read.data or {}, read.metadata.resource_version, read.metadata.annotations or {})

@@ -59,7 +59,7 @@ def test_an_api_server_that_does_not_answer_is_not_a_healthy_installation(gpugat
 @pytest.mark.parametrize(
     ("flags", "says"),
     [
-        (["--kubeconfig", "nowhere"], "there is no kubeconfig at nowhere"),
+        (["--kubeconfig", "nowhere"], "no kubeconfig at nowhere"),
         (["--policy-file", "nowhere.yaml"], "nowhere.yaml: no such file"),
         (["--fail", "everything"], "invalid choice: 'everything'"),
     ],

@@ -95,7 +95,7 @@ class Candidate:
         self.request()
         fault = self.faults.pop(0) if self.faults else None
         if fault == "request":
-            raise UnreachableError("fake: it fell silent")
+            raise UnreachableError("fake: the response timed out")
         if isinstance(fault, int):
             raise ApiError(fault, "Fault", "", self.retry_after)
         try:
@@ -104,5 +104,5 @@ class Candidate:
             raise ApiError.of(error.status, error.code) from None
         self.answer()
         if fault == "answer":
-            raise UnreachableError("fake: the connection broke")
+            raise UnreachableError("fake: the connection failed")
         return stored

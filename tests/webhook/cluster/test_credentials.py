@@ -18,11 +18,11 @@ contexts: [{name: one, context: {cluster: one, user: me}}, {name: lost, context:
 current-context: one
 """
 BAD = {
-    "no file": (None, None, "there is no kubeconfig at {file}: name another with --kubeconfig"),
+    "no file": (None, None, "no kubeconfig at {file}: choose a kubeconfig with --kubeconfig"),
     "an empty file": ("", None, "file is empty"),
-    "a list": ("- token: s3cret\n", None, "not readable (TypeError)"),
-    "broken YAML": ("users: [\n  token: s3cret\n", None, "not readable (ParserError)"),
-    "an unknown context": (GOOD, "two", "has no context two: `kubectl config get-contexts` lists them"),
+    "a list": ("- token: s3cret\n", None, "unreadable (TypeError)"),
+    "broken YAML": ("users: [\n  token: s3cret\n", None, "unreadable (ParserError)"),
+    "an unknown context": (GOOD, "two", "has no context two: `kubectl config get-contexts` lists the contexts"),
     "a context of an unknown cluster": (GOOD, "lost", "Expected object with name gone"),
     "no current context": (GOOD.replace("current-context: one", ""), None, "Expected key current-context"),
 }
@@ -75,7 +75,7 @@ def test_the_environment_names_a_kubeconfig(file: Path, monkeypatch: pytest.Monk
 def test_outside_of_a_pod_there_is_no_service_account(use: object, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
 
-    with pytest.raises(ClusterError, match="this is no Pod with a ServiceAccount"):
+    with pytest.raises(ClusterError, match="not in a Pod with a ServiceAccount token"):
         use(ClusterOptions(in_cluster=True))  # type: ignore[operator] # check or load
 
 

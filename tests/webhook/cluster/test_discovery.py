@@ -69,7 +69,7 @@ def test_an_error_is_not_taken_for_a_kind_that_is_not_there(api: FakeApiServer, 
 def test_something_else_than_an_api_server(api: FakeApiServer, connection: Connection) -> None:
     api.answers.append(Answer("/apis/apps", body=b"<html>"))
 
-    with pytest.raises(UnreachableError, match="no answer of an API server"):
+    with pytest.raises(UnreachableError, match="is not a response of an API server"):
         path_of(connection, DEPLOYMENT)
 
 

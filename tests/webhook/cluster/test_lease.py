@@ -210,7 +210,7 @@ def test_who_cannot_say_that_it_leaves_does_not_hold_it_either(
     other.step()
 
     assert (holder.held, other.held) == (False, False)
-    assert "is not released" in holder.election.trouble
+    assert "not released" in holder.election.trouble
     world.time += 15
     other.step()
     assert other.held

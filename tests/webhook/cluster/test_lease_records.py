@@ -44,7 +44,7 @@ def test_an_answer_that_is_no_lease(world: World) -> None:
     candidate.step()
 
     assert not candidate.held
-    assert candidate.election.trouble.endswith("is none of an API server")
+    assert candidate.election.trouble.endswith("is not from an API server")
 
 
 def test_what_others_wrote_beside_it_stays_also_when_it_has_to_be_made_again(world: World, holder: Candidate) -> None:

@@ -153,7 +153,7 @@ def test_a_watch_that_falls_silent_is_ended(
     api.answers.append(Answer(WATCH, hang=True))
 
     assert watched.watch.step() == FIRST
-    assert watched.reasons == [f"{api.url}: it fell silent"]
+    assert watched.reasons == [f"{api.url}: the response timed out"]
 
 
 def test_watches_that_end_early_are_not_begun_again_at_once(api: FakeApiServer, watched: Watched) -> None:

@@ -124,7 +124,7 @@ class TestWithoutAnInstallation:
 
         ran = webhook(*subcommand)
 
-        assert (ran.code, "the connection broke" in ran.err) == (4, True)
+        assert (ran.code, "the connection failed" in ran.err) == (4, True)
 
 
 def test_a_dry_run_changes_nothing(installed: Cluster, webhook: Callable[..., Any]) -> None:
