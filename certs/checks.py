@@ -9,7 +9,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
-from gpugate.certs.pki import CertificateError, KeyPair, certificates, covers, private_key
+from gpugate.certs.pki import CertificateError, KeyPair, covers, parse_certificates, parse_private_key
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.types import PublicKeyTypes
 
 # The names in messages for a certificate and a key that are not read from files.
-_NO_FILES: Final = ("certificate", "key")
+_DEFAULT_NAMES: Final = ("certificate", "key")
 # The accepted difference between the clocks of a cluster. A CA that does not back-date issues certificates that begin
 # now by its own clock.
-_CLOCKS_DIFFER: Final = dt.timedelta(minutes=5)
+_CLOCK_TOLERANCE: Final = dt.timedelta(minutes=5)
 
 
-def checked_pair(pair: KeyPair, where: tuple[str, str] = _NO_FILES) -> KeyPair:
+def validate_pair(pair: KeyPair, where: tuple[str, str] = _DEFAULT_NAMES) -> KeyPair:
     """Normalize a pair: PEM, the certificate of the key first, the key unencrypted and in PKCS #8.
 
     Args:
@@ -34,11 +34,11 @@ def checked_pair(pair: KeyPair, where: tuple[str, str] = _NO_FILES) -> KeyPair:
         CertificateError: one of them is not PEM, truncated or encrypted, or the key does not match the first
             certificate.
     """
-    chain, key = certificates(pair.certificate, where[0]), private_key(pair.key, where[1])
-    public = _public(key.public_key())
-    if _public(chain[0].public_key()) != public:
+    chain, key = parse_certificates(pair.certificate, where[0]), parse_private_key(pair.key, where[1])
+    public = _encode_public_key(key.public_key())
+    if _encode_public_key(chain[0].public_key()) != public:
         for number, certificate in enumerate(chain[1:], 2):
-            if _public(certificate.public_key()) == public:
+            if _encode_public_key(certificate.public_key()) == public:
                 raise CertificateError(
                     f"{where[0]}: the key matches certificate {number} of {len(chain)}: put this certificate first"
                 )
@@ -51,15 +51,15 @@ def checked_pair(pair: KeyPair, where: tuple[str, str] = _NO_FILES) -> KeyPair:
     )
 
 
-def checked_authority(pair: KeyPair) -> KeyPair:
+def validate_authority(pair: KeyPair) -> KeyPair:
     """Validate and normalize a CA that signs serving certificates; its dates are not checked.
 
     Raises:
-        CertificateError: as `checked_pair`, or gpugate did not create the CA: it cannot sign certificates, may sign
+        CertificateError: as `validate_pair`, or gpugate did not create the CA: it cannot sign certificates, may sign
             other CAs, or has no key identifier.
     """
-    checked = checked_pair(pair)
-    chain = certificates(checked.certificate, _NO_FILES[0])
+    checked = validate_pair(pair)
+    chain = parse_certificates(checked.certificate, _DEFAULT_NAMES[0])
     if len(chain) > 1:
         raise CertificateError(f"certificate: contains {len(chain)} certificates; expected one CA certificate")
     try:
@@ -77,8 +77,8 @@ def checked_authority(pair: KeyPair) -> KeyPair:
     return checked
 
 
-def checked_server(
-    pair: KeyPair, names: Sequence[str], now: dt.datetime | None, where: tuple[str, str] = _NO_FILES
+def validate_server(
+    pair: KeyPair, names: Sequence[str], now: dt.datetime | None, where: tuple[str, str] = _DEFAULT_NAMES
 ) -> KeyPair:
     """Validate and normalize a serving certificate and its key, as an API server requires them.
 
@@ -89,38 +89,40 @@ def checked_server(
         where: the names of certificate and key in messages.
 
     Raises:
-        CertificateError: as `checked_pair`; or a certificate of the chain has expired or begins more than five minutes
+        CertificateError: as `validate_pair`; or a certificate of the chain has expired or begins more than five minutes
             from now, or the first is not a server certificate or not valid for one of the names.
     """
-    checked = checked_pair(pair, where)
-    chain = certificates(checked.certificate, where[0])
+    checked = validate_pair(pair, where)
+    chain = parse_certificates(checked.certificate, where[0])
     for number, certificate in enumerate(chain, 1):
-        which = where[0] if len(chain) == 1 else f"{where[0]}: certificate {number} of {len(chain)}"
+        label = where[0] if len(chain) == 1 else f"{where[0]}: certificate {number} of {len(chain)}"
         if now is not None:
-            _check_dates(certificate, now, which)
+            _check_dates(certificate, now, label)
     _check_names(chain[0], names, where[0])
     return checked
 
 
-def checked_authorities(pem: bytes, now: dt.datetime | None, where: str) -> bytes:
+def validate_authorities(pem: bytes, now: dt.datetime | None, where: str) -> bytes:
     """Validate a CA bundle with at least one unexpired certificate, and normalize it to plain PEM.
 
     Raises:
         CertificateError: there is no certificate, one is invalid, or all have expired; begins with `where`.
     """
-    found = certificates(pem, where)
-    if now is not None and all(each.not_valid_after_utc <= now for each in found):
-        latest = max(each.not_valid_after_utc for each in found)
-        raise CertificateError(f"{where}: all CAs expired, the last at {_time(latest)} by this server's clock")
-    return b"".join(each.public_bytes(serialization.Encoding.PEM) for each in found)
+    bundle = parse_certificates(pem, where)
+    if now is not None and all(certificate.not_valid_after_utc <= now for certificate in bundle):
+        latest = max(certificate.not_valid_after_utc for certificate in bundle)
+        raise CertificateError(f"{where}: all CAs expired, the last at {_format_time(latest)} by this server's clock")
+    return b"".join(certificate.public_bytes(serialization.Encoding.PEM) for certificate in bundle)
 
 
-def _check_dates(certificate: x509.Certificate, now: dt.datetime, which: str) -> None:
+def _check_dates(certificate: x509.Certificate, now: dt.datetime, where: str) -> None:
     begins, ends = certificate.not_valid_before_utc, certificate.not_valid_after_utc
     if ends <= now:
-        raise CertificateError(f"{which}: expired at {_time(ends)}, by this server's clock: renew it")
-    if begins > now + _CLOCKS_DIFFER:
-        raise CertificateError(f"{which}: not valid before {_time(begins)}, by this server's clock: check the clock")
+        raise CertificateError(f"{where}: expired at {_format_time(ends)}, by this server's clock: renew it")
+    if begins > now + _CLOCK_TOLERANCE:
+        raise CertificateError(
+            f"{where}: not valid before {_format_time(begins)}, by this server's clock: check the clock"
+        )
 
 
 def _check_names(certificate: x509.Certificate, names: Sequence[str], where: str) -> None:
@@ -142,9 +144,9 @@ def _check_names(certificate: x509.Certificate, names: Sequence[str], where: str
         raise CertificateError(f"{where}: not a server certificate: issue it with the extended key usage serverAuth")
 
 
-def _public(key: PublicKeyTypes) -> bytes:
+def _encode_public_key(key: PublicKeyTypes) -> bytes:
     return key.public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
 
 
-def _time(moment: dt.datetime) -> str:
+def _format_time(moment: dt.datetime) -> str:
     return moment.astimezone(dt.UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

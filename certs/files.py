@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 # The maximum size of a Secret (`k8s.io/api` core/v1 MaxSecretSize).
-MOST_BYTES: Final = 1024 * 1024
+MAX_BYTES: Final = 1024 * 1024
 _ATTEMPTS: Final = 20
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 # Opening a pipe or a terminal by mistake must not block the process.
@@ -34,10 +34,10 @@ class _MissingError(FileError):
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _ResolvedPath:
     """A resolved path: a directory without symbolic links, and a name in it."""
 
-    given: Path
+    path: Path
     directory: str
     name: str
 
@@ -49,23 +49,23 @@ def read_together(paths: Sequence[Path]) -> list[bytes]:
         FileError: a file is missing, unreadable, not a regular file or larger than 1 MiB, or a symbolic link points
             outside the file's folder.
     """
-    before: list[_Place] = []
-    said = _MissingError(f"{paths[0]}: replaced faster than gpugate can read it")
+    previous: list[_ResolvedPath] = []
+    failure = _MissingError(f"{paths[0]}: replaced faster than gpugate can read it")
     for _ in range(_ATTEMPTS):
         try:
-            places = [_resolved(path) for path in paths]
+            resolved = [_resolve(path) for path in paths]
             # A link that changed between two paths resolves to two directories. If they still differ in the next
             # attempt, the folder contains links to different directories.
-            if _are_together(places) or places == before:
-                return _contents(places)
+            if _share_directories(resolved) or resolved == previous:
+                return _read_all(resolved)
         except _MissingError as error:
-            said = error
+            failure = error
         else:
-            before = places
-    raise said
+            previous = resolved
+    raise failure
 
 
-def open_to_all(folder: Path) -> bool:
+def is_world_writable(folder: Path) -> bool:
     """Whether every user can replace files in a folder: it is world-writable and not sticky.
 
     The folder of a mounted Secret is world-writable, but sticky, and read-only in the container.
@@ -77,49 +77,52 @@ def open_to_all(folder: Path) -> bool:
     return bool(mode & stat.S_IWOTH) and not mode & stat.S_ISVTX
 
 
-def _resolved(path: Path) -> _Place:
-    with _said_of(path):
+def _resolve(path: Path) -> _ResolvedPath:
+    with _file_errors(path):
         folder = os.path.realpath(path.parent, strict=True)
-        found = os.path.realpath(Path(folder, path.name), strict=True)
-    if os.path.commonpath((folder, found)) != folder:
+        target = os.path.realpath(Path(folder, path.name), strict=True)
+    if os.path.commonpath((folder, target)) != folder:
         raise FileError(f"{path}: a symbolic link points outside {folder}: use the path of the folder with the file")
-    return _Place(path, *os.path.split(found))
+    return _ResolvedPath(path, *os.path.split(target))
 
 
-def _are_together(places: Sequence[_Place]) -> bool:
-    led_to: dict[Path, str] = {}
-    return all(led_to.setdefault(place.given.parent, place.directory) == place.directory for place in places)
+def _share_directories(resolved: Sequence[_ResolvedPath]) -> bool:
+    directories: dict[Path, str] = {}
+    return all(
+        directories.setdefault(resolved_path.path.parent, resolved_path.directory) == resolved_path.directory
+        for resolved_path in resolved
+    )
 
 
-def _contents(places: Sequence[_Place]) -> list[bytes]:
+def _read_all(resolved: Sequence[_ResolvedPath]) -> list[bytes]:
     with contextlib.ExitStack() as opened:
         folders: dict[str, int] = {}
-        for place in places:
-            if place.directory not in folders:
-                with _said_of(place.given):
-                    folders[place.directory] = os.open(place.directory, _FOLDER)
-                opened.callback(os.close, folders[place.directory])
-        return [_read(place, folders[place.directory]) for place in places]
+        for resolved_path in resolved:
+            if resolved_path.directory not in folders:
+                with _file_errors(resolved_path.path):
+                    folders[resolved_path.directory] = os.open(resolved_path.directory, _FOLDER)
+                opened.callback(os.close, folders[resolved_path.directory])
+        return [_read(resolved_path, folders[resolved_path.directory]) for resolved_path in resolved]
 
 
-def _read(place: _Place, folder: int) -> bytes:
-    with _said_of(place.given):
+def _read(resolved_path: _ResolvedPath, folder: int) -> bytes:
+    with _file_errors(resolved_path.path):
         # The type is checked before the file is opened, because opening a device can have an effect.
-        _check(place.given, os.stat(place.name, dir_fd=folder, follow_symlinks=False))
-        with open(os.open(place.name, _FILE, dir_fd=folder), "rb") as file:  # noqa: PTH123 -- a descriptor has no path
-            _check(place.given, os.fstat(file.fileno()))
-            content = file.read(MOST_BYTES + 1)
-    if len(content) > MOST_BYTES:
-        raise _too_large(place.given)
+        _check_file(resolved_path.path, os.stat(resolved_path.name, dir_fd=folder, follow_symlinks=False))
+        with open(os.open(resolved_path.name, _FILE, dir_fd=folder), "rb") as file:  # noqa: PTH123 -- a descriptor has no path
+            _check_file(resolved_path.path, os.fstat(file.fileno()))
+            content = file.read(MAX_BYTES + 1)
+    if len(content) > MAX_BYTES:
+        raise _too_large(resolved_path.path)
     return content
 
 
-def _check(path: Path, found: os.stat_result) -> None:
-    if stat.S_ISDIR(found.st_mode):
+def _check_file(path: Path, status: os.stat_result) -> None:
+    if stat.S_ISDIR(status.st_mode):
         raise FileError(f"{path}: is a directory: use the path of the file in it")
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         raise FileError(f"{path}: not a regular file (a pipe, socket or device)")
-    if found.st_size > MOST_BYTES:
+    if status.st_size > MAX_BYTES:
         raise _too_large(path)
 
 
@@ -128,7 +131,7 @@ def _too_large(path: Path) -> FileError:
 
 
 @contextlib.contextmanager
-def _said_of(path: Path) -> Iterator[None]:
+def _file_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except (FileNotFoundError, NotADirectoryError) as error:

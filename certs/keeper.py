@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Final
 
 from gpugate.certs import authorities as authority_secret
 from gpugate.certs.authorities import CorruptSecretError
-from gpugate.certs.leaf import choose
-from gpugate.certs.plan import DISTRUST, ROTATE, Publish, Rest, Seen, Write, lacking, plan
-from gpugate.certs.protocols import ChangedMeanwhile, ClusterFailure, StoredSecret
+from gpugate.certs.leaf import choose_leaf
+from gpugate.certs.plan import DISTRUST, ROTATE, Observed, Publish, Wait, Write, find_outdated, plan
+from gpugate.certs.protocols import ClusterFailure, ConflictError, StoredSecret
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
     from gpugate.certs.authorities import Authorities, Periods
     from gpugate.certs.leaf import Leaf
-    from gpugate.certs.protocols import Leadership, Registered, Registration, SecretStore
+    from gpugate.certs.protocols import Leadership, LiveConfiguration, Registration, SecretStore
 
 # An empty Secret needs five writes until the next CA is published. Other replicas may write in between.
-_MOST_STEPS: Final = 20
+_MAX_STEPS: Final = 20
 _NO_AUTHORITY: Final = "the Secret of the certificate authorities does not exist yet: the leading replica creates it"
 
 
@@ -44,7 +44,7 @@ class State:
 
     leaf: Leaf | None = None
     authorities: Authorities | None = None
-    live: Sequence[Registered] = ()
+    live: Sequence[LiveConfiguration] = ()
     waiting: str = _NO_AUTHORITY
     troubles: tuple[str, ...] = ()
     done: tuple[str, ...] = ()
@@ -96,80 +96,80 @@ class Keeper:
         try:
             self._converge()
         except ClusterFailure as failure:
-            self._trouble(str(failure))
+            self._add_trouble(str(failure))
         self._serve()
         return self._state
 
     def _converge(self) -> None:
-        for _ in range(_MOST_STEPS):
+        for _ in range(_MAX_STEPS):
             try:
-                stored, found = self._look()
-                if not self._cluster.leadership.held or not self._advance(stored, found):
+                stored, authorities = self._read_cluster()
+                if not self._cluster.leadership.is_leader or not self._take_step(stored, authorities):
                     return
-            except ChangedMeanwhile:
+            except ConflictError:
                 continue  # another client wrote first, so the new state is read
 
-    def _look(self) -> tuple[StoredSecret | None, Authorities | None]:
+    def _read_cluster(self) -> tuple[StoredSecret | None, Authorities | None]:
         """Read the Secret and the configurations, and keep them as the last state."""
         stored = self._cluster.secret.read()
-        found = self._read(stored)
-        if found is not None:
-            self._state = replace(self._state, authorities=found)
+        authorities = self._decode_secret(stored)
+        if authorities is not None:
+            self._state = replace(self._state, authorities=authorities)
         self._state = replace(self._state, live=tuple(self._cluster.registration.read()))
-        return stored, found
+        return stored, authorities
 
-    def _read(self, stored: StoredSecret | None) -> Authorities | None:
+    def _decode_secret(self, stored: StoredSecret | None) -> Authorities | None:
         try:
             # The chart creates the Secret without content.
-            return authority_secret.read(stored.data) if stored is not None and stored.data else None
+            return authority_secret.decode(stored.data) if stored is not None and stored.data else None
         except CorruptSecretError as error:
-            self._trouble(f"the Secret of the certificate authorities is unusable: {error}")
+            self._add_trouble(f"the Secret of the certificate authorities is unusable: {error}")
             return None
 
-    def _advance(self, stored: StoredSecret | None, found: Authorities | None) -> bool:
+    def _take_step(self, stored: StoredSecret | None, authorities: Authorities | None) -> bool:
         """Take the next step of the plan; return whether another step may follow."""
         requests = {k: v for k, v in (stored.annotations if stored else {}).items() if k in {ROTATE, DISTRUST}}
-        seen = Seen(found, self._state.live, requests, remembered=self._state.authorities)
-        step = plan(seen, self._periods, self._now())
-        if isinstance(step, Rest):
-            self._due(step.until)
+        observed = Observed(authorities, self._state.live, requests, remembered=self._state.authorities)
+        step = plan(observed, self._periods, self._now())
+        if isinstance(step, Wait):
+            self._schedule(step.until)
             return False
         if isinstance(step, Publish):
             self._publish(step)
             return True
         try:
             self._write(stored, step)
-        except ChangedMeanwhile:
+        except ConflictError:
             raise
         except ClusterFailure as failure:
             # A lost bundle can be restored even if the Secret cannot be written.
-            self._trouble(str(failure))
-            if found is not None:
-                self._publish(Publish(lacking(self._state.live, found.bundle), found.bundle))
+            self._add_trouble(str(failure))
+            if authorities is not None:
+                self._publish(Publish(find_outdated(self._state.live, authorities.bundle), authorities.bundle))
             return False
         return True
 
     def _write(self, stored: StoredSecret | None, step: Write) -> None:
-        data = authority_secret.written(step.authorities)
+        data = authority_secret.encode(step.authorities)
         if stored is None:
             self._cluster.secret.create(data)
         else:
             self._cluster.secret.replace(data, stored.version)
-        self._done(step.reason)
+        self._add_done(step.reason)
 
     def _publish(self, step: Publish) -> None:
         for configuration in step.configurations:
             # Another replica may have become the leader during the calls before.
-            if self._cluster.leadership.held:
+            if self._cluster.leadership.is_leader:
                 self._cluster.registration.publish(configuration, step.bundle)
-                self._done(f"published {step.bundle.count(b'BEGIN')} CAs in the {configuration.kind}")
+                self._add_done(f"published {step.bundle.count(b'BEGIN')} CAs in the {configuration.kind}")
 
     def _serve(self) -> None:
         authorities = self._state.authorities
         if authorities is None:
             return
         try:
-            choice = choose(
+            choice = choose_leaf(
                 self._state.leaf,
                 authorities,
                 self._state.live,
@@ -179,16 +179,16 @@ class Keeper:
                 jitter=self._jitter(),
             )
         except ValueError as error:
-            self._trouble(f"cannot create a serving certificate: {error}")
+            self._add_trouble(f"cannot create a serving certificate: {error}")
             return
         self._state = replace(self._state, leaf=choice.leaf, waiting=choice.trouble)
-        self._due(choice.leaf.renew_at)
+        self._schedule(choice.leaf.renew_at)
 
-    def _due(self, when: dt.datetime) -> None:
+    def _schedule(self, when: dt.datetime) -> None:
         self._state = replace(self._state, due=min(self._state.due or when, when))
 
-    def _trouble(self, text: str) -> None:
+    def _add_trouble(self, text: str) -> None:
         self._state = replace(self._state, troubles=(*self._state.troubles, text))
 
-    def _done(self, text: str) -> None:
+    def _add_done(self, text: str) -> None:
         self._state = replace(self._state, done=(*self._state.done, text))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from gpugate.certs.pki import CertificateError, expiry, fingerprint, server_certificate
-from gpugate.certs.plan import trusted_everywhere
+from gpugate.certs.plan import find_trusted
 from gpugate.certs.serving import self_test
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from gpugate.certs.authorities import Authorities, Periods
     from gpugate.certs.pki import KeyPair
-    from gpugate.certs.protocols import Registered
+    from gpugate.certs.protocols import LiveConfiguration
 
 UNTRUSTED: Final = "the webhook configurations do not contain the CA of this server's certificate"
 
@@ -37,10 +37,10 @@ class Choice:
     trouble: str = ""
 
 
-def choose(  # noqa: PLR0913 -- the choice depends on all of them
+def choose_leaf(  # noqa: PLR0913 -- the choice depends on all of them
     current: Leaf | None,
     authorities: Authorities,
-    live: Sequence[Registered],
+    live: Sequence[LiveConfiguration],
     names: Sequence[str],
     periods: Periods,
     now: dt.datetime,
@@ -59,25 +59,25 @@ def choose(  # noqa: PLR0913 -- the choice depends on all of them
         jitter: from -1 to 1, so that replicas do not renew at the same time.
     """
     active = authorities.active
-    bundles = {bundle for each in live for bundle in each.bundles.values()}
+    bundles = {bundle for configuration in live for bundle in configuration.bundles.values()}
     # Without webhook configurations there is no client that could reject it.
-    trusted = not bundles or active.certificate in trusted_everywhere(live)
+    trusted = not bundles or active.certificate in find_trusted(live)
     if current is not None:
-        if not _due(current, active, now):
+        if not _is_due(current, active, now):
             return Choice(current, "" if trusted else UNTRUSTED)
         if not trusted and now < expiry(current.pair.certificate):
             return Choice(current, UNTRUSTED)
     pair = server_certificate(active, names, now=now, lifetime=periods.leaf)
     # Renewal after two thirds of the usable time leaves time for two more attempts.
     usable = expiry(pair.certificate) - now
-    made = Leaf(pair, fingerprint(active.certificate), now + usable * (2 / 3 + jitter / 10))
+    renewed = Leaf(pair, fingerprint(active.certificate), now + usable * (2 / 3 + jitter / 10))
     try:
         for bundle in bundles if trusted and bundles else {active.certificate}:
             self_test(pair, bundle, names[0], now)
     except CertificateError as error:
-        return Choice(current or made, f"the new certificate failed its self-test: {error}")
-    return Choice(made, "" if trusted else UNTRUSTED)
+        return Choice(current or renewed, f"the new certificate failed its self-test: {error}")
+    return Choice(renewed, "" if trusted else UNTRUSTED)
 
 
-def _due(current: Leaf, active: KeyPair, now: dt.datetime) -> bool:
+def _is_due(current: Leaf, active: KeyPair, now: dt.datetime) -> bool:
     return now >= current.renew_at or current.authority != fingerprint(active.certificate)

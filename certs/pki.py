@@ -28,42 +28,42 @@ class CertificateError(ValueError):
 
 
 _EXPECTED_CERTIFICATE: Final = "PEM with -----BEGIN CERTIFICATE-----"
-_KEY: Final = "PEM with -----BEGIN PRIVATE KEY-----"
+_EXPECTED_KEY: Final = "PEM with -----BEGIN PRIVATE KEY-----"
 _UTF_16: Final = (b"\xff\xfe", b"\xfe\xff")
 # DER and PKCS #12 begin with this byte.
-_SEQUENCE: Final = b"\x30"
+_DER_SEQUENCE: Final = b"\x30"
 
 
-def certificates(pem: bytes, where: str) -> list[x509.Certificate]:
+def parse_certificates(pem: bytes, where: str) -> list[x509.Certificate]:
     """Parse the certificates of a PEM chain or bundle, at least one.
 
     Raises:
         CertificateError: there is no certificate, or one is invalid; begins with `where`.
     """
-    begun, ended = pem.count(b"-----BEGIN CERTIFICATE-----"), pem.count(b"-----END CERTIFICATE-----")
-    if not begun:
-        raise CertificateError(f"{where}: {_not_pem(pem, _EXPECTED_CERTIFICATE)}")
-    if begun != ended:
-        raise CertificateError(f"{where}: truncated: {begun} certificates begin and {ended} end")
+    begin_count, end_count = pem.count(b"-----BEGIN CERTIFICATE-----"), pem.count(b"-----END CERTIFICATE-----")
+    if not begin_count:
+        raise CertificateError(f"{where}: {_describe_content(pem, _EXPECTED_CERTIFICATE)}")
+    if begin_count != end_count:
+        raise CertificateError(f"{where}: truncated: {begin_count} certificates begin and {end_count} end")
     try:
-        found = x509.load_pem_x509_certificates(pem)
-        for each in found:
+        parsed = x509.load_pem_x509_certificates(pem)
+        for certificate in parsed:
             # cryptography parses extensions and keys on access.
-            each.extensions  # noqa: B018 -- raises if they are invalid
-            each.public_key()
+            certificate.extensions  # noqa: B018 -- raises if they are invalid
+            certificate.public_key()
     except (ValueError, UnsupportedAlgorithm):
         raise CertificateError(f"{where}: contains an invalid certificate: write the file again") from None
-    return found
+    return parsed
 
 
-def private_key(pem: bytes, where: str) -> PrivateKeyTypes:
+def parse_private_key(pem: bytes, where: str) -> PrivateKeyTypes:
     """Parse a private key in PEM.
 
     Raises:
         CertificateError: there is no key, or it is encrypted or invalid; begins with `where`.
     """
     if b"PRIVATE KEY-----" not in pem:
-        raise CertificateError(f"{where}: {_not_pem(pem, _KEY)}")
+        raise CertificateError(f"{where}: {_describe_content(pem, _EXPECTED_KEY)}")
     if b"-----END " not in pem:
         raise CertificateError(f"{where}: truncated: the END line of the key is missing")
     try:
@@ -74,44 +74,44 @@ def private_key(pem: bytes, where: str) -> PrivateKeyTypes:
         raise CertificateError(f"{where}: contains an invalid key: write the file again") from None
 
 
-def _not_pem(data: bytes, wanted: str) -> str:
+def _describe_content(data: bytes, expected: str) -> str:
     if not data.strip():
-        return f"empty: write it as {wanted}"
+        return f"empty: write it as {expected}"
     if data.startswith(_UTF_16):
-        return f"UTF-16: save it as plain text, {wanted}"
-    if data.startswith(_SEQUENCE):
-        return f"binary (DER or PKCS #12): write it as {wanted}, with `openssl x509`, `pkey` or `pkcs12`"
+        return f"UTF-16: save it as plain text, {expected}"
+    if data.startswith(_DER_SEQUENCE):
+        return f"binary (DER or PKCS #12): write it as {expected}, with `openssl x509`, `pkey` or `pkcs12`"
     if b"-----BEGIN " in data:
         kind = data.split(b"-----BEGIN ", 1)[1].split(b"-----", 1)[0][:40].decode("ascii", "replace")
-        return f"contains {kind!r}: write it as {wanted}"
-    return f"not PEM: write it as {wanted}"
+        return f"contains {kind!r}: write it as {expected}"
+    return f"not PEM: write it as {expected}"
 
 
 Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 _LABEL: Final = "[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
 _DNS_NAME: Final = re.compile(rf"(\*\.)?{_LABEL}(\.{_LABEL})*")
-_LONGEST_DNS_NAME: Final = 253
+_MAX_DNS_NAME: Final = 253
 # No server has a name in this domain (RFC 6761, 6.4). An empty subtree means the same, but some verifiers ignore it.
 _NO_DNS_NAME: Final = "invalid"
 _NO_ADDRESS: Final = ("0.0.0.0/0", "::/0")
 
 
-def alternative(name: str) -> GeneralName:
+def parse_general_name(name: str) -> GeneralName:
     """Convert a name to the general name of a subject alternative name.
 
     Raises:
         ValueError: the name is neither an IP address nor an ASCII DNS name, which may begin with `*.`.
     """
-    address = address_of(name)
+    address = parse_address(name)
     if address is not None:
         return x509.IPAddress(address)
-    if len(name) > _LONGEST_DNS_NAME or not _DNS_NAME.fullmatch(name):
+    if len(name) > _MAX_DNS_NAME or not _DNS_NAME.fullmatch(name):
         raise ValueError(f"{name!r} is neither an IP address nor a DNS name")
     return x509.DNSName(name)
 
 
-def address_of(name: str) -> Address | None:
+def parse_address(name: str) -> Address | None:
     """Parse a name as an IP address; None for any other name."""
     try:
         return ipaddress.ip_address(name)
@@ -119,14 +119,14 @@ def address_of(name: str) -> Address | None:
         return None
 
 
-def constraints(names: Sequence[str]) -> x509.NameConstraints:
+def build_constraints(names: Sequence[str]) -> x509.NameConstraints:
     """Build the name constraints of a CA: the DNS names and their subdomains, and exactly the addresses.
 
     A constraint on one form of names does not restrict the other (RFC 5280, 4.2.1.10). Without addresses, all addresses
     are therefore excluded; without DNS names, only a name that no server can have is permitted.
     """
-    addresses = [found for found in map(address_of, names) if found is not None]
-    suffixes = [name.removeprefix("*.") for name in names if address_of(name) is None] or [_NO_DNS_NAME]
+    addresses = [address for address in map(parse_address, names) if address is not None]
+    suffixes = [name.removeprefix("*.") for name in names if parse_address(name) is None] or [_NO_DNS_NAME]
     permitted: list[GeneralName] = [x509.DNSName(suffix) for suffix in dict.fromkeys(suffixes)]
     permitted += [x509.IPAddress(ipaddress.ip_network(address)) for address in dict.fromkeys(addresses)]
     excluded = None if addresses else [x509.IPAddress(ipaddress.ip_network(network)) for network in _NO_ADDRESS]
@@ -134,23 +134,23 @@ def constraints(names: Sequence[str]) -> x509.NameConstraints:
 
 
 def permits(authority: x509.Certificate, names: Sequence[str]) -> bool:
-    """Whether a CA may sign for all names; it has the constraints that `constraints` builds, or none."""
+    """Whether a CA may sign for all names; it has the constraints that `build_constraints` builds, or none."""
     try:
-        held_to = authority.extensions.get_extension_for_class(x509.NameConstraints).value
+        constraints = authority.extensions.get_extension_for_class(x509.NameConstraints).value
     except x509.ExtensionNotFound:
         return True
-    trees = held_to.permitted_subtrees or ()
+    trees = constraints.permitted_subtrees or ()
     suffixes = [tree.value.lower() for tree in trees if isinstance(tree, x509.DNSName)]
     networks = [tree.value for tree in trees if isinstance(tree, x509.IPAddress)]
 
-    def one(name: str) -> bool:
-        address = address_of(name)
+    def is_permitted(name: str) -> bool:
+        address = parse_address(name)
         if address is not None:
             return ipaddress.ip_network(address) in networks
         below = "." + name.lower().removeprefix("*.")
         return any(below.endswith("." + suffix) for suffix in suffixes)
 
-    return all(map(one, names))
+    return all(map(is_permitted, names))
 
 
 def covers(alternatives: x509.SubjectAlternativeName, name: str) -> bool:
@@ -158,18 +158,20 @@ def covers(alternatives: x509.SubjectAlternativeName, name: str) -> bool:
 
     `*.svc` matches every name with one more label (RFC 9525, 6.3).
     """
-    address = address_of(name)
+    address = parse_address(name)
     if address is not None:
         return address in alternatives.get_values_for_type(x509.IPAddress)
-    wanted = name.lower().removesuffix(".")
-    either = {wanted, "*." + wanted.partition(".")[2]}
-    return not either.isdisjoint(each.lower() for each in alternatives.get_values_for_type(x509.DNSName))
+    normalized = name.lower().removesuffix(".")
+    candidates = {normalized, "*." + normalized.partition(".")[2]}
+    return not candidates.isdisjoint(
+        alternative.lower() for alternative in alternatives.get_values_for_type(x509.DNSName)
+    )
 
 
 # Clients whose clock is behind must accept a new certificate.
 BACKDATED: Final = dt.timedelta(hours=1)
 # X.520 limits a common name to 64 characters.
-_LONGEST_COMMON_NAME: Final = 64
+_MAX_COMMON_NAME: Final = 64
 _PEM_BLOCK: Final = re.compile(rb"-----BEGIN CERTIFICATE-----([A-Za-z0-9+/=\s]*)-----END CERTIFICATE-----")
 
 
@@ -198,22 +200,22 @@ def certificate_authority(name: str, *, now: dt.datetime, lifetime: dt.timedelta
         ValueError: a name is neither an IP address nor an ASCII DNS name.
     """
     key = ec.generate_private_key(ec.SECP256R1())
-    subject = _named(name)
+    subject = _build_name(name)
     identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
     builder = (
-        _started(subject, subject, key.public_key(), now - BACKDATED)
+        _start_builder(subject, subject, key.public_key(), now - BACKDATED)
         .not_valid_after(now + lifetime)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(_usage(key_cert_sign=True, crl_sign=True), critical=True)
+        .add_extension(_build_usage(key_cert_sign=True, crl_sign=True), critical=True)
         .add_extension(identifier, critical=False)
         # Verifiers distinguish CAs of the same name by it. Without it, OpenSSL tries the wrong key.
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(identifier), critical=False)
     )
     if names:
-        for each in names:
-            alternative(each)
-        builder = builder.add_extension(constraints(names), critical=True)
-    return _pem(builder.sign(key, hashes.SHA256()), key)
+        for permitted_name in names:
+            parse_general_name(permitted_name)
+        builder = builder.add_extension(build_constraints(names), critical=True)
+    return _encode_pair(builder.sign(key, hashes.SHA256()), key)
 
 
 def server_certificate(
@@ -235,7 +237,7 @@ def server_certificate(
     """
     if not names:
         raise ValueError("a server certificate needs at least one DNS name or IP address")
-    alternatives = [alternative(name) for name in dict.fromkeys(names)]
+    alternatives = [parse_general_name(name) for name in dict.fromkeys(names)]
     issuer = x509.load_pem_x509_certificate(authority.certificate)
     if not permits(issuer, names):
         raise ValueError("the name constraints of the CA exclude one of the names")
@@ -249,12 +251,12 @@ def server_certificate(
     key = ec.generate_private_key(ec.SECP256R1())
     issuer_identifier = issuer.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
     # OpenSSL 3 applies the DNS name constraints of the CA to a common name that is an address.
-    common_name = next((name for name in names if address_of(name) is None), f"address {names[0]}")
+    common_name = next((name for name in names if parse_address(name) is None), f"address {names[0]}")
     certificate = (
-        _started(_named(common_name), issuer.subject, key.public_key(), begin)
+        _start_builder(_build_name(common_name), issuer.subject, key.public_key(), begin)
         .not_valid_after(end)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(_usage(digital_signature=True), critical=True)
+        .add_extension(_build_usage(digital_signature=True), critical=True)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
         .add_extension(x509.SubjectAlternativeName(alternatives), critical=False)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
@@ -263,7 +265,7 @@ def server_certificate(
         )
         .sign(issuer_key, hashes.SHA256())
     )
-    return _pem(certificate, key)
+    return _encode_pair(certificate, key)
 
 
 def split(pem: bytes) -> list[bytes]:
@@ -271,14 +273,18 @@ def split(pem: bytes) -> list[bytes]:
 
     An API server reads a `caBundle` the same way (Go crypto/x509 CertPool.AppendCertsFromPEM).
     """
-    return [one.public_bytes(serialization.Encoding.PEM) for one in map(_read, _PEM_BLOCK.findall(pem)) if one]
+    return [
+        certificate.public_bytes(serialization.Encoding.PEM)
+        for certificate in map(_parse_der, _PEM_BLOCK.findall(pem))
+        if certificate
+    ]
 
 
-def joined(certificates: Iterable[bytes]) -> bytes:
+def join(certificates: Iterable[bytes]) -> bytes:
     """Join certificates (PEM) into a bundle, without duplicates and oldest first: equal sets give equal bytes."""
-    once = {fingerprint(one): one for one in certificates}
-    order = sorted(once, key=lambda key: (validity(once[key]), key))
-    return b"".join(once[key] for key in order)
+    by_fingerprint = {fingerprint(pem): pem for pem in certificates}
+    order = sorted(by_fingerprint, key=lambda key: (validity(by_fingerprint[key]), key))
+    return b"".join(by_fingerprint[key] for key in order)
 
 
 def fingerprint(pem: bytes) -> str:
@@ -296,8 +302,8 @@ def common_name(pem: bytes) -> str:
     Raises:
         ValueError: there is no certificate in it.
     """
-    found = x509.load_pem_x509_certificate(pem).subject.get_attributes_for_oid(NameOID.COMMON_NAME)
-    return str(found[0].value) if found else ""
+    attributes = x509.load_pem_x509_certificate(pem).subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+    return str(attributes[0].value) if attributes else ""
 
 
 def validity(pem: bytes) -> tuple[dt.datetime, dt.datetime]:
@@ -319,14 +325,14 @@ def expiry(pem: bytes) -> dt.datetime:
     return validity(pem)[1]
 
 
-def _read(encoded: bytes) -> x509.Certificate | None:
+def _parse_der(encoded: bytes) -> x509.Certificate | None:
     try:
         return x509.load_der_x509_certificate(base64.b64decode(b"".join(encoded.split()), validate=True))
     except (ValueError, binascii.Error):
         return None
 
 
-def _started(
+def _start_builder(
     subject: x509.Name, issuer: x509.Name, public_key: ec.EllipticCurvePublicKey, begin: dt.datetime
 ) -> x509.CertificateBuilder:
     return (
@@ -339,11 +345,13 @@ def _started(
     )
 
 
-def _named(name: str) -> x509.Name:
-    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name[:_LONGEST_COMMON_NAME])])
+def _build_name(name: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name[:_MAX_COMMON_NAME])])
 
 
-def _usage(*, digital_signature: bool = False, key_cert_sign: bool = False, crl_sign: bool = False) -> x509.KeyUsage:
+def _build_usage(
+    *, digital_signature: bool = False, key_cert_sign: bool = False, crl_sign: bool = False
+) -> x509.KeyUsage:
     return x509.KeyUsage(
         digital_signature=digital_signature,
         content_commitment=False,
@@ -357,7 +365,7 @@ def _usage(*, digital_signature: bool = False, key_cert_sign: bool = False, crl_
     )
 
 
-def _pem(certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> KeyPair:
+def _encode_pair(certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> KeyPair:
     return KeyPair(
         certificate.public_bytes(serialization.Encoding.PEM),
         key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()),

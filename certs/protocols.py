@@ -13,7 +13,7 @@ class ClusterFailure(Exception):  # noqa: N818 -- a call failed, not gpugate
     """A call to the cluster failed; the text says why and what to check, without the content of an object."""
 
 
-class ChangedMeanwhile(ClusterFailure):
+class ConflictError(ClusterFailure):
     """An object changed after it was read: another client wrote, created or deleted it."""
 
 
@@ -49,7 +49,7 @@ class SecretStore(Protocol):
         """Create the Secret.
 
         Raises:
-            ChangedMeanwhile: it exists already.
+            ConflictError: it exists already.
             ClusterFailure: the write failed, or its result is unknown.
         """
 
@@ -57,13 +57,13 @@ class SecretStore(Protocol):
         """Replace the data of the Secret if `version` is still its resource version; annotations remain.
 
         Raises:
-            ChangedMeanwhile: it has a different resource version, or was deleted.
+            ConflictError: it has a different resource version, or was deleted.
             ClusterFailure: the write failed, or its result is unknown.
         """
 
 
 @dataclass(frozen=True, slots=True)
-class Registered:
+class LiveConfiguration:
     """A webhook configuration that exists.
 
     Attributes:
@@ -80,18 +80,18 @@ class Registered:
 class Registration(Protocol):
     """The mutating and the validating webhook configuration of this webhook, identified by their name."""
 
-    def read(self) -> Sequence[Registered]:
+    def read(self) -> Sequence[LiveConfiguration]:
         """Read the configurations that exist from the API server.
 
         Raises:
             ClusterFailure: they cannot be read.
         """
 
-    def publish(self, configuration: Registered, bundle: bytes) -> None:
+    def publish(self, configuration: LiveConfiguration, bundle: bytes) -> None:
         """Set the `caBundle` of every entry of a configuration and the owner of the configuration, nothing else.
 
         Raises:
-            ChangedMeanwhile: the configuration changed after it was read.
+            ConflictError: the configuration changed after it was read.
             ClusterFailure: the write failed, or its result is unknown.
         """
 
@@ -100,5 +100,5 @@ class Leadership(Protocol):
     """The election of the replica that may write."""
 
     @property
-    def held(self) -> bool:
+    def is_leader(self) -> bool:
         """Whether this replica may write now; read it again before each write."""

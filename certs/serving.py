@@ -13,8 +13,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.verification import PolicyBuilder, Store, VerificationError
 
-from gpugate.certs.checks import checked_pair
-from gpugate.certs.pki import CertificateError, alternative, certificates, split
+from gpugate.certs.checks import validate_pair
+from gpugate.certs.pki import CertificateError, parse_certificates, parse_general_name, split
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -54,10 +54,10 @@ __all__ = ["CertificateError", "self_test", "server_context"]
 # X509_V_FLAG_NO_CHECK_TIME in OpenSSL's x509_vfy.h. The ssl module has no constant for it.
 _NO_CHECK_TIME: Final = 0x200000
 # A handshake needs only a few messages in each direction.
-_MOST_TURNS: Final = 10
+_MAX_ROUNDS: Final = 10
 
 
-class _Alerting(ssl.SSLObject):
+class _AlertingConnection(ssl.SSLObject):
     """A TLS connection that sends its alert to the client after a failed handshake.
 
     Event loops close a connection after a failed handshake without sending the alert (asyncio of CPython 3.11, uvloop
@@ -104,16 +104,16 @@ def server_context(
     Raises:
         CertificateError: one of the two is not PEM, the key is encrypted, they do not match, or OpenSSL rejects them.
     """
-    checked = checked_pair(pair, where)
+    checked = validate_pair(pair, where)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.sslobject_class = _Alerting
+    context.sslobject_class = _AlertingConnection
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.options |= ssl.OP_NO_TICKET
     context.num_tickets = 0
     context.set_alpn_protocols(["http/1.1"])
     if client_authorities:
-        found = certificates(client_authorities, "client authorities")
-        context.load_verify_locations(cadata="".join(map(_pem, found)))
+        authorities = parse_certificates(client_authorities, "client authorities")
+        context.load_verify_locations(cadata="".join(map(_encode_pem, authorities)))
         context.verify_mode = ssl.CERT_REQUIRED
         context.minimum_version = ssl.TLSVersion.TLSv1_3
     with as_file(checked.key + checked.certificate) as path:
@@ -140,19 +140,19 @@ def self_test(pair: KeyPair, bundle: bytes, name: str, now: dt.datetime) -> None
     authorities = split(bundle)
     if not authorities:
         raise CertificateError("the bundle contains no certificate")
-    leaf, *between = certificates(pair.certificate, "certificate")
-    wanted = alternative(name)
-    if not isinstance(wanted, x509.DNSName | x509.IPAddress):
+    leaf, *intermediates = parse_certificates(pair.certificate, "certificate")
+    subject = parse_general_name(name)
+    if not isinstance(subject, x509.DNSName | x509.IPAddress):
         raise CertificateError(f"{name!r} is not the name of a server")
-    store = Store([x509.load_pem_x509_certificate(each) for each in authorities])
+    store = Store([x509.load_pem_x509_certificate(pem) for pem in authorities])
     try:
-        PolicyBuilder().store(store).time(now).build_server_verifier(wanted).verify(leaf, between)
+        PolicyBuilder().store(store).time(now).build_server_verifier(subject).verify(leaf, intermediates)
     except VerificationError as error:
         raise CertificateError(f"a client that trusts the bundle rejects the certificate: {error}") from None
-    _shake_hands(server_context(pair), b"".join(authorities), name)
+    _perform_handshake(server_context(pair), b"".join(authorities), name)
 
 
-def _shake_hands(serving: ssl.SSLContext, bundle: bytes, name: str) -> None:
+def _perform_handshake(serving: ssl.SSLContext, bundle: bytes, name: str) -> None:
     trust = ssl.create_default_context(cadata=bundle.decode("ascii"))
     trust.verify_flags |= ssl.VerifyFlags(_NO_CHECK_TIME)
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
@@ -161,8 +161,8 @@ def _shake_hands(serving: ssl.SSLContext, bundle: bytes, name: str) -> None:
         serving.wrap_bio(to_server, to_client, server_side=True),
     ]
     try:
-        for _ in range(_MOST_TURNS):
-            ends = [end for end in ends if not _went_through(end)]
+        for _ in range(_MAX_ROUNDS):
+            ends = [end for end in ends if not _has_finished(end)]
             if not ends:
                 return
     except ssl.SSLError as error:
@@ -172,7 +172,7 @@ def _shake_hands(serving: ssl.SSLContext, bundle: bytes, name: str) -> None:
     raise CertificateError("the handshake did not finish")
 
 
-def _went_through(end: ssl.SSLObject) -> bool:
+def _has_finished(end: ssl.SSLObject) -> bool:
     try:
         end.do_handshake()
     except ssl.SSLWantReadError:
@@ -180,5 +180,5 @@ def _went_through(end: ssl.SSLObject) -> bool:
     return True
 
 
-def _pem(certificate: x509.Certificate) -> str:
+def _encode_pem(certificate: x509.Certificate) -> str:
     return certificate.public_bytes(Encoding.PEM).decode("ascii")

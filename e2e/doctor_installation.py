@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from cluster.process import Process
 from cluster.service_account import NAMESPACE
 
-from gpugate.certs.authorities import Authorities, Periods, first, new_authority, written
+from gpugate.certs.authorities import Authorities, Periods, create_authorities, create_authority, encode
 from gpugate.certs.pki import KeyPair, server_certificate
 from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.config import PolicyConfig
@@ -106,7 +106,7 @@ class DoctorInstallation:
         return copy.deepcopy(made[0]), copy.deepcopy(made[1])
 
     def secret(self) -> dict[str, Any]:
-        data = {key: base64.b64encode(content).decode() for key, content in written(self.authorities).items()}
+        data = {key: base64.b64encode(content).decode() for key, content in encode(self.authorities).items()}
         return {
             "apiVersion": "v1",
             "kind": "Secret",
@@ -172,16 +172,16 @@ def failing(groups: Sequence[str] = GROUPS) -> list[str]:
 
 
 def expired_authority() -> bytes:
-    return new_authority(Periods(), _now() - dt.timedelta(days=120)).certificate
+    return create_authority(Periods(), _now() - dt.timedelta(days=120)).certificate
 
 
 def foreign_authority() -> bytes:
-    return new_authority(Periods(), _now()).certificate
+    return create_authority(Periods(), _now()).certificate
 
 
 def _authorities() -> Authorities:
-    begun = first(Periods(), _now() - dt.timedelta(hours=1))
-    return replace(begun, next=new_authority(Periods(), _now()), published_at=_now())
+    begun = create_authorities(Periods(), _now() - dt.timedelta(hours=1))
+    return replace(begun, next=create_authority(Periods(), _now()), published_at=_now())
 
 
 def _now() -> dt.datetime:

@@ -9,7 +9,7 @@ import pytest
 from cluster.keeper_account import LEASE, SECRET, keeper_connection
 from eventually import eventually
 
-from gpugate.certs.protocols import ChangedMeanwhile, ClusterFailure
+from gpugate.certs.protocols import ClusterFailure, ConflictError
 from gpugate.webhook.cluster import named_object
 from gpugate.webhook.cluster.errors import ApiError
 from gpugate.webhook.cluster.lease import LeaderElection
@@ -38,12 +38,12 @@ def test_the_secret_is_created_once_replaced_when_it_is_as_read_and_keeps_what_o
     store = NamedSecret(keeper, namespace, SECRET)
     assert store.read() is None
     created = store.create({"ca.crt": b"one", "ca.key": bytes(range(256))})
-    with pytest.raises(ChangedMeanwhile):
+    with pytest.raises(ConflictError):
         store.create({})
 
     reference = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": SECRET, "namespace": namespace}}
     asked = api.patch(reference, {"metadata": {"annotations": {"gpugate.dev/rotate": "now"}}})
-    with pytest.raises(ChangedMeanwhile):
+    with pytest.raises(ConflictError):
         store.replace({}, created.version)
     replaced = store.replace({"ca.crt": b"two"}, asked.body["metadata"]["resourceVersion"])
 
@@ -52,7 +52,7 @@ def test_the_secret_is_created_once_replaced_when_it_is_as_read_and_keeps_what_o
     assert store.read() == replaced
 
     api.delete(reference)
-    with pytest.raises(ChangedMeanwhile):
+    with pytest.raises(ConflictError):
         store.replace({}, replaced.version)
 
 
@@ -125,12 +125,12 @@ def test_the_lease_is_taken_renewed_released_and_taken_by_another(api: Api, keep
     held = []
     for each in (first, second, first):
         each.step()
-        held.append((first.held, second.held))
+        held.append((first.is_leader, second.is_leader))
     renewed = api.get(reference)["spec"]
     first.release()
     released = api.get(reference)["spec"]
     second.step()
-    held.append((first.held, second.held))
+    held.append((first.is_leader, second.is_leader))
 
     assert held == [(True, False)] * 3 + [(False, True)]
     assert (first.trouble, second.trouble) == ("", "")

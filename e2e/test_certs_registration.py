@@ -10,7 +10,7 @@ from cluster.keeper_account import keeper_connection
 from cluster.namespaces import namespace_object
 
 from gpugate.certs.pki import certificate_authority
-from gpugate.certs.protocols import ChangedMeanwhile
+from gpugate.certs.protocols import ConflictError
 from gpugate.webhook.cluster.connection import wall_clock
 from gpugate.webhook.cluster.live_registration import LiveRegistration
 
@@ -101,7 +101,7 @@ def test_what_was_changed_since_it_was_read_is_not_written(
     (read,) = registration.read()
     changed = api.apply(configuration(KINDS[1], namespace, entry("a", SERVICE)), "helm")
 
-    with pytest.raises(ChangedMeanwhile):
+    with pytest.raises(ConflictError):
         registration.publish(read, bundle)
     assert api.get(changed.body) == changed.body
 

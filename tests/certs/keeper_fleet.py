@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from memory_cluster import Leading, Line, MemoryCluster, MemoryRegistration, MemorySecret
 
-from gpugate.certs.authorities import MOST_PREVIOUS, Periods
+from gpugate.certs.authorities import MAX_PREVIOUS, Periods
 from gpugate.certs.keeper import Cluster, Keeper
 from gpugate.certs.pki import expiry, fingerprint, split
 
@@ -27,7 +27,9 @@ class Fleet:
     """Some replicas, one of which leads, and what their clients see."""
 
     cluster: MemoryCluster = field(default_factory=MemoryCluster)
-    leads: list[Leading] = field(default_factory=lambda: [Leading(), Leading(held=False), Leading(held=False)])
+    leads: list[Leading] = field(
+        default_factory=lambda: [Leading(), Leading(is_leader=False), Leading(is_leader=False)]
+    )
     lines: list[Line] = field(default_factory=list)
     keepers: list[Keeper] = field(default_factory=list)
 
@@ -46,7 +48,7 @@ class Fleet:
 
     def lead(self, number: int) -> None:
         for other, lead in enumerate(self.leads):
-            lead.held = other == number
+            lead.is_leader = other == number
 
     def cut_off(self, number: int, **time: float) -> None:
         """Let a replica reach no API server for a while."""
@@ -72,7 +74,7 @@ class Fleet:
         for lag in LAGS:
             for bundle in self.cluster.bundles_known(self.cluster.time - lag):
                 certificates = split(bundle)
-                assert len(certificates) <= MOST_PREVIOUS + 2
+                assert len(certificates) <= MAX_PREVIOUS + 2
                 trusted = {fingerprint(pem) for pem in certificates}
                 assert self.signed_by() <= trusted, f"untrusted by who is {lag} behind"
         for certificate in self.served():

@@ -6,7 +6,7 @@ import datetime as dt
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from gpugate.certs.protocols import ChangedMeanwhile, ClusterFailure, Registered, StoredSecret
+from gpugate.certs.protocols import ClusterFailure, ConflictError, LiveConfiguration, StoredSecret
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -96,13 +96,13 @@ class MemorySecret:
     def create(self, data: Mapping[str, bytes]) -> StoredSecret:
         self.line.call("secret")
         if self.cluster.secret is not None:
-            raise ChangedMeanwhile("there is one")
+            raise ConflictError("there is one")
         return self.cluster.store(data, {})
 
     def replace(self, data: Mapping[str, bytes], version: str) -> StoredSecret:
         self.line.call("secret")
         if self.cluster.secret is None or self.cluster.secret.version != version:
-            raise ChangedMeanwhile("it changed")
+            raise ConflictError("it changed")
         return self.cluster.store(data, self.cluster.secret.annotations)
 
 
@@ -111,23 +111,23 @@ class MemoryRegistration:
     cluster: MemoryCluster
     line: Line
 
-    def read(self) -> Sequence[Registered]:
+    def read(self) -> Sequence[LiveConfiguration]:
         self.line.call("read")
         return [
-            Registered(kind, dict(bundles), str(len(self.cluster.published[kind])))
+            LiveConfiguration(kind, dict(bundles), str(len(self.cluster.published[kind])))
             for kind, bundles in self.cluster.live.items()
         ]
 
-    def publish(self, configuration: Registered, bundle: bytes) -> None:
+    def publish(self, configuration: LiveConfiguration, bundle: bytes) -> None:
         self.line.call("publish")
         if self.cluster.live.get(configuration.kind) != configuration.bundles:
-            raise ChangedMeanwhile("it changed")
+            raise ConflictError("it changed")
         self.cluster.set_bundles(configuration.kind, dict.fromkeys(configuration.bundles, bundle))
 
 
 @dataclass
 class Leading:
-    held: bool = True
+    is_leader: bool = True
 
 
 def unreachable(_: str) -> None:

@@ -14,12 +14,12 @@ from gpugate.certs.authorities import (
     COMMON_NAME,
     Authorities,
     Previous,
-    adopting,
-    first,
-    leaving_soon,
-    new_authority,
-    promoted,
-    without_what_left,
+    adopt_trusted,
+    create_authorities,
+    create_authority,
+    promote_next,
+    remove_due_previous,
+    shorten_previous,
 )
 from gpugate.certs.pki import KeyPair, certificate_authority, common_name, expiry
 
@@ -37,13 +37,13 @@ OLD = tuple(authority(f"old-{days}", dt.timedelta(days=days)).certificate for da
 BOTH = Authorities(ACTIVE, START, NEXT, answered={"a": "1"})
 
 
-def previous(pem: bytes, needed_until: dt.datetime, leaves_at: dt.datetime | None = None) -> Previous:
-    return Previous(pem, needed_until, leaves_at or expiry(pem))
+def previous(pem: bytes, needed_until: dt.datetime, remove_at: dt.datetime | None = None) -> Previous:
+    return Previous(pem, needed_until, remove_at or expiry(pem))
 
 
 def test_without_a_next_authority_none_is_promoted() -> None:
     with pytest.raises(ValueError, match="no next CA"):
-        promoted(replace(BOTH, next=None), PERIODS, START)
+        promote_next(replace(BOTH, next=None), PERIODS, START)
 
 
 @pytest.mark.parametrize(
@@ -58,8 +58,8 @@ def test_the_next_authority_signs_and_the_active_one_stays_for_what_it_signed(
     distrusted: bool,  # noqa: FBT001 -- a column of the table
     retired: Previous,
 ) -> None:
-    before = replace(BOTH, distrusted=distrusted, pressing=True, published_at=START)
-    assert promoted(before, PERIODS, START) == Authorities(NEXT, START, previous=(retired,), answered={"a": "1"})
+    before = replace(BOTH, distrusted=distrusted, rotation_requested=True, published_at=START)
+    assert promote_next(before, PERIODS, START) == Authorities(NEXT, START, previous=(retired,), answered={"a": "1"})
 
 
 @pytest.mark.parametrize(
@@ -73,24 +73,24 @@ def test_the_next_authority_signs_and_the_active_one_stays_for_what_it_signed(
 )
 def test_at_most_two_authorities_stay_that_signed_before(needed: tuple[dt.datetime, ...], kept: int) -> None:
     signed = tuple(previous(pem, until) for pem, until in zip(OLD, needed, strict=False))
-    after = promoted(replace(BOTH, previous=signed), PERIODS, START).previous
+    after = promote_next(replace(BOTH, previous=signed), PERIODS, START).previous
     assert after == (*signed[len(signed) - kept :], previous(ACTIVE.certificate, AFTER_A_LEAF))
 
 
 def test_an_authority_that_signed_before_leaves_on_time() -> None:
     leaving, staying = previous(OLD[0], START, START), previous(OLD[1], START, START + MINUTE)
-    assert without_what_left(replace(BOTH, previous=(leaving, staying)), START).previous == (staying,)
+    assert remove_due_previous(replace(BOTH, previous=(leaving, staying)), START).previous == (staying,)
 
 
 def test_where_none_leaves_nothing_changes() -> None:
     authorities = replace(BOTH, previous=(previous(OLD[0], START),))
-    assert without_what_left(authorities, START) is authorities
+    assert remove_due_previous(authorities, START) is authorities
 
 
 def test_what_is_to_leave_soon_leaves_no_later_than_it_would_have() -> None:
     late = previous(OLD[0], START + 2 * PERIODS.propagation)
     early = Previous(OLD[1], START, START + MINUTE)
-    assert leaving_soon((late, early), PERIODS, START) == (Previous(OLD[0], SOON, SOON), early)
+    assert shorten_previous((late, early), PERIODS, START) == (Previous(OLD[0], SOON, SOON), early)
 
 
 EXPIRED = certificate_authority("expired", now=START - PERIODS.authority, lifetime=PERIODS.authority).certificate
@@ -109,25 +109,25 @@ EXPIRED = certificate_authority("expired", now=START - PERIODS.authority, lifeti
 )
 def test_what_clients_trust_is_adopted(trusted: tuple[bytes, ...], kept: tuple[bytes, ...]) -> None:
     adopted = tuple(previous(pem, AFTER_A_LEAF) for pem in kept)
-    assert adopting(BOTH, trusted, PERIODS, START) == replace(BOTH, previous=adopted)
+    assert adopt_trusted(BOTH, trusted, PERIODS, START) == replace(BOTH, previous=adopted)
 
 
 def test_what_is_adopted_takes_the_place_of_the_oldest() -> None:
     before = replace(BOTH, previous=(previous(OLD[0], START), previous(OLD[1], START)))
-    after = adopting(before, (OLD[2],), PERIODS, START)
+    after = adopt_trusted(before, (OLD[2],), PERIODS, START)
     assert after.previous == (before.previous[1], previous(OLD[2], AFTER_A_LEAF))
 
 
 def test_the_first_authorities_keep_what_clients_trust() -> None:
-    begun = first(PERIODS, START, (OLD[0],))
+    begun = create_authorities(PERIODS, START, (OLD[0],))
     assert begun == Authorities(begun.active, START, previous=(previous(OLD[0], AFTER_A_LEAF),))
 
 
 def test_no_two_authorities_have_one_name() -> None:
-    names = [common_name(new_authority(PERIODS, START).certificate) for _ in range(2)]
+    names = [common_name(create_authority(PERIODS, START).certificate) for _ in range(2)]
     assert names[0] != names[1]
     assert all(re.fullmatch(r"gpugate-ca-20260301-[0-9a-f]{8}", name) for name in names)
 
 
 def test_an_authority_lasts_as_long_as_its_period() -> None:
-    assert expiry(new_authority(PERIODS, START).certificate) == START + PERIODS.authority
+    assert expiry(create_authority(PERIODS, START).certificate) == START + PERIODS.authority

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from memory_cluster import START
 
-from gpugate.certs.authorities import COMMON_NAME, Authorities, CorruptSecretError, Periods, Previous, read, written
+from gpugate.certs.authorities import COMMON_NAME, Authorities, CorruptSecretError, Periods, Previous, decode, encode
 from gpugate.certs.pki import KeyPair, certificate_authority, expiry
 
 PERIODS = Periods()
@@ -26,7 +26,7 @@ FULL = Authorities(
     authority("next"),
     published_at=LATER,
     previous=tuple(Previous(pem, LATER, expiry(pem)) for pem in OLD),
-    pressing=True,
+    rotation_requested=True,
     distrusted=True,
     answered={"gpugate.dev/rotate": "1"},
 )
@@ -38,7 +38,7 @@ LEAST = Authorities(FULL.active, START)
     [
         FULL,
         LEAST,
-        replace(FULL, pressing=False),
+        replace(FULL, rotation_requested=False),
         replace(FULL, distrusted=False),
         replace(FULL, published_at=None),
         replace(FULL, previous=FULL.previous[::-1]),
@@ -46,17 +46,17 @@ LEAST = Authorities(FULL.active, START)
     ids=["all there can be", "only one", "not pressing", "not distrusted", "not published", "in another order"],
 )
 def test_what_is_written_is_read(authorities: Authorities) -> None:
-    assert read(written(authorities)) == authorities
+    assert decode(encode(authorities)) == authorities
 
 
 def test_every_file_of_the_secret_has_its_key() -> None:
-    data = written(FULL)
+    data = encode(FULL)
     assert set(data) == {"state.json", "active.crt", "active.key", "next.crt", "next.key", "previous.crt"}
     assert data["previous.crt"] == b"".join(OLD)
-    assert set(written(LEAST)) == {"state.json", "active.crt", "active.key", "previous.crt"}
+    assert set(encode(LEAST)) == {"state.json", "active.crt", "active.key", "previous.crt"}
 
 
-STATE = json.loads(written(FULL)["state.json"])
+STATE = json.loads(encode(FULL)["state.json"])
 
 
 def test_the_state_is_of_the_first_format() -> None:
@@ -96,7 +96,7 @@ BAD_TIME = {
 )
 def test_what_cannot_be_read_says_which_part_is_wrong(changed: dict[str, bytes], says: str) -> None:
     with pytest.raises(CorruptSecretError) as raised:
-        read(written(FULL) | changed)
+        decode(encode(FULL) | changed)
     assert str(raised.value).startswith(says)
 
 
@@ -106,7 +106,7 @@ def test_what_cannot_be_read_says_which_part_is_wrong(changed: dict[str, bytes],
     ids=["no certificate", "no key to read", "another certificate"],
 )
 def test_a_next_authority_that_cannot_be_used_is_left_out(changed: dict[str, bytes]) -> None:
-    assert read(written(FULL) | changed) == replace(FULL, next=None, published_at=None)
+    assert decode(encode(FULL) | changed) == replace(FULL, next=None, published_at=None)
 
 
 @pytest.mark.parametrize(
@@ -115,4 +115,4 @@ def test_a_next_authority_that_cannot_be_used_is_left_out(changed: dict[str, byt
     ids=["all", "the second", "the first"],
 )
 def test_certificates_that_are_missing_are_left_out(pem: bytes, left: tuple[Previous, ...]) -> None:
-    assert read(written(FULL) | {"previous.crt": pem}) == replace(FULL, previous=left)
+    assert decode(encode(FULL) | {"previous.crt": pem}) == replace(FULL, previous=left)

@@ -8,7 +8,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from gpugate.certs.checks import checked_authorities, checked_authority, checked_pair, checked_server
+from gpugate.certs.checks import validate_authorities, validate_authority, validate_pair, validate_server
 from gpugate.certs.pki import CertificateError, KeyPair, certificate_authority, server_certificate
 from gpugate.certs.serving import server_context
 
@@ -17,31 +17,31 @@ WHERE = ("tls.crt", "tls.key")
 
 @pytest.mark.parametrize("pair", GOOD.values(), ids=GOOD)
 def test_what_can_be_served_with(pair: KeyPair) -> None:
-    checked = checked_server(pair, [NAME], NOW, WHERE)
+    checked = validate_server(pair, [NAME], NOW, WHERE)
     assert server_context(checked).cert_store_stats()["x509"] == 0
 
 
 @pytest.mark.parametrize(("pair", "says"), BAD.values(), ids=BAD)
 def test_what_cannot(pair: KeyPair, says: str) -> None:
     with pytest.raises(CertificateError) as raised:
-        checked_server(pair, [NAME], NOW, WHERE)
+        validate_server(pair, [NAME], NOW, WHERE)
     assert says in str(raised.value)
 
 
 @pytest.mark.parametrize("pair", [pair for pair, _ in BAD.values()], ids=BAD)
 def test_nothing_of_a_key_is_said(pair: KeyPair) -> None:
     with pytest.raises(CertificateError) as raised:
-        checked_server(pair, [NAME], NOW, WHERE)
+        validate_server(pair, [NAME], NOW, WHERE)
     assert not any(line in str(raised.value).encode() for line in PAIR.key.splitlines()[1:-1])
 
 
 def test_dates_are_not_looked_at_without_a_time() -> None:
     expired = BAD["expired"][0]
-    assert checked_server(expired, [NAME], None) == expired
+    assert validate_server(expired, [NAME], None) == expired
 
 
 def test_one_form_whatever_was_given() -> None:
-    assert {checked_pair(GOOD[name]) for name in ("byte-order-mark", "crlf", "sec1-key", "ec-parameters-first")} == {
+    assert {validate_pair(GOOD[name]) for name in ("byte-order-mark", "crlf", "sec1-key", "ec-parameters-first")} == {
         PAIR
     }
 
@@ -69,7 +69,7 @@ def _rekeyed() -> KeyPair:
 )
 def test_what_is_no_authority(pair: KeyPair, says: str) -> None:
     with pytest.raises(CertificateError) as raised:
-        checked_authority(pair)
+        validate_authority(pair)
     assert says in str(raised.value)
 
 
@@ -97,7 +97,7 @@ def _signing(*, ca: bool = True, path_length: int | None = 0, signs: bool = True
 
 def test_an_authority_made_elsewhere_is_one() -> None:
     pair = _signing()
-    assert checked_authority(pair) == pair
+    assert validate_authority(pair) == pair
 
 
 @pytest.mark.parametrize(
@@ -116,23 +116,23 @@ def test_an_authority_made_elsewhere_is_one() -> None:
 )
 def test_an_authority_that_is_not_as_we_make_them(pair: KeyPair, says: str) -> None:
     with pytest.raises(CertificateError) as raised:
-        checked_authority(pair)
+        validate_authority(pair)
     assert str(raised.value).startswith(f"certificate: {says}")
 
 
 def test_a_key_that_does_not_belong_is_said_with_both_files() -> None:
     with pytest.raises(CertificateError) as raised:
-        checked_pair(KeyPair(PAIR.certificate, OTHER.key), WHERE)
+        validate_pair(KeyPair(PAIR.certificate, OTHER.key), WHERE)
     says = "tls.key: the key does not match the certificate in tls.crt: replace both together"
     assert str(raised.value) == says
 
 
 def test_a_chain_is_written_without_anything_between() -> None:
     chain = PAIR.certificate + AUTHORITY.certificate
-    assert checked_pair(KeyPair(b"text" + PAIR.certificate + b"text" + AUTHORITY.certificate, PAIR.key)) == KeyPair(
+    assert validate_pair(KeyPair(b"text" + PAIR.certificate + b"text" + AUTHORITY.certificate, PAIR.key)) == KeyPair(
         chain, PAIR.key
     )
-    assert checked_authorities(AUTHORITY.certificate + b"\n" + PAIR.certificate, NOW, "ca.crt") == (
+    assert validate_authorities(AUTHORITY.certificate + b"\n" + PAIR.certificate, NOW, "ca.crt") == (
         AUTHORITY.certificate + PAIR.certificate
     )
 
@@ -143,7 +143,7 @@ def test_an_authority_has_expired_at_its_last_moment() -> None:
         certificate_authority("ends", now=NOW - DAY, lifetime=DAY),
     )
     with pytest.raises(CertificateError) as raised:
-        checked_authorities(ends[0].certificate + ends[1].certificate, NOW, "ca.crt")
+        validate_authorities(ends[0].certificate + ends[1].certificate, NOW, "ca.crt")
     assert str(raised.value).endswith("all CAs expired, the last at 2026-11-21T12:00:00Z by this server's clock")
 
 
@@ -153,7 +153,7 @@ def test_an_authority_has_expired_at_its_last_moment() -> None:
 )
 def test_the_certificate_that_is_out_of_date_is_named(name: str, says: str) -> None:
     with pytest.raises(CertificateError) as raised:
-        checked_server(BAD[name][0], [NAME], NOW, WHERE)
+        validate_server(BAD[name][0], [NAME], NOW, WHERE)
     assert str(raised.value).startswith(says)
 
 
@@ -161,25 +161,25 @@ def test_the_certificate_that_is_out_of_date_is_named(name: str, says: str) -> N
 def test_clocks_differ_by_five_minutes_at_most(ahead: dt.timedelta) -> None:
     begins = server_certificate(AUTHORITY, [NAME], now=NOW + ahead, lifetime=DAY)
     with pytest.raises(CertificateError, match="not valid before"):
-        checked_server(begins, [NAME], NOW, WHERE)
+        validate_server(begins, [NAME], NOW, WHERE)
     level = server_certificate(AUTHORITY, [NAME], now=NOW + dt.timedelta(hours=1, minutes=5), lifetime=DAY)
-    assert checked_server(level, [NAME], NOW, WHERE) == level
+    assert validate_server(level, [NAME], NOW, WHERE) == level
 
 
 def test_every_name_is_looked_for() -> None:
     with pytest.raises(CertificateError, match="not valid for the name other: issue it"):
-        checked_server(PAIR, [NAME, "other", "another"], NOW, WHERE)
+        validate_server(PAIR, [NAME, "other", "another"], NOW, WHERE)
 
 
 def test_an_authority_is_one_also_after_it_expired() -> None:
     expired = certificate_authority("old", now=NOW - 100 * DAY, lifetime=DAY, names=[NAME])
-    assert checked_authority(expired) == expired
+    assert validate_authority(expired) == expired
 
 
 def test_authorities_of_clients_overlap() -> None:
     expired = certificate_authority("old", now=NOW - 2 * DAY, lifetime=DAY)
     both = expired.certificate + AUTHORITY.certificate
-    assert checked_authorities(both, NOW, "ca.crt") == both
+    assert validate_authorities(both, NOW, "ca.crt") == both
 
 
 @pytest.mark.parametrize(
@@ -197,5 +197,5 @@ def test_authorities_of_clients_overlap() -> None:
 )
 def test_authorities_that_vouch_for_nobody(pem: bytes, says: str) -> None:
     with pytest.raises(CertificateError) as raised:
-        checked_authorities(pem, NOW, "ca.crt")
+        validate_authorities(pem, NOW, "ca.crt")
     assert says in str(raised.value)

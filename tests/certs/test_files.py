@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpugate.certs import files
-from gpugate.certs.files import MOST_BYTES, FileError, open_to_all, read_together
+from gpugate.certs.files import MAX_BYTES, FileError, is_world_writable, read_together
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,8 +54,8 @@ def test_the_folder_itself_may_be_a_link(folder: Path) -> None:
 
 
 def test_as_large_as_a_secret_can_be(folder: Path) -> None:
-    (folder / "tls.key").write_bytes(b"k" * MOST_BYTES)
-    assert len(both(folder)[1]) == MOST_BYTES
+    (folder / "tls.key").write_bytes(b"k" * MAX_BYTES)
+    assert len(both(folder)[1]) == MAX_BYTES
 
 
 def _sparse(path: Path, size: int) -> None:
@@ -75,7 +75,7 @@ BAD: dict[str, tuple[Callable[[Path], object], str]] = {
     "directory": (Path.mkdir, "is a directory"),
     "device": (lambda path: path.symlink_to("/dev/zero"), "points outside"),
     "two-gigabytes": (lambda path: _sparse(path, 2 * 1024**3), "larger than 1 MiB"),
-    "a-byte-too-large": (lambda path: path.write_bytes(b"k" * (MOST_BYTES + 1)), "larger than 1 MiB"),
+    "a-byte-too-large": (lambda path: path.write_bytes(b"k" * (MAX_BYTES + 1)), "larger than 1 MiB"),
     "link-out-of-the-folder": (_link_out, "points outside"),
     "absolute-link-out-of-the-folder": (lambda path: path.symlink_to("/etc/passwd"), "points outside"),
     "link-to-itself": (lambda path: path.symlink_to(path.name), "too many levels of symbolic links"),
@@ -160,24 +160,24 @@ def test_both_are_of_one_moment_while_the_kubelet_swaps(tmp_path: Path) -> None:
 )
 def test_who_can_replace_files(tmp_path: Path, mode: int, expected: bool) -> None:  # noqa: FBT001 -- a table's column
     tmp_path.chmod(mode)
-    assert open_to_all(tmp_path) is expected
+    assert is_world_writable(tmp_path) is expected
 
 
 def test_a_folder_that_does_not_exist_is_open_to_nobody(tmp_path: Path) -> None:
-    assert open_to_all(tmp_path / "missing") is False
+    assert is_world_writable(tmp_path / "missing") is False
 
 
 def test_a_file_that_grows_after_it_was_looked_at_is_not_read_to_its_end(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files, "_check", lambda *_: None)
-    (folder / "tls.key").write_bytes(b"k" * (MOST_BYTES + 1))
+    monkeypatch.setattr(files, "_check_file", lambda *_: None)
+    (folder / "tls.key").write_bytes(b"k" * (MAX_BYTES + 1))
     with pytest.raises(FileError, match="larger than 1 MiB"):
         both(folder)
 
 
-def place(given: Path, directory: Path) -> files._Place:
-    return files._Place(given, str(directory), given.name)
+def place(given: Path, directory: Path) -> files._ResolvedPath:
+    return files._ResolvedPath(given, str(directory), given.name)
 
 
 @pytest.fixture
@@ -193,7 +193,7 @@ def test_a_link_that_is_turned_between_two_files_is_followed_again(
     two_versions: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     led_to = [two_versions[number - 1] for number in (1, 2, 2, 2)]
-    monkeypatch.setattr(files, "_resolved", lambda path: place(path, led_to.pop(0)))
+    monkeypatch.setattr(files, "_resolve", lambda path: place(path, led_to.pop(0)))
     assert both(Path("/mounted")) == [b"2", b"2"]
 
 
@@ -201,7 +201,7 @@ def test_files_that_are_together_are_read_at_once(
     two_versions: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     led_to = [two_versions[0]] * 2
-    monkeypatch.setattr(files, "_resolved", lambda path: place(path, led_to.pop(0)))
+    monkeypatch.setattr(files, "_resolve", lambda path: place(path, led_to.pop(0)))
     assert both(Path("/mounted")) == [b"1", b"1"]
 
 
@@ -221,7 +221,7 @@ def test_a_link_that_appears_after_the_path_was_followed_is_not_followed(
 ) -> None:
     (folder / "tls.key").unlink()
     (folder / "tls.key").symlink_to("tls.crt")
-    monkeypatch.setattr(files, "_resolved", lambda path: place(path, folder))
+    monkeypatch.setattr(files, "_resolve", lambda path: place(path, folder))
     with pytest.raises(FileError, match="not a regular file"):
         both(folder)
 
@@ -232,7 +232,7 @@ def test_a_file_that_is_replaced_after_it_was_looked_at_is_looked_at_again(
     regular = (folder / "tls.crt").stat()
     (folder / "tls.key").unlink()
     os.mkfifo(folder / "tls.key")
-    monkeypatch.setattr(files, "_resolved", lambda path: place(path, folder))
+    monkeypatch.setattr(files, "_resolve", lambda path: place(path, folder))
     monkeypatch.setattr(os, "stat", lambda *_, **__: regular)
     with pytest.raises(FileError, match="not a regular file"):
         both(folder)

@@ -15,7 +15,7 @@ from gpugate.certs import authorities
 from gpugate.certs.keeper import Cluster, Keeper
 from gpugate.certs.leaf import UNTRUSTED
 from gpugate.certs.pki import KeyPair, certificate_authority, expiry, fingerprint, split
-from gpugate.certs.protocols import ChangedMeanwhile
+from gpugate.certs.protocols import ConflictError
 
 Breaking: TypeAlias = Callable[[Fleet], None]
 VALIDATING = "ValidatingWebhookConfiguration"
@@ -73,7 +73,7 @@ def test_a_secret_is_restored_from_memory(breaking: Breaking) -> None:
     fleet.check()
     fleet.converge()
     assert fleet.cluster.secret
-    restored = authorities.read(fleet.cluster.secret.data)
+    restored = authorities.decode(fleet.cluster.secret.data)
     assert {fingerprint(restored.active.certificate)} == served == fleet.signed_by()
     fleet.check()
 
@@ -101,7 +101,7 @@ def test_a_next_authority_that_cannot_be_used_is_replaced() -> None:
     fleet.converge()
     fleet.check()
     assert fleet.cluster.secret
-    assert authorities.read(fleet.cluster.secret.data).next is not None
+    assert authorities.decode(fleet.cluster.secret.data).next is not None
 
 
 @dataclass(frozen=True)
@@ -250,7 +250,7 @@ def test_a_cluster_that_slept_begins_anew(months: int) -> None:
 def test_of_two_that_lead_one_makes_the_authorities() -> None:
     fleet = Fleet()
     for lead in fleet.leads:
-        lead.held = True
+        lead.is_leader = True
     fleet.converge()
     assert len(fleet.signed_by()) == 1
     fleet.check()
@@ -258,7 +258,7 @@ def test_of_two_that_lead_one_makes_the_authorities() -> None:
 
 def test_who_does_not_lead_writes_nothing() -> None:
     fleet = Fleet()
-    fleet.leads[0].held = False
+    fleet.leads[0].is_leader = False
     fleet.converge()
     assert fleet.cluster.secret is None
     assert fleet.served() == []
@@ -333,7 +333,7 @@ def test_what_somebody_else_wrote_meanwhile_is_looked_at_in_the_same_step() -> N
     def fail(what: str) -> None:
         if what != "read" and left[0]:
             left[0] -= 1
-            raise ChangedMeanwhile(what)
+            raise ConflictError(what)
 
     fleet.cluster.fail = fail
     fleet.step(0)
@@ -369,7 +369,7 @@ def test_a_step_says_what_it_did_and_when_the_next_is_due() -> None:
     assert (state.due, state.waiting) == (state.leaf.renew_at, "")
     again = fleet.keepers[0].step()
     assert (again.done, again.troubles, again.due) == ((), (), state.due)
-    fleet.leads[0].held = False
+    fleet.leads[0].is_leader = False
     assert fleet.keepers[0].step().due == state.leaf.renew_at
 
 
@@ -430,7 +430,7 @@ def test_a_replica_that_loses_the_lead_publishes_no_further() -> None:
 
     def fail(what: str) -> None:
         if what == "publish":
-            fleet.leads[0].held = False
+            fleet.leads[0].is_leader = False
 
     fleet.cluster.fail = fail
     fleet.step(0)

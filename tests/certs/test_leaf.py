@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpugate.certs.authorities import Authorities, Periods
-from gpugate.certs.leaf import UNTRUSTED, Choice, Leaf, choose
+from gpugate.certs.leaf import UNTRUSTED, Choice, Leaf, choose_leaf
 from gpugate.certs.pki import certificate_authority, expiry, fingerprint
-from gpugate.certs.protocols import Registered
+from gpugate.certs.protocols import LiveConfiguration
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,15 +26,19 @@ NAMES = ("gpugate.gpugate.svc",)
 OLD, NEW = (certificate_authority(f"gpugate-ca-{name}", now=NOW, lifetime=90 * DAY) for name in ("old", "new"))
 
 
-def registered(*trusted: KeyPair) -> list[Registered]:
+def registered(*trusted: KeyPair) -> list[LiveConfiguration]:
     bundle = b"".join(pair.certificate for pair in trusted)
-    return [Registered("ValidatingWebhookConfiguration", {"pods.validate.gpugate.dev": bundle})]
+    return [LiveConfiguration("ValidatingWebhookConfiguration", {"pods.validate.gpugate.dev": bundle})]
 
 
 def chosen(
-    active: KeyPair, live: Sequence[Registered], current: Leaf | None = None, now: dt.datetime = NOW, jitter: float = 0
+    active: KeyPair,
+    live: Sequence[LiveConfiguration],
+    current: Leaf | None = None,
+    now: dt.datetime = NOW,
+    jitter: float = 0,
 ) -> Choice:
-    return choose(current, Authorities(active, NOW), live, NAMES, PERIODS, now, jitter=jitter)
+    return choose_leaf(current, Authorities(active, NOW), live, NAMES, PERIODS, now, jitter=jitter)
 
 
 FIRST = chosen(OLD, registered(OLD)).leaf

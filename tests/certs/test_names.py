@@ -7,11 +7,11 @@ import ipaddress
 import pytest
 from cryptography import x509
 
-from gpugate.certs.pki import address_of, alternative, constraints, covers
+from gpugate.certs.pki import build_constraints, covers, parse_address, parse_general_name
 
 
 def alternatives(*names: str) -> x509.SubjectAlternativeName:
-    return x509.SubjectAlternativeName([alternative(name) for name in names])
+    return x509.SubjectAlternativeName([parse_general_name(name) for name in names])
 
 
 @pytest.mark.parametrize(
@@ -45,12 +45,12 @@ def test_a_certificate_is_for_a_name(names: tuple[str, ...], asked: str, taken: 
     ],
 )
 def test_a_name_that_can_be(name: str, general: x509.GeneralName) -> None:
-    assert alternative(name) == general
+    assert parse_general_name(name) == general
 
 
 @pytest.mark.parametrize(("name", "address"), [("::1", ipaddress.ip_address("::1")), ("localhost", None), ("", None)])
 def test_an_address_is_told_from_a_name(name: str, address: object) -> None:
-    assert address_of(name) == address
+    assert parse_address(name) == address
 
 
 def subtree(text: str) -> x509.GeneralName:
@@ -68,6 +68,6 @@ def subtree(text: str) -> x509.GeneralName:
 def test_an_authority_is_held_to_names(
     names: tuple[str, ...], permitted: tuple[str, ...], excluded: tuple[str, ...] | None
 ) -> None:
-    held_to = constraints(names)
-    assert held_to.permitted_subtrees == [subtree(text) for text in permitted]
-    assert held_to.excluded_subtrees == (None if excluded is None else [subtree(text) for text in excluded])
+    name_constraints = build_constraints(names)
+    assert name_constraints.permitted_subtrees == [subtree(text) for text in permitted]
+    assert name_constraints.excluded_subtrees == (None if excluded is None else [subtree(text) for text in excluded])

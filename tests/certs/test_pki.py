@@ -16,7 +16,7 @@ from gpugate.certs.pki import (
     certificate_authority,
     common_name,
     fingerprint,
-    joined,
+    join,
     server_certificate,
     split,
     validity,
@@ -261,11 +261,11 @@ def test_each_name_is_in_a_certificate_once(authority: KeyPair) -> None:
 def test_a_bundle_holds_each_certificate_once_and_in_one_order() -> None:
     old = certificate_authority("old", now=NOW - DAY, lifetime=3 * DAY).certificate
     long, short = (certificate_authority("ca", now=NOW, lifetime=days * DAY).certificate for days in (3, 2))
-    assert joined([long, short, old, long]) == old + short + long
-    assert joined([short, old, long]) == joined([old, long, short])
-    assert split(joined([long, short, old])) == [old, short, long]
+    assert join([long, short, old, long]) == old + short + long
+    assert join([short, old, long]) == join([old, long, short])
+    assert split(join([long, short, old])) == [old, short, long]
 
 
 def test_two_certificates_of_one_time_have_one_order() -> None:
     both = [certificate_authority("ca", now=NOW, lifetime=DAY).certificate for _ in range(2)]
-    assert joined(both) == joined(both[::-1]) == b"".join(sorted(both, key=fingerprint))
+    assert join(both) == join(both[::-1]) == b"".join(sorted(both, key=fingerprint))

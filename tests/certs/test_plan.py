@@ -11,8 +11,8 @@ from memory_cluster import START
 
 from gpugate.certs.authorities import COMMON_NAME, Authorities, Previous
 from gpugate.certs.pki import KeyPair, certificate_authority, expiry
-from gpugate.certs.plan import DISTRUST, ROTATE, Publish, Rest, Seen, Step, Write, plan, trusted_everywhere
-from gpugate.certs.protocols import Registered
+from gpugate.certs.plan import DISTRUST, ROTATE, Observed, Publish, Step, Wait, Write, find_trusted, plan
+from gpugate.certs.protocols import LiveConfiguration
 
 
 def at(hours: float) -> dt.datetime:
@@ -33,23 +33,27 @@ def previous(needed: float, leaves: float, certificate: bytes = OLD[0]) -> Previ
     return Previous(certificate, at(needed), at(leaves))
 
 
-def published(*bundles: bytes, kind: str = "ValidatingWebhookConfiguration") -> Registered:
-    return Registered(kind, {f"entry-{number}": bundle for number, bundle in enumerate(bundles)}, "1")
+def published(*bundles: bytes, kind: str = "ValidatingWebhookConfiguration") -> LiveConfiguration:
+    return LiveConfiguration(kind, {f"entry-{number}": bundle for number, bundle in enumerate(bundles)}, "1")
 
 
-def step(authorities: Authorities | None, now: float, *live: Registered, **seen: object) -> Step:
+def step(authorities: Authorities | None, now: float, *live: LiveConfiguration, **seen: object) -> Step:
     if authorities is not None and not live:
         live = (published(authorities.bundle),)
-    return plan(Seen(authorities, live, **{"requests": {}, **seen}), PERIODS, at(now))
+    return plan(Observed(authorities, live, **{"requests": {}, **seen}), PERIODS, at(now))
 
 
 WAITS = {
     "until the active authority has signed for its time": (BEGUN, 29, 30),
     "until a third of its life is left": (replace(BEGUN, promoted_at=at(50)), 55, 60),
     "until a previous authority leaves": (replace(BEGUN, previous=(previous(20, 27),)), 25, 27),
-    "until the next one is known everywhere": (replace(BEGUN, pressing=True, published_at=at(25)), 25, 25 + 1 / 6),
+    "until the next one is known everywhere": (
+        replace(BEGUN, rotation_requested=True, published_at=at(25)),
+        25,
+        25 + 1 / 6,
+    ),
     "until one of two previous authorities is not needed": (
-        replace(BEGUN, pressing=True, previous=(previous(40, 50), previous(45, 50, OLD[1]))),
+        replace(BEGUN, rotation_requested=True, previous=(previous(40, 50), previous(45, 50, OLD[1]))),
         30,
         40,
     ),
@@ -58,7 +62,7 @@ WAITS = {
 
 @pytest.mark.parametrize(("authorities", "now", "until"), WAITS.values(), ids=WAITS)
 def test_it_waits(authorities: Authorities, now: float, until: float) -> None:
-    assert step(authorities, now) == Rest(at(until))
+    assert step(authorities, now) == Wait(at(until))
 
 
 @pytest.mark.parametrize(("authorities", "now", "until"), WAITS.values(), ids=WAITS)
@@ -78,7 +82,7 @@ UNREGISTERED = {
 
 @pytest.mark.parametrize(("authorities", "until"), UNREGISTERED.values(), ids=UNREGISTERED)
 def test_without_configurations_it_waits(authorities: Authorities, until: dt.datetime) -> None:
-    assert step(authorities, 25, published(kind="MutatingWebhookConfiguration")) == Rest(until)
+    assert step(authorities, 25, published(kind="MutatingWebhookConfiguration")) == Wait(until)
 
 
 def test_a_configuration_without_entries_holds_nothing_up() -> None:
@@ -107,7 +111,7 @@ def test_when_every_authority_has_expired_it_begins_anew(following: KeyPair | No
 def test_what_was_asked_for_before_the_first_authority_is_answered_by_it() -> None:
     taken = step(None, 0, requests={ROTATE: "1"})
     assert isinstance(taken, Write)
-    assert (taken.authorities.answered, taken.authorities.pressing) == ({ROTATE: "1"}, False)
+    assert (taken.authorities.answered, taken.authorities.rotation_requested) == ({ROTATE: "1"}, False)
 
 
 def test_a_request_is_added_to_those_that_were_answered() -> None:
@@ -120,7 +124,7 @@ def test_the_authority_that_replaces_a_leaked_one_is_not_published_yet() -> None
     taken = step(replace(BEGUN, previous=(previous(40, 60),)), 25, requests={DISTRUST: "1"})
     assert isinstance(taken, Write)
     assert taken.authorities.next not in {None, NEXT}
-    assert (taken.authorities.published_at, taken.authorities.pressing) == (None, True)
+    assert (taken.authorities.published_at, taken.authorities.rotation_requested) == (None, True)
     soon = at(25) + PERIODS.propagation
     assert taken.authorities.previous == (Previous(OLD[0], soon, soon),)
 
@@ -134,7 +138,7 @@ def test_the_authority_that_replaces_a_leaked_one_is_not_published_yet() -> None
     ],
 )
 def test_a_bundle_that_was_changed(
-    authorities: Authorities, live: tuple[Registered, ...], expected: type[Step]
+    authorities: Authorities, live: tuple[LiveConfiguration, ...], expected: type[Step]
 ) -> None:
     taken = step(authorities, 25, *live)
     assert isinstance(taken, expected)
@@ -150,4 +154,4 @@ def test_only_authorities_of_ours_that_are_in_every_entry_are_trusted_everywhere
         published(ACTIVE.certificate + foreign, ACTIVE.certificate + foreign + OLD[0]),
         published(ACTIVE.certificate + foreign + OLD[0]),
     )
-    assert trusted_everywhere(live) == (ACTIVE.certificate,)
+    assert find_trusted(live) == (ACTIVE.certificate,)

@@ -9,7 +9,7 @@ from gpugate.certs.pki import (
     common_name,
     expiry,
     fingerprint,
-    joined,
+    join,
     server_certificate,
     split,
 )
@@ -36,7 +36,7 @@ def test_what_is_no_certificate_is_passed_over(noise: bytes) -> None:
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0, 1)])
 def test_the_same_certificates_are_always_the_same_bundle(order: tuple[int, ...]) -> None:
     pems = [certificate_authority("ca", now=NOW + days * DAY, lifetime=DAY).certificate for days in range(3)]
-    assert joined(pems[number] for number in order) == b"".join(pems)
+    assert join(pems[number] for number in order) == b"".join(pems)
 
 
 def test_line_ends_make_no_difference_to_a_fingerprint() -> None:

@@ -187,7 +187,7 @@ def test_what_openssl_refuses_is_said_in_its_words() -> None:
 
 def test_a_handshake_that_a_client_ends_is_said_in_its_words() -> None:
     with pytest.raises(CertificateError, match=r"^the handshake failed: unable to get local issuer certificate$"):
-        serving._shake_hands(server_context(PAIR), OF_CLIENTS.certificate, "localhost")
+        serving._perform_handshake(server_context(PAIR), OF_CLIENTS.certificate, "localhost")
 
 
 def test_a_handshake_that_fails_otherwise_is_said_by_its_reason() -> None:
@@ -195,10 +195,10 @@ def test_a_handshake_that_fails_otherwise_is_said_by_its_reason() -> None:
     old.set_ciphers("AES128-SHA")
     old.maximum_version = ssl.TLSVersion.TLSv1_2
     with pytest.raises(CertificateError, match=r"^the handshake failed: .*[A-Z]$"):
-        serving._shake_hands(old, AUTHORITY.certificate, "localhost")
+        serving._perform_handshake(old, AUTHORITY.certificate, "localhost")
 
 
 def test_a_handshake_without_an_end_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(serving, "_went_through", lambda _: False)
+    monkeypatch.setattr(serving, "_has_finished", lambda _: False)
     with pytest.raises(CertificateError, match="did not finish"):
         self_test(PAIR, AUTHORITY.certificate, "localhost", NOW)

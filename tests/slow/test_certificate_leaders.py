@@ -78,7 +78,7 @@ def test_two_that_lead_at_once_lose_nothing(
 
 def jumps(cluster: KeptCluster) -> list[str]:
     """Return each authority that began to sign, and had not been the next one in the state before."""
-    contents = [authorities.read(cluster.decoded(each)) for each in cluster.history(SECRETS)]
+    contents = [authorities.decode(cluster.decoded(each)) for each in cluster.history(SECRETS)]
     return [
         str(new.promoted_at) for old, new in itertools.pairwise(contents) if new.active not in (old.active, old.next)
     ]

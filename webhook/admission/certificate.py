@@ -15,8 +15,8 @@ import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from gpugate.certs.checks import checked_authorities, checked_server
-from gpugate.certs.files import FileError, open_to_all, read_together
+from gpugate.certs.checks import validate_authorities, validate_server
+from gpugate.certs.files import FileError, is_world_writable, read_together
 from gpugate.certs.pki import CertificateError, KeyPair, certificate_authority, expiry, server_certificate
 from gpugate.certs.serving import server_context
 from gpugate.policies.engine.evaluate import described
@@ -77,7 +77,7 @@ class CertificateFiles:
         return tuple(
             f"{folder}: everybody can replace the files in it: take the right to write from others (chmod o-w)"
             for folder in folders
-            if open_to_all(folder)
+            if is_world_writable(folder)
         )
 
     def read(self, now: dt.datetime | None) -> Content:
@@ -92,9 +92,9 @@ class CertificateFiles:
         if self._pair is not None:
             certificate, key = self._pair
             given = KeyPair(content[certificate], content[key])
-            pair = checked_server(given, self._names, now, (str(certificate), str(key)))
+            pair = validate_server(given, self._names, now, (str(certificate), str(key)))
         if self._client_ca is not None:
-            clients = checked_authorities(content[self._client_ca], now, str(self._client_ca))
+            clients = validate_authorities(content[self._client_ca], now, str(self._client_ca))
         return Content(pair, clients)
 
 

@@ -326,7 +326,7 @@ class _Keeping:
                 run(self._stopped)
             except Exception as error:  # noqa: BLE001 -- see above
                 reason = str(error) if isinstance(error, ClusterError) else f"keeping broke: {described(error)}"
-                self._report.broke(reason, leads=self._election.held)
+                self._report.broke(reason, leads=self._election.is_leader)
                 self._stopped.wait(_TRY_AGAIN_SECONDS)
 
     def _keep(self, stopped: threading.Event) -> None:
@@ -338,7 +338,7 @@ class _Keeping:
 
     def _leading(self) -> tuple[bool, str]:
         """Return whether this replica leads, and what is wrong with that; who begins to lead has something to do."""
-        return self._election.held, self._election.trouble
+        return self._election.is_leader, self._election.trouble
 
     def _unwatched(self, reason: str) -> None:
         # A watch that we end ourselves is none that was lost.
@@ -363,7 +363,7 @@ class _Keeping:
             self._missing = state.waiting
         if self._election.trouble:
             state = replace(state, troubles=(*state.troubles, self._election.trouble))
-        self._report.tell(state, leads=self._election.held, skew=self._connection.clock_skew)
+        self._report.tell(state, leads=self._election.is_leader, skew=self._connection.clock_skew)
         self._drift.tell(state.authorities)
         pause = _TRY_AGAIN_SECONDS if state.troubles else random.uniform(*_LOOK_AGAIN_SECONDS)  # noqa: S311 -- as above
         if state.due is not None:

@@ -138,7 +138,7 @@ def own_identity() -> str:
 
 
 class LeaderElection:
-    """One candidate: `step` makes one attempt; `held` needs no call and works in any thread."""
+    """One candidate: `step` makes one attempt; `is_leader` needs no call and works in any thread."""
 
     def __init__(
         self,
@@ -168,7 +168,7 @@ class LeaderElection:
         self._renewed_at = float("-inf")
 
     @property
-    def held(self) -> bool:
+    def is_leader(self) -> bool:
         """Whether this candidate may write now."""
         return self._chance.clock() - self._renewed_at < RENEW_SECONDS
 
@@ -190,7 +190,7 @@ class LeaderElection:
             self.trouble = str(error)
         except msgspec.DecodeError:
             self.trouble = f"the response to {self._verb} {self.place} is not from an API server"
-        wait = RETRY_SECONDS if self.held else self._chance.between(_CANDIDATES_WAIT)
+        wait = RETRY_SECONDS if self.is_leader else self._chance.between(_CANDIDATES_WAIT)
         return max(wait, min(asked_to_wait, RENEW_SECONDS))
 
     def run(self, stopped: threading.Event) -> None:
@@ -213,7 +213,7 @@ class LeaderElection:
             self.trouble = f"{self.place} not released: {error}"
 
     def _attempt(self) -> None:
-        if self.held and self._stored is not None:
+        if self.is_leader and self._stored is not None:
             try:
                 self._take(self._stored)
             except ApiError as error:
@@ -226,7 +226,7 @@ class LeaderElection:
         if self._holder not in {"", self.identity}:
             self._renewed_at = float("-inf")
         free = self._chance.clock() >= self._free_at or (found is not None and not self._holder)
-        if free or self.held or self._holder == self.identity:
+        if free or self.is_leader or self._holder == self.identity:
             self._take(found)
 
     def _read(self) -> LeaseRecord | None:

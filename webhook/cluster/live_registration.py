@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from gpugate.certs.protocols import Registered
+from gpugate.certs.protocols import LiveConfiguration
 from gpugate.webhook.cluster import named_object
 from gpugate.webhook.cluster.errors import ApiError
 from gpugate.webhook.cluster.named_object import failing_as_cluster, read_or_none
@@ -70,7 +70,7 @@ class LiveRegistration:
         self._connection = connection
         self._owner: dict[str, object] | None = None
 
-    def read(self) -> Sequence[Registered]:
+    def read(self) -> Sequence[LiveConfiguration]:
         """Read the configurations that exist from the API server.
 
         Raises:
@@ -98,11 +98,11 @@ class LiveRegistration:
                     found.append(msgspec.json.decode(answer, type=dict[str, Any]))
         return found
 
-    def publish(self, configuration: Registered, bundle: bytes) -> None:
+    def publish(self, configuration: LiveConfiguration, bundle: bytes) -> None:
         """Set the `caBundle` of every entry of a configuration and the owner of the configuration, nothing else.
 
         Raises:
-            ChangedMeanwhile: the configuration changed after it was read.
+            ConflictError: the configuration changed after it was read.
             ClusterFailure: the write failed, or its result is unknown.
         """
         if not configuration.bundles:
@@ -152,6 +152,6 @@ def _refuses_owner(error: ApiError) -> bool:
     return error.code == 403 and "ownerRef" in error.message
 
 
-def _registered(kind: str, configuration: _Configuration) -> Registered:
+def _registered(kind: str, configuration: _Configuration) -> LiveConfiguration:
     bundles = {each.name: each.client_config.ca_bundle for each in configuration.webhooks or ()}
-    return Registered(kind, bundles, configuration.metadata.resource_version)
+    return LiveConfiguration(kind, bundles, configuration.metadata.resource_version)

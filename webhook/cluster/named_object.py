@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from gpugate.certs.protocols import ChangedMeanwhile, ClusterFailure
+from gpugate.certs.protocols import ClusterFailure, ConflictError
 from gpugate.webhook.cluster.backoff import Backoff, Chance
 from gpugate.webhook.cluster.errors import ApiError, CallError, UnreachableError
 from gpugate.webhook.cluster.reflector import WatchCall
@@ -105,14 +105,14 @@ def failing_as_cluster(verb: Verb, place: Place) -> Iterator[None]:
     """Convert errors of one call, with a text that explains them.
 
     Raises:
-        ChangedMeanwhile: another client changed, created or deleted the object to write.
+        ConflictError: another client changed, created or deleted the object to write.
         ClusterFailure: any other error; after a write without a response, it says that the result is unknown.
     """
     try:
         yield
     except ApiError as error:
         if verb not in _READING and error.code in ({409} if verb == "create" else {404, 409, 410}):
-            raise ChangedMeanwhile(f"{place} was changed by another client: {error}") from None
+            raise ConflictError(f"{place} was changed by another client: {error}") from None
         raise ClusterFailure(why(error, verb, place)) from None
     except UnreachableError as error:
         doubt = "" if verb in _READING else f"; {place} may have been written and must be read again"

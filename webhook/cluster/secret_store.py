@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from gpugate.certs.protocols import ChangedMeanwhile, ClusterFailure, StoredSecret
+from gpugate.certs.protocols import ClusterFailure, ConflictError, StoredSecret
 from gpugate.webhook.cluster import named_object
 from gpugate.webhook.cluster.named_object import failing_as_cluster, made_metadata, read_or_none
 
@@ -56,7 +56,7 @@ class NamedSecret:
         """Create the Secret with the labels and annotations that it had before, else with a label that names gpugate.
 
         Raises:
-            ChangedMeanwhile: it exists already.
+            ConflictError: it exists already.
             ClusterFailure: the write failed, or its result is unknown.
         """
         made = {
@@ -73,7 +73,7 @@ class NamedSecret:
         """Replace the data of the Secret if `version` is still its resource version; everything else remains.
 
         Raises:
-            ChangedMeanwhile: it has a different resource version, or was deleted.
+            ConflictError: it has a different resource version, or was deleted.
             ClusterFailure: the write failed, or its result is unknown.
         """
         encoded = self._encoded(data)
@@ -82,7 +82,7 @@ class NamedSecret:
             # A Secret is replaced as a whole, and its labels, annotations and owners belong to other clients.
             held = msgspec.json.decode(answer, type=dict[str, Any]) if answer is not None else None
         if held is None or held["metadata"]["resourceVersion"] != version:
-            raise ChangedMeanwhile(f"{self.place} was changed or deleted after it was read")
+            raise ConflictError(f"{self.place} was changed or deleted after it was read")
         with failing_as_cluster("update", self.place):
             return self._stored(self._connection.replace(self.place.path, {**held, "data": encoded}))
 

@@ -52,7 +52,7 @@ def public_parts(secret: Mapping[str, Any]) -> CertificateSecret:
     data = {name: _decoded(content) for name, content in (secret.get("data") or {}).items()}
     public = {name: content for name, content in data.items() if not _is_private(name, content)}
     try:
-        return _usable(authorities.read(data), public, annotations)
+        return _usable(authorities.decode(data), public, annotations)
     except CorruptSecretError as error:
         return CertificateSecret(public, str(error), annotations=annotations)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 from admission.logged import FakeLog, Scraped
 
-from gpugate.certs.authorities import Periods, first
+from gpugate.certs.authorities import Periods, create_authorities
 from gpugate.certs.protocols import ClusterFailure
 from gpugate.webhook.admission.keeper import DriftReport
 from gpugate.webhook.admission.options import Keeping, ServeOptions
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from gpugate.webhook.cluster.live_registration import LiveRegistration
 
 NOW = dt.datetime(2026, 11, 21, 12, tzinfo=dt.UTC)
-AUTHORITIES = first(Periods(), NOW)
+AUTHORITIES = create_authorities(Periods(), NOW)
 KEEPING = Keeping("certificates", "gpugate")
 AUDIT = "apiVersion: gpugate.dev/v1\nkind: PolicyConfig\n"
 FEWER = AUDIT + 'policies:\n  "*/*": {mode: "off"}\n  nodepools/single-instance-type: {mode: enforce}\n'

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, cast
 import pytest
 from admission.logged import FakeLog, Scraped
 
-from gpugate.certs.authorities import Authorities, Periods, first, new_authority
+from gpugate.certs.authorities import Authorities, Periods, create_authorities, create_authority
 from gpugate.certs.keeper import State
 from gpugate.certs.leaf import Leaf
 from gpugate.certs.pki import expiry, fingerprint, server_certificate
-from gpugate.certs.protocols import Registered
+from gpugate.certs.protocols import LiveConfiguration
 from gpugate.webhook.admission.keeper import KeeperReport
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 NOW = dt.datetime(2026, 11, 21, 12, tzinfo=dt.UTC)
 SECOND = dt.timedelta(seconds=1)
 PERIODS = Periods()
-AUTHORITIES = replace(first(PERIODS, NOW), next=new_authority(PERIODS, NOW))
+AUTHORITIES = replace(create_authorities(PERIODS, NOW), next=create_authority(PERIODS, NOW))
 MUTATING, VALIDATING = "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"
 BUNDLE_EXPIRY = "gpugate_webhook_ca_bundle_expiry_timestamp_seconds"
 
@@ -31,7 +31,9 @@ def signed(authorities: Authorities) -> Leaf:
 
 
 LEAF = signed(AUTHORITIES)
-GOOD = State(LEAF, AUTHORITIES, (Registered(VALIDATING, {"a": AUTHORITIES.bundle, "b": AUTHORITIES.bundle}),), "")
+GOOD = State(
+    LEAF, AUTHORITIES, (LiveConfiguration(VALIDATING, {"a": AUTHORITIES.bundle, "b": AUTHORITIES.bundle}),), ""
+)
 
 
 @dataclass
@@ -86,14 +88,14 @@ BUNDLES = {
     "every entry vouches": ({"a": AUTHORITIES.bundle, "b": AUTHORITIES.bundle}, TRUSTED),
     "one entry is empty": ({"a": AUTHORITIES.bundle, "b": b""}, 0),
     "one entry is garbage": ({"a": AUTHORITIES.bundle, "b": b"junk"}, 0),
-    "one entry is somebody else's": ({"a": new_authority(PERIODS, NOW).certificate}, 0),
+    "one entry is somebody else's": ({"a": create_authority(PERIODS, NOW).certificate}, 0),
     "there is no entry": ({}, None),
 }
 
 
 @pytest.mark.parametrize(("bundles", "until"), BUNDLES.values(), ids=BUNDLES)
 def test_until_when_bundles_vouch(told: Told, bundles: dict[str, bytes], until: float | None) -> None:
-    state = replace(GOOD, live=(Registered(MUTATING, bundles),))
+    state = replace(GOOD, live=(LiveConfiguration(MUTATING, bundles),))
     assert told.tell(state).metrics.value(BUNDLE_EXPIRY, configuration=MUTATING) == until
 
 

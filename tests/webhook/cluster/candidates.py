@@ -75,8 +75,8 @@ class Candidate:
         self.election = LeaderElection(cast("Connection", self), *PLACE, name, chance, now or world.moment)
 
     @property
-    def held(self) -> bool:
-        return self.election.held
+    def is_leader(self) -> bool:
+        return self.election.is_leader
 
     def step(self) -> float:
         return self.election.step()

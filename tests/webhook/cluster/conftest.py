@@ -77,7 +77,7 @@ def holder(world: World) -> Candidate:
 @pytest.fixture
 def other(world: World, holder: Candidate) -> Candidate:
     """Has just seen that somebody else holds the Lease."""
-    assert holder.held
+    assert holder.is_leader
     made = world.candidate("b")
     made.step()
     return made

@@ -21,7 +21,7 @@ def keep(world: World, holder: Candidate, seconds: float) -> None:
 
 
 def test_the_first_takes_the_lease_at_once(world: World, holder: Candidate) -> None:
-    assert holder.held
+    assert holder.is_leader
     assert world.lease["spec"] == {
         "holderIdentity": "a",
         "leaseDurationSeconds": 15,
@@ -37,7 +37,7 @@ def test_who_renews_keeps_it_and_when_it_was_acquired(world: World, holder: Cand
         keep(world, holder, 4)
         other.step()
 
-        assert (holder.held, other.held) == (True, False)
+        assert (holder.is_leader, other.is_leader) == (True, False)
 
     assert world.lease["spec"]["acquireTime"] == acquired
     assert world.lease["spec"]["renewTime"] > acquired
@@ -52,9 +52,9 @@ def test_renewing_takes_one_call(world: World, holder: Candidate) -> None:
 
 def test_who_stops_renewing_loses_it_after_ten_seconds(world: World, holder: Candidate) -> None:
     world.time += 9.9
-    assert holder.held
+    assert holder.is_leader
     world.time += 0.1
-    assert not holder.held
+    assert not holder.is_leader
 
 
 def test_another_takes_it_when_it_has_not_changed_for_fifteen_seconds(
@@ -62,39 +62,39 @@ def test_another_takes_it_when_it_has_not_changed_for_fifteen_seconds(
 ) -> None:
     world.time += 14.9
     other.step()
-    assert not other.held
+    assert not other.is_leader
 
     world.time += 0.1
     other.step()
-    assert (holder.held, other.held) == (False, True)
+    assert (holder.is_leader, other.is_leader) == (False, True)
     assert (world.lease["spec"]["holderIdentity"], world.lease["spec"]["leaseTransitions"]) == ("b", 1)
 
 
 def test_one_that_comes_later_waits_from_when_it_came(world: World, holder: Candidate) -> None:
-    assert holder.held
+    assert holder.is_leader
     world.time += 100
     late = world.candidate("late")
     late.step()
     world.time += 14.9
     late.step()
 
-    assert not late.held
+    assert not late.is_leader
 
 
 def test_who_was_paused_sees_that_it_lost(world: World, holder: Candidate, other: Candidate) -> None:
     world.time += 60
     other.step()
-    assert (holder.held, other.held) == (False, True)
+    assert (holder.is_leader, other.is_leader) == (False, True)
 
     holder.step()
-    assert (holder.held, other.held) == (False, True)
+    assert (holder.is_leader, other.is_leader) == (False, True)
 
 
 def test_who_was_paused_and_not_replaced_goes_on(world: World, holder: Candidate) -> None:
     world.time += 60
     holder.step()
 
-    assert holder.held
+    assert holder.is_leader
     assert world.lease["spec"]["leaseTransitions"] == 0
 
 
@@ -104,13 +104,13 @@ def test_a_call_that_hangs_does_not_hold_the_lease(world: World, holder: Candida
 
     def hang() -> None:
         world.time += 30
-        held_within.append(holder.held)
+        held_within.append(holder.is_leader)
 
     setattr(holder, part, hang)
     holder.step()
 
     assert not any(held_within)
-    assert not holder.held
+    assert not holder.is_leader
 
 
 FAULTS = {"409": 409, "403": 403, "500": 500, "429": 429, "no connection": "request", "no answer": "answer"}
@@ -123,16 +123,16 @@ def test_a_renewal_that_fails_once_costs_nothing(world: World, holder: Candidate
     holder.step()
     keep(world, holder, 20)
 
-    assert holder.held
+    assert holder.is_leader
 
 
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
 def test_when_no_renewal_succeeds_it_is_lost_in_time(world: World, holder: Candidate, fault: int | str) -> None:
     holder.faults = [fault] * 100
     keep(world, holder, 8)
-    assert holder.held
+    assert holder.is_leader
     keep(world, holder, 2)
-    assert not holder.held
+    assert not holder.is_leader
 
 
 def test_what_went_wrong_is_said(world: World) -> None:
@@ -148,7 +148,7 @@ def test_being_slower_than_another_is_no_trouble(world: World) -> None:
     candidate.request = lambda: world.write({"holderIdentity": "b"}) if candidate.calls == ["read", "create"] else None
     candidate.step()
 
-    assert not candidate.held
+    assert not candidate.is_leader
     assert candidate.election.trouble == ""
 
 
@@ -156,17 +156,17 @@ def test_a_lease_made_without_an_answer_is_found_to_be_ours(world: World) -> Non
     candidate = world.candidate("a")
     candidate.faults = [None, "answer"]
     candidate.step()
-    assert not candidate.held
+    assert not candidate.is_leader
 
     candidate.step()
-    assert candidate.held
+    assert candidate.is_leader
 
 
 def test_a_write_that_somebody_else_overtook_does_not_count(world: World, holder: Candidate) -> None:
     holder.request = lambda: world.write({"holderIdentity": "b", "leaseDurationSeconds": 15})
     holder.step()
 
-    assert not holder.held
+    assert not holder.is_leader
     assert world.lease["spec"]["holderIdentity"] == "b"
 
 
@@ -186,11 +186,11 @@ def test_the_time_of_day_does_not_matter(world: World, clock: str) -> None:
     for _ in range(10):
         keep(world, holder, 4)
         other.step()
-    assert (holder.held, other.held) == (True, False)
+    assert (holder.is_leader, other.is_leader) == (True, False)
 
     world.time += 15
     other.step()
-    assert (holder.held, other.held) == (False, True)
+    assert (holder.is_leader, other.is_leader) == (False, True)
 
 
 def test_who_leaves_lets_another_have_it_at_once(world: World, holder: Candidate, other: Candidate) -> None:
@@ -199,7 +199,7 @@ def test_who_leaves_lets_another_have_it_at_once(world: World, holder: Candidate
     other.step()
 
     assert (spec["holderIdentity"], spec["leaseDurationSeconds"]) == ("", 1)
-    assert (holder.held, other.held) == (False, True)
+    assert (holder.is_leader, other.is_leader) == (False, True)
 
 
 def test_who_cannot_say_that_it_leaves_does_not_hold_it_either(
@@ -209,17 +209,17 @@ def test_who_cannot_say_that_it_leaves_does_not_hold_it_either(
     holder.election.release()
     other.step()
 
-    assert (holder.held, other.held) == (False, False)
+    assert (holder.is_leader, other.is_leader) == (False, False)
     assert "not released" in holder.election.trouble
     world.time += 15
     other.step()
-    assert other.held
+    assert other.is_leader
 
 
 def test_who_does_not_hold_it_releases_nothing(world: World, holder: Candidate, other: Candidate) -> None:
     other.election.release()
 
-    assert holder.held
+    assert holder.is_leader
     assert world.lease["spec"]["holderIdentity"] == "a"
 
 
@@ -228,7 +228,7 @@ def test_running_ends_with_a_release(world: World) -> None:
     candidate.answer = lambda: stopped.set() if "create" in candidate.calls else None
     candidate.election.run(stopped)
 
-    assert not candidate.held
+    assert not candidate.is_leader
     assert world.lease["spec"]["holderIdentity"] == ""
 
 

@@ -58,7 +58,7 @@ class Interleaving:
         self.count()
 
     def count(self) -> None:
-        self.most = max(self.most, sum(candidate.held for candidate in self.candidates))
+        self.most = max(self.most, sum(candidate.is_leader for candidate in self.candidates))
 
     def act(self) -> None:
         action = self.data.draw(ACTIONS)

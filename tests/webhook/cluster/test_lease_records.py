@@ -30,11 +30,11 @@ def test_what_others_recorded(world: World, spec: object, waits: float) -> None:
     if waits:
         world.time += waits - 0.1
         candidate.step()
-        assert not candidate.held
+        assert not candidate.is_leader
         world.time += 0.1
         candidate.step()
 
-    assert candidate.held
+    assert candidate.is_leader
     assert world.lease["spec"]["leaseTransitions"] < 2**31
 
 
@@ -43,7 +43,7 @@ def test_an_answer_that_is_no_lease(world: World) -> None:
     candidate = world.candidate("a")
     candidate.step()
 
-    assert not candidate.held
+    assert not candidate.is_leader
     assert candidate.election.trouble.endswith("is not from an API server")
 
 
@@ -51,14 +51,14 @@ def test_what_others_wrote_beside_it_stays_also_when_it_has_to_be_made_again(wor
     world.write(world.lease["spec"], labels={"team": "ml"}, annotations={"note": "x"})
     holder.step()
 
-    assert holder.held
+    assert holder.is_leader
     assert world.lease["metadata"]["labels"] == {"team": "ml"}
     assert world.lease["metadata"]["annotations"] == {"note": "x"}
 
     world.delete()
     holder.step()
 
-    assert holder.held
+    assert holder.is_leader
     assert world.lease["metadata"]["labels"] == {"team": "ml"}
     assert world.lease["metadata"]["annotations"] == {"note": "x"}
 
@@ -68,10 +68,10 @@ def test_a_deleted_lease_is_made_again_by_its_holder_and_taken_by_nobody_else(
 ) -> None:
     world.delete()
     other.step()
-    assert (holder.held, other.held) == (True, False)
+    assert (holder.is_leader, other.is_leader) == (True, False)
 
     holder.step()
-    assert (holder.held, other.held) == (True, False)
+    assert (holder.is_leader, other.is_leader) == (True, False)
     assert world.lease["spec"]["holderIdentity"] == "a"
 
 
@@ -83,4 +83,4 @@ def test_a_deleted_lease_is_taken_when_its_holder_is_gone_too(
     world.time += 15
     other.step()
 
-    assert (holder.held, other.held) == (False, True)
+    assert (holder.is_leader, other.is_leader) == (False, True)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from cluster.fake_api_server import Answer, status
 
-from gpugate.certs.protocols import ChangedMeanwhile, ClusterFailure, Registered
+from gpugate.certs.protocols import ClusterFailure, ConflictError, LiveConfiguration
 from gpugate.webhook.cluster.live_registration import LiveRegistration
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def test_only_those_that_exist_are_read(api: FakeApiServer, registration: LiveRe
     put(api, KINDS[1], entry("a", SERVICE, b"old"), entry("b", URL))
     put(api, KINDS[0], entry("x", URL), name="another")
     version = validating(api)["metadata"]["resourceVersion"]
-    assert registration.read() == [Registered(KINDS[1], {"a": b"old", "b": b""}, version)]
+    assert registration.read() == [LiveConfiguration(KINDS[1], {"a": b"old", "b": b""}, version)]
 
 
 def test_whole_objects_are_read(api: FakeApiServer, registration: LiveRegistration) -> None:
@@ -126,9 +126,7 @@ def test_what_changed_since_it_was_read_is_not_written(
     else:
         api.store.delete(VALIDATING, "", "gpugate")
 
-    with pytest.raises(
-        ChangedMeanwhile, match="validatingwebhookconfigurations 'gpugate' was changed by another client"
-    ):
+    with pytest.raises(ConflictError, match="validatingwebhookconfigurations 'gpugate' was changed by another client"):
         registration.publish(read, b"new")
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 from cluster.fake_api_server import Answer, status
 
-from gpugate.certs.protocols import ChangedMeanwhile, ClusterFailure, StoredSecret
+from gpugate.certs.protocols import ClusterFailure, ConflictError, StoredSecret
 from gpugate.webhook.cluster.secret_store import NamedSecret
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def test_a_secret_without_anything_is_empty(api: FakeApiServer, store: NamedSecr
 
 def test_what_is_there_is_not_created(store: NamedSecret, stored: StoredSecret) -> None:
     with pytest.raises(
-        ChangedMeanwhile, match="secrets 'certificates' in namespace 'guard' was changed by another client: 409"
+        ConflictError, match="secrets 'certificates' in namespace 'guard' was changed by another client: 409"
     ):
         store.create({"ca.crt": b"another"})
     assert store.read() == stored
@@ -90,7 +90,7 @@ def test_what_is_there_is_not_created(store: NamedSecret, stored: StoredSecret) 
 def test_what_was_changed_is_not_replaced(api: FakeApiServer, store: NamedSecret, stored: StoredSecret) -> None:
     api.store.put(SECRETS, api.store.get(SECRETS, "guard", "certificates"))
 
-    with pytest.raises(ChangedMeanwhile):
+    with pytest.raises(ConflictError):
         store.replace({}, stored.version)
     assert not api.asked("PUT")
 
@@ -98,7 +98,7 @@ def test_what_was_changed_is_not_replaced(api: FakeApiServer, store: NamedSecret
 def test_what_is_gone_is_not_replaced(api: FakeApiServer, store: NamedSecret, stored: StoredSecret) -> None:
     api.store.delete(SECRETS, "guard", "certificates")
 
-    with pytest.raises(ChangedMeanwhile):
+    with pytest.raises(ConflictError):
         store.replace({}, stored.version)
 
 
@@ -113,7 +113,7 @@ def test_what_changes_between_reading_and_replacing(
         return replace(path, body)
 
     monkeypatch.setattr(store._connection, "replace", late)
-    with pytest.raises(ChangedMeanwhile):
+    with pytest.raises(ConflictError):
         store.replace({}, stored.version)
 
 
@@ -135,7 +135,7 @@ def test_a_right_that_is_missing_is_named(
         ClusterFailure, match=f"may not {verb} secrets 'certificates' in namespace 'guard': grant its ServiceAccount"
     ) as error:
         calls[verb]()
-    assert not isinstance(error.value, ChangedMeanwhile)
+    assert not isinstance(error.value, ConflictError)
 
 
 def test_a_quota_is_no_matter_of_rights(api: FakeApiServer, store: NamedSecret) -> None:
@@ -150,7 +150,7 @@ def test_a_namespace_that_is_not_there(api: FakeApiServer, store: NamedSecret) -
 
     with pytest.raises(ClusterFailure, match="404 NotFound") as error:
         store.create({})
-    assert not isinstance(error.value, ChangedMeanwhile)
+    assert not isinstance(error.value, ConflictError)
 
 
 def test_a_write_without_an_answer_may_have_been_done(api: FakeApiServer, store: NamedSecret) -> None:

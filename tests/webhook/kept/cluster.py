@@ -70,7 +70,7 @@ class KeptCluster:
 
     def authorities(self) -> Authorities:
         """Return what the Secret holds."""
-        return authority_secret.read(self.secret())
+        return authority_secret.decode(self.secret())
 
     def secret(self) -> dict[str, bytes]:
         """Return the content of the Secret; a StatusError if there is none."""

@@ -10,7 +10,7 @@ import pytest
 from eventually import eventually
 from kept.cluster import LEASES, MUTATING, SECRETS, VALIDATING
 
-from gpugate.certs.authorities import Periods, new_authority
+from gpugate.certs.authorities import Periods, create_authority
 from gpugate.certs.pki import common_name
 from gpugate.webhook.cluster.connection import wall_clock
 
@@ -32,7 +32,7 @@ def test_a_secret_that_was_deleted_is_restored(kept: Kept) -> None:
 @pytest.mark.parametrize("plural", [MUTATING, VALIDATING], ids=["mutating", "validating"])
 @pytest.mark.parametrize(
     "bundle",
-    [b"", b"no PEM", new_authority(Periods(), wall_clock()).certificate],
+    [b"", b"no PEM", create_authority(Periods(), wall_clock()).certificate],
     ids=["wiped", "garbage", "somebody-else"],
 )
 def test_a_bundle_is_put_back(kept: Kept, plural: tuple[str, str], bundle: bytes) -> None:

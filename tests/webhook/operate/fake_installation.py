@@ -10,7 +10,7 @@ from typing import Any
 
 from cluster.fake_api_server import Answer, FakeApiServer
 
-from gpugate.certs.authorities import Periods, first, written
+from gpugate.certs.authorities import Periods, create_authorities, encode
 from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.config import PolicyConfig
 from gpugate.policies.engine.ruleset import bind
@@ -63,7 +63,7 @@ class Cluster(FakeApiServer):
         """Make the Secret of the authorities, as the keeper writes it."""
         data = {
             key: base64.b64encode(value).decode()
-            for key, value in written(first(Periods(), dt.datetime.now(tz=dt.UTC))).items()
+            for key, value in encode(create_authorities(Periods(), dt.datetime.now(tz=dt.UTC))).items()
         }
         metadata = {"name": "gpugate-certificates", "namespace": "gpugate", "annotations": annotations}
         self.store.put(SECRETS, {"metadata": metadata, "data": data})

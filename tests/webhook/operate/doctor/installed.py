@@ -7,7 +7,7 @@ import datetime as dt
 from dataclasses import replace
 from typing import Any
 
-from gpugate.certs.authorities import Authorities, Periods, first, new_authority, written
+from gpugate.certs.authorities import Authorities, Periods, create_authorities, create_authority, encode
 from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.config import PolicyConfig
 from gpugate.policies.engine.ruleset import bind
@@ -22,14 +22,14 @@ LABELS = {"app": "gpugate"}
 
 
 def authorities(now: dt.datetime = NOW) -> Authorities:
-    return replace(first(Periods(), now), next=new_authority(Periods(), now), published_at=now)
+    return replace(create_authorities(Periods(), now), next=create_authority(Periods(), now), published_at=now)
 
 
 AUTHORITIES = authorities()
 
 
 def secret(held: Authorities = AUTHORITIES, **annotations: str) -> dict[str, Any]:
-    data = {key: base64.b64encode(content).decode() for key, content in written(held).items()}
+    data = {key: base64.b64encode(content).decode() for key, content in encode(held).items()}
     named = {key.replace("_", "/", 1).replace("gpugate", "gpugate.dev"): value for key, value in annotations.items()}
     return {"metadata": {"resourceVersion": "1", "annotations": named}, "data": data}
 
