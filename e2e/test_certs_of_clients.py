@@ -116,7 +116,7 @@ def test_the_api_server_is_let_in_by_its_certificate(
 
 def test_another_name_is_refused_in_words(showing: Api, gpugate: Callable[..., Asking], tmp_path: Path) -> None:
     answer = gpugate(CLIENTS.certificate, "--client-name", "front-proxy-client").answer(showing, tmp_path)
-    assert "the client certificate is for no name that is let in (--client-name)" in answer.message
+    assert "the client certificate has no allowed name (--client-name)" in answer.message
 
 
 @pytest.mark.parametrize(

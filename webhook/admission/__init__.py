@@ -1,1 +1,1 @@
-"""Door one: AdmissionReviews over HTTPS, as the API server sends them."""
+"""The webhook entry point: AdmissionReviews over HTTPS, as the API server sends them."""

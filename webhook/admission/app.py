@@ -1,4 +1,4 @@
-"""The Flask application: routes requests to the gate, and bounds the time of each."""
+"""The Flask application: routes requests to the gate and limits the time of each."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 def unsupported(content_type: str, content_encoding: str) -> str:
-    """Say why a body cannot be read, from its two headers; empty when it can.
+    """Return why a body with these headers is not supported; empty if it is.
 
-    The API server sends `application/json` (`k8s.io/apiserver` pkg/util/webhook, v1.36); no type at all is read as
-    that, so that a person with `curl --data-binary` is understood.
+    The API server sends `application/json` (`k8s.io/apiserver` pkg/util/webhook, v1.36). A missing type is treated as
+    JSON too, for manual requests.
     """
     if content_encoding.strip().lower() not in {"", "identity"}:
         return "the body must not be compressed: send it without Content-Encoding"
@@ -35,11 +35,11 @@ def unsupported(content_type: str, content_encoding: str) -> str:
     return ""
 
 
-# What the API server waits without a `timeoutSeconds`, and the most that it may be told to
+# The default and the maximum of `timeoutSeconds`, the time that the API server waits
 # (`k8s.io/api` admissionregistration/v1 types.go, v0.36).
 DEFAULT_SECONDS: Final = 10.0
 MOST_SECONDS: Final = 30.0
-# The rest is for the way here and back, and for one policy that takes long.
+# The rest of the time is for the network and for the policy that runs when the limit expires.
 _SHARE: Final = 0.8
 
 _TIMEOUT = re.compile(r"(?:^|&)timeout=([^&]*)")
@@ -49,15 +49,15 @@ _UNITS: Final = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 
 
 def seconds_left(query: bytes | str, waited: float) -> float:
-    """Return for how many seconds a review may be judged; none are left when it is 0.
+    """Return the seconds that remain to evaluate a review, at least 0.
 
-    The API server says in `?timeout=` how long it waits, as Go writes durations, in whole seconds
-    (`k8s.io/apiserver` pkg/admission/plugin/webhook, `k8s.io/client-go` rest/request.go, v1.36). The first one counts;
-    without one that can be read it is taken to wait 10 s, and never more than 30 s.
+    The API server sends its timeout in `?timeout=` as a Go duration of whole seconds
+    (`k8s.io/apiserver` pkg/admission/plugin/webhook, `k8s.io/client-go` rest/request.go, v1.36). The first parameter
+    counts. The default for a missing or invalid one is 10 s, the maximum 30 s.
 
     Args:
-        query: the query of the URL, as it stands there.
-        waited: seconds that the review has waited since it came.
+        query: the query of the URL, not decoded.
+        waited: the seconds since the review arrived.
     """
     text = query if isinstance(query, str) else query.decode("latin-1")
     found = _TIMEOUT.search(text)
@@ -73,34 +73,34 @@ def _seconds(text: str) -> float:
             break
         total += float(part[1]) * _UNITS[part[2]]
         position = part.end()
-    # No time at all is no answer to any review: whoever writes that does not mean it.
+    # A timeout of 0 would leave every review without a verdict, so it is treated as invalid.
     return min(total, MOST_SECONDS) if total > 0 and position == len(text) else DEFAULT_SECONDS
 
 
-# The path of each phase; the fast path of the front reads it too.
+# The path of each phase. The ASGI application reads it too, because reviews bypass Flask.
 ADMISSION = {"/mutate": Phase.MUTATE, "/validate": Phase.VALIDATE}
 _HEALTH = ("/healthz", "/readyz", "/metrics")
-# What is answered where: admission over TLS, health and metrics on a port of their own without.
+# The paths of each port: admission with TLS, health and metrics without.
 _PATHS = {"https": frozenset(ADMISSION), "http": frozenset(_HEALTH)}
 
 
 class Health(Protocol):
-    """What the server knows of itself."""
+    """The readiness and the metrics of the server."""
 
     def missing(self) -> Sequence[str]:
-        """Say what is not there yet, or not any more, for the server to be ready; empty when it is."""
+        """Return what the server needs before it is ready; empty if it is ready."""
         ...
 
     def exposition(self, accept: str) -> tuple[str, bytes]:
-        """Return metrics as a content type and a body, in the best format of those that are accepted."""
+        """Return the content type and the body of the metrics, in the best format that `accept` allows."""
         ...
 
 
 def create_app(gate: Gate, health: Health) -> Flask:
-    """Make the application that answers with a gate.
+    """Create the application that answers reviews with a gate.
 
     Paths are matched exactly and never redirected, because the API server follows redirects. Every error is a
-    `metav1.Status` in JSON. No debugger, whatever the environment says.
+    `metav1.Status` in JSON. The debugger is off, whatever the environment variables of Flask contain.
     """
     app = Flask(__name__, static_folder=None)
     app.config.update(DEBUG=False, TESTING=False, PROPAGATE_EXCEPTIONS=False)
@@ -117,7 +117,7 @@ def create_app(gate: Gate, health: Health) -> Flask:
 
 
 def _refuse_other_paths() -> None:
-    # Werkzeug reads //validate as /validate.
+    # Werkzeug would route //validate to /validate.
     if request.environ["PATH_INFO"] not in _PATHS[request.scheme]:
         abort(404)
 
@@ -127,7 +127,7 @@ def _admission(gate: Gate, phase: Phase) -> Callable[[], Response]:
         refused = unsupported(request.headers.get("Content-Type", ""), request.headers.get("Content-Encoding", ""))
         if refused:
             return _json(415, status(415, refused))
-        # Werkzeug's own limit would cut a chunked body without a word; one byte more than allowed tells.
+        # Werkzeug's own limit would truncate a chunked body silently. Reading one byte more shows that it is too large.
         if (request.content_length or 0) > MAX_BODY:
             answer = gate.too_large(phase, request.stream.read(HEAD))
         else:
@@ -167,7 +167,7 @@ def _http_error(error: HTTPException) -> Response:
 
 
 def _broken(_: Exception) -> Response:
-    return _json(500, status(500, "gpugate broke"))
+    return _json(500, status(500, "internal error in gpugate"))
 
 
 def _json(code: int, body: bytes) -> Response:

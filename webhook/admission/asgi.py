@@ -1,7 +1,7 @@
 """The ASGI application: reads bodies within limits and answers reviews in the event loop.
 
-A review takes well under a millisecond, so a thread for each would cost more than it gives, and threads that wait for
-slow clients are the first thing an attacker exhausts. Requests other than reviews go to Flask without their body.
+A review takes less than a millisecond, so a thread for each would cost more than the review. Threads that wait for slow
+clients would also be easy to exhaust. Requests other than reviews go to Flask without their body.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Headers: TypeAlias = "list[tuple[bytes, bytes]]"
 
 @dataclass(slots=True)
 class _Reply:
-    """What a WSGI application hands to `start_response`."""
+    """The arguments that a WSGI application passes to `start_response`."""
 
     code: int = 500
     headers: Headers = field(default_factory=list)
@@ -51,7 +51,7 @@ class _Reply:
 
 
 def call(wsgi: WSGIApplication, scope: Scope, headers: dict[bytes, bytes]) -> tuple[int, Headers, bytes]:
-    """Return status, headers and body of what a WSGI application (PEP 3333) answers to an ASGI request."""
+    """Call a WSGI application (PEP 3333) with an ASGI request; return status, headers and body of its response."""
     reply = _Reply()
     chunks = wsgi(_environ(scope, headers), reply.start)
     try:
@@ -91,12 +91,12 @@ def _environ(scope: Scope, headers: dict[bytes, bytes]) -> dict[str, object]:
 
 
 def text(headers: dict[bytes, bytes], name: bytes) -> str:
-    """Return a header's value, or nothing; `name` is in lower case."""
+    """Return a header's value, empty if it is missing; `name` is in lower case."""
     return headers.get(name, b"").decode("latin-1")
 
 
 def _refuse_write(_: bytes) -> None:
-    raise RuntimeError("an application that calls write() (PEP 3333, for old ones) cannot run here")
+    raise RuntimeError("WSGI applications that call write() (PEP 3333) are unsupported")
 
 
 # Any: the values of ASGI messages differ by key.
@@ -105,32 +105,32 @@ Send: TypeAlias = "Callable[[MutableMapping[str, Any]], Awaitable[None]]"
 _Response: TypeAlias = "tuple[int, Headers, bytes]"  # status, headers, body
 Asgi: TypeAlias = "Callable[[Scope, Receive, Send], Awaitable[None]]"
 
-# The API server waits this long and calls again (measured with kube-apiserver v1.36.3); without the header it gives up.
+# In seconds. The API server waits this long and retries; without the header it fails (measured, kube-apiserver v1.36.3).
 _RETRY: Final = (b"retry-after", b"1")
-_BUSY: Final = "gpugate has more work than it can do at once: call again"
-# How much of a body that is not needed is read and dropped, so that the client reads the answer before the connection is
-# closed.
+_BUSY: Final = "gpugate is overloaded: retry the request"
+# The bytes of an unneeded body that are read and dropped, so that the client reads the response before the connection
+# closes.
 _MOST_DROPPED: Final = 2 * MAX_BODY
-# Smaller bodies are not accounted for, so that clients that hold many large ones do not keep ordinary Pods out.
+# Smaller bodies are not accounted for, so that clients with many large bodies cannot delay ordinary Pods.
 _ACCOUNTED_FROM: Final = 64 * 1024
 # From this size on a review may take longer than ten usual ones, so one worker at a time evaluates such reviews.
 _LARGE: Final = 256 * 1024
-# How long a large review waits before it asks again for its turn, in seconds.
+# The seconds after which a large review tries again to take its turn.
 _LARGE_PAUSE: Final = 0.005
 
 
 @dataclass(slots=True)
 class _Request:
-    """A request, and its body as far as it was read.
+    """A request and the part of its body that was read.
 
     Attributes:
-        phase: which webhook it is a review for; None if it is none.
-        refused: why its body is not read; empty if it is.
-        data: the body, or of one that is too large its first bytes.
-        held: what is accounted for of it; None for a small one.
-        complete: whether the client has sent all of it.
-        too_large: whether the body is larger than may be read.
-        no_room: whether the client is told to call again.
+        phase: the webhook that the review is for; None if the request is not a review.
+        refused: why the body is not read; empty if it is read.
+        data: the body; only its first bytes if it is too large.
+        held: the account of the body; None for a small body.
+        complete: whether the client has sent the whole body.
+        too_large: whether the body exceeds the size limit.
+        no_room: whether the server is overloaded, so that the client should retry.
     """
 
     phase: Phase | None
@@ -147,9 +147,9 @@ class _ClientGoneError(Exception):
 
 
 class AdmissionAsgi:
-    """Sends reviews straight to the gate and the rest to the Flask application, which gives reviews the same bytes."""
+    """Passes reviews to the gate and other requests to Flask, whose response to a review would have the same bytes."""
 
-    def __init__(  # noqa: PLR0913 -- who answers, who waits, and who counts
+    def __init__(  # noqa: PLR0913 -- the parts of one worker
         self,
         gate: Gate,
         wsgi: WSGIApplication,
@@ -160,16 +160,16 @@ class AdmissionAsgi:
         *,
         large: LargeReviews | None = None,
     ) -> None:
-        """Make the application.
+        """Create the application.
 
         Args:
             gate: answers reviews.
-            wsgi: answers everything else.
-            load: what the worker has taken on.
-            turns: whose turn it is.
-            count: counts what was turned away.
-            span: makes a span of the review that was answered last, from its `traceparent` header.
-            large: the turn for large reviews, which all workers share; None if there is one worker.
+            wsgi: answers all other requests.
+            load: the load of the worker.
+            turns: the order in which requests continue.
+            count: counts rejected and waiting requests.
+            span: creates a span of the last answered review from its `traceparent` header.
+            large: the lock for large reviews, which all workers share; None if there is one worker.
         """
         self._gate = gate
         self._wsgi = wsgi
@@ -185,11 +185,11 @@ class AdmissionAsgi:
         request = _asked(scope, headers)
         try:
             await self._read(scope, headers, receive, request)
-            # Probes wait for nobody: a kubelet must not end a server because it has much to do.
+            # Probes do not wait for a turn, so that the kubelet does not restart a server under load.
             if scope["scheme"] == "https":
                 await self._turns.take()
             code, answered, content = await self._settled(scope, headers, request)
-            # A client that is slow to take the answer holds the body no longer.
+            # Free the body now, because the client may be slow to read the response.
             self._let_go(request)
             await _start(send, code, answered)
             if request.complete:
@@ -212,9 +212,9 @@ class AdmissionAsgi:
         self._load.answered(size)
 
     async def _read(self, scope: Scope, headers: dict[bytes, bytes], receive: Receive, request: _Request) -> None:
-        """Read a body whole, or as far as it takes to know that it is not needed.
+        """Read a whole body, or the part that shows that it is not needed.
 
-        Bytes count as they come: to announce many and send few would be a cheap way to keep others out.
+        Bytes are counted when they arrive. Counting the announced length would let a client reserve memory cheaply.
         """
         request.too_large = int(headers.get(b"content-length", b"0")) > MAX_BODY
         parts: list[bytes] = []
@@ -243,13 +243,13 @@ class AdmissionAsgi:
             request.data = self._load.bodies.finish(request.held)
 
     def _hold(self, scope: Scope, request: _Request, before: list[bytes], part: bytes) -> bool:
-        """Account for one more part of a body, and for those before it; False when there is no room."""
+        """Account for a part of a body and for the parts before it; return False if the memory limit is reached."""
         bodies = self._load.bodies
         if request.held is None:
             client = scope.get("client")
             request.held = bodies.begin(client[0] if client else "")
             part = b"".join((*before, part))
-            # Names the review, should the rest turn out to be too large.
+            # The first bytes contain the uid, which the response needs if the body is too large.
             request.data = part[:HEAD]
         if bodies.take(request.held, part):
             return True
@@ -258,7 +258,7 @@ class AdmissionAsgi:
         return False
 
     async def _settled(self, scope: Scope, headers: dict[bytes, bytes], request: _Request) -> _Response:
-        """Answer, after a while where a fact is missing that may be known by then."""
+        """Answer; wait first if cluster data is missing that may arrive soon."""
         paused = 0.0
         for pause in self._load.patience.pauses():
             answer = await self._answer_in_turn(scope, headers, request, paused, may_wait=True)
@@ -272,7 +272,7 @@ class AdmissionAsgi:
             paused += self._turns.now() - before
             await self._turns.take()
         answer = await self._answer_in_turn(scope, headers, request, paused, may_wait=False)
-        assert answer is not None  # noqa: S101 -- for the type checker: nothing is early when nobody may wait
+        assert answer is not None  # noqa: S101 -- for the type checker: the result is None only with may_wait
         return answer
 
     async def _answer_in_turn(
@@ -324,7 +324,7 @@ class AdmissionAsgi:
             return Answer(415, status(415, request.refused))
         if request.too_large:
             return self._gate.too_large(phase, request.data[:HEAD])
-        # A large review makes many objects, no cycles, and drops them all: collecting in between doubles its time.
+        # A large review creates many objects without cycles and frees them all. Collections meanwhile double its time.
         pauses = len(request.data) > _ACCOUNTED_FROM and gc.isenabled()
         if pauses:
             gc.disable()
@@ -336,7 +336,7 @@ class AdmissionAsgi:
 
 
 def _asked(scope: Scope, headers: dict[bytes, bytes]) -> _Request:
-    # A path that needs decoding is another way to write one that does not.
+    # The raw path is compared, because a percent-encoded path is another spelling of a plain one.
     path = scope["raw_path"].decode("ascii", "replace")
     phase = ADMISSION.get(path) if scope["method"] == "POST" and scope["scheme"] == "https" else None
     if phase is None:
@@ -357,7 +357,7 @@ async def _drop_rest(receive: Receive, request: _Request) -> None:
 
 async def _start(send: Send, code: int, headers: Headers) -> None:
     if code >= 400 and code != 429:
-        # Not the API server, or one whose next bytes are not to be trusted.
+        # The client is not the API server, or the next bytes on the connection may not begin a request.
         headers = [*headers, (b"connection", b"close")]
     await send({"type": "http.response.start", "status": code, "headers": headers})
 

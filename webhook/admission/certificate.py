@@ -1,6 +1,6 @@
-"""The serving certificate: given, reloaded when its files change, or created at start.
+"""The serving certificate: read from files and reloaded when they change, received from the keeper, or created at start.
 
-A created key is never written to disk, so it cannot be read from there.
+A created key is never written to disk.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ Signature: TypeAlias = "tuple[int, ...] | None"
 
 
 def signature(path: Path) -> Signature:
-    """Return device, inode, size and times of change (ns) of what a path leads to now; None when that is nothing.
+    """Return device, inode, size, mtime and ctime (ns) of the file at a path; None if there is none.
 
-    Links are followed, because the kubelet changes a mounted ConfigMap or Secret by turning a link to a new directory.
+    Links are followed, because the kubelet changes a mounted ConfigMap or Secret by pointing a link to a new directory.
     """
     try:
-        found = os.stat(path)  # noqa: PTH116 -- a path's own method makes another object on each of many calls
+        found = os.stat(path)  # noqa: PTH116 -- the method of Path creates another object on each of many calls
     except (OSError, ValueError):
         return None
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
@@ -46,14 +46,14 @@ def signature(path: Path) -> Signature:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What the files hold: the pair to serve with, None where none is given, and the authorities of clients (PEM)."""
+    """The content of the files: the serving pair, None without one, and the authorities of clients (PEM)."""
 
     pair: KeyPair | None
     client_authorities: bytes
 
 
 class CertificateFiles:
-    """Those of them that the options name; all are taken up together or not at all."""
+    """The certificate files that the options name; they are loaded together or not at all."""
 
     def __init__(self, options: ServeOptions) -> None:
         self._pair = (options.tls_cert, options.tls_key) if options.tls_cert and options.tls_key else None
@@ -68,24 +68,24 @@ class CertificateFiles:
         return ", ".join(map(str, self._paths))
 
     def signatures(self) -> tuple[Signature, ...]:
-        """Return what changes when one of the files does."""
+        """Return the signatures of the files, which change when a file changes."""
         return tuple(map(signature, self._paths))
 
     def warnings(self) -> tuple[str, ...]:
-        """Name the folders in which anybody can replace the files."""
+        """Return a warning for each world-writable folder of the files."""
         folders = dict.fromkeys(path.parent for path in self._paths)
         return tuple(
-            f"{folder}: everybody can replace the files in it: take the right to write from others (chmod o-w)"
+            f"{folder}: every user can replace the files in it; remove write access for others (chmod o-w)"
             for folder in folders
             if is_world_writable(folder)
         )
 
     def read(self, now: dt.datetime | None) -> Content:
-        """Read and check them; without a time, dates are not looked at.
+        """Read and check the files; if `now` is None, dates are not checked.
 
         Raises:
-            FileError: one of them cannot be read, or is none that should be.
-            CertificateError: what is in one of them cannot be used.
+            FileError: a file cannot be read or is unsuitable.
+            CertificateError: the content of a file is invalid.
         """
         content = dict(zip(self._paths, read_together(self._paths), strict=True)) if self._paths else {}
         pair, clients = None, b""
@@ -98,37 +98,37 @@ class CertificateFiles:
         return Content(pair, clients)
 
 
-# How often a pair was put, the SHA-256 of all that follows, and the lengths of certificate and key.
+# The version, the SHA-256 of the content after the header, and the lengths of certificate and key.
 _HEAD: Final = struct.Struct("=Q32sII")
 _SIZE: Final = 64 * 1024
 
 
 class LeafMemory:
-    """One certificate and its key; made before processes are forked, written by one of them, read by all."""
+    """A certificate and its key in shared memory: created before the fork, written by one process, read by all."""
 
     def __init__(self) -> None:
         self._memory = mmap.mmap(-1, _SIZE)
 
     def put(self, pair: KeyPair) -> None:
-        """Let everybody take up this pair.
+        """Publish a pair to all processes.
 
         Raises:
-            ValueError: it is larger than any that is made here.
+            ValueError: the pair is larger than the memory.
         """
         content = pair.certificate + pair.key
         if _HEAD.size + len(content) > _SIZE:
-            raise ValueError(f"a certificate and key of {len(content)} bytes have no place")
+            raise ValueError(f"a certificate and key of {len(content)} bytes do not fit into the shared memory")
         head = _HEAD.pack(self.version + 1, _digest(content), len(pair.certificate), len(pair.key))
         self._memory[: _HEAD.size + len(content)] = head + content
 
     @property
     def version(self) -> int:
-        """How often a pair was put."""
+        """The number of pairs that were published so far."""
         version: int = _HEAD.unpack_from(self._memory)[0]
         return version
 
     def get(self) -> KeyPair | None:
-        """Return the pair; None when there is none yet, or while it is written."""
+        """Return the pair; None before the first one, and while it is being written."""
         _, digest, certificate, key = _HEAD.unpack_from(self._memory)
         content = self._memory[_HEAD.size : _HEAD.size + certificate + key]
         if not content or _digest(content) != digest:
@@ -140,14 +140,14 @@ def _digest(content: bytes) -> bytes:
     return hashlib.sha256(content).digest()
 
 
-# A certificate made at start lasts as long as the process; a year is longer than any should run.
+# A certificate created at start is never renewed, so it must outlive the process.
 LIFETIME: Final = dt.timedelta(days=365)
-_EVERY_ADDRESS: Final = {"0.0.0.0", "::", ""}  # noqa: S104 -- not bound here: no name for a certificate
+_EVERY_ADDRESS: Final = {"0.0.0.0", "::", ""}  # noqa: S104 -- excluded from certificate names, not bound
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """How the server speaks TLS, until when, and who vouches for it: an authority (PEM), or None when it was given."""
+    """The TLS context of the server, its expiry, and its authority (PEM) if it was created at start, else None."""
 
     context: ssl.SSLContext
     not_after: dt.datetime
@@ -155,13 +155,13 @@ class Identity:
 
 
 class Certificate:
-    """The certificate in force; one that cannot be used leaves the last good one where it is."""
+    """The certificate in use; an invalid new certificate does not replace it."""
 
     def __init__(self, options: ServeOptions, now: Callable[[], dt.datetime], leafs: LeafMemory | None = None) -> None:
-        """Read the certificate that the options name, or make one, which has to do until one is put in `leafs`.
+        """Read the certificate that the options name, or create one to use until `leafs` contains one.
 
         Raises:
-            ServeError: a file cannot be read or written, or its content cannot be used.
+            ServeError: a file cannot be read or written, or its content is invalid.
         """
         self._now = now
         self._files = CertificateFiles(options)
@@ -176,24 +176,24 @@ class Certificate:
 
     @property
     def identity(self) -> Identity:
-        """The identity in force; ask for it again for each new connection."""
+        """The identity in use; read it again for each new connection."""
         return self._identity
 
     @property
     def is_behind(self) -> bool:
-        """Whether a pair was put in memory that was not looked at yet; asking costs next to nothing."""
+        """Whether the shared memory contains a pair that is not in use yet; cheap enough for each connection."""
         return self._leafs is not None and self._leafs.version != self._seen_leaf
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What about the files is not as it should be, though they can be used."""
+        """The problems with the files that do not prevent their use."""
         return self._files.warnings()
 
     def poll(self) -> str | None:
-        """Take up what changed; returns None when nothing did, an empty text, or what is wrong with it.
+        """Load changed files; return None if nothing changed, an empty text on success, or the error.
 
-        What was refused is tried again each time, because that can be over without a change to a file: a clock was
-        set, a disk was full. The same reason is told once.
+        After an error, each call tries again, because the cause can end without a change to a file, such as a wrong
+        clock or a full disk. The same error is returned once.
         """
         seen = self._signatures()
         if seen == self._seen:
@@ -206,20 +206,20 @@ class Certificate:
         return self.reload()
 
     def reload(self) -> str | None:
-        """Read all of it again; returns None when there is nothing to read, an empty text, or what is wrong with it."""
+        """Load the files and the memory again; return None if there are none, an empty text on success, or the error."""
         if not self._files and not self._kept:
             return None
         try:
             now = self._now()
-            # One that expired is no worse than one that expired too, and the clock may be what is wrong.
+            # If the certificate in use has expired too, dates are not checked, because the clock may be wrong.
             self._identity = self._read(now if now < self._identity.not_after else None)
         except (CertificateError, FileError) as error:
             self._refused = str(error)
-            # A pair from memory need not wait until somebody mends the file that says who vouches for clients.
+            # An invalid file of client authorities must not delay a new pair from memory.
             if self._kept:
                 with contextlib.suppress(CertificateError):
                     self._identity = self._made_of(self._content)
-        except Exception as error:  # noqa: BLE001 -- whatever is wrong, the one in use goes on, and so does the process
+        except Exception as error:  # noqa: BLE001 -- no error may end the process or replace the certificate in use
             self._refused = f"{self._files}: cannot be used ({described(error)})"
         else:
             self._refused = ""
@@ -242,12 +242,12 @@ class Certificate:
         if self._leafs is not None and self._kept:
             authority, pair = None, self._leafs.get()
         if pair is None:
-            raise CertificateError("the certificate is just being written")
+            raise CertificateError("the certificate is being written")
         return Identity(server_context(pair, content.client_authorities), expiry(pair.certificate), authority)
 
 
 def names(options: ServeOptions) -> tuple[str, ...]:
-    """Return every name that a certificate made at start is for; the first is the one to reach the server by."""
+    """Return the names of a certificate created at start; the first is used in the server's URL."""
     host = () if options.host in _EVERY_ADDRESS else (options.host,)
     return tuple(dict.fromkeys((*options.tls_san, *host, "localhost", "127.0.0.1", "::1")))
 

@@ -1,6 +1,6 @@
 """The decisions on a review and on each policy in it: the closed sets of words that metrics, log and traces share.
 
-A module of its own, because importing `metrics` loads prometheus-client, which reads its environment when it is imported.
+They are not in `metrics`, because importing that module loads prometheus-client, which then reads its environment.
 """
 
 from __future__ import annotations
@@ -24,31 +24,31 @@ DENIED: Final = "denied"
 MALFORMED: Final = "malformed"
 BROKE: Final = "broke"
 REFUSED: Final = "refused"
-# Of a review; the last is one that could not be judged.
+# Decisions on a review; `REFUSED` is a review that could not be evaluated.
 REVIEW_DECISIONS: Final = (PASSED, PATCHED, DENIED, MALFORMED, BROKE, REFUSED)
 
 WARNED: Final = "warned"
 RECORDED: Final = "recorded"
 SKIPPED: Final = "skipped"
-# Of a policy in a review; one that passed has none.
+# Decisions of a policy on a review; a policy that passes has none.
 OUTCOME_DECISIONS: Final = (DENIED, PATCHED, WARNED, RECORDED, SKIPPED, BROKE)
-# Looked up once: a member of an enumeration takes as long to name as all else that is asked of a policy that passed.
+# Looking up a member of an enumeration takes as long as the rest of the work for a policy that passes.
 _ENFORCE: Final = Stance.ENFORCE
 _VALIDATE: Final = Phase.VALIDATE
-# What a finding counts as, by its stance, which is a number.
+# The decision that a finding counts as, by its mode, which is a number.
 _VALIDATING: Final = (RECORDED, RECORDED, WARNED, DENIED)
 _MUTATING: Final = (RECORDED, RECORDED, WARNED, WARNED)
 
 
 def decision(observation: Observation) -> str:
-    """Return what became of a review, one of `REVIEW_DECISIONS`."""
+    """Return the decision on a review, one of `REVIEW_DECISIONS`."""
     verdict = observation.verdict
     if verdict is None:
         return REFUSED
     if verdict.is_malformed:
         return MALFORMED
     validating, broke = observation.phase is _VALIDATE, False
-    # Not `verdict.allowed`, which writes every message to know whether there is one.
+    # `verdict.allowed` would be slower, because it formats every message.
     for outcome in verdict.outcomes:
         if outcome.findings or outcome.error:
             if validating and denies(outcome):
@@ -60,19 +60,19 @@ def decision(observation: Observation) -> str:
 
 
 def denies(outcome: Outcome) -> bool:
-    """Tell whether a validating answer is a denial because of this policy."""
+    """Return whether this outcome makes a validating response a denial."""
     if outcome.error and outcome.stance is _ENFORCE:
         return True
-    for finding in outcome.findings:  # noqa: SIM110 -- `any` takes longer than the look at the one or two there are
+    for finding in outcome.findings:  # noqa: SIM110 -- `any` is slower for the usual one or two findings
         if finding.stance is _ENFORCE:
             return True
     return False
 
 
 def outcome_decisions(outcome: Outcome, phase: Phase) -> set[str]:
-    """Return what a policy made of a review: every word of `OUTCOME_DECISIONS` that applies, none when it passed.
+    """Return the decisions of a policy on a review, from `OUTCOME_DECISIONS`; empty if it passed.
 
-    A mutating answer never denies, so what would deny counts as a warning there.
+    A mutating response never denies, so a finding that would deny counts as a warning there.
     """
     by_stance = _VALIDATING if phase is _VALIDATE else _MUTATING
     words = {by_stance[finding.stance] for finding in outcome.findings}
@@ -85,14 +85,14 @@ def outcome_decisions(outcome: Outcome, phase: Phase) -> set[str]:
     return words
 
 
-# A kind that no policy judges or looks up.
+# The label of a kind that no policy evaluates or looks up.
 OTHER: Final = "other"
-# What is said of a request that could not be read.
+# The label of a request that could not be decoded.
 UNREAD: Final = "unread"
 
 
 def judged_kinds(catalog: Iterable[Policy]) -> Mapping[tuple[str, str], str]:
-    """Return group and kind -> name, for every kind that policies judge or look up, and every workload.
+    """Return group and kind -> name, for every kind that policies evaluate or look up, and every workload.
 
     Kinds of different groups that share a name share it here.
     """
@@ -102,7 +102,7 @@ def judged_kinds(catalog: Iterable[Policy]) -> Mapping[tuple[str, str], str]:
 
 
 def kind_of(observation: Observation, kinds: Mapping[tuple[str, str], str]) -> str:
-    """Name the kind that a review is about, `OTHER` when it is none of those, `UNREAD` when it could not be read."""
+    """Return the name of a review's kind: `OTHER` if it is not in `kinds`, `UNREAD` if the review was not decoded."""
     if observation.review is None:
         return UNREAD
     kind = observation.review.request.kind

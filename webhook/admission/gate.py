@@ -1,4 +1,4 @@
-"""The rules in force and the facts to hand: answers reviews, bytes in and bytes out."""
+"""Evaluate AdmissionReviews with the ruleset in force and the cluster data: bytes in, bytes out."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """A ruleset, and the generation of the configuration it was bound to: the same bytes give the same generation."""
+    """A ruleset and the generation of its configuration; the same bytes give the same generation."""
 
     ruleset: Ruleset
     generation: str
@@ -40,7 +40,7 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An HTTP status and a JSON body; whatever has a uid is answered with 200."""
+    """An HTTP status and a JSON body; the status is 200 for every review with a uid."""
 
     status: int
     body: bytes
@@ -48,9 +48,9 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What became of one review: judged (`review`, `verdict`), or not (`error`); `seconds` it took.
+    """The result of one review: evaluated (`review`, `verdict`) or not (`error`), and its duration in seconds.
 
-    `generation` is that of the rules that were in force when it came.
+    `generation` is that of the ruleset in force when the review arrived.
     """
 
     phase: Phase
@@ -69,7 +69,7 @@ def _unobserved(_: Observation) -> None:
 
 
 class Gate:
-    """Judges reviews by the rules in force; safe to call from several threads, as nothing but those ever changes."""
+    """Evaluates reviews with the ruleset in force. Threads may share a gate, because only the ruleset changes."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class Gate:
         observe: Observe = _unobserved,
         budget: CpuBudget | None = None,
     ) -> None:
-        """Make a gate; with a budget, in the main thread, which alone may then use it."""
+        """Create a gate. A gate with a budget must be created and used in the main thread."""
         self._rules = rules
         self._facts = facts
         self._clock = clock
@@ -88,19 +88,19 @@ class Gate:
 
     @property
     def rules(self) -> Rules:
-        """The rules in force."""
+        """The ruleset in force."""
         return self._rules
 
     def use(self, rules: Rules) -> None:
-        """Judge by these rules from the next review on; reviews that are being judged keep theirs."""
+        """Use this ruleset from the next review on; reviews in progress keep the previous one."""
         self._rules = rules
 
     def mutate(self, body: bytes) -> Answer:
-        """Answer a review sent to the mutating webhook: a patch, or none."""
+        """Answer a review sent to the mutating webhook, with or without a patch."""
         return self.answer(Phase.MUTATE, body)
 
     def validate(self, body: bytes) -> Answer:
-        """Answer a review sent to the validating webhook: allowed, or not and why."""
+        """Answer a review sent to the validating webhook: allowed, or denied with the reasons."""
         return self.answer(Phase.VALIDATE, body)
 
     @overload
@@ -116,21 +116,20 @@ class Gate:
     ) -> Answer | None:
         """Answer a review sent to the webhook of a phase; never raises.
 
-        Where the caller may wait, nothing is said while a fact is missing that would change the patch and may be known
-        in a moment. What is made right before a Pod, its Job or its claim template, is heard of a moment after the Pod
-        came. A Pod is patched once, so it is worth to ask again. Reviews that are asked again are observed once, at
-        their answer.
+        If the caller may wait, the result is None while an object is missing that would change the patch and that may
+        arrive soon. A watch reports a Pod's Job or claim template a moment after the Pod arrives. A Pod is mutated only
+        once, so the caller waits and calls again. Such a review is observed once, when it is answered.
 
         Args:
-            phase: which webhook it was sent to.
+            phase: the webhook that received the review.
             body: the review.
-            seconds_left: for how long it may be evaluated. When they are over, no further policy is run: the validating
-                webhook denies, the mutating one changes nothing. The same happens when the budget of CPU is over, also
-                inside a policy. Without a number, time is not limited.
-            may_wait: whether the caller asks again when nothing is said.
+            seconds_left: the time limit. When it expires, no further policy runs: the validating webhook denies, the
+                mutating webhook does not patch. The same happens when the CPU budget expires, which also interrupts
+                a policy. None means no time limit.
+            may_wait: whether the caller calls again after None.
         """
         started = perf_counter()
-        # Read once, so that other rules that come meanwhile judge nothing of this review.
+        # Read once, so that a reload during the evaluation does not affect this review.
         rules = self._rules
         out_of_time = None if seconds_left is None else _after(started + seconds_left)
         review: Review | None = None
@@ -152,11 +151,11 @@ class Gate:
             answer = None if waits else Answer(200, encode(review, verdict, phase, rules.generation))
             if self._budget:
                 self._budget.stop()
-        except BaseException as error:  # noqa: BLE001 -- whatever breaks in here, even by sys.exit, an answer goes out
+        except BaseException as error:  # noqa: BLE001 -- every error needs a response, even SystemExit from a policy
             if self._budget:
                 self._budget.stop()
             refusal = _refusal(error, review, body, perf_counter() - started)
-            # This frame now holds the error, and the error this frame with the body.
+            # The error refers to this frame, which refers to the error and the body: break the cycle.
             release(error)
             return self._refused(phase, refusal, started, rules, review)
         if answer is not None:
@@ -164,7 +163,7 @@ class Gate:
         return answer
 
     def too_large(self, phase: Phase, head: bytes) -> Answer:
-        """Answer a review whose body is larger than may be read, of which these are the first bytes."""
+        """Answer a review with a body above the size limit; `head` is the beginning of the body."""
         return self._refused(phase, too_large(head), perf_counter(), self._rules)
 
     def _refused(
@@ -176,7 +175,7 @@ class Gate:
         return Answer(error.code, status(error.code, error.message))
 
     def _tell(self, observation: Observation) -> None:
-        # A log that cannot be written is no reason to lose a request.
+        # An error in the log or the metrics must not fail the request.
         with suppress(Exception):
             self._observe(observation)
 
@@ -186,19 +185,19 @@ def _after(deadline: float) -> Callable[[], bool]:
 
 
 def _refusal(error: BaseException, review: Review | None, body: bytes, seconds: float) -> ReviewError:
-    """Say why there is no verdict, attributed to a uid wherever one is known."""
+    """Return the error that explains why there is no verdict, with the uid if it is known."""
     if isinstance(error, ReviewError):
         return error
     if isinstance(error, OutOfTimeError):
         code, message = (
             504,
             (
-                f"out of time after {seconds:.1f} s{f', at {error.policy}' if error.policy else ''}: apply it again; "
-                "if that does not help, make the object smaller, or raise timeoutSeconds of the webhook"
+                f"out of time after {seconds:.1f} s{f', in {error.policy}' if error.policy else ''}: apply the object "
+                "again; if that fails too, make it smaller or raise timeoutSeconds of the webhook"
             ),
         )
     else:
-        code, message = 500, f"gpugate broke ({described(error)})"
+        code, message = 500, f"internal error in gpugate ({described(error)})"
     if review is None:
         return attributed_by_head(code, message, body)
     return UnacceptableError(code, message, review.uid, review.api_version)

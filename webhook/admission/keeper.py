@@ -1,6 +1,6 @@
 """The certificate keeper: the process that holds the CA keys, renews certificates and repairs the `caBundle`.
 
-Whatever fails here, the workers go on with the certificate they have.
+An error in this process never stops the workers, which keep their certificate.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ if TYPE_CHECKING:
     from gpugate.webhook.cluster.options import ClusterOptions
     from gpugate.webhook.generate.drift_reasons import Drift
 
-# While authorities change, Secret and configurations are written one after the other.
+# In seconds. During a rotation, the Secret and the configurations differ until both are written.
 _LASTING_SECONDS: Final = 10.0
 
 
 class DriftReport:
-    """What is told of one pair of configurations: a metric for each reason, and the log of what lasts."""
+    """Reports drift of both webhook configurations: a metric for each reason, and a log line for lasting drift."""
 
     def __init__(
         self,
@@ -68,17 +68,17 @@ class DriftReport:
         self._rules = shared.rules
         self._policy_file = PolicyFileWatch(shared.options.policy_file, shared.rules, self._use, _heard)
         self._clock = clock
-        # Since when each difference is there, and which of them were written.
+        # When each difference was first seen, and which differences were logged.
         self._since: dict[Drift, float] = {}
         self._written: frozenset[Drift] = frozenset()
 
     def tell(self, authorities: Authorities | None) -> None:
-        """Compare, and tell; configurations that cannot be read say nothing about whether they drifted."""
+        """Compare the configurations and report; without an API server there is nothing to compare."""
         self._policy_file.poll()
         try:
             live = self._registration.read_objects()
         except ClusterFailure:
-            return  # the keeper has just read the same, and told why it could not
+            return  # the keeper has just read the same objects and reported the error
         keeping = self._keeping
         found = drift(
             self._rules.ruleset,
@@ -109,17 +109,17 @@ class DriftReport:
 
 
 def _heard(_: Reload) -> None:
-    """Pass over it: the supervisor reads the same file and tells of it."""
+    """Do nothing: the supervisor reads the same file and logs the reload."""
 
 
-# A trouble that lasts is written again after so many seconds.
+# A lasting problem is logged again after this time.
 _AGAIN_SECONDS: Final = 60.0
-# The API server's clock and ours may differ by what certificates are dated back, and by no more.
+# Certificates are backdated by this much, so a larger difference between the clocks makes a new one invalid.
 _SKEW_SECONDS: Final = 60.0
 
 
 class KeeperReport:
-    """What is told of one keeper; `broke` and `trouble` may be called from any thread."""
+    """Metrics and log lines of the keeper; `broke` and `trouble` may be called from any thread."""
 
     def __init__(self, metrics: Metrics, log: Log, clock: Callable[[], float]) -> None:
         self._metrics = metrics
@@ -130,7 +130,7 @@ class KeeperReport:
         self._saying = threading.Lock()
 
     def tell(self, state: State, *, leads: bool, skew: dt.timedelta | None) -> None:
-        """Tell of the state after a step."""
+        """Report the state after a step."""
         self._measure(state, leads=leads, skew=skew)
         for text in state.done:
             self._log.event("info", "certificate authorities", did=text)
@@ -144,16 +144,18 @@ class KeeperReport:
             )
         troubles = [*state.troubles, *([state.waiting] if state.waiting else [])]
         if skew is not None and abs(skew.total_seconds()) > _SKEW_SECONDS:
-            troubles.append(f"the API server's clock is {skew.total_seconds():+.0f} s from ours: synchronise both")
+            troubles.append(
+                f"the API server's clock differs by {skew.total_seconds():+.0f} s from this Pod's: synchronise both"
+            )
         self.trouble(*troubles)
 
     def broke(self, reason: str, *, leads: bool) -> None:
-        """Tell that there was no step, or none that came to its end."""
+        """Report a step that failed."""
         self._metrics.certificates_kept(good=False, leads=leads)
         self.trouble(reason)
 
     def trouble(self, *texts: str) -> None:
-        """Write what is wrong, unless that was written a moment ago."""
+        """Log problems, each at most once a minute."""
         with self._saying:
             now = self._clock()
             for text in texts:
@@ -176,30 +178,30 @@ class KeeperReport:
 
 
 def _trusted_until(bundle: bytes, leaf: Leaf | None) -> float:
-    """Return until when a bundle vouches for a certificate, in Unix time; 0 when it does not."""
+    """Return until when a bundle trusts a certificate, in Unix time; 0 if it does not."""
     if leaf is None:
         return 0.0
     return max((expiry(pem).timestamp() for pem in split(bundle) if fingerprint(pem) == leaf.authority), default=0.0)
 
 
 class Skewed(Protocol):
-    """What knows how far the API server's clock is from ours; a new object each time it was measured."""
+    """A source of the API server's clock skew."""
 
     @property
     def clock_skew(self) -> dt.timedelta | None:
-        """The API server's clock minus ours, None if it never answered."""
+        """The API server's clock minus the local clock, a new object for each measurement; None before the first."""
 
 
 def awake_or_asleep() -> float:
-    """Return seconds of a clock that nobody sets, and that goes on while a machine is suspended."""
+    """Return the seconds of a monotonic clock that also counts while the machine is suspended."""
     clock = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
     return time.clock_gettime(clock)
 
 
 class ServerClock:
-    """Tells the API server's time: as it was told last, and gone on since by a clock that does not jump.
+    """Returns the API server's time: its last measured time, continued by a monotonic clock.
 
-    Before it was told, our own clock has to do.
+    Before the first measurement it returns the time of the local clock.
     """
 
     def __init__(
@@ -225,24 +227,24 @@ class ServerClock:
         return self._told + dt.timedelta(seconds=self._steady() - self._told_at)
 
 
-# What is waited for in one go stands still with the machine.
+# A single wait does not count the time while the machine is suspended, so longer waits are divided.
 _SLICE_SECONDS: Final = 1.0
 
 
 def wait(
     seconds: float, wake: threading.Event, over: Callable[[], bool], clock: Callable[[], float] = awake_or_asleep
 ) -> None:
-    """Wait for so many seconds, until `wake` is set, or until it is `over`, which is asked once a second."""
+    """Wait for `seconds`, until `wake` is set, or until `over` returns true, which is called once a second."""
     end = clock() + seconds
     while (left := end - clock()) > 0 and not over():
         if wake.wait(min(left, _SLICE_SECONDS)):
             return
 
 
-# Watches tell of changes; this is for what they miss, and for what is due.
+# Watches report changes. This interval is for missed changes and for renewals.
 _LOOK_AGAIN_SECONDS: Final = (55.0, 65.0)
 _TRY_AGAIN_SECONDS: Final = 5.0
-# However much is due, API servers are not asked more often.
+# The shortest interval between two steps, to limit the load on API servers.
 _SHORTEST_SECONDS: Final = 0.2
 _BEAT_SECONDS: Final = 1.0
 _SOON_SECONDS: Final = 0.05
@@ -250,18 +252,18 @@ _LEAVE_SECONDS: Final = 5.0
 
 
 def run_keeper(number: int, shared: Shared, keeping: Keeping) -> None:
-    """Keep the certificates until told to leave; called in a process of its own.
+    """Manage the certificates until a signal ends the keeper; call it in a separate process.
 
     Raises:
-        ClusterError: there is no cluster, or it is not configured so that it can be used.
+        ClusterError: there is no cluster, or the configuration of the connection is invalid.
     """
     if shared.options.cluster is None:
-        raise ClusterError("certificates are kept in a cluster, and there is none")
+        raise ClusterError("the certificates of gpugate need a cluster, and none is configured")
     _Keeping(number, shared, keeping, shared.options.cluster).run()
 
 
 class _Keeping:
-    """The keeper and the threads that wake it; the main thread says that all of this is alive."""
+    """Runs the keeper and the threads that wake it; the main thread sends heartbeats."""
 
     def __init__(self, number: int, shared: Shared, keeping: Keeping, cluster: ClusterOptions) -> None:
         shared.log.start()
@@ -270,12 +272,12 @@ class _Keeping:
         self._parent = os.getppid()
         self._stopped = threading.Event()
         self._wake = threading.Event()
-        # Where another died, the workers have a certificate.
-        self._missing = "" if shared.leafs.version else "not looked at yet"
+        # After a restart of the keeper, the workers already have a certificate.
+        self._missing = "" if shared.leafs.version else "not read yet"
         self._connection = connect(cluster)
         registration = LiveRegistration(self._connection, keeping.configuration, keeping.namespace)
         secret = NamedSecret(self._connection, keeping.namespace, keeping.secret)
-        # A clock that goes on while a machine is suspended: who wakes up does not lead any more.
+        # The clock counts while the machine is suspended, so a replica that wakes up late has lost its lease.
         self._election = LeaderElection(
             connect(cluster, CALL_SECONDS), keeping.namespace, keeping.lease, own_identity(), Chance(awake_or_asleep)
         )
@@ -304,7 +306,7 @@ class _Keeping:
         while os.getppid() == self._parent:
             missing = self._missing
             self._shared.board.beat(self._number, [missing] if missing else [])
-            # Others wait for this one to have a certificate that is trusted.
+            # Readiness depends on a trusted certificate, so heartbeats are more frequent until there is one.
             if self._stopped.wait(_SOON_SECONDS if missing else _BEAT_SECONDS):
                 break
         self._leave(threads)
@@ -320,12 +322,12 @@ class _Keeping:
         self._shared.log.close()
 
     def _go_on(self, run: Callable[[threading.Event], None]) -> None:
-        """Run until told to leave: credentials that cannot be read now, or a bug, must not end what renews certificates."""
+        """Run until the keeper stops; unreadable credentials or a bug must not end the renewal of certificates."""
         while not self._stopped.is_set():
             try:
                 run(self._stopped)
             except Exception as error:  # noqa: BLE001 -- see above
-                reason = str(error) if isinstance(error, ClusterError) else f"keeping broke: {described(error)}"
+                reason = str(error) if isinstance(error, ClusterError) else f"internal error: {described(error)}"
                 self._report.broke(reason, leads=self._election.is_leader)
                 self._stopped.wait(_TRY_AGAIN_SECONDS)
 
@@ -337,14 +339,14 @@ class _Keeping:
             wait(pause, self._wake, lambda before=before: stopped.is_set() or self._leading() != before)  # type: ignore[misc] # bound now
 
     def _leading(self) -> tuple[bool, str]:
-        """Return whether this replica leads, and what is wrong with that; who begins to lead has something to do."""
+        """Return whether this replica is the leader, and the problem with its Lease; a new leader starts a step."""
         return self._election.is_leader, self._election.trouble
 
     def _unwatched(self, reason: str) -> None:
-        # A watch that we end ourselves is none that was lost.
+        # Watches also end when the keeper stops, which is not a problem.
         if not self._stopped.is_set():
             self._report.trouble(reason)
-            # Nobody tells of changes any more.
+            # Start a step, because the watch does not report changes now.
             self._wake.set()
 
     def _put(self, state: State) -> None:
@@ -353,13 +355,13 @@ class _Keeping:
             self._shared.leafs.put(state.leaf.pair)
 
     def _step(self) -> float:
-        """Bring things on; return how many seconds there is nothing to do then, unless something changes."""
-        # An API server that answers late must not hold up what is due.
+        """Run a step of the keeper; return the seconds until the next one, unless a change comes first."""
+        # Renewal comes first, so that a slow API server does not delay it.
         self._put(self._keeper.renew())
         state = self._keeper.step()
         self._put(state)
         if self._missing:
-            # What was ready once stays so: nothing gets better by answering nobody.
+            # Readiness is never revoked, because an unready webhook would not solve any problem.
             self._missing = state.waiting
         if self._election.trouble:
             state = replace(state, troubles=(*state.troubles, self._election.trouble))

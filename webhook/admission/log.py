@@ -1,7 +1,7 @@
 """The JSON log: one line for each review that is not allowed unchanged, and for each event of the server.
 
-Of an object, only kind, namespace and name are logged. Messages of exceptions and representations of objects may contain
-content of an object, so only the type of an exception and the line of gpugate that raised it are logged.
+The log contains only the kind, namespace and name of an object. The message of an exception may contain content of an
+object, so the log contains only its type and the line of gpugate that raised it.
 """
 
 from __future__ import annotations
@@ -34,23 +34,23 @@ if TYPE_CHECKING:
 
 Value: TypeAlias = "str | int | float | bool | Sequence[str]"
 
-# PIPE_BUF of Linux: a write of no more is never mixed with what other processes write to the same pipe (pipe(7)).
+# PIPE_BUF of Linux: writes of other processes to the same pipe never interleave with a write of this size (pipe(7)).
 LONGEST_LINE: Final = 4096
-# The longest name of an object; then shorter and shorter, for lines that are too long once escaped.
+# The first is the longest name of an object. The others are for lines that are too long after escaping.
 _LONGEST_FIELDS: Final = (253, 64, 16)
 _SHORTEST_ITEMS: Final = 8
 
 
 def line(fields: Mapping[str, Value]) -> bytes:
-    """Write a line of at most `LONGEST_LINE` bytes, its end included; texts are cut where they are too long.
+    """Encode a log line of at most `LONGEST_LINE` bytes, including the newline; long texts are shortened.
 
-    Control, bidirectional and other unprintable characters are written as Python's escapes, and whatever else is not
-    ASCII as JSON's, so that the line is harmless before and after it is read as JSON.
+    Control, bidirectional and other unprintable characters become Python's escapes, and other characters outside ASCII
+    become JSON's. So neither the line nor its parsed fields can change a terminal.
     """
     written = b""
     for longest in _LONGEST_FIELDS:
         shown = {
-            # Nearly every field; asking here saves the call.
+            # Most fields need no change, and this condition saves them a call.
             key: value
             if isinstance(value, str) and len(value) <= longest and value.isprintable()
             else _shown(value, longest)
@@ -63,16 +63,16 @@ def line(fields: Mapping[str, Value]) -> bytes:
 
 
 def _encoded(fields: dict[str, Value]) -> bytes:
-    # orjson takes a tenth of the time, but cannot escape all that is not ASCII.
+    # orjson takes a tenth of the time of json, but cannot escape characters outside ASCII.
     written = orjson.dumps(fields, option=orjson.OPT_APPEND_NEWLINE)
     return written if written.isascii() else f"{json.dumps(fields, separators=(',', ':'))}\n".encode("ascii")
 
 
 def _shown(value: Value, longest: int) -> Value:
     if isinstance(value, str):
-        # Cut first: what is escaped only gets longer.
+        # Shorten first, because escaping only lengthens a text.
         return cut(plain(value[: longest + 1]), longest)
-    # A pair of types is looked up twice as fast as their union.
+    # A tuple of types is checked twice as fast as their union.
     if isinstance(value, (int, float)):
         return value
     most = longest // _SHORTEST_ITEMS
@@ -80,27 +80,27 @@ def _shown(value: Value, longest: int) -> Value:
     return shown if len(value) <= most else [*shown, f"and {len(value) - most} more"]
 
 
-# Some 10,000 lines of the usual length.
+# About 10,000 lines of the usual length.
 MOST_BYTES: Final = 4 * 1024 * 1024
 _GATHER_SECONDS: Final = 0.02
-# How often a descriptor that does not block is asked again whether it takes more.
+# The longest wait until a non-blocking descriptor accepts more data.
 _RETRY_SECONDS: Final = 0.1
 
 
 class LineQueue:
-    """Writes lines to a file descriptor from a thread of its own, and drops them when too many wait.
+    """Writes lines to a file descriptor from a separate thread, and drops lines when the queue is full.
 
-    Before `start` and after `close` there is no thread: a line is then written at once if the descriptor takes it, and
-    dropped if not. A process that forks does so before `start`, because a thread is not in the child.
+    Before `start` and after `close` there is no thread: a line is written at once if the descriptor accepts it, and
+    dropped otherwise. Fork before `start`, because a child process does not inherit the thread.
     """
 
     def __init__(self, descriptor: int, on_drop: Callable[[int], None], most_bytes: int = MOST_BYTES) -> None:
-        """Make a queue.
+        """Create a queue.
 
         Args:
-            descriptor: what is written to; it stays open.
-            on_drop: called with a number of lines that were lost; from any thread.
-            most_bytes: how much may wait.
+            descriptor: the file descriptor to write to; it stays open.
+            on_drop: called from any thread with the number of dropped lines.
+            most_bytes: the limit of the queue in bytes.
         """
         self._descriptor = descriptor
         self._on_drop = on_drop
@@ -108,20 +108,20 @@ class LineQueue:
         self._lines: deque[bytes] = deque()
         self._bytes = 0
         self._in_flight = 0
-        # Reentrant: a signal handler may log while the thread it interrupts does.
+        # The lock is reentrant, because a signal handler may log while the interrupted thread logs.
         self._changed = threading.Condition()
         self._writer: threading.Thread | None = None
         self._closing = False
 
     def start(self) -> None:
         """Start the thread."""
-        # A daemon, because a write to a pipe that nobody reads would hold the process back for ever.
+        # A daemon thread, because a blocked write to a full pipe would prevent the process from exiting.
         self._writer = threading.Thread(target=self._write_all, name="log", daemon=True)
         self._closing = False
         self._writer.start()
 
     def put(self, line: bytes) -> None:
-        """Send a line of at most `LONGEST_LINE` bytes; never waits."""
+        """Queue a line of at most `LONGEST_LINE` bytes; never waits."""
         if self._writer is None:
             self._write_at_once(line)
             return
@@ -136,7 +136,7 @@ class LineQueue:
             self._on_drop(1)
 
     def close(self, seconds: float) -> None:
-        """Write what waits, for at most so many seconds; what is left then is lost."""
+        """Write the queued lines for at most `seconds`, and drop the rest."""
         if self._writer is None:
             return
         with self._changed:
@@ -145,7 +145,7 @@ class LineQueue:
         self._writer.join(seconds)
         self._writer = None
         with self._changed:
-            # What a write that never came back holds is lost too.
+            # Lines in an unfinished write are dropped too.
             lost = len(self._lines) + self._in_flight
             self._lines.clear()
             self._bytes = 0
@@ -168,11 +168,11 @@ class LineQueue:
         while not self._lines and not self._closing:
             self._changed.wait()
         if not self._closing:
-            # To be woken for every line would cost whoever logs most of the time that a line takes.
+            # Waking this thread for every line would take most of the time that the caller spends on a line.
             self._changed.wait(_GATHER_SECONDS)
 
     def _taken(self) -> tuple[bytes, int]:
-        """Take as many lines as one write may hold."""
+        """Remove from the queue the lines that fit into one write; return them and their number."""
         lines: list[bytes] = []
         size = 0
         while self._lines and (not lines or size + len(self._lines[0]) <= LONGEST_LINE):
@@ -186,14 +186,14 @@ class LineQueue:
             try:
                 chunk = chunk[os.write(self._descriptor, chunk) :]
             except BlockingIOError:
-                # Whoever made the descriptor, or shares it, set it not to block.
+                # Another process that shares the descriptor may have made it non-blocking.
                 self._takes_more(_RETRY_SECONDS)
             except OSError:
                 return False
         return True
 
     def _write_at_once(self, line: bytes) -> None:
-        # A pipe that takes anything takes PIPE_BUF bytes.
+        # A pipe that is ready for writing accepts PIPE_BUF bytes.
         if self._takes_more(0):
             with suppress(OSError):
                 os.write(self._descriptor, line)
@@ -210,7 +210,7 @@ _PACKAGE: Final = __name__.partition(".")[0]
 
 
 def capture_libraries(log: Log) -> None:
-    """Send warnings and worse of every library, and exceptions that nobody caught, to a log; for the whole process."""
+    """Write warnings and errors of all libraries and uncaught exceptions to a log; changes the whole process."""
 
     def uncaught(where: str, error: BaseException | None) -> None:
         log.event("error", f"uncaught exception in {where}", error=located(error) if error else "")
@@ -228,7 +228,7 @@ def capture_libraries(log: Log) -> None:
 
 
 def located(error: BaseException) -> str:
-    """Name an exception and the last line of ours on its way, such as `KeyError at gpu_demand.py:12`."""
+    """Return an exception's type and the last line of gpugate in its traceback, such as `KeyError at gpu_demand.py:12`."""
     name = type(error).__name__
     frames = list(traceback.walk_tb(error.__traceback__))
     ours = [f for f in frames if str(f[0].f_globals.get("__name__", "")).partition(".")[0] == _PACKAGE] or frames
@@ -256,7 +256,7 @@ def _message(record: logging.LogRecord) -> str:
     message = str(record.msg)
     if record.args:
         args = record.args if isinstance(record.args, tuple) else ()
-        # Without arguments that do not fit a message still says what happened.
+        # If the arguments do not fit the format, the unformatted message is still useful.
         with suppress(TypeError, ValueError):
             message %= tuple(arg if isinstance(arg, str | int | float) else type(arg).__name__ for arg in args)
     return next(iter(message.splitlines()), "")
@@ -276,9 +276,9 @@ def _uncounted(_: int) -> None:
 
 
 class Log:
-    """Writes lines to standard error without ever waiting for it; lines that it does not take are dropped and counted.
+    """Writes lines to standard error without waiting for it; lines that it does not accept are dropped and counted.
 
-    Lines are written one after the other until `start`, from then on by a thread, so a process that forks does so first.
+    From `start` on a thread writes the lines, so fork before `start`.
     """
 
     def __init__(
@@ -287,26 +287,26 @@ class Log:
         descriptor: int | None = None,
         clock: Callable[[], dt.datetime] = _now,
     ) -> None:
-        """Make a log.
+        """Create a log.
 
         Args:
-            on_drop: called with a number of lines that were lost; from any thread.
-            descriptor: what to write to instead of standard error.
+            on_drop: called from any thread with the number of dropped lines.
+            descriptor: the file descriptor to write to; None is standard error.
             clock: the time in UTC.
         """
         self._queue = LineQueue(sys.stderr.fileno() if descriptor is None else descriptor, on_drop)
         self._clock = clock
 
     def start(self) -> None:
-        """Write from a thread from now on; call it in each process, after the last fork."""
+        """Start the thread that writes; call it in each process after the last fork."""
         self._queue.start()
 
     def close(self, seconds: float = _FLUSH_SECONDS) -> None:
-        """Write what waits, for at most so many seconds."""
+        """Write the queued lines for at most `seconds`."""
         self._queue.close(seconds)
 
     def observe(self, observation: Observation) -> None:
-        """Say what became of a review, unless it went through untouched."""
+        """Log a review, unless it was allowed unchanged."""
         decided = decision(observation)
         if decided != PASSED:
             fields = self._head(_level(decided, observation), "review")
@@ -314,11 +314,11 @@ class Log:
             self._queue.put(line(fields))
 
     def event(self, level: Level, message: str, **fields: Value) -> None:
-        """Say what happened to the server; fields never hold content of objects or files."""
+        """Log an event of the server; `fields` must not contain content of objects or files."""
         self._queue.put(line(self._head(level, message) | fields))
 
     def _head(self, level: Level, message: str) -> dict[str, Value]:
-        # UTC, which RFC 3339 writes with a Z.
+        # RFC 3339 allows Z for UTC.
         time = self._clock().isoformat(timespec="milliseconds")[: -len("+00:00")] + "Z"
         return {"time": time, "level": level, "message": message}
 
@@ -357,7 +357,7 @@ def _add_request(fields: dict[str, Value], request: Request) -> None:
 
 
 def _add_deciding(fields: dict[str, Value], verdict: Verdict) -> None:
-    """Name the policies that patched, denied or broke, and the strictest of their modes."""
+    """Add the policies that patched, denied or raised an error, and the strictest of their modes."""
     policies, modes = [], []
     for outcome in verdict.outcomes:
         if outcome.patches or outcome.error or denies(outcome):

@@ -1,8 +1,8 @@
-"""Prometheus metrics of the webhook, added up over all its processes.
+"""Prometheus metrics of the webhook, summed over all its processes.
 
 prometheus-client stores the values of each process in files if the environment variable `PROMETHEUS_MULTIPROC_DIR` names
-a directory when it is first imported, so set it before this module is imported. Without the variable, one process counts
-for itself. `docs/metrics.md` is checked against the table of metrics here.
+a directory when it is first imported, so set it before this module is imported. Without the variable, the metrics are
+those of one process. A test compares `docs/metrics.md` with the table of metrics here.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.policy import Policy
     from gpugate.webhook.admission.gate import Observation
 
-# How prometheus-client makes one value of a gauge in several processes; "live" ones forget processes that died.
+# How prometheus-client combines the values of a gauge from several processes; "live" modes ignore dead processes.
 Merge: TypeAlias = Literal["livesum", "livemin", "livemax", "livemostrecent"]
 
 
@@ -75,31 +75,31 @@ FRONT_EVENTS: Final = Metric(
     "Connections and requests accepted, refused, shed or timed out before they were judged.",
     ("event",),
 )
-# Each worker holds its own.
+# Each worker counts its own connections.
 CONNECTIONS: Final = Metric("gpugate_connections", "gauge", "Open connections to the admission port.")
 BODY_BYTES: Final = Metric("gpugate_body_bytes", "gauge", "Bytes of request bodies held in memory.")
-# Workers take up a file within a second of each other; when they differ for longer, the next gauge says so.
+# Workers reload the file within a second of each other. If they differ for longer, the next gauge shows it.
 CONFIG_HASH: Final = Metric(
     "gpugate_config_hash",
     "gauge",
     "Generation of the policy file in force, read as a hexadecimal number; 0 for the shipped modes.",
     merge="livemostrecent",
 )
-# One worker that failed is a failure.
+# The minimum shows a failure in any worker.
 CONFIG_GOOD: Final = Metric(
     "gpugate_config_last_reload_successful",
     "gauge",
     "Whether the last reload of the policy file succeeded; at 0 the last good one stays in force.",
     merge="livemin",
 )
-# The worker that is furthest behind.
+# The minimum shows the worker that is furthest behind.
 CONFIG_TIME: Final = Metric(
     "gpugate_config_last_reload_success_timestamp_seconds",
     "gauge",
     "When the policy file was last taken up by every worker, in Unix time.",
     merge="livemin",
 )
-# What a client may meet: the certificate that ends first.
+# The minimum shows the first expiry that a client can meet.
 CERTIFICATE_EXPIRY: Final = Metric(
     "gpugate_certificate_expiry_timestamp_seconds",
     "gauge",
@@ -112,7 +112,7 @@ CERTIFICATE_GOOD: Final = Metric(
     "Whether the last reload of the serving certificate succeeded; at 0 the last good one stays in use.",
     merge="livemin",
 )
-# One process keeps the certificates.
+# Only the keeper sets this gauge and the next ones.
 CERTIFICATES_KEPT: Final = Metric(
     "gpugate_certificates_kept",
     "gauge",
@@ -151,7 +151,7 @@ CLOCK_SKEW: Final = Metric(
     "The API server's clock minus ours, to about a second.",
     merge="livemostrecent",
 )
-# One worker that does not know makes its answers incomplete.
+# The minimum shows missing data in any worker, whose policies then are not evaluated.
 FACTS_AVAILABLE: Final = Metric(
     "gpugate_facts_available",
     "gauge",
@@ -159,7 +159,7 @@ FACTS_AVAILABLE: Final = Metric(
     ("kind",),
     merge="livemin",
 )
-# A cluster without KEDA has no ScaledObjects, which is nothing to be alerted of.
+# Missing ScaledObjects in a cluster without KEDA need no alert.
 FACTS_SERVED: Final = Metric(
     "gpugate_facts_served",
     "gauge",
@@ -167,11 +167,11 @@ FACTS_SERVED: Final = Metric(
     ("kind",),
     merge="livemin",
 )
-# Every worker watches the whole cluster, so a sum would count each object several times.
+# Every worker watches all objects, so a sum would count each object several times.
 FACTS_OBJECTS: Final = Metric(
     "gpugate_facts_objects", "gauge", "Objects of a kind that are known.", ("kind",), merge="livemostrecent"
 )
-# The worker that is furthest behind.
+# The maximum shows the worker that is furthest behind.
 FACTS_AGE: Final = Metric(
     "gpugate_facts_age_seconds",
     "gauge",
@@ -216,9 +216,9 @@ _COUNTED: Final = ("counter", "histogram")
 
 
 def forget(directory: Path, pid: int) -> None:
-    """Keep what a dead process counted with what others before it did, and drop its gauges; for the supervisor only.
+    """Add the counters of a dead process to those of earlier dead processes, and delete its gauges.
 
-    A scrape that reads in the same instant may find a file gone.
+    Only the supervisor calls it. A concurrent scrape may find a file missing.
     """
     mark_process_dead(pid, str(directory))  # type: ignore[no-untyped-call] # the library has no types there
     for kind in _COUNTED:
@@ -228,7 +228,7 @@ def forget(directory: Path, pid: int) -> None:
 
 
 def _add(file: Path, total: Path) -> None:
-    # Not yet a name that a scrape looks for.
+    # A scrape does not read files with this suffix.
     draft = total.with_suffix(".draft")
     if total.exists():
         shutil.copyfile(total, draft)
@@ -237,7 +237,7 @@ def _add(file: Path, total: Path) -> None:
         for key, value, _, _ in MmapedDict.read_all_values_from_file(str(file)):  # type: ignore[no-untyped-call] # as above
             values.write_value(key, values.read_value(key)[0] + value, 0.0)  # type: ignore[no-untyped-call] # as above
     except struct.error:
-        # The process was killed while it made the file, before it counted anything.
+        # The process was killed while it created the file, before it counted anything.
         pass
     finally:
         values.close()  # type: ignore[no-untyped-call] # as above
@@ -246,16 +246,16 @@ def _add(file: Path, total: Path) -> None:
 
 
 DIRECTORY_VARIABLE: Final = "PROMETHEUS_MULTIPROC_DIR"
-# From a review that no policy judges to the longest `timeoutSeconds` that makes sense.
+# From a review that no policy evaluates to the default `timeoutSeconds` of Kubernetes.
 _MILLISECONDS: Final = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000)
 _BUCKETS: Final = tuple(duration / 1000 for duration in _MILLISECONDS)
-# By stance, which is a number; an enumeration's own words take longer to ask for.
+# Indexed by the mode, which is a number; the property of the enumeration is slower.
 _MODES: Final = tuple(stance.word for stance in Stance)
 _CODES: Final = (400, 413, 422, 500, 504)
 
 
 class _Children(dict[tuple[str, ...], Counter]):
-    """The children of a counter by the values of its labels, each looked up in the library once."""
+    """The children of a counter by label values; each child is looked up in the library only once."""
 
     def __init__(self, counter: Counter) -> None:
         super().__init__()
@@ -267,16 +267,16 @@ class _Children(dict[tuple[str, ...], Counter]):
 
 
 class Metrics:
-    """The metrics of one server; whatever the reviews say, the number of series is bounded.
+    """The metrics of one server; the number of series is bounded for any reviews.
 
-    Made in the supervisor before it forks, and used in every process.
+    The supervisor creates them before it forks, and every process uses them.
     """
 
     def __init__(self, catalog: Iterable[Policy]) -> None:
-        """Make the metrics.
+        """Create the metrics.
 
         Args:
-            catalog: the policies and kinds that labels may name.
+            catalog: the policies and kinds that labels may contain.
 
         Raises:
             RuntimeError: prometheus-client was imported before `PROMETHEUS_MULTIPROC_DIR` was set.
@@ -302,13 +302,13 @@ class Metrics:
         self._body_bytes = self._gauge(BODY_BYTES)
         self._gauges: dict[str, Gauge] = {}
         for policy in self._policies:
-            # That a policy that denies broke is alerted on, and Prometheus sees no increase in a series that is new.
+            # Users alert on errors in enforced policies, and Prometheus sees no increase in a new series.
             self._outcomes[policy, BROKE, Stance.ENFORCE.word].inc(0)
         if self._directory and not any(Path(self._directory).glob("*.db")):
             raise RuntimeError(f"prometheus_client was imported before {DIRECTORY_VARIABLE} was set")
 
     def observe(self, observation: Observation) -> None:
-        """Count a review and what each policy made of it."""
+        """Count a review and the decisions of each policy on it."""
         phase, review, verdict, error = observation.phase, observation.review, observation.verdict, observation.error
         self._durations[phase].observe(observation.seconds)
         operation = review.request.operation.value if review else UNREAD
@@ -318,74 +318,74 @@ class Metrics:
         if verdict is None:
             return
         for outcome in verdict.outcomes:
-            # Most policies pass.
+            # Most policies pass and count nothing.
             if outcome.findings or outcome.patches or outcome.skipped or outcome.error:
                 policy = outcome.policy if outcome.policy in self._policies else OTHER
                 for word in outcome_decisions(outcome, phase):
                     self._outcomes[policy, word, _MODES[outcome.stance]].inc()
 
     def front(self, event: FrontEvent) -> None:
-        """Count what happened to a connection or a request before it was judged."""
+        """Count an event of a connection or a request before its evaluation."""
         self._events[event].inc()
 
     def connections(self, open_: int) -> None:
-        """Say how many connections this process has open."""
+        """Set the number of open connections of this process."""
         self._connections.set(open_)
 
     def body_bytes(self, in_flight: int) -> None:
-        """Say how many bytes of bodies this process holds."""
+        """Set the number of bytes of request bodies in this process."""
         self._body_bytes.set(in_flight)
 
     def reloaded(self, generation: str, ok: bool) -> None:  # noqa: FBT001 -- the outcome of a reload
-        """Say which generation of the policy file is in force, and whether the last reload brought it."""
+        """Set the generation of the policy file in force, and whether the last reload succeeded."""
         self._set(CONFIG_HASH, _number(generation))
         self._set(CONFIG_GOOD, ok)
         if ok:
             self._set(CONFIG_TIME, time.time())
 
     def certificate(self, not_after: dt.datetime) -> None:
-        """Say when the certificate in use ends."""
+        """Set the expiry of the certificate in use."""
         self._set(CERTIFICATE_EXPIRY, not_after.timestamp())
 
     def certificate_reloaded(self, ok: bool) -> None:  # noqa: FBT001 -- the outcome of a reload
-        """Say whether the last reload of the certificate succeeded."""
+        """Set whether the last reload of the certificate succeeded."""
         self._set(CERTIFICATE_GOOD, ok)
 
     def certificates_kept(self, *, good: bool, leads: bool) -> None:
-        """Say whether certificates are kept as they should be, and whether this replica writes the authorities."""
+        """Set whether the certificates and authorities are in order, and whether this replica is the leader."""
         self._set(CERTIFICATES_KEPT, good)
         self._set(LEADS, leads)
 
     def authority(self, not_after: dt.datetime) -> None:
-        """Say when the authority that signs ends."""
+        """Set the expiry of the active certificate authority."""
         self._set(AUTHORITY_EXPIRY, not_after.timestamp())
 
     def bundle(self, configuration: str, trusted_until: float) -> None:
-        """Say until when, in Unix time, a live webhook configuration vouches for the serving certificate."""
+        """Set until when, in Unix time, a live webhook configuration trusts the serving certificate."""
         self._set(BUNDLE_EXPIRY, trusted_until, configuration)
 
     def drift(self, found: Mapping[str, int]) -> None:
-        """Say how many differences there are for each reason."""
+        """Set the number of differences for each reason."""
         for reason in Reason:
             self._set(DRIFT, found.get(reason.value, 0), reason.value)
 
     def clock_skew(self, seconds: float) -> None:
-        """Say how far the API server's clock is ahead of ours."""
+        """Set the API server's clock minus the local clock."""
         self._set(CLOCK_SKEW, seconds)
 
     def facts(self, kind: str, objects: int | None, *, served: bool = True) -> None:
-        """Say how many objects of a kind are known, None when nothing is; `served`: whether the cluster has the kind."""
+        """Set the number of watched objects of a kind, None if unavailable; `served`: whether the cluster has the kind."""
         label = kind if kind in self._kind_names else OTHER
         self._set(FACTS_AVAILABLE, objects is not None, label)
         self._set(FACTS_SERVED, served, label)
         self._set(FACTS_OBJECTS, objects or 0, label)
 
     def facts_age(self, kind: str, seconds: float) -> None:
-        """Say how many seconds ago what is known of a kind was last up to date."""
+        """Set the seconds since the cluster data of a kind was last up to date."""
         self._set(FACTS_AGE, seconds, kind if kind in self._kind_names else OTHER)
 
     def log_dropped(self, count: int) -> None:
-        """Count log lines that were lost."""
+        """Count dropped log lines."""
         self._log_dropped.inc(count)
 
     def worker_restarted(self) -> None:
@@ -393,12 +393,12 @@ class Metrics:
         self._restarts.inc()
 
     def forget(self, pid: int) -> None:
-        """Drop the gauges of a process that died; what it counted stays. Called by the supervisor."""
+        """Delete the gauges of a dead process and keep its counters; only the supervisor calls it."""
         if self._directory:
             forget(Path(self._directory), pid)
 
     def exposition(self, accept: str) -> tuple[str, bytes]:
-        """Return content type and body of a scrape over all processes: OpenMetrics where the client accepts it."""
+        """Return content type and body of a scrape of all processes, in OpenMetrics if the client accepts it."""
         registry = self._registry
         if self._directory:
             registry = CollectorRegistry()
@@ -408,7 +408,7 @@ class Metrics:
         try:
             return content_type, encode(registry)
         except FileNotFoundError:
-            # A process died and was forgotten between the listing of the files and the reading.
+            # The supervisor deleted the file of a dead process after the files were listed.
             return content_type, encode(registry)
 
     def _counter(self, metric: Metric) -> Counter:
@@ -418,7 +418,7 @@ class Metrics:
         return Gauge(metric.name, metric.help, metric.labels, registry=self._registry, multiprocess_mode=metric.merge)
 
     def _set(self, metric: Metric, value: float, *labels: str) -> None:
-        # Made on first use: a process that never sets it, as the supervisor, would bring a 0 into the minimum.
+        # Created on first use, because a process that never sets the gauge would add a 0 to the minimum.
         gauge = self._gauges.get(metric.name)
         if gauge is None:
             gauge = self._gauges[metric.name] = self._gauge(metric)
@@ -426,7 +426,7 @@ class Metrics:
 
 
 def _number(generation: str) -> int:
-    """Read a generation of hexadecimal digits; any other is 0."""
+    """Return a hexadecimal generation as a number; 0 for any other text."""
     try:
         return int(generation, 16)
     except ValueError:

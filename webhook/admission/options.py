@@ -1,4 +1,4 @@
-"""How the webhook server is run."""
+"""The options of the webhook server."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from gpugate.webhook.cluster.options import ClusterOptions
 
 
-# What an API server is usually called in a client certificate. It shows one only where its administrator gave it one, in
-# the kubeconfig of `--admission-control-config-file` (`k8s.io/apiserver` pkg/util/webhook/authentication.go, v1.36); the
-# name is theirs to choose.
+# The usual name of an API server in its client certificate. An API server sends one only if its administrator configures
+# it in the kubeconfig of `--admission-control-config-file` (`k8s.io/apiserver` pkg/util/webhook/authentication.go, v1.36).
+# The administrator chooses the name.
 API_SERVER: Final = "kube-apiserver"
 
 
@@ -29,17 +29,17 @@ class ServeError(GpugateError):
 
 @dataclass(frozen=True, slots=True)
 class Keeping:
-    """How certificates are kept that come from authorities of our own.
+    """Where and how the keeper manages the certificate authorities of gpugate and the serving certificates.
 
     Attributes:
         secret: the Secret of the authorities.
-        namespace: the namespace of this webhook, in which the Secret is.
-        service: the Service that leads to it.
+        namespace: the namespace of the webhook and of the Secret.
+        service: the Service of the webhook.
         configuration: the name of both webhook configurations.
-        url: where API servers reach it, as `https://HOST:PORT`, when not through the Service.
-        names: what its certificate is for besides the Service and the host of `url`.
-        meant: what was chosen where both configurations were generated.
-        periods: how long authorities and certificates last.
+        url: the URL at which API servers reach the webhook, `https://HOST:PORT`; empty if they use the Service.
+        names: additional names of the serving certificate, besides the Service and the host of `url`.
+        meant: the options with which both configurations were generated.
+        periods: the lifetimes of authorities and certificates.
     """
 
     secret: str
@@ -53,12 +53,12 @@ class Keeping:
 
     @property
     def lease(self) -> str:
-        """The Lease by which replicas agree on who writes."""
+        """The name of the Lease with which the replicas elect a leader."""
         return self.configuration
 
     @property
     def certified_names(self) -> tuple[str, ...]:
-        """Every name that the certificate is for; the first is what API servers ask for."""
+        """The names of the serving certificate; API servers verify the first."""
         service = f"{self.service}.{self.namespace}.svc"
         host = urlsplit(self.url).hostname
         of_service = (service, f"{service}.cluster.local", f"{self.service}.{self.namespace}", self.service)
@@ -67,16 +67,27 @@ class Keeping:
 
 @dataclass(frozen=True, slots=True)
 class ServeOptions:
-    """What the server is told when it starts.
+    """The options with which the server starts.
 
-    Ports: 0 takes any free one; `port` speaks TLS and answers reviews, `health_port` speaks plain HTTP and answers
-    probes and scrapes. `workers` is how many processes serve. After a SIGTERM new connections are still accepted for
-    `drain_seconds`. Without `policy_file` every policy has its shipped mode. `tls_cert` and `tls_key` go together;
-    without them a certificate is made for the host, localhost and every name of `tls_san`, and the authority that
-    signed it is written to `ca_file`, where one is given; one that is given must be for every name of `tls_san`. With
-    `client_ca`, who connects to `port` must show a certificate of an authority in that file, for one of `client_names`
-    (its common name or a DNS name). With `keeping`, certificates are kept in the `cluster`. `cluster` is where other objects are looked up, None when there is none. With
-    `trace`, each review makes a span.
+    Attributes:
+        host: the address to listen on.
+        port: the TLS port for reviews; 0 selects a free port.
+        health_port: the plain HTTP port for probes and scrapes; 0 selects a free port.
+        workers: the number of processes that serve.
+        drain_seconds: how long new connections are accepted after a SIGTERM.
+        limits: the limits for clients.
+        policy_file: the policy file; None gives every policy its shipped mode.
+        tls_cert: the serving certificate, together with `tls_key`. It must be valid for every name in `tls_san`.
+            Without both, a certificate is created for the host, localhost and every name in `tls_san`.
+        tls_key: the key of `tls_cert`.
+        tls_san: names of the serving certificate.
+        ca_file: where to write the certificate authority of a created certificate; None does not write it.
+        client_ca: the certificate authorities of clients. If it is set, a client of `port` must present a certificate
+            from one of them, for a name in `client_names`.
+        client_names: common names or DNS names of allowed client certificates.
+        keeping: how to manage certificates in the cluster; None if gpugate does not manage them.
+        cluster: the cluster to watch for objects that policies look up; None if there is none.
+        trace: whether to create a span for each review.
     """
 
     host: str

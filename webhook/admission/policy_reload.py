@@ -1,4 +1,4 @@
-"""Takes up a policy file that changed, and keeps the last good rules when it cannot be used."""
+"""Reload the policy file when it changes, and keep the last valid ruleset if the file is invalid."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Reload:
-    """What became of a policy file that was read again.
+    """The result of a reload of the policy file.
 
-    `generation` is that of the rules now in force; when `error` says why the file cannot be used, they are the last
-    good ones.
+    `generation` is that of the ruleset in force. `error` states why the file is invalid; the last valid ruleset then
+    stays in force.
     """
 
     generation: str
@@ -41,10 +41,10 @@ class Reload:
 def load_rules(path: Path | None) -> Rules:
     """Read the policy file and bind every policy to it; without a file, to the shipped modes.
 
-    The generation is the first 12 hexadecimal digits of the SHA-256 of the bytes that were parsed.
+    The generation is the first 12 hexadecimal digits of the SHA-256 of the file's bytes.
 
     Raises:
-        PolicyFileError: the file cannot be read, or is refused; says where and what to write.
+        PolicyFileError: the file cannot be read or is invalid; the message states the location and the fix.
     """
     if path is None:
         return Rules(_bound(PolicyConfig()), SHIPPED)
@@ -53,33 +53,33 @@ def load_rules(path: Path | None) -> Rules:
 
 
 class PolicyFileWatch:
-    """Reads the policy file again when it changed.
+    """Reloads the policy file when it changes.
 
     The kubelet changes a mounted ConfigMap by renaming a symbolic link to its folder (`k8s.io/kubernetes`
-    pkg/volume/util/atomic_writer.go, v1.36), so the file that the path leads to is another one then.
+    pkg/volume/util/atomic_writer.go, v1.36), so the path then leads to another inode.
     """
 
     def __init__(
         self, path: Path | None, rules: Rules, use: Callable[[Rules], None], told: Callable[[Reload], None]
     ) -> None:
-        """Begin with rules that were loaded.
+        """Start with a loaded ruleset.
 
         Args:
-            path: the policy file; without one, nothing ever changes.
-            rules: what `load_rules` made of it.
-            use: called with the rules of every change.
-            told: called with every change, and once with everything that cannot be used.
+            path: the policy file; None never reloads.
+            rules: the result of `load_rules` for this path.
+            use: called with each new ruleset.
+            told: called with the result of each change, and once for each invalid version of the file.
         """
         self._path = path
         self._rules = rules
         self._use = use
         self._told = told
         self._failed = False
-        # Unlike any file, so that a change since the rules were loaded is seen by the first poll.
+        # Differs from the signature of every file, so that the first poll detects a change since `load_rules`.
         self._seen: Signature = ()
 
     def poll(self) -> None:
-        """Read the file if it is not the one that was read last; otherwise looks at its inode, size and times only."""
+        """Reload the file if its inode, size or times changed since the last read."""
         if self._path is None:
             return
         seen = signature(self._path)
@@ -88,7 +88,7 @@ class PolicyFileWatch:
             self._read(self._path, always=False)
 
     def reload(self) -> None:
-        """Read the file and bind every policy again, changed or not."""
+        """Reload the file and bind every policy again, even if the file is unchanged."""
         if self._path is None:
             self._told(Reload(self._rules.generation))
             return
@@ -103,7 +103,7 @@ class PolicyFileWatch:
         except PolicyFileError as error:
             self._fail(str(error))
             return
-        except Exception as error:  # noqa: BLE001 -- whatever is wrong with a file, the rules in force stay
+        except Exception as error:  # noqa: BLE001 -- no error in a file may replace the ruleset in force
             self._fail(f"{path}: cannot be used ({described(error)})")
             return
         if not known:
@@ -120,8 +120,8 @@ class PolicyFileWatch:
 
 def _content(path: Path) -> bytes:
     if path.is_fifo():
-        # Opening it would wait until somebody writes into it.
-        raise PolicyFileError(f"{path}: is a pipe, which cannot be read again")
+        # Opening a pipe would block until a process writes to it.
+        raise PolicyFileError(f"{path}: is a pipe, which cannot be reloaded")
     return read_policy_file(path)
 
 

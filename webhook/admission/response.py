@@ -1,8 +1,8 @@
 """Encode the response to an AdmissionReview: a verdict in, bytes out.
 
-What the API server makes of it is in `k8s.io/apiserver` pkg/admission/plugin/webhook (v1.36): it refuses an answer with
-another uid, a patch without a patchType or the reverse, a patch from a validating webhook, and, whatever the
-failurePolicy, a patch that does not apply or that comes with a DELETE.
+The API server refuses a response with another uid, a patch without a patchType or the reverse, and a patch from a
+validating webhook. Under any failurePolicy it refuses a patch that does not apply or that comes with a DELETE
+(`k8s.io/apiserver` pkg/admission/plugin/webhook, v1.36).
 """
 
 from __future__ import annotations
@@ -40,23 +40,23 @@ def plain(text: str) -> str:
 
 
 def cut(text: str, length: int) -> str:
-    """Shorten a text to at most `length` characters; what was cut shows as an ellipsis."""
+    """Shorten a text to at most `length` characters; an ellipsis replaces the rest."""
     return text if len(text) <= length else text[: length - len(ELLIPSIS)] + ELLIPSIS
 
 
 def brief(text: str, length: int) -> str:
-    """Write a text plainly in at most `length` characters; looks at no more of it than that."""
+    """Write a text with `plain` in at most `length` characters; reads only that many characters."""
     return cut(plain(text[: length + 1]), length)
 
 
 def within(text: str, size: int) -> str:
-    """Shorten a text to at most `size` bytes of UTF-8; what was cut shows as an ellipsis."""
+    """Shorten a text to at most `size` bytes of UTF-8; an ellipsis replaces the rest."""
     data = text.encode()
     return text if len(data) <= size else data[: size - len(ELLIPSIS)].decode(errors="ignore") + ELLIPSIS
 
 
 def listed(items: Iterable[str], length: int) -> str:
-    """Join items with commas as far as they fit; what did not fit shows as a count."""
+    """Join items with commas in about `length` characters; a count replaces the rest."""
     shown, rest, used = [], 0, 0
     for item in items:
         used += len(item) + 1
@@ -67,23 +67,23 @@ def listed(items: Iterable[str], length: int) -> str:
     return ",".join(shown) + (f" and {rest} more" if rest else "")
 
 
-# In bytes; nobody reads more of a denial, and it is written into events and logs.
+# In bytes. Controllers copy a denial into events and logs, so it is kept short.
 LONGEST_MESSAGE: Final = 1024
-# Advice of `k8s.io/api` admission/v1 types.go (v0.36): longer ones may be cut by the API server.
+# In characters. The API server may cut longer warnings (`k8s.io/api` admission/v1 types.go, v0.36).
 LONGEST_WARNING: Final = 120
 MOST_WARNINGS: Final = 20
-# Of so many warnings each is written, to show each once; of more the rest is only counted.
+# Up to this many warnings are compared, so that each is shown once; the rest is only counted.
 _MOST_COMPARED: Final = 1000
 
 
 def denial(verdict: Verdict) -> str:
-    """Write every denial of a verdict with what to do instead, one line each, in 1 KiB."""
+    """Write the denials of a verdict with their hints, one line each, in at most 1 KiB."""
     reasons = verdict.reasons(Stance.ENFORCE)
     shown: list[str] = []
     room = LONGEST_MESSAGE - len("\nand 1000000 more")
     for reason in reasons:
         text = within(plain(_with_hint(reason)[:LONGEST_MESSAGE]), LONGEST_MESSAGE)
-        # The first is always shown, and room is left to say that others are not.
+        # The first denial is always shown. The limit leaves space for the count of the others.
         if shown and len(text.encode()) > room:
             shown.append(f"and {len(reasons) - len(shown)} more")
             break
@@ -93,11 +93,11 @@ def denial(verdict: Verdict) -> str:
 
 
 def warnings(verdict: Verdict, *, and_denials: bool) -> list[str]:
-    """Write the warnings of a verdict, each once, at most 20 of at most 120 characters.
+    """Write the warnings of a verdict: each once, at most 20, each at most 120 characters long.
 
     Args:
-        verdict: what was found.
-        and_denials: tell what the request would be refused for too, because the answer cannot refuse it.
+        verdict: the result of the evaluation.
+        and_denials: whether to include the findings that deny, because the response cannot deny the request.
     """
     reasons = verdict.reasons(Stance.WARN)
     if and_denials:
@@ -111,7 +111,7 @@ def warnings(verdict: Verdict, *, and_denials: bool) -> list[str]:
 
 def _warning(reason: Violation | Finding | Outcome) -> str:
     line = line_of(reason)
-    # Where there is no room for both, what was found tells more than where.
+    # If the line is too long for both, the message is more useful than the path.
     if isinstance(reason, Finding) and len(line) > LONGEST_WARNING:
         return f"[{reason.policy}] {reason.message}"
     return line
@@ -122,21 +122,21 @@ def _with_hint(reason: Violation | Finding | Outcome) -> str:
     return f"{line}; {reason.hint}" if isinstance(reason, Finding) and reason.hint else line
 
 
-# The API server reads an answer whole, whatever its size (`k8s.io/client-go` rest/request.go, v0.36), and objects
-# that etcd keeps are of 1.5 MiB at most.
+# The API server reads a response of any size into memory (`k8s.io/client-go` rest/request.go, v0.36), and etcd stores
+# objects of at most 1.5 MiB.
 LARGEST: Final = 1024 * 1024
 _STRICT: Final = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_SUBCLASS
 
 
 def written(operations: Sequence[Operation]) -> bytes:
-    """Write operations as JSON.
+    """Encode patch operations as JSON.
 
     Raises:
-        ValueError: JSON would say something else than their values: NaN, a date, a lone surrogate.
+        ValueError: JSON cannot represent a value: NaN, a date, a lone surrogate.
     """
     data = orjson.dumps(operations, option=_STRICT)
     if orjson.loads(data) != list(operations):
-        raise ValueError("a patch holds a value that JSON does not have")
+        raise ValueError("a patch contains a value that JSON cannot represent")
     return data
 
 
@@ -144,9 +144,9 @@ _ASKED_BY: Final = GroupVersionKind("", "v1", "ConfigMap")
 
 
 def answers(request: Request, phase: Phase) -> Sequence[str]:
-    """Return the warning that answers a probe; none for any other request.
+    """Return the warning that answers a reachability probe; empty for any other request.
 
-    Only what is not stored is answered, of a kind that no policy judges, and never more than the digits that were sent.
+    A probe is a dry run on a kind that no policy evaluates, and the response repeats only the digits of its nonce.
     """
     if not request.dry_run or request.kind != _ASKED_BY:
         return ()
@@ -158,7 +158,7 @@ def answers(request: Request, phase: Phase) -> Sequence[str]:
     return (answer(phase.value, nonce),)
 
 
-# An annotation is kept in the audit log of every request; this holds some twenty policy ids.
+# In characters: enough for about twenty policy ids. The audit log stores the annotations of every request.
 _LONGEST_ANNOTATION: Final = 1024
 
 _NOT_MUTATED: Final = "[gpugate] not mutated: "
@@ -198,10 +198,10 @@ class _Response(TypedDict):
 
 
 def encode(review: Review, verdict: Verdict, phase: Phase, generation: str) -> bytes:
-    """Write the answer to a review that was judged.
+    """Encode the response to an evaluated review.
 
-    A mutating answer always allows, and says what it found in warnings: what would be stored in the end is the
-    validating webhook's to refuse. A validating answer never has a patch.
+    A mutating response always allows the request and reports findings as warnings, because the validating webhook
+    decides on the final object. A validating response never contains a patch.
     """
     mutating = phase is Phase.MUTATE
     response: _Response = {"uid": review.uid, "allowed": mutating or verdict.allowed}
@@ -224,9 +224,9 @@ def encode(review: Review, verdict: Verdict, phase: Phase, generation: str) -> b
 
 
 def refuse(error: UnacceptableError, phase: Phase, generation: str = "") -> bytes:
-    """Write the answer to a review that could not be judged: a denial, or to the mutating webhook a warning.
+    """Encode the response to a review that could not be evaluated: a denial, or a warning from the mutating webhook.
 
-    `generation` is that of the rules it would have been judged by, where it came so far.
+    `generation` is that of the ruleset in force; empty if the review could not be decoded.
     """
     response: _Response = {"uid": error.uid, "allowed": phase is Phase.MUTATE}
     if phase is Phase.MUTATE:
@@ -239,7 +239,7 @@ def refuse(error: UnacceptableError, phase: Phase, generation: str = "") -> byte
 
 
 def status(code: int, message: str) -> bytes:
-    """Write a `metav1.Status`, the body of every HTTP error: the API server shows its message to the user."""
+    """Encode a `metav1.Status`, the body of every HTTP error; the API server shows its message to the user."""
     return orjson.dumps({"kind": "Status", "apiVersion": "v1", "metadata": {}, **_failure(code, _shown(message))})
 
 
@@ -258,13 +258,13 @@ def _shown(message: str) -> str:
 def _code(verdict: Verdict) -> int:
     if verdict.is_malformed:
         return 422
-    # Where no policy found anything, one that broke denies: our fault, not the user's.
+    # Without an enforced finding, a policy that raised an error denies. That is an error of the server.
     return 403 if any(finding.stance is Stance.ENFORCE for finding in verdict.findings) else 500
 
 
 def _annotations(verdict: Verdict) -> dict[str, str]:
-    """Say in the audit log what each policy made of the request; the keys are legal annotation names."""
-    # Most outcomes say nothing: the policy passed.
+    """Return the audit annotations: for each decision, the policies that made it. The keys are legal annotation names."""
+    # Most policies pass, and their outcomes are empty.
     said = [o for o in verdict.outcomes if o.findings or o.patches or o.skipped or o.error]
     by_key = {
         "denied": [o.policy for o in said if _reaches(o, Stance.ENFORCE)],

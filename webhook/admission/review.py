@@ -1,8 +1,8 @@
 """Decode an AdmissionReview: bytes in, a `Review` out.
 
 ReviewError              an HTTP code and a message without content of the object
-├── UnattributableError  the uid is unknown: only an HTTP error can answer
-└── UnacceptableError    the uid is known: a review with that uid answers, whatever the failurePolicy
+├── UnattributableError  the uid is unknown: the response is an HTTP error
+└── UnacceptableError    the uid is known: the response is a review with that uid, under any failurePolicy
 
 The request is checked strictly, because a member of the wrong type would change its meaning. Unknown members are ignored,
 because new versions of Kubernetes add some. For text that is not JSON, the size functions count at least what a parser
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class ReviewError(Exception):
-    """A review that cannot be judged; `code` is an HTTP status, `message` says what is wrong."""
+    """A review that cannot be evaluated; `code` is an HTTP status, `message` states the cause."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -35,11 +35,11 @@ class ReviewError(Exception):
 
 
 class UnattributableError(ReviewError):
-    """Whoever sent it is not the API server, or is broken: there is no uid to answer to."""
+    """A review without a valid uid: the client is not the API server, or sends invalid data."""
 
 
 class UnacceptableError(ReviewError):
-    """A review with a uid that cannot be judged."""
+    """A review with a valid uid that cannot be evaluated."""
 
     def __init__(self, code: int, message: str, uid: str, api_version: str) -> None:
         super().__init__(code, message)
@@ -60,8 +60,8 @@ _ALL_BUT_BRACKETS_AND_QUOTES: Final = _EVERY_BYTE.translate(None, _BRACKETS + b'
 
 
 def holds_more_than(text: bytes, nodes: int) -> bool:
-    """Tell whether there are more values than `nodes`; an empty object or list counts as two."""
-    # A value takes a byte, and so does what separates it from the next.
+    """Return whether a JSON text contains more than `nodes` values; an empty object or list counts as two."""
+    # A value takes at least one byte, and so does its separator.
     if len(text) <= 2 * nodes or len(text.translate(None, _ALL_BUT_SEPARATORS)) < nodes:
         return False
     marks = _without_escapes(text).translate(None, _ALL_BUT_SEPARATORS_AND_QUOTES)
@@ -69,12 +69,12 @@ def holds_more_than(text: bytes, nodes: int) -> bool:
 
 
 def is_deeper_than(text: bytes, levels: int) -> bool:
-    """Tell whether objects and lists are nested more than so many levels."""
+    """Return whether objects and lists are nested more than `levels` deep."""
     if len(text.translate(None, _ALL_BUT_OPENING)) <= levels:
         return False
     marks = _without_escapes(text).translate(_ALIKE, _ALL_BUT_BRACKETS_AND_QUOTES)
     left = _outside_strings(marks)
-    # Most objects are gone after a few rounds, each of which takes away the innermost level; others are walked once.
+    # Each round removes the innermost level. Most objects need only a few rounds; the others are scanned once.
     for depth in range(_FEW):
         if not left:
             return depth > levels
@@ -83,13 +83,13 @@ def is_deeper_than(text: bytes, levels: int) -> bool:
 
 
 def _without_escapes(text: bytes) -> bytes:
-    """Take out escaped backslashes and quotes, so that the quotes that are left begin and end strings."""
+    """Remove escaped backslashes and quotes, so that every remaining quote begins or ends a string."""
     return text.replace(rb"\\", b"").replace(rb"\"", b"") if b"\\" in text else text
 
 
 def _outside_strings(marks: bytes, most_quotes: int = -1) -> bytes:
-    """Keep of a text of marks and quotes what is outside quotes; past so many quotes, everything."""
-    # Two neighbouring quotes end a string and begin one: without them the rest is inside or outside as before.
+    """Return the marks outside strings, and after `most_quotes` quotes all marks; `marks` has only marks and quotes."""
+    # Removing two adjacent quotes does not change what is inside and what is outside strings.
     return b"".join(marks.replace(b'""', b"").split(b'"', most_quotes)[::2])
 
 
@@ -110,7 +110,7 @@ class WireKind(_Wire):
 
 
 class WireResource(_Wire):
-    """The resource an object is served as."""
+    """The resource through which the API server serves an object."""
 
     group: str
     version: str
@@ -118,7 +118,7 @@ class WireResource(_Wire):
 
 
 class WireUser(_Wire):
-    """Who made the request, after impersonation."""
+    """The user of the request, after impersonation."""
 
     username: str | None = None
     groups: list[str] | None = None
@@ -128,8 +128,8 @@ class WireUser(_Wire):
 class WireRequest(_Wire):
     """The `request` of an AdmissionReview.
 
-    `kind` is the type the object is in; `requestKind` the one the user sent, before the API server converted it to
-    what the webhook's rules name. Names are empty where the API server has yet to make one.
+    `kind` is the type of the object. `requestKind` is the type that the user sent, before the API server converted it to
+    a type in the webhook's rules. A name is empty until the API server has generated it.
     """
 
     kind: WireKind
@@ -145,15 +145,15 @@ class WireRequest(_Wire):
     dry_run: Annotated[bool | None, Field(alias="dryRun")] = None
 
 
-# The worst the API server sends is about 27 MiB: 3 MiB of `<`, each escaped in six bytes, and the stored object
+# The largest body from the API server is about 27 MiB: 3 MiB of `<`, each escaped in six bytes, and the stored object
 # (`k8s.io/apiserver` pkg/server/config.go MaxRequestBodyBytes, v1.36).
 MAX_BODY: Final = 32 * 1024 * 1024
-# How much of a body is looked at for a uid when the rest is not read.
+# The bytes of a body that are searched for a uid when the rest is not read.
 HEAD: Final = 512
-# The deepest object of the kinds judged here has some 20 levels.
+# The deepest object that policies evaluate has about 20 levels.
 MAX_DEPTH: Final = 200
-# A Pod of 64 KB has some 5,000, so the update of an object of 1.5 MiB, the most that etcd stores by default, some 240,000.
-# Two bytes on the wire become some hundred in memory, and half a million values take 90 ms to read.
+# A Pod of 64 KB has about 5,000 values, so the update of an object of 1.5 MiB, etcd's default limit, has about 240,000.
+# Two bytes on the wire become about a hundred in memory, and half a million values take 90 ms to read.
 MAX_NODES: Final = 250_000
 _TOO_DEEP: Final = f"the request is nested more than {MAX_DEPTH} levels deep"
 
@@ -167,7 +167,7 @@ _UID = re.compile(r"[!#-\[\]-~]{1,253}")
 
 @dataclass(frozen=True, slots=True)
 class Attributed:
-    """A request whose uid is known, and its members unchecked."""
+    """A request with a known uid and unchecked members."""
 
     uid: str
     api_version: str
@@ -178,38 +178,38 @@ def attribute(body: bytes) -> Attributed:
     """Read the envelope.
 
     Raises:
-        UnattributableError: it is no AdmissionReview, or its uid cannot be known.
-        UnacceptableError: it has a uid, but is too large, holds too much, is nested too deeply or broken after its
-            beginning.
+        UnattributableError: the body is not an AdmissionReview, or has no valid uid.
+        UnacceptableError: the review has a uid, but is too large, has too many values, is nested too deeply or is
+            invalid after its first members.
     """
     if len(body) > MAX_BODY:
         raise too_large(body[:HEAD])
     if holds_more_than(body, MAX_NODES):
-        raise attributed_by_head(413, f"the review holds more than {MAX_NODES:,} values", body)
+        raise attributed_by_head(413, f"the review has more than {MAX_NODES:,} values", body)
     envelope = _parse(body)
     if not isinstance(envelope, dict):
         _refuse("the body is not an object: an AdmissionReview is expected")
     api_version, request = envelope.get("apiVersion"), envelope.get("request")
     if envelope.get("kind") != KIND or not isinstance(api_version, str) or api_version not in API_VERSIONS:
-        _refuse("the body is no AdmissionReview of admission.k8s.io/v1 or v1beta1")
+        _refuse("the body is not an AdmissionReview of admission.k8s.io/v1 or v1beta1")
     if not isinstance(request, dict):
         _refuse("the AdmissionReview has no request")
     uid = request.get("uid")
     if not isinstance(uid, str) or not _UID.fullmatch(uid):
         _refuse("request.uid must be 1 to 253 printable ASCII characters without quotes, backslashes and spaces")
-    # The request is inside the envelope.
+    # The envelope adds one level to those of the request.
     if is_deeper_than(body, MAX_DEPTH + 1):
         raise UnacceptableError(413, _TOO_DEEP, uid, api_version)
     return Attributed(uid, api_version, request)
 
 
 def too_large(head: bytes) -> ReviewError:
-    """Say that a body is larger than `MAX_BODY`; `head` is its first `HEAD` bytes."""
+    """Return the error for a body larger than `MAX_BODY`; `head` is its first `HEAD` bytes."""
     return attributed_by_head(413, f"the review is larger than {MAX_BODY // 1024 // 1024} MiB", head)
 
 
 def attributed_by_head(code: int, message: str, head: bytes) -> ReviewError:
-    """Attribute an error to a review that cannot be read, where its first bytes name the uid."""
+    """Return an error for an unreadable review, with the uid if the first bytes of the review contain it."""
     found = _HEAD.match(head[:HEAD])
     if found is None:
         return UnattributableError(code, message)
@@ -234,7 +234,7 @@ def _refuse(message: str) -> NoReturn:
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """A review that can be judged, and what its answer must repeat."""
+    """A review that can be evaluated, with the members that its response repeats."""
 
     uid: str
     api_version: str
@@ -242,11 +242,11 @@ class Review:
 
 
 def decode(body: bytes) -> Review:
-    """Read an AdmissionReview of v1 or v1beta1.
+    """Decode an AdmissionReview of v1 or v1beta1.
 
     Raises:
-        UnattributableError: it is none, or its uid cannot be known.
-        UnacceptableError: it has a uid, but is too large, nested too deeply, or its request makes no sense.
+        UnattributableError: the body is not an AdmissionReview, or has no valid uid.
+        UnacceptableError: the review has a uid, but is too large, is nested too deeply or contains an invalid request.
     """
     found = attribute(body)
     try:
@@ -266,7 +266,7 @@ def _checked(members: dict[str, Json]) -> Request:
     if wire.operation is Operation.UPDATE and wire.old_object is None:
         raise ReviewError(400, "request.oldObject is missing from an UPDATE")
     if wire.operation is Operation.DELETE and judged is None:
-        # The API server sends what is stored since Kubernetes 1.15; without it nobody knows what would go.
+        # The API server sends the stored object since Kubernetes 1.15. Without it, the deleted object is unknown.
         raise ReviewError(400, "request.oldObject is missing from a DELETE")
     for member, obj in (("object", wire.object), ("oldObject", wire.old_object)):
         if obj is not None and (obj.get("kind", kind.kind), obj.get("apiVersion", kind.api_version)) != (
@@ -277,7 +277,7 @@ def _checked(members: dict[str, Json]) -> Request:
     metadata = _metadata(judged)
     namespace = wire.namespace or ""
     if _text(metadata, "namespace") not in {"", namespace}:
-        raise ReviewError(400, "request.namespace is not the object's")
+        raise ReviewError(400, "request.namespace differs from the namespace of the object")
     user = wire.user
     return Request(
         kind=kind,
@@ -286,7 +286,7 @@ def _checked(members: dict[str, Json]) -> Request:
         old_object=wire.old_object,
         requested_kind=_kind(wire.request_kind) if wire.request_kind else None,
         subresource=wire.subresource or "",
-        # The deletion of a collection comes with no name, once for each object.
+        # A deletecollection request has no name; the API server sends one review for each object.
         name=wire.name or _text(metadata, "name"),
         generate_name=_text(metadata, "generateName"),
         namespace=namespace,
@@ -311,6 +311,6 @@ def _text(metadata: dict[str, Any], key: str) -> str:
 
 
 def _described(error: ValidationError) -> str:
-    """Say the first thing that is wrong and where, without the value itself."""
+    """Return the first validation error and its path, without the value."""
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
     return f"request.{'.'.join(str(part) for part in first['loc'])}: {first['msg']}"

@@ -1,4 +1,4 @@
-"""Assemble and run the server: policies, certificate, sockets, metrics, log and workers."""
+"""Create and run the server: policies, certificate, sockets, metrics, log and workers."""
 
 from __future__ import annotations
 
@@ -36,29 +36,29 @@ if TYPE_CHECKING:
     from gpugate.webhook.admission.policy_reload import Reload
     from gpugate.webhook.admission.workers import Told
 
-# A limit of nothing holds for files only; at one byte the kernel starts no program that would take the dump either
+# A limit of 0 applies only to dump files. At one byte the kernel does not start a program for the dump either
 # (fs/coredump.c, Linux 6.12).
 _LIMIT: Final = 1
 # Parameters of mallopt(3), from malloc.h of glibc 2.41.
 _M_TRIM_THRESHOLD: Final = -1
 _M_MMAP_THRESHOLD: Final = -3
-# Larger than the parts in which a body comes, some 320 KiB, which would be mapped one by one.
+# Larger than a received part of a body (about 320 KiB), so that these parts are not mapped separately.
 _LARGE_BLOCK: Final = 1024 * 1024
 
 
 def forbid_core_dumps() -> None:
-    """Let neither this process nor those that it starts leave a dump."""
+    """Disable core dumps of this process and its children."""
     _, hard = resource.getrlimit(resource.RLIMIT_CORE)
     limit = _LIMIT if hard == resource.RLIM_INFINITY else min(hard, _LIMIT)
     resource.setrlimit(resource.RLIMIT_CORE, (limit, limit))
 
 
 def return_large_blocks() -> None:
-    """Return blocks from 1 MiB on to the kernel as soon as they are freed; children that are forked do so too.
+    """Return blocks of 1 MiB or more to the kernel as soon as they are freed, also in forked children.
 
-    Left alone, glibc maps a block separately only if it is larger than the largest one freed so far, up to 32 MiB, and
-    keeps twice as much of the heap for later (`M_MMAP_THRESHOLD`, mallopt(3)). After a body of 24 MiB that is 48 MiB for
-    each worker, for good. An allocator without mallopt is left as it is.
+    By default, glibc maps a block separately only if it is larger than the largest block freed so far, up to 32 MiB, and
+    keeps twice that size of the heap (`M_MMAP_THRESHOLD`, mallopt(3)). After a body of 24 MiB each worker would keep
+    48 MiB. Allocators without mallopt are not changed.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
@@ -66,63 +66,63 @@ def return_large_blocks() -> None:
         mallopt(_M_TRIM_THRESHOLD, _LARGE_BLOCK)
 
 
-# The line that says the server answers; scripts wait for it.
+# The prefix of the line with the server's URL; scripts wait for it.
 READY = "ready: "
-# The line that says where probes and scrapes go.
+# The prefix of the line with the URL for probes and scrapes.
 HEALTH = "health: "
 
 
 def how_to_register(url: str, *, made: bool, ca_file: Path | None, policy_file: Path | None) -> str:
-    """Write the commands that register a server at `url`, and that try it.
+    """Return the commands that register a server at `url` and that test it.
 
     Args:
         url: scheme, host and port.
-        made: whether the certificate and its authority were made at start.
-        ca_file: where that authority was written.
+        made: whether the certificate and its authority were created at start.
+        ca_file: the file with that authority.
         policy_file: the policy file in force.
     """
     file = shlex.quote(str(ca_file)) if made and ca_file else "CA_FILE"
     rules = f" --policy-file {shlex.quote(str(policy_file))}" if policy_file else ""
     lines = [
-        "To register it with a cluster that reaches this address:",
+        "To register it in a cluster that can reach this address:",
         f"  gpugate registration --url {url} --ca-file {file}{rules} | kubectl apply -f -",
-        "To try it:",
+        "To test it:",
         f"  curl --cacert {file} -H 'Content-Type: application/json' --data-binary @review.json {url}/validate",
     ]
     if not made:
-        lines.insert(2, "  where CA_FILE holds the authority that signed the certificate you gave, PEM")
+        lines.insert(2, "  where CA_FILE contains the CA (PEM) of the certificate in --tls-cert")
     elif ca_file is None:
-        lines.insert(2, "  where CA_FILE is written by: gpugate serve --ca-file CA_FILE")
+        lines.insert(2, "  where this command writes CA_FILE: gpugate serve --ca-file CA_FILE")
     return "\n".join(lines)
 
 
 def how_it_is_kept(keeping: Keeping) -> str:
-    """Write where the certificates come from, and who is told to trust them."""
+    """Return a sentence that names the Secret of the authorities and the webhook configurations that trust them."""
     return (
-        f"Certificates come from the authorities in the Secret {keeping.namespace}/{keeping.secret}; "
-        f"the webhook configurations {keeping.configuration} are told to trust them."
+        f"The authorities in the Secret {keeping.namespace}/{keeping.secret} sign the serving certificate; "
+        f"gpugate writes them into the webhook configurations {keeping.configuration}."
     )
 
 
 __all__ = ["ServeError", "ServeOptions", "serve"]
 
-# Reviews make and drop many objects, and none that refer to each other in a circle (tests/webhook/admission/
-# test_freed_bodies.py). Should one do so nevertheless, bodies are counted too: see `Load.answered`.
+# Reviews create and free many objects without reference cycles (tests/webhook/admission/test_freed_bodies.py).
+# `Load.answered` also collects by the size of bodies, in case a cycle exists.
 _COLLECT_AFTER: Final = (50_000, 20, 100)
 
 
 def serve(options: ServeOptions) -> int:
-    """Answer admission reviews until SIGTERM or SIGINT; returns 0 then, 1 when it had to be ended.
+    """Answer admission reviews until SIGTERM or SIGINT; return 0, or 1 if workers had to be killed.
 
     Raises:
-        ClusterError: the cluster to look at is not configured so that it can be used.
-        PolicyFileError: the policy file cannot be read or is refused.
-        ServeError: a certificate cannot be used, an address is taken, or an extra is not installed.
+        ClusterError: the configuration of the cluster connection is invalid.
+        PolicyFileError: the policy file cannot be read or is invalid.
+        ServeError: a certificate is invalid, an address is in use, or an extra is not installed.
     """
     forbid_core_dumps()
     return_large_blocks()
     if options.trace:
-        # What is missing is said before there are workers, which would only die of it.
+        # Report a missing extra before workers start, because each worker would exit with this error.
         importlib.import_module("gpugate.webhook.admission.tracing")
     if options.cluster is not None:
         credentials.check(options.cluster)
@@ -131,7 +131,7 @@ def serve(options: ServeOptions) -> int:
     certificate = Certificate(options, now, leafs)
     admission, health = _listen(options.host, options.port), _listen(options.host, options.health_port)
     with TemporaryDirectory(prefix="gpugate-", ignore_cleanup_errors=True) as folder:
-        # prometheus-client reads it when it is imported, once and for all.
+        # prometheus-client reads it only when it is imported.
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder
         from gpugate.webhook.admission.metrics import Metrics  # noqa: PLC0415 -- see above
 
@@ -145,7 +145,7 @@ def serve(options: ServeOptions) -> int:
 
 
 class _Parent:
-    """The supervisor's side: what it tells people, and the last good state, which new workers begin with."""
+    """The supervisor: its output and log, and the last valid state, with which new workers begin."""
 
     def __init__(self, shared: Shared) -> None:
         self._shared = shared
@@ -156,7 +156,7 @@ class _Parent:
         shared.report_start()
         for warning in shared.certificate.warnings:
             shared.log.event("warning", warning)
-        # What is there now lives as long as the process: never look at it again, nor copy its pages for that.
+        # Objects that exist now live as long as the process. Collections skip them, so workers do not copy their pages.
         gc.collect()
         gc.freeze()
         gc.set_threshold(*_COLLECT_AFTER)
@@ -179,7 +179,7 @@ class _Parent:
             f"{READY}{url}",
         ]
         if shared.options.cluster is None:
-            lines.insert(1, "No cluster to look at: policies that need other objects skip what they cannot know.")
+            lines.insert(1, "No cluster to watch: policies that need other objects are not evaluated.")
         sys.stdout.write("\n".join(lines) + "\n")
         sys.stdout.flush()
 
@@ -206,7 +206,7 @@ class _Parent:
         if reload.error:
             self._shared.log.event(
                 "error",
-                "policy file refused, the last good one stays in force",
+                "policy file invalid, the last valid one stays in force",
                 generation=reload.generation,
                 error=reload.error,
             )
@@ -215,7 +215,7 @@ class _Parent:
 
     def _tell_of_certificate(self, error: str | None) -> None:
         if error:
-            self._shared.log.event("error", "certificate refused, the last good one stays in use", error=error)
+            self._shared.log.event("error", "certificate invalid, the last valid one stays in use", error=error)
         elif error is not None:
             expires = self._shared.certificate.identity.not_after.isoformat()
             self._shared.log.event("info", "certificate in use", expires=expires)
@@ -227,12 +227,12 @@ class _Parent:
 
 
 def _work(number: int, shared: Shared) -> None:
-    """Do the work of one process: serve, or, in the one after the workers, keep certificates."""
+    """Run one process: the first `workers` are workers, the next one is the keeper."""
     options = shared.options
     if options.keeping is None or number < options.workers:
         run_worker(number, shared)
         return
-    # Only the process that needs it pays for it.
+    # Only the keeper needs these imports.
     from gpugate.webhook.admission.keeper import run_keeper  # noqa: PLC0415 -- see above
 
     run_keeper(number, shared, options.keeping)

@@ -1,4 +1,4 @@
-"""Puts one worker together: gate, facts, application, front, and what keeps them up to date."""
+"""Create and run one worker: gate, cluster data, application, front, and their updates."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from gpugate.webhook.cluster.facts import ClusterWatch
     from gpugate.webhook.cluster.reflector import KindState
 
-# For how long new rules wait for the facts that only they look up.
+# The seconds that a new ruleset waits for cluster data that only it needs.
 _FACTS_SECONDS: Final = 10.0
 
 
 def run_worker(number: int, shared: Shared) -> None:
-    """Serve as a worker until told to leave; called in a process of its own."""
+    """Serve until a signal ends the worker; call it in a separate process."""
     _Parts(shared).run(number)
 
 
@@ -56,7 +56,7 @@ class _Parts:
         worker.run(self._front, admission, shared.health, duties)
 
     def missing(self) -> tuple[str, ...]:
-        """Say what all workers miss, for readiness."""
+        """Return what any worker needs before it is ready."""
         return self._shared.board.missing()
 
     def exposition(self, accept: str) -> tuple[str, bytes]:
@@ -101,7 +101,7 @@ class _Parts:
             self._tracer.observe(observation)
 
     def _use(self, rules: Rules) -> None:
-        """Judge by new rules, once what they look up has been read as they need it, or has been waited for enough."""
+        """Put a new ruleset into force, after its cluster data has been read or the time limit has expired."""
         if self._cluster:
             self._cluster.need(Needs(rules.ruleset.rules))
         self._next = rules, monotonic() + _FACTS_SECONDS
@@ -115,7 +115,7 @@ class _Parts:
                 self._next = None
 
     def _reloaded(self, reload: Reload) -> None:
-        # The supervisor reads the same file and writes it to the log, once.
+        # Workers do not log the reload, because the supervisor reads the same file and logs it once.
         self._shared.metrics.reloaded(reload.generation, not reload.error)
 
     def _told(self, state: KindState) -> None:
@@ -123,7 +123,7 @@ class _Parts:
         if state.reason:
             self._shared.log.event(
                 "warning",
-                "facts not available",
+                "cluster data not available",
                 resource=state.resource,
                 standing=state.standing.value,
                 reason=state.reason,

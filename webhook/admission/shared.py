@@ -1,4 +1,4 @@
-"""What the processes of one webhook have in common; made by the supervisor before it forks."""
+"""The state that the processes of one server share; the supervisor creates it before it forks."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Shared:
-    """Parts that each process goes on with on its own, and the memory and sockets that all of them share.
+    """Objects of which each process has its own copy, and memory and sockets that all processes share.
 
-    `rules` are the last good ones as the supervisor knows them, so that a worker that is started later has them too.
+    `rules` is the last valid ruleset of the supervisor, with which a restarted worker begins.
     """
 
     options: ServeOptions
@@ -38,7 +38,7 @@ class Shared:
     health: socket.socket
 
     def poll_certificate(self, *, again: bool = False) -> str | None:
-        """Take up a certificate that changed, or (`again`) read it anyway; returns what `Certificate.poll` returns."""
+        """Load a changed certificate, or any certificate with `again`; returns the result of `Certificate.poll`."""
         error = self.certificate.reload() if again else self.certificate.poll()
         if error is not None:
             self.metrics.certificate_reloaded(not error)
@@ -46,17 +46,17 @@ class Shared:
         return error
 
     def context(self) -> ssl.SSLContext:
-        """Return what the next connection is to be shaken hands with.
+        """Return the TLS context for the next connection.
 
-        A certificate that is kept counts from the moment it is there: who was told that this server is ready, or comes
-        when the one before has expired, must not meet the one before.
+        A new certificate from the keeper applies at once: a client must not get the previous one after the server
+        reports that it is ready, or after the previous one has expired.
         """
         if self.certificate.is_behind:
             self.poll_certificate()
         return self.certificate.identity.context
 
     def report_start(self) -> None:
-        """Set the metrics that change with the policy file and the certificate only."""
+        """Set the metrics that change only with the policy file and the certificate."""
         self.metrics.reloaded(self.rules.generation, ok=True)
         self.metrics.certificate(self.certificate.identity.not_after)
         self.metrics.certificate_reloaded(ok=True)

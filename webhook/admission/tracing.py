@@ -1,7 +1,7 @@
-"""One span per review, for OpenTelemetry; needs the extra `tracing`, so import it only where traces are wanted.
+"""One OpenTelemetry span per review. Import this module only for `--trace`, because it needs the extra `tracing`.
 
-The API server makes a span for each call of a webhook and sends its W3C trace context along, when its own tracing is on
-(kubernetes.io, "Traces For Kubernetes System Components", v1.36); a span here is then the child of that one.
+If tracing is on in the API server, it creates a span for each call of a webhook and sends its W3C trace context
+(kubernetes.io, "Traces For Kubernetes System Components", v1.36). The span of the review is then a child of that span.
 """
 
 from __future__ import annotations
@@ -36,28 +36,28 @@ _FLUSH_SECONDS: Final = 2.0
 
 
 def otlp_provider() -> TracerProvider:
-    """Return a provider that sends spans by OTLP over HTTP from a thread; the variables `OTEL_*` say where and how.
+    """Return a provider that sends spans with OTLP over HTTP from a thread; the variables `OTEL_*` configure it.
 
     Call it after the last fork. Without `OTEL_EXPORTER_OTLP_ENDPOINT` spans go to http://localhost:4318.
     """
     resource = Resource.create()
     if str(resource.attributes[SERVICE_NAME]).startswith("unknown_service"):
         resource = resource.merge(Resource({SERVICE_NAME: "gpugate"}))
-    # At exit it would wait half a minute for a collector that is down; `Tracer.close` does not.
+    # The library's shutdown at exit waits half a minute for an unreachable collector; `Tracer.close` limits the wait.
     provider = TracerProvider(resource=resource, shutdown_on_exit=False)
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
     return provider
 
 
 class Tracer:
-    """Makes spans of reviews after the fact; nothing of an object is in them."""
+    """Creates the span of a review after its response; spans contain no content of objects."""
 
     def __init__(self, provider: TracerProvider, kinds: Mapping[tuple[str, str], str]) -> None:
-        """Make a tracer.
+        """Create a tracer.
 
         Args:
-            provider: where spans go.
-            kinds: group and kind -> name, for the kinds that are told apart.
+            provider: receives the spans.
+            kinds: group and kind -> name, for the kinds with a name of their own in spans.
         """
         self._provider = provider
         self._tracer = provider.get_tracer("gpugate")
@@ -67,15 +67,15 @@ class Tracer:
         self._ended = 0
 
     def observe(self, observation: Observation) -> None:
-        """Keep what became of a review until `span` makes a span of it."""
+        """Store the result of a review for the next call of `span`."""
         self._observation = observation
         self._ended = time.time_ns()
 
     def span(self, traceparent: bytes = b"") -> None:
-        """Make the span of the review that was observed last, if there is one since the last call.
+        """Create the span of the last observed review, if one was observed since the last call.
 
         Args:
-            traceparent: the header of that name (W3C Trace Context), empty when there is none; a malformed one is
+            traceparent: the header of that name (W3C Trace Context), empty if it is missing; a malformed value is
                 ignored.
         """
         observation, self._observation = self._observation, None
@@ -94,8 +94,8 @@ class Tracer:
         span.end(self._ended)
 
     def close(self, seconds: float = _FLUSH_SECONDS) -> None:
-        """Send the spans that wait, for at most so many seconds."""
-        # The library's own shutdown waits for its thread, and for the exporter, as long as they take.
+        """Send the queued spans, for at most `seconds`."""
+        # The library's shutdown waits for its thread and its exporter without a limit.
         shutdown = threading.Thread(target=self._provider.shutdown, name="trace shutdown", daemon=True)
         shutdown.start()
         shutdown.join(seconds)

@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 
     from gpugate.webhook.admission.front.server import Context, Front
 
-# How often the event loop came round, whether connections are accepted, and what is missing for that to be of use.
+# The number of heartbeats, whether the worker accepts connections, and what it needs before it is ready.
 _ROW: Final = struct.Struct("=Q?247s")
 _STARTING: Final = "starting"
 
 
 class Board:
-    """One row for each worker, which only that worker writes; made before the workers are forked.
+    """Shared memory with a row for each worker, which only that worker writes; created before the fork.
 
-    Every process beside the supervisor is a worker here; those after the first `workers` have a name of their own.
+    Every child of the supervisor counts as a worker here; those after the first `workers` are named in `others`.
     """
 
     def __init__(self, workers: int, others: Sequence[str] = ()) -> None:
@@ -43,13 +43,14 @@ class Board:
 
     @property
     def rows(self) -> int:
-        """How many processes there are beside the supervisor."""
+        """The number of processes besides the supervisor."""
         return self._workers
 
     def clear(self, worker: int) -> None:
-        """Say that a worker is to start.
+        """Reset the row of a worker that starts.
 
-        One that answers nobody is waited for once: where it dies later, what it did for the others is still there.
+        A process that does not answer requests delays readiness only once: after a later exit, its results for the
+        workers still exist.
         """
         _, serving, missing = self._read(worker)
         if worker >= self._answering and serving and not missing:
@@ -58,12 +59,12 @@ class Board:
             self._write(worker, 0, serving=False, missing=_STARTING)
 
     def beat(self, worker: int, missing: Sequence[str]) -> None:
-        """Say that a worker accepts connections and is alive, and what it still misses."""
+        """Record a heartbeat of a worker that accepts connections, and what it needs before it is ready."""
         beats, _, _ = self._read(worker)
         self._write(worker, beats + 1, serving=True, missing="; ".join(missing))
 
     def beats(self, worker: int) -> int:
-        """Return how often a worker has said that it is alive."""
+        """Return the number of heartbeats of a worker."""
         return self._read(worker)[0]
 
     @property
@@ -72,16 +73,16 @@ class Board:
         return all(self._read(worker)[1] for worker in range(self._workers))
 
     def drain(self) -> None:
-        """Say that all of this is about to end."""
+        """Record that the server shuts down."""
         self._memory[0] = 1
 
     @property
     def is_draining(self) -> bool:
-        """Whether all of this is about to end."""
+        """Whether the server shuts down."""
         return bool(self._memory[0])
 
     def missing(self) -> tuple[str, ...]:
-        """Say what is missing for every worker to be ready."""
+        """Return what the workers need before all are ready, and whether the server shuts down."""
         said = [(worker, self._read(worker)[2]) for worker in range(self._workers)]
         missing = tuple(f"{self._names[worker]}: {text}" for worker, text in said if text)
         return ("shutting down", *missing) if self.is_draining else missing
@@ -96,18 +97,19 @@ class Board:
 
 
 _TICK_SECONDS: Final = 1.0
-# For how long a worker without facts lets the others answer; when the cluster cannot be asked at all, that is nobody.
+# The seconds for which a worker without cluster data leaves requests to other workers. The limit is for an unreachable
+# API server, when no worker has cluster data.
 _FACTS_SECONDS: Final = 5.0
-# Below what Kubernetes gives a Pod to end, together with the time of accepting.
+# Together with `drain_seconds` less than the default terminationGracePeriodSeconds of a Pod (30).
 _LEAVE_SECONDS: Final = 15.0
 
 
 @dataclass(frozen=True, slots=True)
 class Duties:
-    """What a worker does besides serving.
+    """The callbacks of a worker besides serving.
 
-    `missing` says what it still misses to be of use; `tick` is called once a second with the front, `reload` when a
-    SIGHUP came; `stop` at the end.
+    `missing` returns what it needs before it is ready; `tick` is called once a second with the front, `reload` after a
+    SIGHUP, and `stop` at the end.
     """
 
     missing: Callable[[], Sequence[str]]
@@ -132,7 +134,7 @@ class Worker:
         health: socket.socket,
         duties: Duties,
     ) -> None:
-        """Serve until a SIGTERM or SIGINT, or until the supervisor is gone."""
+        """Serve until a SIGTERM or SIGINT, or until the supervisor has exited."""
         uvloop.run(self._run(front, admission, health, duties))
 
     async def _run(
@@ -154,7 +156,7 @@ class Worker:
         ticking = asyncio.create_task(self._tick(front, duties, leave))
         asked = await leave
         if asked == signal.SIGTERM:
-            # Others have not heard yet that this one is about to leave.
+            # Kubernetes needs time to remove this Pod from the endpoints, so connections are accepted meanwhile.
             front.drain()
             await self._wait(self._drain_seconds)
         await front.leave(_LEAVE_SECONDS)
@@ -170,16 +172,16 @@ class Worker:
     async def _tick(self, front: Front, duties: Duties, leave: asyncio.Future[int]) -> None:
         while True:
             if os.getppid() != self._parent:
-                # Nobody would start it again, nor end it.
+                # Without a supervisor, the worker would be neither restarted nor ended.
                 _settle(leave, signal.SIGINT)
             duties.tick(front)
             self._board.beat(self._number, duties.missing())
             await asyncio.sleep(_TICK_SECONDS)
 
     async def _wait(self, seconds: float) -> None:
-        """Wait, but not longer than there is a supervisor."""
+        """Wait, but only while the supervisor runs."""
         end = asyncio.get_running_loop().time() + seconds
-        while os.getppid() == self._parent and (left := end - asyncio.get_running_loop().time()) > 0:  # noqa: ASYNC110 -- a process that ends tells nobody
+        while os.getppid() == self._parent and (left := end - asyncio.get_running_loop().time()) > 0:  # noqa: ASYNC110 -- the exit of a parent causes no event
             await asyncio.sleep(min(left, _TICK_SECONDS))
 
 
@@ -190,24 +192,24 @@ def _settle(leave: asyncio.Future[int], number: int) -> None:
 
 
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-# A worker whose event loop has not come round for so many seconds is stuck in something that cannot be interrupted: the
-# API server waits that long at most (`timeoutSeconds`, Kubernetes v1.36).
+# A worker without a heartbeat for so many seconds is stuck in a call that cannot be interrupted. It is the longest time
+# that the API server waits (`timeoutSeconds`, Kubernetes v1.36).
 _STUCK_SECONDS: Final = 30
-# A worker that dies younger than this, in seconds, will die again: the next one waits that long.
+# A worker that dies within this many seconds is likely to die again, so its replacement starts after the same time.
 _YOUNG: Final = 1.0
-# What the workers take to leave after they stopped accepting, and some.
+# Longer than the workers wait for open connections after they stop accepting.
 _SUPERVISOR_LEAVE_SECONDS: Final = 20.0
 
 
 class Told(NamedTuple):
-    """What the supervisor tells: that a worker ended, with its process id and exit code (below 0: the signal)."""
+    """A worker that exited: its process id and exit code; a negative code is a signal."""
 
     pid: int
     exit_code: int
 
 
 class _Hired:
-    """A worker as the supervisor sees it."""
+    """The supervisor's record of a running worker."""
 
     def __init__(self, process: ForkProcess) -> None:
         self.process = process
@@ -243,17 +245,17 @@ class Supervisor:
         self._signals: list[int] = []
 
     def run(self, workers: int, ready: Callable[[], None], tick: Callable[[], None], reload: Callable[[], None]) -> int:
-        """Keep so many workers until a SIGTERM or SIGINT; returns the exit code of the command.
+        """Run workers until a SIGTERM or SIGINT; return the exit code of the command.
 
         Args:
-            workers: how many.
-            ready: called once, when all of them serve.
+            workers: the number of workers.
+            ready: called once, when all workers serve.
             tick: called once a second.
-            reload: called when a SIGHUP came, before the workers hear of it.
+            reload: called after a SIGHUP, before the workers receive it.
         """
         wake, woken = socket.socketpair()
         for end in (wake, woken):
-            end.setblocking(False)  # noqa: FBT003 -- a socket's own signature
+            end.setblocking(False)  # noqa: FBT003 -- the signature of socket
         before = {number: signal.signal(number, self._note) for number in _SIGNALS}
         signal.set_wakeup_fd(wake.fileno(), warn_on_full_buffer=False)
         try:
@@ -290,17 +292,17 @@ class Supervisor:
                 tick()
 
     def _leave(self, woken: socket.socket, number: int) -> int:
-        """Let the workers leave; a second signal, or too long a time, ends them."""
+        """Wait until the workers have exited; a second signal or the time limit kills them."""
         self._board.drain()
         self._send(number)
-        # Nobody is started again.
+        # Workers are not restarted during the shutdown.
         self._due.clear()
         accepting = time.monotonic() + (self._drain_seconds if number == signal.SIGTERM else 0)
         end = accepting + _SUPERVISOR_LEAVE_SECONDS
         while self._hired:
             now = time.monotonic()
             if self._listeners and now >= accepting:
-                # As long as one process has it open, the kernel goes on accepting for nobody.
+                # The kernel accepts connections as long as any process has the listener open.
                 for listener in self._listeners:
                     listener.close()
                 self._listeners = ()
@@ -312,7 +314,7 @@ class Supervisor:
         return 0
 
     def _heard(self, woken: socket.socket, until: float) -> list[int]:
-        """Wait for a signal, or for a worker to end, and return the signals that came."""
+        """Wait for a signal or for the exit of a worker; return the received signals."""
         if not self._signals:
             waited_for: list[socket.socket | int] = [woken]
             waited_for += [hired.process.sentinel for hired in self._hired.values()]

@@ -229,7 +229,7 @@ def test_a_folder_in_which_anybody_can_replace_files(in_force: Certificate, tmp_
     assert in_force.warnings == ()
     tmp_path.chmod(0o777)
     (warning,) = in_force.warnings
-    assert warning.startswith(f"{tmp_path}: everybody can replace the files in it")
+    assert warning.startswith(f"{tmp_path}: every user can replace the files in it")
 
 
 @pytest.fixture

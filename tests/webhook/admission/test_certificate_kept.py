@@ -72,7 +72,7 @@ def test_a_half_written_one_is_tried_again(certificate: Certificate, leafs: Leaf
     before = certificate.identity
     tear(leafs, LONGER)
     said = [certificate.poll(), certificate.poll()]
-    assert (said, certificate.identity is before) == (["the certificate is just being written", None], True)
+    assert (said, certificate.identity is before) == (["the certificate is being written", None], True)
     leafs._memory[100] ^= 1
     assert (certificate.poll(), certificate.identity.not_after) == ("", NOW + 2 * DAY)
 

@@ -88,14 +88,14 @@ class TestOutOfTime:
         status = told["status"]
         assert (told["allowed"], status["code"], status["reason"]) == (False, 504, "Timeout")
         assert status["message"] == (
-            "out of time after 0.0 s, at pods/slow: apply it again; "
-            "if that does not help, make the object smaller, or raise timeoutSeconds of the webhook"
+            "out of time after 0.0 s, in pods/slow: apply the object again; "
+            "if that fails too, make it smaller or raise timeoutSeconds of the webhook"
         )
 
     def test_mutating_changes_nothing_and_warns(self) -> None:
         told = answered(gate(patching({"a": "b"})), Phase.MUTATE, review(), 0)
         assert (told["allowed"], "patch" in told) == (True, False)
-        assert told["warnings"][0].startswith("[gpugate] not mutated: out of time after 0.0 s, at pods/patches: apply")
+        assert told["warnings"][0].startswith("[gpugate] not mutated: out of time after 0.0 s, in pods/patches: apply")
 
     @pytest.mark.parametrize("seconds_left", [None, 60.0])
     def test_there_is_time_enough(self, seconds_left: float | None) -> None:

@@ -101,7 +101,7 @@ def test_until_when_bundles_vouch(told: Told, bundles: dict[str, bytes], until: 
 
 @pytest.mark.parametrize(
     ("seconds", "says"),
-    [(0, []), (59, []), (61, ["+61 s from ours"]), (-86_400, ["-86400 s from ours"])],
+    [(0, []), (59, []), (61, ["+61 s from this Pod's"]), (-86_400, ["-86400 s from this Pod's"])],
 )
 def test_clocks_that_differ(told: Told, seconds: int, says: list[str]) -> None:
     told.tell(GOOD, skew=seconds * SECOND)
@@ -121,9 +121,9 @@ def test_a_trouble_is_written_at_once_and_then_once_a_minute(told: Told) -> None
 
 def test_keeping_that_broke_is_told(told: Told) -> None:
     told.tell(GOOD)
-    told.report.broke("keeping broke: KeyError", leads=True)
+    told.report.broke("internal error: KeyError", leads=True)
     assert told.metrics.value("gpugate_certificates_kept") == 0
-    assert told.log.reasons() == ["keeping broke: KeyError"]
+    assert told.log.reasons() == ["internal error: KeyError"]
 
 
 def test_troubles_are_written_independently_of_each_other(told: Told) -> None:

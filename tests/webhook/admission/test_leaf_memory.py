@@ -34,7 +34,7 @@ def test_a_shorter_one_leaves_nothing_of_the_one_before(memory: LeafMemory) -> N
 
 def test_what_has_no_place_is_refused_and_the_last_one_stays(memory: LeafMemory) -> None:
     memory.put(PAIR)
-    with pytest.raises(ValueError, match="have no place"):
+    with pytest.raises(ValueError, match="do not fit"):
         memory.put(KeyPair(b"x" * 65536, b""))
     assert (memory.version, memory.get()) == (1, PAIR)
 

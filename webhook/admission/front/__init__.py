@@ -1,1 +1,1 @@
-"""Sockets, TLS and HTTP limits: what stands between the network and the application."""
+"""Sockets, TLS and HTTP limits, between the network and the application."""

@@ -1,4 +1,4 @@
-"""The bodies that a worker holds, against how much it may hold, and which one gives way when there is no more room."""
+"""The memory of a worker for request bodies: its limit, and which body is evicted when the limit is reached."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 
 
 class Body:
-    """One body that is accounted for, as far as it has come.
+    """The received part of a body that counts against the limit.
 
     Attributes:
-        content: what has come; empty once it had to give way. It grows in one block, which is returned to the kernel whole:
-            parts of it, between what other requests allocate, would leave the heap in pieces.
-        evicted: whether it had to give way to another body. Its sender is told to call again.
+        content: the received bytes; empty after an eviction. It grows in one block, which is returned to the kernel as a
+            whole. Separate parts between the allocations of other requests would fragment the heap.
+        evicted: whether another body took its memory. The client should then retry.
     """
 
     __slots__ = ("content", "evicted", "since", "size", "source")
@@ -31,40 +31,40 @@ class Body:
 
 
 class Bodies:
-    """What one worker holds of bodies, by the address that each comes from.
+    """The bodies of one worker, by the address of the client (the source).
 
-    A body takes what room there is. When there is no room left, unfinished bodies give way, the oldest first:
+    A body takes free memory. When the limit is reached, unfinished bodies are evicted, the oldest first:
 
-    - to a body from any other source, those of a source that holds more than half of all there is;
-    - to a newer body, those that have been coming for longer than `Limits.body_grace`.
+    - for a body from another source: bodies of a source that uses more than half of the limit;
+    - for any newer body: bodies that are incomplete for longer than `Limits.body_grace`.
 
-    So clients that hold bodies back keep neither other sources out, nor, for longer than that, their own. A source is
-    not held to its half while there is room: behind a proxy all API servers may be one source.
+    So clients that send bodies slowly cannot block other sources, and block their own only for that time. A source may
+    use more than half while memory is free, because behind a proxy all API servers may be one source.
     """
 
     def __init__(self, limits: Limits, now: Callable[[], float]) -> None:
-        """Make an account.
+        """Create an empty account.
 
         Args:
-            limits: how much may be held, and for how long a body is left alone.
-            now: the time in seconds, of a clock that nobody sets.
+            limits: the memory limit, and how long a body cannot be evicted.
+            now: returns the time of a monotonic clock in seconds.
         """
         self._most = limits.in_flight
         self._grace = limits.body_grace
         self._now = now
         self._by_source: Counter[str] = Counter()
-        # In the order in which they began.
+        # Ordered by the start of each body.
         self._unfinished: dict[Body, None] = {}
         self.bytes = 0
 
     def begin(self, source: str) -> Body:
-        """Begin to account for a body from an address."""
+        """Start the account of a body from an address."""
         body = Body(source, self._now())
         self._unfinished[body] = None
         return body
 
     def take(self, body: Body, part: bytes) -> bool:
-        """Keep a part of a body; False when there is no room for it, or the body had to give way."""
+        """Add a part to a body; return False if the limit is reached or the body was evicted."""
         size = len(part)
         while not body.evicted and self.bytes + size > self._most:
             yielding = self._yielding(body)
@@ -81,22 +81,22 @@ class Bodies:
         return True
 
     def finish(self, body: Body) -> bytes:
-        """Return a body of which the last part was taken; until `end` it is accounted for, and never gives way."""
+        """Return the content of a complete body. It counts until `end`, and cannot be evicted."""
         self._unfinished.pop(body, None)
         content, body.content = body.content, bytearray()
         return bytes(content)
 
     def end(self, body: Body) -> None:
-        """Forget a body: it was answered, or its client has gone."""
+        """End the account of a body, after its response or when its client disconnects."""
         self._forget(body)
 
     def _yielding(self, body: Body) -> Body | None:
-        """Return the unfinished body that gives way to this one; None if there is none."""
+        """Return the unfinished body to evict for this one; None if there is none."""
         half, expired = self._most / 2, self._now() - self._grace
         for other in self._unfinished:
             if other.source != body.source and self._by_source[other.source] > half:
                 return other
-        # Those that follow the oldest are no older.
+        # Only the oldest needs a check, because the others are younger.
         oldest = next(iter(self._unfinished), body)
         return oldest if oldest is not body and oldest.since <= expired else None
 

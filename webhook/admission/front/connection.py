@@ -1,4 +1,4 @@
-"""One client connection: uvicorn's HTTP/1.1 protocol with deadlines, strict heads and errors that state the cause."""
+"""One client connection: uvicorn's HTTP/1.1 protocol with deadlines, strict heads and errors with a cause."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _WITH_BODY = frozenset({b"POST", b"PUT", b"PATCH"})
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """An HTTP status and what is wrong."""
+    """An HTTP status and an error message."""
 
     code: int
     message: str
@@ -35,93 +35,93 @@ class Refusal:
 
 @dataclass(slots=True)
 class HeadSize:
-    """How large a head is so far."""
+    """The size of a head, counted while it arrives."""
 
     limits: Limits
     total: int = 0
     count: int = 0
 
     def url(self, size: int) -> Refusal | None:
-        """Count the target of a request."""
+        """Return the error for a request target of `size` bytes; None if it is allowed."""
         if size > self.limits.url:
             return Refusal(414, f"the URL is longer than {self.limits.url} bytes")
         return None
 
     def header(self, name: bytes, value: bytes) -> Refusal | None:
-        """Count a header."""
+        """Count a header; return an error if the head is too large."""
         size = len(name) + len(value)
         self.total += size
         self.count += 1
         if size > self.limits.header_line:
             return Refusal(431, f"a header is longer than {self.limits.header_line} bytes")
         if self.total > self.limits.head or self.count > self.limits.headers:
-            return Refusal(431, f"the headers are more than {self.limits.headers} or {self.limits.head} bytes")
+            return Refusal(431, f"more than {self.limits.headers} headers or {self.limits.head} bytes of headers")
         return None
 
 
 def refused(method: bytes, version: str, url: bytes, headers: Iterable[tuple[bytes, bytes]]) -> Refusal | None:
-    """Say what is wrong with a head whose header names are in lower case.
+    """Return the error in a head, None if it is valid; header names are in lower case.
 
-    The parser has refused by then what two servers could read in two ways: both Content-Length and Transfer-Encoding,
-    either of them twice, folded lines, bare line feeds, control characters.
+    The parser has already rejected heads that two servers could read differently: both Content-Length and
+    Transfer-Encoding, either of them twice, folded lines, bare line feeds, control characters.
     """
     values: dict[bytes, list[bytes]] = {}
     for name, value in headers:
         if b"_" in name:
-            # An application sees A-B and A_B as one.
-            return Refusal(400, "header names have no underscore here")
+            # WSGI gives A-B and A_B the same name.
+            return Refusal(400, "header names must not contain an underscore")
         values.setdefault(name, []).append(value.strip().lower())
     return _line(method, version, url) or _framing(method, version, values)
 
 
 def _line(method: bytes, version: str, url: bytes) -> Refusal | None:
     if version not in {"1.0", "1.1"}:
-        return Refusal(400, "only HTTP/1.1 and HTTP/1.0 are spoken here")
+        return Refusal(400, "only HTTP/1.1 and HTTP/1.0 are supported")
     if not url.startswith(b"/") or b"#" in url or method == b"CONNECT":
-        return Refusal(400, "the request's target must be a path: this is no proxy")
+        return Refusal(400, "the request target must be a path: this server is not a proxy")
     return None
 
 
 def _framing(method: bytes, version: str, values: dict[bytes, list[bytes]]) -> Refusal | None:
     hosts = values.get(b"host", [])
     if len(hosts) > 1 or (version == "1.1" and not hosts):
-        return Refusal(400, "exactly one Host header is needed")
+        return Refusal(400, "exactly one Host header is required")
     encodings = values.get(b"transfer-encoding", [])
     if encodings not in ([], [b"chunked"]):
-        return Refusal(501, "the only Transfer-Encoding understood is chunked")
+        return Refusal(501, "the only supported Transfer-Encoding is chunked")
     if values.get(b"expect", [b"100-continue"]) != [b"100-continue"]:
-        return Refusal(417, "the only expectation met is 100-continue")
+        return Refusal(417, "the only supported Expect header is 100-continue")
     if method in _WITH_BODY and not encodings and b"content-length" not in values:
-        return Refusal(411, "a Content-Length is needed")
+        return Refusal(411, "a Content-Length header is required")
     return None
 
 
 def stranger(transport: asyncio.BaseTransport, allowed: AbstractSet[str] | None) -> Refusal | None:
-    """Say why a client is not let in; None if it is.
+    """Return why a client is not allowed; None if it is.
 
     Args:
-        transport: the connection, after the handshake. Who vouches for the certificate was checked there.
-        allowed: the names let in, as common name or DNS name of the certificate; None lets everybody in. So does a
-            connection without TLS, which only probes and scrapes use.
+        transport: the connection after the handshake, which has verified the authority of the certificate.
+        allowed: the allowed common names or DNS names of client certificates; None allows every client. A connection
+            without TLS is always allowed, because only probes and scrapes use it.
     """
     if allowed is None or transport.get_extra_info("ssl_object") is None:
         return None
     if names(transport.get_extra_info("peercert") or {}).isdisjoint(allowed):
-        return Refusal(HTTPStatus.FORBIDDEN, "the client certificate is for no name that is let in (--client-name)")
+        return Refusal(HTTPStatus.FORBIDDEN, "the client certificate has no allowed name (--client-name)")
     return None
 
 
 def names(certificate: dict[str, Any]) -> set[str]:
-    """Return the common names and DNS names of a certificate as `ssl.SSLSocket.getpeercert` gives it."""
+    """Return the common names and DNS names of a certificate in the format of `ssl.SSLSocket.getpeercert`."""
     subject = {value for part in certificate.get("subject", ()) for kind, value in part if kind == "commonName"}
     return subject | {value for kind, value in certificate.get("subjectAltName", ()) if kind == "DNS"}
 
 
 class CoalescingTransport(asyncio.Transport):
-    """Holds back what is written until the event loop comes round, which is before anybody could wait for it.
+    """Joins the writes of one iteration of the event loop into one.
 
-    Head and body of an answer are written apart; a TLS record and a system call for each would be a tenth of the cost
-    of a review.
+    The head and the body of a response are written separately. A TLS record and a system call for each would be a tenth
+    of the cost of a review.
     """
 
     def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
@@ -131,39 +131,39 @@ class CoalescingTransport(asyncio.Transport):
         self._parts: list[bytes | bytearray | memoryview] = []
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        """Send soon."""
+        """Send data in the next iteration of the event loop."""
         if not self._parts:
             self._loop.call_soon(self._flush)
         self._parts.append(data)
 
     def writelines(self, list_of_data: Iterable[bytes | bytearray | memoryview]) -> None:
-        """Send several parts soon."""
+        """Send several parts in the next iteration of the event loop."""
         self.write(b"".join(list_of_data))
 
     def close(self) -> None:
-        """Send what was written, and close."""
+        """Send the written data, and close."""
         self._flush()
         self._transport.close()
 
     def abort(self) -> None:
-        """Close at once."""
+        """Close at once, without sending the written data."""
         self._parts.clear()
         self._transport.abort()
 
     def is_closing(self) -> bool:
-        """Whether it was closed."""
+        """Return whether the transport is closing or closed."""
         return self._transport.is_closing()
 
     def pause_reading(self) -> None:
-        """Read nothing for now."""
+        """Stop reading until `resume_reading`."""
         self._transport.pause_reading()
 
     def resume_reading(self) -> None:
-        """Read again."""
+        """Continue to read."""
         self._transport.resume_reading()
 
     def get_extra_info(self, name: str, default: object = None) -> object:
-        """Return what is known of the connection."""
+        """Return a property of the connection, such as `peercert`."""
         return self._transport.get_extra_info(name, default)
 
     def _flush(self) -> None:
@@ -177,7 +177,7 @@ class _Stage(Enum):
     HEAD = "reads a head"
     BODY = "reads a body"
     ANSWER = "answers"
-    CLOSING = "has been told to go"
+    CLOSING = "closes"
 
 
 _TIMEOUTS = {
@@ -187,15 +187,15 @@ _TIMEOUTS = {
 }
 
 
-# What the parser says of a Content-Length that no number of ours can hold.
+# The parser's error for a Content-Length above 64 bits.
 _OVERFLOW = "Content-Length overflow"
 
 
 class Connection(HttpToolsProtocol):
     """A connection of the front.
 
-    Deadlines are checked by the front once in a while (`expire`): a timer for each request would cost more than all
-    the rest of this.
+    The front checks deadlines periodically with `expire`. A timer for each request would cost more than all other work
+    of the connection.
     """
 
     def __init__(self, front: Front, place: Place) -> None:
@@ -206,7 +206,7 @@ class Connection(HttpToolsProtocol):
         self._deadline = math.inf
         self._waiting = 0
         self._in_head = False
-        # Bytes that came since the stage of this request was what it is, and those of them that belong to its body.
+        # The bytes received in the current stage of this request, and the bytes of its body.
         self._fed = 0
         self._body = 0
         self._head = HeadSize(front.limits)
@@ -215,14 +215,14 @@ class Connection(HttpToolsProtocol):
         self._stranger: Refusal | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Start the clock: a client that connects has something to say."""
+        """Start the deadline for the first request."""
         self._stranger = stranger(transport, self._front.client_names)
         super().connection_made(CoalescingTransport(cast("asyncio.Transport", transport), self.loop))
         self._wait(_Stage.HEAD, self._front.limits.header)
         self._front.open.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Give back what the connection held."""
+        """Release the resources of the connection."""
         self._place.release()
         self._front.open.discard(self)
         self._front.load.waiting -= self._waiting
@@ -232,7 +232,7 @@ class Connection(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Parse what came; after an error, and while closing, it is dropped."""
+        """Parse received data; it is dropped after an error and while the connection closes."""
         if self._done:
             return
         self._unset_keepalive_if_required()
@@ -250,23 +250,23 @@ class Connection(HttpToolsProtocol):
             self._bound_what_is_no_body()
 
     def on_message_begin(self) -> None:
-        """Forget the head of the last request."""
+        """Reset the head size for a new request."""
         super().on_message_begin()
         self._in_head = True
         self._head = HeadSize(self._front.limits)
 
     def on_url(self, url: bytes) -> None:
-        """Keep the target, within bounds."""
+        """Store the target, within limits."""
         super().on_url(url)
         self._demand(self._head.url(len(self.url)))
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Keep a header, within bounds."""
+        """Store a header, within limits."""
         self._demand(self._head.header(name, value))
         super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        """Check the head, and start to answer."""
+        """Check the head, and start the application."""
         method, version = self.parser.get_method(), self.parser.get_http_version()
         self._demand(self._stranger or refused(method, version, self.url, self.headers))
         if self.parser.should_upgrade():
@@ -278,12 +278,12 @@ class Connection(HttpToolsProtocol):
         self._wait(_Stage.BODY, self._front.limits.body)
 
     def on_body(self, body: bytes) -> None:
-        """Keep a part of the body."""
+        """Pass on a part of the body."""
         self._body += len(body)
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """Note when the request was there, and whether there is room for it."""
+        """Record when the request was complete, and whether the worker is overloaded."""
         if self.parser.should_upgrade() or self.cycle.response_complete:
             return
         self._waiting += 1
@@ -295,7 +295,7 @@ class Connection(HttpToolsProtocol):
         self._stage, self._deadline = _Stage.ANSWER, math.inf
 
     def on_response_complete(self) -> None:
-        """Wait for the next request, or end the connection."""
+        """Wait for the next request, or close the connection."""
         if self._waiting:
             self._waiting -= 1
             self._front.load.waiting -= 1
@@ -311,49 +311,49 @@ class Connection(HttpToolsProtocol):
             self._stage = _Stage.IDLE
 
     def pause_writing(self) -> None:
-        """Give a client that does not read its answer some time."""
+        """Start the deadline for a client that does not read its response."""
         super().pause_writing()
         self._deadline = self.loop.time() + self._front.limits.write
 
     def resume_writing(self) -> None:
-        """Go on: the client reads."""
+        """Stop the deadline, because the client reads."""
         super().resume_writing()
-        # The end of a long answer is taken when the next request is already waited for.
+        # The client may read the end of a long response after the connection starts to wait for the next request.
         if self._stage in {_Stage.ANSWER, _Stage.IDLE}:
             self._deadline = math.inf
 
     @property
     def is_idle(self) -> bool:
-        """Whether no request is under way."""
+        """Whether no request is in progress."""
         return self._stage is _Stage.IDLE
 
     def leave_after_answer(self) -> None:
-        """Let the answer to the last request that came, if one is due, be the last on this connection."""
-        # A request that waits behind others stands first in the pipeline, the last that came before it.
+        """Close the connection after the response to the last received request, if one is pending."""
+        # uvicorn puts new requests at the front of the pipeline, so its first entry is the last request.
         due = [cycle for cycle, _ in self.pipeline] or [self.cycle]
         if self._stage in {_Stage.BODY, _Stage.ANSWER} and not due[0].response_started:
             due[0].keep_alive = False
 
     def expire(self, now: float) -> None:
-        """End the connection if its deadline has passed."""
+        """Close the connection if its deadline has passed."""
         if now < self._deadline:
             return
         self._front.count(_TIMEOUTS.get(self._stage, FrontEvent.WRITE_TIMEOUT))
         if self._stage is _Stage.BODY and not self.cycle.response_started:
-            self._refuse(Refusal(408, f"the body did not come within {self._front.limits.body:g} s"))
+            self._refuse(Refusal(408, f"the body did not arrive within {self._front.limits.body:g} s"))
         else:
             self._done = True
             self.transport.abort()
 
     def end(self) -> None:
-        """Close once what was written is taken; a client that does not take it is cut off."""
+        """Close after the client has read the written data, or when the write limit expires."""
         self._done = True
         self._unset_keepalive_if_required()
         self.transport.close()
         self._wait(_Stage.CLOSING, self._front.limits.write)
 
     def _decline(self, rest: bytes) -> None:
-        """Read a request that asks for another protocol as one that does not: nobody has to heed that wish."""
+        """Parse a request with an Upgrade header as one without it; a server may ignore Upgrade (RFC 9110, 7.8)."""
         kept = [(name, value) for name, value in self.headers if name not in {b"upgrade", b"connection"}]
         head = [self.parser.get_method() + b" " + self.url + b" HTTP/1.1"]
         head += [name + b": " + value for name, value in (*kept, (b"connection", b"close"))]
@@ -369,14 +369,14 @@ class Connection(HttpToolsProtocol):
             raise _RefusedError
 
     def _bound_what_is_no_body(self) -> None:
-        """Refuse heads without end, and chunks that are little more than their own sizes and extensions."""
+        """Reject heads without an end, and chunks whose sizes and extensions are larger than their content."""
         if self._stage is _Stage.HEAD and self._fed > self._front.limits.head + self._front.limits.url:
             self._refuse(Refusal(431, f"the head is longer than {self._front.limits.head} bytes"))
         elif self._stage is _Stage.BODY and self._fed - self._body > self._front.limits.head + self._body:
-            self._refuse(Refusal(400, "the chunks are smaller than what is said about them"))
+            self._refuse(Refusal(400, "the chunks are smaller than their sizes and extensions"))
 
     def _refuse(self, refusal: Refusal) -> None:
-        """Answer with an error and end, after the answers to the requests before."""
+        """Send an error and close, after the responses to earlier requests."""
         self._done = True
         if self._stage is _Stage.BODY:
             if self.pipeline:
@@ -397,13 +397,13 @@ class Connection(HttpToolsProtocol):
 
 
 class _RefusedError(Exception):
-    """Stops the parser."""
+    """Raised in a callback to stop the parser."""
 
 
 def _misread(error: str) -> Refusal:
     if _OVERFLOW in error:
         return Refusal(413, "the body is too large")
-    return Refusal(400, f"this is no HTTP/1.1 request: {error}")
+    return Refusal(400, f"invalid HTTP/1.1 request: {error}")
 
 
 def _written(refusal: Refusal) -> bytes:

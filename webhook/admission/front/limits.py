@@ -1,4 +1,4 @@
-"""Limits for clients: connections, sizes and times, and which limits were exceeded."""
+"""Limits for clients: connections, sizes and times, and the events when a client exceeds one."""
 
 from __future__ import annotations
 
@@ -12,20 +12,27 @@ _MIB: Final = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds of one worker.
+    """The limits of one worker; times are in seconds and sizes in bytes.
 
-    Seconds: `handshake` from accept to the end of the TLS handshake; `header` from the first byte of a request (of the
-    first one: from the handshake) to the end of its head; `body` from there to its end; `write` until the client has
-    taken an answer; `keep_alive` between requests, longer than the 90 s for which the API server keeps a connection
-    (Go 1.26 net/http DefaultTransport); `waiting` is how much work may queue before more is turned away; `late_facts`
-    is how long a review waits until its worker hears of what made a Pod; `body_grace` is how long an unfinished body is
-    safe from newer ones that need its room.
-
-    Bytes: `url`, `header_line` (name and value), `head` (all of them), `in_flight` (bodies of all requests).
-
-    Counts: `headers` of a request; `awaiting_facts`, reviews that wait so; `connections` in all, and `per_source`, of
-    one address. An API server keeps 25 idle connections (client-go v0.36 transport; seen with v1.36.3), and all of
-    them may come from one address.
+    Attributes:
+        handshake: from accept to the end of the TLS handshake.
+        header: from the first byte of a request to the end of its head; for the first request from the handshake.
+        body: from the end of the head to the end of the body.
+        write: until the client has read a response.
+        keep_alive: between requests. It is longer than the 90 s for which the API server keeps a connection
+            (Go 1.26 net/http DefaultTransport).
+        waiting: the queued work, in seconds, above which new requests are rejected.
+        late_facts: how long a review waits for the watch to report the owner or the claim template of a Pod.
+        body_grace: how long newer bodies cannot evict an unfinished body.
+        url: the size of a request's target.
+        header_line: the size of one header, name and value.
+        head: the size of all headers of a request.
+        headers: the number of headers of a request.
+        awaiting_facts: the number of reviews that wait for cluster data.
+        in_flight: the size of the bodies of all requests.
+        connections: the number of connections.
+        per_source: the number of connections from one address. An API server keeps 25 idle connections (client-go
+            v0.36 transport; seen with v1.36.3), and all API servers may share one address.
     """
 
     handshake: float = 5
@@ -47,7 +54,7 @@ class Limits:
 
 
 class FrontEvent(Enum):
-    """Something that happened to a connection or a request before, or instead of, its being judged."""
+    """An event of a connection or a request before, or instead of, its evaluation."""
 
     ACCEPTED = "accepted"
     REFUSED_TOTAL = "refused_total"
@@ -66,7 +73,7 @@ class FrontEvent(Enum):
 
 
 class Place:
-    """The place of one connection among those that are allowed; given back once, however often that is asked."""
+    """One of the allowed connections; `release` takes effect once."""
 
     __slots__ = ("_connections", "_source")
 
@@ -75,14 +82,14 @@ class Place:
         self._source = source
 
     def release(self) -> None:
-        """Give the place back."""
+        """Allow another connection in place of this one; later calls do nothing."""
         if self._connections is not None:
             self._connections.leave(self._source)
             self._connections = None
 
 
 class Connections:
-    """How many connections there are, against how many there may be."""
+    """Counts the open connections, and limits them in total and per address."""
 
     def __init__(self, most: int, most_per_source: int) -> None:
         self._most = most
@@ -91,7 +98,7 @@ class Connections:
         self.open = 0
 
     def enter(self, source: str) -> Place | FrontEvent:
-        """Take a place for a connection from an address, or say which bound is met."""
+        """Count a connection from an address, or return the event of the limit that it exceeds."""
         if self.open >= self._most:
             return FrontEvent.REFUSED_TOTAL
         if self._by_source[source] >= self._most_per_source:
@@ -101,7 +108,7 @@ class Connections:
         return Place(self, source)
 
     def leave(self, source: str) -> None:
-        """Free a place; addresses without connections are forgotten."""
+        """Count a closed connection; addresses without connections are deleted."""
         self.open -= 1
         self._by_source[source] -= 1
         if not self._by_source[source]:

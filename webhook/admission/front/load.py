@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
     from gpugate.webhook.admission.front.limits import Limits
 
-# A watch brings news within some 10 ms; of those that come at all most are there by the second look.
+# In seconds. A watch reports a change within about 10 ms, so most changes arrive before the second evaluation.
 _FIRST_PAUSE: Final = 0.01
-# What must be left of the time to judge once more and answer, in seconds.
+# The seconds that must remain for another evaluation and the response.
 _LEAST: Final = 0.5
 
 
 class Patience:
-    """The patience of one worker: who waits holds a request and its body, so not everybody may."""
+    """Limits how many reviews of a worker wait for cluster data, because each one keeps its body in memory."""
 
     def __init__(self, limits: Limits) -> None:
         self._most_seconds = limits.late_facts
@@ -34,7 +34,7 @@ class Patience:
         self._waiting = 0
 
     def pauses(self) -> Iterator[float]:
-        """Yield how long to wait before each further look, in seconds: longer each time, and no longer than allowed."""
+        """Yield the seconds to wait before each further evaluation: each pause is longer, up to the total limit."""
         left, pause = self._most_seconds, _FIRST_PAUSE
         while left > 0:
             yield min(pause, left)
@@ -42,12 +42,12 @@ class Patience:
             pause *= 2
 
     def allows(self, seconds_left: float) -> bool:
-        """Tell whether one more review may wait, which has so much time left."""
+        """Return whether another review may wait that has `seconds_left` for its evaluation."""
         return self._waiting < self._most_waiting and seconds_left > _LEAST
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
-        """Count one that waits."""
+        """Count a waiting review."""
         self._waiting += 1
         try:
             yield
@@ -55,17 +55,17 @@ class Patience:
             self._waiting -= 1
 
 
-# How slowly the mean follows: one review among so many.
+# The mean is an exponential average: one review has this share, 1/32.
 _MEMORY: Final = 32
-# The most that one request counts for, in seconds: a hundred times what a review takes. Where many take longer, requests
-# are turned away by the time that they have waited.
+# The most seconds that one request adds to the mean: a hundred times the time of a usual review. If many requests take
+# longer, later requests are rejected for the time that they waited.
 _MOST_LEARNED: Final = 0.1
-# How much work is done before the event loop looks at sockets again, in seconds; one request, if that takes longer.
+# The seconds of work before the event loop reads sockets again; at least one request.
 _TURN_SECONDS: Final = 0.002
-# What a review takes until one was measured, in seconds.
+# The assumed seconds of a review before the first measurement.
 _FIRST_GUESS: Final = 0.0005
-# After so many bytes of bodies everything is collected. Python counts objects, of which a large body may be only one, so
-# that what hostile bodies leave in cycles could fill the memory long before a collection. A collection takes some 10 ms.
+# A full collection runs after this many bytes of bodies. Python counts objects, and a large body may be a single object,
+# so cycles from hostile bodies could fill the memory before Python collects. A collection takes about 10 ms.
 _COLLECT_AFTER: Final = 64 * 1024 * 1024
 
 
@@ -82,33 +82,33 @@ class Load:
 
     @property
     def is_full(self) -> bool:
-        """Whether the requests that wait are more work than may wait."""
+        """Whether the queued requests exceed the limit on queued work."""
         return self.waiting * self.mean > self._most_seconds
 
     def is_late(self, waited: float) -> bool:
-        """Tell whether a request has waited longer than any should, in seconds."""
+        """Return whether a request has waited too long; `waited` is in seconds."""
         return waited > self._most_seconds
 
     def answered(self, size: int) -> None:
-        """Learn that a body of so many bytes is not needed any more."""
+        """Count a freed body of `size` bytes, and collect garbage after many bytes."""
         self._uncollected += size
         if self._uncollected >= _COLLECT_AFTER:
             self._uncollected = 0
             gc.collect()
 
     def took(self, seconds: float) -> None:
-        """Learn what one request took; one that took very long counts as `_MOST_LEARNED`.
+        """Add the duration of a request to the mean; a very long one counts as `_MOST_LEARNED`.
 
-        Otherwise one review of half a minute would turn requests away for hundreds of reviews after it.
+        Otherwise a review of half a minute would make the worker reject requests for hundreds of reviews.
         """
         self.mean += (min(seconds, _MOST_LEARNED) - self.mean) / _MEMORY
 
 
 class Turns:
-    """Lets requests go on one after the other, some in each turn of the event loop.
+    """Lets requests continue in order, a few in each iteration of the event loop.
 
-    Between two turns the loop takes up connections and reads what came, so that the load is seen as it is, and what
-    is too much can be turned away.
+    Between two iterations the loop accepts connections and reads requests. So the measured load is current, and
+    requests above the limit are rejected in time.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, load: Load) -> None:
@@ -123,7 +123,7 @@ class Turns:
         return self._loop.time()
 
     async def take(self) -> None:
-        """Wait for a turn; first come, first served."""
+        """Wait for a turn, in the order of the calls."""
         if self._queue or not self._left:
             turn = self._loop.create_future()
             self._queue.append(turn)

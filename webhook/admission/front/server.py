@@ -1,8 +1,8 @@
-"""The front of one worker: accepts connections within bounds, and ends them in time.
+"""The front of one worker: accepts connections within limits and closes them at their deadlines.
 
-The API server speaks HTTP/1.1 to webhooks and keeps idle connections for 90 s (`k8s.io/apiserver` pkg/util/webhook,
-`k8s.io/apimachinery` pkg/util/net, v1.36). It does not send a review again when its connection was closed under it, so
-connections are kept longer than that, and a worker that is to end first asks clients to leave.
+The API server uses HTTP/1.1 for webhooks and keeps idle connections for 90 s (`k8s.io/apiserver` pkg/util/webhook,
+`k8s.io/apimachinery` pkg/util/net, v1.36). It does not retry a review after the server closes the connection. So the
+front keeps connections longer than 90 s, and a worker asks clients to close their connections before it exits.
 """
 
 from __future__ import annotations
@@ -31,28 +31,28 @@ Context: TypeAlias = "Callable[[], ssl.SSLContext]"
 _BACKLOG: Final = 2048
 _SWEEP_SECONDS: Final = 0.5
 _ACCEPTED_AT_ONCE: Final = 16
-# How long to leave connections where they are when there is no descriptor for another.
+# The pause in accepting when the process has no free file descriptor.
 _PAUSE_SECONDS: Final = 0.5
-# The probes of a kubelet and scrapes; they must come through when the rest is full.
+# Probes of the kubelet and scrapes have a limit of their own, so that they work when the admission port is full.
 _HEALTH_CONNECTIONS: Final = 128
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Open a socket to accept on; port 0 takes any free one.
+    """Open a listening socket; port 0 selects a free port.
 
     Raises:
-        OSError: the address is not ours or in use.
+        OSError: the address is not local or in use.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.create_server((host, port), family=family, backlog=_BACKLOG)
-    listener.setblocking(False)  # noqa: FBT003 -- a socket's own signature
+    listener.setblocking(False)  # noqa: FBT003 -- the signature of socket
     return listener
 
 
 class Front:
-    """Everything between the listeners and the application; must be made in the event loop it works in.
+    """Connects the listeners with the application; create it in the event loop that runs it.
 
-    `client_names` are the names in client certificates that are let in over TLS; None asks for no name.
+    `client_names` are the allowed names in client certificates; None allows every client.
     """
 
     def __init__(
@@ -87,20 +87,20 @@ class Front:
         self._starting: set[asyncio.Task[None]] = set()
 
     def accept_from(self, listener: socket.socket, tls: Context | None) -> None:
-        """Accept connections; `tls` gives the context for the next one, None is plain HTTP."""
+        """Accept connections; `tls` returns the context for the next connection, None is plain HTTP."""
         places = self.places if tls else Connections(_HEALTH_CONNECTIONS, _HEALTH_CONNECTIONS)
         self._listeners.append(listener)
         self.loop.add_reader(listener, self._accept, listener, tls, places)
 
     def stop_accepting(self) -> None:
-        """Leave new connections to others."""
+        """Close the listeners, so that other processes get new connections."""
         for listener in self._listeners:
             self.loop.remove_reader(listener)
             listener.close()
         self._listeners.clear()
 
     async def keep_time(self) -> None:
-        """End connections whose deadline has passed, and keep the date; runs until cancelled."""
+        """Close connections after their deadline and update the Date header; runs until cancelled."""
         while True:
             self.state.default_headers = [(b"date", formatdate(usegmt=True).encode("ascii"))]
             now = self.loop.time()
@@ -109,13 +109,13 @@ class Front:
             await asyncio.sleep(_SWEEP_SECONDS)
 
     def drain(self) -> None:
-        """Ask everybody to leave: the answer to each request says so, also where it is being read or judged now."""
+        """Ask clients to close their connections: every response says so, including those to requests in progress."""
         self.draining = True
         for connection in tuple(self.open):
             connection.leave_after_answer()
 
     async def leave(self, seconds: float) -> None:
-        """Stop accepting, and wait until nobody is connected, at most so long; then cut off who is left."""
+        """Stop accepting, and wait at most `seconds` until all connections are closed; then close the rest."""
         self.drain()
         self.stop_accepting()
         for connection in tuple(self.open):
@@ -129,7 +129,7 @@ class Front:
         await asyncio.sleep(0)
 
     def _accept(self, listener: socket.socket, tls: Context | None, places: Connections) -> None:
-        # Some at a time: many who come at once must not wait a turn each, and other workers should get their share.
+        # Accept a few at a time: one per iteration would delay a burst, and all would leave none for other workers.
         for _ in range(_ACCEPTED_AT_ONCE):
             try:
                 client, address = listener.accept()

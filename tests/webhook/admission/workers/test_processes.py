@@ -123,7 +123,7 @@ def test_F_21_a_broken_policy_file_leaves_the_last_good_one(  # noqa: N802 -- a 
     file.write_text(STRICT)
     webhook = start("--policy-file", str(file))
     file.write_text(STRICT + "policies: {nodepools/no-such-policy: {mode: warn}}\n")
-    assert eventually(lambda: "policy file refused" in webhook.log_file.read_text())
+    assert eventually(lambda: "policy file invalid" in webhook.log_file.read_text())
     assert (denies(webhook, denied), webhook.readiness()) == (True, "ok\n")
 
 
@@ -136,7 +136,7 @@ def test_a_worker_that_starts_later_has_the_last_good_policy_file(
     file.write_text(LENIENT)
     assert eventually(lambda: "policy file in force" in webhook.log_file.read_text())
     file.write_text("broken: [")
-    assert eventually(lambda: "policy file refused" in webhook.log_file.read_text())
+    assert eventually(lambda: "policy file invalid" in webhook.log_file.read_text())
     (killed,) = workers(webhook)
     os.kill(killed, signal.SIGKILL)
     assert eventually(lambda: workers(webhook) not in ([], [killed]))
