@@ -59,8 +59,8 @@ def check(pod: Field, ctx: AnyContext) -> Iterator[Violation]:
         return
     demand = ctx.derived(gpu_demand)
     if value == "false":
-        trains = ctx.derived(workload_class).name == "training"
-        if demand and not trains:
+        found = ctx.derived(workload_class)
+        if demand and "training" not in {found.name, found.possible}:
             message = f'{_KEY} is "false", which is the same as no annotation'
             yield Violation(annotation.path, message, Stance.WARN, "delete it, unless it keeps a tool from adding it")
         return

@@ -19,6 +19,9 @@ Training that names an object store in its arguments or environment (`s3://` and
 library writes to one without either, the annotation `gpugate.dev/checkpointed: "true"` makes the report say so; it does
 not silence it. An exemption in the policy configuration does.
 
+Only a workload that is known to train is reported, by its labels, a framework that trains only, or a launcher of training in
+its command; the finding says which. One that does not train says so with the label `gpugate.dev/workload-class: batch`.
+
 ## Sources
 - Volumes: `k8s.io/api/core/v1/types.go` VolumeSource, v0.36; Volcano v1.15.1 `batch/v1alpha1` VolumeSpec.
 - What ends a protected Pod: Karpenter v1.14 documentation, "Disruption".
@@ -28,7 +31,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpugate.policies.pods._training import names_object_store, outlives, says_checkpointed, trains
+from gpugate.policies.pods._training import (
+    names_object_store,
+    otherwise,
+    outlives,
+    says_checkpointed,
+    told_by,
+    trains,
+)
 from gpugate.policies.sdk.findings import Skip, Stance, Violation
 from gpugate.policies.sdk.gpu_demand import MAY_DEMAND, gpu_demand
 from gpugate.policies.sdk.objects import POD, pod_templates
@@ -62,14 +72,13 @@ def check(pod: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
         yield demand.doubt
     if not ctx.derived(trains) or _have_storage(pod, ctx):
         return
-    said = says_checkpointed(pod)
-    yield Violation(
-        pod["spec", "volumes"].path,
+    message = (
         "says that it writes checkpoints, but mounts no volume that outlives the Pod and names no object store"
-        if said
-        else "mounts no volume that outlives the Pod: training starts again when its node fails",
-        hint="mount a PersistentVolumeClaim for checkpoints, or name the object store in an argument",
+        if says_checkpointed(pod)
+        else "mounts no volume that outlives the Pod: training starts again when its node fails"
     )
+    hint = f"mount a PersistentVolumeClaim for checkpoints, name the object store in an argument{otherwise(ctx)}"
+    yield Violation(pod["spec", "volumes"].path, f"{message} {told_by(ctx)}", hint=hint)
 
 
 def _have_storage(pod: Field, ctx: Context[Params]) -> bool:

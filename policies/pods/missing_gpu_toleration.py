@@ -107,7 +107,7 @@ def mutate(pod: Field, ctx: Context[Params]) -> Iterator[Patch | Skip]:
 
 def _extra(pod: Field, ctx: Context[Params], demand: GpuDemand, added: set[str]) -> Iterator[Patch]:
     found = ctx.derived(workload_class)
-    if not demand or found.name is None or found.name == "training" or found.conflict == "training":
+    if not demand or found.name is None or found.name == "training" or "training" in {found.conflict, found.possible}:
         return
     for extra in ctx.params.extra_tolerations.get(found.name, ()):
         taint = Taint(key=extra.key, value=extra.value)

@@ -15,9 +15,11 @@ nodeSelector:
   karpenter.sh/capacity-type: on-demand # or reserved
 ```
 
-Where the NodePools are known, a Pod that none of them would put on Spot is left alone. A Pod that asks for GPUs, serves
-nothing and is protected from disruption by hand counts as training too. The annotation `gpugate.dev/checkpointed: "true"`
-changes what the report says, and nothing else.
+Where the NodePools are known, a Pod that none of them would put on Spot is left alone. Only a Pod that is known to train is
+reported: by its labels, by a framework that trains only (a PyTorchJob and its kin), or by a launcher of training in its
+command (`torchrun`, `accelerate launch`, `deepspeed`, `horovodrun`). The finding says which. A Pod that does not train says so
+with the label `gpugate.dev/workload-class: batch`. The annotation `gpugate.dev/checkpointed: "true"` changes what the report
+says, and nothing else.
 
 ## Sources
 - Weights and requirements: Karpenter v1.14.1 `pkg/apis/v1/nodepool.go`, documentation "Scheduling".
@@ -30,7 +32,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.pods._placement import POOL_NEED, pools_for
-from gpugate.policies.pods._training import says_checkpointed, trains
+from gpugate.policies.pods._training import otherwise, says_checkpointed, told_by, trains
 from gpugate.policies.sdk.facts import Known
 from gpugate.policies.sdk.findings import Skip, Stance, Violation
 from gpugate.policies.sdk.gpu_demand import MAY_DEMAND, gpu_demand
@@ -65,11 +67,12 @@ def check(pod: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
     selector = pod["spec", "nodeSelector"]
     if "spot" in selected(CAPACITY_TYPE, ctx):
         where = selector[CAPACITY_TYPE] or pod["spec", "affinity"]
-        yield Violation(where.path, f"selects Spot capacity for training: {_loss(pod)}", hint=_hint(ctx))
+        message = f"selects Spot capacity for training: {_loss(pod)}"
+        yield Violation(where.path, f"{message} {told_by(ctx)}", hint=_hint(ctx))
         return
     message = _spot_message(pod, ctx) if may_have(CAPACITY_TYPE, "spot", ctx) else _company_message(pod, ctx)
     if message:
-        yield Violation(selector.path, message, hint=_hint(ctx))
+        yield Violation(selector.path, f"{message} {told_by(ctx)}", hint=_hint(ctx))
 
 
 def _spot_message(pod: Field, ctx: AnyContext) -> str:
@@ -121,4 +124,4 @@ def _loss(pod: Field) -> str:
 
 def _hint(ctx: AnyContext) -> str:
     label = next((f"{key}: {value} and " for key, value in _training_labels(ctx) if not _chooses(ctx)), "")
-    return f"add {label}{CAPACITY_TYPE}: on-demand (or reserved) to nodeSelector"
+    return f"add {label}{CAPACITY_TYPE}: on-demand (or reserved) to nodeSelector{otherwise(ctx)}"

@@ -11,8 +11,15 @@ the scheduler and somebody who deletes the node all end the Pod, and drift does 
 `expireAfter: Never` on its node pool.
 
 ## Instead
-The annotation is added to Pods that train and ask for a GPU, where it is absent. What a Pod says itself stays, also
-`"false"`, which is reported. Pods of a DaemonSet never get it: they would hold their nodes for ever.
+The annotation is added to Pods that train and ask for a GPU, where it is absent. What a Pod says itself stays; `"false"` on a
+Pod that is known to train is reported. Pods of a DaemonSet never get it: they would hold their nodes for ever.
+
+A Pod is known to train by its labels, by a framework that trains only (a PyTorchJob and its kin), or by a launcher of training
+in its command (`torchrun`, `accelerate launch`, `deepspeed`, `horovodrun`, `python -m torch.distributed.run`, `mpirun` with a
+script that is named for training). Pods of a RayJob, MPIJob, JobSet, Volcano Job, of an indexed or parallel Job, and those that
+run a script such as `train.py` possibly train. They are protected too, because an annotation costs little, and no other policy
+reports anything about them. Benchmarks (`all_reduce_perf`, `nvbandwidth`), servers and inference are left alone. The label
+`gpugate.dev/workload-class: batch` on the Pod says that it does not train.
 
 ```yaml
 metadata:
@@ -42,12 +49,13 @@ from gpugate.policies.sdk.objects import POD
 from gpugate.policies.sdk.platform import WorkloadClass, at_least
 from gpugate.policies.sdk.policy import Context, mutates
 from gpugate.policies.sdk.policy import Params as PolicyParams
-from gpugate.policies.sdk.workload_class import CLASS_NEEDS, owner_kind, workload_class
+from gpugate.policies.sdk.workload_class import CLASS_LABEL, CLASS_NEEDS, owner_kind, workload_class
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gpugate.policies.sdk.field import Field
+    from gpugate.policies.sdk.workload_class import Classified
 
 _KEY = "karpenter.sh/do-not-disrupt"
 _DURATIONS_SINCE = "1.12"
@@ -79,7 +87,7 @@ def mutate(pod: Field, ctx: Context[Params]) -> Iterator[Patch | Violation | Ski
     found = ctx.derived(workload_class)
     if owner_kind(pod, ctx) == "DaemonSet":
         return
-    if not {found.name, found.conflict} & set(ctx.params.classes):
+    if not {found.name, found.conflict, found.possible} & set(ctx.params.classes):
         if found.doubt:
             yield found.doubt
         return
@@ -89,14 +97,14 @@ def mutate(pod: Field, ctx: Context[Params]) -> Iterator[Patch | Violation | Ski
     if found.conflict:
         message = f"says {found.name} ({found.source}), but what made it is for {found.conflict}"
         yield Violation(pod["metadata", "labels"].path, message, Stance.WARN, "let both say the same")
-    if found.name in ctx.params.classes:
-        yield from _annotated(pod, ctx, found.name)
+    if {found.name, found.possible} & set(ctx.params.classes):
+        yield from _annotated(pod, ctx, found)
 
 
-def _annotated(pod: Field, ctx: Context[Params], name: WorkloadClass) -> Iterator[Patch | Violation]:
+def _annotated(pod: Field, ctx: Context[Params], found: Classified) -> Iterator[Patch | Violation]:
     annotation = pod["metadata", "annotations", _KEY]
-    if annotation.text == "false":
-        message = f'{_KEY} is "false", so Karpenter may evict this {name} Pod'
+    if annotation.text == "false" and found.name in ctx.params.classes:
+        message = f'{_KEY} is "false", so Karpenter may evict this {found.name} Pod ({found.source})'
         yield Violation(annotation.path, message, Stance.WARN, 'set it to "true", unless the Pod may be evicted')
     if annotation:
         return
@@ -106,6 +114,8 @@ def _annotated(pod: Field, ctx: Context[Params], name: WorkloadClass) -> Iterato
         message = f'{_KEY}: {value} needs Karpenter {_DURATIONS_SINCE}, the target is {version}: set to "true" instead'
         yield Violation(annotation.path, message, Stance.WARN, 'configure value: "true" for this policy')
         value = "true"
-    yield Patch(
-        "set", annotation.path, value, f'adds {_KEY}: "{value}", which keeps Karpenter from evicting {name} Pods'
-    )
+    if found.name in ctx.params.classes:
+        reason = f"which keeps Karpenter from evicting {found.name} Pods ({found.name}: {found.source})"
+    else:
+        reason = f"because it may train ({found.source}); label the Pod {CLASS_LABEL}: batch if it does not"
+    yield Patch("set", annotation.path, value, f'adds {_KEY}: "{value}", {reason}')

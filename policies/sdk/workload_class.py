@@ -9,10 +9,12 @@ labels), Kubeflow trainer v2.3.0 (its Pods are a JobSet's), JobSet v0.12.0 (`job
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, cast, get_args
 
 from gpugate.policies.sdk import formats, objects
+from gpugate.policies.sdk.commands import Strength, command_sign
 from gpugate.policies.sdk.facts import Need, may_come, named
 from gpugate.policies.sdk.findings import Skip
 from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS, gpu_demand
@@ -22,6 +24,7 @@ from gpugate.policies.sdk.scheduling import selected
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from gpugate.policies.sdk.commands import Sign
     from gpugate.policies.sdk.field import Field
     from gpugate.policies.sdk.objects import Wrapper
     from gpugate.policies.sdk.policy import AnyContext
@@ -34,32 +37,38 @@ class Mark:
     """What tells a framework: a label on its Pods, or the workload around a template, which has no such label yet.
 
     `needs_gpu`: the framework also makes Pods of other classes, which ask for no accelerator.
+    `certain`: the framework makes Pods of this class only. Others run benchmarks, batch inference and data processing too.
     """
 
     name: WorkloadClass
     source: str
     needs_gpu: bool = False
+    certain: bool = True
 
 
+_MPI_JOB: Final = Mark("training", "an MPIJob", certain=False)
+_TRAIN_JOB: Final = Mark("training", "a TrainJob", needs_gpu=True)
 _KINDS: Final[dict[tuple[str, str], Mark]] = {
-    ("batch.volcano.sh", "Job"): Mark("training", "a Volcano Job"),
-    ("jobset.x-k8s.io", "JobSet"): Mark("training", "a JobSet", needs_gpu=True),
+    ("batch.volcano.sh", "Job"): Mark("training", "a Volcano Job", certain=False),
+    ("jobset.x-k8s.io", "JobSet"): Mark("training", "a JobSet", needs_gpu=True, certain=False),
     ("kubeflow.org", "JAXJob"): Mark("training", "a JAXJob"),
-    ("kubeflow.org", "MPIJob"): Mark("training", "an MPIJob"),
+    ("kubeflow.org", "MPIJob"): _MPI_JOB,
     ("kubeflow.org", "Notebook"): Mark("interactive", "a Notebook"),
     ("kubeflow.org", "PaddleJob"): Mark("training", "a PaddleJob"),
     ("kubeflow.org", "PyTorchJob"): Mark("training", "a PyTorchJob"),
     ("kubeflow.org", "TFJob"): Mark("training", "a TFJob"),
     ("kubeflow.org", "XGBoostJob"): Mark("training", "an XGBoostJob"),
     ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): Mark("inference", "a LeaderWorkerSet"),
-    ("ray.io", "RayJob"): Mark("training", "a RayJob"),
+    ("ray.io", "RayJob"): Mark("training", "a RayJob", certain=False),
     ("ray.io", "RayService"): Mark("inference", "a RayService"),
     ("serving.kserve.io", "InferenceService"): Mark("inference", "an InferenceService"),
 }
 _LABELS: Final[dict[str, Mark]] = {
     "training.kubeflow.org/job-name": Mark("training", "label training.kubeflow.org/job-name"),
-    "jobset.sigs.k8s.io/jobset-name": Mark("training", "label jobset.sigs.k8s.io/jobset-name", needs_gpu=True),
-    "volcano.sh/job-name": Mark("training", "label volcano.sh/job-name"),
+    "jobset.sigs.k8s.io/jobset-name": Mark(
+        "training", "label jobset.sigs.k8s.io/jobset-name", needs_gpu=True, certain=False
+    ),
+    "volcano.sh/job-name": Mark("training", "label volcano.sh/job-name", certain=False),
     "serving.kserve.io/inferenceservice": Mark("inference", "label serving.kserve.io/inferenceservice"),
     "leaderworkerset.sigs.k8s.io/name": Mark("inference", "label leaderworkerset.sigs.k8s.io/name"),
     "notebook-name": Mark("interactive", "label notebook-name"),
@@ -68,10 +77,13 @@ _HUB: Final = Mark("interactive", "label component=singleuser-server")
 # KubeRay says what a cluster was made for on the RayCluster, not on its Pods.
 _RAY_ORIGIN: Final = "ray.io/originated-from-crd"
 _RAY: Final[dict[str, Mark]] = {
-    "RayJob": Mark("training", "a RayCluster of a RayJob"),
+    "RayJob": Mark("training", "a RayCluster of a RayJob", certain=False),
     "RayService": Mark("inference", "a RayCluster of a RayService"),
 }
 _LAUNCHER: Final = ("training.kubeflow.org/replica-type", "training.kubeflow.org/job-role")
+# The operators of MPIJobs: `mpi-operator`, and that of training-operator.
+_OPERATOR: Final = "training.kubeflow.org/operator-name"
+_MPI_OPERATORS: Final = frozenset({"mpi-operator", "mpijob-controller"})
 
 
 def framework(pod: Field, labels: Mapping[str, str], ctx: AnyContext) -> Mark | None:
@@ -87,10 +99,15 @@ def _of_workload(wrapper: Wrapper) -> Mark | None:
     group, kind = wrapper.kind.group, wrapper.kind.kind
     if (group, kind) == ("ray.io", "RayCluster"):
         return _RAY.get(wrapper.root["metadata", "labels", _RAY_ORIGIN].text)
+    owners = wrapper.root["metadata", "ownerReferences"] if kind == "JobSet" else ()
+    if any(owner["kind"].text == "TrainJob" for owner in owners):
+        return _TRAIN_JOB
     return _KINDS.get((group, kind))
 
 
 def _of_labels(labels: Mapping[str, str], ctx: AnyContext) -> Mark | None:
+    if labels.get(_OPERATOR) in _MPI_OPERATORS:
+        return _MPI_JOB
     for key, mark in _LABELS.items():
         if key in labels:
             return mark
@@ -134,13 +151,15 @@ CLASS_NEEDS: Final = (
 class Classified:
     """The class of a workload, or None when nothing tells it.
 
-    `source` says what told it. `conflict` is the class its framework tells, where that is another one. `doubt` says
-    what is not known and could make it another one: a Pod may be evaluated before what made it is known.
+    `source` says what told it. `conflict` is the class its framework tells, where that is another one. `possible` is a
+    class that nothing proves and much allows: enough to protect a Pod, too little to report anything about it. `doubt`
+    says what is not known and could make it another one: a Pod may be evaluated before what made it is known.
     """
 
     name: WorkloadClass | None
     source: str = ""
     conflict: WorkloadClass | None = None
+    possible: WorkloadClass | None = None
     doubt: Skip | None = None
 
 
@@ -149,10 +168,15 @@ def workload_class(pod: Field, ctx: AnyContext) -> Classified:
 
     1. the label `gpugate.dev/workload-class` of the Pod, then of its namespace;
     2. the labels, node selectors (or required node affinities) and namespace names of the platform's configuration;
-    3. the framework that made the Pod;
-    4. a Job: indexed or parallel is training, other is batch;
-    5. a DaemonSet: system;
-    6. a Deployment, ReplicaSet or StatefulSet whose containers have ports or probes: inference.
+    3. a framework that serves or is interactive;
+    4. a launcher of distributed training in the command, such as `torchrun`: training;
+    5. a framework that trains only, such as a PyTorchJob, unless its command runs a benchmark, a server or inference;
+    6. a framework that trains among others (RayJob, MPIJob, JobSet, Volcano) or an indexed or parallel Job: training
+       where its script is named for training, otherwise possibly training; neither where its command or name says so;
+    7. another Job: batch, and possibly training where its script is named for training;
+    8. a DaemonSet: system;
+    9. a Deployment, ReplicaSet or StatefulSet whose containers have ports or probes: inference;
+    10. a bare Pod whose script is named for training: possibly training.
     """
     labels = pod["metadata", "labels"].labels
     found = _classified(pod, labels, ctx)
@@ -170,10 +194,26 @@ def _classified(pod: Field, labels: Mapping[str, str], ctx: AnyContext) -> Class
     mark = framework(pod, labels, ctx)
     if declared:
         name, source = declared
-        return Classified(name, source, mark.name if mark and mark.name != name else None)
-    if mark:
+        return Classified(name, source, mark.name if mark and mark.certain and mark.name != name else None)
+    if mark and mark.name != "training":
         return Classified(mark.name, mark.source)
-    return _of_owner(pod, labels, ctx)
+    sign = command_sign(pod, ctx)
+    if sign.strength is Strength.LAUNCHER and not any(_is_probed(c) for c in pod["spec", "containers"]):
+        return Classified("training", sign.shown)
+    if mark:
+        return _of_framework(mark, sign, pod, ctx)
+    return _of_owner(pod, labels, sign, ctx)
+
+
+def _of_framework(mark: Mark, sign: Sign, pod: Field, ctx: AnyContext) -> Classified:
+    """Tell whether what a framework that trains has made does train."""
+    if sign.strength is Strength.OTHER:
+        return Classified(None, sign.shown)
+    if mark.certain:
+        return Classified(mark.name, mark.source)
+    if sign.strength is Strength.SCRIPT:
+        return Classified("training", f"{mark.source} with {sign.shown}")
+    return Classified(None, mark.source, possible=None if _named_otherwise(pod, ctx) else "training")
 
 
 def _declared(labels: Mapping[str, str], ctx: AnyContext) -> tuple[WorkloadClass, str] | None:
@@ -209,27 +249,52 @@ _JOB_SPECS: Final = {
 _SERVING_OWNERS: Final = frozenset({"Deployment", "ReplicaSet", "StatefulSet"})
 
 
-def _of_owner(pod: Field, labels: Mapping[str, str], ctx: AnyContext) -> Classified:
+def _of_owner(pod: Field, labels: Mapping[str, str], sign: Sign, ctx: AnyContext) -> Classified:
     owner = owner_kind(pod, ctx)
     job = next((labels[key] for key in _JOB_LABELS if key in labels), "")
     if owner in _JOB_SPECS or job:
-        parallel = _parallel(pod, labels, job, ctx)
-        if parallel is None:
-            made_by = f"Job {job}" if job else "its Job"
-            reason = f"{made_by} is not known, so neither is whether it is parallel"
-            coming = bool(job) and may_come(ctx.facts.list(objects.JOB, ctx.request.namespace), job)
-            return Classified("batch", "a Job", doubt=Skip(reason, coming))
-        return Classified("training", "a parallel or indexed Job") if parallel else Classified("batch", "a Job")
+        return _of_job(pod, labels, job, sign, ctx)
     if owner == "DaemonSet":
         return Classified("system", "a DaemonSet")
-    if owner in _SERVING_OWNERS and any(_serves(c) for c in pod["spec", "containers"]):
+    serves = any(c["ports"].value or _is_probed(c) for c in pod["spec", "containers"])
+    if owner in _SERVING_OWNERS and serves:
         return Classified("inference", f"a {owner} with ports or probes")
+    if not owner and sign.strength is Strength.SCRIPT and not serves:
+        return Classified(None, sign.shown, possible="training", doubt=framework_doubt(labels, ctx))
     return Classified(None, doubt=framework_doubt(labels, ctx))
 
 
-def _serves(container: Field) -> bool:
-    probes = ("readinessProbe", "livenessProbe", "startupProbe")
-    return bool(container["ports"].value) or any(container[probe] for probe in probes)
+def _of_job(pod: Field, labels: Mapping[str, str], job: str, sign: Sign, ctx: AnyContext) -> Classified:
+    parallel = _parallel(pod, labels, job, ctx)
+    doubt = None
+    if parallel is None:
+        made_by = f"Job {job}" if job else "its Job"
+        reason = f"{made_by} is not known, so neither is whether it is parallel"
+        doubt = Skip(reason, coming=bool(job) and may_come(ctx.facts.list(objects.JOB, ctx.request.namespace), job))
+    if sign.strength is Strength.SCRIPT:
+        if parallel:
+            return Classified("training", f"a parallel or indexed Job with {sign.shown}")
+        return Classified("batch", f"a Job with {sign.shown}", possible="training", doubt=doubt)
+    if parallel and sign.strength is not Strength.OTHER and not _named_otherwise(pod, ctx):
+        return Classified(None, "a parallel or indexed Job", possible="training")
+    return Classified("batch", "a Job", doubt=doubt)
+
+
+def _is_probed(container: Field) -> bool:
+    return any(container[probe] for probe in ("readinessProbe", "livenessProbe", "startupProbe"))
+
+
+_LONGEST_NAME: Final = 253
+_OTHER_NAME: Final = re.compile(
+    r"(?<![a-z])(?:infer(?:ence)?|bench(?:mark(?:s|ing)?)?|nvbandwidth|[nr]ccl|eval(?:uation)?)(?![a-z])"
+)
+
+
+def _named_otherwise(pod: Field, ctx: AnyContext) -> bool:
+    """Tell whether the name of a Pod, or of the workload around a template, is that of a benchmark or of inference."""
+    metadata = ctx.wrapper.root["metadata"] if ctx.wrapper else pod["metadata"]
+    name = metadata["name"].text or metadata["generateName"].text
+    return bool(_OTHER_NAME.search(name[:_LONGEST_NAME]))
 
 
 def owner_kind(pod: Field, ctx: AnyContext) -> str:

@@ -36,6 +36,13 @@ def kubeflow(role: str = "worker") -> dict[str, str]:
     return {"training.kubeflow.org/job-name": "j", "training.kubeflow.org/replica-type": role}
 
 
+def said(ctx: Context[Any]) -> str:
+    """Return the class, and the one that is only possible; "none" for neither."""
+    found = ctx.derived(workload_class)
+    possible = f"possibly {found.possible}" if found.possible else ""
+    return " ".join(filter(None, (found.name, possible))) or "none"
+
+
 JOBSET = {"jobset.sigs.k8s.io/jobset-name": "j", "batch.kubernetes.io/job-name": "j-node-0"}
 JOB = {"batch.kubernetes.io/job-name": "j"}
 INDEXED = {**JOB, "batch.kubernetes.io/job-completion-index": "0"}
@@ -46,37 +53,42 @@ HUB = {"app": "jupyterhub", "component": "singleuser-server"}
     ("obj", "expected"),
     [
         pytest.param(pod(kubeflow("worker")), "training", id="PyTorchJob worker"),
+        pytest.param(
+            pod({**kubeflow("worker"), "training.kubeflow.org/operator-name": "mpi-operator"}),
+            "possibly training",
+            id="MPIJob worker",
+        ),
         pytest.param(pod(kubeflow("master"), gpu=False), "training", id="TFJob chief on CPUs"),
         pytest.param(pod({**kubeflow("launcher"), **JOB}, gpu=False), "batch", id="MPIJob launcher"),
         pytest.param(pod(kubeflow("launcher")), "training", id="MPIJob launcher that computes"),
         pytest.param(
             pod({"training.kubeflow.org/job-name": "j", "training.kubeflow.org/job-role": "launcher"}, gpu=False),
-            None,
+            "none",
             id="MPIJob v2 launcher",
         ),
-        pytest.param(pod(JOBSET), "training", id="JobSet, TrainJob"),
+        pytest.param(pod(JOBSET), "possibly training", id="JobSet, TrainJob"),
         pytest.param(pod(JOBSET, gpu=False), "batch", id="TrainJob initializer"),
-        pytest.param(pod({"volcano.sh/job-name": "j"}, owner="Job"), "training", id="Volcano"),
+        pytest.param(pod({"volcano.sh/job-name": "j"}, owner="Job"), "possibly training", id="Volcano"),
         pytest.param(pod({"leaderworkerset.sigs.k8s.io/name": "l"}, owner="StatefulSet"), "inference", id="LWS"),
         pytest.param(pod({"serving.kserve.io/inferenceservice": "i"}), "inference", id="KServe"),
         pytest.param(pod({"notebook-name": "n"}, owner="StatefulSet"), "interactive", id="Kubeflow notebook"),
         pytest.param(pod(HUB), "interactive", id="JupyterHub"),
-        pytest.param(pod({"ray.io/cluster": "made-for-job"}), "training", id="RayJob"),
+        pytest.param(pod({"ray.io/cluster": "made-for-job"}), "possibly training", id="RayJob"),
         pytest.param(pod({"ray.io/cluster": "made-for-service"}), "inference", id="RayService"),
-        pytest.param(pod({"ray.io/cluster": "plain"}), None, id="RayCluster"),
-        pytest.param(pod({"ray.io/cluster": "unknown"}), None, id="RayCluster that is not known"),
-        pytest.param(pod({"kueue.x-k8s.io/queue-name": "q"}), None, id="Kueue says nothing"),
-        pytest.param(pod(INDEXED, owner="Job"), "training", id="indexed Job"),
+        pytest.param(pod({"ray.io/cluster": "plain"}), "none", id="RayCluster"),
+        pytest.param(pod({"ray.io/cluster": "unknown"}), "none", id="RayCluster that is not known"),
+        pytest.param(pod({"kueue.x-k8s.io/queue-name": "q"}), "none", id="Kueue says nothing"),
+        pytest.param(pod(INDEXED, owner="Job"), "possibly training", id="indexed Job"),
         pytest.param(pod(JOB, owner="Job"), "batch", id="Job that is not known"),
-        pytest.param(pod({"job-name": "parallel"}, owner="Job"), "training", id="parallel Job"),
-        pytest.param(pod({"job-name": "indexed"}, owner="Job"), "training", id="Job that is indexed"),
+        pytest.param(pod({"job-name": "parallel"}, owner="Job"), "possibly training", id="parallel Job"),
+        pytest.param(pod({"job-name": "indexed"}, owner="Job"), "possibly training", id="Job that is indexed"),
         pytest.param(pod({"job-name": "single"}, owner="Job"), "batch", id="single Job"),
         pytest.param(pod(owner="DaemonSet"), "system", id="DaemonSet"),
         pytest.param(pod(owner="ReplicaSet", container=PORTS), "inference", id="ReplicaSet with ports"),
         pytest.param(pod(owner="StatefulSet", container={"readinessProbe": {}}), "inference", id="with a probe"),
-        pytest.param(pod(owner="ReplicaSet"), None, id="ReplicaSet without ports"),
-        pytest.param(pod(container=PORTS), None, id="bare Pod with ports"),
-        pytest.param(pod(), None, id="bare Pod"),
+        pytest.param(pod(owner="ReplicaSet"), "none", id="ReplicaSet without ports"),
+        pytest.param(pod(container=PORTS), "none", id="bare Pod with ports"),
+        pytest.param(pod(), "none", id="bare Pod"),
     ],
 )
 def test_the_framework_or_the_owner_of_a_pod_tells(context: Contexts, obj: dict[str, Any], expected: str) -> None:
@@ -108,7 +120,7 @@ kind: Job
 metadata: {name: single, namespace: research}
 spec: {parallelism: 1}
 """
-    assert context(obj, facts=facts).derived(workload_class).name == expected
+    assert said(context(obj, facts=facts)) == expected
 
 
 @pytest.mark.parametrize(
@@ -138,13 +150,13 @@ def test_what_would_tell_and_is_not_known_is_a_doubt(
         ("kubeflow.org/v1", "XGBoostJob", ("xgbReplicaSpecs", "Worker"), "training"),
         ("kubeflow.org/v1", "PaddleJob", ("paddleReplicaSpecs", "Worker"), "training"),
         ("kubeflow.org/v1", "JAXJob", ("jaxReplicaSpecs", "Worker"), "training"),
-        ("kubeflow.org/v2beta1", "MPIJob", ("mpiReplicaSpecs", "Worker"), "training"),
+        ("kubeflow.org/v2beta1", "MPIJob", ("mpiReplicaSpecs", "Worker"), "possibly training"),
         ("kubeflow.org/v1", "Notebook", (), "interactive"),
-        ("batch.volcano.sh/v1alpha1", "Job", ("tasks", 0), "training"),
+        ("batch.volcano.sh/v1alpha1", "Job", ("tasks", 0), "possibly training"),
         ("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", None, "inference"),
-        ("ray.io/v1", "RayJob", ("rayClusterSpec", "headGroupSpec"), "training"),
+        ("ray.io/v1", "RayJob", ("rayClusterSpec", "headGroupSpec"), "possibly training"),
         ("ray.io/v1", "RayService", ("rayClusterConfig", "headGroupSpec"), "inference"),
-        ("ray.io/v1", "RayCluster", ("headGroupSpec",), None),
+        ("ray.io/v1", "RayCluster", ("headGroupSpec",), "none"),
         ("apps/v1", "DaemonSet", (), "system"),
         ("batch/v1", "Job", (), "batch"),
     ],
@@ -157,24 +169,26 @@ def test_the_workload_around_a_template_tells(
     for key in reversed(path or ()):
         spec = [spec] if isinstance(key, int) else {key: spec}
     workload = {"apiVersion": api_version, "kind": kind, "metadata": {"name": "w"}, "spec": spec}
-    assert context(workload, subject=1).derived(workload_class).name == expected
+    assert said(context(workload, subject=1)) == expected
 
 
 @pytest.mark.parametrize(
     ("kind", "spec", "expected"),
     [
-        ("Job", {"parallelism": 4}, "training"),
-        ("Job", {"completionMode": "Indexed"}, "training"),
-        ("CronJob", {"jobTemplate": {"spec": {"parallelism": 2}}}, "training"),
+        ("Job", {"parallelism": 4}, "possibly training"),
+        ("Job", {"completionMode": "Indexed"}, "possibly training"),
+        ("CronJob", {"jobTemplate": {"spec": {"parallelism": 2}}}, "possibly training"),
         ("CronJob", {"jobTemplate": {"spec": {}}}, "batch"),
     ],
 )
-def test_a_parallel_or_indexed_job_trains(context: Contexts, kind: str, spec: dict[str, Any], expected: str) -> None:
+def test_a_parallel_or_indexed_job_possibly_trains(
+    context: Contexts, kind: str, spec: dict[str, Any], expected: str
+) -> None:
     template = {"spec": pod()["spec"]}
     job = spec["jobTemplate"]["spec"] if kind == "CronJob" else spec
     workload = {"apiVersion": "batch/v1", "kind": kind, "metadata": {"name": "w"}, "spec": spec}
     job["template"] = template
-    assert context(workload, subject=1).derived(workload_class).name == expected
+    assert said(context(workload, subject=1)) == expected
 
 
 def test_jobs_of_a_scaled_job_are_batch_work(context: Contexts) -> None:
@@ -288,24 +302,28 @@ def test_one_container_with_a_port_or_probe_serves(
 def test_a_pod_of_an_indexed_job_has_its_index_as_an_annotation(context: Contexts) -> None:
     obj = pod(JOB, owner="Job")
     obj["metadata"]["annotations"] = {"batch.kubernetes.io/job-completion-index": "3"}
-    assert context(obj).derived(workload_class).name == "training"
+    assert said(context(obj)) == "possibly training"
 
 
 def test_the_job_around_a_template_says_whether_it_is_parallel(context: Contexts) -> None:
     template = {"spec": {"containers": [{"name": "c"}]}}
-    for spec, expected in (({"parallelism": 2}, "training"), ({"parallelism": 1}, "batch")):
+    for spec, expected in (({"parallelism": 2}, "possibly training"), ({"parallelism": 1}, "batch")):
         job = {
             "apiVersion": "batch/v1",
             "kind": "Job",
             "metadata": {"name": "j"},
             "spec": {**spec, "template": template},
         }
-        assert context(job, subject=1).derived(workload_class).name == expected
+        assert said(context(job, subject=1)) == expected
 
 
-@pytest.mark.parametrize("origin", [("RayJob", "training"), ("RayService", "inference"), ("", None)])
+@pytest.mark.parametrize(
+    "origin",
+    [("RayJob", "possibly training"), ("RayService", "inference"), ("", "none")],
+    ids=["job", "service", "own"],
+)
 def test_the_ray_cluster_around_a_template_says_what_it_was_made_for(
-    context: Contexts, origin: tuple[str, str | None]
+    context: Contexts, origin: tuple[str, str]
 ) -> None:
     made_for, expected = origin
     cluster = {
@@ -314,7 +332,7 @@ def test_the_ray_cluster_around_a_template_says_what_it_was_made_for(
         "metadata": {"name": "r", "labels": {"ray.io/originated-from-crd": made_for}},
         "spec": {"headGroupSpec": {"template": {"spec": {"containers": [{"name": "c", "resources": GPU}]}}}},
     }
-    assert context(cluster, subject=1).derived(workload_class).name == expected
+    assert said(context(cluster, subject=1)) == expected
 
 
 NAMESPACES = """
@@ -371,17 +389,23 @@ def test_labels_of_a_namespace_that_is_not_known_are_a_doubt(context: Contexts) 
         assert namespace_doubt(context(pod(), facts=NAMESPACES, complete=complete, namespace="another")) is None
 
 
-@pytest.mark.parametrize(("replica", "expected"), [("Worker", "training"), ("Launcher", None)])
-def test_the_launcher_of_an_mpi_job_only_starts_its_workers(
-    context: Contexts, replica: str, expected: str | None
-) -> None:
+@pytest.mark.parametrize(("replica", "expected"), [("Worker", "possibly training"), ("Launcher", "none")])
+def test_the_launcher_of_an_mpi_job_only_starts_its_workers(context: Contexts, replica: str, expected: str) -> None:
     job = {
         "apiVersion": "kubeflow.org/v2beta1",
         "kind": "MPIJob",
         "metadata": {"name": "j"},
-        "spec": {"mpiReplicaSpecs": {replica: {"template": {"spec": {"containers": [{"name": "c"}]}}}}},
+        "spec": {
+            "mpiReplicaSpecs": {
+                replica: {
+                    "template": {
+                        "spec": {"containers": [{"name": "c", **({"resources": GPU} if replica == "Worker" else {})}]}
+                    }
+                }
+            }
+        },
     }
-    assert context(job, subject=1).derived(workload_class).name == expected
+    assert said(context(job, subject=1)) == expected
 
 
 def test_of_a_pod_that_says_nothing_nothing_may_come(context: Contexts) -> None:
@@ -396,3 +420,124 @@ def test_the_empty_value_of_a_label_is_no_missing_label(context: Contexts) -> No
     for obj, expected in ((pod(), None), (pod({"a": ""}), "batch"), (pod({"a": "x"}), None), (selecting, "system")):
         found = context(obj, platform=Platform(workload_classes=classes)).derived(workload_class)
         assert found.name == expected
+
+
+def job_set(*commands: list[str], gpu: bool = True, **metadata: Any) -> dict[str, Any]:
+    """A JobSet with a replicated Job for each command."""
+    jobs = [{"name": f"j{i}", "template": {"spec": job_spec(command, gpu=gpu)}} for i, command in enumerate(commands)]
+    return {
+        "apiVersion": "jobset.x-k8s.io/v1alpha2",
+        "kind": "JobSet",
+        "metadata": {"name": "w", **metadata},
+        "spec": {"replicatedJobs": jobs},
+    }
+
+
+def job_spec(command: list[str], *, gpu: bool = True, image: str = "", **spec: Any) -> dict[str, Any]:
+    container = {"name": "c", "image": image, "command": command, **({"resources": GPU} if gpu else {})}
+    return {"template": {"spec": {"containers": [container]}}, **spec}
+
+
+def workload(kind: str, command: list[str], name: str = "w", image: str = "", **spec: Any) -> dict[str, Any]:
+    group = "apps/v1" if kind in {"Deployment", "DaemonSet", "StatefulSet"} else "batch/v1"
+    return {
+        "apiVersion": group,
+        "kind": kind,
+        "metadata": {"name": name},
+        "spec": job_spec(command, image=image, **spec),
+    }
+
+
+def mpi_job(launcher: str, worker_image: str = "pretrain") -> dict[str, Any]:
+    """An MPIJob; the last of its subjects is a worker."""
+    specs = {
+        role: {"template": job_spec(command, gpu=gpu, image=worker_image)["template"]}
+        for role, command, gpu in (("Launcher", launcher.split(), False), ("Worker", ["/usr/sbin/sshd", "-De"], True))
+    }
+    return {
+        "apiVersion": "kubeflow.org/v2beta1",
+        "kind": "MPIJob",
+        "metadata": {"name": "w"},
+        "spec": {"mpiReplicaSpecs": specs},
+    }
+
+
+def ray_job(entrypoint: str, name: str = "w") -> dict[str, Any]:
+    template = {"spec": pod()["spec"]}
+    return {
+        "apiVersion": "ray.io/v1",
+        "kind": "RayJob",
+        "metadata": {"name": name},
+        "spec": {"entrypoint": entrypoint, "rayClusterSpec": {"workerGroupSpecs": [{"template": template}]}},
+    }
+
+
+TORCHRUN = ["torchrun", "--nproc_per_node=8", "main.py"]
+TRAIN = ["python", "train.py"]
+SERVED = {"ports": [{"containerPort": 1}], "readinessProbe": {"httpGet": {"port": 1}}}
+
+
+def indexed(command: list[str], name: str = "w", image: str = "") -> dict[str, Any]:
+    return workload("Job", command, name, image, completionMode="Indexed")
+
+
+@pytest.mark.parametrize(
+    ("obj", "expected"),
+    [
+        pytest.param(pod(container={"command": TORCHRUN}), "training", id="bare Pod with a launcher"),
+        pytest.param(pod(container={"command": TRAIN}), "possibly training", id="bare Pod with a script"),
+        pytest.param(pod(container={"command": TRAIN, **SERVED}), "none", id="bare Pod that serves"),
+        pytest.param(workload("Deployment", TORCHRUN), "training", id="Deployment with a launcher"),
+        pytest.param(workload("Deployment", TRAIN), "none", id="Deployment with a script"),
+        pytest.param(workload("Job", TORCHRUN), "training", id="Job with a launcher"),
+        pytest.param(workload("Job", TRAIN), "batch possibly training", id="Job with a script"),
+        pytest.param(workload("Job", ["python", "report.py"]), "batch", id="Job"),
+        pytest.param(indexed(TRAIN), "training", id="indexed Job with a script"),
+        pytest.param(indexed(["python", "infer.py"]), "batch", id="indexed Job that infers"),
+        pytest.param(indexed(["sleep", "9"], "batch-inference"), "batch", id="indexed Job named for inference"),
+        pytest.param(indexed([], image="registry.example.com/nccl-tests:2"), "batch", id="indexed Job of a benchmark"),
+        pytest.param(job_set(["python", "main.py"]), "possibly training", id="JobSet"),
+        pytest.param(job_set(["python", "train.py"]), "training", id="JobSet with a script"),
+        pytest.param(job_set(["python", "main.py"], TORCHRUN), "training", id="JobSet with a launcher in another Job"),
+        pytest.param(job_set(["python", "evaluate.py"], TORCHRUN), "none", id="the part of a JobSet that evaluates"),
+        pytest.param(
+            job_set(["python", "main.py"], ownerReferences=[{"kind": "TrainJob", "name": "t"}]),
+            "training",
+            id="TrainJob",
+        ),
+        pytest.param(mpi_job("mpirun -np 8 python train.py"), "training", id="MPIJob with a training script"),
+        pytest.param(mpi_job("mpirun -np 8 ./solve"), "possibly training", id="MPIJob"),
+        pytest.param(mpi_job("mpirun -np 8 /opt/all_reduce_perf -b 8"), "none", id="MPIJob with nccl-tests"),
+        pytest.param(mpi_job("sleep 1", "example.com/samples:nvbandwidth-v0.8"), "none", id="MPIJob with nvbandwidth"),
+        pytest.param(ray_job("python process.py"), "possibly training", id="RayJob"),
+        pytest.param(ray_job("python train.py"), "training", id="RayJob with a training script"),
+        pytest.param(ray_job("python batch_inference.py"), "none", id="RayJob with batch inference"),
+        pytest.param(ray_job("python process.py", "batch-inference"), "none", id="RayJob named for batch inference"),
+    ],
+)
+def test_the_command_tells(context: Contexts, obj: dict[str, Any], expected: str) -> None:
+    is_pod = obj["kind"] == "Pod"
+    last = 2 if obj["kind"] == "MPIJob" else 1
+    assert said(context(obj, subject=0 if is_pod else last)) == expected
+
+
+def test_a_benchmark_in_a_framework_that_trains_does_not_train(context: Contexts) -> None:
+    for command, expected in ((["./all_reduce_perf"], "none"), (TRAIN, "training"), (["true"], "training")):
+        assert said(context(pod(kubeflow(), container={"command": command}))) == expected
+
+
+def test_a_server_in_a_framework_that_serves_stays_one(context: Contexts) -> None:
+    group = pod({"leaderworkerset.sigs.k8s.io/name": "l"}, container={"command": TORCHRUN})
+    assert said(context(group)) == "inference"
+    deployment = workload("Deployment", TORCHRUN)
+    deployment["spec"]["template"]["spec"]["containers"][0].update(SERVED)
+    assert said(context(deployment, subject=1)) == "inference"
+
+
+def test_what_told_is_said(context: Contexts) -> None:
+    assert context(pod(container={"command": TORCHRUN})).derived(workload_class).source == (
+        "the launcher torchrun in its command"
+    )
+    assert context(indexed(TRAIN), subject=1).derived(workload_class).source == (
+        "a parallel or indexed Job with train.py in its command"
+    )

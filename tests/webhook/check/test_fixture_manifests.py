@@ -108,16 +108,8 @@ ALONE = {
         "nodepools/missing-cost-labels",
         "nodepools/shared-by-classes",
     },
-    "pod-long-training-job: Pod long-training-job": {
-        "pods/missing-checkpoint",
-        "pods/missing-cost-labels",
-        "pods/training-on-spot",
-    },
-    "pod-training-job: Pod training-job": {
-        "pods/missing-checkpoint",
-        "pods/missing-cost-labels",
-        "pods/training-on-spot",
-    },
+    "pod-long-training-job: Pod long-training-job": {"pods/missing-cost-labels"},
+    "pod-training-job: Pod training-job": {"pods/missing-cost-labels"},
     "poddisruptionbudget-inference-server: PodDisruptionBudget inference-server-pdb": NOTHING,
     "prometheusrule-gpu-alerts: PrometheusRule gpu-alerts": NOTHING,
     "prometheusrule-karpenter-gpu-alerts: PrometheusRule karpenter-gpu-alerts": NOTHING,

@@ -30,8 +30,15 @@ spec:
 ML: dict[str, Any] = {"tolerations": [{"key": "dedicated", "operator": "Exists"}]}
 
 
-def workload(spec: dict[str, Any], kind: str = "Deployment", gpus: str = "1") -> str:
-    container = {"name": "c", "ports": [{"containerPort": 80}], "resources": {"limits": {"nvidia.com/gpu": gpus}}}
+def workload(
+    spec: dict[str, Any], kind: str = "Deployment", gpus: str = "1", command: tuple[str, ...] = ("true",)
+) -> str:
+    container = {
+        "name": "c",
+        "command": list(command),
+        "ports": [{"containerPort": 80}],
+        "resources": {"limits": {"nvidia.com/gpu": gpus}},
+    }
     template = {"metadata": {}, "spec": {"containers": [container], **spec}}
     job = {"completionMode": "Indexed", "parallelism": 2, "template": template}
     specs = {"Deployment": {"template": template}, "Job": job, "CronJob": {"jobTemplate": {"spec": job}}}
@@ -78,15 +85,20 @@ def test_a_workload_selects_a_pool_by(spec: dict[str, Any], wanted: bool, contex
     ("kind", "shown", "name"),
     [
         ("Deployment", "Deployment ml/w", "inference"),
-        ("Job", "Job ml/w", "training"),
-        ("CronJob", "CronJob ml/w", "training"),
+        ("Job", "Job ml/w", None),
+        ("CronJob", "CronJob ml/w", None),
     ],
 )
 def test_workloads_have_a_name_and_a_class(
-    kind: str, shown: str, name: str, context: Callable[..., Context[Any]]
+    kind: str, shown: str, name: str | None, context: Callable[..., Context[Any]]
 ) -> None:
     ctx = context(POOL, facts=workload({}, kind))
     assert [(found.shown, found.name) for found in gpu_workloads(ctx.subject, ctx)] == [(shown, name)]
+
+
+def test_the_command_of_a_known_workload_tells_its_class(context: Callable[..., Context[Any]]) -> None:
+    ctx = context(POOL, facts=workload({}, "Job", command=("torchrun", "main.py")))
+    assert [found.name for found in gpu_workloads(ctx.subject, ctx)] == ["training"]
 
 
 def test_a_workload_without_gpus_does_not_count(context: Callable[..., Context[Any]]) -> None:

@@ -1,0 +1,348 @@
+"""What the command of a container says of training: launchers, scripts, benchmarks and servers.
+
+A command is read as the shell reads it, as far as words, quotes, comments, here-documents and lists of commands go.
+Nothing is expanded: what a variable or a substitution runs is not known.
+
+Sources: launchers of PyTorch 2.9 (`torch/distributed/run.py`), accelerate 1.12, DeepSpeed 0.18, Horovod 0.28, Colossal-AI 0.5,
+torchtune 0.6, Axolotl 0.12, LLaMA-Factory 0.9, fairseq 0.12; programs of NVIDIA nccl-tests 2.17 and nvbandwidth 0.8; POSIX
+shell (IEEE 1003.1-2024, 2.2 and 2.3).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import IntEnum
+from itertools import chain
+from typing import TYPE_CHECKING, Final, cast
+
+from gpugate.policies.sdk import objects
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from gpugate.policies.sdk.field import Field, Path
+    from gpugate.policies.sdk.objects import Wrapper
+    from gpugate.policies.sdk.policy import AnyContext
+
+
+class Strength(IntEnum):
+    """How much the command of a Pod says of training; what says more of it wins."""
+
+    NOTHING = 0
+    OTHER = 1
+    SCRIPT = 2
+    LAUNCHER = 3
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Sign:
+    """What a command tells of training, and the words for people that name what told it.
+
+    LAUNCHER: it starts a launcher of distributed training. SCRIPT: it runs a script or module that is named for training.
+    OTHER: it runs a benchmark, a server, inference or an evaluation.
+    """
+
+    strength: Strength = Strength.NOTHING
+    shown: str = ""
+
+
+_NO_SIGN: Final = Sign()
+# Characters of the commands of a Pod, or of all templates of a workload, that are read; the rest tells nothing.
+_READ: Final = 16 * 1024
+_LONGEST_IMAGE: Final = 255
+_LONGEST_SHOWN: Final = 60
+_DEEPEST: Final = 3
+# Workloads whose Pods work together: what one of them runs says what all are for.
+_GANGS: Final = frozenset({"JAXJob", "JobSet", "MPIJob", "PaddleJob", "PyTorchJob", "RayJob", "TFJob", "XGBoostJob"})
+
+_SHELLS: Final = frozenset({"ash", "bash", "dash", "ksh", "sh", "zsh"})
+_PREFIXES: Final = frozenset(
+    {"!", "{", "builtin", "command", "do", "elif", "else", "exec", "if", "nohup", "then", "time", "until", "while"}
+)
+# Programs that run another one, behind options of their own.
+_WRAPPERS: Final = frozenset(
+    {
+        *("catatonit", "ddtrace-run", "dumb-init", "env", "gosu", "ionice", "nice", "ncu", "nsys", "numactl"),
+        *("opentelemetry-instrument", "setsid", "stdbuf", "strace", "sudo", "taskset", "timeout", "tini", "xargs"),
+    }
+)
+# The same, of which only the words behind this one are a command.
+_RUNNERS: Final = {
+    **dict.fromkeys(("conda", "hatch", "mamba", "micromamba", "pdm", "pipenv", "pixi", "poetry", "uv"), "run"),
+    "ray": "--",
+}
+_MPI: Final = frozenset({"mpiexec", "mpiexec.hydra", "mpirun", "orterun", "prun", "srun"})
+# Launchers of training alone, and the word that must follow.
+_LAUNCHERS: Final = {
+    **dict.fromkeys(("deepspeed", "fairseq-train", "horovodrun", "torchrun"), ""),
+    **dict.fromkeys(("axolotl", "llamafactory-cli"), "train"),
+    **dict.fromkeys(("colossalai", "tune"), "run"),
+    "accelerate": "launch",
+}
+_LAUNCHER_MODULES: Final = re.compile(
+    r"torch\.distributed\.(?:run|launch)|torchrun|accelerate\.commands\.(?:launch|accelerate_cli)"
+    r"|deepspeed(?:\.launcher\.[a-z_]+)?|horovod\.runner(?:\.[a-z_]+)?"
+)
+# Programs whose words are no command.
+_OTHERS: Final = frozenset(
+    {
+        *("add", "apk", "apt", "apt-get", "cat", "cd", "cp", "curl", "dnf", "echo", "export", "git", "grep", "kubectl"),
+        *("ls", "microdnf", "mkdir", "pip", "pip3", "printf", "rm", "scp", "source", "ssh", "wget", "which", "yum"),
+    }
+)
+_BENCHMARK: Final = re.compile(
+    r"(?:[a-z_]+_perf(?:_mpi)?|nvbandwidth|bandwidthTest|p2pBandwidthLatencyTest|gpu[-_]burn|[nr]ccl[-_]tests?"
+    r"|vector-?[aA]dd|nbody|deviceQuery|ib_(?:write|read|send)_(?:bw|lat)|osu_[a-z_]+|x?hpl|x?hpcg"
+    r"|dcgmproftester[0-9]*|dcgmi|nvidia-smi)"
+)
+_BENCHMARK_IMAGE: Final = re.compile(r"[nr]ccl-?tests?|nvbandwidth|gpu-burn|cuda-samples?|vector-?add|nbody")
+_SERVERS: Final = frozenset(
+    {"lmdeploy", "lm_eval", "ollama", "text-generation-launcher", "tritonserver", "trtllm-serve", "vllm"}
+)
+_TRAINING: Final = re.compile(
+    r"(?<![a-z])(?:(?:pre|re)?[-_]?train(?:ing|er)?|fine[-_]?tun(?:e|ing)|sft|dpo|grpo|rlhf|q?lora)(?![a-z])"
+)
+_BENCH: Final = re.compile(r"(?<![a-z])bench(?:mark(?:s|ing)?)?(?![a-z])")
+_OTHERWISE: Final = re.compile(
+    r"(?<![a-z])(?:infer(?:ence)?|serv(?:e|er|ing)|generat(?:e|ion)|eval(?:uat(?:e|ion))?|lm_eval|predict(?:ion)?"
+    r"|preprocess|tokenize|download|convert|chat|test|vllm|sglang|lmdeploy)(?![a-z])"
+)
+_SCRIPT: Final = re.compile(r"\.(?:py|sh)$")
+_ASSIGNMENT: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
+# Options of a shell in one word, with `c` among them or with `o` at the end, which takes the next word.
+_C_OPTION: Final = re.compile(r"-(?=.{1,6}\Z)[abefhiklmnoptuvx]*c[abefhiklmnoptuvx]*")
+_O_OPTION: Final = re.compile(r"[-+][abefhiklmnptuvx]*o")
+
+
+def command_sign(pod: Field, ctx: AnyContext) -> Sign:
+    """Read what the commands of a Pod or Pod template tell of training; linear, and of the first 16 KiB only.
+
+    Where a template tells nothing, those that train together with it may, and so may the entrypoint of a RayJob.
+    """
+    wrapper = ctx.wrapper
+    if wrapper is None:
+        return _sign_of_pod(pod, _Budget())
+    if command_sign not in wrapper.kept:
+        wrapper.kept[command_sign] = _signs(wrapper)
+    signs = cast("dict[Path, Sign]", wrapper.kept[command_sign])
+    own = signs.get(pod.path, _NO_SIGN)
+    is_gang = wrapper.kind.kind in _GANGS or wrapper.kind.group == "batch.volcano.sh"
+    return max(signs.values(), default=own) if is_gang and own is _NO_SIGN else own
+
+
+def _signs(wrapper: Wrapper) -> dict[Path, Sign]:
+    """Return what each template of a workload tells, by its path, and what its entrypoint tells, by the empty one."""
+    budget = _Budget()
+    entrypoint = wrapper.root["spec", "entrypoint"].text if wrapper.kind.kind == "RayJob" else ""
+    signs: dict[Path, Sign] = {(): _sign_of_shell(budget.take(entrypoint))}
+    for template in objects.pod_templates(wrapper.kind.group, wrapper.kind.kind, wrapper.root):
+        signs[template.path] = _sign_of_pod(template, budget)
+    return signs
+
+
+@dataclass(slots=True)
+class _Budget:
+    """How many characters may still be read."""
+
+    left: int = _READ
+
+    def take(self, text: str) -> str:
+        """Return what may be read of a text; each costs one more than its length."""
+        taken = text[: max(self.left, 0)]
+        self.left -= len(text) + 1
+        return taken
+
+
+def _sign_of_pod(pod: Field, budget: _Budget) -> Sign:
+    return max((_sign_of_container(container, budget) for container in pod["spec", "containers"]), default=_NO_SIGN)
+
+
+def _sign_of_container(container: Field, budget: _Budget) -> Sign:
+    command, words = container["command"].texts, []
+    for word in chain(command, container["args"].texts):
+        if budget.left <= 0:
+            break
+        words.append(budget.take(word))
+    # The script of an Argo template.
+    if container["source"].text and (not words or _base(words[0]) in _SHELLS):
+        return _sign_of_shell(budget.take(container["source"].text))
+    if words and not command:
+        # Arguments of an entrypoint that is not known, which may be a shell.
+        if _C_OPTION.fullmatch(words[0]):
+            words = ["sh", *words]
+        elif len(words) == 1:
+            return max(_sign_of_shell(words[0]), _sign_of_image(container))
+    return max(_sign_of_words(words), _sign_of_image(container))
+
+
+def _sign_of_image(container: Field) -> Sign:
+    found = _BENCHMARK_IMAGE.search(_base(container["image"].text[-_LONGEST_IMAGE:]))
+    return Sign(Strength.OTHER, f"{found[0]} in its image") if found else _NO_SIGN
+
+
+def _sign_of_shell(text: str, depth: int = 0) -> Sign:
+    return max((_sign_of_words(words, depth) for words in _simple_commands(text)), default=_NO_SIGN)
+
+
+def _sign_of_words(words: Sequence[str], depth: int = 0) -> Sign:  # noqa: C901, PLR0911, PLR0912 -- one case per line
+    """Read a simple command: its program, behind assignments and programs that only run it, and its script."""
+    position, wrapped, parallel = 0, False, ""
+    while position < len(words):
+        word = words[position]
+        program = _base(word)
+        position += 1
+        if _ASSIGNMENT.match(word) or program in _PREFIXES or (wrapped and word.startswith("-")):
+            continue
+        if program in _SHELLS:
+            return _sign_of_shell_words(words[position:], depth)
+        if program in _WRAPPERS:
+            wrapped = True
+        elif program in _MPI:
+            wrapped, parallel = True, program
+        elif program in _RUNNERS:
+            try:
+                position = words.index(_RUNNERS[program], position) + 1
+            except ValueError:
+                return _NO_SIGN
+            wrapped = True
+        elif program.startswith("python"):
+            return _sign_of_python(words[position:], parallel)
+        elif program in _LAUNCHERS:
+            return _sign_of_launcher(program, words[position:])
+        elif program in _SERVERS or _BENCHMARK.fullmatch(program):
+            return Sign(Strength.OTHER, f"{program} in its command")
+        elif program in _OTHERS:
+            return _NO_SIGN
+        elif _SCRIPT.search(program):
+            return _sign_of_script(program, parallel)
+        elif not wrapped:
+            return _NO_SIGN
+    return _NO_SIGN
+
+
+def _sign_of_shell_words(words: Sequence[str], depth: int) -> Sign:
+    """Read the words behind a shell: the text behind `-c`, or the script."""
+    value = False
+    for position, word in enumerate(words):
+        if value:
+            value = False
+        elif _O_OPTION.fullmatch(word):
+            value = True
+        elif _C_OPTION.fullmatch(word):
+            text = words[position + 1] if position + 1 < len(words) else ""
+            return _sign_of_shell(text, depth + 1) if depth < _DEEPEST else _NO_SIGN
+        elif not word.startswith(("-", "+")):
+            return _sign_of_script(_base(word), "")
+    return _NO_SIGN
+
+
+def _sign_of_python(words: Sequence[str], parallel: str) -> Sign:
+    for position, word in enumerate(words):
+        if word == "-m":
+            module = words[position + 1] if position + 1 < len(words) else ""
+            if _LAUNCHER_MODULES.fullmatch(module):
+                return _sign_of_launcher(f"python -m {module}", words[position + 2 :])
+            return _sign_of_script(module, parallel)
+        if not word.startswith("-"):
+            if _base(word) in _LAUNCHERS:
+                return _sign_of_launcher(_base(word), words[position + 1 :])
+            return _sign_of_script(_base(word), parallel)
+        if word == "-c":
+            break
+    return _NO_SIGN
+
+
+def _sign_of_launcher(launcher: str, words: Sequence[str]) -> Sign:
+    """Read what a launcher is to start; one that starts nothing (`--help`) tells nothing."""
+    plain = [word for word in words if not word.startswith("-")]
+    follows = _LAUNCHERS.get(launcher, "")
+    if not plain or (follows and plain[0] != follows):
+        return _NO_SIGN
+    target = next((words[i + 1] for i, word in enumerate(words[:-1]) if word in {"-m", "--module"}), "")
+    target = target or next((_base(word) for word in plain if _SCRIPT.search(word)), "")
+    sign = _sign_of_script(target, "")
+    if sign.strength is Strength.OTHER:
+        return sign
+    return Sign(Strength.LAUNCHER, f"the launcher {launcher} {follows}".rstrip() + " in its command")
+
+
+def _sign_of_script(name: str, parallel: str) -> Sign:
+    """Read the name of a script or module; one that MPI runs many times is a launcher's where it trains."""
+    lowered = name.lower()
+    shown = name if len(name) <= _LONGEST_SHOWN else f"{name[:_LONGEST_SHOWN]}..."
+    if _BENCH.search(lowered):
+        return Sign(Strength.OTHER, f"{shown} in its command")
+    if _TRAINING.search(lowered):
+        if parallel:
+            return Sign(Strength.LAUNCHER, f"{parallel} with {shown} in its command")
+        return Sign(Strength.SCRIPT, f"{shown} in its command")
+    return Sign(Strength.OTHER, f"{shown} in its command") if _OTHERWISE.search(lowered) else _NO_SIGN
+
+
+def _base(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
+# Every repetition is possessive, so that reading is linear. A
+# quote that is not closed ends with the text.
+_TOKEN: Final = re.compile(
+    r"""(?P<gap>(?:[ \t\r]|\\\r?\n)++|\#[^\n]*+)
+    |(?P<here><<-?[ \t]*+(?P<quote>['"]?)(?P<mark>[A-Za-z0-9_.-]++)(?P=quote))
+    |(?P<redirect>[0-9]*+(?:<<<|[<>]{1,2}|&>{1,2})(?:&[0-9-]*+)?+)
+    |(?P<end>[\n;&|()`]++)
+    |(?P<word>(?:'[^']*+(?:'|\Z)|"(?:[^"\\]|\\.)*+(?:"|\Z|\\\Z)|\\.|[^\s'"\\;&|()`<>])++)
+    |(?P<other>.)""",
+    re.VERBOSE | re.DOTALL,
+)
+_QUOTED: Final = re.compile(r"""'([^']*+)'?+|"((?:[^"\\]|\\.)*+)"?+|\\(.)""", re.DOTALL)
+_ESCAPED: Final = re.compile(r"""\\(["\\$`])|\\\n""")
+
+
+def _simple_commands(text: str) -> Iterator[list[str]]:
+    """Yield the words of each simple command of a shell script, without quotes; here-documents are left out."""
+    words: list[str] = []
+    position, mark = 0, ""
+    while found := _TOKEN.match(text, position):
+        position = found.end()
+        if found["word"] is not None:
+            words.append(_unquoted(found["word"]))
+        elif found["mark"] is not None:
+            mark = found["mark"]
+        elif found["end"] is not None:
+            if words:
+                yield words
+                words = []
+            if mark and "\n" in found["end"]:
+                position = _end_of_here_document(text, position, mark)
+                mark = ""
+    if words:
+        yield words
+
+
+def _end_of_here_document(text: str, start: int, mark: str) -> int:
+    """Return where the line of its mark ends, which may begin with tabs; the end of the text where there is none."""
+    found = text.find(mark, start)
+    while found >= 0:
+        begin, end = found, found + len(mark)
+        while begin > start and text[begin - 1] == "\t":
+            begin -= 1
+        if (begin == start or text[begin - 1] == "\n") and text[end : end + 1] in {"", "\n"}:
+            return end
+        found = text.find(mark, end)
+    return len(text)
+
+
+def _unquoted(word: str) -> str:
+    if not ("'" in word or '"' in word or "\\" in word):
+        return word
+    return _QUOTED.sub(_plain, word)
+
+
+def _plain(quoted: re.Match[str]) -> str:
+    single, double, escaped = quoted.groups()
+    if single is not None:
+        return str(single)
+    if double is not None:
+        return _ESCAPED.sub(r"\1", double)
+    return str(escaped).removeprefix("\n")
