@@ -11,7 +11,10 @@ is created (`pkg/registry/core/pod/strategy.go`, PrepareForCreate).
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from gpugate.policies.data import accelerators
 from gpugate.policies.data.instance_types import INSTANCE_TYPE
@@ -33,9 +36,9 @@ from gpugate.policies.sdk.scheduling import REQUIRED, alternatives, tolerated, t
 from gpugate.policies.sdk.workload_class import CONTROLLER_MANAGER, DAEMON_SET_CONTROLLER
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
-    from gpugate.policies.sdk.field import Field
+    from gpugate.policies.sdk.field import Field, Json
     from gpugate.policies.sdk.gpu_demand import GpuDemand
     from gpugate.policies.sdk.policy import AnyContext
     from gpugate.policies.sdk.scheduling import Requirements
@@ -86,6 +89,7 @@ MAY_REACH_GPU_NODES: Final = (
 # Values of the taints on nodes with accelerators beside those of the platform: GKE and the documentation of NVIDIA's GPU
 # operator use "present", and a taint need not have one.
 _TAINT_VALUES: Final = ("true", "present", "")
+_KEEPS_OFF: Final = frozenset({"NoSchedule", "NoExecute"})
 
 
 def gpu_taints(ctx: AnyContext) -> tuple[Taint, ...]:
@@ -102,6 +106,95 @@ def gpu_tolerations(pod: Field, ctx: AnyContext) -> tuple[Field, ...]:
     keys = {"", *(taint.key for taint in taints)}
     possible = (t for t in tolerations if t["key"].text in keys)
     return tuple(t for t in possible if any(tolerates(t, taint) for taint in taints))
+
+
+@dataclass(frozen=True, slots=True)
+class MissingToleration:
+    """A toleration that a Pod does not have, of a taint on nodes with the accelerators that it asks for.
+
+    Attributes:
+        name: the resource or device class that the Pod asks for.
+        value: the toleration as a Pod writes it.
+        pool: a NodePool that has the taint; empty where no known one has it, or the configuration names the taint.
+    """
+
+    name: str
+    value: dict[str, Json]
+    pool: str = ""
+
+    def __str__(self) -> str:
+        value, effect = self.value.get("value"), self.value.get("effect")
+        return f"{self.value['key']}{f'={value}' if value else ''}{f':{effect}' if effect else ''}"
+
+
+def missing_tolerations(
+    tolerations: Sequence[Field], pod: Field, demand: GpuDemand, ctx: AnyContext
+) -> Iterator[MissingToleration]:
+    """Yield what `tolerations` do not cover of the taints on nodes that offer what a Pod asks for; each key once.
+
+    Where the configuration names the taints, all of them. Else the taint that the known NodePools have which may take the
+    Pod, with their value and effect; one pool that is tolerated is enough. Where none of them has it, the key that such
+    nodes usually have: its value is not known, so a toleration of any value counts.
+    """
+    seen: set[str] = set()
+    for name in demand.names:
+        configured = ctx.platform.configured_taints_of(name)
+        for taint in ctx.platform.taints_of(name) if configured is None else configured:
+            if taint.key not in seen:
+                seen.add(taint.key)
+                relevant = [t for t in tolerations if t["key"].text in {"", taint.key}]
+                yield from _missing(relevant, pod, name, taint, ctx)
+
+
+def _missing(
+    tolerations: Sequence[Field], pod: Field, name: str, taint: Taint, ctx: AnyContext
+) -> Iterator[MissingToleration]:
+    usual: dict[str, Json] = {"key": taint.key, "operator": "Exists", "effect": "NoSchedule"}
+    if ctx.platform.configured_taints_of(name) is not None:
+        if not any(tolerates(t, taint) for t in tolerations):
+            yield MissingToleration(name, usual)
+        return
+    pools = tuple(_tainted_pools(pod, taint.key, ctx))
+    if any(all(any(tolerates(t, own, effect) for t in tolerations) for own, effect in on) for _, on in pools):
+        return
+    if pools:
+        yield MissingToleration(name, _tolerating([each for _, on in pools for each in on]), pools[0][0])
+    elif not any(_tolerates_key(t, taint) for t in tolerations):
+        yield MissingToleration(name, usual)
+
+
+def _tolerates_key(toleration: Field, taint: Taint) -> bool:
+    """Tell whether a toleration covers a taint, or one of its key with another value."""
+    return tolerates(toleration, taint) or tolerates(toleration, replace(taint, value=toleration["value"].text))
+
+
+def _tolerating(taints: list[tuple[Taint, str]]) -> dict[str, Json]:
+    """Write one toleration of taints with one key; of the usual value "true", and of several values, by `Exists`."""
+    (key,) = {taint.key for taint, _ in taints}
+    values, effects = {taint.value for taint, _ in taints}, {effect for _, effect in taints}
+    found: dict[str, Json] = {"key": key, "operator": "Exists"}
+    if len(values) == 1 and not values & {"", "true"}:
+        found |= {"operator": "Equal", "value": values.pop()}
+    return found | ({"effect": effects.pop()} if len(effects) == 1 else {})
+
+
+def _tainted_pools(pod: Field, key: str, ctx: AnyContext) -> Iterator[tuple[str, list[tuple[Taint, str]]]]:
+    """Yield the known NodePools with a taint of this key that may take the Pod otherwise, and these taints."""
+    for around in each(ctx.facts.list(NODE_POOL), ctx):
+        pool = around.subject
+        found: list[tuple[Taint, str]] = []
+        others: list[Field] = []
+        for taint in pool["spec", "template", "spec", "taints"]:
+            if taint["key"].text != key:
+                others.append(taint)
+            elif taint["effect"].text in _KEEPS_OFF:
+                found.append((Taint(key=key, value=taint["value"].text), taint["effect"].text))
+        if not found or not all(tolerates_pool_taint(pod, taint) for taint in others):
+            continue
+        name = pool["metadata", "name"].text
+        own = {**around.derived(pool_requirements), _NODE_POOL_LABEL: scheduling.is_only(name)}
+        if any(_both(own, required) is not None for required in ctx.derived(alternatives)):
+            yield name, found
 
 
 def named_node(pod: Field) -> Field | None:
@@ -160,7 +253,7 @@ def tolerates_pool_taint(pod: Field, taint: Field) -> bool:
     """Tell whether a taint of a NodePool's nodes lets a Pod run there."""
     effect = taint["effect"].text
     wanted = Taint(key=taint["key"].text, value=taint["value"].text)
-    return effect not in {"NoSchedule", "NoExecute"} or tolerated(pod, wanted, effect)
+    return effect not in _KEEPS_OFF or tolerated(pod, wanted, effect)
 
 
 def _has_accelerators(node: Field, ctx: AnyContext) -> bool:

@@ -5,12 +5,13 @@ The Pod stays Pending: Karpenter finds no node pool for it, and a GPU node that 
 carry a taint, so that only Pods that use their GPUs run there.
 
 The API server's ExtendedResourceToleration plugin, where it is on, tolerates a taint with the *name of the resource*
-only. That is not enough for MIG slices and shared GPUs (the taint is `nvidia.com/gpu`), for Neuron cores (the taint is
+only; `platform.extended_resource_toleration` says that it is on. That is not enough for MIG slices and shared GPUs (the taint is `nvidia.com/gpu`), for Neuron cores (the taint is
 `aws.amazon.com/neuron`) and for Pods that ask for their GPU through a ResourceClaim.
 
 ## Instead
-The toleration is added where it is missing; a Pod that tolerates the taint in any way stays as it is. To see it in
-your manifests, write
+The toleration is added where it is missing; a Pod that tolerates the taint in any way stays as it is. Where NodePools are
+known that may take the Pod, it follows their taint: `nvidia.com/gpu=present:NoSchedule` is tolerated with that value and
+effect. To see it in your manifests, write
 
 ```yaml
 tolerations:
@@ -26,7 +27,7 @@ that of Spot nodes for inference; never for training, which a Spot interruption 
 
 ## Sources
 - ExtendedResourceToleration: `plugin/pkg/admission/extendedresourcetoleration/admission.go`, Kubernetes v1.36; on by
-  default in EKS (EKS user guide, platform versions).
+  default in EKS (EKS user guide, platform versions) and GKE (GKE documentation, "Run GPUs in GKE Standard node pools").
 - DaemonSets: `pkg/controller/daemon/daemon_controller.go` NodeShouldRunDaemonPod, Kubernetes v1.36.
 - Taints and tolerations: `k8s.io/api/core/v1/toleration.go`, v0.36.
 """
@@ -37,6 +38,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from gpugate.policies.pods._placement import POOL_NEED, missing_tolerations
 from gpugate.policies.sdk.findings import Patch, Skip
 from gpugate.policies.sdk.gpu_demand import MAY_DEMAND, gpu_demand
 from gpugate.policies.sdk.objects import POD
@@ -49,6 +51,7 @@ from gpugate.policies.sdk.workload_class import CLASS_NEEDS, owner_kind, workloa
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from gpugate.policies.pods._placement import MissingToleration
     from gpugate.policies.sdk.field import Field, Json
     from gpugate.policies.sdk.gpu_demand import GpuDemand
 
@@ -84,25 +87,32 @@ class Params(PolicyParams, frozen=True, kw_only=True):
     )
 
 
-@mutates(POD, params=Params, needs=CLASS_NEEDS, concerns=MAY_DEMAND)
+@mutates(POD, params=Params, needs=(*CLASS_NEEDS, POOL_NEED), concerns=MAY_DEMAND)
 def mutate(pod: Field, ctx: Context[Params]) -> Iterator[Patch | Skip]:
     """Add the toleration for each kind of accelerator the Pod asks for."""
     demand = ctx.derived(gpu_demand)
     if not (demand or demand.unresolved) or owner_kind(pod, ctx) == "DaemonSet":
         return
     added: set[str] = set()
-    for name in demand.names:
-        for taint in ctx.platform.taints_of(name):
-            if taint.key in added or tolerated(pod, taint):
-                continue
-            added.add(taint.key)
-            toleration: dict[str, Json] = {"key": taint.key, "operator": "Exists", "effect": "NoSchedule"}
-            reason = f"adds the toleration {taint.key}:NoSchedule, which Pods that ask for {name} need"
-            yield Patch("append", pod["spec", "tolerations"].path, toleration, reason)
+    for missing in missing_tolerations(tuple(pod["spec", "tolerations"]), pod, demand, ctx):
+        added.add(str(missing.value["key"]))
+        reason = f"adds the toleration {missing}, {_reason(missing, ctx)}"
+        yield Patch("append", pod["spec", "tolerations"].path, missing.value, reason)
     if ctx.params.extra_tolerations:
         yield from _extra(pod, ctx, demand, added)
     if demand.doubt:
         yield demand.doubt
+
+
+def _reason(missing: MissingToleration, ctx: Context[Params]) -> str:
+    name, key, effect = missing.name, missing.value["key"], missing.value.get("effect")
+    if ctx.platform.extended_resource_toleration and key == name and effect == "NoSchedule":
+        return "as the API server does (ExtendedResourceToleration)"
+    if missing.pool:
+        return f"because NodePool {missing.pool} has that taint"
+    if ctx.platform.configured_taints_of(name) is not None:
+        return f"because nodes with {name} have that taint (platform.taints)"
+    return f"the usual taint of nodes with {name}"
 
 
 def _extra(pod: Field, ctx: Context[Params], demand: GpuDemand, added: set[str]) -> Iterator[Patch]:

@@ -25,17 +25,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from gpugate.policies.pods._placement import OF_DAEMON_SET, TOLERATES_EVERYTHING, is_of_daemon_set
+from gpugate.policies.pods._placement import (
+    OF_DAEMON_SET,
+    POOL_NEED,
+    TOLERATES_EVERYTHING,
+    is_of_daemon_set,
+    missing_tolerations,
+)
 from gpugate.policies.sdk.findings import Patch, Patches, Stance, Violation
 from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS, gpu_demand
 from gpugate.policies.sdk.objects import POD
 from gpugate.policies.sdk.policy import AnyContext, validates
-from gpugate.policies.sdk.scheduling import tolerates
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpugate.policies.sdk.field import Field, Json
+    from gpugate.policies.sdk.field import Field
 
 # What each effect lets the Pod do; a preference keeps nothing off a node.
 _CONSEQUENCES: Final = {
@@ -45,7 +50,7 @@ _CONSEQUENCES: Final = {
 }
 
 
-@validates(POD, mode=Stance.WARN, needs=CLAIM_NEEDS, concerns=TOLERATES_EVERYTHING & ~OF_DAEMON_SET)
+@validates(POD, mode=Stance.WARN, needs=(*CLAIM_NEEDS, POOL_NEED), concerns=TOLERATES_EVERYTHING & ~OF_DAEMON_SET)
 def check(pod: Field, ctx: AnyContext) -> Iterator[Violation]:
     """Report the first toleration without a key, and what it allows."""
     wild = [t for t in pod["spec", "tolerations"] if _is_wild(t)]
@@ -73,11 +78,9 @@ def _is_wild(toleration: Field) -> bool:
 def _named(pod: Field, wild: list[Field], ctx: AnyContext) -> Iterator[Patch]:
     """Tolerate the taints of the accelerators that the Pod asks for, and no others."""
     others = [t for t in pod["spec", "tolerations"] if not _is_wild(t)]
-    taints = dict.fromkeys(taint for name in ctx.derived(gpu_demand).names for taint in ctx.platform.taints_of(name))
-    for taint in taints:
-        if not any(tolerates(t, taint) for t in others):
-            named: dict[str, Json] = {"key": taint.key, "operator": "Exists", "effect": "NoSchedule"}
-            yield Patch("append", pod["spec", "tolerations"].path, named, f"tolerates {taint.key} by its name")
+    for missing in missing_tolerations(others, pod, ctx.derived(gpu_demand), ctx):
+        reason = f"tolerates {missing.value['key']} by its name"
+        yield Patch("append", pod["spec", "tolerations"].path, missing.value, reason)
     # From the end, so that the places of those before stay the same.
     for toleration in reversed(wild):
         yield Patch("remove", toleration.path, None, "removes the toleration of every taint")

@@ -77,12 +77,15 @@ class Platform(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         karpenter_users: the users as which Karpenter sends requests, by name or pattern. NodeClaims and Machines that
             others create are evaluated, whatever they say of their owner. EKS keeps names that begin with `eks:` for its
             own controllers, such as those of Auto Mode.
+        extended_resource_toleration: whether the API server runs the ExtendedResourceToleration plugin, as EKS and GKE do.
+            It adds the toleration of a taint that has the name of the resource, so gpugate does not call that one needed.
     """
 
     taints: dict[str, tuple[Taint, ...]] = {}
     accelerators: Accelerators = Accelerators()
     workload_classes: WorkloadClasses | None = None
     karpenter_users: tuple[str, ...] = ("system:serviceaccount:*:karpenter", "eks:*")
+    extended_resource_toleration: bool = False
 
     @property
     def classes(self) -> WorkloadClasses:
@@ -105,16 +108,21 @@ class Platform(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
     def taints_of(self, name: str) -> tuple[Taint, ...]:
         """Return the taints on nodes that offer a resource or device class; none where nothing is known."""
+        configured = self.configured_taints_of(name)
+        if configured is not None:
+            return configured
         name = name.removeprefix(accelerators.IMPLICIT_CLASS_PREFIX)
-        if name in self.taints:
-            return self.taints[name]
-        for pattern, taints in self.taints.items():
-            if formats.matches(pattern, name):
-                return taints
         for pattern, key in accelerators.TAINT_KEYS.items():
             if formats.matches(pattern, name):
                 return (Taint(key=key),)
         return ()
+
+    def configured_taints_of(self, name: str) -> tuple[Taint, ...] | None:
+        """Return the same where the configuration names the resource or device class; None where it does not."""
+        name = name.removeprefix(accelerators.IMPLICIT_CLASS_PREFIX)
+        if name in self.taints:
+            return self.taints[name]
+        return next((taints for pattern, taints in self.taints.items() if formats.matches(pattern, name)), None)
 
 
 Version: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^[0-9]+\.[0-9]+$")]

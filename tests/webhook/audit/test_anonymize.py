@@ -75,7 +75,7 @@ def test_no_name_is_left_in_a_text(field: str, text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "adds the toleration nvidia.com/gpu:NoSchedule, which Pods that ask for nvidia.com/gpu need",
+        "adds the toleration nvidia.com/gpu:NoSchedule, the usual taint of nodes with nvidia.com/gpu",
         "no maxReplicaCount, KEDA takes 100: 100 Pods x 8 GPUs = 800 GPUs; at worst as p5.48xlarge",
         "Pods of this Deployment would be denied",
         "resource.k8s.io/v1beta1 is deprecated since Kubernetes 1.35 and removed in 1.38",

@@ -40,7 +40,7 @@ def test_a_pod_is_shown_as_it_would_be_stored(gpugate: Run, pod: Path) -> None:
         "ALLOWED, changed: CREATE of Pod server in serving by developer",
         (
             "  patch    [pods/missing-gpu-toleration] adds the toleration nvidia.com/gpu:NoSchedule, "
-            "which Pods that ask for nvidia.com/gpu need"
+            "the usual taint of nodes with nvidia.com/gpu"
         ),
         "           append to spec.tolerations: {key: nvidia.com/gpu, operator: Exists, effect: NoSchedule}",
         "",
