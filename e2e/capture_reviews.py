@@ -52,6 +52,7 @@ CREATED = (
     "job-distributed-training",
     "nodepool-gpu-inference-of-eight-gpu-types",
     "nodepool-gpu-training",
+    "nodepool-gpu-training-protected",
     "pod-training-job",
     "scaledobject-vllm",
 )

@@ -48,7 +48,7 @@ SCENES = (
         "allowed, patched",
     ),
     Scene("pod-create-gpu-tolerated.mutate", "/mutate", "the same with the toleration: nothing to add", "allowed"),
-    Scene("ec2nodeclass-create.mutate", "/validate", "nodes that nobody could be charged for", "denied"),
+    Scene("nodepool-create-unlimited.validate", "/validate", "a GPU pool without a limit", "denied"),
     Scene(
         "nodepool-create-gpu-inference.mutate",
         "/validate",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from operated import NAME, Operated
-from violating import node_class
+from violating import node_pool
 
 if TYPE_CHECKING:
     from cluster.api import Api
@@ -31,7 +31,7 @@ def test_what_the_api_server_has_counted(api: Api, operated: Operated, webhook: 
         operated.webhook("wait")
         before = counted()
         for _ in range(7):
-            api.create(node_class(), dry_run=True)
+            api.create(node_pool(), dry_run=True)
         after = counted()
 
     rose = {name: after[name]["calls"] - before[name]["calls"] for name in after if after[name] != before[name]}

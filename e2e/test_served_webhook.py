@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
+from violating import UNLIMITED, node_pool
 
 from gpugate.webhook.manifests.policy_file import PolicyFileError
 
@@ -14,20 +15,9 @@ if TYPE_CHECKING:
     from cluster.api import Api
     from cluster.served_webhook import ServedWebhook
 
-UNTAGGED: dict[str, Any] = {
-    "apiVersion": "karpenter.k8s.aws/v1",
-    "kind": "EC2NodeClass",
-    "metadata": {"name": "untagged"},
-    "spec": {
-        "role": "KarpenterNodeRole",
-        "amiSelectorTerms": [{"alias": "al2023@v20260720"}],
-        "subnetSelectorTerms": [{"id": "subnet-0123456789abcdef0"}],
-        "securityGroupSelectorTerms": [{"id": "sg-0123456789abcdef0"}],
-    },
-}
 OFF = """apiVersion: gpugate.dev/v1
 kind: PolicyConfig
-policies: {nodeclasses/missing-cost-tags: {mode: "off"}}
+policies: {nodepools/missing-gpu-limit: {mode: "off"}}
 """
 
 
@@ -60,15 +50,16 @@ def test_a_pod_that_names_gpus_is_denied_whatever_its_size(api: Api, namespace: 
 
 @pytest.mark.usefixtures("webhook")
 def test_what_a_policy_denies_is_not_stored(api: Api) -> None:
-    answer = api.create(UNTAGGED)
+    pool = node_pool()
+    answer = api.create(pool)
     assert not answer.ok
-    assert "nodeclasses/missing-cost-tags" in answer.message
-    assert api.get(UNTAGGED) == {}
+    assert UNLIMITED in answer.message
+    assert api.get(pool) == {}
 
 
 def test_a_policy_that_is_off_denies_nothing(api: Api, changed: ServedWebhook) -> None:
     changed.use(OFF)
-    assert api.create(UNTAGGED, dry_run=True).message == ""
+    assert api.create(node_pool(), dry_run=True).message == ""
 
 
 def test_a_policy_file_that_is_refused_says_why(changed: ServedWebhook) -> None:
@@ -78,4 +69,4 @@ def test_a_policy_file_that_is_refused_says_why(changed: ServedWebhook) -> None:
 
 @pytest.mark.usefixtures("unregistered")
 def test_nothing_is_asked_of_a_webhook_that_is_not_registered(api: Api) -> None:
-    assert api.create(UNTAGGED, dry_run=True).message == ""
+    assert api.create(node_pool(), dry_run=True).message == ""

@@ -8,8 +8,8 @@ from typing import Any
 
 Json = dict[str, Any]
 
-UNTAGGED = "[nodeclasses/missing-cost-tags]"
-OPEN_METADATA = "[nodeclasses/exposed-metadata]"
+UNLIMITED = "[nodepools/missing-gpu-limit]"
+UNCONSOLIDATED = "[nodepools/consolidation-disabled]"
 HIDDEN_ACCESS = "[pods/hidden-gpu-access]"
 WILDCARD = "[pods/wildcard-toleration]"
 
@@ -30,6 +30,40 @@ def node_class() -> Json:
             "securityGroupSelectorTerms": _SELECTED,
         },
     }
+
+
+def node_pool() -> Json:
+    """A GPU pool of a fresh name, without a limit on its GPUs."""
+    name = f"gpu-{uuid.uuid4().hex[:8]}"
+    return {
+        "apiVersion": "karpenter.sh/v1",
+        "kind": "NodePool",
+        "metadata": {"name": name},
+        "spec": {
+            "template": {
+                "metadata": {"labels": {"workload": "training", **_LABELS}},
+                "spec": {
+                    "nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": name},
+                    "requirements": [
+                        _requirement("karpenter.k8s.aws/instance-gpu-name", "a100", "h100", "h200"),
+                        _requirement("kubernetes.io/arch", "amd64"),
+                        _requirement("karpenter.sh/capacity-type", "on-demand"),
+                    ],
+                    "taints": [{"key": "nvidia.com/gpu", "value": "true", "effect": "NoSchedule"}],
+                    "expireAfter": "Never",
+                },
+            },
+            "disruption": {
+                "consolidationPolicy": "WhenEmpty",
+                "consolidateAfter": "30m",
+                "budgets": [{"nodes": "0", "reasons": ["Underutilized", "Drifted"]}],
+            },
+        },
+    }
+
+
+def _requirement(key: str, *values: str) -> Json:
+    return {"key": key, "operator": "In", "values": list(values)}
 
 
 def pod(namespace: str, name: str = "sees-all-gpus") -> Json:

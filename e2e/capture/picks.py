@@ -42,6 +42,7 @@ PICKS = {
     "horizontalpodautoscaler-create": Pick("HorizontalPodAutoscaler", "CREATE", "model-a-hpa"),
     "nodepool-create": Pick("NodePool", "CREATE", "gpu-training"),
     "nodepool-create-gpu-inference": Pick("NodePool", "CREATE", "gpu-inference-pool"),
+    "nodepool-create-unlimited": Pick("NodePool", "CREATE", "gpu-training-protected"),
     "nodepool-delete": Pick("NodePool", "DELETE", "gpu-training"),
     "nodepool-update": Pick("NodePool", "UPDATE", "gpu-training"),
     "pod-binding-create": Pick("Binding", "CREATE", "training-job", "binding", _SCHEDULER),

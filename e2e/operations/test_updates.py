@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from violating import HIDDEN_ACCESS, OPEN_METADATA, UNTAGGED, WILDCARD, node_class, pod
+from violating import HIDDEN_ACCESS, UNCONSOLIDATED, UNLIMITED, WILDCARD, node_class, node_pool, pod
 
 if TYPE_CHECKING:
     import subprocess
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 UNRELATED: Json = {"metadata": {"labels": {"changed": "yes"}}}
-ADDING: Json = {"spec": {"metadataOptions": {"httpTokens": "optional"}}}
+ADDING: Json = {"spec": {"disruption": {"consolidateAfter": "Never"}}}
 FINALIZER = "e2e.gpugate.dev/not-yet"
 
 
@@ -70,7 +70,7 @@ class Updating:
 
     def kubectl_patch(self, change: Json) -> Ended:
         name = self.manifest["metadata"]["name"]
-        return self._with_kubectl("patch", "ec2nodeclass", name, "--type=merge", f"--patch={json.dumps(change)}")
+        return self._with_kubectl("patch", "nodepool", name, "--type=merge", f"--patch={json.dumps(change)}")
 
     def _with_kubectl(self, *arguments: str, stdin: str | None = None) -> Ended:
         ran = self.kubectl(*arguments, stdin=stdin)
@@ -107,19 +107,19 @@ def merged(obj: Json, change: Json) -> Json:
 def test_an_update_is_denied_for_what_it_adds_and_for_nothing_else(
     api: Api, kubectl: Kubectl, store_before: StoreBefore, way: Callable[[Updating, Json], Ended]
 ) -> None:
-    manifest = node_class()
+    manifest = node_pool()
     store_before(manifest)
     updating = Updating(api, kubectl, manifest)
 
     unrelated = way(updating, UNRELATED)
     assert (unrelated.done, unrelated.refusal) == (True, "")
-    assert UNTAGGED in unrelated.warnings
+    assert UNLIMITED in unrelated.warnings
 
     adding = way(updating, ADDING)
     assert not adding.done
-    assert OPEN_METADATA in adding.refusal
-    assert UNTAGGED not in adding.refusal
-    assert api.get(manifest)["spec"].get("metadataOptions", {}).get("httpTokens") != "optional"
+    assert UNCONSOLIDATED in adding.refusal
+    assert UNLIMITED not in adding.refusal
+    assert api.get(manifest)["spec"]["disruption"]["consolidateAfter"] != "Never"
 
 
 def test_a_strategic_patch_of_a_pod(api: Api, namespace: str, store_before: StoreBefore) -> None:
@@ -136,11 +136,11 @@ def test_a_strategic_patch_of_a_pod(api: Api, namespace: str, store_before: Stor
 
 
 def test_a_violation_that_was_mended_may_not_come_back(api: Api, store_before: StoreBefore) -> None:
-    (stored,) = store_before(node_class())
-    mended = api.patch(stored, {"spec": {"tags": {"Environment": "prod", "Team": "search", "CostCenter": "CC-1"}}})
+    (stored,) = store_before(node_pool())
+    mended = api.patch(stored, {"spec": {"limits": {"nvidia.com/gpu": "8"}}})
     assert (mended.ok, mended.warnings) == (True, [])
-    broken = api.patch(stored, {"spec": {"tags": {"Team": None}}})
-    assert UNTAGGED in broken.message
+    broken = api.patch(stored, {"spec": {"limits": None}})
+    assert UNLIMITED in broken.message
 
 
 @pytest.mark.parametrize("make", [node_class, pod], ids=["cluster-scoped", "namespaced"])

@@ -10,6 +10,9 @@ a URL for a user can be made to fetch the credentials.
 Leave `metadataOptions` out: Karpenter's defaults are a hop limit of 1 and required tokens. Give Pods their own AWS roles
 by EKS Pod Identity or IRSA. Where an agent without host network needs the service, raise `max_hop_limit`.
 
+Only classes of GPU pools are evaluated: those that a known NodePool for accelerators refers to. While no NodePool is
+known, a finding is a warning at most.
+
 ## Sources
 aws/karpenter-provider-aws v1.14.1 `pkg/apis/crds/karpenter.k8s.aws_ec2nodeclasses.yaml` (metadataOptions, defaults);
 Amazon EKS best practices "Restrict access to the instance profile assigned to the worker node".
@@ -21,7 +24,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 
+from gpugate.policies.nodeclasses._gpu_classes import POOL_NEEDS, of_gpu_classes
 from gpugate.policies.sdk.findings import Patch, Patches, Stance, Violation
+from gpugate.policies.sdk.node_pools import INSTANCE_TYPES
 from gpugate.policies.sdk.objects import EC2_NODE_CLASS
 from gpugate.policies.sdk.policy import Context, validates
 from gpugate.policies.sdk.policy import Params as PolicyParams
@@ -42,7 +47,8 @@ class Params(PolicyParams, frozen=True, kw_only=True):
     max_hop_limit: Annotated[int, msgspec.Meta(ge=1, le=64)] = 1
 
 
-@validates(EC2_NODE_CLASS, params=Params)
+@validates(EC2_NODE_CLASS, params=Params, needs=POOL_NEEDS, tables=(INSTANCE_TYPES,))
+@of_gpu_classes
 def check(node_class: Field, ctx: Context[Params]) -> Iterator[Violation]:
     """Report version 1 of the service, and a hop limit that reaches Pods as a warning."""
     options = node_class["spec", "metadataOptions"]

@@ -13,6 +13,9 @@ two that differ in case alone: IAM takes them for one.
 With `instanceProfile` instead of `role` no IAM resource is tagged; other characters, and keys that differ in case, are
 warnings then, as billing and other AWS services still stumble over them.
 
+Only classes of GPU pools are evaluated: those that a known NodePool for accelerators refers to. While no NodePool is
+known, a finding is a warning at most.
+
 ## Sources
 aws/karpenter-provider-aws v1.14.1 `pkg/apis/crds/karpenter.k8s.aws_ec2nodeclasses.yaml`, `pkg/apis/v1/labels.go`
 (RestrictedTagPatterns), `pkg/utils/utils.go` (GetTags), `pkg/apis/v1/ec2nodeclass.go` (InstanceProfileTags); Amazon EC2
@@ -26,7 +29,9 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
 
+from gpugate.policies.nodeclasses._gpu_classes import POOL_NEEDS, of_gpu_classes
 from gpugate.policies.sdk.findings import Patch, Patches, Stance, Violation
+from gpugate.policies.sdk.node_pools import INSTANCE_TYPES
 from gpugate.policies.sdk.objects import EC2_NODE_CLASS
 from gpugate.policies.sdk.policy import Context, validates
 from gpugate.policies.sdk.policy import Params as PolicyParams
@@ -55,7 +60,8 @@ class Params(PolicyParams, frozen=True, kw_only=True):
     max_tags: Annotated[int, msgspec.Meta(ge=1, le=50)] = 42
 
 
-@validates(EC2_NODE_CLASS, params=Params)
+@validates(EC2_NODE_CLASS, params=Params, needs=POOL_NEEDS, tables=(INSTANCE_TYPES,))
+@of_gpu_classes
 def check(node_class: Field, ctx: Context[Params]) -> Iterator[Violation]:
     """Report every tag that is refused, and too many of them."""
     tags = node_class["spec", "tags"]

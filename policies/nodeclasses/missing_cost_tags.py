@@ -11,6 +11,9 @@ Write every required tag with a real value under `spec.tags`. One class serves o
 pool; where a class is shared, say so: `Team: shared`. Tags of a new class can be filled in from `defaults` or from its
 annotations; on an existing class a new tag replaces all its nodes (drift), so there it is only reported.
 
+Only classes of GPU pools are evaluated: those that a known NodePool for accelerators refers to. While no NodePool is
+known, a finding is a warning at most.
+
 ## Sources
 aws/karpenter-provider-aws v1.14.1 `pkg/apis/v1/ec2nodeclass.go` (`spec.tags`, which is part of the drift hash); EKS Auto
 Mode `eks.amazonaws.com/v1` NodeClass (`spec.tags`); AWS Billing, "cost allocation tags" (keys are case-sensitive).
@@ -23,8 +26,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from gpugate.policies.nodeclasses._gpu_classes import POOL_NEEDS, of_gpu_classes
 from gpugate.policies.sdk import formats
 from gpugate.policies.sdk.findings import Patch, Patches, Violation
+from gpugate.policies.sdk.node_pools import INSTANCE_TYPES
 from gpugate.policies.sdk.objects import AUTO_MODE_NODE_CLASS, EC2_NODE_CLASS, Operation
 from gpugate.policies.sdk.policy import PARAMETERS_KEY, Context, mutates, validates
 from gpugate.policies.sdk.policy import Params as PolicyParams
@@ -117,7 +122,15 @@ def mutate(node_class: Field, ctx: Context[Params]) -> Iterator[Patch]:
             yield Patch("set", tags[key].path, params.defaults[key], f"adds the tag {key} from the platform's defaults")
 
 
-@validates(EC2_NODE_CLASS, AUTO_MODE_NODE_CLASS, params=Params, convention=PARAMETERS_KEY)
+@validates(
+    EC2_NODE_CLASS,
+    AUTO_MODE_NODE_CLASS,
+    params=Params,
+    needs=POOL_NEEDS,
+    tables=(INSTANCE_TYPES,),
+    convention=PARAMETERS_KEY,
+)
+@of_gpu_classes
 def check(node_class: Field, ctx: Context[Params]) -> Iterator[Violation]:
     """Report tags that are missing, written in another way, or without a real value."""
     params = ctx.params

@@ -16,6 +16,9 @@ blockDeviceMappings:
 A volume from a snapshot is encrypted when the snapshot is, so it is a warning there. With `encrypted_by_default` a mapping
 need not say anything. Data that must last belongs on a PersistentVolume.
 
+Only classes of GPU pools are evaluated: those that a known NodePool for accelerators refers to. While no NodePool is
+known, a finding is a warning at most.
+
 ## Sources
 aws/karpenter-provider-aws v1.14.1 `pkg/apis/crds/karpenter.k8s.aws_ec2nodeclasses.yaml`,
 `pkg/providers/amifamily/resolver.go` (DefaultEBS is encrypted), `pkg/providers/launchtemplate/launchtemplate.go` (what a
@@ -26,7 +29,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gpugate.policies.nodeclasses._gpu_classes import POOL_NEEDS, of_gpu_classes
 from gpugate.policies.sdk.findings import Patch, Patches, Stance, Violation
+from gpugate.policies.sdk.node_pools import INSTANCE_TYPES
 from gpugate.policies.sdk.objects import EC2_NODE_CLASS
 from gpugate.policies.sdk.policy import Context, validates
 from gpugate.policies.sdk.policy import Params as PolicyParams
@@ -47,7 +52,8 @@ class Params(PolicyParams, frozen=True, kw_only=True):
     encrypted_by_default: bool = False
 
 
-@validates(EC2_NODE_CLASS, params=Params)
+@validates(EC2_NODE_CLASS, params=Params, needs=POOL_NEEDS, tables=(INSTANCE_TYPES,))
+@of_gpu_classes
 def check(node_class: Field, ctx: Context[Params]) -> Iterator[Violation]:
     """Report each volume that is not encrypted, and each that is kept."""
     for mapping in node_class["spec", "blockDeviceMappings"]:

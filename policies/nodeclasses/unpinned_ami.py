@@ -16,6 +16,9 @@ amiSelectorTerms:
 A term by name or tags selects exact values, or names the `owner` of the images, who then decides what is new. Windows
 families know only `latest` and pass, as do the families in `latest_allowed`.
 
+Only classes of GPU pools are evaluated: those that a known NodePool for accelerators refers to. While no NodePool is
+known, a finding is a warning at most.
+
 ## Sources
 aws/karpenter-provider-aws v1.14.1 `pkg/apis/crds/karpenter.k8s.aws_ec2nodeclasses.yaml` (alias),
 `pkg/providers/amifamily/ami.go` (owners; AL2 aliases on EKS 1.33); Amazon EKS user guide "EKS AL2 AMI deprecation".
@@ -25,7 +28,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from gpugate.policies.nodeclasses._gpu_classes import POOL_NEEDS, of_gpu_classes
 from gpugate.policies.sdk.findings import Stance, Violation
+from gpugate.policies.sdk.node_pools import INSTANCE_TYPES
 from gpugate.policies.sdk.objects import EC2_NODE_CLASS
 from gpugate.policies.sdk.platform import at_least
 from gpugate.policies.sdk.policy import Context, validates
@@ -51,7 +56,8 @@ class Params(PolicyParams, frozen=True, kw_only=True):
     latest_allowed: tuple[str, ...] = ()
 
 
-@validates(EC2_NODE_CLASS, params=Params, mode=Stance.WARN)
+@validates(EC2_NODE_CLASS, params=Params, mode=Stance.WARN, needs=POOL_NEEDS, tables=(INSTANCE_TYPES,))
+@of_gpu_classes
 def check(node_class: Field, ctx: Context[Params]) -> Iterator[Violation]:
     """Report each term that selects another image tomorrow, and Amazon Linux 2."""
     family = node_class["spec", "amiFamily"]

@@ -22,7 +22,7 @@ def test_a_log_that_nobody_reads_holds_nothing_up(
     serve: Callable[..., Any], load: Callable[..., Any], counts: Callable[[int, int], int], show: Callable[..., None]
 ) -> None:
     server = serve(stderr=subprocess.PIPE)
-    denied = case("ec2nodeclass-create.mutate", "/validate", denied="nodeclasses/missing-cost-tags")
+    denied = case("nodepool-create-unlimited.validate", "/validate", denied="nodepools/missing-gpu-limit")
     filling = load(server, cases=(denied,), rate=500)
     filling.pass_calls(LINES)
     filled = filling.finish()

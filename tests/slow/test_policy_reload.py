@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 # 0 when any process has refused the file.
 METRIC = "gpugate_config_last_reload_successful"
-POLICY = "nodeclasses/missing-cost-tags"
+POLICY = "nodepools/missing-gpu-limit"
 FILE = f"apiVersion: gpugate.dev/v1\nkind: PolicyConfig\npolicies:\n  {POLICY}: {{mode: %s}}\n"
 STRICT, LENIENT = FILE % "enforce", FILE % "audit"
 
@@ -34,7 +34,7 @@ def put(file: Path, text: str) -> None:
 
 def judged_by_generation() -> Any:
     decisions = {generation(STRICT): POLICY, generation(LENIENT): ""}
-    return case("ec2nodeclass-create.mutate", "/validate", denied=decisions)
+    return case("nodepool-create-unlimited.validate", "/validate", denied=decisions)
 
 
 def test_every_answer_is_by_one_generation(

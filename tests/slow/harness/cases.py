@@ -100,7 +100,7 @@ def usual() -> tuple[Case, ...]:
         case("pod-create-gpu-untolerated.mutate", "/mutate", patched='"key": "nvidia.com/gpu"'),
         case("pod-create-by-job.validate", "/validate"),
         case("pod-create-gpu-tolerated.mutate", "/mutate"),
-        case("ec2nodeclass-create.mutate", "/validate", denied="nodeclasses/missing-cost-tags"),
+        case("nodepool-create-unlimited.validate", "/validate", denied="nodepools/missing-gpu-limit"),
         case("nodepool-create.validate", "/validate"),
     )
 

@@ -52,7 +52,7 @@ def _client_hello() -> bytes:
 
 
 def kinds() -> dict[str, Kind]:
-    hello, denied = _client_hello(), case("ec2nodeclass-create.mutate", "/validate").body("u")
+    hello, denied = _client_hello(), case("nodepool-create-unlimited.validate", "/validate").body("u")
     return {
         "tcp-only": Kind(tls=False),
         "half-hello": Kind(tls=False, first=hello[: len(hello) // 2]),

@@ -244,8 +244,8 @@ def test_a_refused_file_is_refused_at_start(tmp_path: Path) -> None:
 
 def test_F_22_every_answer_is_of_one_generation(tmp_path: Path) -> None:  # noqa: N802 -- the fault's number
     """Two hundred reloads of two files that decide differently, while another thread answers."""
-    review = (REVIEWS / "ec2nodeclass-create.mutate.json").read_bytes()
-    enforcing = HEAD + "policies:\n  nodeclasses/missing-cost-tags: {mode: enforce}\n"
+    review = (REVIEWS / "nodepool-create-unlimited.validate.json").read_bytes()
+    enforcing = HEAD + "policies:\n  nodepools/missing-gpu-limit: {mode: enforce}\n"
     off = HEAD + "policies:\n  '*': {mode: off}\n"
     path = tmp_path / "policy.yaml"
     path.write_text(enforcing)

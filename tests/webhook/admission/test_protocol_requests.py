@@ -28,9 +28,9 @@ def pod(captured: Callable[[str], bytes]) -> Json:
 
 
 @pytest.fixture
-def bad_class(captured: Callable[[str], bytes]) -> Json:
-    """An EC2NodeClass that is denied."""
-    obj: Json = json.loads(captured("ec2nodeclass-create.mutate"))["request"]["object"]
+def bad_pool(captured: Callable[[str], bytes]) -> Json:
+    """A NodePool that is denied."""
+    obj: Json = json.loads(captured("nodepool-create-unlimited.validate"))["request"]["object"]
     return obj
 
 
@@ -49,8 +49,8 @@ def test_P_030_answered_in_the_version_it_was_asked_in(webhook: Any, pod: Json, 
     assert json.loads(body)["apiVersion"] == f"admission.k8s.io/{version}"
 
 
-def test_P_031_73_two_reviews_of_one_uid_are_two_reviews(webhook: Any, pod: Json, bad_class: Json) -> None:  # noqa: N802 -- the contract's number
-    answers = [webhook.validate(reviews.body(create(obj), "u")) for obj in (pod, bad_class, pod)]
+def test_P_031_73_two_reviews_of_one_uid_are_two_reviews(webhook: Any, pod: Json, bad_pool: Json) -> None:  # noqa: N802 -- the contract's number
+    answers = [webhook.validate(reviews.body(create(obj), "u")) for obj in (pod, bad_pool, pod)]
     assert [answer["allowed"] for answer in answers] == [True, False, True]
 
 
@@ -60,10 +60,10 @@ def test_P_031_every_call_has_a_uid_of_its_own(api_server: ApiServer, pod: Json)
     assert all(outcome.admitted and patched(outcome) for outcome in outcomes)
 
 
-def test_P_033_judged_by_the_kind_it_was_converted_to(api_server: ApiServer, bad_class: Json) -> None:  # noqa: N802 -- the contract's number
-    sent_as = Endpoint(GroupVersion("karpenter.k8s.aws", "v1beta1"), "EC2NodeClass", "ec2nodeclasses")
-    outcome = api_server.admit(replace(create(bad_class), requested=sent_as))
-    assert "missing-cost-tags" in outcome.message
+def test_P_033_judged_by_the_kind_it_was_converted_to(api_server: ApiServer, bad_pool: Json) -> None:  # noqa: N802 -- the contract's number
+    sent_as = Endpoint(GroupVersion("karpenter.sh", "v1beta1"), "NodePool", "nodepools")
+    outcome = api_server.admit(replace(create(bad_pool), requested=sent_as))
+    assert "missing-gpu-limit" in outcome.message
 
 
 def test_P_034_generate_name(api_server: ApiServer, pod: Json) -> None:  # noqa: N802 -- the contract's number
@@ -80,7 +80,7 @@ def test_P_035_an_update_adds_what_is_missing_nowhere_else(api_server: ApiServer
 
 
 @pytest.mark.parametrize("collection", [False, True], ids=["one", "collection"])
-@pytest.mark.parametrize("kind", ["pod", "bad_class"])
+@pytest.mark.parametrize("kind", ["pod", "bad_pool"])
 def test_P_036_delete(  # noqa: N802 -- the contract's number
     api_server: ApiServer,
     kind: str,
@@ -139,8 +139,8 @@ def test_other_kinds_go_through(api_server: ApiServer, obj: Json) -> None:
     assert untouched(api_server.admit(create(obj)))
 
 
-def test_P_040_a_dry_run_is_decided_as_the_real_one(api_server: ApiServer, bad_class: Json) -> None:  # noqa: N802 -- the contract's number
-    real, dry = api_server.admit(create(bad_class)), api_server.admit(create(bad_class).as_dry_run())
+def test_P_040_a_dry_run_is_decided_as_the_real_one(api_server: ApiServer, bad_pool: Json) -> None:  # noqa: N802 -- the contract's number
+    real, dry = api_server.admit(create(bad_pool)), api_server.admit(create(bad_pool).as_dry_run())
     assert (dry.admitted, dry.message) == (real.admitted, real.message)
 
 

@@ -39,7 +39,7 @@ TOO_LARGE = 33 * 1024 * 1024
         ("nodepool-create.validate", "validate", True, {}),
         ("nodepool-update.validate", "validate", True, {}),
         ("nodepool-delete.validate", "validate", True, {}),
-        ("ec2nodeclass-create.mutate", "validate", False, {"denied": "nodeclasses/missing-cost-tags"}),
+        ("nodepool-create-unlimited.validate", "validate", False, {"denied": "nodepools/missing-gpu-limit"}),
         (
             "scaledobject-create.validate",
             "validate",
@@ -184,7 +184,7 @@ def test_says_how_to_register_it(webhook: Any, configured: Path) -> None:
 
 
 def test_logs_one_line_for_a_denial(webhook: Any, captured: Callable[[str], bytes]) -> None:
-    uid = webhook.validate(captured("ec2nodeclass-create.mutate"))["uid"]
+    uid = webhook.validate(captured("nodepool-create-unlimited.validate"))["uid"]
     assert eventually(lambda: uid in webhook.log_file.read_text())
     lines = webhook.log_file.read_text().splitlines()
     assert {json.loads(line)["decision"] for line in lines if uid in line} == {"denied"}
@@ -195,9 +195,9 @@ def test_a_policy_file_is_in_force(
 ) -> None:
     file = tmp_path_factory.mktemp("policy") / "policy.yaml"
     file.write_text("apiVersion: gpugate.dev/v1\nkind: PolicyConfig\nmode: audit\n")
-    response = start_webhook(file).validate(captured("ec2nodeclass-create.mutate"))
+    response = start_webhook(file).validate(captured("nodepool-create-unlimited.validate"))
     assert response["allowed"]
-    assert "nodeclasses/missing-cost-tags" in response["auditAnnotations"]["recorded"].split(",")
+    assert "nodepools/missing-gpu-limit" in response["auditAnnotations"]["recorded"].split(",")
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:

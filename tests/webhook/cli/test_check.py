@@ -153,7 +153,7 @@ def test_the_policy_file_decides(gpugate: Run, manifests: Path, tmp_path: Path) 
     file = tmp_path / "policy.yaml"
     file.write_text("apiVersion: gpugate.dev/v1\nkind: PolicyConfig\nmode: warn\n")
 
-    ran = gpugate("check", "-p", file, "-o", "json", manifests / "ec2nodeclass-gpu-training.yaml")
+    ran = gpugate("check", "-p", file, "-o", "json", manifests / "nodepool-gpu-training-protected.yaml")
 
     assert (ran.code, {f["stance"] for f in json.loads(ran.out)["findings"]}) == (0, {"warn"})
 
@@ -165,6 +165,6 @@ def test_the_namespace_of_objects_without_one(gpugate: Run, manifests: Path) -> 
 
 
 def test_colour_is_forced(gpugate: Run, manifests: Path) -> None:
-    assert gpugate("check", "--color", "always", manifests / "ec2nodeclass-gpu-training.yaml").out.startswith(
+    assert gpugate("check", "--color", "always", manifests / "nodepool-gpu-training-protected.yaml").out.startswith(
         "\x1b[1;3"
     )

@@ -66,24 +66,24 @@ def test_the_patch_is_rfc_6902(gpugate: Run, pod: Path) -> None:
     assert document["object"]["spec"]["tolerations"] == [toleration]
 
 
-def test_a_denied_object_is_exit_1(gpugate: Run, manifests: Path, configured: Path) -> None:
-    ran = gpugate("review", manifests / "ec2nodeclass-gpu-training.yaml", "--policy-file", configured)
+def test_a_denied_object_is_exit_1(gpugate: Run, manifests: Path) -> None:
+    ran = gpugate("review", manifests / "nodepool-gpu-training-protected.yaml")
 
-    assert (ran.code, ran.out.splitlines()[0]) == (1, "DENIED: CREATE of EC2NodeClass gpu-training")
+    assert (ran.code, ran.out.splitlines()[0]) == (1, "DENIED: CREATE of NodePool gpu-training-protected")
 
 
-def test_an_unchanged_update_is_only_warned_about(gpugate: Run, manifests: Path, configured: Path) -> None:
-    file = manifests / "ec2nodeclass-gpu-training.yaml"
+def test_an_unchanged_update_is_only_warned_about(gpugate: Run, manifests: Path) -> None:
+    file = manifests / "nodepool-gpu-training-protected.yaml"
 
-    ran = gpugate("review", file, "--old", file, "--policy-file", configured)
+    ran = gpugate("review", file, "--old", file)
 
-    assert (ran.code, ran.out.splitlines()[0]) == (0, "ALLOWED: UPDATE of EC2NodeClass gpu-training")
+    assert (ran.code, ran.out.splitlines()[0]) == (0, "ALLOWED: UPDATE of NodePool gpu-training-protected")
 
 
 def test_a_deletion_is_allowed(gpugate: Run, manifests: Path) -> None:
-    ran = gpugate("review", manifests / "ec2nodeclass-gpu-training.yaml", "--operation", "DELETE")
+    ran = gpugate("review", manifests / "nodepool-gpu-training-protected.yaml", "--operation", "DELETE")
 
-    assert (ran.code, ran.out) == (0, "ALLOWED: DELETE of EC2NodeClass gpu-training\n")
+    assert (ran.code, ran.out) == (0, "ALLOWED: DELETE of NodePool gpu-training-protected\n")
 
 
 def test_an_admission_review_says_everything_itself(gpugate: Run, reviews: Path) -> None:

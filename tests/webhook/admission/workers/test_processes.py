@@ -16,9 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 PATIENCE_SECONDS = 30
-HEAD = "apiVersion: gpugate.dev/v1\nkind: PolicyConfig\n"
-STRICT = HEAD + "policies: {nodeclasses/missing-cost-tags: {mode: enforce}}\n"
-LENIENT = HEAD + "policies: {nodeclasses/missing-cost-tags: {mode: audit}}\n"
+STRICT = "apiVersion: gpugate.dev/v1\nkind: PolicyConfig\n"
+LENIENT = STRICT + "policies: {nodepools/missing-gpu-limit: {mode: audit}}\n"
 
 
 @pytest.fixture
@@ -28,9 +27,6 @@ def start(start_process: Callable[..., Any], tmp_path: Path) -> Iterator[Callabl
     def serve(*arguments: str) -> Any:
         command = [sys.executable, "-m", "gpugate.webhook.cli.main", "serve", "--host", "127.0.0.1", "--port", "0"]
         command += ["--health-port", "0", "--ca-file", str(tmp_path / "ca.crt"), *arguments]
-        if "--policy-file" not in arguments:
-            (tmp_path / "strict.yaml").write_text(STRICT)
-            command += ["--policy-file", str(tmp_path / "strict.yaml")]
         started.append(start_process(command, tmp_path / "ca.crt"))
         return started[-1]
 
@@ -58,7 +54,7 @@ def denies(webhook: Any, review: bytes) -> bool:
 
 @pytest.fixture
 def denied(captured: Callable[[str], bytes]) -> bytes:
-    return captured("ec2nodeclass-create.mutate")
+    return captured("nodepool-create-unlimited.validate")
 
 
 @pytest.mark.parametrize("count", [1, 3])
