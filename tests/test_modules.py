@@ -21,7 +21,6 @@ KEPT = {
     "webhook.admission.tracing": "imported only with `--trace`, because its package is an extra",
     "webhook.audit.cost.scalers": "one of the subjects of a cost report",
     "webhook.audit.cost.waste": "one of the subjects of a cost report",
-    "webhook.audit.reading": "everything but Pods, which `scan` reads",
     "webhook.generate.policy_page": "one of the generators",
     "webhook.manifests.patterns": "imported only for arguments with wildcards",
     "webhook.pytest_plugin.builders": "fixtures for users, with an API of their own",

@@ -76,6 +76,8 @@ class _Draft:
     skipped: dict[str, None] = field(default_factory=dict)
     error: str = ""
     coming: bool = False
+    # Findings with the policies that may state their cause too.
+    doubles: list[tuple[Finding, tuple[str, ...]]] = field(default_factory=list)
 
 
 class Judge:
@@ -229,10 +231,21 @@ class Judge:
         note = ""
         if cost > Stance.WARN and self._had_before(rule, handler, item):
             cost, note = Stance.WARN, _HAD_BEFORE
-        finding = Finding(rule.policy.id, item.path, item.message, cost, item.hint, item.fix, note=note)
+        finding = Finding(
+            rule.policy.id,
+            item.path,
+            item.message,
+            cost,
+            item.hint,
+            item.fix,
+            note=note,
+            why=item.why,
+            others=item.others,
+            follows=item.follows,
+        )
         if item.convention and not rule.is_configured:
             finding = replace(finding, stance=min(cost, Stance.WARN), convention=True)
-        self._keep(draft, finding, standing, subject)
+        self._keep(draft, finding, standing, subject, item.same_as)
 
     def record_patch(self, rule: Rule, subject: Subject, patch: Patch) -> None:
         """Keep a patch that is made, or that the Pods of a template will get."""
@@ -268,6 +281,7 @@ class Judge:
 
     def outcomes(self) -> tuple[Outcome, ...]:
         """Return what every rule that was called made of the request, in the order of the catalogue."""
+        self._drop_doubles()
         order = self._ruleset.order
         return tuple(self._outcome(policy) for policy in sorted(self._called, key=order.__getitem__))
 
@@ -286,13 +300,45 @@ class Judge:
             draft.coming,
         )
 
-    def _keep(self, draft: _Draft, finding: Finding, standing: Standing, subject: Subject) -> None:
+    def _keep(
+        self, draft: _Draft, finding: Finding, standing: Standing, subject: Subject, same_as: tuple[str, ...] = ()
+    ) -> None:
         if subject.wrapper:
             finding = replace(finding, template_of=subject.wrapper.kind)
         if standing.exemption:
             exemption = standing.exemption
             finding = replace(finding, note=f"exempt until {exemption.expires}: {exemption.reason}")
+        elif same_as:
+            # An exempted finding stays, so that its exemption counts as used.
+            draft.doubles.append((finding, same_as))
         draft.findings.append(finding)
+
+    def _drop_doubles(self) -> None:
+        """Drop findings that state the cause of another policy's finding at the same path, which costs as much."""
+        with_doubles = [draft for draft in self._drafts.values() if draft.doubles]
+        stating = {policy for draft in with_doubles for _, same_as in draft.doubles for policy in same_as}
+        # A hostile object may have tens of thousands of them, so that each is looked at once.
+        stated = {
+            (policy, finding.path): finding
+            for policy in stating & self._drafts.keys()
+            for finding in self._drafts[policy].findings
+        }
+        covers: dict[int, list[str]] = {}
+        dropped: set[int] = set()
+        for draft in with_doubles:
+            for double, same_as in draft.doubles:
+                found = (stated[policy, double.path] for policy in same_as if (policy, double.path) in stated)
+                covering = next((finding for finding in found if finding.stance >= double.stance), None)
+                if covering is not None:
+                    dropped.add(id(double))
+                    covers.setdefault(id(covering), []).append(double.policy)
+            draft.doubles.clear()
+        for draft in self._drafts.values() if dropped else ():
+            draft.findings = [
+                replace(finding, covers=tuple(covers[id(finding)])) if id(finding) in covers else finding
+                for finding in draft.findings
+                if id(finding) not in dropped
+            ]
 
     def _draft(self, policy: str) -> _Draft:
         draft = self._drafts.get(policy)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from gpugate.policies.engine.patching import Operation
     from gpugate.policies.sdk.field import Json, Path
+    from gpugate.policies.sdk.findings import Other
     from gpugate.policies.sdk.objects import GroupVersionKind, Request
 
 
@@ -22,7 +23,8 @@ class Finding:
 
     `template_of` is the workload's type when the finding is in a Pod template; `note` says in a sentence why the
     finding costs less than the policy's mode (an exemption, a violation the object had before). `convention` says that
-    it rests on names that the platform has not configured.
+    it rests on names that the platform has not configured. `why`, `others` and `follows` are those of the violation.
+    `covers` are the policies whose findings at the same path are left out for this one (`Violation.same_as`).
     """
 
     policy: str
@@ -35,6 +37,10 @@ class Finding:
     note: str = ""
     would_patch: bool = False
     convention: bool = False
+    why: str = ""
+    others: tuple[Other, ...] = ()
+    follows: bool = False
+    covers: tuple[str, ...] = ()
 
     @property
     def line(self) -> str:

@@ -25,6 +25,7 @@ user guide "Tag restrictions"; IAM API reference, Tag, and IAM user guide "Tags 
 from __future__ import annotations
 
 import unicodedata
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
@@ -47,7 +48,8 @@ _RESERVED: Final = frozenset(
 _RESERVED_START: Final = "kubernetes.io/cluster"
 _LONGEST_KEY, _LONGEST_VALUE = 128, 256
 _SIGNS: Final = frozenset("_.:/=+-@")
-_UNFILLED: Final = ("${", "{{")
+# What reports a tag that was never filled in, whatever else AWS refuses of it.
+_UNFILLED: Final = ("nodeclasses/unexpanded-placeholder", "nodeclasses/missing-cost-tags")
 
 
 class Params(PolicyParams, frozen=True, kw_only=True):
@@ -72,8 +74,8 @@ def check(node_class: Field, ctx: Context[Params]) -> Iterator[Violation]:
     strict = Stance.WARN if node_class["spec", "instanceProfile"].text else Stance.ENFORCE
     seen: dict[str, str] = {}
     for key, tag in tags.items():
-        yield from _refused(key, tag)
-        yield from _unusual(key, tag, strict)
+        for found in (*_refused(key, tag), *_unusual(key, tag, strict)):
+            yield replace(found, same_as=_UNFILLED)
         first = seen.setdefault(key.casefold(), key)
         if first != key:
             message = f'tag keys "{_short(first)}" and "{_short(key)}" differ in case alone'
@@ -97,8 +99,6 @@ def _refused(key: str, tag: Field) -> Iterator[Violation]:
 
 def _unusual(key: str, tag: Field, at_most: Stance) -> Iterator[Violation]:
     for what, text in (("key", key), ("value", tag.text)):
-        if any(sign in text for sign in _UNFILLED):  # which nodeclasses/unexpanded-placeholder reports
-            continue
         # The rest of a longer text is reported for its length already.
         odd = next((character for character in text[:_LONGEST_VALUE] if not _is_allowed(character)), "")
         if odd:

@@ -151,6 +151,7 @@ def check(node_class: Field, ctx: Context[Params]) -> Iterator[Violation]:
                     f"tag {key} {wrong}",
                     hint="write the value that the bill is to be split by",
                     convention=True,
+                    same_as=("nodeclasses/unexpanded-placeholder",),
                 )
     if missing:
         yield Violation(

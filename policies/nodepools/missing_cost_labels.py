@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from gpugate.policies.sdk.field import Field
 
+_PLACEHOLDER: Final = ("nodeclasses/unexpanded-placeholder",)
 _RESERVED: Final = ("kubernetes.io", "karpenter.sh", "karpenter.k8s.aws")
 
 
@@ -102,7 +103,9 @@ def check(pool: Field, ctx: Context[Params]) -> Iterator[Violation]:
         if label:
             wrong = fault(label.text, params.placeholders, params.formats.get(key, ()))
             if wrong:
-                yield Violation(label.path, f"label {key} {wrong}", hint="write who pays", convention=True)
+                yield Violation(
+                    label.path, f"label {key} {wrong}", hint="write who pays", same_as=_PLACEHOLDER, convention=True
+                )
             continue
         near = lookalike(key, labels.mapping)
         if near:

@@ -89,7 +89,8 @@ def _families(pool: Field, types: MatchingTypes, needed: int, whose: str) -> Ite
     by_name = types.catalogue.values[_FAMILY]
     others = sorted(name for name, members in by_name.items() if members & like and name not in families)
     hint = f"loosen {cause.short}, which leaves out {shown(others)}" if others else "allow other GPUs"
-    yield Violation(edited(cause.field).path, message, hint=hint)
+    # Too few types by the same requirement: more types of other families are the remedy for both.
+    yield Violation(edited(cause.field).path, message, hint=hint, same_as=("nodepools/single-instance-type",))
 
 
 def _counted(types: MatchingTypes) -> int:

@@ -31,14 +31,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain, islice
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.nodepools._gpu_pools import if_gpu_pool
 from gpugate.policies.nodepools._instance_choice import edited
 from gpugate.policies.sdk import node_pools, objects, scheduling
 from gpugate.policies.sdk.facts import Known, Need, Unavailable, derived, each
-from gpugate.policies.sdk.findings import Skip, Stance, Violation
+from gpugate.policies.sdk.findings import Other, Skip, Stance, Violation
 from gpugate.policies.sdk.gpu_demand import gpu_demand
 from gpugate.policies.sdk.node_pools import INSTANCE_TYPES, is_gpu_pool, matching_types
 from gpugate.policies.sdk.objects import NODE_POOL, TEMPLATES
@@ -209,8 +209,15 @@ def misordered(pool: Field, ctx: AnyContext) -> Iterator[Violation]:
     own = _described(pool, ctx)
     if own:
         rivals = list(_rivals(own, ctx))
-        yield from islice((found for rival in rivals for found in _spot_after_on_demand(own, rival)), 1)
-        yield from islice((found for rival in rivals for found in _training_before_inference(own, rival, ctx)), 1)
+        yield from _one_for_all([found for rival in rivals for found in _spot_after_on_demand(own, rival)])
+        yield from _one_for_all([found for rival in rivals for found in _training_before_inference(own, rival, ctx)])
+
+
+def _one_for_all(found: list[Violation]) -> Iterator[Violation]:
+    """Yield the first of several violations with all rivals; where this pool is not the one to change, follow it."""
+    leading = [each for each in found if not each.follows]
+    for first in (leading or found)[:1]:
+        yield replace(first, others=tuple(other for each in (leading or found[:1]) for other in each.others))
 
 
 def _rivals(own: _Pool, ctx: AnyContext) -> Iterator[_Pool]:
@@ -246,7 +253,7 @@ def _spot_after_on_demand(own: _Pool, rival: _Pool) -> Iterator[Violation]:
                 "so Spot is not tried first"
             )
             hint = f"give the Spot pool a weight above {other.weight}"
-            yield Violation(own.field["spec", "weight"].path, message, hint=hint)
+            yield _misordered(own, rival, message, hint, leads=spot is own)
 
 
 def _training_before_inference(own: _Pool, rival: _Pool, ctx: AnyContext) -> Iterator[Violation]:
@@ -261,7 +268,13 @@ def _training_before_inference(own: _Pool, rival: _Pool, ctx: AnyContext) -> Ite
                 f"{_this(inference, own)}, so {first.shown} is placed on training nodes first"
             )
             hint = f"give the training pool at most weight {inference.weight}, or the workload a node selector"
-            yield Violation(own.field["spec", "weight"].path, message, hint=hint)
+            yield _misordered(own, rival, message, hint, leads=training is own)
+
+
+def _misordered(own: _Pool, rival: _Pool, message: str, hint: str, *, leads: bool) -> Violation:
+    """Report two weights in the wrong order; the pool whose weight is to be changed leads."""
+    others = (Other("NodePool", "", rival.shown),)
+    return Violation(own.field["spec", "weight"].path, message, hint=hint, others=others, follows=not leads)
 
 
 def _this(pool: _Pool, own: _Pool) -> str:

@@ -31,6 +31,7 @@ of 2026-11-21.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.nodepools._accelerators import makes
@@ -38,7 +39,7 @@ from gpugate.policies.nodepools._gpu_pools import if_gpu_pool
 from gpugate.policies.sdk import scheduling
 from gpugate.policies.sdk.concerns import Each, Listed, Text
 from gpugate.policies.sdk.facts import Known, Need, Unavailable, each
-from gpugate.policies.sdk.findings import Patch, Patches, Skip, Stance, Violation
+from gpugate.policies.sdk.findings import Other, Patch, Patches, Skip, Stance, Violation
 from gpugate.policies.sdk.node_pools import (
     AUTO_MODE,
     INSTANCE_TYPES,
@@ -184,11 +185,12 @@ def _kept_off(pool: Field, ctx: Context[Params]) -> Iterator[Violation]:
 def _by_known(pool: Field, agents: list[Field], ctx: Context[Params]) -> Iterator[Violation]:
     missing = [(agent, {taint.path for taint in untolerated(agent["spec", "template"], pool)}) for agent in agents]
     for taint in hard_taints(pool):
-        off = sorted(named(agent) for agent, taints in missing if taint.path in taints)
+        off = sorted((agent for agent, taints in missing if taint.path in taints), key=named)
         if off:
-            first = f"DaemonSet {off[0]} does" if len(off) == 1 else f"DaemonSet {off[0]} and {len(off) - 1} more do"
-            message = f"{first} not tolerate {shown(taint)}, so no node of this pool gets its Pod"
-            yield _unwanted(taint, message, ctx)
+            first, more = named(off[0]), f" and {len(off) - 1} more do" if len(off) > 1 else " does"
+            message = f"DaemonSet {first}{more} not tolerate {shown(taint)}, so no node of this pool gets its Pod"
+            kept_off = tuple(Other("DaemonSet", agent["metadata", "namespace"].text, _name(agent)) for agent in off)
+            yield replace(_unwanted(taint, message, ctx), others=kept_off)
 
 
 def _unwanted(taint: Field, message: str, ctx: AnyContext) -> Violation:
@@ -239,7 +241,8 @@ def _untolerated(tolerations: Field, where: list[tuple[str, Field]]) -> Violatio
     reason = f"tolerates {key}, so that nodes of NodePool {pool} get a Pod"
     added = Patch("append", tolerations.path, {"key": key, "operator": "Exists", "effect": effect}, reason)
     hint = f"tolerate {key} with the effect {effect}, or leave the taint out of the pool"
-    return Violation(tolerations.path, message, hint=hint, fix=Patches((added,)))
+    pools = tuple(Other("NodePool", "", name) for name, _ in where)
+    return Violation(tolerations.path, message, hint=hint, fix=Patches((added,)), others=pools, follows=True)
 
 
 def _name(obj: Field) -> str:

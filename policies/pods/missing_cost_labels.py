@@ -37,7 +37,7 @@ import msgspec
 from gpugate.policies.sdk import objects
 from gpugate.policies.sdk.cost_labels import fault, lookalike
 from gpugate.policies.sdk.facts import Known, Need
-from gpugate.policies.sdk.findings import Patch, Skip, Stance, Violation
+from gpugate.policies.sdk.findings import Other, Patch, Skip, Stance, Violation
 from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS, MAY_DEMAND, gpu_demand
 from gpugate.policies.sdk.policy import PARAMETERS_KEY, Context, mutates, validates
 from gpugate.policies.sdk.policy import Params as PolicyParams
@@ -104,7 +104,12 @@ def check_pod(pod: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
     demand = ctx.derived(gpu_demand)
     if demand:
         hint = f"label the Pod, or namespace {ctx.request.namespace or 'default'}, from which Pods inherit"
-        yield from _faulty(pod, "its GPUs", hint, ctx.params)
+        namespace = ctx.request.namespace or "default"
+        inherits_from = (Other("Namespace", namespace, namespace),)
+        for found in _faulty(pod, "its GPUs", hint, ctx.params):
+            # What it could inherit is missing in the namespace.
+            missing = found.path == pod["metadata", "labels"].path
+            yield replace(found, others=inherits_from, follows=True) if missing else found
     elif demand.doubt:
         yield demand.doubt
 

@@ -25,11 +25,12 @@ there since v1.26 (kubernetes/kubernetes#112011).
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.sdk.facts import Known, Need, derived
 from gpugate.policies.sdk.field import Field
-from gpugate.policies.sdk.findings import Skip, Stance, Violation
+from gpugate.policies.sdk.findings import Other, Skip, Stance, Violation
 from gpugate.policies.sdk.objects import HORIZONTAL_POD_AUTOSCALER, SCALED_OBJECT, Kind
 from gpugate.policies.sdk.policy import validates
 from gpugate.policies.sdk.scale_targets import TARGET_NEEDS, by_target, most_for, scale_target, target_demand
@@ -67,14 +68,20 @@ def check_scaled_object(scaled_object: Field, ctx: AnyContext) -> Iterator[Viola
         elif _counts(other, [scaled_object, Field(ctx.request.old_object), *known]) and not _takes_over(
             scaled_object, other
         ):
-            yield _conflict(scaled_object, f"HorizontalPodAutoscaler {_name(other)}", own, target, at_most)
+            found = _conflict(scaled_object, f"HorizontalPodAutoscaler {_name(other)}", own, target, at_most)
+            yield replace(found, others=(_other(HORIZONTAL_POD_AUTOSCALER, _name(other), ctx),))
     for other in others:
         if isinstance(other, Skip):
             yield other
         elif _name(other) != ctx.request.name:
             message = f"ScaledObject {own} and ScaledObject {_name(other)} both scale {target}"
             yield Violation(
-                _reference(scaled_object), message, at_most, "put the triggers of both into one ScaledObject"
+                _reference(scaled_object),
+                message,
+                at_most,
+                "put the triggers of both into one ScaledObject",
+                others=(_other(SCALED_OBJECT, _name(other), ctx),),
+                follows=_name(other) < ctx.request.name,
             )
 
 
@@ -92,7 +99,8 @@ def check_autoscaler(autoscaler: Field, ctx: AnyContext) -> Iterator[Violation |
         if isinstance(other, Skip):
             yield other
         elif not _takes_over(other, autoscaler):
-            yield _conflict(autoscaler, own, _name(other), target, at_most)
+            found = _conflict(autoscaler, own, _name(other), target, at_most)
+            yield replace(found, others=(_other(SCALED_OBJECT, _name(other), ctx),), follows=True)
 
 
 def _judged(scaler: Field, ctx: AnyContext) -> tuple[ScaleTarget | None, Stance]:
@@ -138,6 +146,10 @@ def _conflict(judged: Field, autoscaler: str, scaled_object: str, target: ScaleT
     message = f"{autoscaler} and ScaledObject {scaled_object} both scale {target}"
     hint = f"delete {autoscaler}: KEDA makes one for the ScaledObject; move its metrics into the triggers"
     return Violation(_reference(judged), message, at_most, hint)
+
+
+def _other(kind: Kind, name: str, ctx: AnyContext) -> Other:
+    return Other(kind.name, ctx.request.namespace, name)
 
 
 def _reference(scaler: Field) -> tuple[str | int, ...]:

@@ -55,13 +55,34 @@ class Replacement:
 
 
 @dataclass(frozen=True, slots=True)
+class Other:
+    """Another object that has a part in a violation; `namespace` is empty for a cluster-scoped one."""
+
+    kind: str
+    namespace: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class Violation:
     """Something wrong at `path`: what was found, the numbers compared, and what to do instead.
 
-    `at_most` is the highest stance that this finding may reach, whatever the policy's mode. `hint` says in words how
-    to mend it, where `fix` cannot do it for the reader. `coming` is that of `Skip`: what is missing may be there in a
-    moment. `convention` says that the finding rests on names that a platform chooses, such as its cost labels: until
-    the configuration sets them (`Handler.convention`), it is a note in `check` and at most a warning at admission.
+    Attributes:
+        path: where it is.
+        message: what is wrong, in one clause.
+        at_most: the highest stance that this finding may reach, whatever the policy's mode.
+        hint: an imperative that says how to fix it.
+        fix: the fix as an edit.
+        coming: that of `Skip`: what is missing may be there in a moment.
+        convention: whether the finding rests on names that a platform chooses, such as its cost labels: until the
+            configuration sets them (`Handler.convention`), it is a note in `check` and at most a warning at admission.
+        why: the consequence of this violation, where the policy reports several causes; empty: the first sentence
+            under "Why is this bad?" in the policy's documentation.
+        same_as: ids of policies. A finding of one of them at the same path, with the same stance or a higher one,
+            states the same cause, and this one is not reported beside it.
+        others: further objects that have a part in it. The policy may report the same cause at each of them, because
+            admission sees one object at a time; check and audit report it once.
+        follows: whether it is then the finding at each of `others` that stays, and not this one.
     """
 
     path: Path
@@ -71,6 +92,10 @@ class Violation:
     fix: Patches | Replacement | None = None
     coming: bool = False
     convention: bool = False
+    why: str = ""
+    same_as: tuple[str, ...] = ()
+    others: tuple[Other, ...] = ()
+    follows: bool = False
 
 
 @dataclass(frozen=True, slots=True)

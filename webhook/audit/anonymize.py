@@ -224,6 +224,7 @@ def _objects(report: AuditReport, comparison: Comparison | None) -> Iterator[Obj
     for each in report.audited:
         yield each.object
         yield from (finding.made for finding in each.findings if finding.made)
+        yield from (name for finding in each.findings for name in finding.related)
     if report.cost:
         yield from (each.object for each in report.cost.unbounded)
         yield from (each.object for each in report.cost.wasted)
@@ -250,6 +251,8 @@ def _finding(finding: Finding, names: Pseudonyms) -> Finding:
         finding,
         path=names.text(finding.path),
         made=_object(finding.made, names) if finding.made else None,
+        related=tuple(_object(name, names) for name in finding.related),
+        others=(),
         message=names.text(finding.message),
         hint=names.text(finding.hint),
         note=names.text(finding.note),

@@ -23,6 +23,7 @@ from gpugate.webhook.cluster.discovery import resource_name
 from gpugate.webhook.generate.rbac import audited_resources
 from gpugate.webhook.report.audited import Action, Audited, AuditReport
 from gpugate.webhook.report.located import ObjectName
+from gpugate.webhook.report.one_cause import Statement, followers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -334,13 +335,46 @@ def _report(source: Source, tools: Tools, reading: Reading, options: Options, to
         time=options.time,
         generation=options.generation,
         target=f"Kubernetes {target.kubernetes}, Karpenter {target.karpenter}, KEDA {target.keda}",
-        audited=worst_first(tools.records.audited()),
+        audited=worst_first(_each_cause_once(tuple(tools.records.audited()))),
         counts=dict(sorted(reading.counts.items())),
         not_evaluated=(*reading.not_evaluated, *source.trouble(), *tools.lineage.missing(), *reading.absent()),
         coverage=tools.coverage.share,
         expired=tuple(enforcement.expired(config.exemptions, today)),
         unused=tuple(enforcement.unused(config.exemptions, today, tools.exemptions)),
         remarks=(*options.remarks, *_remarks(tools, today)),
+    )
+
+
+def _each_cause_once(audited: Sequence[Audited]) -> Iterator[Audited]:
+    """Yield the objects without findings that state the cause of another object's finding, which names them instead."""
+    places = [(number, finding) for number, each in enumerate(audited) for finding in each.findings]
+    leaders = followers([_statement(audited[number].object, finding) for number, finding in places])
+    if not leaders:
+        yield from audited
+        return
+    related: dict[int, dict[ObjectName, None]] = {}
+    for index, leading in leaders.items():
+        for leader in leading:
+            related.setdefault(leader, {})[audited[places[index][0]].object] = None
+    kept: list[list[Finding]] = [[] for _ in audited]
+    for index, (number, finding) in enumerate(places):
+        if index not in leaders:
+            kept[number].append(replace(finding, related=tuple(related.get(index, ()))))
+    for each, findings in zip(audited, kept, strict=True):
+        yield replace(each, findings=tuple(findings))
+
+
+def _statement(name: ObjectName, finding: Finding) -> Statement:
+    name = finding.made or name
+    return Statement(
+        finding.policy,
+        finding.message,
+        finding.stance,
+        name.kind,
+        name.namespace,
+        name.name,
+        finding.others,
+        finding.follows,
     )
 
 

@@ -239,11 +239,14 @@ class Judging:
                     message=found.message,
                     stance=found.stance,
                     action=_ACTIONS.get(found.stance, Action.RECORD),
-                    why=self._reasons.get(found.policy, ""),
+                    why=found.why or self._reasons.get(found.policy, ""),
                     hint=found.hint,
                     note=found.note,
                     fix=found.fix,
                     template_of=found.template_of.kind if found.template_of else "",
+                    others=found.others,
+                    follows=found.follows,
+                    covers=found.covers,
                 )
             for group in patch_groups(outcome):
                 yield Finding(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpugate.policies.engine.update_ratchet import keyed_path
-from gpugate.policies.sdk.field import render
-from gpugate.policies.sdk.findings import Stance
+from gpugate.policies.sdk.field import Field, render
+from gpugate.policies.sdk.findings import Other, Stance
 from gpugate.webhook.report.located import DocumentPlaces, Located, ObjectName, Place, Severity, Sort
 from gpugate.webhook.report.policy_text import patch_groups, reasons
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from gpugate.policies.engine.verdict import Finding, Outcome, Verdict
     from gpugate.policies.sdk.field import Json, Path
+    from gpugate.policies.sdk.objects import Request
     from gpugate.policies.sdk.policy import Policy
     from gpugate.webhook.manifests.objects import Manifest
     from gpugate.webhook.manifests.problems import Problem
@@ -73,13 +74,16 @@ class Locator:
             object=name,
             path=render(finding.path),
             stance=finding.stance,
-            why="" if finding.would_patch else self._reasons.get(finding.policy, ""),
+            why="" if finding.would_patch else finding.why or self._reasons.get(finding.policy, ""),
             hint=finding.hint,
             note=finding.note,
             fix=finding.fix,
             template_of=finding.template_of.kind if finding.template_of else "",
             stable_path=keyed_path(finding.path, root),
             convention=finding.convention,
+            others=finding.others,
+            follows=finding.follows,
+            owner=_owner(manifest.request),
         )
 
     def _patches(
@@ -98,12 +102,21 @@ class Locator:
                 patches=group.patches,
                 template_of=group.template_of,
                 stable_path=keyed_path(group.patches[0].path, root),
+                owner=_owner(manifest.request),
             )
 
     def _place(self, manifest: Manifest, path: Path) -> Place:
         if self._last is None or self._last.document is not manifest.document:
             self._last = DocumentPlaces(manifest.document)
         return self._last.find((*manifest.prefix, *path))
+
+
+def _owner(request: Request) -> Other | None:
+    """Return the controller of an object, as its metadata names it; the owner of a dumped Pod is in the same dump."""
+    for reference in Field(request.object)["metadata", "ownerReferences"]:
+        if reference["controller"].value is True:
+            return Other(reference["kind"].text, request.namespace, reference["name"].text)
+    return None
 
 
 def located_problem(problem: Problem) -> Located:

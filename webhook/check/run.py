@@ -17,7 +17,8 @@ from gpugate.webhook.check.locate import located_problem
 from gpugate.webhook.check.session import LocalSession
 from gpugate.webhook.manifests.inputs import Input, Passed
 from gpugate.webhook.manifests.problems import Problem
-from gpugate.webhook.report.located import Located, Report, Skipped, Sort
+from gpugate.webhook.report.located import Located, ObjectName, Report, Skipped, Sort
+from gpugate.webhook.report.one_cause import Statement, followers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -165,6 +166,7 @@ def check(
     judged.remarks += [f"{part.name}: {part.reason}" for part in passed]
     judged.remarks += _repeated(judged)
     moved = beside.rendered.place(judged, options) if beside.rendered else {}
+    _report_each_cause_once(judged)
     names = tuple(part.label for part in found if isinstance(part, Input))
     report = replace(_report(judged, ruleset, options, names, moved, len(passed)), hidden=hidden)
     looked = {rule.policy.id for rule in ruleset.rules} - {policy for policy, _ in judged.skipped}
@@ -173,6 +175,54 @@ def check(
     seen = Seen(frozenset(looked if complete else ()), frozenset(judged.names), options.whole)
     # What is looked up is no file's, and is there again when files are mended.
     return CheckResult(_with_exemptions(report, judged, ruleset, options, seen), [*facts, (_BESIDE, context)], seen)
+
+
+def _report_each_cause_once(judged: Judged) -> None:
+    """Make findings that state the cause of another one further locations of it; what suppresses that suppresses them."""
+    # Processes return findings in an order of their own.
+    judged.findings.sort(key=_position)
+    judged.suppressed.sort(key=lambda each: _position(each.finding))
+    every = [*judged.findings, *(each.finding for each in judged.suppressed)]
+    leaders = followers([_statement(finding) for finding in every])
+    if not leaders:
+        return
+    kept = len(judged.findings)
+    related: dict[int, list[Located]] = {}
+    for index, leading in leaders.items():
+        shown = [leader for leader in leading if leader < kept]
+        if index < kept:
+            for leader in shown:
+                related.setdefault(leader, []).append(every[index])
+            if not shown:
+                judged.suppressed.append(replace(judged.suppressed[leading[0] - kept], finding=every[index]))
+    judged.findings = [
+        replace(finding, related=tuple(related[index])) if index in related else finding
+        for index, finding in enumerate(judged.findings)
+        if index not in leaders
+    ]
+
+
+def _position(finding: Located) -> tuple[str, int, int, int]:
+    place = finding.place
+    return place.file, place.line, place.column, place.rendered
+
+
+def _statement(finding: Located) -> Statement:
+    name = finding.object or _NO_OBJECT
+    return Statement(
+        finding.policy or finding.sort.value,
+        finding.message,
+        Stance.OFF if finding.stance is None else finding.stance,
+        name.kind,
+        name.namespace,
+        name.name,
+        finding.others,
+        finding.follows,
+        finding.owner,
+    )
+
+
+_NO_OBJECT: Final = ObjectName("", "", "", "")
 
 
 def numbered(found: Sequence[Input | Problem | Passed]) -> list[Numbered]:

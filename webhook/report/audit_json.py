@@ -92,6 +92,7 @@ def _finding(finding: Finding) -> documents.FindingDocument:
         patches=tuple(map(_patch, finding.patches)),
         template_of=finding.template_of,
         made=_name(finding.made) if finding.made else None,
+        related=tuple(map(_name, finding.related)),
     )
 
 

@@ -38,6 +38,10 @@ def located(audited: Audited, finding: Finding) -> Located:
         fix=finding.fix,
         patches=finding.patches,
         template_of=finding.template_of,
+        related=tuple(
+            Located(sort, Severity.NOTE, finding.message, NOWHERE, policy=finding.policy, object=name)
+            for name in finding.related
+        ),
     )
 
 

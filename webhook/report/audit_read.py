@@ -97,6 +97,7 @@ def _finding(finding: documents.FindingDocument) -> Finding:
         patches=tuple(_same(patch, Patch) for patch in finding.patches),
         template_of=finding.template_of,
         made=_name(finding.made) if finding.made else None,
+        related=tuple(map(_name, finding.related)),
     )
 
 

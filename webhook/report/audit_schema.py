@@ -60,6 +60,7 @@ class FindingDocument(msgspec.Struct, frozen=True):
     patches: Annotated[tuple[PatchDocument, ...], Meta(description="what the policy itself would change")] = ()
     template_of: Annotated[str, Meta(description="the workload's kind when its Pod template was judged")] = ""
     made: Annotated[NameDocument | None, Meta(description="what has this, where the object only made that")] = None
+    related: Annotated[tuple[NameDocument, ...], Meta(description="other objects that have a part in the cause")] = ()
 
 
 class HeldDocument(msgspec.Struct, frozen=True):

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     import datetime as dt
     from collections.abc import Mapping
 
-    from gpugate.policies.sdk.findings import Patch, Patches, Replacement, Stance
+    from gpugate.policies.sdk.findings import Other, Patch, Patches, Replacement, Stance
     from gpugate.webhook.report.located import ObjectName
 
 
@@ -50,6 +50,10 @@ class Finding:
         template_of: the kind of the workload when a Pod template in it was judged.
         made: what has this, where it is not the object itself but something that it made, such as one of its Pods when
             these are not as its template says; `path` is then a path in that.
+        related: other objects whose part in the cause is reported here.
+        others: further objects that have a part in it, as `policies.sdk.findings.Violation` has them.
+        follows: whether it is not reported where a finding at each of these is.
+        covers: policies whose findings at the same path are left out for this one.
     """
 
     policy: str
@@ -64,6 +68,10 @@ class Finding:
     patches: tuple[Patch, ...] = ()
     template_of: str = ""
     made: ObjectName | None = None
+    related: tuple[ObjectName, ...] = ()
+    others: tuple[Other, ...] = ()
+    follows: bool = False
+    covers: tuple[str, ...] = ()
 
     @property
     def place(self) -> str:

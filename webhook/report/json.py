@@ -75,12 +75,27 @@ def _finding(finding: Located) -> _Object:
         "rendered_line": finding.place.rendered or None,
         "rendered_with": list(finding.place.variants),
         "path": finding.path,
+        "related": [_location(each) for each in finding.related],
         "stance": finding.stance.word if finding.stance is not None else None,
         "at_admission": words.at_admission(finding),
         "note": finding.note,
         "hint": finding.hint,
         "fix": _fix(finding.fix),
         "patches": [_patch(patch) for patch in finding.patches],
+    }
+
+
+def _location(finding: Located) -> _Object:
+    """Another place that the cause of a finding has a part in."""
+    name = finding.object
+    return {
+        "object": name
+        and {"apiVersion": name.api_version, "kind": name.kind, "namespace": name.namespace, "name": name.name},
+        "file": finding.place.file,
+        "line": finding.place.line,
+        "column": finding.place.column,
+        "path": finding.path,
+        "message": finding.message,
     }
 
 

@@ -11,7 +11,7 @@ from gpugate.webhook.manifests.documents import SourceText
 
 if TYPE_CHECKING:
     from gpugate.policies.sdk.field import Path
-    from gpugate.policies.sdk.findings import Patch, Replacement
+    from gpugate.policies.sdk.findings import Other, Patch, Replacement
     from gpugate.webhook.manifests.documents import Document
 
 
@@ -134,7 +134,8 @@ class Located:
     elements named by their merge key, so that it survives a reordered list. `why` is a sentence on what the
     pattern costs, `hint` and `fix` are what to do. `patches` are the changes that a policy makes. `template_of` is the
     kind of the workload when a Pod template in it was judged, because then its Pods bear the consequence. `convention`
-    says that the finding rests on names that the platform has not configured.
+    says that the finding rests on names that the platform has not configured. `related` are the findings at other
+    objects that state the same cause; `others`, `follows` and `owner` are what tells that (`one_cause.Statement`).
     """
 
     sort: Sort
@@ -153,6 +154,10 @@ class Located:
     template_of: str = ""
     stable_path: str = ""
     convention: bool = False
+    others: tuple[Other, ...] = ()
+    follows: bool = False
+    owner: Other | None = None
+    related: tuple[Located, ...] = ()
 
     @property
     def safely_fixable(self) -> bool:

@@ -31,6 +31,7 @@ _TROUBLES: Final = {
     Sort.AMBIGUOUS: "A document means something else to Kubernetes than it looks.",
     Sort.IGNORE: "A comment that lets findings pass is wrong, or lets none pass.",
 }
+_MOST_RELATED: Final = 100  # GitHub refuses a result with more than 1,000 locations
 _MOST_TEXT: Final = 1024  # of a description, in GitHub's documentation of SARIF support
 
 _Object = dict[str, Any]  # Any: the JSON edge
@@ -120,19 +121,30 @@ def _result(finding: Located, index: dict[str, int], root: Path, fingerprints: F
     code = words.code(finding)
     about = f" ({finding.object})" if finding.object else ""
     text = "\n".join([f"{words.message(finding)}{about}", *(f"Fix: {line}" for line in words.fixes(finding))])
+    result: _Object = {
+        "ruleId": code,
+        "ruleIndex": index[code],
+        "level": finding.severity.value,
+        "message": {"text": "\n".join(plain(line) for line in text.split("\n"))},
+        "locations": [_location(finding, root)],
+        "partialFingerprints": {FINGERPRINT: fingerprints.of(finding)},
+    }
+    if finding.related:
+        related = finding.related[:_MOST_RELATED]
+        result["relatedLocations"] = [
+            {**_location(each, root), "id": number, "message": {"text": plain(str(each.object or each.message))}}
+            for number, each in enumerate(related)
+        ]
+    return result
+
+
+def _location(finding: Located, root: Path) -> _Object:
     location: _Object = {"physicalLocation": _physical(finding.place, root)} if finding.place.file else {}
     if finding.object:
         name = finding.object
         full = f"{name.api_version}/{name}#{finding.path}"
         location["logicalLocations"] = [{"fullyQualifiedName": plain(full), "kind": "object"}]
-    return {
-        "ruleId": code,
-        "ruleIndex": index[code],
-        "level": finding.severity.value,
-        "message": {"text": "\n".join(plain(line) for line in text.split("\n"))},
-        "locations": [location],
-        "partialFingerprints": {FINGERPRINT: fingerprints.of(finding)},
-    }
+    return location
 
 
 def _physical(place: Place, root: Path) -> _Object:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 # A line of minified JSON is not shown whole.
 _WIDTH: Final = 240
+# Further locations of one finding.
+_SHOWN: Final = 3
 
 
 def where(place: Place) -> str:
@@ -94,9 +96,18 @@ def _suppressed(each: Suppressed, paint: Paint) -> Iterator[str]:
     yield f"  {paint('=', BLUE)} {each.by.value}: {plain(each.reason)}"
 
 
+def _related(related: tuple[Located, ...]) -> Iterator[tuple[str, str]]:
+    """Yield where else the cause has a part, the first few places."""
+    for index, each in enumerate(related[:_SHOWN]):
+        yield "     " if index else "and: ", f"{where(each.place)}   {each.object or ''}".rstrip()
+    if len(related) > _SHOWN:
+        yield "     ", f"and {len(related) - _SHOWN:,} more"
+
+
 def _details(finding: Located) -> Iterator[tuple[str, str]]:
     if finding.path:
         yield "field: ", finding.path
+    yield from _related(finding.related)
     if finding.place.variants:
         yield "rendered with: ", "; ".join(finding.place.variants)
     if finding.why:

@@ -73,8 +73,12 @@ def findings(obj: Pool) -> tuple[Finding, ...]:
 
 
 def costs(obj: Pool) -> dict[str, Stance]:
-    """The highest mode of the findings of each policy."""
-    return {each.policy: each.stance for each in sorted(findings(obj), key=lambda found: found.stance)}
+    """The highest mode of the findings of each policy, and of those that another one stands for."""
+    return {
+        policy: each.stance
+        for each in sorted(findings(obj), key=lambda found: found.stance)
+        for policy in (each.policy, *each.covers)
+    }
 
 
 def widened(obj: Pool, values: list[str]) -> Pool:

@@ -75,7 +75,6 @@ ALONE = {
     "nodepool-gpu-spot-inference: NodePool gpu-spot-inference": {"nodepools/missing-cost-labels"},
     "nodepool-gpu-spot: NodePool gpu-spot-pool": {
         "nodepools/missing-cost-labels",
-        "nodepools/narrow-spot",
         "nodepools/shared-by-classes",
         "nodepools/single-instance-type",
         "nodepools/untolerated-taint",

@@ -42,6 +42,7 @@ def test_a_finding_has_every_field() -> None:
         "line": 3,
         "column": 5,
         "end_column": 9,
+        "related": [],
         "rendered_line": None,
         "rendered_with": [],
         "path": "spec.tolerations",

@@ -327,6 +327,9 @@ class _Writer:
 def _place(finding: Finding) -> Html:
     template = f" (Pods of this {finding.template_of})" if finding.template_of else ""
     path = tag("code", finding.place, template) if finding.place else NOTHING
+    if finding.related:
+        more = f" and {len(finding.related) - 1:,} more" if finding.related[1:] else ""
+        path = join((path, tag("p", f"also reported for {finding.related[0]}{more}")))
     return join((path, tag("p", finding.note, class_="note") if finding.note else NOTHING))
 
 

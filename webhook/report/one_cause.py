@@ -1,0 +1,126 @@
+"""One cause, one finding: which findings state a cause that another finding of the same run reports.
+
+At admission the API server sends one object, so a policy reports a cause at each object that has a part in it: a
+HorizontalPodAutoscaler and a ScaledObject of one workload are both told of the other. Where all objects are evaluated,
+the policy says which of these findings stays, and the others become further locations of it. A finding is never left out
+for one that costs less.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from gpugate.policies.sdk.findings import Other, Stance
+
+# Files of one run may define an object thousands of times, each time with a finding.
+_COMPARED: Final = 100
+
+# Kind, namespace and name of an object.
+_Key: TypeAlias = tuple[str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A finding, as far as it takes to compare it with others.
+
+    Attributes:
+        policy: its id.
+        message: what it says.
+        stance: what it costs.
+        kind: of the object in which it is, with `namespace` and `name`.
+        others: further objects that have a part in it.
+        follows: whether the finding at each of these stays, and not this one.
+        owner: what made the object, whose template then has the same finding.
+    """
+
+    policy: str
+    message: str
+    stance: Stance
+    kind: str
+    namespace: str
+    name: str
+    others: tuple[Other, ...] = ()
+    follows: bool = False
+    owner: Other | None = None
+
+    @property
+    def at(self) -> _Key:
+        """The object in which it is."""
+        return _key(self.kind, self.namespace, self.name)
+
+
+def followers(statements: Sequence[Statement]) -> Mapping[int, tuple[int, ...]]:
+    """Return each finding that is not to be reported by itself, with those that report its cause, by their indices."""
+    found: dict[int, tuple[int, ...]] = {}
+    if not any(each.follows or each.owner for each in statements):
+        return found
+    by_object: dict[tuple[str, _Key], list[int]] = {}
+    for index, each in enumerate(statements):
+        by_object.setdefault((each.policy, each.at), []).append(index)
+    parts = {index: frozenset(map(_of, each.others)) for index, each in enumerate(statements) if each.others}
+    for index, each in enumerate(statements):
+        leading = tuple(_leading(index, each, statements, by_object, parts))
+        if leading:
+            found[index] = leading
+    return {index: last for index in found if (last := _last(index, found))}
+
+
+def _leading(
+    index: int,
+    follower: Statement,
+    statements: Sequence[Statement],
+    by_object: Mapping[tuple[str, _Key], list[int]],
+    parts: Mapping[int, frozenset[_Key]],
+) -> Iterator[int]:
+    """Yield the findings that state the cause of one; none where one of the objects that it names has no such finding."""
+    if follower.owner is not None:
+        for other in islice(by_object.get((follower.policy, _of(follower.owner)), ()), _COMPARED):
+            made_by = statements[other]
+            if other != index and made_by.message == follower.message and made_by.stance >= follower.stance:
+                yield other
+                return
+    if not follower.follows:
+        return
+    found: dict[int, None] = {}
+    for each in follower.others:
+        at = islice(by_object.get((follower.policy, _of(each)), ()), _COMPARED)
+        leader = next((other for other in at if _leads(statements[other], parts.get(other), follower)), None)
+        if leader is None:
+            return
+        found[leader] = None
+    yield from found
+
+
+def _leads(leader: Statement, parts: frozenset[_Key] | None, follower: Statement) -> bool:
+    """Tell whether a finding names the object of another one; one that names none is about all that depends on it."""
+    return not leader.follows and leader.stance >= follower.stance and (parts is None or follower.at in parts)
+
+
+def _last(index: int, found: Mapping[int, tuple[int, ...]]) -> tuple[int, ...]:
+    """Follow findings to those that stay; none where they lead in a circle."""
+    ends: dict[int, None] = {}
+    pending, seen = list(found[index]), {index}
+    while pending:
+        each = pending.pop()
+        if each in seen:
+            continue
+        seen.add(each)
+        if each in found:
+            pending += found[each]
+        else:
+            ends[each] = None
+    return tuple(sorted(ends))
+
+
+def _of(other: Other) -> _Key:
+    return _key(other.kind, other.namespace, other.name)
+
+
+def _key(kind: str, namespace: str, name: str) -> _Key:
+    # The API server gives a request for a Namespace the namespace itself, a stored one has none.
+    return kind, "" if kind == "Namespace" else namespace, name
