@@ -1,9 +1,8 @@
 """Which node classes policies evaluate: those that a GPU pool refers to.
 
-A class is concerned when a known NodePool for accelerators names it in `nodeClassRef`. While NodePools are known and
-none for accelerators refers to it, it starts no GPU node and is not evaluated. While no NodePool is known, it may start GPU
-nodes, which is worth a warning at most. So is a name that the API server has yet to make, where it can become one that a
-GPU pool names.
+A class is evaluated when a known NodePool for accelerators names it in `nodeClassRef`. If only other NodePools name it, it
+starts no GPU node and is not evaluated. If no known NodePool names it, it may start GPU nodes later, because a class is usually
+created before its pool: its findings are warnings at most. The same holds for a name that the API server has yet to make.
 
 Source: Karpenter v1.14.1 `pkg/apis/v1/nodeclaim.go` (NodeClassReference: group, kind and name; node classes are
 cluster-scoped).
@@ -52,22 +51,21 @@ def of_gpu_classes(
 
 
 def highest_stance(node_class: Field, ctx: AnyContext) -> Stance:
-    """Return the most that a finding in a node class can cost; OFF where the class starts no GPU node."""
+    """Return the most that a finding in a node class can cost; OFF where only pools without GPUs refer to the class."""
     pools = ctx.facts.list(NODE_POOL)
-    if not isinstance(pools, Known) or not pools.items:
+    if not isinstance(pools, Known):
         return Stance.WARN
-    used, group = derived(pools, _of_gpu_pools, ctx), ctx.request.kind.group
-    name, prefix = node_class["metadata", "name"].text, node_class["metadata", "generateName"].text
-    if name:
-        return Stance.ENFORCE if (group, name) in used else Stance.OFF
-    may_be_used = any(of == group and named.startswith(prefix) for of, named in used)
-    return Stance.WARN if may_be_used else Stance.OFF
+    starts_gpus = derived(pools, _references, ctx).get((ctx.request.kind.group, node_class["metadata", "name"].text))
+    if starts_gpus is None:
+        return Stance.WARN
+    return Stance.ENFORCE if starts_gpus else Stance.OFF
 
 
-def _of_gpu_pools(pools: Known, ctx: AnyContext) -> frozenset[tuple[str, str]]:
-    """Return group and name of each node class that a pool for accelerators refers to."""
-    return frozenset(
-        (provider(around.subject, around), around.subject["spec", "template", "spec", "nodeClassRef", "name"].text)
-        for around in each(pools, ctx)
-        if around.derived(is_for_accelerators)
-    )
+def _references(pools: Known, ctx: AnyContext) -> dict[tuple[str, str], bool]:
+    """Return group and name of each node class that a pool refers to -> whether a pool for accelerators does."""
+    found: dict[tuple[str, str], bool] = {}
+    for around in each(pools, ctx):
+        reference = around.subject["spec", "template", "spec", "nodeClassRef", "name"].text
+        key = (provider(around.subject, around), reference)
+        found[key] = found.get(key, False) or around.derived(is_for_accelerators)
+    return found

@@ -10,8 +10,8 @@ a URL for a user can be made to fetch the credentials.
 Leave `metadataOptions` out: Karpenter's defaults are a hop limit of 1 and required tokens. Give Pods their own AWS roles
 by EKS Pod Identity or IRSA. Where an agent without host network needs the service, raise `max_hop_limit`.
 
-Only classes of GPU pools are evaluated: those that a known NodePool for accelerators refers to. While no NodePool is
-known, a finding is a warning at most.
+A class that only pools without GPUs refer to is not evaluated. While no known NodePool refers to a class, its findings are
+warnings at most.
 
 ## Sources
 aws/karpenter-provider-aws v1.14.1 `pkg/apis/crds/karpenter.k8s.aws_ec2nodeclasses.yaml` (metadataOptions, defaults);

@@ -13,8 +13,8 @@ two that differ in case alone: IAM takes them for one.
 With `instanceProfile` instead of `role` no IAM resource is tagged; other characters, and keys that differ in case, are
 warnings then, as billing and other AWS services still stumble over them.
 
-Only classes of GPU pools are evaluated: those that a known NodePool for accelerators refers to. While no NodePool is
-known, a finding is a warning at most.
+A class that only pools without GPUs refer to is not evaluated. While no known NodePool refers to a class, its findings are
+warnings at most.
 
 ## Sources
 aws/karpenter-provider-aws v1.14.1 `pkg/apis/crds/karpenter.k8s.aws_ec2nodeclasses.yaml`, `pkg/apis/v1/labels.go`

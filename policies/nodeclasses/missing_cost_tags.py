@@ -11,8 +11,8 @@ Write every required tag with a real value under `spec.tags`. One class serves o
 pool; where a class is shared, say so: `Team: shared`. Tags of a new class can be filled in from `defaults` or from its
 annotations; on an existing class a new tag replaces all its nodes (drift), so there it is only reported.
 
-Only classes of GPU pools are evaluated: those that a known NodePool for accelerators refers to. While no NodePool is
-known, a finding is a warning at most.
+A class that only pools without GPUs refer to is not evaluated. While no known NodePool refers to a class, its findings are
+warnings at most.
 
 ## Sources
 aws/karpenter-provider-aws v1.14.1 `pkg/apis/v1/ec2nodeclass.go` (`spec.tags`, which is part of the drift hash); EKS Auto

@@ -16,8 +16,8 @@ blockDeviceMappings:
 A volume from a snapshot is encrypted when the snapshot is, so it is a warning there. With `encrypted_by_default` a mapping
 need not say anything. Data that must last belongs on a PersistentVolume.
 
-Only classes of GPU pools are evaluated: those that a known NodePool for accelerators refers to. While no NodePool is
-known, a finding is a warning at most.
+A class that only pools without GPUs refer to is not evaluated. While no known NodePool refers to a class, its findings are
+warnings at most.
 
 ## Sources
 aws/karpenter-provider-aws v1.14.1 `pkg/apis/crds/karpenter.k8s.aws_ec2nodeclasses.yaml`,

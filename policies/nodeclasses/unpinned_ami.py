@@ -16,8 +16,8 @@ amiSelectorTerms:
 A term by name or tags selects exact values, or names the `owner` of the images, who then decides what is new. Windows
 families know only `latest` and pass, as do the families in `latest_allowed`.
 
-Only classes of GPU pools are evaluated: those that a known NodePool for accelerators refers to. While no NodePool is
-known, a finding is a warning at most.
+A class that only pools without GPUs refer to is not evaluated. While no known NodePool refers to a class, its findings are
+warnings at most.
 
 ## Sources
 aws/karpenter-provider-aws v1.14.1 `pkg/apis/crds/karpenter.k8s.aws_ec2nodeclasses.yaml` (alias),

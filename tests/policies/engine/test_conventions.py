@@ -74,7 +74,7 @@ def request(obj: Json) -> Request:
 def outcome(obj: Json, config: Json, policy: str) -> tuple[list[tuple[Stance, bool]], int]:
     """Mode and convention of each finding of a policy, and how many patches it makes."""
     ruleset = bind(CATALOG, parse_config({"apiVersion": "gpugate.dev/v1", "kind": "PolicyConfig", **config}))
-    facts = RunFacts((request(NAMESPACE), request(obj)))
+    facts = RunFacts((request(NAMESPACE), request(NODE_POOL), request(obj)))
     verdict = evaluate(ruleset, request(obj), facts, today=dt.date(2026, 11, 22), phase=Phase.BOTH)
     findings = [(f.stance, f.convention) for f in verdict.findings if f.policy == policy]
     return findings, sum(made == policy for made, _ in verdict.patches)
