@@ -1,9 +1,9 @@
-"""ResourceClaim, template or DeviceClass in an API version that clusters no longer serve.
+"""ResourceClaim, template, DeviceClass or ResourceClass in an API version that clusters no longer serve.
 
 ## Why is this bad?
 Kubernetes serves `resource.k8s.io/v1` from 1.34 on, and leaves the older versions off unless somebody turns them on,
-which a managed control plane does not allow. Applying the file then ends in `no matches for kind`. `v1alpha3` is gone
-since 1.34, `v1beta1` goes with 1.38 and `v1beta2` with 1.39.
+which a managed control plane does not allow. Applying the file then ends in `no matches for kind`. `v1alpha2` was removed in
+1.31 and `v1alpha3` in 1.34; `v1beta1` is removed in 1.38 and `v1beta2` in 1.39.
 
 ## Instead
 Write `resource.k8s.io/v1`. In `v1alpha3` and `v1beta1` a request holds its members itself; in v1 they stand under
@@ -16,12 +16,15 @@ requests:
       deviceClassName: gpu.nvidia.com
 ```
 
+A claim of `v1alpha2` names a ResourceClass and parameters of its driver, which have no equivalent in v1: it has to be written
+again, with `spec.devices.requests` and the DeviceClass of the driver. So there is no fix for it.
+
 The fix is the converted object. Alternatives under `firstAvailable` keep their shape. Nothing is said while the target
 is older than 1.34, which has no v1.
 
 ## Sources
 `kubernetes/api` v0.36 `resource/v1beta1` and `resource/v1beta2` (`zz_generated.prerelease-lifecycle.go`), v0.33 and v0.34
-`resource/v1alpha3`; Kubernetes 1.24 changelog: new beta APIs are off by default (KEP-3136).
+`resource/v1alpha3`, v0.30 `resource/v1alpha2`; Kubernetes 1.31 changelog (v1alpha2 replaced by v1alpha3); Kubernetes 1.24 changelog: new beta APIs are off by default (KEP-3136).
 """
 
 from __future__ import annotations
@@ -33,7 +36,14 @@ from typing import TYPE_CHECKING, Final
 from gpugate.policies.claims._written import made_by_kubernetes
 from gpugate.policies.sdk.findings import Patch, Patches, Replacement, Stance, Violation
 from gpugate.policies.sdk.gpu_demand import INLINE_VERSIONS, MEMBERS, claim_spec_of, device_requests, own_members
-from gpugate.policies.sdk.objects import DEVICE_CLASS, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE
+from gpugate.policies.sdk.objects import (
+    DEVICE_CLASS,
+    OLD_RESOURCE_CLAIM,
+    OLD_RESOURCE_CLAIM_TEMPLATE,
+    RESOURCE_CLAIM,
+    RESOURCE_CLAIM_TEMPLATE,
+    RESOURCE_CLASS,
+)
 from gpugate.policies.sdk.platform import at_least
 from gpugate.policies.sdk.policy import validates
 
@@ -109,6 +119,8 @@ class _Lifecycle:
 
 
 _LIFECYCLES: Final = {
+    "v1alpha1": _Lifecycle("1.27", "1.27"),
+    "v1alpha2": _Lifecycle("1.31", "1.31"),
     "v1alpha3": _Lifecycle("1.34", "1.34"),
     "v1beta1": _Lifecycle("1.35", "1.38"),
     "v1beta2": _Lifecycle("1.36", "1.39"),
@@ -129,6 +141,20 @@ def check(obj: Field, ctx: AnyContext) -> Iterator[Violation]:
         hint=_hint(fields_left_out(obj, ctx.request.kind.kind)),
         fix=_fix(obj, ctx),
     )
+
+
+@validates(OLD_RESOURCE_CLAIM, OLD_RESOURCE_CLAIM_TEMPLATE, RESOURCE_CLASS, mode=Stance.WARN)
+def check_old(_obj: Field, ctx: AnyContext) -> Iterator[Violation]:
+    """Report the versions with another model of devices, which no later version can be made from."""
+    sent, version = ctx.request.kind, ctx.target.kubernetes
+    lifecycle = _LIFECYCLES[sent.version]
+    if not at_least(version, _V1_SINCE):
+        return
+    if sent.kind == "ResourceClass":
+        hint = f"use the DeviceClass of the driver, or write a {V1} DeviceClass"
+    else:
+        hint = f"write a {V1} {sent.kind} with spec.devices.requests and the DeviceClass of the driver"
+    yield Violation(("apiVersion",), f"{sent.api_version} {_fate(lifecycle, version)}", hint=hint)
 
 
 def _fate(lifecycle: _Lifecycle, target: str) -> str:

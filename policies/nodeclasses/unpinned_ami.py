@@ -3,7 +3,9 @@
 ## Why is this bad?
 With `@latest` Karpenter takes every new image on the day it is published and replaces all nodes of the class for drift,
 with a driver that nobody has tried with your CUDA and container versions. What ran yesterday cannot be brought back, as the
-old image is named nowhere. Amazon Linux 2 images end with EKS 1.32: from 1.33 on Karpenter gets no node with one.
+old image is named nowhere. A name with a wildcard matches the images of this account and of Amazon, unless the term names an
+`owner`, and the newest of them is taken. Amazon Linux 2 images of AWS end with EKS 1.32: from 1.33 on Karpenter gets no node
+with one. Images of your own that are selected by id, name or tags with `amiFamily: AL2` are not concerned.
 
 ## Instead
 Name the version, and move it on when it has been tried:
@@ -21,7 +23,7 @@ warnings at most.
 
 ## Sources
 aws/karpenter-provider-aws v1.14.1 `pkg/apis/crds/karpenter.k8s.aws_ec2nodeclasses.yaml` (alias),
-`pkg/providers/amifamily/ami.go` (owners; AL2 aliases on EKS 1.33); Amazon EKS user guide "EKS AL2 AMI deprecation".
+`pkg/providers/amifamily/ami.go` (the owners self and amazon where a name has none; AL2 aliases on EKS 1.33); Amazon EKS user guide "EKS AL2 AMI deprecation".
 """
 
 from __future__ import annotations
@@ -60,9 +62,7 @@ class Params(PolicyParams, frozen=True, kw_only=True):
 @of_gpu_classes
 def check(node_class: Field, ctx: Context[Params]) -> Iterator[Violation]:
     """Report each term that selects another image tomorrow, and Amazon Linux 2."""
-    family = node_class["spec", "amiFamily"]
-    if family.text == "AL2":
-        yield _ended(family, ctx)
+    # Beside other terms, `amiFamily: AL2` only says how nodes start: the images are the reader's own.
     for term in node_class["spec", "amiSelectorTerms"]:
         alias = term["alias"]
         if alias:
@@ -90,7 +90,7 @@ def _ended(field: Field, ctx: Context[Params]) -> Violation:
 def _wildcards(term: Field) -> Iterator[Violation]:
     name, parameter = term["name"], term["ssmParameter"]
     if any(sign in name.text for sign in "*?"):
-        message = "an image name with a wildcard and no owner takes the newest image that fits"
+        message = "a name with a wildcard and no owner takes the newest image of this account or of Amazon that matches"
         yield Violation(name.path, message, hint="write the whole name, an id, or the owner of the images")
     for value in term["tags"].members():
         if value.text == "*":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
+from gpugate.policies.nodepools._accelerators import makes
 from gpugate.policies.sdk import node_pools
 from gpugate.policies.sdk.node_pools import declares_accelerators, is_gpu_pool, matching_types
 from gpugate.policies.sdk.policy import Params
@@ -42,6 +43,15 @@ def with_gpu_types(
         yield node_pools.types_doubt(pool, ctx)
     elif ctx.derived(is_gpu_pool):
         yield from find(pool, types, ctx)
+
+
+def accelerator(_pool: Field, ctx: AnyContext) -> str:
+    """Return what messages call the accelerators of a pool: Neuron devices are no GPUs."""
+    types = ctx.derived(matching_types)
+    made_by = {make.manufacturer for make in makes(types)} if types else set()
+    if "aws" not in made_by:
+        return "GPU"
+    return "accelerator" if len(made_by) > 1 else "Neuron"
 
 
 def is_training(pool: Field, ctx: AnyContext) -> bool:

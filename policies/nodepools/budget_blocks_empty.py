@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 
 from gpugate.policies.nodepools._disruption_windows import REASONS, Budget, timeline
-from gpugate.policies.nodepools._gpu_pools import if_gpu_pool, is_reserved, is_static
+from gpugate.policies.nodepools._gpu_pools import accelerator, if_gpu_pool, is_reserved, is_static
 from gpugate.policies.sdk.findings import Patch, Patches, Skip, Stance, Violation
 from gpugate.policies.sdk.node_pools import INSTANCE_TYPES
 from gpugate.policies.sdk.objects import NODE_POOL
@@ -72,12 +72,12 @@ def _found(ctx: Context[Params]) -> Iterator[Violation]:
     how_long = "always" if blocked == times.stretch.quarters else f"up to {hours:g} hours of a day"
     for budget in times.budgets:
         if "Empty" in budget.reasons and not budget.allowed(1) and times.window(budget).quarters & blocked:
-            yield _blocking(budget, how_long)
+            yield _blocking(budget, how_long, ctx.derived(accelerator))
 
 
-def _blocking(budget: Budget, how_long: str) -> Violation:
+def _blocking(budget: Budget, how_long: str, kind: str) -> Violation:
     reasons = budget.field["reasons"]
-    message = f'nodes "{budget.nodes}" {"for" if reasons else "without reasons holds for"} Empty: empty GPU nodes are kept {how_long}'
+    message = f'nodes "{budget.nodes}" {"for" if reasons else "without reasons holds for"} Empty: empty {kind} nodes are kept {how_long}'
     others = [reason for reason in REASONS if reason != "Empty" and reason in budget.reasons]
     if not others:
         hint = "leave this budget out"

@@ -30,7 +30,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from gpugate.policies.nodepools._gpu_pools import if_gpu_pool, is_reserved, is_static
+from gpugate.policies.nodepools._gpu_pools import accelerator, if_gpu_pool, is_reserved, is_static
 from gpugate.policies.sdk import durations
 from gpugate.policies.sdk.durations import Duration, DurationError
 from gpugate.policies.sdk.findings import Skip, Violation
@@ -63,25 +63,27 @@ class Params(PolicyParams, frozen=True, kw_only=True):
 def check(pool: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
     """Report consolidation that is turned off, or that comes too late for any node."""
     after = pool["spec", "disruption", "consolidateAfter"]
-    why = _why(after.text, pool["spec", "template", "spec", "expireAfter"].text, ctx.params.max_after)
+    why = _why(
+        after.text, pool["spec", "template", "spec", "expireAfter"].text, ctx.params.max_after, ctx.derived(accelerator)
+    )
     if not why or is_static(pool) or is_reserved(pool, ctx):
         return
     hint = "write how long a node may stay empty, such as 5m for inference or 30m for training"
     yield from if_gpu_pool(pool, ctx, (Violation(after.path, why, hint=hint),))
 
 
-def _why(after: str, expires: str, max_after: str) -> str:
+def _why(after: str, expires: str, max_after: str, kind: str) -> str:
     """Say why empty nodes are not removed; empty where they are, or where the API server refuses the duration."""
     if after == "Never":
-        return "consolidateAfter is Never: GPU nodes that nobody uses are never removed"
+        return f"consolidateAfter is Never: {kind} nodes that nobody uses are never removed"
     wait = _duration(after)
     if wait is None:
         return ""
     age = _duration(expires)
     if age is not None and wait >= age > durations.parse(_SHORT_LIFE):
-        return f"consolidateAfter {after[:_SHOWN]} is not below expireAfter {expires[:_SHOWN]}: no empty GPU node is removed before it expires"
+        return f"consolidateAfter {after[:_SHOWN]} is not below expireAfter {expires[:_SHOWN]}: no empty {kind} node is removed before it expires"
     if wait >= durations.parse(max_after):
-        return f"consolidateAfter {after[:_SHOWN]} keeps GPU nodes that nobody uses for as long (less than {max_after} is allowed)"
+        return f"consolidateAfter {after[:_SHOWN]} keeps {kind} nodes that nobody uses for as long (less than {max_after} is allowed)"
     return ""
 
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gpugate.policies.nodepools._gpu_pools import accelerator
 from gpugate.policies.sdk import formats, node_pools
 from gpugate.policies.sdk.findings import Patch, Patches, Stance, Violation
 from gpugate.policies.sdk.node_pools import INSTANCE_TYPES, NODE_CLASS_KINDS, is_gpu_pool
@@ -93,7 +94,7 @@ def _general(name: Field, ctx: Context[Params]) -> Iterator[Violation]:
     if ctx.derived(is_gpu_pool):
         yield Violation(
             name.path,
-            f'a GPU pool uses the node class "{name.text}", which is shared with general nodes',
+            f'a pool of {ctx.derived(accelerator)} nodes uses the node class "{name.text}", which is shared with general nodes',
             at_most=Stance.WARN,
-            hint="use a class made for GPU nodes",
+            hint=f"use a class made for {ctx.derived(accelerator)} nodes",
         )

@@ -1,16 +1,18 @@
 """Field of an older Karpenter API in a v1 object.
 
 ## Why is this bad?
-The API server drops fields that v1 does not have without a word, so the file looks applied and means nothing: a pool
-whose `spec.disruption.expireAfter` is dropped replaces its nodes after 720 hours, whatever runs on them. At admission the
-fields are gone already; this is found in files.
+kubectl asks for strict validation by default, which refuses fields that v1 does not have: the file cannot be applied. Helm, Argo
+CD and Flux may apply without it. Then the API server drops these fields, and the file looks applied: a pool whose
+`spec.disruption.expireAfter` is dropped replaces its nodes after 720 hours, whatever runs on them. At admission the fields
+are gone already; this is found in files.
 
 ## Instead
-Write the field where v1 has it. `kubectl apply --validate=strict` refuses what the API server would drop.
+Write the field where v1 has it.
 
 ## Sources
 Karpenter's "v1 migration" guide, v1.1; Karpenter v1.14.1 `pkg/apis/crds/karpenter.sh_nodepools.yaml`,
-`karpenter.k8s.aws_ec2nodeclasses.yaml`.
+`karpenter.k8s.aws_ec2nodeclasses.yaml`; Kubernetes documentation "Server Side Field Validation" (`kubectl --validate=true` is
+strict from 1.27 on).
 """
 
 from __future__ import annotations
@@ -160,11 +162,11 @@ def _legacy(obj: Field, fields: tuple[LegacyField, ...]) -> Iterator[Violation]:
         field = obj[tuple(legacy.path.split("."))]
         if field:
             name = legacy.path.rpartition(".")[2]
-            does = "refuses it" if legacy.refused else "drops it without a word"
             instead = f", so {legacy.instead}" if legacy.instead else ""
+            does = f"strict validation refuses it; without it the API server drops it{instead}"
             yield Violation(
                 field.path,
-                f"v1 has no {name} here: the API server {does}{instead}",
+                f"v1 has no {name} here: {'the API server refuses it' if legacy.refused else does}",
                 hint=f"write {legacy.successor} instead" if legacy.successor else "remove it",
                 fix=written(legacy, obj),
             )

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from gpugate.policies.nodepools._gpu_pools import accelerator
 from gpugate.policies.sdk.cost_labels import fault, lookalike
 from gpugate.policies.sdk.findings import Patch, Patches, Stance, Violation
 from gpugate.policies.sdk.node_pools import INSTANCE_TYPES, is_for_accelerators
@@ -113,7 +114,9 @@ def check(pool: Field, ctx: Context[Params]) -> Iterator[Violation]:
         else:
             missing.append(key)
     if missing:
-        message = f"its nodes lack {', '.join(missing)}: nobody can be charged for their GPUs"
+        message = (
+            f"its nodes lack {', '.join(missing)}: nobody can be charged for their {ctx.derived(accelerator)} devices"
+        )
         hint = f"add {', '.join(missing)} under spec.template.metadata.labels"
         yield Violation(labels.path, message, hint=hint, convention=True)
 

@@ -88,7 +88,7 @@ def _families(pool: Field, types: MatchingTypes, needed: int, whose: str) -> Ite
     like = cause.others & _of_the_same_makes(types)
     by_name = types.catalogue.values[_FAMILY]
     others = sorted(name for name, members in by_name.items() if members & like and name not in families)
-    hint = f"loosen {cause.short}, which leaves out {shown(others)}" if others else "allow other GPUs"
+    hint = f"loosen {cause.short}, which leaves out {shown(others)}" if others else "allow other accelerators"
     # Too few types by the same requirement: more types of other families are the remedy for both.
     yield Violation(edited(cause.field).path, message, hint=hint, same_as=("nodepools/single-instance-type",))
 

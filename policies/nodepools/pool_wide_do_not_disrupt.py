@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from gpugate.policies.nodepools._gpu_pools import if_gpu_pool, is_reserved, is_static
+from gpugate.policies.nodepools._gpu_pools import accelerator, if_gpu_pool, is_reserved, is_static
 from gpugate.policies.sdk.findings import Patch, Patches, Skip, Violation
 from gpugate.policies.sdk.node_pools import INSTANCE_TYPES
 from gpugate.policies.sdk.objects import NODE_POOL
@@ -44,7 +44,7 @@ def check(pool: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
         return
     found = Violation(
         annotation.path,
-        f"{_KEY} on every node of a GPU pool: not even empty nodes are removed",
+        f"{_KEY} on every node of a pool of {ctx.derived(accelerator)} nodes: not even empty nodes are removed",
         hint="annotate the Pods that must not be disturbed instead",
         fix=Patches((Patch("remove", annotation.path, None, "lets Karpenter remove nodes that are empty"),)),
     )

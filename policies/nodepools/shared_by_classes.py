@@ -34,7 +34,7 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
-from gpugate.policies.nodepools._gpu_pools import if_gpu_pool
+from gpugate.policies.nodepools._gpu_pools import accelerator, if_gpu_pool
 from gpugate.policies.nodepools._instance_choice import edited
 from gpugate.policies.sdk import node_pools, objects, scheduling
 from gpugate.policies.sdk.facts import Known, Need, Unavailable, derived, each
@@ -300,7 +300,7 @@ def _found(pool: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
     if len(classes) > 1:
         yield _several(pool, classes, ctx)
     elif own is None:
-        yield _without_class(labels, ctx)
+        yield _without_class(labels, ctx.derived(accelerator), ctx)
     unknown = unknown_workloads(ctx)
     if unknown:
         yield unknown
@@ -326,7 +326,7 @@ def _several(pool: Field, classes: frozenset[WorkloadClass], ctx: Context[Params
     return Violation(edited(entry.field).path, message, hint="make one pool for each class of workload")
 
 
-def _without_class(labels: Field, ctx: Context[Params]) -> Violation:
+def _without_class(labels: Field, kind: str, ctx: Context[Params]) -> Violation:
     rules = ctx.platform.classes
     hint = f"write workload: training or workload: inference, or {CLASS_LABEL} with any class"
     present = (labels[key] for key in (CLASS_LABEL, *rules.labels, *rules.node_selectors) if labels[key])
@@ -334,5 +334,5 @@ def _without_class(labels: Field, ctx: Context[Params]) -> Violation:
     if misread is not None:
         message = f'label {misread.path[-1]} is "{misread.text}", which names no class of workload'
         return Violation(misread.path, message, hint=hint, convention=True)
-    message = "no label says for which class of workload this GPU pool is"
+    message = f"no label says for which class of workload this {kind} pool is"
     return Violation(labels.path, message, hint=hint, convention=True)

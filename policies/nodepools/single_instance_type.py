@@ -176,7 +176,7 @@ def _too_few(pool: Field, types: MatchingTypes, counted: int, ctx: Context[Param
     elif known and only_type_with_its_gpu(types, left.bit_length() - 1):
         if params.inherent_singles != "ignore":
             at_most = Stance.ENFORCE if params.inherent_singles == "enforce" else Stance.WARN
-            message = f"can launch only {names}, the one instance type with this GPU; {narrowed}"
+            message = f"can launch only {names}, the one instance type with this accelerator; {narrowed}"
             yield Violation(path, message, at_most, f"use reserved capacity; or {hint}", fix)
     else:
         message = f"can launch only {names}, 1 instance type{with_gpu}; {narrowed}"

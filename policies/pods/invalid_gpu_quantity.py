@@ -3,7 +3,8 @@
 ## Why is this bad?
 The Pod never runs. GPUs are whole: the API server refuses half a GPU, a request without a limit and a request that is
 not the limit, but where a workload is a custom resource it sees that only when the first Pod is made. More GPUs than
-the largest instance type has leave the Pod Pending for ever.
+the largest instance type has leave the Pod Pending for ever. Where nodes are EC2 instances (`platform.ec2`, or a NodePool of
+EC2 is known), the limit is that of its instance types; elsewhere more than 16 GPUs are a warning.
 
 ## Instead
 Write one whole number as the limit; the request follows from it. For a part of a GPU, ask for a MIG slice.
@@ -18,20 +19,21 @@ A Pod of several containers needs the GPUs of all of them on one node.
 
 ## Sources
 - Extended resources: `pkg/apis/core/validation/validation.go` ValidateContainerResource, Kubernetes v1.36.
-- Largest amounts: aws/karpenter-provider-aws v1.14.1, instance types; for MIG slices the NVIDIA gpu-operator v26.7.0.
+- Largest amounts: aws/karpenter-provider-aws v1.14.1, instance types; for MIG slices the NVIDIA gpu-operator v26.7.0; 16
+  GPUs: Google Cloud documentation "GPU machine types" (a2-megagpu-16g), NVIDIA DGX-2 user guide.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
 
 from gpugate.policies.data import mig_profiles
 from gpugate.policies.pods._amounts import asked
-from gpugate.policies.sdk.findings import Patch, Patches, Violation
+from gpugate.policies.sdk.findings import Patch, Patches, Stance, Violation
 from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS, NAMES_ACCELERATOR, gpu_demand
-from gpugate.policies.sdk.node_pools import INSTANCE_TYPES
+from gpugate.policies.sdk.node_pools import INSTANCE_TYPES, PROVIDER_NEED, is_on_ec2
 from gpugate.policies.sdk.objects import POD
 from gpugate.policies.sdk.policy import Context, validates
 from gpugate.policies.sdk.policy import Params as PolicyParams
@@ -43,30 +45,54 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.field import Field
 
 
+# Resources that only EC2 offers.
+_OF_AWS: Final = "aws.amazon.com/"
+# Whole devices, and the most of them in one machine: a2-megagpu-16g of Google Cloud, NVIDIA DGX-2.
+_WHOLE: Final = frozenset({"nvidia.com/gpu", "amd.com/gpu", "habana.ai/gaudi"})
+_MOST_ANYWHERE: Final = 16
+
+
 class Params(PolicyParams, frozen=True, kw_only=True):
     """How much a Pod may ask for.
 
     Attributes:
         max_per_pod: resource -> the most of it that one Pod may ask for, in place of what the largest EC2 instance type
-            offers.
+            or machine offers.
     """
 
     max_per_pod: dict[str, Annotated[int, msgspec.Meta(ge=0)]] = msgspec.field(default_factory=dict)
 
 
-@validates(POD, params=Params, needs=CLAIM_NEEDS, tables=(INSTANCE_TYPES,), concerns=NAMES_ACCELERATOR)
+@validates(
+    POD, params=Params, needs=(*CLAIM_NEEDS, PROVIDER_NEED), tables=(INSTANCE_TYPES,), concerns=NAMES_ACCELERATOR
+)
 def check(_pod: Field, ctx: Context[Params]) -> Iterator[Violation]:
     """Report amounts that the API server refuses, and those that no node has."""
     amounts = ctx.derived(asked)
     for each in amounts:
         yield from _refused(each)
     for name, count in ctx.derived(gpu_demand).resources.items():
-        most = ctx.params.max_per_pod.get(name, _most_on_a_node(name, ctx))
-        if most is not None and count > most:
+        found = _above(name, count, ctx)
+        if found:
+            message, at_most = found
             largest = max((each for each in amounts if each.name == name), key=lambda each: each.amount)
-            limit = "may ask for" if name in ctx.params.max_per_pod else "can get on any EC2 instance type"
-            message = f"the Pod asks for {count} {name}, {most} is the most that it {limit}"
-            yield Violation(largest.field.path, message, hint="ask for less, or spread the work over several Pods")
+            hint = "ask for less, or spread the work over several Pods"
+            yield Violation(largest.field.path, message, at_most, hint)
+
+
+def _above(name: str, count: int, ctx: Context[Params]) -> tuple[str, Stance] | None:
+    """Return what a Pod asks for in excess of what it may or can get, and what that may cost at most."""
+    configured = ctx.params.max_per_pod.get(name)
+    most: int | None
+    if configured is not None:
+        most, limit, at_most = configured, "that it may ask for", Stance.ENFORCE
+    elif ctx.derived(is_on_ec2) or name.startswith(_OF_AWS):
+        most, limit, at_most = _most_on_ec2(name, ctx), "of any EC2 instance type", Stance.ENFORCE
+    else:
+        most, limit, at_most = _most_anywhere(name), "of any known machine", Stance.WARN
+    if most is None or count <= most:
+        return None
+    return f"the Pod asks for {count} {name}, {most} is the most {limit}", at_most
 
 
 def _refused(each: Asked) -> Iterator[Violation]:
@@ -93,9 +119,15 @@ def _refused(each: Asked) -> Iterator[Violation]:
         yield Violation(request.path, message, hint="write the number of GPUs in limits alone")
 
 
-def _most_on_a_node(name: str, ctx: Context[Params]) -> int | None:
+def _most_on_ec2(name: str, ctx: Context[Params]) -> int | None:
     scale = ctx.table(INSTANCE_TYPES).allocatable.get(name)
-    if scale:
-        return scale.numbers[-1]
+    return scale.numbers[-1] if scale else _slices(name, mig_profiles.MOST_GPUS_PER_NODE)
+
+
+def _most_anywhere(name: str) -> int | None:
+    return _MOST_ANYWHERE if name in _WHOLE else _slices(name, _MOST_ANYWHERE)
+
+
+def _slices(name: str, gpus: int) -> int | None:
     profile = None if name.endswith(mig_profiles.SHARED_SUFFIX) else mig_profiles.profile_of(name)
-    return mig_profiles.most_per_gpu(profile or "") * mig_profiles.MOST_GPUS_PER_NODE or None
+    return mig_profiles.most_per_gpu(profile or "") * gpus or None

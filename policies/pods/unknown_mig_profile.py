@@ -2,7 +2,8 @@
 
 ## Why is this bad?
 The Pod stays Pending for ever: a resource such as `nvidia.com/mig-1g10gb` looks right and is offered by no node. Each
-GPU can be cut into a few profiles only, and a profile of a GPU that EC2 does not have is a warning. So is more than one
+GPU can be cut into a few profiles only, and where nodes are EC2 instances (`platform.ec2`, or a NodePool of EC2 is known), a profile of a GPU that EC2
+does not have is a warning. So is more than one
 slice in a container, of which a CUDA process sees one, and a slice where the GPU operator's MIG strategy is not
 `mixed`: slices then appear as `nvidia.com/gpu`, and nothing offers `nvidia.com/mig-*`.
 
@@ -32,6 +33,7 @@ from gpugate.policies.sdk.gpu_demand import (
     device_requests,
     readable_cel,
 )
+from gpugate.policies.sdk.node_pools import PROVIDER_NEED, is_on_ec2
 from gpugate.policies.sdk.objects import CLUSTER_POLICY, POD, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE
 from gpugate.policies.sdk.policy import AnyContext, validates
 
@@ -45,7 +47,10 @@ _SHARED: Final = ".shared"
 _CHOSEN: Final = re.compile(r"""\.profile\s*==\s*(?P<quote>['"])(?P<profile>[^'"]{1,40})(?P=quote)""")
 
 
-@validates(POD, needs=(Need(CLUSTER_POLICY, ("spec.mig.strategy",)),), concerns=NAMES_ACCELERATOR)
+_NEEDS: Final = (Need(CLUSTER_POLICY, ("spec.mig.strategy",)), PROVIDER_NEED)
+
+
+@validates(POD, needs=_NEEDS, concerns=NAMES_ACCELERATOR)
 def check_pod(_pod: Field, ctx: AnyContext) -> Iterator[Violation]:
     """Report slices that do not exist, several in a container, and those that the cluster does not offer."""
     offered = False
@@ -53,7 +58,7 @@ def check_pod(_pod: Field, ctx: AnyContext) -> Iterator[Violation]:
         profile = profile_of(each.name)
         if profile is None or each.amount <= 0:
             continue
-        yield from _unknown(each.field, profile, _renamed(each, profile))
+        yield from _unknown(each.field, profile, _renamed(each, profile), ctx)
         if each.amount > 1:
             message = f"{each.amount} x {profile} in one container: a CUDA process sees one slice"
             hint = "ask for one slice of a larger profile, or run several Pods"
@@ -63,7 +68,7 @@ def check_pod(_pod: Field, ctx: AnyContext) -> Iterator[Violation]:
             yield from _not_offered(each.field, ctx)
 
 
-@validates(RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE, needs=(Need(CLUSTER_POLICY, ("spec.mig.strategy",)),))
+@validates(RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE, needs=_NEEDS)
 def check_claim(claim: Field, ctx: AnyContext) -> Iterator[Violation]:
     """Report a selector for a profile that does not exist."""
     for request in device_requests(claim_spec_of(claim, ctx.request.kind.kind)):
@@ -72,16 +77,16 @@ def check_claim(claim: Field, ctx: AnyContext) -> Iterator[Violation]:
                 for selector in ask["selectors"]:
                     expression = selector["cel", "expression"]
                     for chosen in _CHOSEN.finditer(readable_cel(expression)):
-                        yield from _unknown(expression, chosen["profile"], _rewritten(expression, chosen))
+                        yield from _unknown(expression, chosen["profile"], _rewritten(expression, chosen), ctx)
 
 
-def _unknown(field: Field, profile: str, fix: Patches | None) -> Iterator[Violation]:
+def _unknown(field: Field, profile: str, fix: Patches | None, ctx: AnyContext) -> Iterator[Violation]:
     gpus = gpus_with(profile)
     if not gpus:
         meant = near_miss(profile)
         hint = f"write {meant}" if meant else "write a profile such as 1g.10gb (A100 80GB, H100) or 1g.5gb (A100 40GB)"
         yield Violation(field.path, f"no GPU can be cut into {_shown(profile)}", hint=hint, fix=fix)
-    elif not any(gpu.families for gpu in gpus):
+    elif not any(gpu.families for gpu in gpus) and ctx.derived(is_on_ec2):
         names = " or ".join(gpu.name for gpu in gpus)
         message = f"{profile} is a slice of {names}, which no EC2 instance type has"
         yield Violation(field.path, message, Stance.WARN, "take a profile of a GPU that your nodes have")

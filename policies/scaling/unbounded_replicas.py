@@ -110,13 +110,14 @@ def check_scaled_object(scaled_object: Field, ctx: Context[Params]) -> Iterator[
     at_most = most_for(demand)
     if not at_most:
         return
+    unknown = f"; {_unknown_target(scaled_object)}" if demand is None else ""
     if not is_within:
         what = f"maxReplicaCount is {replicas}" if maximum else f"no maxReplicaCount, KEDA takes {_KEDA_MAXIMUM}"
-        message = f"{what}{_gpus(replicas, demand)}; at most {bound} replicas are allowed"
+        message = f"{what}{_gpus(replicas, demand)}; at most {bound} replicas are allowed{unknown}"
         yield Violation(maximum.path, message, at_most, f"write maxReplicaCount: {bound} or less")
     if paused is not None and paused[1] > bound:
         annotation, number = paused
-        message = f"paused at {number} replicas{_gpus(number, demand)}; at most {bound} replicas are allowed"
+        message = f"paused at {number} replicas{_gpus(number, demand)}; at most {bound} replicas are allowed{unknown}"
         yield Violation(annotation.path, message, at_most, f"write {bound} or less, or remove the annotation")
 
 
@@ -153,6 +154,11 @@ def check_autoscaler(autoscaler: Field, ctx: Context[Params]) -> Iterator[Violat
 def _demand(scaler: Field, ctx: Context[Params]) -> GpuDemand | None:
     target = scale_target(scaler)
     return target_demand(target, ctx) if target else None
+
+
+def _unknown_target(scaler: Field) -> str:
+    target = scale_target(scaler)
+    return f"whether {target} asks for GPUs is not known" if target else "whether its target asks for GPUs is not known"
 
 
 def _gpus(replicas: int, demand: GpuDemand | None) -> str:

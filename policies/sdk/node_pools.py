@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Final, cast
 from gpugate.policies.data import accelerators
 from gpugate.policies.data.instance_types import INSTANCE_TYPE, InstanceTypes, load_instance_types
 from gpugate.policies.sdk import formats, quantity, scheduling
+from gpugate.policies.sdk.facts import Known, Need, derived
 from gpugate.policies.sdk.field import Field
 from gpugate.policies.sdk.findings import Skip
-from gpugate.policies.sdk.objects import Operation
+from gpugate.policies.sdk.objects import NODE_POOL, Operation
 from gpugate.policies.sdk.policy import Table
 from gpugate.policies.sdk.workload_class import CLASS_LABEL, CLASSES
 
@@ -100,6 +101,25 @@ def provider(pool: Field, ctx: AnyContext) -> str:
     kind = reference["kind"].text
     by_kind = next((group for group, known in NODE_CLASS_KINDS.items() if known == kind), AWS)
     return reference["group"].text or by_kind
+
+
+PROVIDER_NEED: Final = Need(NODE_POOL, ("spec.template.spec.nodeClassRef",))
+
+
+def is_on_ec2(_subject: Field, ctx: AnyContext) -> bool:
+    """Tell whether the nodes are known to be EC2 instances, by the configuration or by a known NodePool."""
+    if ctx.platform.ec2 is not None:
+        return ctx.platform.ec2
+    fact = ctx.facts.list(NODE_POOL)
+    return isinstance(fact, Known) and derived(fact, _any_on_ec2, ctx)
+
+
+def _any_on_ec2(pools: Known, _ctx: AnyContext) -> bool:
+    references = (pool["spec", "template", "spec", "nodeClassRef"] for pool in pools.items)
+    return any(
+        reference["group"].text in {AWS, AUTO_MODE} or reference["kind"].text == NODE_CLASS_KINDS[AWS]
+        for reference in references
+    )
 
 
 def requirement_entries(pool: Field, ctx: AnyContext) -> Iterator[Entry]:

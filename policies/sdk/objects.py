@@ -115,6 +115,13 @@ POD_DISRUPTION_BUDGET = Kind("policy", ("v1",), "PodDisruptionBudget", "poddisru
 _DRA_VERSIONS = ("v1alpha3", "v1beta1", "v1beta2", "v1")
 RESOURCE_CLAIM = Kind("resource.k8s.io", _DRA_VERSIONS, "ResourceClaim", "resourceclaims")
 RESOURCE_CLAIM_TEMPLATE = Kind("resource.k8s.io", _DRA_VERSIONS, "ResourceClaimTemplate", "resourceclaimtemplates")
+# Removed from Kubernetes with another shape; `claims/removed-api` says when.
+_OLD_DRA_VERSIONS = ("v1alpha1", "v1alpha2")
+OLD_RESOURCE_CLAIM = Kind("resource.k8s.io", _OLD_DRA_VERSIONS, "ResourceClaim", "resourceclaims")
+OLD_RESOURCE_CLAIM_TEMPLATE = Kind(
+    "resource.k8s.io", _OLD_DRA_VERSIONS, "ResourceClaimTemplate", "resourceclaimtemplates"
+)
+RESOURCE_CLASS = Kind("resource.k8s.io", _OLD_DRA_VERSIONS, "ResourceClass", "resourceclasses", namespaced=False)
 DEVICE_CLASS = Kind("resource.k8s.io", _DRA_VERSIONS, "DeviceClass", "deviceclasses", namespaced=False)
 RAY_CLUSTER = Kind("ray.io", ("v1",), "RayCluster", "rayclusters")
 # How NVIDIA's GPU operator sets a cluster's GPUs up; there is one.

@@ -79,6 +79,8 @@ class Platform(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
             own controllers, such as those of Auto Mode.
         extended_resource_toleration: whether the API server runs the ExtendedResourceToleration plugin, as EKS and GKE do.
             It adds the toleration of a taint that has the name of the resource, so gpugate does not call that one needed.
+        ec2: whether the nodes are EC2 instances. Where null, they are when a NodePool refers to a node class of EC2 or of EKS
+            Auto Mode.
     """
 
     taints: dict[str, tuple[Taint, ...]] = {}
@@ -86,6 +88,7 @@ class Platform(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     workload_classes: WorkloadClasses | None = None
     karpenter_users: tuple[str, ...] = ("system:serviceaccount:*:karpenter", "eks:*")
     extended_resource_toleration: bool = False
+    ec2: bool | None = None
 
     @property
     def classes(self) -> WorkloadClasses:

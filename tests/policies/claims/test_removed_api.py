@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pytest
 
-from gpugate.policies.claims.removed_api import check
+from gpugate.policies.claims.removed_api import check, check_old
 from gpugate.policies.sdk.findings import Replacement, Violation
 from gpugate.policies.sdk.objects import GroupVersionKind
 from gpugate.policies.sdk.platform import Target
@@ -75,3 +75,21 @@ def test_what_the_server_and_kubectl_wrote_is_not_in_the_fix(context: Contexts) 
 def test_a_request_that_fits_no_version_has_no_fix(context: Contexts, request_: object) -> None:
     ctx = context({**claim("v1beta1"), "spec": {"devices": {"requests": [request_]}}})
     assert [violation.fix for violation in found(ctx)] == [None]
+
+
+@pytest.mark.parametrize(
+    ("kind", "version", "target", "message"),
+    [
+        ("ResourceClaim", "v1alpha2", "1.36", "was removed in Kubernetes 1.31; the target is 1.36"),
+        ("ResourceClaimTemplate", "v1alpha1", "1.36", "was removed in Kubernetes 1.27; the target is 1.36"),
+        ("ResourceClass", "v1alpha2", "1.34", "was removed in Kubernetes 1.31; the target is 1.34"),
+        ("ResourceClass", "v1alpha2", "1.33", None),
+    ],
+)
+def test_the_first_model_of_devices_has_no_fix(
+    context: Contexts, kind: str, version: str, target: str, message: str | None
+) -> None:
+    obj = {"apiVersion": f"resource.k8s.io/{version}", "kind": kind, "metadata": {"name": "gpu"}}
+    ctx = context(obj, target=Target(kubernetes=target))
+    wanted = [] if message is None else [(f"resource.k8s.io/{version} {message}", None)]
+    assert [(violation.message, violation.fix) for violation in check_old(ctx.subject, ctx)] == wanted

@@ -238,3 +238,14 @@ def without(key: str, *kept: str) -> Pool:
 def test_a_pool_is_for_gpus_if_it_names_them(requirement: Pool, is_one: bool) -> None:  # noqa: FBT001 -- a column
     found = costs(pool([requirement], ["on-demand"]))
     assert ("nodepools/missing-gpu-limit" in found) is is_one
+
+
+@pytest.mark.parametrize(
+    ("families", "kind"),
+    [(("g5", "g6"), "GPU"), (("trn1", "inf2"), "Neuron"), (("g5", "trn1"), "accelerator")],
+)
+def test_messages_call_accelerators_by_their_name(families: tuple[str, ...], kind: str) -> None:
+    obj = pool([one_of(f"{AWS}family", *families)], ["on-demand"])
+    obj["spec"]["disruption"] = {"consolidationPolicy": "WhenEmpty", "consolidateAfter": "Never"}
+    (message,) = [found.message for found in findings(obj) if found.policy == "nodepools/consolidation-disabled"]
+    assert message == f"consolidateAfter is Never: {kind} nodes that nobody uses are never removed"

@@ -90,6 +90,14 @@ def test_a_field_without_effect_is_removed_safely(context: Callable[..., Any]) -
     assert found.fix.safe
 
 
+def test_what_becomes_of_a_field_depends_on_the_validation(context: Callable[..., Any]) -> None:
+    (found,) = findings(context, "template: {spec: {kubelet: {maxPods: 10}}}")
+    assert found.message == (
+        "v1 has no kubelet here: strict validation refuses it; "
+        "without it the API server drops it, so the kubelet's defaults hold"
+    )
+
+
 def test_limits_of_another_type_are_refused_not_dropped(context: Callable[..., Any]) -> None:
     (found,) = findings(context, "limits: {resources: {cpu: 100}}")
     assert found.message == "v1 has no resources here: the API server refuses it"

@@ -5,7 +5,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import pytest
 
 from gpugate.policies.engine.config import ConfigError, parse
-from gpugate.policies.scaling.unbounded_replicas import Params, bound, check_autoscaler, check_scaled_job
+from gpugate.policies.scaling.unbounded_replicas import (
+    Params,
+    bound,
+    check_autoscaler,
+    check_scaled_job,
+    check_scaled_object,
+)
 from gpugate.policies.sdk.findings import Patch, Skip, Violation
 
 if TYPE_CHECKING:
@@ -105,3 +111,26 @@ def test_only_gpu_workloads_get_defaults(context: Contexts, facts: str) -> None:
 def test_a_default_above_the_bound_is_refused() -> None:
     with pytest.raises(ConfigError, match="default_max 30 is above max_replicas 20"):
         parse({"default_max": 30}, Params, ())
+
+
+@pytest.mark.parametrize(
+    ("facts", "message"),
+    [
+        (
+            workload("nvidia.com/gpu", 8),
+            "no maxReplicaCount, KEDA takes 100, 100 x 8 GPUs = 800 GPUs; at most 20 replicas are allowed",
+        ),
+        (
+            "",
+            (
+                "no maxReplicaCount, KEDA takes 100; at most 20 replicas are allowed; "
+                "whether Deployment w asks for GPUs is not known"
+            ),
+        ),
+        (workload("cpu", 8), None),
+    ],
+)
+def test_it_says_when_the_target_is_not_known(context: Contexts, facts: str, message: str | None) -> None:
+    scaler = {"apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject", "spec": {"scaleTargetRef": {"name": "w"}}}
+    ctx = context(scaler, facts=facts, params=Params())
+    assert [found.message for found in check_scaled_object(ctx.subject, ctx)] == ([message] if message else [])

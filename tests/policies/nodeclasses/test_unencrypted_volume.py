@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gpugate.policies.nodeclasses.unencrypted_volume import Params, check
+from gpugate.policies.sdk.findings import Stance
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gpugate.policies.sdk.policy import Context
+
+BY_ACCOUNT = "it is encrypted only where the account encrypts by default"
+
+
+@pytest.mark.parametrize(
+    ("volume", "by_default", "expected"),
+    [
+        ({}, None, (f"the volume does not say encrypted: true: {BY_ACCOUNT}", Stance.WARN)),
+        ({"encrypted": False}, None, (f"encrypted is false: {BY_ACCOUNT}", Stance.WARN)),
+        ({}, False, ("the volume does not say encrypted: true, so it is not encrypted", Stance.ENFORCE)),
+        ({"encrypted": False}, False, ("encrypted is false, so it is not encrypted", Stance.ENFORCE)),
+        ({"encrypted": False}, True, None),
+        ({}, True, None),
+        ({"encrypted": True}, None, None),
+        (
+            {"snapshotID": "snap-0123456789abcdef0"},
+            False,
+            ("the volume does not say encrypted: true, so it is as its snapshot is", Stance.WARN),
+        ),
+    ],
+)
+def test_it_says_what_is_known_of_the_account(
+    context: Callable[..., Context[Any]],
+    volume: dict[str, Any],
+    by_default: bool | None,  # noqa: FBT001 -- a column of the table
+    expected: tuple[str, Stance] | None,
+) -> None:
+    node_class = {"spec": {"blockDeviceMappings": [{"ebs": {"volumeSize": "1Gi", **volume}}]}}
+    ctx = context(node_class, params=Params(encrypted_by_default=by_default))
+    assert [(found.message, found.at_most) for found in check(ctx.subject, ctx)] == ([expected] if expected else [])

@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gpugate.policies.pods.invalid_gpu_quantity import Params, check
+from gpugate.policies.sdk.findings import Stance
+from gpugate.policies.sdk.node_pools import INSTANCE_TYPES, is_on_ec2
+from gpugate.policies.sdk.platform import Platform
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gpugate.policies.sdk.policy import Context
+
+
+def pool(reference: str) -> str:
+    return f"""
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {{name: gpu}}
+spec: {{template: {{spec: {{nodeClassRef: {reference}}}}}}}
+"""
+
+
+EC2 = pool("{group: karpenter.k8s.aws, kind: EC2NodeClass, name: gpu}")
+
+
+@pytest.mark.parametrize(
+    ("facts", "ec2", "expected"),
+    [
+        ("", None, False),
+        ("", True, True),
+        (EC2, None, True),
+        (EC2, False, False),
+        (pool("{kind: EC2NodeClass, name: gpu}"), None, True),
+        (pool("{group: eks.amazonaws.com, kind: NodeClass, name: gpu}"), None, True),
+        (pool("{group: karpenter.azure.com, kind: AKSNodeClass, name: gpu}"), None, False),
+        (pool("{name: gpu}"), None, False),
+    ],
+)
+def test_the_configuration_or_a_pool_says_that_nodes_are_ec2_instances(
+    context: Callable[..., Context[Any]],
+    facts: str,
+    ec2: bool | None,  # noqa: FBT001 -- a column of the table
+    expected: bool,  # noqa: FBT001 -- a column of the table
+) -> None:
+    ctx = context({}, facts=facts, platform=Platform(ec2=ec2))
+    assert ctx.derived(is_on_ec2) is expected
+
+
+@pytest.mark.parametrize(
+    ("resource", "count", "facts", "expected"),
+    [
+        ("nvidia.com/gpu", 12, "", None),
+        ("nvidia.com/gpu", 17, "", ("16 is the most of any known machine", Stance.WARN)),
+        ("nvidia.com/gpu", 12, EC2, ("8 is the most of any EC2 instance type", Stance.ENFORCE)),
+        ("nvidia.com/mig-1g.10gb", 100, "", None),
+        ("nvidia.com/mig-1g.10gb", 100, EC2, ("56 is the most of any EC2 instance type", Stance.ENFORCE)),
+        ("aws.amazon.com/neuron", 17, "", ("16 is the most of any EC2 instance type", Stance.ENFORCE)),
+    ],
+)
+def test_the_most_of_a_node_depends_on_the_platform(
+    context: Callable[..., Context[Any]], resource: str, count: int, facts: str, expected: tuple[str, Stance] | None
+) -> None:
+    limits = {"resources": {"limits": {resource: count}}}
+    ctx = context({"spec": {"containers": [limits]}}, facts=facts, params=Params())
+    ctx = replace(ctx, tables={INSTANCE_TYPES.name: INSTANCE_TYPES.load()})
+    found = [(each.message.partition(", ")[2], each.at_most) for each in check(ctx.subject, ctx)]
+    assert found == ([expected] if expected else [])
