@@ -80,6 +80,7 @@ def check_namespace(namespace: Field, ctx: Context[Params]) -> Iterator[Violatio
         message,
         hint="remove the label, or add the namespace to admin_namespaces",
         fix=Patches((Patch("remove", label.path, None, "allows no claims with adminAccess here"),)),
+        why="Whoever may create claims in the namespace can then read and disturb the GPUs of other namespaces.",
     )
 
 

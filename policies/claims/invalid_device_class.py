@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 _SHOWN: Final = 80  # characters of a name that may be anything
 _GPU: Final = "nvidia.com/gpu"
+_REFUSED: Final = "The API server refuses the object: the name of a DeviceClass is a DNS subdomain."
+_UNALLOCATED: Final = "No device can be allocated for the claim, so its Pod stays Pending."
 
 
 @validates(DEVICE_CLASS)
@@ -52,7 +54,7 @@ def check_class(device_class: Field, ctx: AnyContext) -> Iterator[Violation]:  #
     # What the API server makes of generateName ends in letters and digits.
     whole = name.text if metadata["name"] else f"{name.text}x"
     if name and not formats.is_subdomain(whole):
-        yield Violation(name.path, _message(name.text), hint="use lower-case letters, digits, - and dots")
+        yield Violation(name.path, _message(name.text), hint="use lower-case letters, digits, - and dots", why=_REFUSED)
 
 
 @validates(RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE, needs=(Need(DEVICE_CLASS, ()),))
@@ -87,12 +89,12 @@ def _misnamed(ask: Field, name: Field) -> Violation:
             ),
         )
         hint = f"use mig.nvidia.com with a CEL selector on profile '{profile}'"
-        return Violation(name.path, _message(name.text), hint=hint, fix=fix)
+        return Violation(name.path, _message(name.text), hint=hint, fix=fix, why=_REFUSED)
     if name.text == _GPU:
         gpu = Patches((Patch("set", name.path, "gpu.nvidia.com", reason),))
-        return Violation(name.path, _message(name.text), hint="use gpu.nvidia.com", fix=gpu)
+        return Violation(name.path, _message(name.text), hint="use gpu.nvidia.com", fix=gpu, why=_REFUSED)
     hint = "name a DeviceClass: kubectl get deviceclasses lists them"
-    return Violation(name.path, _message(name.text), hint=hint)
+    return Violation(name.path, _message(name.text), hint=hint, why=_REFUSED)
 
 
 def _unknown(name: Field, fact: Fact) -> Iterator[Violation | Skip]:
@@ -102,4 +104,5 @@ def _unknown(name: Field, fact: Fact) -> Iterator[Violation | Skip]:
     elif isinstance(fact, Known) and name.text not in fact.by_name:
         known = ", ".join(sorted(fact.by_name)[:5])
         message = f"DeviceClass {name.text[:_SHOWN]} does not exist"
-        yield Violation(name.path, message, Stance.WARN, f"name one of these: {known}" if known else "create it")
+        hint = f"name one of these: {known}" if known else "create it"
+        yield Violation(name.path, message, Stance.WARN, hint, why=_UNALLOCATED)

@@ -1,8 +1,8 @@
 """ResourceClaim that the API server refuses, or that no node can meet.
 
 ## Why is this bad?
-A claim in the shape of another API version, with two requests of one name or with a reference to none cannot be
-created, and neither can a template with one. A claim is allocated on one node, so one that asks for more devices than
+The API server refuses the claim, or its Pods stay Pending. It refuses the shape of another API version, two requests of one
+name and a reference to none, and a template with such a claim as well. A claim is allocated on one node, so one that asks for more devices than
 the largest node has leaves its Pod pending for ever.
 
 ## Instead
@@ -187,7 +187,8 @@ def _too_many(claim: Field, ctx: Context[Params]) -> Iterator[Violation]:
                     f"the claim asks for {totals[pattern]} {ask['deviceClassName'].text} devices, the bound is {most}"
                 )
                 hint = "ask for less, or share the work among Pods with a claim each"
-                yield Violation(ask["count"].path, message, hint=hint)
+                why = "A claim is allocated on one node: where no node has so many devices, its Pod stays Pending."
+                yield Violation(ask["count"].path, message, hint=hint, why=why)
 
 
 def _count(ask: Field) -> int:

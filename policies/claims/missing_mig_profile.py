@@ -75,11 +75,13 @@ def _of_slices(ask: Field, device_class: str) -> Iterator[Violation]:
         path: Path = ask["selectors"].path if ask["selectors"] else ask["deviceClassName"].path
         message = f"{device_class} without a selector on the profile takes a slice of any size"
         hint = f"add the CEL selector device.attributes['{_DRIVER}'].profile == '1g.10gb', with your profile"
-        yield Violation(path, message, hint=hint)
+        why = "The claim gets any slice: the model may not fit, or holds several times the memory that it needs."
+        yield Violation(path, message, hint=hint, why=why)
     for expression, text in zip(expressions, texts, strict=True):
         found = _ATTRIBUTE.search(text)
         if found and found["domain"] != _DRIVER:
             message = f"device.attributes['{found['domain']}'] has no profile; the driver's name is {_DRIVER}"
             fixed = _ATTRIBUTE.sub(f"device.attributes['{_DRIVER}'].profile", text)
             patch = Patch("set", expression.path, fixed, "reads the attribute that the driver publishes")
-            yield Violation(expression.path, message, hint="write the driver's name", fix=Patches((patch,)))
+            why = "The selector fails when it is evaluated, so no device is chosen and the Pod stays Pending."
+            yield Violation(expression.path, message, hint="write the driver's name", fix=Patches((patch,)), why=why)

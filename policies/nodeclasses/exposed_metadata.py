@@ -20,7 +20,7 @@ Amazon EKS best practices "Restrict access to the instance profile assigned to t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
 
@@ -35,6 +35,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gpugate.policies.sdk.field import Field
+
+
+_PLAIN_GET: Final = (
+    "Version 1 answers a plain GET, so a proxy or image loader that fetches a URL for a user can be made to fetch the "
+    "credentials of the node."
+)
+_FROM_PODS: Final = "A container with the credentials of the node's role can do in the AWS account what the node can."
 
 
 class Params(PolicyParams, frozen=True, kw_only=True):
@@ -58,12 +65,12 @@ def check(node_class: Field, ctx: Context[Params]) -> Iterator[Violation]:
     if tokens.text == "optional":
         fix = _set(tokens, "required", "turns version 1 of the metadata service off")
         message = "httpTokens optional turns version 1 of the metadata service on, which needs no token"
-        yield Violation(tokens.path, message, hint="write required, or leave the field out", fix=fix)
+        yield Violation(tokens.path, message, hint="write required, or leave the field out", fix=fix, why=_PLAIN_GET)
     most = ctx.params.max_hop_limit
     if (hops.integer or 0) > most:
         fix = _set(hops, most, "keeps Pods from the credentials of their node")
-        message = f"hop limit {hops.integer} lets Pods reach the credentials of their node, {most} is the most allowed"
-        yield Violation(hops.path, message, Stance.WARN, f"write {most}, or leave the field out", fix)
+        message = f"hop limit {hops.integer} lets Pods read the IAM credentials of their node (maximum: {most})"
+        yield Violation(hops.path, message, Stance.WARN, f"write {most}, or leave the field out", fix, why=_FROM_PODS)
 
 
 def _set(field: Field, value: str | int, reason: str) -> Patches:

@@ -52,6 +52,9 @@ _SIGNS: Final = frozenset("_.:/=+-@")
 _UNFILLED: Final = ("nodeclasses/unexpanded-placeholder", "nodeclasses/missing-cost-tags")
 
 
+_OWN_PROFILE: Final = "With `instanceProfile` IAM does not see the tags, but AWS Billing may not split costs by them."
+
+
 class Params(PolicyParams, frozen=True, kw_only=True):
     """How many tags there may be.
 
@@ -69,7 +72,8 @@ def check(node_class: Field, ctx: Context[Params]) -> Iterator[Violation]:
     tags = node_class["spec", "tags"]
     if len(tags.mapping) > ctx.params.max_tags:
         message = f"{len(tags.mapping)} tags, at most {ctx.params.max_tags} leave room for those of Karpenter"
-        yield Violation(tags.path, message, hint="leave out tags that nobody reads")
+        why = "AWS refuses more than 50 tags on a resource, and Karpenter adds its own: no node starts."
+        yield Violation(tags.path, message, hint="remove tags that no report reads", why=why)
     # Only the tags of an instance profile, which Karpenter makes for a role, are as strict as IAM.
     strict = Stance.WARN if node_class["spec", "instanceProfile"].text else Stance.ENFORCE
     seen: dict[str, str] = {}
@@ -79,14 +83,16 @@ def check(node_class: Field, ctx: Context[Params]) -> Iterator[Violation]:
         first = seen.setdefault(key.casefold(), key)
         if first != key:
             message = f'tag keys "{_short(first)}" and "{_short(key)}" differ in case alone'
-            yield Violation(tag.path, message, strict, "keep the one that AWS Billing knows")
+            why = "" if strict is Stance.ENFORCE else _OWN_PROFILE
+            yield Violation(tag.path, message, strict, "keep the one that AWS Billing knows", why=why)
 
 
 def _refused(key: str, tag: Field) -> Iterator[Violation]:
     if key in _RESERVED or key.startswith(_RESERVED_START):
         patch = Patch("remove", tag.path, None, "leaves out the tag, which Karpenter sets itself")
         message = f'tag key "{_short(key)}" is set by Karpenter itself'
-        yield Violation(tag.path, message, hint="leave the tag out", fix=Patches((patch,), safe=True))
+        why = "The API server refuses the node class, by a rule of its CRD."
+        yield Violation(tag.path, message, hint="leave the tag out", fix=Patches((patch,), safe=True), why=why)
     elif key.casefold().startswith("aws:"):
         yield Violation(tag.path, f'tag key "{_short(key)}" starts with aws:, which AWS keeps for itself', hint=_RENAME)
     if not 0 < len(key) <= _LONGEST_KEY:
@@ -104,7 +110,8 @@ def _unusual(key: str, tag: Field, at_most: Stance) -> Iterator[Violation]:
         if odd:
             name = f"U+{ord(odd):04X}" if odd.isspace() or not odd.isprintable() else f'"{odd}"'
             message = f"the {what} of tag {_short(key)} has the character {name}, which IAM refuses"
-            yield Violation(tag.path, message, at_most, "use letters, digits, blanks and _ . : / = + - @")
+            why = "" if at_most is Stance.ENFORCE else _OWN_PROFILE
+            yield Violation(tag.path, message, at_most, "use letters, digits, blanks and _ . : / = + - @", why=why)
 
 
 def _is_allowed(character: str) -> bool:

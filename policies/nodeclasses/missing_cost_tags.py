@@ -152,11 +152,12 @@ def check(node_class: Field, ctx: Context[Params]) -> Iterator[Violation]:
                     hint="write the value that the bill is to be split by",
                     convention=True,
                     same_as=("nodeclasses/unexpanded-placeholder",),
+                    why="AWS bills are split by the values of tags, and this one does not say who pays for the nodes.",
                 )
     if missing:
         yield Violation(
             tags.path,
-            f"lacks {', '.join(missing)}: the cost of these nodes cannot be allocated",
+            f"missing tags {', '.join(missing)}: the cost of these nodes cannot be attributed",
             hint=f"add {', '.join(missing)} under spec.tags",
             convention=True,
         )
@@ -168,6 +169,7 @@ def _misspelled(tags: Field, near: str, key: str) -> Violation:
         tags[near].path,
         f'tag "{near}" is not "{key}": AWS tag keys are exact',
         hint=f"rename it to {key}",
+        why=f"AWS bills are split by exact keys, so the cost of these nodes does not appear under {key}.",
         fix=Patches(
             (Patch("remove", tags[near].path, None, reason), Patch("set", tags[key].path, tags[near].value, reason)),
         ),

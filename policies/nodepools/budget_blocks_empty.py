@@ -1,8 +1,8 @@
 """Disruption budget of a GPU NodePool that keeps empty nodes.
 
 ## Why is this bad?
-A budget of 0 nodes without `reasons` holds for empty nodes too, so GPU nodes that nobody uses stay and are paid for as
-long as it is active. Most people who write it want to protect nodes that are in use. The smallest of all active budgets
+While such a budget is active Karpenter removes no empty node, so GPU nodes that no Pod uses are paid for. A budget of 0
+nodes without `reasons` holds for empty nodes too. Most people who write it want to protect nodes that are in use. The smallest of all active budgets
 counts: another one beside it does not open it again.
 
 ## Instead

@@ -1,8 +1,8 @@
 """GPU NodePool whose nodes are never removed, used or not.
 
 ## Why is this bad?
-With `consolidateAfter: Never` Karpenter removes no node of the pool, not even one that no Pod uses, so a GPU node that
-was needed for an hour is paid for until its `expireAfter`, by default 30 days later. A node with eight GPUs costs 20 to
+Karpenter keeps GPU nodes that no Pod uses, so a node that was needed for an hour is paid for until it expires. With
+`consolidateAfter: Never` that is its `expireAfter`, by default 30 days later. A node with eight GPUs costs 20 to
 140 USD an hour. A `consolidateAfter` that is as long as `expireAfter` does the same: the node expires first. So does one
 of `max_after` or more.
 

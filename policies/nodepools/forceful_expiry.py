@@ -77,4 +77,5 @@ def _found(node: Field, min_grace: str) -> Iterator[Violation]:
         return
     if short:
         message = f"training has {grace.text} to save its state when nodes expire, less than {min_grace}"
-        yield Violation(grace.path, message, hint=hint)
+        why = "When the period ends, Karpenter deletes the Pods that are left, with what they computed since a checkpoint."
+        yield Violation(grace.path, message, hint=hint, why=why)

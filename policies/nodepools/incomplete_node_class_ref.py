@@ -69,6 +69,7 @@ def check(pool: Field, ctx: Context[Params]) -> Iterator[Violation]:
             reference["kind"].path,
             f"{group}/{kind} is not an allowed node class",
             hint=f"use one of {', '.join(allowed)}",
+            why="The policy file allows other node classes only, which are set up for this platform.",
         )
     if name and any(formats.matches(pattern, name) for pattern in ctx.params.forbidden_for_gpu):
         yield from _general(reference["name"], ctx)
@@ -97,4 +98,5 @@ def _general(name: Field, ctx: Context[Params]) -> Iterator[Violation]:
             f'a pool of {ctx.derived(accelerator)} nodes uses the node class "{name.text}", which is shared with general nodes',
             at_most=Stance.WARN,
             hint=f"use a class made for {ctx.derived(accelerator)} nodes",
+            why="These nodes get the image, volumes and tags of general nodes: a driver or disk space may be missing.",
         )

@@ -27,7 +27,7 @@ Karpenter v1.14.1 `pkg/apis/v1/nodepool.go` (IsActive, GetAllowedDisruptionsByRe
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.nodepools._disruption_windows import MOST_BUDGETS, Budget, Fault, Timeline, faults, timeline
 from gpugate.policies.nodepools._gpu_pools import if_gpu_pool
@@ -43,6 +43,10 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.policy import Context
 
 
+_WORDS: Final = 5  # of a schedule
+_REFUSED: Final = "The API server refuses the NodePool, by a rule of its CRD."
+
+
 @validates(NODE_POOL, tables=(INSTANCE_TYPES,))
 def check(pool: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
     """Report every fault; where there is none, the budgets that are active always or never."""
@@ -56,7 +60,7 @@ def _found(pool: Field, ctx: Context[Params]) -> Iterator[Violation]:
     count = len(list(budgets))
     if count > MOST_BUDGETS:
         message = f"has {count} budgets, the API server allows {MOST_BUDGETS}"
-        yield Violation(budgets.path, message, hint="leave out those that others make needless")
+        yield Violation(budgets.path, message, hint="leave out those that others make needless", why=_REFUSED)
     elif times is None:
         for budget in budgets:
             yield from (_refused(fault) for fault in faults(budget))
@@ -72,14 +76,26 @@ def _refused(fault: Fault) -> Violation:
         fix = Patches(
             (Patch("set", fault.field.path, str(value), "makes nodes a string, as the CRD wants it"),), safe=True
         )
-    return Violation(fault.field.path, fault.message, hint=fault.hint, fix=fix)
+    why = "" if _is_stored(fault.field) else _REFUSED
+    return Violation(fault.field.path, fault.message, hint=fault.hint, fix=fix, why=why)
+
+
+def _is_stored(field: Field) -> bool:
+    """Tell whether the API server takes a value that Karpenter cannot read: five words, or a number of any size.
+
+    Source: Karpenter v1.14.1 `pkg/apis/crds/karpenter.sh_nodepools.yaml` (patterns of schedule and nodes).
+    """
+    if field.path[-1] == "schedule":
+        return field.text.startswith("@") or len(field.text.split()) >= _WORDS
+    return field.path[-1] == "nodes" and field.text.isdigit()
 
 
 def _idle(budget: Budget, times: Timeline) -> Iterator[Violation]:
     reasons, duration = budget.field["reasons"], budget.field["duration"]
     if not budget.reasons:
         message = "the budget has an empty list of reasons, so it holds for none"
-        yield Violation(reasons.path, message, Stance.WARN, "name the reasons, or leave the field out for all of them")
+        hint = "name the reasons, or leave the field out for all of them"
+        yield Violation(reasons.path, message, Stance.WARN, hint, why="The budget limits no disruption.")
     if budget.schedule is None:
         return
     window = times.window(budget)
@@ -90,7 +106,9 @@ def _idle(budget: Budget, times: Timeline) -> Iterator[Violation]:
         )
         message = f'schedule "{schedule.text[:40]}" with duration {duration.text} makes a budget that is always active'
         hint = "leave schedule and duration out, or shorten the duration"
-        yield Violation(duration.path, message, Stance.WARN, hint, Patches(drop, safe=True))
+        why = "The budget holds at all times, also when its schedule was to allow disruption."
+        yield Violation(duration.path, message, Stance.WARN, hint, Patches(drop, safe=True), why=why)
     elif window.never:
         message = f"duration {duration.text} makes a budget that is never active"
-        yield Violation(duration.path, message, Stance.WARN, "write how long it is active, or leave the budget out")
+        hint = "write how long it is active, or leave the budget out"
+        yield Violation(duration.path, message, Stance.WARN, hint, why="The budget limits no disruption.")

@@ -1,9 +1,9 @@
 """Object of a Karpenter API that no longer exists.
 
 ## Why is this bad?
-Karpenter dropped `Provisioner`, `Machine` and `AWSNodeTemplate` in v0.33, and every `v1beta1` kind in v1.1.0. Where the
-old CRD is still installed the API server stores such an object and nothing acts on it: no node comes, and Pods stay
-Pending. Where it is not, the file cannot be applied at all.
+Karpenter does not act on the object: no node comes, and Pods stay Pending. It dropped `Provisioner`, `Machine` and
+`AWSNodeTemplate` in v0.33, and every `v1beta1` kind in v1.1.0. Where the old CRD is still installed the API server stores
+such an object; where it is not, the file cannot be applied at all.
 
 ## Instead
 Write the `karpenter.sh/v1` NodePool and the `karpenter.k8s.aws/v1` EC2NodeClass. The fix is the converted object: fields

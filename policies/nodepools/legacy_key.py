@@ -164,6 +164,17 @@ _MESSAGES: Final[dict[Place, str]] = {
     "requirement": "the API server refuses a requirement on {key}, which no node has since Karpenter v1.0",
     "taint": "the taint {key} means nothing since Karpenter v1.0",
 }
+_REASONS: Final[dict[Place, str]] = {
+    "annotation": "Karpenter ignores the annotation, so what it was to do does not happen.",
+    "label": "Karpenter ignores the label, so what it was to do does not happen.",
+    "selector": "No node has the label, so the Pod stays Pending.",
+    "exclusion": "No node has the label, so the Pod can run on the nodes that this was to exclude.",
+    "preference": "No node has the label, so the scheduler prefers none.",
+    "topology": "No node has the label, so the scheduler cannot place Pods by it.",
+    "toleration": "Karpenter writes another taint, which the Pod does not tolerate.",
+    "requirement": "The API server refuses the NodePool, so no node comes.",
+    "taint": "Karpenter gives the taint no meaning: it only keeps off Pods that do not tolerate it.",
+}
 _PROTECTION: Final = "karpenter.sh/do-not-disrupt"
 _DISRUPTED: Final = "karpenter.sh/disrupted"
 
@@ -174,7 +185,8 @@ def check_pod(pod: Field, ctx: Context[Params]) -> Iterator[Violation]:
     if at_least(ctx.target.karpenter, _DROPPED_IN):
         for use in in_pod(pod):
             message = _MESSAGES[use.place].format(key=use.key)
-            yield Violation(use.field.path, message, hint=_hint(use), fix=_renamed(use, pod))
+            why = "" if LEGACY_KEYS[use.key] == _PROTECTION else _REASONS[use.place]
+            yield Violation(use.field.path, message, hint=_hint(use), fix=_renamed(use, pod), why=why)
 
 
 @validates(NODE_POOL, mode=Stance.WARN)
@@ -195,7 +207,8 @@ def _to_remove(uses: tuple[Use, ...], ctx: Context[Params]) -> Iterator[Violatio
         hint = f"remove it; protect Pods with {_PROTECTION}" if protects else "remove it"
         removed = Patch("remove", use.field.path, None, f"removes {use.key}, which nothing reads")
         fix = Patches((removed,)) if use.place in {"annotation", "label"} else None
-        yield Violation(use.field.path, _MESSAGES[use.place].format(key=use.key), hint=hint, fix=fix)
+        message = _MESSAGES[use.place].format(key=use.key)
+        yield Violation(use.field.path, message, hint=hint, fix=fix, why=_REASONS[use.place])
 
 
 def _hint(use: Use) -> str:

@@ -1,8 +1,8 @@
 """GPU pool whose nodes carry no labels that say who pays for them.
 
 ## Why is this bad?
-Kubecost and OpenCost split the cost of a node by its labels, and the idle part of a GPU node is charged to nobody when it has
-none. An empty label, or one that says `tbd`, is as good as none.
+Kubecost and OpenCost split the cost of a node by its labels: without them the idle part of a GPU node appears under no team.
+An empty label, or one that says `tbd`, is as good as none.
 
 ## Instead
 Write `team` and `cost-center` under `spec.template.metadata.labels`. A new pool can get them from its own labels
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
     from gpugate.policies.sdk.field import Field
 
+_NO_VALUE: Final = "Cost reports show the value as it is, and it does not name who pays."
+_OTHER_KEY: Final = "Cost reports read exact keys, so the cost of these nodes does not appear under the required one."
 _PLACEHOLDER: Final = ("nodeclasses/unexpanded-placeholder",)
 _RESERVED: Final = ("kubernetes.io", "karpenter.sh", "karpenter.k8s.aws")
 
@@ -105,7 +107,12 @@ def check(pool: Field, ctx: Context[Params]) -> Iterator[Violation]:
             wrong = fault(label.text, params.placeholders, params.formats.get(key, ()))
             if wrong:
                 yield Violation(
-                    label.path, f"label {key} {wrong}", hint="write who pays", same_as=_PLACEHOLDER, convention=True
+                    label.path,
+                    f"label {key} {wrong}",
+                    hint="write who pays",
+                    same_as=_PLACEHOLDER,
+                    why=_NO_VALUE,
+                    convention=True,
                 )
             continue
         near = lookalike(key, labels.mapping)
@@ -114,9 +121,7 @@ def check(pool: Field, ctx: Context[Params]) -> Iterator[Violation]:
         else:
             missing.append(key)
     if missing:
-        message = (
-            f"its nodes lack {', '.join(missing)}: nobody can be charged for their {ctx.derived(accelerator)} devices"
-        )
+        message = f"missing node labels {', '.join(missing)}: {ctx.derived(accelerator)} cost cannot be attributed"
         hint = f"add {', '.join(missing)} under spec.template.metadata.labels"
         yield Violation(labels.path, message, hint=hint, convention=True)
 
@@ -128,4 +133,5 @@ def _misspelled(labels: Field, near: str, key: str) -> Violation:
         Patch("set", labels[key].path, labels[near].value, reason),
     )
     message = f"label {near} is not {key}: reports read labels as they are written"
-    return Violation(labels[near].path, message, hint=f"rename it to {key}", fix=Patches(renamed), convention=True)
+    fix = Patches(renamed)
+    return Violation(labels[near].path, message, hint=f"rename it to {key}", fix=fix, why=_OTHER_KEY, convention=True)

@@ -29,7 +29,7 @@ left are not launched; `nodes`), `pkg/apis/crds/karpenter.sh_nodepools.yaml` (st
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
 
@@ -48,6 +48,9 @@ if TYPE_CHECKING:
     from gpugate.policies.nodepools._accelerators import Make
     from gpugate.policies.sdk.field import Field
     from gpugate.policies.sdk.node_pools import MatchingTypes
+
+
+_ABOVE: Final = "One pool can then start more accelerators than the policy file allows for it."
 
 
 class Params(PolicyParams, frozen=True, kw_only=True):
@@ -90,7 +93,7 @@ def _too_many(pool: Field, types: MatchingTypes, found: tuple[Make, ...], most: 
         field = pool["spec", "limits", make.resources[0]]
         if limits.get(make.resources[0], 0) > most:
             message = f"the limit of {field.value} {make.resources[0]} is above {most}, the most for one pool"
-            yield Violation(field.path, message, hint=f"write {most} or less")
+            yield Violation(field.path, message, hint=f"write {most} or less", why=_ABOVE)
     if pool["spec", "replicas"] or limits.keys().isdisjoint(make.resources[0] for make in found):
         per_node = max(most_devices(make, types.catalogue) for make in found)
         nodes = pool["spec", "limits", "nodes"] if "nodes" in limits else pool["spec", "replicas"]
@@ -101,7 +104,7 @@ def _too_many(pool: Field, types: MatchingTypes, found: tuple[Make, ...], most: 
             )
             fitting = most // per_node
             hint = f"write {fitting} or less" if fitting else f"require types with {most} accelerators or fewer"
-            yield Violation(nodes.path, message, hint=hint)
+            yield Violation(nodes.path, message, hint=hint, why=_ABOVE)
 
 
 def _nothing_limited(
@@ -130,7 +133,8 @@ def _nothing_limited(
     elif most > (params.max_per_pool or 0):
         at_most = Stance.ENFORCE if most > params.at_most_indirect else Stance.WARN
         message = f"limits no {resource}: its other limits let it have up to {most}"
-        yield Violation(limits.path, message, at_most, hint)
+        why = f"Pods can start all of them by mistake: limits of {_and(limits)} do not say how many GPUs they allow."
+        yield Violation(limits.path, message, at_most, hint, why=why)
 
 
 def _another_make(make: Make, types: MatchingTypes, limits: Field) -> Violation:
@@ -140,7 +144,13 @@ def _another_make(make: Make, types: MatchingTypes, limits: Field) -> Violation:
         f"{count} of the instance types {'has' if count == 1 else 'have'} {make.resources[0]}, which nothing limits",
         at_most=Stance.WARN if is_minor(make, types) else Stance.ENFORCE,
         hint=f"limit {make.resources[0]} too, or require one manufacturer",
+        why=f"Limits on other accelerators do not bound how many nodes Pods that ask for {make.resources[0]} can start.",
     )
+
+
+def _and(limits: Field) -> str:
+    """Name the resources that are limited."""
+    return " and ".join(key for key in ("cpu", "memory") if limits[key])
 
 
 def _meant_for(resource: str, key: str) -> bool:

@@ -52,6 +52,8 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.platform import Taint
 
 _KEEPS_OFF: Final = frozenset({"NoSchedule", "NoExecute"})
+_WEAK: Final = "The scheduler ignores the taint when no other node fits, so Pods without a GPU run on the GPU nodes."
+_BRIEF: Final = "From the moment a node is ready the taint is gone, and any Pod that fits runs there."
 # A taint on a pool that has other types too would keep off the Pods that use those.
 _APART: Final = "make a pool of their own, with the taint, for the types with an accelerator"
 
@@ -89,6 +91,7 @@ def _another_make(make: Make, types: MatchingTypes, taints: Field) -> Violation:
         f"{count} of the instance types {'has' if count == 1 else 'have'} {make.resources[0]}, which no taint is for",
         at_most=Stance.WARN if is_minor(make, types) else Stance.ENFORCE,
         hint="require one manufacturer with karpenter.k8s.aws/instance-gpu-manufacturer",
+        why=f"These nodes carry the taint of another accelerator, which Pods that ask for {make.resources[0]} do not tolerate.",
     )
 
 
@@ -108,12 +111,12 @@ def _none(template: Field, resource: str, wanted: tuple[Taint, ...]) -> Violatio
             effect = weak["effect"]
             message = f"the taint {weak['key'].text} has the effect {effect.text}, which keeps no Pod off"
             stronger = Patch("set", effect.path, "NoSchedule", "makes the taint keep Pods without an accelerator off")
-            return Violation(effect.path, message, hint="write effect: NoSchedule", fix=Patches((stronger,)))
+            return Violation(effect.path, message, hint="write effect: NoSchedule", fix=Patches((stronger,)), why=_WEAK)
     for brief in template["startupTaints"]:
         if brief["key"].text in keys:
             message = f"the taint {brief['key'].text} is a startup taint, which goes away when the node is ready"
             moved = Patch("remove", brief.path, None, "a startup taint is removed when the node is ready")
-            return Violation(brief.path, message, hint=hint, fix=Patches((moved, added)))
+            return Violation(brief.path, message, hint=hint, fix=Patches((moved, added)), why=_BRIEF)
     others = "none of its taints" if template["taints"].value else "no taint"
     return Violation(
         template["taints"].path,

@@ -20,6 +20,7 @@ AWS "Best practices for Amazon EC2 Spot" (flexible about instance types and Avai
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
 import msgspec
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
 
 _FAMILY: Final = f"{AWS}/instance-family"
 _ZONES: Final = ("topology.kubernetes.io/zone", "topology.k8s.aws/zone-id")
+
+_ON_DEMAND: Final = "Capacity runs out by family: a pool with few families gets no node while theirs is short."
 
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=1)]
 
@@ -69,7 +72,8 @@ def check(pool: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
 def _found(pool: Field, types: MatchingTypes, ctx: Context[Params]) -> Iterator[Violation]:
     spot = "spot" in node_pools.capacity_types(types.requirements)
     needed = ctx.params.families if spot else ctx.params.on_demand_families
-    yield from _families(pool, types, needed, "Spot" if spot else "this pool")
+    found = _families(pool, types, needed, "Spot" if spot else "this pool")
+    yield from found if spot else (replace(each, why=_ON_DEMAND) for each in found)
     if spot:
         yield from _few_zones(types, ctx.params.zones)
 

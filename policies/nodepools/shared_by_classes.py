@@ -253,7 +253,7 @@ def _spot_after_on_demand(own: _Pool, rival: _Pool) -> Iterator[Violation]:
                 "so Spot is not tried first"
             )
             hint = f"give the Spot pool a weight above {other.weight}"
-            yield _misordered(own, rival, message, hint, leads=spot is own)
+            yield _misordered(own, rival, message, hint, _DEARER, leads=spot is own)
 
 
 def _training_before_inference(own: _Pool, rival: _Pool, ctx: AnyContext) -> Iterator[Violation]:
@@ -268,13 +268,20 @@ def _training_before_inference(own: _Pool, rival: _Pool, ctx: AnyContext) -> Ite
                 f"{_this(inference, own)}, so {first.shown} is placed on training nodes first"
             )
             hint = f"give the training pool at most weight {inference.weight}, or the workload a node selector"
-            yield _misordered(own, rival, message, hint, leads=training is own)
+            yield _misordered(own, rival, message, hint, _TAKEN, leads=training is own)
 
 
-def _misordered(own: _Pool, rival: _Pool, message: str, hint: str, *, leads: bool) -> Violation:
+_DEARER: Final = (
+    "Karpenter tries pools by weight, so it may start on-demand nodes while cheaper Spot capacity is there."
+)
+_TAKEN: Final = "Karpenter tries pools by weight, so inference uses up nodes and limits that are meant for training."
+_UNREAD: Final = "No policy for training or inference evaluates a pool whose labels name no class of workload."
+
+
+def _misordered(own: _Pool, rival: _Pool, message: str, hint: str, why: str, *, leads: bool) -> Violation:
     """Report two weights in the wrong order; the pool whose weight is to be changed leads."""
     others = (Other("NodePool", "", rival.shown),)
-    return Violation(own.field["spec", "weight"].path, message, hint=hint, others=others, follows=not leads)
+    return Violation(own.field["spec", "weight"].path, message, hint=hint, why=why, others=others, follows=not leads)
 
 
 def _this(pool: _Pool, own: _Pool) -> str:
@@ -333,6 +340,6 @@ def _without_class(labels: Field, kind: str, ctx: Context[Params]) -> Violation:
     misread = next(present, None)
     if misread is not None:
         message = f'label {misread.path[-1]} is "{misread.text}", which names no class of workload'
-        return Violation(misread.path, message, hint=hint, convention=True)
+        return Violation(misread.path, message, hint=hint, why=_UNREAD, convention=True)
     message = f"no label says for which class of workload this {kind} pool is"
-    return Violation(labels.path, message, hint=hint, convention=True)
+    return Violation(labels.path, message, hint=hint, why=_UNREAD, convention=True)

@@ -25,7 +25,8 @@ Karpenter v1.14.1 `pkg/scheduling/requirement.go`, `requirements.go` (matching, 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
 
 import msgspec
 
@@ -61,6 +62,9 @@ if TYPE_CHECKING:
 
     from gpugate.policies.sdk.field import Field
 
+_NO_NODE: Final = "Karpenter launches no node for the pool, so its Pods stay Pending."
+_SPOT: Final = "Spot capacity runs out by instance type: a pool with few types loses nodes and waits long for others."
+_FEW: Final = "When EC2 runs out of these types at one time, no node comes and Pods stay Pending."
 _RESERVATIONS = (f"{AWS}/capacity-reservation-id", f"{AWS}/capacity-reservation-type")
 
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=1)]
@@ -112,10 +116,10 @@ def check(pool: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
     counted = _counted(types, ctx)
     left = within_limits(types, pool) & counted
     if not left and not types.unknown:
-        yield no_types(types, pool, counted)
+        yield replace(no_types(types, pool, counted), why=_NO_NODE)
         return
     if ctx.params.min_values_policy == "strict":
-        yield from unmet_minimums(types, left)
+        yield from (replace(found, why=_NO_NODE) for found in unmet_minimums(types, left))
     if not _single_is_right(pool, types, ctx.params):
         yield from _too_few(pool, types, counted, ctx)
 
@@ -158,7 +162,8 @@ def _too_few(pool: Field, types: MatchingTypes, counted: int, ctx: Context[Param
     if only_unknown:
         at_most = Stance.ENFORCE if params.unknown_types == "deny" else Stance.WARN
         message = f"no EC2 instance type of {catalogue.date} is called {shown(types.unknown)}"
-        yield Violation(path, message, at_most, real_names(catalogue))
+        why = "Where EC2 does not offer these types, Karpenter launches no node and Pods stay Pending."
+        yield Violation(path, message, at_most, real_names(catalogue), why=why)
         return
     more = siblings(left, cause.others, catalogue, needed - known - unknown)
     hint, fix = more_types(cause, more, types), widened(types, cause, more, needed, counted)
@@ -172,7 +177,8 @@ def _too_few(pool: Field, types: MatchingTypes, counted: int, ctx: Context[Param
         message = (
             f"can launch only {known + unknown} instance types{with_gpu} ({names}), {why} needs {needed}; {narrowed}"
         )
-        yield Violation(path, message, Stance.WARN, hint, fix)
+        why = _SPOT if "spot" in node_pools.capacity_types(types.requirements) else _FEW
+        yield Violation(path, message, Stance.WARN, hint, fix, why=why)
     elif known and only_type_with_its_gpu(types, left.bit_length() - 1):
         if params.inherent_singles != "ignore":
             at_most = Stance.ENFORCE if params.inherent_singles == "enforce" else Stance.WARN

@@ -71,7 +71,8 @@ def _found(disruption: Field, params: Params) -> Iterator[Violation]:
     if short:
         message = f"consolidateAfter is {after.text}, a training pool needs at least {params.min_after}"
         hint = f"write {params.min_after} or more"
-        yield Violation(after.path, message, hint=hint, fix=_set(after, params.min_after))
+        why = "The next step of the run asks for the node again minutes later: GPU nodes start slowly, and EC2 may have none."
+        yield Violation(after.path, message, hint=hint, fix=_set(after, params.min_after), why=why)
 
 
 def _set(field: Field, value: str) -> Patches:

@@ -101,8 +101,10 @@ def _reservations(
     field = stated[0].field["values"] or stated[0].field
     if selected and "reserved" not in allowed:
         message = "its node class selects capacity reservations, which only capacity-type reserved uses"
-        yield Violation(field.path, message, Stance.WARN, "add reserved")
+        why = "The reservations are paid for and stay unused: only nodes of capacity type reserved take them."
+        yield Violation(field.path, message, Stance.WARN, "add reserved", why=why)
     elif allowed == {"reserved"} and not selected:
         message = "allows reserved capacity only, and its node class selects no capacity reservation: no node starts"
         hint = f"add {_RESERVATIONS} to the EC2NodeClass"
-        yield Violation(field.path, message, Stance.WARN, hint)
+        why = "Karpenter starts reserved nodes only in reservations that the node class selects, so Pods stay Pending."
+        yield Violation(field.path, message, Stance.WARN, hint, why=why)

@@ -108,6 +108,10 @@ _NAMES: Final = (
     ),
 )
 _NUMBERS: Final = (GPU_MEMORY, f"{AWS}/instance-gpu-count", f"{AWS}/instance-accelerator-count")
+_NO_TYPE: Final = (
+    "Karpenter compares values as they are written: no type matches this one, so the pool has fewer types."
+)
+_ALL_OR_NONE: Final = "Every GPU has more memory than that, so the requirement keeps out all types or none."
 # No GPU has less than this in MiB; what is below was meant in GiB.
 _GIB_RATHER: Final = 1000
 
@@ -155,11 +159,11 @@ def _name(field: Field, label: str, operator: str, catalogue: InstanceTypes) -> 
     right = meant(label, field.text, catalogue)
     if right:
         message = f"no EC2 instance type has {short} {shown([field.text])}"
-        yield Violation(field.path, message, hint=f"write {right}", fix=_written(field, right))
+        yield Violation(field.path, message, hint=f"write {right}", fix=_written(field, right), why=_NO_TYPE)
     elif operator == "In":
         message = f"no EC2 instance type of {catalogue.date} has {short} {shown([field.text])}"
         hint = "write a value that a type has; one that is newer counts with the parameter also_known"
-        yield Violation(field.path, message, hint=hint)
+        yield Violation(field.path, message, hint=hint, why=_NO_TYPE)
 
 
 def _number(field: Field, label: str, operator: str, catalogue: InstanceTypes) -> Iterator[Violation]:
@@ -169,19 +173,22 @@ def _number(field: Field, label: str, operator: str, catalogue: InstanceTypes) -
         unit = " of MiB" if label in MEMORIES else ""
         message = f"{shown([text])} is no {short}: it is a whole number{unit}"
         hint = f"write {right}" if right else "write the number alone"
-        yield Violation(field.path, message, hint=hint, fix=_written(field, str(right)) if right else None)
+        why = "Karpenter compares whole numbers, so no instance type matches the value."
+        yield Violation(field.path, message, hint=hint, fix=_written(field, str(right)) if right else None, why=why)
     elif label == GPU_MEMORY and 0 < int(text) < _GIB_RATHER:
         right = int(text) * 1024
         message = f"{text} MiB is less than any GPU has: {short} is in MiB"
         certain = operator != "In" or catalogue.of(label, str(right))
-        yield Violation(
-            field.path, message, hint=f"write {right}", fix=_written(field, str(right)) if certain else None
-        )
+        fix = _written(field, str(right)) if certain else None
+        yield Violation(field.path, message, hint=f"write {right}", fix=fix, why=_ALL_OR_NONE)
     elif operator == "In" and label in _NUMBERS and not catalogue.of(label, text):
         some = shown(str(number) for number in catalogue.scales[label].numbers)
         each = ", which is per GPU" if label == GPU_MEMORY else ""
         yield Violation(
-            field.path, f"no EC2 instance type has {short} {shown([text])}{each}", hint=f"types have {some}"
+            field.path,
+            f"no EC2 instance type has {short} {shown([text])}{each}",
+            hint=f"types have {some}",
+            why=_NO_TYPE,
         )
 
 

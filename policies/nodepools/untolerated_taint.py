@@ -1,8 +1,9 @@
 """GPU pool with a taint that the DaemonSets which make its GPUs usable do not tolerate.
 
 ## Why is this bad?
-The device plugin, feature discovery and GPU metrics are DaemonSets, and tolerate the taint of their accelerator:
-`nvidia.com/gpu`. A second taint, such as one for Spot, keeps them off. Without a device plugin a node never reports its
+A GPU node without its device plugin reports no GPUs, so its Pods stay Pending and it is paid for. The device plugin, feature
+discovery and GPU metrics are DaemonSets, and tolerate the taint of their accelerator: `nvidia.com/gpu`. A second taint, such
+as one for Spot, keeps them off. Without a device plugin a node never reports its
 GPUs, so Karpenter does not take it for initialized, its Pods stay Pending, and it is paid for. Without the exporter nobody
 sees what its GPUs do.
 
@@ -72,6 +73,10 @@ DAEMON_SET_NEED: Final = Need(
         "spec.template.spec.nodeSelector",
         "spec.template.spec.tolerations",
     ),
+)
+_KEPT_OFF: Final = (
+    "Nodes of the pool run no Pod of the DaemonSet: without a device plugin their GPUs cannot be used, without an exporter "
+    "they are not measured."
 )
 _HARD_EFFECTS: Final = frozenset({"NoSchedule", "NoExecute"})
 _TOLERATED_BY_ALL: Final = "node.kubernetes.io/"
@@ -190,7 +195,7 @@ def _by_known(pool: Field, agents: list[Field], ctx: Context[Params]) -> Iterato
             first, more = named(off[0]), f" and {len(off) - 1} more do" if len(off) > 1 else " does"
             message = f"DaemonSet {first}{more} not tolerate {shown(taint)}, so no node of this pool gets its Pod"
             kept_off = tuple(Other("DaemonSet", agent["metadata", "namespace"].text, _name(agent)) for agent in off)
-            yield replace(_unwanted(taint, message, ctx), others=kept_off)
+            yield replace(_unwanted(taint, message, ctx), others=kept_off, why=_KEPT_OFF)
 
 
 def _unwanted(taint: Field, message: str, ctx: AnyContext) -> Violation:
@@ -242,7 +247,9 @@ def _untolerated(tolerations: Field, where: list[tuple[str, Field]]) -> Violatio
     added = Patch("append", tolerations.path, {"key": key, "operator": "Exists", "effect": effect}, reason)
     hint = f"tolerate {key} with the effect {effect}, or leave the taint out of the pool"
     pools = tuple(Other("NodePool", "", name) for name, _ in where)
-    return Violation(tolerations.path, message, hint=hint, fix=Patches((added,)), others=pools, follows=True)
+    return Violation(
+        tolerations.path, message, hint=hint, fix=Patches((added,)), others=pools, follows=True, why=_KEPT_OFF
+    )
 
 
 def _name(obj: Field) -> str:

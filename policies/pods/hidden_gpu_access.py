@@ -89,6 +89,10 @@ if TYPE_CHECKING:
 # saying the same costs the API server nothing.
 _CONCERNS: Final = _hidden_access.DIRECT | (_hidden_access.GENERAL & MAY_REACH_GPU_NODES & ~OF_DAEMON_SET) | MAY_DEMAND
 _HINT: Final = "ask for the GPU in resources.limits, or take this away"
+_ON_GPU_NODES: Final = (
+    "On a GPU node the container can use every GPU, also those that the scheduler has given to others."
+)
+_OTHER_GPUS: Final = "The container may use other GPUs than it was given, which the scheduler gives to other Pods."
 _SHARE_HINT: Final = "take this away, or ask for whole GPUs"
 
 
@@ -150,11 +154,11 @@ def _on_gpu_nodes(
     asks = "and nothing known says that the Pod asks for one" if demand.unknown else "and the Pod asks for none"
     for sign in found:
         where = f"{sign.what}; nodeName bypasses the taints of GPU nodes" if by_name else sign.what
-        yield _violation(sign, f"{where}, {asks}", most)
+        yield _violation(sign, f"{where}, {asks}", most, _ON_GPU_NODES)
 
 
-def _violation(sign: Sign, message: str, most: Stance) -> Violation:
-    return Violation(sign.field.path, message, min(most, sign.at_most), sign.hint or _HINT)
+def _violation(sign: Sign, message: str, most: Stance, why: str = "") -> Violation:
+    return Violation(sign.field.path, message, min(most, sign.at_most), sign.hint or _HINT, why=why)
 
 
 def _beside_demand(
@@ -170,7 +174,8 @@ def _beside_demand(
         elif sign.variable:
             yield _overriding(sign, sign.variable, alone=alone)
         else:
-            yield Violation(sign.field.path, f"{sign.what}, beside the GPUs that the Pod is given", Stance.WARN, _HINT)
+            message = f"{sign.what}, beside the GPUs that the Pod is given"
+            yield Violation(sign.field.path, message, Stance.WARN, _HINT, why=_OTHER_GPUS)
     if share and most is Stance.ENFORCE:
         for sign in _hidden_access.privileged(containers):
             yield Violation(sign.field.path, f"{sign.what}, {share}", most, _SHARE_HINT)
@@ -191,4 +196,5 @@ def _overriding(sign: Sign, variable: Field, *, alone: bool) -> Violation:
         "leave it out: the device plugin sets it",
         # Several in one list would change places under each other.
         Patches((Patch("remove", variable.path, None, reason),)) if alone else None,
+        why=_OTHER_GPUS,
     )

@@ -62,7 +62,9 @@ def check(pod: Field, ctx: AnyContext) -> Iterator[Violation]:
         found = ctx.derived(workload_class)
         if demand and "training" not in {found.name, found.possible}:
             message = f'{_KEY} is "false", which is the same as no annotation'
-            yield Violation(annotation.path, message, Stance.WARN, "delete it, unless it keeps a tool from adding it")
+            hint = "delete it, unless it keeps a tool from adding it"
+            why = "The annotation has no effect: Karpenter may evict the Pod, as it may without it."
+            yield Violation(annotation.path, message, Stance.WARN, hint, why=why)
         return
     wrong = _fault(value, ctx.target.karpenter)
     if not wrong:

@@ -1,8 +1,8 @@
 """Container that asks for a number of GPUs that nobody can give.
 
 ## Why is this bad?
-The Pod never runs. GPUs are whole: the API server refuses half a GPU, a request without a limit and a request that is
-not the limit, but where a workload is a custom resource it sees that only when the first Pod is made. More GPUs than
+The API server refuses the Pod, or no node can run it. GPUs are whole: the API server refuses half a GPU, a request without
+a limit and a request that is not the limit, but where a workload is a custom resource it sees that only when the first Pod is made. More GPUs than
 the largest instance type has leave the Pod Pending for ever. Where nodes are EC2 instances (`platform.ec2`, or a NodePool of
 EC2 is known), the limit is that of its instance types; elsewhere more than 16 GPUs are a warning.
 
@@ -74,25 +74,28 @@ def check(_pod: Field, ctx: Context[Params]) -> Iterator[Violation]:
     for name, count in ctx.derived(gpu_demand).resources.items():
         found = _above(name, count, ctx)
         if found:
-            message, at_most = found
+            message, at_most, why = found
             largest = max((each for each in amounts if each.name == name), key=lambda each: each.amount)
             hint = "ask for less, or spread the work over several Pods"
-            yield Violation(largest.field.path, message, at_most, hint)
+            yield Violation(largest.field.path, message, at_most, hint, why=why)
 
 
-def _above(name: str, count: int, ctx: Context[Params]) -> tuple[str, Stance] | None:
-    """Return what a Pod asks for in excess of what it may or can get, and what that may cost at most."""
+def _above(name: str, count: int, ctx: Context[Params]) -> tuple[str, Stance, str] | None:
+    """Return what a Pod asks for in excess of what it may or can get, what that may cost at most, and why it matters."""
     configured = ctx.params.max_per_pod.get(name)
     most: int | None
+    why = "No node can run the Pod, so it stays Pending."
     if configured is not None:
         most, limit, at_most = configured, "that it may ask for", Stance.ENFORCE
+        why = "The policy file allows one Pod no more of it."
     elif ctx.derived(is_on_ec2) or name.startswith(_OF_AWS):
         most, limit, at_most = _most_on_ec2(name, ctx), "of any EC2 instance type", Stance.ENFORCE
     else:
         most, limit, at_most = _most_anywhere(name), "of any known machine", Stance.WARN
+        why = "No known machine can run the Pod, so it may stay Pending."
     if most is None or count <= most:
         return None
-    return f"the Pod asks for {count} {name}, {most} is the most {limit}", at_most
+    return f"the Pod asks for {count} {name}, {most} is the most {limit}", at_most, why
 
 
 def _refused(each: Asked) -> Iterator[Violation]:

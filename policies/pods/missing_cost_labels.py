@@ -1,8 +1,7 @@
 """GPU Pod without the labels that say who pays for it.
 
 ## Why is this bad?
-GPUs are dear, and a Pod that does not say whose it is cannot be charged to anybody. Tools such as Kubecost and OpenCost
-read the labels of Pods and namespaces. An empty label, or one that says `tbd`, is as good as none.
+Kubecost and OpenCost attribute cost by the labels of Pods and namespaces: without them it appears under no team. An empty label, or one that says `tbd`, is as good as none.
 
 ## Instead
 Label the namespace: GPU Pods get the labels they lack from it.
@@ -145,16 +144,20 @@ def _faulty(obj: Field, whose: str, hint: str, params: Params) -> Iterator[Viola
         if field:
             wrong = _fault(key, field.text, params)
             if wrong:
-                yield Violation(field.path, f"label {key} {wrong}", Stance.WARN, "write who pays", convention=True)
+                why = "Cost reports show the value as it is, and it does not name who pays."
+                yield Violation(
+                    field.path, f"label {key} {wrong}", Stance.WARN, "write who pays", why=why, convention=True
+                )
             continue
         near = lookalike(key, labels.mapping)
         if near:
             message = f"label {near} is not {key}: reports read labels as they are written"
-            yield Violation(labels[near].path, message, Stance.WARN, f"rename it to {key}", convention=True)
+            why = f"Cost reports read exact keys, so the cost does not appear under {key}."
+            yield Violation(labels[near].path, message, Stance.WARN, f"rename it to {key}", why=why, convention=True)
         else:
             missing.append(key)
     if missing:
-        message = f"lacks {', '.join(missing)}: nobody can be charged for {whose}"
+        message = f"missing labels {', '.join(missing)}: the cost of {whose} cannot be attributed"
         yield Violation(labels.path, message, Stance.WARN, hint, convention=True)
 
 

@@ -43,7 +43,8 @@ def check(pod: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
     for each, kinds in mixing:
         names = " and ".join(kinds)
         hint = "ask for one of them; a Pod of its own for the other"
-        yield Violation(kinds[list(kinds)[-1]].path, f"{_named(each)} asks for {names} at once", hint=hint)
+        why = "The device plugin and the DRA driver do not know of each other's GPUs." if _CLAIM in kinds else ""
+        yield Violation(kinds[list(kinds)[-1]].path, f"{_named(each)} asks for {names} at once", hint=hint, why=why)
     if mixing:
         return
     unresolved = frozenset(demand.unresolved)
@@ -55,7 +56,8 @@ def check(pod: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
             if seen and kind not in seen:
                 message = f"the containers of the Pod ask for {' and '.join((*seen, kind))}"
                 hint = "only a node that offers both can run it: put them into two Pods"
-                yield Violation(field.path, message, Stance.WARN, hint)
+                why = "The Pod stays Pending where no node offers both."
+                yield Violation(field.path, message, Stance.WARN, hint, why=why)
                 return
         seen |= kinds
 

@@ -62,7 +62,8 @@ def check_pod(_pod: Field, ctx: AnyContext) -> Iterator[Violation]:
         if each.amount > 1:
             message = f"{each.amount} x {profile} in one container: a CUDA process sees one slice"
             hint = "ask for one slice of a larger profile, or run several Pods"
-            yield Violation(each.field.path, message, Stance.WARN, hint)
+            why = "The other slices are allocated to the container, and stay unused."
+            yield Violation(each.field.path, message, Stance.WARN, hint, why=why)
         if not offered:
             offered = True
             yield from _not_offered(each.field, ctx)
@@ -85,11 +86,15 @@ def _unknown(field: Field, profile: str, fix: Patches | None, ctx: AnyContext) -
     if not gpus:
         meant = near_miss(profile)
         hint = f"write {meant}" if meant else "write a profile such as 1g.10gb (A100 80GB, H100) or 1g.5gb (A100 40GB)"
-        yield Violation(field.path, f"no GPU can be cut into {_shown(profile)}", hint=hint, fix=fix)
+        message = f"no GPU can be cut into {_shown(profile)}"
+        yield Violation(
+            field.path, message, hint=hint, fix=fix, why="No node offers such a slice: the Pod stays Pending."
+        )
     elif not any(gpu.families for gpu in gpus) and ctx.derived(is_on_ec2):
         names = " or ".join(gpu.name for gpu in gpus)
         message = f"{profile} is a slice of {names}, which no EC2 instance type has"
-        yield Violation(field.path, message, Stance.WARN, "take a profile of a GPU that your nodes have")
+        why = "Nodes on EC2 do not offer such a slice: there the Pod stays Pending."
+        yield Violation(field.path, message, Stance.WARN, "take a profile of a GPU that your nodes have", why=why)
 
 
 def _renamed(each: Asked, profile: str) -> Patches | None:
@@ -120,7 +125,9 @@ def _not_offered(field: Field, ctx: AnyContext) -> Iterator[Violation]:
         strategy = policy["spec", "mig", "strategy"].text
         if strategy in {"single", "none"}:
             message = f"the GPU operator's MIG strategy is {strategy}: no node offers {field.path[-1]}"
-            yield Violation(field.path, message, Stance.WARN, "ask for nvidia.com/gpu, or set mig.strategy: mixed")
+            hint = "ask for nvidia.com/gpu, or set mig.strategy: mixed"
+            why = "With this strategy the device plugin offers slices as nvidia.com/gpu, so the Pod stays Pending."
+            yield Violation(field.path, message, Stance.WARN, hint, why=why)
             return
 
 

@@ -96,7 +96,8 @@ def mutate(pod: Field, ctx: Context[Params]) -> Iterator[Patch | Violation | Ski
         return
     if found.conflict:
         message = f"says {found.name} ({found.source}), but what made it is for {found.conflict}"
-        yield Violation(pod["metadata", "labels"].path, message, Stance.WARN, "let both say the same")
+        why = f"The Pod is handled as {found.name}: if {found.conflict} is right, policies for that class do not apply to it."
+        yield Violation(pod["metadata", "labels"].path, message, Stance.WARN, "let both say the same", why=why)
     if {found.name, found.possible} & set(ctx.params.classes):
         yield from _annotated(pod, ctx, found)
 
@@ -112,7 +113,8 @@ def _annotated(pod: Field, ctx: Context[Params], found: Classified) -> Iterator[
     if value != "true" and not at_least(ctx.target.karpenter, _DURATIONS_SINCE):
         version = ctx.target.karpenter
         message = f'{_KEY}: {value} needs Karpenter {_DURATIONS_SINCE}, the target is {version}: set to "true" instead'
-        yield Violation(annotation.path, message, Stance.WARN, 'configure value: "true" for this policy')
+        why = "Karpenter before 1.12 reads a duration as no annotation at all."
+        yield Violation(annotation.path, message, Stance.WARN, 'configure value: "true" for this policy', why=why)
         value = "true"
     if found.name in ctx.params.classes:
         reason = f"which keeps Karpenter from evicting {found.name} Pods ({found.name}: {found.source})"

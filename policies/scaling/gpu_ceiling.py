@@ -105,7 +105,8 @@ def _judge(
     if each * replicas > ctx.params.max_gpus:
         total = f"{replicas} replicas x {each} GPUs = {float(each * replicas):g} GPUs"
         message = f"{total}, above the {ctx.params.max_gpus} allowed"
-        yield Violation(field.path, message, hint="lower the number of replicas")
+        why = "One workload can then take more GPUs than the policy file allows for it."
+        yield Violation(field.path, message, hint="lower the number of replicas", why=why)
     for template in pod_templates(kind.group, kind.name, workload):
         yield from _beyond_pools(field, replicas, template, demand, ctx)
 
@@ -121,4 +122,5 @@ def _beyond_pools(
             pools = f"pool {found.pools[0]} allows" if len(found.pools) == 1 else f"{len(found.pools)} pools allow"
             total = f"{replicas} replicas x {count} {resource} = {replicas * count}"
             hint = f"lower the number of replicas, or raise the limits of {', '.join(found.pools[:5])}"
-            yield Violation(field.path, f"{total}, above the {found.amount} that {pools}", hint=hint)
+            why = "The last replicas stay Pending, while the workload takes all GPUs that it shares with others."
+            yield Violation(field.path, f"{total}, above the {found.amount} that {pools}", hint=hint, why=why)

@@ -75,7 +75,8 @@ def check(scaled_object: Field, ctx: AnyContext) -> Iterator[Violation]:
         if name and trigger["type"].text in _WITHOUT_METRIC_NAME:
             message = f"KEDA ignores metricName in a trigger of type {trigger['type'].text}"
             hint = "delete it; the query says which metric it is"
-            yield _ignored(name, message, at_most, hint)
+            why = "The other settings of the trigger choose the metric, whatever `metricName` says."
+            yield _ignored(name, message, at_most, hint, why)
     if minimum(scaled_object) > 0 and not scaled_object["spec", "idleReplicaCount"]:
         yield from _on_the_way_to_zero(scaled_object, at_most)
 
@@ -86,7 +87,7 @@ def _on_the_way_to_zero(scaled_object: Field, at_most: Stance) -> Iterator[Viola
     slow = "delete it; slow scaling down is said in advanced.horizontalPodAutoscalerConfig.behavior.scaleDown"
     for name in ("cooldownPeriod", "initialCooldownPeriod"):
         if spec[name]:
-            yield _ignored(spec[name], f"{name} {why}", at_most, slow)
+            yield _ignored(spec[name], f"{name} {why}", at_most, slow, _NO_DELAY)
     activations = [
         member
         for trigger in spec["triggers"]
@@ -96,9 +97,15 @@ def _on_the_way_to_zero(scaled_object: Field, at_most: Stance) -> Iterator[Viola
     ]
     for field in (*activations, spec["advanced", "scalingModifiers", "activationTarget"]):
         if field:
-            yield _ignored(field, f"{field.path[-1]} {why}", at_most, "delete it")
+            yield _ignored(field, f"{field.path[-1]} {why}", at_most, "delete it", _ALWAYS_ACTIVE)
 
 
-def _ignored(field: Field, message: str, at_most: Stance, hint: str) -> Violation:
+_NO_DELAY: Final = (
+    "Scaling down to the minimum is as fast as the autoscaler's behavior says: the setting keeps no Pod longer."
+)
+_ALWAYS_ACTIVE: Final = "The workload never goes to zero, so no trigger has to activate it."
+
+
+def _ignored(field: Field, message: str, at_most: Stance, hint: str, why: str) -> Violation:
     fix = Patches((Patch("remove", field.path, None, "removes a setting that has no effect"),), safe=True)
-    return Violation(field.path, message, at_most, hint, fix)
+    return Violation(field.path, message, at_most, hint, fix, why=why)

@@ -78,7 +78,8 @@ def _unquoted(key: str, value: Field, at_most: Stance) -> Violation:
         text = str(value.value).lower() if isinstance(value.value, bool) else str(value.value)
         fix = Patches((Patch("set", value.path, text, "puts the value in quotes"),), safe=True)
     message = f"{key} is {type_name(value.value)}, and metadata of triggers are strings"
-    return Violation(value.path, message, at_most, "put it in quotes", fix)
+    why = "The API server refuses the object, because metadata of triggers are strings."
+    return Violation(value.path, message, at_most, "put it in quotes", fix, why=why)
 
 
 def _missing(metadata: Field, at_most: Stance) -> Iterator[Violation]:

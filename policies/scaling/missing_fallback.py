@@ -76,6 +76,6 @@ def _outside(scaled_object: Field, replicas: Field, at_most: Stance) -> Iterator
     patch = Patch(
         "set", replicas.path, bound, f"sets the replicas of the fallback to {name}, which is what it amounts to"
     )
-    yield Violation(
-        replicas.path, message, at_most, f"write a number from {least} to {most}", Patches((patch,), safe=True)
-    )
+    why = f"Without Prometheus the workload gets {bound} replicas, and not the {number} of the fallback."
+    hint = f"write a number from {least} to {most}"
+    yield Violation(replicas.path, message, at_most, hint, Patches((patch,), safe=True), why=why)

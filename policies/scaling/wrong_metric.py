@@ -56,10 +56,14 @@ def check(_: Field, ctx: AnyContext) -> Iterator[Violation]:
         for name in dict.fromkeys(s.metric for s in wrong):
             right = _queries.right_name(name)
             message = f"vLLM exports {right}, with a colon, not {name}"
-            yield Violation(query.path, message, at_most, f"write {right}", fix)
+            why = (
+                "A query without a result counts as 0, so the workload stays at its minimum however many requests wait."
+            )
+            yield Violation(query.path, message, at_most, f"write {right}", fix, why=why)
         for call, name in dict.fromkeys((s.call.name, _queries.right_name(s.metric)) for s in rates if s.call):
             message = f"{call}() is for counters, and {name} is a gauge"
-            yield Violation(query.path, message, at_most, f"write avg_over_time(), or {name} alone", fix)
+            why = "The rate of a gauge is about 0 under a steady load, so the workload stays at its minimum."
+            yield Violation(query.path, message, at_most, f"write avg_over_time(), or {name} alone", fix, why=why)
 
 
 def _mended(text: str, wrong: list[Selector], rates: list[Selector]) -> str:

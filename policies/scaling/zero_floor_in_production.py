@@ -72,9 +72,9 @@ def check(scaled_object: Field, ctx: Context[Params]) -> Iterator[Violation | Sk
         yield from _unknown(scaled_object, ctx)
     else:
         message = f"goes down to {replicas} replicas; {where} asks for at least {needed}"
-        yield Violation(
-            lowest.path, message, at_most, f"keep {needed} replicas or more", _fix(scaled_object, needed, where)
-        )
+        why = "A node that ends takes a replica with it, and another one takes minutes to start." if replicas else ""
+        hint, fix = f"keep {needed} replicas or more", _fix(scaled_object, needed, where)
+        yield Violation(lowest.path, message, at_most, hint, fix, why=why)
 
 
 def _unknown(scaled_object: Field, ctx: Context[Params]) -> Iterator[Skip]:
