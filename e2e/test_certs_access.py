@@ -88,7 +88,7 @@ def test_every_object_is_watched_by_its_name(api: Api, keeper: Connection, names
         thread.start()
     try:
         for watch in watches:
-            resource = watch.place.resource
+            resource = watch.location.resource
             # It tells once that it begins, of nothing.
             assert eventually(lambda resource=resource: changes.count(resource) == 1)
         made = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": SECRET, "namespace": namespace}}

@@ -160,7 +160,7 @@ def test_with_server_side_apply_an_entry_could_not_be_removed(
 ) -> None:
     """Why bundles are not applied: whoever applies a field of an entry owns the entry."""
     before = configuration(KINDS[1], namespace, entry("a", SERVICE), entry("b", URL))
-    assert registration.places[KINDS[1]].name == api.apply(before, "helm").body["metadata"]["name"]
+    assert registration.locations[KINDS[1]].name == api.apply(before, "helm").body["metadata"]["name"]
     names = [each["name"] for each in before["webhooks"]]
     applied = [{"name": name, "clientConfig": {"caBundle": "eA=="}} for name in names]
     assert api.apply(configuration(KINDS[1], namespace, *applied), CA_MANAGER).ok

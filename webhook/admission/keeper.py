@@ -292,7 +292,7 @@ class _Keeping:
         self._leaf: Leaf | None = None
         self._report = KeeperReport(shared.metrics, shared.log, time.monotonic)
         self._drift = DriftReport(shared, keeping, registration, clock, time.monotonic)
-        places = (secret.place, *named_object.configurations(keeping.configuration).values())
+        places = (secret.location, *named_object.configurations(keeping.configuration).values())
         self._watches = [NamedWatch(self._connection, each, self._wake.set, self._unwatched) for each in places]
 
     def run(self) -> None:

@@ -103,7 +103,7 @@ class _Parts:
     def _use(self, rules: Rules) -> None:
         """Put a new ruleset into force, after its cluster data has been read or the time limit has expired."""
         if self._cluster:
-            self._cluster.need(Needs(rules.ruleset.rules))
+            self._cluster.update_needs(Needs(rules.ruleset.rules))
         self._next = rules, monotonic() + _FACTS_SECONDS
         self._take_up_next()
 
@@ -125,7 +125,7 @@ class _Parts:
                 "warning",
                 "cluster data not available",
                 resource=state.resource,
-                standing=state.standing.value,
+                standing=state.status.value,
                 reason=state.reason,
             )
 

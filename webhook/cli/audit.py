@@ -37,7 +37,7 @@ from gpugate.webhook.cluster.connection import connect
 from gpugate.webhook.cluster.credentials import context_name
 from gpugate.webhook.cluster.discovery import resource_name
 from gpugate.webhook.cluster.errors import ApiError, CallError
-from gpugate.webhook.cluster.options import chosen
+from gpugate.webhook.cluster.options import choose_cluster
 from gpugate.webhook.generate.rbac import audit_rbac, audited_resources
 from gpugate.webhook.manifests.policy_file import (
     SHIPPED,
@@ -109,7 +109,7 @@ def connected(args: argparse.Namespace) -> tuple[Connection, str] | None:
         if args.kubeconfig or args.context:
             raise UsageError("--from reads a dump, and --kubeconfig or --context a cluster: leave one of them out")
         return None
-    options = chosen(args.kubeconfig, args.context, os.environ)
+    options = choose_cluster(args.kubeconfig, args.context, os.environ)
     connection = connect(options)
     return connection, context_name(options) or connection.host
 

@@ -12,7 +12,7 @@ from gpugate.webhook.cli import meant_flags, options
 from gpugate.webhook.cli.options import Parser
 from gpugate.webhook.cluster.connection import connect
 from gpugate.webhook.cluster.errors import CallError
-from gpugate.webhook.cluster.options import chosen
+from gpugate.webhook.cluster.options import choose_cluster
 from gpugate.webhook.generate.entries import RiskGroup
 from gpugate.webhook.operate.doctor import Asked, collect
 from gpugate.webhook.operate.doctor_checks import examine
@@ -34,7 +34,7 @@ def main(arguments: Sequence[str]) -> int:
     """Run the command and return its exit code."""
     args = parser().parse_args(arguments)
     ruleset = options.ruleset(args.policy_file) if args.policy_file else None
-    connection = connect(chosen(args.kubeconfig, args.context, os.environ))
+    connection = connect(choose_cluster(args.kubeconfig, args.context, os.environ))
     try:
         diagnosis = examine(collect(connection, _asked(args), ruleset, dt.datetime.now(dt.UTC)))
     except CallError as error:

@@ -178,7 +178,7 @@ def main(arguments: Sequence[str]) -> int:
         from gpugate.webhook.admission.front.limits import Limits  # noqa: PLC0415 -- imports the whole server
         from gpugate.webhook.admission.options import API_SERVER  # noqa: PLC0415 -- as below
         from gpugate.webhook.admission.serve import ServeOptions, serve  # noqa: PLC0415 -- as above
-        from gpugate.webhook.cluster.options import detect  # noqa: PLC0415 -- as above
+        from gpugate.webhook.cluster.options import detect_cluster  # noqa: PLC0415 -- as above
     except ModuleNotFoundError as error:
         if error.name and error.name.startswith("gpugate"):
             raise
@@ -186,7 +186,7 @@ def main(arguments: Sequence[str]) -> int:
             f"{error.name} is not installed: install gpugate with its extra `webhook`: `pip install '.[webhook]'` in its checkout"
         ) from None
 
-    cluster = None if args.no_cluster else detect(args.kubeconfig, args.context, os.environ)
+    cluster = None if args.no_cluster else detect_cluster(args.kubeconfig, args.context, os.environ)
     return serve(
         ServeOptions(
             host=args.host,

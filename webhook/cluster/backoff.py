@@ -26,9 +26,9 @@ class Chance:
 
 # The backoff of client-go's reflectors (k8s.io/client-go tools/cache/reflector.go, v0.36): 0.8 to 1.6 s at first, doubled
 # with each failure, reset after two minutes without one. The maximum of client-go is 30 to 60 s, ours is 15 to 30 s.
-_FIRST: Final = (0.8, 1.6)
-_LONGEST: Final = (15.0, 30.0)
-_FORGOTTEN_AFTER: Final = 120.0
+_INITIAL_WAIT: Final = (0.8, 1.6)
+_MAX_WAIT: Final = (15.0, 30.0)
+_RESET_AFTER: Final = 120.0
 
 
 class Backoff:
@@ -36,16 +36,16 @@ class Backoff:
 
     def __init__(self, chance: Chance) -> None:
         self._chance = chance
-        self._bounds = _FIRST
-        self._forgotten_at = float("-inf")
+        self._bounds = _INITIAL_WAIT
+        self._reset_at = float("-inf")
 
     def next(self) -> float:
         """Return how many seconds to wait after this failure."""
         now = self._chance.clock()
-        if now > self._forgotten_at:
-            self._bounds = _FIRST
+        if now > self._reset_at:
+            self._bounds = _INITIAL_WAIT
         wait = self._chance.between(self._bounds)
         low, high = self._bounds
-        self._bounds = min((low * 2, high * 2), _LONGEST)
-        self._forgotten_at = now + wait + _FORGOTTEN_AFTER
+        self._bounds = min((low * 2, high * 2), _MAX_WAIT)
+        self._reset_at = now + wait + _RESET_AFTER
         return wait

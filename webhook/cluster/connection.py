@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
     from gpugate.webhook.cluster.options import ClusterOptions
 
-_TLS: Final = {
+_TLS_REASONS: Final = {
     "CERTIFICATE_VERIFY_FAILED": "untrusted certificate: check certificate-authority in the kubeconfig",
     "WRONG_VERSION_NUMBER": "the server does not use TLS: check that the port is the HTTPS port of an API server",
 }
 _TLS_FAILED: Final = "TLS failed: check the client certificate of the kubeconfig"
 # The keys are names of urllib3's exceptions.
-_WORDS: Final = {
+_REASONS: Final = {
     "NameResolutionError": "the name does not resolve: check the server in the kubeconfig, and DNS",
     "ConnectTimeoutError": "connection timed out: check the network, network policies and firewalls",
     "ProxyError": "the proxy rejected the connection: check HTTPS_PROXY and NO_PROXY",
@@ -39,7 +39,7 @@ _WORDS: Final = {
 
 
 @contextmanager
-def explained(host: str) -> Iterator[None]:
+def convert_transport_errors(host: str) -> Iterator[None]:
     """Convert errors of the transport to `UnreachableError`.
 
     Raises:
@@ -59,12 +59,12 @@ def _reason(error: Exception) -> str:
     cause = getattr(error, "reason", None) or error  # a MaxRetryError contains the error of its last attempt
     name, text = type(cause).__name__, str(cause)
     if name == "SSLError":
-        return next((words for sign, words in _TLS.items() if sign in text), _TLS_FAILED)
+        return next((reason for code, reason in _TLS_REASONS.items() if code in text), _TLS_FAILED)
     if name == "NewConnectionError":
         system = cause.__cause__ if isinstance(cause, BaseException) else None
         detail = system.strerror if isinstance(system, OSError) and system.strerror else "no connection"
         return f"{detail.lower()}: check that the API server is running, and the server in the kubeconfig"
-    return _WORDS.get(name, f"the connection failed ({name})")
+    return _REASONS.get(name, f"the connection failed ({name})")
 
 
 # An API server sends no other code than 299 (`k8s.io/apimachinery` pkg/util/net/http.go NewWarningHeader, v0.36).
@@ -72,7 +72,7 @@ _WARNING: Final = re.compile(r'299 [^ ]+ "((?:[^"\\]|\\.)*)"')
 _ESCAPED: Final = re.compile(r"\\(.)")
 
 
-def texts(headers: Iterable[str]) -> Sequence[str]:
+def parse_warnings(headers: Iterable[str]) -> Sequence[str]:
     """Return the texts of `Warning` headers; one header can contain several."""
     return [_ESCAPED.sub(r"\1", text) for header in headers for text in _WARNING.findall(header)]
 
@@ -101,12 +101,12 @@ class Stream:
         """
         rest = b""
         while True:
-            with explained(self._host):
+            with convert_transport_errors(self._host):
                 chunk = self._response.read1(_CHUNK)
             if not chunk:
                 break
-            *whole, rest = (rest + chunk).split(b"\n")
-            yield from (line for line in whole if line)
+            *complete, rest = (rest + chunk).split(b"\n")
+            yield from (line for line in complete if line)
         if rest:
             raise UnreachableError(f"{self._host}: the watch ended within an event")
 
@@ -119,7 +119,7 @@ class Stream:
 # A `Date` header is truncated to whole seconds, so on average it is half a second early.
 _HALF_A_SECOND: Final = dt.timedelta(milliseconds=500)
 # The time of the header is too uncertain if the response took longer.
-_LONGEST: Final = dt.timedelta(seconds=5)
+_MAX_ELAPSED: Final = dt.timedelta(seconds=5)
 
 
 def wall_clock() -> dt.datetime:
@@ -145,34 +145,34 @@ class ClockSkew:
             sent: when the request was sent, by the local clock.
             header: the `Date` header; None if the response has none.
         """
-        took = self.now() - sent
+        elapsed = self.now() - sent
         # Negative if the local clock was set back meanwhile.
-        if header is None or not dt.timedelta() <= took <= _LONGEST:
+        if header is None or not dt.timedelta() <= elapsed <= _MAX_ELAPSED:
             return
         try:
-            said = parsedate_to_datetime(header)
+            server_time = parsedate_to_datetime(header)
         except ValueError:
             return
-        if said.tzinfo is not None:
-            self.value = said + _HALF_A_SECOND - (sent + took / 2)
+        if server_time.tzinfo is not None:
+            self.value = server_time + _HALF_A_SECOND - (sent + elapsed / 2)
 
 
 CONNECT_SECONDS: Final = 5
 READ_SECONDS: Final = 60
-_GOOD: Final = {200, 201, 202}
+_SUCCESS: Final = {200, 201, 202}
 
 
-def connect(options: ClusterOptions, silence: float = READ_SECONDS) -> Connection:
+def connect(options: ClusterOptions, read_timeout: float = READ_SECONDS) -> Connection:
     """Create a connection to a cluster; the first call sends the first request.
 
     Args:
         options: the cluster.
-        silence: the read timeout, as in `Connection`.
+        read_timeout: after how many seconds without a byte a call fails.
 
     Raises:
         ClusterError: there is no kubeconfig or ServiceAccount, or it is unusable.
     """
-    return Connection(lambda: credentials.load(options), silence)
+    return Connection(lambda: credentials.load(options), read_timeout)
 
 
 class _Call(NamedTuple):
@@ -188,18 +188,18 @@ class Connection:
     """An API server and the credentials to call it; several threads may use it at the same time.
 
     `load` creates the client, and is called again when the server rejects the credentials. A call that receives no byte
-    for `silence` seconds fails. `now` is the local clock.
+    for `read_timeout` seconds fails. `now` is the local clock.
     """
 
     def __init__(
         self,
         load: Callable[[], ApiClient],
-        silence: float = READ_SECONDS,
+        read_timeout: float = READ_SECONDS,
         now: Callable[[], dt.datetime] = wall_clock,
     ) -> None:
         self._load = load
         self._client = load()
-        self._silence = silence
+        self._read_timeout = read_timeout
         self._skew = ClockSkew(now)
         # Reading a token can run a credential plugin, which must run only once for all threads.
         self._credentials = threading.Lock()
@@ -223,16 +223,16 @@ class Connection:
             UnreachableError: there is no response, or it is incomplete.
         """
         # The server may have closed a kept connection. The second attempt uses a new one.
-        return self._whole(_Call("GET", path, parameters, retries=1))
+        return self._fetch(_Call("GET", path, parameters, retries=1))
 
-    def stream(self, path: str, parameters: Mapping[str, str], silence: float) -> Stream:
-        """Return the response to a GET as a stream; it fails after `silence` seconds without a byte.
+    def stream(self, path: str, parameters: Mapping[str, str], read_timeout: float) -> Stream:
+        """Return the response to a GET as a stream; it fails after `read_timeout` seconds without a byte.
 
         Raises:
             ApiError: the response is an error.
             UnreachableError: there is no response.
         """
-        return Stream(self._send(_Call("GET", path, parameters), silence), self.host)
+        return Stream(self._send(_Call("GET", path, parameters), read_timeout), self.host)
 
     def create(self, path: str, body: object) -> bytes:
         """Create an object in a collection; return the stored object.
@@ -241,7 +241,7 @@ class Connection:
             ApiError: the response is an error; 409 if an object of that name exists.
             UnreachableError: there is no response, or it is incomplete; the object may have been created.
         """
-        return self._whole(_Call("POST", path, body=body))
+        return self._fetch(_Call("POST", path, body=body))
 
     def try_create(self, path: str, body: object) -> Sequence[str]:
         """Create an object as a dry run, without storing it; return the admission warnings.
@@ -250,10 +250,10 @@ class Connection:
             ApiError: it would be rejected; the text is the message of the API server or the admission webhook.
             UnreachableError: there is no response, or it is incomplete.
         """
-        response = self._send(_Call("POST", path, {"dryRun": "All"}, body), self._silence)
-        with explained(self.host):
+        response = self._send(_Call("POST", path, {"dryRun": "All"}, body), self._read_timeout)
+        with convert_transport_errors(self.host):
             _ = response.data  # only a connection whose response was read can be reused
-        return texts(response.headers.getlist("Warning"))
+        return parse_warnings(response.headers.getlist("Warning"))
 
     def replace(self, path: str, body: object) -> bytes:
         """Replace an object; `body` contains the resource version that was read. Return the stored object.
@@ -262,7 +262,7 @@ class Connection:
             ApiError: the response is an error; 409 if the object changed after it was read.
             UnreachableError: there is no response, or it is incomplete; the object may have been replaced.
         """
-        return self._whole(_Call("PUT", path, body=body))
+        return self._fetch(_Call("PUT", path, body=body))
 
     def apply(self, path: str, body: object, manager: str) -> bytes:
         """Apply the fields in `body` to an object and take their ownership (server-side apply, forced).
@@ -272,7 +272,7 @@ class Connection:
             UnreachableError: there is no response, or it is incomplete; the fields may have been set.
         """
         parameters = {"fieldManager": manager, "force": "true"}
-        return self._whole(_Call("PATCH", path, parameters, body, "application/apply-patch+yaml"))
+        return self._fetch(_Call("PATCH", path, parameters, body, "application/apply-patch+yaml"))
 
     def merge(self, path: str, body: object, manager: str) -> bytes:
         """Patch an object with the fields in `body` (JSON merge patch, RFC 7386).
@@ -281,7 +281,7 @@ class Connection:
             ApiError: the response is an error; 409 if `body` contains an outdated resource version.
             UnreachableError: there is no response, or it is incomplete; the fields may have been changed.
         """
-        return self._whole(_Call("PATCH", path, {"fieldManager": manager}, body, "application/merge-patch+json"))
+        return self._fetch(_Call("PATCH", path, {"fieldManager": manager}, body, "application/merge-patch+json"))
 
     def merge_by_key(self, path: str, body: object, manager: str) -> bytes:
         """Patch a built-in object with the fields in `body`, list elements by their keys (strategic merge patch).
@@ -291,7 +291,7 @@ class Connection:
             UnreachableError: there is no response, or it is incomplete; the fields may have been changed.
         """
         media_type = "application/strategic-merge-patch+json"
-        return self._whole(_Call("PATCH", path, {"fieldManager": manager}, body, media_type))
+        return self._fetch(_Call("PATCH", path, {"fieldManager": manager}, body, media_type))
 
     def delete(self, path: str) -> bytes:
         """Delete an object.
@@ -300,18 +300,18 @@ class Connection:
             ApiError: the response is an error; 404 if the object does not exist.
             UnreachableError: there is no response, or it is incomplete; the object may have been deleted.
         """
-        return self._whole(_Call("DELETE", path))
+        return self._fetch(_Call("DELETE", path))
 
     def close(self) -> None:
         """Close the idle connections."""
         self._client.close()
 
-    def _whole(self, call: _Call) -> bytes:
-        response = self._send(call, self._silence)
-        with explained(self.host):
+    def _fetch(self, call: _Call) -> bytes:
+        response = self._send(call, self._read_timeout)
+        with convert_transport_errors(self.host):
             return response.data
 
-    def _send(self, call: _Call, silence: float) -> BaseHTTPResponse:
+    def _send(self, call: _Call, read_timeout: float) -> BaseHTTPResponse:
         from urllib3 import Retry, Timeout  # noqa: PLC0415 -- only commands that connect to a cluster import it
 
         client = self._client
@@ -320,28 +320,28 @@ class Connection:
         if call.body is not None:
             headers["Content-Type"] = call.media_type
         sent = self._skew.now()
-        with explained(client.configuration.host):
+        with convert_transport_errors(client.configuration.host):
             response: BaseHTTPResponse = client.rest_client.pool_manager.request(
                 call.method,
                 url,
                 body=None if call.body is None else orjson.dumps(call.body),
                 headers=headers,
-                timeout=Timeout(connect=CONNECT_SECONDS, read=silence),
-                # To wait as the server says is the matter of whoever calls again.
+                timeout=Timeout(connect=CONNECT_SECONDS, read=read_timeout),
+                # The caller waits as long as `Retry-After` says before it calls again.
                 retries=Retry(total=call.retries, connect=0, status=0, respect_retry_after_header=False),
                 preload_content=False,
                 # The API server sends no redirects. The token must not be sent to the target of another server's.
                 redirect=False,
             )
             self._skew.measure(sent, response.headers.get("Date"))
-            if response.status in _GOOD:
+            if response.status in _SUCCESS:
                 return response
-            answer = response.data
+            content = response.data
         if response.status == 401:
             # If the credentials are unreadable now, the next call tries again.
-            with explained(client.configuration.host):
+            with convert_transport_errors(client.configuration.host):
                 self._renew(client)
-        raise ApiError.of(_parsed(answer), response.status, _seconds(response.headers.get("Retry-After")))
+        raise ApiError.of(_parse_json(content), response.status, _parse_seconds(response.headers.get("Retry-After")))
 
     def _headers(self, client: ApiClient, method: str, path: str) -> dict[str, str]:
         headers = {"Accept": "application/json", "User-Agent": str(client.user_agent)}
@@ -349,13 +349,13 @@ class Connection:
             client.update_params_for_auth(headers, [], ["BearerToken"], path, method, None)
         return headers
 
-    def _renew(self, refused: ApiClient) -> None:
+    def _renew(self, rejected: ApiClient) -> None:
         with self._credentials:
-            if self._client is refused:
+            if self._client is rejected:
                 self._client = self._load()
 
 
-def _parsed(body: bytes) -> object:
+def _parse_json(body: bytes) -> object:
     try:
         value: object = orjson.loads(body)
     except orjson.JSONDecodeError:
@@ -363,5 +363,5 @@ def _parsed(body: bytes) -> object:
     return value
 
 
-def _seconds(header: str | None) -> float:
+def _parse_seconds(header: str | None) -> float:
     return float(header) if header and header.isdecimal() else 0.0

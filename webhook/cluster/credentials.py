@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 # One connection for each watched kind, and some for other calls.
 POOL_SIZE: Final = 64
-_MEND: Final = "choose a kubeconfig with --kubeconfig, or run without a cluster with --no-cluster"
+_REMEDY: Final = "choose a kubeconfig with --kubeconfig, or run without a cluster with --no-cluster"
 
 
 def check(options: ClusterOptions) -> None:
@@ -35,14 +35,14 @@ def check(options: ClusterOptions) -> None:
     from kubernetes import client, config  # noqa: PLC0415
     from kubernetes.config.kube_config import KubeConfigLoader, KubeConfigMerger  # noqa: PLC0415
 
-    with _explained(options):
+    with _convert_errors(options):
         if options.in_cluster:
             config.load_incluster_config(client_configuration=client.Configuration())
         else:
-            found = KubeConfigMerger(_file(options)).config
-            if found is None:
+            merged = KubeConfigMerger(_file(options)).config
+            if merged is None:
                 raise config.ConfigException("No configuration found")
-            KubeConfigLoader(config_dict=found, active_context=options.context)
+            KubeConfigLoader(config_dict=merged, active_context=options.context)
 
 
 def load(options: ClusterOptions) -> ApiClient:
@@ -57,7 +57,7 @@ def load(options: ClusterOptions) -> ApiClient:
     from kubernetes import client, config  # noqa: PLC0415 -- as above
 
     configuration = client.Configuration()
-    with _explained(options):
+    with _convert_errors(options):
         if options.in_cluster:
             config.load_incluster_config(client_configuration=configuration)
         else:
@@ -69,9 +69,9 @@ def load(options: ClusterOptions) -> ApiClient:
             )
     configuration.connection_pool_maxsize = POOL_SIZE
     configuration.keep_alive = True
-    made = client.ApiClient(configuration)
-    made.user_agent = f"gpugate/{__version__}"
-    return made
+    api_client = client.ApiClient(configuration)
+    api_client.user_agent = f"gpugate/{__version__}"
+    return api_client
 
 
 def _file(options: ClusterOptions) -> str:
@@ -79,7 +79,7 @@ def _file(options: ClusterOptions) -> str:
 
 
 @contextmanager
-def _explained(options: ClusterOptions) -> Iterator[None]:
+def _convert_errors(options: ClusterOptions) -> Iterator[None]:
     from kubernetes.config import ConfigException  # noqa: PLC0415 -- as above
 
     try:
@@ -88,20 +88,20 @@ def _explained(options: ClusterOptions) -> Iterator[None]:
         raise ClusterError(_reason(options, str(error))) from None
     except Exception as error:  # noqa: BLE001 -- the client raises arbitrary errors on an invalid file
         # The text can contain a line of the file, so the message contains only the name of the error.
-        raise ClusterError(f"kubeconfig {_file(options)}: unreadable ({type(error).__name__}): {_MEND}") from None
+        raise ClusterError(f"kubeconfig {_file(options)}: unreadable ({type(error).__name__}): {_REMEDY}") from None
 
 
 def _reason(options: ClusterOptions, message: str) -> str:
     if options.in_cluster:
         detail = message.rstrip(".").lower()
-        return f"not in a Pod with a ServiceAccount token ({detail}): set automountServiceAccountToken, or {_MEND}"
+        return f"not in a Pod with a ServiceAccount token ({detail}): set automountServiceAccountToken, or {_REMEDY}"
     file = _file(options)
     if "No configuration found" in message:
-        return f"no kubeconfig at {file}: {_MEND}"
+        return f"no kubeconfig at {file}: {_REMEDY}"
     if options.context and f"name {options.context} in" in message and "/contexts" in message:
         return f"kubeconfig {file} has no context {options.context}: `kubectl config get-contexts` lists the contexts"
     detail = message.removeprefix("Invalid kube-config").removeprefix(" file").removeprefix(". ")
-    return f"kubeconfig {file} is unusable ({detail}): {_MEND}"
+    return f"kubeconfig {file} is unusable ({detail}): {_REMEDY}"
 
 
 def context_name(options: ClusterOptions) -> str:
@@ -114,6 +114,6 @@ def context_name(options: ClusterOptions) -> str:
         return options.context or ""
     from kubernetes.config import list_kube_config_contexts  # noqa: PLC0415 -- as above
 
-    with _explained(options):
+    with _convert_errors(options):
         _, current = list_kube_config_contexts(_file(options))
         return str(current["name"])

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from gpugate.webhook.cluster.connection import Connection
 
 
-_Shape = TypeVar("_Shape")
+_Decoded = TypeVar("_Decoded")
 
 
 class _Version(msgspec.Struct):
@@ -55,8 +55,8 @@ def resource_of(connection: Connection, gvk: GroupVersionKind) -> Kind:
         UnreachableError: there is no response.
     """
     path = f"/apis/{gvk.group}/{gvk.version}" if gvk.group else f"/api/{gvk.version}"
-    listed = _read(connection, path, _LISTS)
-    for resource in listed.resources if listed else ():
+    document = _read(connection, path, _LISTS)
+    for resource in document.resources if document else ():
         if resource.kind == gvk.kind and "/" not in resource.name:
             return Kind(gvk.group, (gvk.version,), gvk.kind, resource.name, resource.namespaced)
     raise NotServedError(f"the cluster does not serve {gvk.kind} in {gvk.api_version}")
@@ -72,8 +72,8 @@ def path_of(connection: Connection, kind: Kind) -> str:
     """
     for version in _versions(connection, kind):
         path = f"/apis/{kind.group}/{version}" if kind.group else f"/api/{version}"
-        listed = _read(connection, path, _LISTS)
-        for resource in listed.resources if listed else ():
+        document = _read(connection, path, _LISTS)
+        for resource in document.resources if document else ():
             if resource.name == kind.plural and {"list", "watch"} <= set(resource.verbs):
                 return f"{path}/{kind.plural}"
     raise NotServedError(f"the cluster does not serve {resource_name(kind)}")
@@ -84,23 +84,23 @@ def _versions(connection: Connection, kind: Kind) -> list[str]:
 
     A kind with the only version `*` is supported in every version.
     """
-    newest = list(reversed(kind.versions))
+    candidates = list(reversed(kind.versions))
     if not kind.group:
-        return newest
+        return candidates
     group = _read(connection, f"/apis/{kind.group}", _GROUPS)
     if group is None:
         return []
-    served = [each.version for each in group.versions]
-    newest = served if newest == ["*"] else newest
+    served = [version.version for version in group.versions]
+    candidates = served if candidates == ["*"] else candidates
     preferred = group.preferred_version.version if group.preferred_version else ""
-    known = sorted((v for v in newest if v in served), key=lambda version: version != preferred)
+    known = sorted((v for v in candidates if v in served), key=lambda version: version != preferred)
     if not known:
-        name, ours = resource_name(kind), " or ".join(kind.versions)
-        raise NotServedError(f"the cluster does not serve {name} in {ours}")
+        name, supported = resource_name(kind), " or ".join(kind.versions)
+        raise NotServedError(f"the cluster does not serve {name} in {supported}")
     return known
 
 
-def _read(connection: Connection, path: str, decoder: msgspec.json.Decoder[_Shape]) -> _Shape | None:
+def _read(connection: Connection, path: str, decoder: msgspec.json.Decoder[_Decoded]) -> _Decoded | None:
     """Read and decode a path; None if it does not exist."""
     try:
         return decoder.decode(connection.read(path, {}))

@@ -68,18 +68,18 @@ class ApiError(CallError):
         details = members.get("details")
         details = details if isinstance(details, dict) else {}
         causes = details.get("causes")
-        written, seconds = members.get("code"), details.get("retryAfterSeconds")
+        status_code, seconds = members.get("code"), details.get("retryAfterSeconds")
         metadata = members.get("metadata")
         token = metadata.get("continue") if isinstance(metadata, dict) else None
         error = cls(
-            written if isinstance(written, int) else code,
+            status_code if isinstance(status_code, int) else code,
             str(members.get("reason", "")),
             str(members.get("message", "")),
             max(retry_after, float(seconds) if isinstance(seconds, int) else 0.0),
             token if isinstance(token, str) else "",
         )
         if isinstance(causes, list):
-            error.causes = frozenset(str(each.get("reason")) for each in causes if isinstance(each, dict))
+            error.causes = frozenset(str(cause.get("reason")) for cause in causes if isinstance(cause, dict))
         error.resource = str(details.get("kind", ""))
         return error
 
@@ -89,7 +89,7 @@ class ApiError(CallError):
         return self.code == 410 or self.reason in {"Expired", "Gone"}
 
     @property
-    def from_the_future(self) -> bool:
+    def is_too_new(self) -> bool:
         """Whether the resource version is newer than the newest one of this server."""
         return _TOO_LARGE in self.causes
 

@@ -12,7 +12,7 @@ from gpugate.policies.sdk.facts import Unavailable
 from gpugate.webhook.cluster.backoff import Chance
 from gpugate.webhook.cluster.discovery import resource_name
 from gpugate.webhook.cluster.objects import Objects, Projection
-from gpugate.webhook.cluster.reflector import KindState, Reflector, Reporter, Standing
+from gpugate.webhook.cluster.reflector import KindState, KindStatus, Reflector, Reporter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -32,64 +32,64 @@ class ClusterFacts:
     """
 
     def __init__(self) -> None:
-        self._held: dict[Kind, Objects | Unavailable] = {}
+        self._objects: dict[Kind, Objects | Unavailable] = {}
         self._writers: dict[Kind, Hashable] = {}
         self._writing = threading.Lock()
 
     def list(self, kind: Kind, namespace: str | None = None) -> Fact:
         """Return the objects of a kind, or those in a namespace; the same `Known` until one of them changes."""
-        held = self._held.get(kind)
-        if isinstance(held, Objects):
-            return held.list(namespace)
-        return held or Unavailable(f"{resource_name(kind)} not watched")
+        objects = self._objects.get(kind)
+        if isinstance(objects, Objects):
+            return objects.list(namespace)
+        return objects or Unavailable(f"{resource_name(kind)} not watched")
 
-    def admit(self, kind: Kind, writer: Hashable) -> None:
+    def accept_writer(self, kind: Kind, writer: Hashable) -> None:
         """Accept only this writer for a kind from now on; the objects remain until its first write."""
         with self._writing:
             self._writers[kind] = writer
-            self._held.setdefault(kind, Unavailable(f"{resource_name(kind)} not read yet"))
+            self._objects.setdefault(kind, Unavailable(f"{resource_name(kind)} not read yet"))
 
-    def put(self, kind: Kind, writer: Hashable, held: Objects | Unavailable) -> None:
+    def put(self, kind: Kind, writer: Hashable, objects: Objects | Unavailable) -> None:
         """Replace the objects of a kind, unless another writer was accepted since."""
         with self._writing:
             if self._writers.get(kind) == writer:
-                self._held[kind] = held
+                self._objects[kind] = objects
 
-    def forget(self, kind: Kind) -> None:
+    def remove(self, kind: Kind) -> None:
         """Remove a kind that no policy needs any more."""
         with self._writing:
             self._writers.pop(kind, None)
-            self._held.pop(kind, None)
+            self._objects.pop(kind, None)
 
 
-_LEAVE_SECONDS: Final = 2.0
+_JOIN_SECONDS: Final = 2.0
 # Objects that remain decoded after a lookup; about 5 MB.
-_REMEMBERED: Final = 1024
+_CACHE_SIZE: Final = 1024
 
 
 class ClusterWatch:
     """Keeps `facts` up to date from `start` to `stop`; call both in the process that reads `facts`.
 
-    `told` is called with every change of a kind's state, in the thread of that kind.
+    `on_change` is called with every change of a kind's state, in the thread of that kind.
     """
 
     def __init__(
-        self, connection: Connection, needs: Needs, told: Callable[[KindState], None], chance: Chance | None = None
+        self, connection: Connection, needs: Needs, on_change: Callable[[KindState], None], chance: Chance | None = None
     ) -> None:
         self.facts = ClusterFacts()
         self._connection = connection
         self._needs = needs
-        self._told = told
+        self._on_change = on_change
         self._chance = chance or Chance()
-        self._decode = lru_cache(_REMEMBERED)(msgspec.msgpack.decode)
+        self._decode = lru_cache(_CACHE_SIZE)(msgspec.msgpack.decode)
         self._running: dict[Kind, _Thread] = {}
         self._ready = False
 
     def start(self) -> None:
         """Start to list and watch every kind."""
-        self.need(self._needs)
+        self.update_needs(self._needs)
 
-    def need(self, needs: Needs) -> None:
+    def update_needs(self, needs: Needs) -> None:
         """Watch what these needs declare from now on, such as after a change of the policy file.
 
         A kind whose needed fields changed is listed again. Until the list is complete, policies read the previous
@@ -100,7 +100,7 @@ class ClusterWatch:
         for kind in [kind for kind, thread in self._running.items() if projections.get(kind) != thread.projection]:
             self._running.pop(kind).stop()
             if kind not in projections:
-                self.facts.forget(kind)
+                self.facts.remove(kind)
         for kind, projection in projections.items():
             if kind not in self._running:
                 self._running[kind] = self._thread(kind, projection)
@@ -119,13 +119,13 @@ class ClusterWatch:
         """Return the kinds whose needed fields are not read yet, with the reason if there is one."""
         threads = [self._running.get(kind) for kind in self._needs.kinds]
         states = [
-            thread.reporter.state if thread else KindState(kind, Standing.UNREAD)
+            thread.reporter.state if thread else KindState(kind, KindStatus.UNREAD)
             for kind, thread in zip(self._needs.kinds, threads, strict=True)
         ]
         return tuple(
             f"facts: {state.resource} not listed yet" + (f" ({state.reason})" if state.reason else "")
             for state in states
-            if state.standing is Standing.UNREAD
+            if state.status is KindStatus.UNREAD
         )
 
     def ages(self) -> dict[Kind, float]:
@@ -139,14 +139,14 @@ class ClusterWatch:
         for thread in threads:
             thread.stop()
         for thread in threads:
-            thread.join(_LEAVE_SECONDS)
+            thread.join(_JOIN_SECONDS)
         self._connection.close()
 
     def _thread(self, kind: Kind, projection: Projection) -> _Thread:
         writer = object()
-        self.facts.admit(kind, writer)
+        self.facts.accept_writer(kind, writer)
         put = partial(self.facts.put, kind, writer)
-        reporter = Reporter(kind, put, self._told, self._chance.clock)
+        reporter = Reporter(kind, put, self._on_change, self._chance.clock)
         return _Thread(Reflector(kind, projection, self._connection, reporter, self._chance))
 
 

@@ -27,7 +27,7 @@ from gpugate.webhook.cluster import named_object
 from gpugate.webhook.cluster.backoff import Chance
 from gpugate.webhook.cluster.connection import wall_clock
 from gpugate.webhook.cluster.errors import ApiError, CallError
-from gpugate.webhook.cluster.named_object import made_metadata, read_or_none, why
+from gpugate.webhook.cluster.named_object import build_metadata, explain_error, read_or_none
 
 if TYPE_CHECKING:
     import threading
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from gpugate.webhook.cluster.connection import Connection
     from gpugate.webhook.cluster.named_object import Verb
 
-_LARGEST: Final = 2**31 - 1
+_MAX_TRANSITIONS: Final = 2**31 - 1
 # Bounds the duration in a record that another version of gpugate, or a user, wrote.
-_LONGEST_SECONDS: Final = 300
+_MAX_SECONDS: Final = 300
 
 
 class Spec(msgspec.Struct, rename="camel", frozen=True):
@@ -55,9 +55,9 @@ class Spec(msgspec.Struct, rename="camel", frozen=True):
         """The identity of the holder; empty if there is none."""
         return self.holder_identity or ""
 
-    def lasts(self, least: float) -> float:
+    def duration(self, least: float) -> float:
         """Return the seconds after an observed change in which no other candidate may take the Lease."""
-        return min(max(least, self.lease_duration_seconds or 0), _LONGEST_SECONDS)
+        return min(max(least, self.lease_duration_seconds or 0), _MAX_SECONDS)
 
 
 class _Stored(msgspec.Struct):
@@ -101,18 +101,18 @@ def lease_object(spec: Spec, metadata: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def taken(before: Spec | None, identity: str, seconds: float, now: dt.datetime) -> Spec:
+def build_holder_spec(before: Spec | None, identity: str, seconds: float, now: dt.datetime) -> Spec:
     """Build the spec for a holder that creates, takes over or renews the Lease."""
     time = _micro_time(now)
     if before is None:
         return Spec(identity, int(seconds), time, time, 0)
     transitions = max(before.lease_transitions or 0, 0)
     if before.holder != identity:
-        return Spec(identity, int(seconds), time, time, min(transitions + 1, _LARGEST))
+        return Spec(identity, int(seconds), time, time, min(transitions + 1, _MAX_TRANSITIONS))
     return Spec(identity, int(seconds), before.acquire_time or time, time, transitions)
 
 
-def released(before: Spec, now: dt.datetime) -> Spec:
+def build_released_spec(before: Spec, now: dt.datetime) -> Spec:
     """Build the spec for a holder that releases the Lease: without a holder, so that candidates need not wait."""
     time = _micro_time(now)
     return Spec("", 1, time, time, before.lease_transitions)
@@ -149,7 +149,7 @@ class LeaderElection:
         chance: Chance | None = None,
         now: Callable[[], dt.datetime] = wall_clock,
     ) -> None:
-        self.place = named_object.lease(namespace, name)
+        self.location = named_object.lease(namespace, name)
         self.identity = identity
         # Why the last step failed; empty if it succeeded.
         self.trouble = ""
@@ -179,19 +179,19 @@ class LeaderElection:
 
     def step(self) -> float:
         """Take, renew or read the Lease; return how many seconds to wait before the next step."""
-        self.trouble, asked_to_wait = "", 0.0
+        self.trouble, retry_after = "", 0.0
         try:
             self._attempt()
         except ApiError as error:
-            asked_to_wait = error.retry_after
+            retry_after = error.retry_after
             if error.code != 409:  # a conflict is normal: another candidate wrote first
-                self.trouble = why(error, self._verb, self.place)
+                self.trouble = explain_error(error, self._verb, self.location)
         except CallError as error:
             self.trouble = str(error)
         except msgspec.DecodeError:
-            self.trouble = f"the response to {self._verb} {self.place} is not from an API server"
+            self.trouble = f"the response to {self._verb} {self.location} is not from an API server"
         wait = RETRY_SECONDS if self.is_leader else self._chance.between(_CANDIDATES_WAIT)
-        return max(wait, min(asked_to_wait, RENEW_SECONDS))
+        return max(wait, min(retry_after, RENEW_SECONDS))
 
     def run(self, stopped: threading.Event) -> None:
         """Take steps until `stopped` is set, then release the Lease."""
@@ -206,66 +206,66 @@ class LeaderElection:
         if self._holder != self.identity:
             return
         try:
-            answer = self._read()
-            if answer is not None and answer.spec.holder == self.identity:
-                self._send(answer, released(answer.spec, self._now()))
+            record = self._read()
+            if record is not None and record.spec.holder == self.identity:
+                self._send(record, build_released_spec(record.spec, self._now()))
         except (CallError, msgspec.DecodeError) as error:
-            self.trouble = f"{self.place} not released: {error}"
+            self.trouble = f"{self.location} not released: {error}"
 
     def _attempt(self) -> None:
         if self.is_leader and self._stored is not None:
             try:
-                self._take(self._stored)
+                self._acquire(self._stored)
             except ApiError as error:
                 if error.code not in {404, 409}:
                     raise
             else:
                 return
-        found = self._read()
-        self._see(found)
+        record = self._read()
+        self._observe(record)
         if self._holder not in {"", self.identity}:
             self._renewed_at = float("-inf")
-        free = self._chance.clock() >= self._free_at or (found is not None and not self._holder)
+        free = self._chance.clock() >= self._free_at or (record is not None and not self._holder)
         if free or self.is_leader or self._holder == self.identity:
-            self._take(found)
+            self._acquire(record)
 
     def _read(self) -> LeaseRecord | None:
         self._verb = "get"
-        answer = read_or_none(self._connection, self.place)
+        answer = read_or_none(self._connection, self.location)
         return None if answer is None else LeaseRecord.read(answer)
 
-    def _take(self, found: LeaseRecord | None) -> None:
+    def _acquire(self, record: LeaseRecord | None) -> None:
         now = self._now()
-        spec = taken(found.spec if found else None, self.identity, LEASE_SECONDS, now)
-        if found and spec == found.spec:
+        spec = build_holder_spec(record.spec if record else None, self.identity, LEASE_SECONDS, now)
+        if record and spec == record.spec:
             # If the clock did not advance, the record would not change, and neither would its resource version, by
             # which candidates see a renewal.
-            spec = taken(found.spec, self.identity, LEASE_SECONDS, now + dt.timedelta(microseconds=1))
+            spec = build_holder_spec(record.spec, self.identity, LEASE_SECONDS, now + dt.timedelta(microseconds=1))
         started = self._chance.clock()
-        self._send(found, spec)
+        self._send(record, spec)
         self._renewed_at = started
 
-    def _send(self, found: LeaseRecord | None, spec: Spec) -> None:
+    def _send(self, record: LeaseRecord | None, spec: Spec) -> None:
         # The stored Lease is unknown until the response.
         self._stored = None
-        if found is None:
+        if record is None:
             self._verb = "create"
-            made = lease_object(spec, made_metadata(self.place, self._metadata))
-            answer = self._connection.create(self.place.collection, made)
+            lease = lease_object(spec, build_metadata(self.location, self._metadata))
+            answer = self._connection.create(self.location.collection, lease)
         else:
             self._verb = "update"
-            answer = self._connection.replace(self.place.path, lease_object(spec, found.metadata))
+            answer = self._connection.replace(self.location.path, lease_object(spec, record.metadata))
         self._stored = LeaseRecord.read(answer)
-        self._see(self._stored)
+        self._observe(self._stored)
 
-    def _see(self, found: LeaseRecord | None) -> None:
-        version = found.version if found else ""
-        self._metadata = found.metadata if found else self._metadata
+    def _observe(self, record: LeaseRecord | None) -> None:
+        version = record.version if record else ""
+        self._metadata = record.metadata if record else self._metadata
         if version == self._version:
             return
         # Before the first read, a missing Lease has no holder. Later, it may have been deleted while a holder has it.
-        new = self._version is None and found is None
+        new = self._version is None and record is None
         self._version = version
-        self._holder = found.spec.holder if found else ""
-        lasts = found.spec.lasts(LEASE_SECONDS) if found else LEASE_SECONDS
-        self._free_at = float("-inf") if new else self._chance.clock() + lasts
+        self._holder = record.spec.holder if record else ""
+        duration = record.spec.duration(LEASE_SECONDS) if record else LEASE_SECONDS
+        self._free_at = float("-inf") if new else self._chance.clock() + duration

@@ -20,13 +20,13 @@ import msgspec
 from gpugate.certs.protocols import LiveConfiguration
 from gpugate.webhook.cluster import named_object
 from gpugate.webhook.cluster.errors import ApiError
-from gpugate.webhook.cluster.named_object import failing_as_cluster, read_or_none
+from gpugate.webhook.cluster.named_object import convert_call_errors, read_or_none
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gpugate.webhook.cluster.connection import Connection
-    from gpugate.webhook.cluster.named_object import Place
+    from gpugate.webhook.cluster.named_object import ObjectLocation
 
 _MANAGER: Final = "gpugate-certificates"
 
@@ -65,7 +65,7 @@ class LiveRegistration:
     """Both webhook configurations of a name, owned by a Namespace so that they are deleted with it."""
 
     def __init__(self, connection: Connection, name: str, namespace: str) -> None:
-        self.places = named_object.configurations(name)
+        self.locations = named_object.configurations(name)
         self._namespace = named_object.namespace(namespace)
         self._connection = connection
         self._owner: dict[str, object] | None = None
@@ -76,13 +76,13 @@ class LiveRegistration:
         Raises:
             ClusterFailure: they cannot be read.
         """
-        found = []
-        for kind, where in self.places.items():
-            with failing_as_cluster("get", where):
-                answer = read_or_none(self._connection, where)
+        configurations = []
+        for kind, location in self.locations.items():
+            with convert_call_errors("get", location):
+                answer = read_or_none(self._connection, location)
                 if answer is not None:
-                    found.append(_registered(kind, _CONFIGURATIONS.decode(answer)))
-        return found
+                    configurations.append(_convert(kind, _CONFIGURATIONS.decode(answer)))
+        return configurations
 
     def read_objects(self) -> list[dict[str, Any]]:
         """Read the configurations that exist from the API server, as complete objects.
@@ -90,13 +90,13 @@ class LiveRegistration:
         Raises:
             ClusterFailure: they cannot be read.
         """
-        found = []
-        for where in self.places.values():
-            with failing_as_cluster("get", where):
-                answer = read_or_none(self._connection, where)
+        objects = []
+        for location in self.locations.values():
+            with convert_call_errors("get", location):
+                answer = read_or_none(self._connection, location)
                 if answer is not None:
-                    found.append(msgspec.json.decode(answer, type=dict[str, Any]))
-        return found
+                    objects.append(msgspec.json.decode(answer, type=dict[str, Any]))
+        return objects
 
     def publish(self, configuration: LiveConfiguration, bundle: bytes) -> None:
         """Set the `caBundle` of every entry of a configuration and the owner of the configuration, nothing else.
@@ -110,24 +110,24 @@ class LiveRegistration:
         client_config = {"caBundle": base64.b64encode(bundle).decode("ascii")}
         webhooks = [{"name": name, "clientConfig": client_config} for name in configuration.bundles]
         version = {"resourceVersion": configuration.version}
-        where = self.places[configuration.kind]
-        owner = self._namespace_as_owner()
-        with failing_as_cluster("patch", where):
+        location = self.locations[configuration.kind]
+        owner = self._owner_reference()
+        with convert_call_errors("patch", location):
             try:
                 # Owners are merged by uid, so owners that other clients set remain.
-                self._patch(where, {**version, "ownerReferences": [owner] if owner else []}, webhooks)
+                self._patch(location, {**version, "ownerReferences": [owner] if owner else []}, webhooks)
             except ApiError as error:
-                if not _refuses_owner(error):
+                if not _is_owner_rejected(error):
                     raise
-                self._patch(where, version, webhooks)
+                self._patch(location, version, webhooks)
 
-    def _patch(self, where: Place, metadata: object, webhooks: object) -> None:
-        self._connection.merge_by_key(where.path, {"metadata": metadata, "webhooks": webhooks}, _MANAGER)
+    def _patch(self, location: ObjectLocation, metadata: object, webhooks: object) -> None:
+        self._connection.merge_by_key(location.path, {"metadata": metadata, "webhooks": webhooks}, _MANAGER)
 
-    def _namespace_as_owner(self) -> dict[str, object] | None:
+    def _owner_reference(self) -> dict[str, object] | None:
         """Return the owner reference to the Namespace, read once; None if it is unreadable, because it is optional."""
         if self._owner is None:
-            with failing_as_cluster("get", self._namespace):
+            with convert_call_errors("get", self._namespace):
                 try:
                     answer = self._connection.read(self._namespace.path, {})
                 except ApiError:
@@ -143,7 +143,7 @@ class LiveRegistration:
         return self._owner
 
 
-def _refuses_owner(error: ApiError) -> bool:
+def _is_owner_rejected(error: ApiError) -> bool:
     """Whether the admission plugin OwnerReferencesPermissionEnforcement rejected the owner.
 
     It requires the right to delete an object to set its owner (k8s.io/kubernetes plugin/pkg/admission/gc, v1.36). It is
@@ -152,6 +152,6 @@ def _refuses_owner(error: ApiError) -> bool:
     return error.code == 403 and "ownerRef" in error.message
 
 
-def _registered(kind: str, configuration: _Configuration) -> LiveConfiguration:
-    bundles = {each.name: each.client_config.ca_bundle for each in configuration.webhooks or ()}
+def _convert(kind: str, configuration: _Configuration) -> LiveConfiguration:
+    bundles = {webhook.name: webhook.client_config.ca_bundle for webhook in configuration.webhooks or ()}
     return LiveConfiguration(kind, bundles, configuration.metadata.resource_version)

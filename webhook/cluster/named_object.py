@@ -30,7 +30,7 @@ VALIDATING = "ValidatingWebhookConfiguration"
 _CONFIGURATIONS = {MUTATING: "mutatingwebhookconfigurations", VALIDATING: "validatingwebhookconfigurations"}
 
 
-class Place(NamedTuple):
+class ObjectLocation(NamedTuple):
     """The location of an object: the path of its API, its resource, its name, and its namespace if it has one."""
 
     api: str
@@ -41,8 +41,8 @@ class Place(NamedTuple):
     @property
     def collection(self) -> str:
         """The path at which objects of this resource are created and watched."""
-        within = f"/namespaces/{quote(self.namespace, safe='')}" if self.namespace else ""
-        return f"{self.api}{within}/{self.resource}"
+        prefix = f"/namespaces/{quote(self.namespace, safe='')}" if self.namespace else ""
+        return f"{self.api}{prefix}/{self.resource}"
 
     @property
     def path(self) -> str:
@@ -50,29 +50,29 @@ class Place(NamedTuple):
         return f"{self.collection}/{quote(self.name, safe='')}"
 
     def __str__(self) -> str:
-        where = f" in namespace {self.namespace!r}" if self.namespace else ""
-        return f"{self.resource} {self.name!r}{where}"
+        suffix = f" in namespace {self.namespace!r}" if self.namespace else ""
+        return f"{self.resource} {self.name!r}{suffix}"
 
 
-def secret(namespace: str, name: str) -> Place:
+def secret(namespace: str, name: str) -> ObjectLocation:
     """Locate a Secret."""
-    return Place("/api/v1", "secrets", name, namespace)
+    return ObjectLocation("/api/v1", "secrets", name, namespace)
 
 
-def lease(namespace: str, name: str) -> Place:
+def lease(namespace: str, name: str) -> ObjectLocation:
     """Locate a Lease."""
-    return Place("/apis/coordination.k8s.io/v1", "leases", name, namespace)
+    return ObjectLocation("/apis/coordination.k8s.io/v1", "leases", name, namespace)
 
 
-def namespace(name: str) -> Place:
+def namespace(name: str) -> ObjectLocation:
     """Locate a Namespace."""
-    return Place("/api/v1", "namespaces", name)
+    return ObjectLocation("/api/v1", "namespaces", name)
 
 
-def configurations(name: str) -> dict[str, Place]:
+def configurations(name: str) -> dict[str, ObjectLocation]:
     """Locate both webhook configurations of a name, by kind."""
     api = "/apis/admissionregistration.k8s.io/v1"
-    return {kind: Place(api, resource, name) for kind, resource in _CONFIGURATIONS.items()}
+    return {kind: ObjectLocation(api, resource, name) for kind, resource in _CONFIGURATIONS.items()}
 
 
 _LABELS: Final = {"app.kubernetes.io/name": "gpugate"}
@@ -80,7 +80,7 @@ _LABELS: Final = {"app.kubernetes.io/name": "gpugate"}
 _REQUESTS: Final = "gpugate.dev/"
 
 
-def made_metadata(place: Place, before: Mapping[str, Any] | None) -> dict[str, Any]:
+def build_metadata(location: ObjectLocation, before: Mapping[str, Any] | None) -> dict[str, Any]:
     """Build the metadata of an object to create, with the labels and annotations of the deleted one, if there was one.
 
     Helm recognizes the objects of a release by a label and two annotations, and deletes only these (v4.3
@@ -88,8 +88,8 @@ def made_metadata(place: Place, before: Mapping[str, Any] | None) -> dict[str, A
     """
     annotations = {k: v for k, v in ((before or {}).get("annotations") or {}).items() if not k.startswith(_REQUESTS)}
     return {
-        "name": place.name,
-        "namespace": place.namespace,
+        "name": location.name,
+        "namespace": location.namespace,
         "labels": (before or {}).get("labels") or _LABELS,
         **({"annotations": annotations} if annotations else {}),
     }
@@ -97,11 +97,11 @@ def made_metadata(place: Place, before: Mapping[str, Any] | None) -> dict[str, A
 
 # The verbs of RBAC.
 Verb: TypeAlias = Literal["get", "watch", "create", "update", "patch"]
-_READING = frozenset({"get", "watch"})
+_READ_VERBS = frozenset({"get", "watch"})
 
 
 @contextmanager
-def failing_as_cluster(verb: Verb, place: Place) -> Iterator[None]:
+def convert_call_errors(verb: Verb, location: ObjectLocation) -> Iterator[None]:
     """Convert errors of one call, with a text that explains them.
 
     Raises:
@@ -111,17 +111,17 @@ def failing_as_cluster(verb: Verb, place: Place) -> Iterator[None]:
     try:
         yield
     except ApiError as error:
-        if verb not in _READING and error.code in ({409} if verb == "create" else {404, 409, 410}):
-            raise ConflictError(f"{place} was changed by another client: {error}") from None
-        raise ClusterFailure(why(error, verb, place)) from None
+        if verb not in _READ_VERBS and error.code in ({409} if verb == "create" else {404, 409, 410}):
+            raise ConflictError(f"{location} was changed by another client: {error}") from None
+        raise ClusterFailure(explain_error(error, verb, location)) from None
     except UnreachableError as error:
-        doubt = "" if verb in _READING else f"; {place} may have been written and must be read again"
+        doubt = "" if verb in _READ_VERBS else f"; {location} may have been written and must be read again"
         raise ClusterFailure(f"{error}{doubt}") from None
     except msgspec.DecodeError:
-        raise ClusterFailure(f"the response to {verb} {place} is not from an API server") from None
+        raise ClusterFailure(f"the response to {verb} {location} is not from an API server") from None
 
 
-def why(error: ApiError, verb: Verb, place: Place) -> str:
+def explain_error(error: ApiError, verb: Verb, location: ObjectLocation) -> str:
     """Explain why a call was rejected, and what to check.
 
     A 403 does not mean missing rights if a quota, an admission plugin or a webhook rejects the call, or the namespace is
@@ -130,13 +130,13 @@ def why(error: ApiError, verb: Verb, place: Place) -> str:
     """
     if error.code == 403 and f"cannot {verb} resource" in error.message:
         return (
-            f"gpugate may not {verb} {place}: grant its ServiceAccount the verb {verb!r} on {place.resource}, by the "
+            f"gpugate may not {verb} {location}: grant its ServiceAccount the verb {verb!r} on {location.resource}, by the "
             f"chart (rbac.create) or `gpugate registration`; the API server says: {error.message}"
         )
-    return f"{verb} {place}: {error}"
+    return f"{verb} {location}: {error}"
 
 
-def read_or_none(connection: Connection, place: Place) -> bytes | None:
+def read_or_none(connection: Connection, location: ObjectLocation) -> bytes | None:
     """Read an object from the API server; None if it does not exist.
 
     Raises:
@@ -144,7 +144,7 @@ def read_or_none(connection: Connection, place: Place) -> bytes | None:
         UnreachableError: there is no response, or it is incomplete.
     """
     try:
-        return connection.read(place.path, {})
+        return connection.read(location.path, {})
     except ApiError as error:
         if error.code == 404:
             return None
@@ -152,45 +152,47 @@ def read_or_none(connection: Connection, place: Place) -> bytes | None:
 
 
 # kube-apiserver v1.36.3 sends a bookmark about once a minute.
-_SILENCE_SECONDS: Final = 150.0
+_READ_TIMEOUT: Final = 150.0
 # A watch that ends sooner did not reach its own timeout.
 _SHORT_SECONDS: Final = 60.0
-_LONGEST_RETRY_AFTER: Final = 300.0
+_MAX_RETRY_AFTER: Final = 300.0
 
 
 class NamedWatch:
-    """Watch one object: call `changed` after each possible change of it, and `lost` when the watch fails.
+    """Watch one object: call `on_change` after each possible change of it, and `on_failure` when the watch fails.
 
-    Both are called in the thread of `run`. `changed` is also called when a watch starts, even without a change. `lost`
-    gets the reason of each failure; until the next call of `changed`, the caller must poll the object.
+    Both are called in the thread of `run`. `on_change` is also called when a watch starts, even without a change. `on_failure`
+    gets the reason of each failure; until the next call of `on_change`, the caller must poll the object.
     """
 
     def __init__(
         self,
         connection: Connection,
-        place: Place,
-        changed: Callable[[], None],
-        lost: Callable[[str], None],
+        location: ObjectLocation,
+        on_change: Callable[[], None],
+        on_failure: Callable[[str], None],
         chance: Chance | None = None,
     ) -> None:
-        self.place = place
-        self._changed = changed
-        self._lost = lost
+        self.location = location
+        self._on_change = on_change
+        self._on_failure = on_failure
         self._chance = chance or Chance()
         self._backoff = Backoff(self._chance)
-        self._watching = WatchCall(connection, self._chance)
+        self._watch_call = WatchCall(connection, self._chance)
 
     def step(self) -> float:
         """Watch until the watch ends; return how many seconds to wait before the next step."""
         started = self._chance.clock()
-        named = {"fieldSelector": f"metadata.name={self.place.name}"}
+        selector = {"fieldSelector": f"metadata.name={self.location.name}"}
         try:
-            self._watching.follow(self.place.collection, named, self._changed, self._take, _SILENCE_SECONDS)
+            self._watch_call.follow(self.location.collection, selector, self._on_change, self._handle, _READ_TIMEOUT)
         except CallError as error:
-            if self._watching.stopped:
+            if self._watch_call.stopped:
                 return 0.0
-            self._lost(why(error, "watch", self.place) if isinstance(error, ApiError) else str(error))
-            return max(self._backoff.next(), min(error.retry_after, _LONGEST_RETRY_AFTER))
+            self._on_failure(
+                explain_error(error, "watch", self.location) if isinstance(error, ApiError) else str(error)
+            )
+            return max(self._backoff.next(), min(error.retry_after, _MAX_RETRY_AFTER))
         short = self._chance.clock() - started < _SHORT_SECONDS
         return self._backoff.next() if short else 0.0
 
@@ -202,8 +204,8 @@ class NamedWatch:
 
     def stop(self) -> None:
         """End the open watch from another thread."""
-        self._watching.stop()
+        self._watch_call.stop()
 
-    def _take(self, event: Event) -> None:
+    def _handle(self, event: Event) -> None:
         if event.type != "BOOKMARK":
-            self._changed()
+            self._on_change()

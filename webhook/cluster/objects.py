@@ -60,20 +60,20 @@ class Projection:
     def __call__(self, obj: dict[str, Json]) -> StoredField:
         """Reduce an object to the fields that policies read."""
         request = self._needs.project(Request(self._type, Operation.CREATE, obj))
-        kept = request.object if request else None
-        metadata = Field(kept)["metadata"]
+        projected = request.object if request else None
+        metadata = Field(projected)["metadata"]
         # A copy, because the buffer of the encoder is larger than its content.
-        packed = memoryview(msgspec.msgpack.encode(kept)).tobytes()
+        packed = memoryview(msgspec.msgpack.encode(projected)).tobytes()
         return StoredField(packed, metadata["name"].text, metadata["namespace"].text, self._decode)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Projection) and self._kept == other._kept
+        return isinstance(other, Projection) and self._fields == other._fields
 
     def __hash__(self) -> int:
         return hash(self._type)
 
     @property
-    def _kept(self) -> object:
+    def _fields(self) -> object:
         return self._type, self._needs.of(self._type)
 
 
@@ -108,11 +108,13 @@ class Objects:
         """Add an object, or replace the one of the same name; return the new value."""
         namespace, name = field.namespace, field.name
         objects = self._namespaces.get(namespace, _NONE).by_name
-        held = objects.get(name)
-        if held == field:
+        current = objects.get(name)
+        if current == field:
             return self  # most updates change only a status, which is not kept
         changed: dict[str, Field] = {**objects, name: field}
-        return self._with(namespace, changed if held is not None else _sorted(changed), self.count + (held is None))
+        return self._with(
+            namespace, changed if current is not None else _sorted(changed), self.count + (current is None)
+        )
 
     def remove(self, field: StoredField) -> Objects:
         """Remove the object of the same name; return the new value."""
@@ -120,7 +122,7 @@ class Objects:
         objects = self._namespaces.get(namespace, _NONE).by_name
         if name not in objects:
             return self
-        return self._with(namespace, {key: held for key, held in objects.items() if key != name}, self.count - 1)
+        return self._with(namespace, {key: current for key, current in objects.items() if key != name}, self.count - 1)
 
     def _with(self, namespace: str, objects: dict[str, Field], count: int) -> Objects:
         namespaces = {**self._namespaces, namespace: _known(objects)}

@@ -27,7 +27,7 @@ class ClusterOptions:
     in_cluster: bool = False
 
 
-def detect(kubeconfig: Path | None, context: str | None, environ: Mapping[str, str]) -> ClusterOptions | None:
+def detect_cluster(kubeconfig: Path | None, context: str | None, environ: Mapping[str, str]) -> ClusterOptions | None:
     """Select the cluster of a server: the given one, else the cluster that this process runs in, else None.
 
     The default kubeconfig is not used, because a server must not watch whichever cluster is the current context.
@@ -38,8 +38,8 @@ def detect(kubeconfig: Path | None, context: str | None, environ: Mapping[str, s
     return ClusterOptions(in_cluster=True) if environ.get("KUBERNETES_SERVICE_HOST") else None
 
 
-def chosen(kubeconfig: Path | None, context: str | None, environ: Mapping[str, str]) -> ClusterOptions:
+def choose_cluster(kubeconfig: Path | None, context: str | None, environ: Mapping[str, str]) -> ClusterOptions:
     """Select the cluster of a command: the given one, else the one that it runs in, else the default of kubectl."""
     # A KUBECONFIG that is set in a Pod takes precedence over its ServiceAccount.
-    found = None if environ.get("KUBECONFIG") else detect(kubeconfig, context, environ)
-    return found or ClusterOptions(kubeconfig, context)
+    detected = None if environ.get("KUBECONFIG") else detect_cluster(kubeconfig, context, environ)
+    return detected or ClusterOptions(kubeconfig, context)

@@ -55,8 +55,8 @@ def events(stream: Stream) -> Iterator[Event]:
     """
     for line in stream.lines():
         try:
-            written = orjson.loads(line)
-            type_, obj = written["type"], written["object"]
+            event = orjson.loads(line)
+            type_, obj = event["type"], event["object"]
             revision = "" if type_ == "ERROR" else obj["metadata"]["resourceVersion"]
         except (orjson.JSONDecodeError, KeyError, TypeError):
             raise UnreachableError("a line of the watch is not an event") from None
@@ -69,7 +69,7 @@ def events(stream: Stream) -> Iterator[Event]:
 _WATCH_SECONDS: Final = (300.0, 600.0)
 # A watch that is silent for this much longer has lost its connection.
 _MARGIN_SECONDS: Final = 30.0
-_SHORTEST_WATCH: Final = 1.0
+_MIN_WATCH: Final = 1.0
 
 
 class WatchCall:
@@ -85,13 +85,13 @@ class WatchCall:
         self,
         path: str,
         parameters: Mapping[str, str],
-        opened: Callable[[], None],
-        take: Callable[[Event], None],
-        silence: float = float("inf"),
+        on_open: Callable[[], None],
+        on_event: Callable[[Event], None],
+        read_timeout: float = float("inf"),
     ) -> None:
-        """Watch a path; call `opened` when the response begins, and `take` with each event.
+        """Watch a path; call `on_open` when the response begins, and `on_event` with each event.
 
-        The watch fails after `silence` seconds without a byte.
+        The watch fails after `read_timeout` seconds without a byte.
 
         Raises:
             ApiError: the server returned an error, or ended the watch with one.
@@ -100,25 +100,25 @@ class WatchCall:
         """
         seconds = self._chance.between(_WATCH_SECONDS)
         longest = seconds + _MARGIN_SECONDS
-        wanted = {
+        query = {
             "watch": "true",
             "allowWatchBookmarks": "true",
             **parameters,
             "timeoutSeconds": str(int(seconds)),
         }
-        started, heard = self._chance.clock(), False
-        with self._connection.stream(path, wanted, silence=min(longest, silence)) as stream:
+        started, received = self._chance.clock(), False
+        with self._connection.stream(path, query, read_timeout=min(longest, read_timeout)) as stream:
             self._stream = stream
             if self.stopped:
                 return
-            opened()
+            on_open()
             for event in events(stream):
-                heard = True
-                take(event)
+                received = True
+                on_event(event)
                 if self._chance.clock() - started > longest:
                     break
         self._stream = None
-        if not heard and self._chance.clock() - started < _SHORTEST_WATCH:
+        if not received and self._chance.clock() - started < _MIN_WATCH:
             raise ShortWatchError("the watch ended at once")
 
     def stop(self) -> None:
@@ -164,16 +164,16 @@ def list_all(
         UnreachableError: there is no response, or it is not a list.
     """
     try:
-        return _list(connection, path, _first(revision, PAGE), project)
+        return _list(connection, path, _list_parameters(revision, PAGE), project)
     except _ExpiredPageError:
-        return _list(connection, path, _first(revision, 0), project)
+        return _list(connection, path, _list_parameters(revision, 0), project)
 
 
 class _ExpiredPageError(Exception):
     pass
 
 
-def _first(revision: str, limit: int) -> dict[str, str]:
+def _list_parameters(revision: str, limit: int) -> dict[str, str]:
     parameters = {"limit": str(limit)} if limit else {}
     if revision != NEWEST:
         # With a limit, the default is exactly this version, which may have expired.
@@ -184,12 +184,12 @@ def _first(revision: str, limit: int) -> dict[str, str]:
 def _list(
     connection: Connection, path: str, parameters: dict[str, str], project: Callable[[dict[str, Any]], StoredField]
 ) -> tuple[list[StoredField], str]:
-    found: list[StoredField] = []
+    fields: list[StoredField] = []
     while True:
         page = _page(connection, path, parameters)
-        found += [project(orjson.loads(memoryview(item))) for item in page.items or ()]
+        fields += [project(orjson.loads(memoryview(item))) for item in page.items or ()]
         if not page.metadata.token:
-            return found, page.metadata.resource_version
+            return fields, page.metadata.resource_version
         parameters = {"limit": str(PAGE), "continue": page.metadata.token}
 
 
@@ -204,7 +204,7 @@ def _page(connection: Connection, path: str, parameters: dict[str, str]) -> _Pag
         raise UnreachableError(f"{connection.host}{path} is not a response of an API server: {error}") from None
 
 
-class Standing(Enum):
+class KindStatus(Enum):
     """The state of the data of a kind; a closed set, because it is a label of a metric.
 
     UNREAD: not read yet; policies that need it are not evaluated. SYNCED: read and watched. STALE: read, but the API
@@ -225,20 +225,20 @@ class KindState:
 
     Attributes:
         kind: the kind.
-        standing: the state of its data.
+        status: the state of its data.
         objects: the number of objects; None if none were read.
         reason: the cause of a problem; empty without one.
     """
 
     kind: Kind
-    standing: Standing
+    status: KindStatus
     objects: int | None = None
     reason: str = ""
 
     @property
     def served(self) -> bool:
         """Whether the cluster serves the kind; true until discovery denies it."""
-        return self.standing is not Standing.NOT_SERVED
+        return self.status is not KindStatus.NOT_SERVED
 
     @property
     def resource(self) -> str:
@@ -247,26 +247,26 @@ class KindState:
 
 
 # The same problem is reported at most once a minute. A short one, such as a restart of the API server, is not reported.
-_AGAIN_SECONDS: Final = 60.0
+_REPEAT_SECONDS: Final = 60.0
 _GRACE_SECONDS: Final = 10.0
 
 
 class Reporter:
-    """Reports the state of one kind: `put` gets its objects, `told` its state after a change, in the reflector's thread."""
+    """Reports one kind, in the reflector's thread: `put` receives its objects, `on_change` its state after a change."""
 
     def __init__(
         self,
         kind: Kind,
         put: Callable[[Objects | Unavailable], None],
-        told: Callable[[KindState], None],
+        on_change: Callable[[KindState], None],
         clock: Callable[[], float],
     ) -> None:
         self._put = put
-        self._told = told
+        self._on_change = on_change
         self._clock = clock
-        self._state = KindState(kind, Standing.UNREAD)
-        self._told_at = float("-inf")
-        self._silent_since: float | None = None
+        self._state = KindState(kind, KindStatus.UNREAD)
+        self._reported_at = float("-inf")
+        self._stale_since: float | None = None
 
     @property
     def state(self) -> KindState:
@@ -275,53 +275,53 @@ class Reporter:
 
     def age(self) -> float:
         """Return the seconds since the objects were last up to date; 0 while the kind is watched."""
-        since = self._silent_since
+        since = self._stale_since
         return 0.0 if since is None else self._clock() - since
 
     def read(self, objects: Objects) -> None:
         """Report the objects after a list or a change."""
         self._put(objects)
-        self._silent_since = None
-        self._tell(Standing.SYNCED, objects.count)
+        self._stale_since = None
+        self._report(KindStatus.SYNCED, objects.count)
 
-    def watching(self) -> None:
+    def confirm(self) -> None:
         """Report that a watch is open, so the objects are up to date."""
-        self._silent_since = None
-        self._tell(Standing.SYNCED, self._state.objects)
+        self._stale_since = None
+        self._report(KindStatus.SYNCED, self._state.objects)
 
-    def withhold(self, standing: Standing, reason: str) -> None:
+    def withdraw(self, status: KindStatus, reason: str) -> None:
         """Remove the objects: the cluster does not serve the kind, or gpugate may not read it."""
         self._put(Unavailable(reason))
-        self._silent()
-        self._tell(standing, None, reason)
+        self._mark_stale()
+        self._report(status, None, reason)
 
-    def interrupted(self, reason: str) -> None:
+    def report_failure(self, reason: str) -> None:
         """Report a failed call; if there are objects, only after a grace period."""
-        self._silent()
+        self._mark_stale()
         objects = self._state.objects
         if objects is not None and self.age() < _GRACE_SECONDS:
             return
-        withheld = self._state.standing in {Standing.NOT_SERVED, Standing.FORBIDDEN}
-        waiting = self._state.standing if withheld else Standing.UNREAD
-        self._tell(waiting if objects is None else Standing.STALE, objects, reason)
+        withdrawn = self._state.status in {KindStatus.NOT_SERVED, KindStatus.FORBIDDEN}
+        pending = self._state.status if withdrawn else KindStatus.UNREAD
+        self._report(pending if objects is None else KindStatus.STALE, objects, reason)
 
-    def _silent(self) -> None:
-        if self._silent_since is None:
-            self._silent_since = self._clock()
+    def _mark_stale(self) -> None:
+        if self._stale_since is None:
+            self._stale_since = self._clock()
 
-    def _tell(self, standing: Standing, objects: int | None, reason: str = "") -> None:
+    def _report(self, status: KindStatus, objects: int | None, reason: str = "") -> None:
         before, now = self._state, self._clock()
-        self._state = KindState(before.kind, standing, objects, reason)
-        same = (before.standing, before.objects) == (standing, objects)
-        news = not same or (bool(reason) and now - self._told_at >= _AGAIN_SECONDS)
+        self._state = KindState(before.kind, status, objects, reason)
+        same = (before.status, before.objects) == (status, objects)
+        news = not same or (bool(reason) and now - self._reported_at >= _REPEAT_SECONDS)
         if news:
-            self._told_at = now
-            self._told(self._state)
+            self._reported_at = now
+            self._on_change(self._state)
 
 
 # A CRD that is installed later is discovered within a minute.
-_LOOK_AGAIN_SECONDS: Final = (45.0, 60.0)
-_LONGEST_RETRY_AFTER: Final = 300.0
+_DISCOVERY_SECONDS: Final = (45.0, 60.0)
+_MAX_RETRY_AFTER: Final = 300.0
 _UNAUTHORIZED: Final = "the API server rejected the credentials: check the token of the kubeconfig or ServiceAccount"
 
 
@@ -351,8 +351,8 @@ class Reflector:
         self._objects = Objects.of(())
         self._revision = NEWEST
         # Whether the server no longer accepts the current resource version.
-        self._lost = False
-        self._watching = WatchCall(connection, chance)
+        self._is_revision_invalid = False
+        self._watch_call = WatchCall(connection, chance)
 
     def step(self) -> float:
         """Discover, list, or watch the kind until the watch ends; return how many seconds to wait before the next step."""
@@ -365,33 +365,33 @@ class Reflector:
                 case _Next.WATCH:
                     self._watch()
         except CallError as error:
-            return self._failed(error)
+            return self._handle_failure(error)
         except Exception as error:  # noqa: BLE001 -- a bug must not stop the updates for ever
-            return self._failed(CallError(f"reading {resource_name(self.kind)} failed: {type(error).__name__}"))
+            return self._handle_failure(CallError(f"reading {resource_name(self.kind)} failed: {type(error).__name__}"))
         return 0.0
 
     def stop(self) -> None:
         """End the watch of another thread, and start no other."""
-        self._watching.stop()
+        self._watch_call.stop()
 
     def _discover(self) -> None:
         self._path = path_of(self._connection, self.kind)
         self._next = _Next.LIST
 
     def _list(self) -> None:
-        oldest = NEWEST if self._lost else self._revision
-        found, self._revision = list_all(self._connection, self._path, oldest, self.projection)
-        self._objects = Objects.of(found)
-        self._lost = False
+        oldest = NEWEST if self._is_revision_invalid else self._revision
+        fields, self._revision = list_all(self._connection, self._path, oldest, self.projection)
+        self._objects = Objects.of(fields)
+        self._is_revision_invalid = False
         self._next = _Next.WATCH
         self.reporter.read(self._objects)
 
     def _watch(self) -> None:
         parameters = {"resourceVersion": self._revision}
-        self._watching.follow(self._path, parameters, self.reporter.watching, self._apply)
+        self._watch_call.follow(self._path, parameters, self.reporter.confirm, self._apply)
 
     def _apply(self, event: Event) -> None:
-        if _older(event.revision, self._revision):
+        if _is_older(event.revision, self._revision):
             raise HistoryChangedError("resource versions decreased")
         objects = self._objects
         if event.type in PUT:
@@ -403,41 +403,41 @@ class Reflector:
             self._objects = objects
             self.reporter.read(objects)
 
-    def _failed(self, error: CallError) -> float:
+    def _handle_failure(self, error: CallError) -> float:
         """Choose the next call, and return how many seconds to wait before it."""
         if isinstance(error, NotServedError):
-            self._withhold(Standing.NOT_SERVED, str(error))
-            return self._chance.between(_LOOK_AGAIN_SECONDS)
+            self._withdraw(KindStatus.NOT_SERVED, str(error))
+            return self._chance.between(_DISCOVERY_SECONDS)
         api = error if isinstance(error, ApiError) else None
-        pause = max(self._backoff.next(), min(error.retry_after, _LONGEST_RETRY_AFTER))
+        pause = max(self._backoff.next(), min(error.retry_after, _MAX_RETRY_AFTER))
         if api and api.code == 403:
-            self._withhold(Standing.FORBIDDEN, f"gpugate may not list and watch {resource_name(self.kind)}")
+            self._withdraw(KindStatus.FORBIDDEN, f"gpugate may not list and watch {resource_name(self.kind)}")
             return pause
-        self.reporter.interrupted(_UNAUTHORIZED if api and api.code == 401 else str(error))
-        if isinstance(error, HistoryChangedError) or (api and (api.expired or api.from_the_future)):
+        self.reporter.report_failure(_UNAUTHORIZED if api and api.code == 401 else str(error))
+        if isinstance(error, HistoryChangedError) or (api and (api.expired or api.is_too_new)):
             # After a watch, a list that is at least as new as the objects suffices. After a list, only the newest does.
             listing = self._next is _Next.LIST
-            if listing and not self._lost:
+            if listing and not self._is_revision_invalid:
                 pause = 0.0
-            self._lost |= listing or not (api and api.expired)
+            self._is_revision_invalid |= listing or not (api and api.expired)
             self._next = _Next.LIST
         else:
-            self._next = self._after(error)
+            self._next = self._choose_after(error)
         return pause
 
-    def _after(self, error: CallError) -> _Next:
+    def _choose_after(self, error: CallError) -> _Next:
         if self._next is _Next.DISCOVER or (isinstance(error, ApiError) and error.code == 404):
             return _Next.DISCOVER
         # After a passing failure a watch continues from its resource version. After any other failure, list again.
         passing = isinstance(error, UnreachableError) or (isinstance(error, ApiError) and error.code == 429)
         return self._next if passing else _Next.LIST
 
-    def _withhold(self, standing: Standing, reason: str) -> None:
+    def _withdraw(self, status: KindStatus, reason: str) -> None:
         self._next = _Next.DISCOVER
         self._objects = Objects.of(())
         self._revision = NEWEST
-        self.reporter.withhold(standing, reason)
+        self.reporter.withdraw(status, reason)
 
 
-def _older(revision: str, than: str) -> bool:
+def _is_older(revision: str, than: str) -> bool:
     return revision.isdecimal() and than.isdecimal() and int(revision) < int(than)

@@ -9,7 +9,7 @@ import msgspec
 
 from gpugate.certs.protocols import ClusterFailure, ConflictError, StoredSecret
 from gpugate.webhook.cluster import named_object
-from gpugate.webhook.cluster.named_object import failing_as_cluster, made_metadata, read_or_none
+from gpugate.webhook.cluster.named_object import build_metadata, convert_call_errors, read_or_none
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from gpugate.webhook.cluster.connection import Connection
 
 # The limit for all values together: k8s.io/api core/v1 types.go MaxSecretSize, v0.36.
-_LARGEST: Final = 1024 * 1024
+_MAX_SIZE: Final = 1024 * 1024
 
 
 class _Metadata(msgspec.Struct, rename="camel"):
@@ -38,7 +38,7 @@ class NamedSecret:
     """A Secret of a namespace; only its labels and annotations are kept between two calls."""
 
     def __init__(self, connection: Connection, namespace: str, name: str) -> None:
-        self.place = named_object.secret(namespace, name)
+        self.location = named_object.secret(namespace, name)
         self._connection = connection
         self._metadata: dict[str, Any] | None = None
 
@@ -48,9 +48,9 @@ class NamedSecret:
         Raises:
             ClusterFailure: it cannot be read.
         """
-        with failing_as_cluster("get", self.place):
-            answer = read_or_none(self._connection, self.place)
-            return None if answer is None else self._stored(answer)
+        with convert_call_errors("get", self.location):
+            answer = read_or_none(self._connection, self.location)
+            return None if answer is None else self._decode(answer)
 
     def create(self, data: Mapping[str, bytes]) -> StoredSecret:
         """Create the Secret with the labels and annotations that it had before, else with a label that names gpugate.
@@ -59,15 +59,15 @@ class NamedSecret:
             ConflictError: it exists already.
             ClusterFailure: the write failed, or its result is unknown.
         """
-        made = {
+        secret = {
             "apiVersion": "v1",
             "kind": "Secret",
-            "metadata": made_metadata(self.place, self._metadata),
+            "metadata": build_metadata(self.location, self._metadata),
             "type": "Opaque",
-            "data": self._encoded(data),
+            "data": self._encode(data),
         }
-        with failing_as_cluster("create", self.place):
-            return self._stored(self._connection.create(self.place.collection, made))
+        with convert_call_errors("create", self.location):
+            return self._decode(self._connection.create(self.location.collection, secret))
 
     def replace(self, data: Mapping[str, bytes], version: str) -> StoredSecret:
         """Replace the data of the Secret if `version` is still its resource version; everything else remains.
@@ -76,24 +76,24 @@ class NamedSecret:
             ConflictError: it has a different resource version, or was deleted.
             ClusterFailure: the write failed, or its result is unknown.
         """
-        encoded = self._encoded(data)
-        with failing_as_cluster("get", self.place):
-            answer = read_or_none(self._connection, self.place)
+        encoded = self._encode(data)
+        with convert_call_errors("get", self.location):
+            answer = read_or_none(self._connection, self.location)
             # A Secret is replaced as a whole, and its labels, annotations and owners belong to other clients.
-            held = msgspec.json.decode(answer, type=dict[str, Any]) if answer is not None else None
-        if held is None or held["metadata"]["resourceVersion"] != version:
-            raise ConflictError(f"{self.place} was changed or deleted after it was read")
-        with failing_as_cluster("update", self.place):
-            return self._stored(self._connection.replace(self.place.path, {**held, "data": encoded}))
+            current = msgspec.json.decode(answer, type=dict[str, Any]) if answer is not None else None
+        if current is None or current["metadata"]["resourceVersion"] != version:
+            raise ConflictError(f"{self.location} was changed or deleted after it was read")
+        with convert_call_errors("update", self.location):
+            return self._decode(self._connection.replace(self.location.path, {**current, "data": encoded}))
 
-    def _encoded(self, data: Mapping[str, bytes]) -> dict[str, str]:
+    def _encode(self, data: Mapping[str, bytes]) -> dict[str, str]:
         size = sum(map(len, data.values()))
-        if size > _LARGEST:
-            raise ClusterFailure(f"{self.place} would contain {size:,} bytes (maximum: {_LARGEST:,})")
+        if size > _MAX_SIZE:
+            raise ClusterFailure(f"{self.location} would contain {size:,} bytes (maximum: {_MAX_SIZE:,})")
         return {key: base64.b64encode(value).decode("ascii") for key, value in data.items()}
 
-    def _stored(self, answer: bytes) -> StoredSecret:
+    def _decode(self, answer: bytes) -> StoredSecret:
         # msgspec decodes fields of type bytes from base64.
-        read = _SECRETS.decode(answer)
-        self._metadata = {"labels": read.metadata.labels, "annotations": read.metadata.annotations}
-        return StoredSecret(read.data or {}, read.metadata.resource_version, read.metadata.annotations or {})
+        secret = _SECRETS.decode(answer)
+        self._metadata = {"labels": secret.metadata.labels, "annotations": secret.metadata.annotations}
+        return StoredSecret(secret.data or {}, secret.metadata.resource_version, secret.metadata.annotations or {})

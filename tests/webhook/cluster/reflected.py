@@ -65,7 +65,7 @@ class Reflected:
         self.clock = clock
         self.facts = ClusterFacts()
         self.told: list[KindState] = []
-        self.facts.admit(kind, self)
+        self.facts.accept_writer(kind, self)
         self.reporter = Reporter(kind, lambda held: self.facts.put(kind, self, held), self.told.append, clock)
         chance = Chance(clock, lambda: 0.5)
         self.reflector = Reflector(kind, Projection(kind, needs_of()), connection, self.reporter, chance)
@@ -87,4 +87,4 @@ class Reflected:
 
     @property
     def standings(self) -> list[str]:
-        return [state.standing.value for state in self.told]
+        return [state.status.value for state in self.told]

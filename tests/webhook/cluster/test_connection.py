@@ -205,7 +205,7 @@ def test_the_clock_of_the_api_server_is_compared_with_ours(api: FakeApiServer, t
 
 def test_an_answer_that_is_given_up_after_silence(api: FakeApiServer, tmp_path: Path) -> None:
     api.answers.append(Answer("namespaces", hang=True))
-    connection = connect(ClusterOptions(api.kubeconfig(tmp_path / "kubeconfig")), silence=0.05)
+    connection = connect(ClusterOptions(api.kubeconfig(tmp_path / "kubeconfig")), read_timeout=0.05)
 
     with pytest.raises(UnreachableError, match="the response timed out"):
         connection.read("/api/v1/namespaces", {})

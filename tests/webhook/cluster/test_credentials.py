@@ -6,7 +6,7 @@ import pytest
 
 from gpugate.webhook.cluster.credentials import check, load
 from gpugate.webhook.cluster.errors import ClusterError
-from gpugate.webhook.cluster.options import ClusterOptions, detect
+from gpugate.webhook.cluster.options import ClusterOptions, detect_cluster
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -96,7 +96,7 @@ def test_the_cluster_that_is_meant(
     environ: dict[str, str],
     meant: ClusterOptions | None,
 ) -> None:
-    assert detect(kubeconfig, context, environ) == meant
+    assert detect_cluster(kubeconfig, context, environ) == meant
 
 
 def test_the_kubeconfig_of_the_user(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -46,7 +46,7 @@ def test_the_facts_of_a_cluster_are_facts_like_others(file: Path) -> None:
     requests = [with_defaults(request) for request in (*example.context, example.request)]
     facts = ClusterFacts()
     for kind in needs.kinds:
-        facts.admit(kind, "test")
+        facts.accept_writer(kind, "test")
         facts.put(kind, "test", objects(kind, needs, requests))
 
     verdicts = [

@@ -149,7 +149,7 @@ def test_nobody_listens(closed_api: FakeApiServer, watched: Watched) -> None:
 def test_a_watch_that_falls_silent_is_ended(
     api: FakeApiServer, watched: Watched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_SILENCE_SECONDS", 0.05)
+    monkeypatch.setattr(module, "_READ_TIMEOUT", 0.05)
     api.answers.append(Answer(WATCH, hang=True))
 
     assert watched.watch.step() == FIRST
@@ -169,6 +169,6 @@ def test_a_watch_that_ran_its_time_is(
 ) -> None:
     api.short_watches = True
     put(api)
-    monkeypatch.setattr(watched.watch, "_changed", lambda: setattr(clock, "now", clock.now + 300))
+    monkeypatch.setattr(watched.watch, "_on_change", lambda: setattr(clock, "now", clock.now + 300))
 
     assert watched.watch.step() == 0.0

@@ -63,7 +63,7 @@ def test_a_bookmark_moves_the_watch_on(api: FakeApiServer, synced: Reflected) ->
 def test_many_objects_are_listed_in_pages(api: FakeApiServer, synced: Reflected) -> None:
     for number in range(1201):
         api.store.put(DEPLOYMENTS, deployment(f"d{number:04}", "web"))
-    synced.reflector._lost = True
+    synced.reflector._is_revision_invalid = True
     synced.reflector._next = module._Next.LIST
 
     synced.steps(1)
@@ -76,7 +76,7 @@ def test_a_page_that_is_gone_starts_the_list_again_without_pages(api: FakeApiSer
     for number in range(600):
         api.store.put(DEPLOYMENTS, deployment(f"d{number:04}", "web"))
     api.answers.append(status("continue=", 410, "Expired"))
-    synced.reflector._lost = True
+    synced.reflector._is_revision_invalid = True
     synced.reflector._next = module._Next.LIST
 
     waits = synced.steps(1)

@@ -8,7 +8,7 @@ from cluster.reflected import DEPLOYMENTS, WATCH, Reflected
 
 from gpugate.policies.sdk.facts import Unavailable
 from gpugate.policies.sdk.objects import DEPLOYMENT, NODE_POOL
-from gpugate.webhook.cluster.reflector import Standing
+from gpugate.webhook.cluster.reflector import KindStatus
 
 if TYPE_CHECKING:
     from cluster.fake_api_server import FakeApiServer
@@ -79,4 +79,4 @@ def test_a_kind_whose_definition_goes_is_no_longer_available(api: FakeApiServer,
     synced.steps(2)
 
     assert synced.facts.list(DEPLOYMENT) == Unavailable("the cluster does not serve deployments.apps")
-    assert synced.reporter.state.standing is Standing.NOT_SERVED
+    assert synced.reporter.state.status is KindStatus.NOT_SERVED

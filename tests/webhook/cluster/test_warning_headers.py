@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpugate.webhook.cluster.connection import texts
+from gpugate.webhook.cluster.connection import parse_warnings
 
 HEADERS = {
     "one": (['299 - "use v1"'], ["use v1"]),
@@ -17,4 +17,4 @@ HEADERS = {
 
 @pytest.mark.parametrize(("headers", "said"), HEADERS.values(), ids=HEADERS)
 def test_what_warnings_say(headers: list[str], said: list[str]) -> None:
-    assert texts(headers) == said
+    assert parse_warnings(headers) == said

@@ -70,7 +70,7 @@ def test_changes_reach_policies(api: FakeApiServer, watched: Watched) -> None:
 
 def test_a_kind_that_is_not_served_does_not_hold_readiness_up(api: FakeApiServer, watched: Watched) -> None:
     del api.store.resources["karpenter.sh", "nodepools"]
-    watched.watch.need(needs_of(MORE))
+    watched.watch.update_needs(needs_of(MORE))
 
     until(lambda: not watched.watch.missing())
 
@@ -116,7 +116,7 @@ def test_new_needs_are_read_while_old_facts_serve(api: FakeApiServer, watched: W
     until(lambda: not watched.watch.missing())
     api.store.put(("karpenter.sh", "nodepools"), {"metadata": {"name": "gpu"}})
 
-    watched.watch.need(needs_of(SOME, MORE))
+    watched.watch.update_needs(needs_of(SOME, MORE))
     held, ready = watched.replicas(), watched.watch.missing()
     until(lambda: not watched.watch.behind())
 
@@ -130,7 +130,7 @@ def test_what_nobody_looks_up_any_more_is_dropped(watched: Watched) -> None:
     watched.watch.start()
     until(lambda: not watched.watch.missing())
 
-    watched.watch.need(needs_of("pods/unknown-mig-profile"))
+    watched.watch.update_needs(needs_of("pods/unknown-mig-profile"))
 
     assert watched.watch.facts.list(DEPLOYMENT) == Unavailable("deployments.apps not watched")
     assert DEPLOYMENT not in watched.watch.ages()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, TextIO
 from gpugate.webhook.cli import options
 from gpugate.webhook.cli.options import UsageError
 from gpugate.webhook.cluster.connection import connect
-from gpugate.webhook.cluster.options import chosen
+from gpugate.webhook.cluster.options import choose_cluster
 from gpugate.webhook.operate.installation import found_names
 from gpugate.webhook.report.plain import plain
 
@@ -87,7 +87,7 @@ def connected(args: argparse.Namespace) -> Iterator[Connection]:
     Raises:
         ClusterError: there is none, or it cannot be used.
     """
-    connection = connect(chosen(args.kubeconfig, args.context, os.environ))
+    connection = connect(choose_cluster(args.kubeconfig, args.context, os.environ))
     try:
         yield connection
     finally:
