@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from gpugate.policies.sdk.field import Json, Path
-    from gpugate.policies.sdk.objects import GroupVersionKind, Subject
+    from gpugate.policies.sdk.objects import Request, Subject
 
 MOST_TEMPLATES: Final = 200
 _TEXTS: Final = (".expression", ".query")
@@ -210,18 +210,17 @@ def bounded() -> Mapping[tuple[str, str], Mapping[str, int]]:
     return _BOUNDS
 
 
-def too_many_templates(
-    kind: GroupVersionKind, obj: Mapping[str, Json] | None, old: Mapping[str, Json] | None
-) -> tuple[Excess, ...]:
+def too_many_templates(request: Request) -> tuple[Excess, ...]:
     """Return where a workload has more Pod templates than are evaluated; asked before each becomes a subject."""
     found = []
-    for dotted in TEMPLATES.get((kind.group, kind.kind), ()):
+    kind = request.kind
+    for dotted in (*TEMPLATES.get((kind.group, kind.kind), ()), *request.added_templates):
         if "*" in dotted:
             path = dotted[: dotted.index("*")]
-            size = _size(obj, path)
+            size = _members(request.object, dotted)
             if size > MOST_TEMPLATES:
                 violation = _violation(path, ".".join(path), size, MOST_TEMPLATES)
-                found.append(Excess(violation, size > _size(old, path), is_extreme=True))
+                found.append(Excess(violation, size > _members(request.old_object, dotted), is_extreme=True))
     return tuple(found)
 
 
@@ -247,10 +246,19 @@ def _violation(path: Path, lists: str, size: int, most: int, unit: str = "entrie
     return Violation(path, message, hint="remove entries, or divide the object")
 
 
-def _size(value: object, path: Path) -> int:
+def _members(value: object, path: Path) -> int:
+    """Return the largest number of values at a `*` of a path; once that is too large, what is below is not counted."""
+    values, most = [value], 0
     for name in path:
-        value = value.get(name) if isinstance(value, dict) else None
-    return len(value) if isinstance(value, list | dict) else 0
+        if name != "*":
+            values = [each[name] for each in values if isinstance(each, dict) and name in each]
+            continue
+        lists = [each for each in values if isinstance(each, list | dict)]
+        most = max(most, sum(map(len, lists)))
+        if most > MOST_TEMPLATES:
+            return most
+        values = [member for each in lists for member in (each.values() if isinstance(each, dict) else each)]
+    return most
 
 
 def _sizes(subjects: Sequence[Subject]) -> dict[_Part, tuple[int, Subject]]:

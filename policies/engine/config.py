@@ -15,12 +15,14 @@ import msgspec
 
 from gpugate.policies.sdk.field import render
 from gpugate.policies.sdk.findings import Stance
+from gpugate.policies.sdk.objects import GroupVersionKind
 from gpugate.policies.sdk.platform import Platform, Target
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from gpugate.policies.sdk.field import Json, Path
+    from gpugate.policies.sdk.objects import TemplatePath
 
 
 class GpugateError(Exception):
@@ -130,6 +132,26 @@ EXCLUDED_NAMESPACES = (
 )
 
 
+class PodTemplateEntry(_Strict, frozen=True, kw_only=True):
+    """Where objects of a kind that gpugate does not know hold Pod templates.
+
+    Attributes:
+        apiVersion: group and version of the kind, such as `example.com/v1`.
+        kind: its name, such as `TrainingRun`.
+        path: the field that holds a Pod template, or a Pod spec, such as `spec.workers[*].template`; `[*]` stands for
+            every element of a list or member of a map.
+    """
+
+    api_version: str = msgspec.field(name="apiVersion")
+    kind: str
+    path: str
+
+    @property
+    def steps(self) -> TemplatePath:
+        """The path as keys; `*` stands for every element or member."""
+        return tuple(self.path.replace("[*]", ".*").split("."))
+
+
 class PolicyConfig(_Strict, frozen=True, kw_only=True):
     """The whole configuration.
 
@@ -142,6 +164,7 @@ class PolicyConfig(_Strict, frozen=True, kw_only=True):
         namespaces: namespace or pattern -> what differs there; a name beats a pattern.
         excluded_namespaces: exact names in which nothing is judged.
         exemptions: what is let off, why, by whom and until when.
+        pod_templates: kinds that hold Pod templates, beside those that gpugate knows.
     """
 
     target: Target = Target()
@@ -151,6 +174,16 @@ class PolicyConfig(_Strict, frozen=True, kw_only=True):
     namespaces: dict[str, NamespaceEntry] = {}
     excluded_namespaces: tuple[str, ...] = EXCLUDED_NAMESPACES
     exemptions: tuple[Exemption, ...] = ()
+    pod_templates: tuple[PodTemplateEntry, ...] = ()
+
+    @property
+    def added_templates(self) -> Mapping[GroupVersionKind, tuple[TemplatePath, ...]]:
+        """Type -> the paths of `pod_templates`, each once."""
+        found: dict[GroupVersionKind, tuple[TemplatePath, ...]] = {}
+        for entry in self.pod_templates:
+            kind = GroupVersionKind.of(entry.api_version, entry.kind)
+            found[kind] = tuple(dict.fromkeys((*found.get(kind, ()), entry.steps)))
+        return found
 
 
 T = TypeVar("T")
@@ -161,7 +194,8 @@ def parse_config(document: Json) -> PolicyConfig:
 
     Raises:
         ConfigError: an unknown key, a value of the wrong type, another apiVersion or kind, an exemption without a
-            reason, an owner or a date, an empty name where names or patterns are listed.
+            reason, an owner or a date, an empty name where names or patterns are listed, an invalid type or path of
+            Pod templates.
     """
     if not isinstance(document, dict):
         raise ConfigError((), f"the configuration is not an object; start it with `apiVersion: {API_VERSION}`")
@@ -180,6 +214,7 @@ def parse_config(document: Json) -> PolicyConfig:
     for index, exemption in enumerate(config.exemptions):
         _check(exemption, ("exemptions", index))
     _refuse_empty(config.excluded_namespaces, ("excluded_namespaces",))
+    _check_templates(config.pod_templates)
     if "" in config.namespaces:
         raise ConfigError(("namespaces", ""), "is empty: write a namespace, or a pattern such as `team-*`")
     return config
@@ -194,6 +229,35 @@ def _check(exemption: Exemption, path: Path) -> None:
             raise ConfigError((*path, key), "is empty: say it, so that the next reader knows")
     for key in _NAMES:
         _refuse_empty(getattr(exemption, key), (*path, key))
+
+
+_MOST_TEMPLATES: Final = 100
+_API_VERSION: Final = re.compile(
+    r"([a-z0-9]([-a-z0-9]*[a-z0-9])?\.)+[a-z0-9]([-a-z0-9]*[a-z0-9])?/v[a-z0-9]+", re.ASCII
+)
+_KIND: Final = re.compile(r"[A-Z][A-Za-z0-9]{0,62}", re.ASCII)
+# Keys joined by dots, as API conventions name fields; at most 16 of them, and nothing begins with a `*`.
+_TEMPLATE_PATH: Final = re.compile(
+    r"[A-Za-z_][A-Za-z0-9_-]{0,62}(\[\*\]|\.\*|\.[A-Za-z_][A-Za-z0-9_-]{0,62}){0,15}", re.ASCII
+)
+
+
+def _check_templates(entries: tuple[PodTemplateEntry, ...]) -> None:
+    """Raise ConfigError for a type or a path that is invalid, and for too many entries."""
+    if len(entries) > _MOST_TEMPLATES:
+        raise ConfigError(("pod_templates",), f"has {len(entries):,} entries (limit: {_MOST_TEMPLATES})")
+    for index, entry in enumerate(entries):
+        path: Path = ("pod_templates", index)
+        if not _API_VERSION.fullmatch(entry.api_version):
+            raise ConfigError(
+                (*path, "apiVersion"), "invalid: write group and version of a custom resource, such as example.com/v1"
+            )
+        if not _KIND.fullmatch(entry.kind):
+            raise ConfigError((*path, "kind"), "invalid: write the name of one kind, such as TrainingRun")
+        if not _TEMPLATE_PATH.fullmatch(entry.path):
+            raise ConfigError(
+                (*path, "path"), "invalid: write the path of a Pod template, such as `spec.workers[*].template`"
+            )
 
 
 def _refuse_empty(names: tuple[str, ...], path: Path) -> None:

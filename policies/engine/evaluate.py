@@ -471,7 +471,8 @@ class _Sweep:
         return changed
 
     def _renew(self) -> None:
-        self._subjects = subjects_of(self._judge.request.kind, self._changes.working.root)
+        request = self._judge.request
+        self._subjects = subjects_of(request.kind, self._changes.working.root, request.added_templates)
         self._memos.clear()
 
     def _step(self, bound: Bound, place: int, *, keep: bool) -> list[Path]:
@@ -542,6 +543,9 @@ def evaluate(  # noqa: PLR0913 -- the three that make a verdict, and what differ
     Raises:
         OutOfTimeError: the time was over before every policy was called, or raised by a timer in one of them.
     """
+    added = ruleset.pod_templates.get(request.kind, ())
+    if added != request.added_templates:
+        request = replace(request, added_templates=added)
     judge = Judge(ruleset, request, facts, today, template_ceiling, out_of_time)
     judge.unhurried = unhurried
     too_large = _too_many_templates(request, judge)
@@ -558,7 +562,7 @@ def evaluate(  # noqa: PLR0913 -- the three that make a verdict, and what differ
     if not malformed and request.operation is not Operation.DELETE:
         mutated = mutate(judge, templates_only=phase is Phase.VALIDATE)
         if mutated.working is not request.object:
-            subjects = subjects_of(request.kind, mutated.working)
+            subjects = subjects_of(request.kind, mutated.working, request.added_templates)
     if phase is not Phase.MUTATE:
         _validate(judge, subjects)
     return Verdict(
@@ -574,7 +578,7 @@ def _too_many_templates(request: Request, judge: Judge) -> tuple[Violation, ...]
     """Return why a workload is not evaluated, before a subject is made of each template; None where it is."""
     if request.operation is Operation.DELETE:
         return None
-    excesses = bounds.too_many_templates(request.kind, request.object, request.old_object)
+    excesses = bounds.too_many_templates(request)
     if not excesses:
         return None
     root = Field(request.object)

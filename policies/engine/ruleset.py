@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from gpugate.policies.engine.config import PolicyEntry
     from gpugate.policies.sdk.facts import Need
     from gpugate.policies.sdk.field import Json, Path
-    from gpugate.policies.sdk.objects import GroupVersionKind, Kind, Request
+    from gpugate.policies.sdk.objects import GroupVersionKind, Kind, Request, TemplatePath
     from gpugate.policies.sdk.policy import Handler, Params, Policy
 
 # The longest name that Kubernetes allows (`k8s.io/apimachinery` util/validation, DNS1123SubdomainMaxLength, v0.36).
@@ -49,7 +49,8 @@ class Ruleset:
     """Every rule in force, in the order of the catalogue.
 
     `validators` and `mutators` are keyed by group, version, kind and subresource; `order` is policy id -> place in
-    the catalogue; `tables` are those the rules read.
+    the catalogue; `tables` are those the rules read; `pod_templates` is type -> paths of Pod templates that the policy
+    file adds.
     """
 
     config: PolicyConfig
@@ -58,6 +59,7 @@ class Ruleset:
     mutators: _Index
     order: Mapping[str, int]
     tables: Mapping[str, object] = field(default_factory=dict)
+    pod_templates: Mapping[GroupVersionKind, tuple[TemplatePath, ...]] = field(default_factory=dict)
 
     def handlers(self, kind: GroupVersionKind, subresource: str = "", *, mutating: bool) -> tuple[Bound, ...]:
         """Return what judges objects of a type, or requests to a subresource of it."""
@@ -90,6 +92,7 @@ def bind(catalog: Iterable[Policy], config: PolicyConfig, only: Collection[str] 
         mutators=_index(rules, mutating=True),
         order={rule.policy.id: place for place, rule in enumerate(rules)},
         tables={name: table.load() for name, table in tables.items()},
+        pod_templates=config.added_templates,
     )
 
 

@@ -41,7 +41,7 @@ from gpugate.policies.pods._training import (
 )
 from gpugate.policies.sdk.findings import Skip, Stance, Violation
 from gpugate.policies.sdk.gpu_demand import MAY_DEMAND, gpu_demand
-from gpugate.policies.sdk.objects import POD, pod_templates
+from gpugate.policies.sdk.objects import POD
 from gpugate.policies.sdk.policy import Context, validates
 from gpugate.policies.sdk.policy import Params as PolicyParams
 from gpugate.policies.sdk.workload_class import CLASS_NEEDS, owner_kind, workload_class
@@ -88,8 +88,7 @@ def _have_storage(pod: Field, ctx: Context[Params]) -> bool:
         return _has_storage(pod, ctx)
     key = _has_storage, ctx.params
     if key not in wrapper.kept:
-        templates = pod_templates(wrapper.kind.group, wrapper.kind.kind, wrapper.root)
-        wrapper.kept[key] = any(_has_storage(each, ctx) for each in templates)
+        wrapper.kept[key] = any(_has_storage(each, ctx) for each in wrapper.templates)
     return bool(wrapper.kept[key])
 
 

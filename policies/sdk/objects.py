@@ -128,6 +128,9 @@ RAY_CLUSTER = Kind("ray.io", ("v1",), "RayCluster", "rayclusters")
 CLUSTER_POLICY = Kind("nvidia.com", ("v1",), "ClusterPolicy", "clusterpolicies", namespaced=False)
 
 
+_KINDS: Final = frozenset((kind.group, kind.name) for kind in tuple(globals().values()) if isinstance(kind, Kind))
+
+
 class ObjectView(Field):
     """An object whose members stand in several places.
 
@@ -302,21 +305,66 @@ _VIEWS: Final[dict[tuple[str, str], Callable[[Field, Field], Field | None]]] = {
 }
 
 
-def pod_templates(group: str, kind: str, root: Field) -> Iterator[Field]:
+# Kinds whose objects hold no Pods that could be evaluated: definitions of kinds, and what describes objects of others.
+_NO_PODS: Final = frozenset(
+    {
+        "apiextensions.k8s.io",
+        "admissionregistration.k8s.io",
+        "kyverno.io",
+        "policies.kyverno.io",
+        "templates.gatekeeper.sh",
+    }
+    | {"constraints.gatekeeper.sh", "mutations.gatekeeper.sh", "gpugate.dev"}
+)
+
+
+def is_known(group: str, kind: str) -> bool:
+    """Tell whether policies know a kind: where its Pod templates are, or what else it is."""
+    return (group, kind) in TEMPLATES or (group, kind) in _KINDS or group in _NO_PODS
+
+
+TemplatePath = tuple[str, ...]  # the keys that lead to Pod templates, "*" for every element or member
+
+
+def pod_templates(group: str, kind: str, root: Field, added: Sequence[TemplatePath] = ()) -> Iterator[Field]:
     """Yield the Pod templates in an object of this type; nothing when it holds none.
 
     Whatever shape the workload gives them, `["metadata"]` and `["spec"]` are those of a Pod, and the path of a field is
     where it stands in the object.
+
+    Args:
+        group: the API group of the object.
+        kind: its kind.
+        root: the object.
+        added: more paths of templates in such objects, from the policy file.
     """
+    known = TEMPLATES.get((group, kind), ())
     view = _VIEWS.get((group, kind))
-    for path in TEMPLATES.get((group, kind), ()):
+    for path in known:
         for found in _at(root, path):
             template = view(found, root) if view else found
             if template is not None:
                 yield template
+    for path in added:
+        for found in _at(root, path) if path not in known else ():
+            template = added_template(found, root)
+            if template is not None:
+                yield template
 
 
-def _at(field: Field, path: tuple[str, ...]) -> Iterator[Field]:
+def added_template(found: Field, root: Field) -> Field | None:
+    """See a Pod template, or a Pod spec without one, as a Pod template; None for anything else.
+
+    The Pods of a bare Pod spec are taken to have the labels and annotations of the whole object.
+    """
+    if isinstance(found["spec"].value, dict):
+        return found
+    if isinstance(found["containers"].value, list):
+        return ObjectView(found, {"metadata": root["metadata"], "spec": found})
+    return None
+
+
+def _at(field: Field, path: TemplatePath) -> Iterator[Field]:
     if not path:
         if isinstance(field.value, dict):
             yield field
@@ -342,14 +390,20 @@ class Operation(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Wrapper:
-    """The workload that holds a Pod template: its type and its whole object.
+    """The workload that holds a Pod template: its type, its whole object, and the paths that the policy file adds.
 
     `kept` is what a policy computes of the whole workload, so that it does not do so again for each template.
     """
 
     kind: GroupVersionKind
     root: Field
+    added: Sequence[TemplatePath] = ()
     kept: dict[object, object] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def templates(self) -> Iterator[Field]:
+        """Every Pod template of the workload."""
+        return pod_templates(self.kind.group, self.kind.kind, self.root, self.added)
 
 
 @dataclass(frozen=True, slots=True)
@@ -368,7 +422,7 @@ class Request:
     With a `subresource` the request is to that part of the object, and only rules about that part judge it. `kind` is
     the type `object` is in; `requested_kind` the one the user sent, before the API server converted it.
     `name` is empty where the API server has yet to make one from `generate_name`. `old_object` is None on CREATE,
-    `object` on DELETE.
+    `object` on DELETE. `added_templates` are the paths of Pod templates that the policy file adds to its kind.
     """
 
     kind: GroupVersionKind
@@ -383,6 +437,7 @@ class Request:
     user: str = ""
     groups: tuple[str, ...] = ()
     dry_run: bool = False
+    added_templates: tuple[TemplatePath, ...] = ()
 
     @property
     def shown_name(self) -> str:
@@ -393,19 +448,22 @@ class Request:
     def subjects(self) -> tuple[Subject, ...]:
         """Everything to judge: the object (the old one on DELETE) and every Pod template in it."""
         judged = self.old_object if self.operation is Operation.DELETE else self.object
-        return subjects_of(self.kind, judged)
+        return subjects_of(self.kind, judged, self.added_templates)
 
     @cached_property
     def old_subjects(self) -> tuple[Subject, ...]:
         """The same for the object before an UPDATE; empty otherwise."""
-        return subjects_of(self.kind, self.old_object) if self.operation is Operation.UPDATE else ()
+        return (
+            subjects_of(self.kind, self.old_object, self.added_templates) if self.operation is Operation.UPDATE else ()
+        )
 
 
-def subjects_of(kind: GroupVersionKind, obj: dict[str, Json] | None) -> tuple[Subject, ...]:
-    """Return an object as a subject, and each Pod template in it as another."""
+def subjects_of(
+    kind: GroupVersionKind, obj: dict[str, Json] | None, added: Sequence[TemplatePath] = ()
+) -> tuple[Subject, ...]:
+    """Return an object as a subject, and each Pod template in it as another; `added` as in `pod_templates`."""
     if obj is None:
         return ()
     root = Field(obj)
-    wrapper = Wrapper(kind, root)
-    templates = (Subject(_POD, template, wrapper) for template in pod_templates(kind.group, kind.kind, root))
-    return (Subject(kind, root), *templates)
+    wrapper = Wrapper(kind, root, added)
+    return (Subject(kind, root), *(Subject(_POD, template, wrapper) for template in wrapper.templates))

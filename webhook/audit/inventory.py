@@ -24,10 +24,11 @@ from gpugate.policies.sdk.objects import Operation, Request, pod_templates
 from gpugate.policies.sdk.policy import Context, Params
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from gpugate.policies.engine.ruleset import Ruleset
     from gpugate.policies.sdk.facts import Facts
+    from gpugate.policies.sdk.objects import GroupVersionKind
     from gpugate.policies.sdk.platform import Platform
     from gpugate.policies.sdk.policy import AnyContext
     from gpugate.webhook.audit.source import Stored
@@ -323,6 +324,7 @@ class Stock:
         self._platform = ruleset.config.platform
         self._target = ruleset.config.target
         self._facts = facts
+        self._added = ruleset.pod_templates
         self._pods: list[GpuPod] = []
         self._nodes: list[NodeRecord] = []
         self._templates: list[GpuTemplate] = []
@@ -344,12 +346,17 @@ class Stock:
             found = allocation_of(Field(stored.object), self._platform)
             self._allocations += [found] if found else []
 
-    def templates(self, name: ObjectName, group: str, obj: Object) -> None:
+    def templates(self, name: ObjectName, kind: GroupVersionKind, obj: Object) -> None:
         """Take in the Pod templates of a workload, after what claims they name was read."""
-        for template in pod_templates(group, name.kind, Field(obj)):
+        for template in pod_templates(kind.group, kind.kind, Field(obj), self._added.get(kind, ())):
             demand = self.demand(template, name.namespace)
             if demand:
                 self._templates.append(GpuTemplate(name, render(template.path), demand))
+
+    @property
+    def pods_with_gpus(self) -> Sequence[GpuPod]:
+        """Every Pod that was taken in and asks for accelerators."""
+        return self._pods
 
     def pod(self, pod: GpuPod, room: Room) -> None:
         """Take in a Pod that has not finished."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,7 +13,8 @@ from gpugate.policies.engine.ruleset import Needs
 from gpugate.policies.sdk import formats
 from gpugate.policies.sdk.field import Field
 from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS
-from gpugate.policies.sdk.objects import GroupVersionKind, Operation, Request, pod_templates
+from gpugate.policies.sdk.objects import GroupVersionKind, Operation, Request, is_known, pod_templates
+from gpugate.policies.sdk.unknown_kinds import UnknownKind
 from gpugate.webhook.audit.facts import AuditFacts
 from gpugate.webhook.audit.inventory import FINISHED, Demand, GpuPod, Room, Stock, room_of_pod
 from gpugate.webhook.audit.owners import Lineage, entry
@@ -20,23 +22,24 @@ from gpugate.webhook.audit.reading import Reading, Tools, digest
 from gpugate.webhook.audit.source import NotReadError
 from gpugate.webhook.audit.verdicts import Judging, as_created, creation, pod_as_created
 from gpugate.webhook.cluster.discovery import resource_name
-from gpugate.webhook.generate.rbac import audited_resources
-from gpugate.webhook.report.audited import Action, Audited, AuditReport
+from gpugate.webhook.generate.rbac import AuditedResource, audited_resources
+from gpugate.webhook.report.audited import Action, Audited, AuditReport, NotEvaluated
 from gpugate.webhook.report.located import ObjectName
 from gpugate.webhook.report.one_cause import Statement, followers
+from gpugate.webhook.report.summary import unknown_kinds
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from gpugate.policies.engine.config import Exemption
     from gpugate.policies.engine.ruleset import Ruleset
+    from gpugate.policies.sdk.objects import TemplatePath
     from gpugate.webhook.audit.inventory import Inventory
     from gpugate.webhook.audit.owners import Entry, Top
     from gpugate.webhook.audit.selection import Options, Selection
     from gpugate.webhook.audit.source import Object as SourceObject
     from gpugate.webhook.audit.source import Packed, Source, Stored
     from gpugate.webhook.audit.verdicts import Judgement, Object
-    from gpugate.webhook.generate.rbac import AuditedResource
     from gpugate.webhook.report.audited import Finding
 
 
@@ -249,7 +252,7 @@ def scan(source: Source, ruleset: Ruleset, options: Options) -> Scan:
     tools = _tools(source, ruleset, options, today)
     reading = Reading(source, tools)
     *resources, pods = audited_resources(ruleset)
-    for resource in resources:
+    for resource in (*_added(source, ruleset, reading, resources), *resources):
         reading.read(resource)
     _judge_all(tools, reading.waiting)
     _judge_pods(tools, reading, source, pods)
@@ -261,6 +264,20 @@ def scan(source: Source, ruleset: Ruleset, options: Options) -> Scan:
             pods_known="pods" not in reading.unread,
         ),
     )
+
+
+def _added(
+    source: Source, ruleset: Ruleset, reading: Reading, resources: Iterable[AuditedResource]
+) -> Iterator[AuditedResource]:
+    """Yield the kinds that the policy file adds; their plural is what the cluster says."""
+    known = {(resource.kind.group, resource.kind.name) for resource in resources}
+    for gvk in ruleset.pod_templates:
+        if (gvk.group, gvk.kind) in known:
+            continue
+        try:
+            yield AuditedResource(source.find(gvk.api_version, gvk.kind), judged=True)
+        except NotReadError as error:
+            reading.not_evaluated.append(NotEvaluated(str(gvk), str(error)))
 
 
 def worst_first(audited: Iterable[Audited]) -> tuple[Audited, ...]:
@@ -297,13 +314,14 @@ def _judge_all(tools: Tools, waiting: Packed) -> None:
         found = entry(stored.kind, stored.object, labels=tools.labels)
         record = tools.records.of(tools.lineage.top(found))
         content = as_created(stored.object)
-        record.templates.update(_template_contents(stored.kind, content))
-        tools.stock.templates(found.name, stored.kind.group, content)
+        added = tools.ruleset.pod_templates.get(stored.kind, ())
+        record.templates.update(_template_contents(stored.kind, content, added))
+        tools.stock.templates(found.name, stored.kind, content)
         if record.selected:
             judgement = tools.judging.judge(creation(stored.kind, content))
             record.add(judgement, found.name)
             tools.exemptions |= judgement.exemptions
-            resource = tools.resources[stored.kind.group, stored.kind.kind]
+            resource = tools.resources.get((stored.kind.group, stored.kind.kind)) or str(stored.kind)
             tools.coverage.judged(resource, judgement.called, len(judgement.skipped))
 
 
@@ -319,9 +337,9 @@ def _judge_pods(tools: Tools, reading: Reading, source: Source, pods: AuditedRes
         reading.covered(pods)
 
 
-def _template_contents(kind: GroupVersionKind, obj: SourceObject) -> Iterator[bytes]:
+def _template_contents(kind: GroupVersionKind, obj: SourceObject, added: Sequence[TemplatePath]) -> Iterator[bytes]:
     """Yield the contents of the Pods that the templates of a workload describe, as the API server would store them."""
-    for template in pod_templates(kind.group, kind.kind, Field(obj)):
+    for template in pod_templates(kind.group, kind.kind, Field(obj), added):
         pod: SourceObject = {"metadata": template["metadata"].value or {}, "spec": template["spec"].value}
         defaulted = with_defaults(Request(_POD, Operation.CREATE, pod)).object
         yield digest(pod_as_created(defaulted or {}, kind.kind))
@@ -341,7 +359,7 @@ def _report(source: Source, tools: Tools, reading: Reading, options: Options, to
         coverage=tools.coverage.share,
         expired=tuple(enforcement.expired(config.exemptions, today)),
         unused=tuple(enforcement.unused(config.exemptions, today, tools.exemptions)),
-        remarks=(*options.remarks, *_remarks(tools, today)),
+        remarks=(*options.remarks, *_remarks(tools, today), *unknown_kinds(_unknown_owners(tools))),
     )
 
 
@@ -376,6 +394,16 @@ def _statement(name: ObjectName, finding: Finding) -> Statement:
         finding.others,
         finding.follows,
     )
+
+
+def _unknown_owners(tools: Tools) -> Iterator[UnknownKind]:
+    """Yield the kinds of the owners of Pods with GPUs that no policy knows; their Pods were evaluated, they were not."""
+    owners = {pod.owner for pod in tools.stock.pods_with_gpus}
+    counts = Counter((owner.api_version, owner.kind) for owner in owners)
+    for (api_version, kind), count in sorted(counts.items()):
+        gvk = GroupVersionKind.of(api_version, kind)
+        if not is_known(gvk.group, gvk.kind) and gvk not in tools.ruleset.pod_templates:
+            yield UnknownKind(api_version, kind, count, count)
 
 
 def _remarks(tools: Tools, today: dt.date) -> Iterator[str]:

@@ -13,6 +13,7 @@ from gpugate.policies.engine import enforcement
 from gpugate.policies.engine.defaults import with_defaults
 from gpugate.policies.engine.ruleset import Needs
 from gpugate.policies.sdk.findings import Stance
+from gpugate.policies.sdk.unknown_kinds import UnknownKind
 from gpugate.webhook.check.locate import located_problem
 from gpugate.webhook.check.session import LocalSession
 from gpugate.webhook.manifests.inputs import Input, Passed
@@ -275,7 +276,14 @@ def _report(
         exit_code=exit_code(findings, judged.objects, options.min_stance),
         suppressed=tuple(sorted(judged.suppressed, key=lambda passing: place(passing.finding))),
         names=tuple(name for name in names if name not in set(moved.values())),
+        unknown_kinds=_unknown_kinds(judged),
     )
+
+
+def _unknown_kinds(judged: Judged) -> tuple[UnknownKind, ...]:
+    kinds = sorted({(api_version, kind) for api_version, kind, _ in judged.unknown})
+    counts = [(*each, judged.unknown[*each, False], judged.unknown[*each, True]) for each in kinds]
+    return tuple(UnknownKind(version, kind, other + gpus, gpus) for version, kind, other, gpus in counts)
 
 
 def exit_code(findings: Sequence[Located], objects: int, min_stance: Stance) -> int:

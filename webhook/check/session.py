@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -13,7 +13,8 @@ from gpugate.policies.engine.enforcement import ExemptionUse
 from gpugate.policies.engine.evaluate import Phase, evaluate
 from gpugate.policies.engine.ruleset import Needs
 from gpugate.policies.sdk.findings import Stance
-from gpugate.policies.sdk.objects import TEMPLATES, GroupVersionKind
+from gpugate.policies.sdk.objects import TEMPLATES, GroupVersionKind, is_known
+from gpugate.policies.sdk.unknown_kinds import held
 from gpugate.webhook.check.ignores import ignores, sift
 from gpugate.webhook.check.locate import Locator, located_problem
 from gpugate.webhook.manifests.documents import Document
@@ -101,7 +102,8 @@ class Judged:
     """What was found in some files, and what was looked at.
 
     `skipped` counts objects by policy and reason, `names` by group, kind, namespace and name. `exemptions` are those of
-    the configuration that lowered a finding, by their places there.
+    the configuration that lowered a finding, by their places there. `unknown` counts the objects of kinds that no policy
+    knows and that hold Pods or request GPUs, by apiVersion, kind and whether they request GPUs.
     """
 
     findings: list[Located] = field(default_factory=list)
@@ -112,6 +114,7 @@ class Judged:
     passed_over: int = 0
     remarks: list[str] = field(default_factory=list)
     exemptions: set[int] = field(default_factory=set)
+    unknown: Counter[tuple[str, str, bool]] = field(default_factory=Counter)
 
     def add(self, other: Judged) -> None:
         """Take in what was found in other files."""
@@ -123,6 +126,7 @@ class Judged:
         self.passed_over += other.passed_over
         self.remarks += other.remarks
         self.exemptions |= other.exemptions
+        self.unknown += other.unknown
 
 
 @dataclass(slots=True)
@@ -193,6 +197,7 @@ class LocalSession:
         self._files.append(file)
         for part in found:
             if isinstance(part, Manifest):
+                part = self._in_namespace(part)  # noqa: PLW2901 -- the same object, in the namespace it would be created in
                 self._count(part.request, once=file.rendered)
                 if self._concerns(part.request.kind):
                     file.manifests.append(part)
@@ -209,8 +214,20 @@ class LocalSession:
                 self._judged.remarks += [f"{part.source}: {part.reason}"] if part.reason else []
         return facts
 
+    def _in_namespace(self, manifest: Manifest) -> Manifest:
+        """Put an object of a kind that the policy file adds into the default namespace, where it names none."""
+        request = manifest.request
+        if request.namespace or request.kind not in self._ruleset.pod_templates:
+            return manifest
+        return replace(manifest, request=replace(request, namespace=self._options.namespace))
+
     def _count(self, request: Request, *, once: bool) -> None:
         self._judged.objects += 1
+        kind = request.kind
+        if not is_known(kind.group, kind.kind) and kind not in self._ruleset.pod_templates:
+            found = held(request.object, self._ruleset.config.platform)
+            if found:
+                self._judged.unknown[kind.api_version, kind.kind, found.gpus] += 1
         if request.name:
             # Renderings with other values have the same objects, which is nothing to speak of.
             count = 0 if once else 1
@@ -219,7 +236,8 @@ class LocalSession:
     def _concerns(self, kind: GroupVersionKind) -> bool:
         """Tell whether any rule judges objects of a type, or a schema is known, so that the others need not be kept."""
         if kind not in self._concern:
-            kinds = [kind] + ([_POD] if (kind.group, kind.kind) in TEMPLATES else [])
+            holds_pods = (kind.group, kind.kind) in TEMPLATES or kind in self._ruleset.pod_templates
+            kinds = [kind, _POD] if holds_pods else [kind]
             self._concern[kind] = any(
                 self._ruleset.handlers(k, mutating=mutating) for k in kinds for mutating in (True, False)
             ) or (self._schemas is not None and self._schemas.concern(kind))

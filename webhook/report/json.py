@@ -30,6 +30,10 @@ def write(report: Report) -> str:
         "baseline": _baseline(report.baseline),
         "exemptions": {"expired": report.expired, "unused": report.unused},
         "skipped": [{"policy": s.policy, "reason": s.reason, "objects": s.objects} for s in report.skipped],
+        "unknown_kinds": [
+            {"apiVersion": u.api_version, "kind": u.kind, "objects": u.objects, "gpu_objects": u.gpu_objects}
+            for u in report.unknown_kinds
+        ],
         "summary": {
             "objects": report.objects,
             "files": report.files,

@@ -12,6 +12,7 @@ from gpugate.webhook.manifests.documents import SourceText
 if TYPE_CHECKING:
     from gpugate.policies.sdk.field import Path
     from gpugate.policies.sdk.findings import Other, Patch, Replacement
+    from gpugate.policies.sdk.unknown_kinds import UnknownKind
     from gpugate.webhook.manifests.documents import Document
 
 
@@ -206,7 +207,8 @@ class Report:
     """A run: what was found, in the order of the files, and what was looked at.
 
     `passed_over` counts documents and directories that are not manifests; `remarks` are sentences about some of them.
-    `hidden` counts the YAML files in hidden directories, which are not read.
+    `hidden` counts the YAML files in hidden directories, which are not read. `unknown_kinds` are kinds that no policy
+    knows and whose objects hold Pods or request GPUs.
     `suppressed` is what comments and the baseline let pass, `baseline` what the latter did, `expired` and `unused` are
     exemptions of the policy file that are over or let nothing off, in words. `fixed` is how many changes were made to
     files, `unfixed` says where one could not be made and why, `names` are the files that were read.
@@ -229,6 +231,7 @@ class Report:
     expired: tuple[str, ...] = ()
     unused: tuple[str, ...] = ()
     hidden: int = 0
+    unknown_kinds: tuple[UnknownKind, ...] = ()
 
     def count(self, severity: Severity) -> int:
         """Return how many findings have a severity."""

@@ -10,9 +10,11 @@ from gpugate.webhook.report.plain import plain
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from gpugate.policies.sdk.unknown_kinds import UnknownKind
     from gpugate.webhook.report.located import BaselineUse
 
 _REASONS: Final = 4  # per policy; there may be one for each namespace
+_KINDS: Final = 8  # that are named; a repository may define any number
 _LINES: Final = 10  # of one sort; a baseline may have thousands of entries
 
 
@@ -33,6 +35,7 @@ def summary(report: Report, seconds: float | None = None) -> Iterator[str]:
     if lost:
         yield f"{_count(lost, 'part')} could not be read and {'was' if lost == 1 else 'were'} not judged"
     yield from _skipped(report)
+    yield from unknown_kinds(report.unknown_kinds)
     if report.passed_over:
         yield f"Passed over {_count(report.passed_over, 'part')} that {'is' if report.passed_over == 1 else 'are'} no manifest"
     if report.hidden:
@@ -100,6 +103,23 @@ def _skipped(report: Report) -> Iterator[str]:
             yield f"  {policy}: {plain(skipped.reason)} ({_count(skipped.objects, 'object')})"
         if len(reasons) > _REASONS:
             yield f"  {policy}: and {_count(len(reasons) - _REASONS, 'other reason')}"
+
+
+def unknown_kinds(kinds: Iterable[UnknownKind]) -> Iterator[str]:
+    """Say which kinds hold Pods or request GPUs and are not evaluated, those that request GPUs first."""
+    named = [(f"{plain(each.kind)} ({plain(each.api_version)})", each) for each in kinds]
+    gpus = {name: each.gpu_objects for name, each in named if each.gpu_objects}
+    others = {name: each.objects - each.gpu_objects for name, each in named if each.objects > each.gpu_objects}
+    what = "object requests GPUs", "objects request GPUs"
+    for counts, (one, many) in ((gpus, what), (others, ("object holds Pods", "objects hold Pods"))):
+        if counts:
+            total = sum(counts.values())
+            worst = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+            listed = ", ".join(f"{name} {count:,}" for name, count in worst[:_KINDS])
+            more = f" and {_count(len(worst) - _KINDS, 'other kind')}" if len(worst) > _KINDS else ""
+            yield f"{total:,} {one if total == 1 else many} in kinds that no policy knows: {listed}{more}"
+    if gpus or others:
+        yield "  to evaluate their Pod templates, add a kind and its path to pod_templates of the policy file"
 
 
 def _count(number: int, noun: str) -> str:

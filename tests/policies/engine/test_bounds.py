@@ -157,6 +157,15 @@ def test_a_workload_of_too_many_templates_is_a_warning(count: int) -> None:
     assert verdict.warnings == (f"{path}: too large to evaluate: {path} has {count} entries (limit: 200)",)
 
 
+@pytest.mark.parametrize(("outer", "inner"), [(201, 1), (20, 11)])
+def test_templates_of_an_added_kind_have_the_same_limit_together(outer: int, inner: int) -> None:
+    groups = [{"workers": [{"template": {"spec": {"containers": [GPU]}}}] * inner}] * outer
+    obj = {"apiVersion": "example.com/v1", "kind": "Train", "metadata": {}, "spec": {"groups": groups}}
+    added = {"apiVersion": "example.com/v1", "kind": "Train", "path": "spec.groups[*].workers[*].template"}
+    (said,) = judge(obj, config={"pod_templates": [added]}).warnings
+    assert said.startswith("spec.groups: too large to evaluate")
+
+
 @pytest.mark.parametrize("kind", sorted(bounds.bounded()), ids=str)
 def test_every_bound_is_kept(kind: tuple[str, str]) -> None:
     for path, most in bounds.bounded()[kind].items():

@@ -7,6 +7,7 @@ import pytest
 
 from gpugate.policies.engine.config import ConfigError, PolicyConfig, near_misses, parse_config, stance_of
 from gpugate.policies.sdk.findings import Stance
+from gpugate.policies.sdk.objects import GroupVersionKind
 
 if TYPE_CHECKING:
     from gpugate.policies.engine.config import Mode
@@ -20,6 +21,8 @@ EXEMPTION: dict[str, Json] = {
     "owner": "platform",
     "expires": "2027-03-31",
 }
+
+ADDED: dict[str, Json] = {"apiVersion": "example.com/v1", "kind": "Train", "path": "spec.workers[*].template"}
 
 
 def document(**sections: Json) -> dict[str, Json]:
@@ -38,6 +41,17 @@ def test_an_exemption_holds_a_day() -> None:
     assert parse_config(document(exemptions=[EXEMPTION])).exemptions[0].expires == dt.date(2027, 3, 31)
 
 
+def test_added_templates_are_paths_by_type_each_once() -> None:
+    other = {**ADDED, "path": "spec.driver.template"}
+    found = parse_config(document(pod_templates=[ADDED, other, ADDED])).added_templates
+    assert found == {
+        GroupVersionKind("example.com", "v1", "Train"): (
+            ("spec", "workers", "*", "template"),
+            ("spec", "driver", "template"),
+        )
+    }
+
+
 def test_a_bare_off_which_yaml_reads_as_false_is_a_mode() -> None:
     assert parse_config(document(mode=False)).mode is False
 
@@ -49,6 +63,16 @@ def test_a_bare_off_which_yaml_reads_as_false_is_a_mode() -> None:
         ({"kind": "PolicyConfig"}, "apiVersion: must be gpugate.dev/v1"),
         ({"apiVersion": "gpugate.dev/v2", "kind": "PolicyConfig"}, "apiVersion: must be gpugate.dev/v1"),
         ({"apiVersion": "gpugate.dev/v1", "kind": "Config"}, "kind: must be PolicyConfig"),
+        (document(pod_templates=[{**ADDED, "apiVersion": "v1"}]), "pod_templates[0].apiVersion: invalid"),
+        (document(pod_templates=[{**ADDED, "apiVersion": "example.com"}]), "pod_templates[0].apiVersion: invalid"),
+        (document(pod_templates=[ADDED, {**ADDED, "kind": "train run"}]), "pod_templates[1].kind: invalid"),
+        (document(pod_templates=[{**ADDED, "path": "spec..template"}]), "pod_templates[0].path: invalid"),
+        (document(pod_templates=[{**ADDED, "path": "*.template"}]), "pod_templates[0].path: invalid"),
+        (document(pod_templates=[{**ADDED, "path": "spec.pods[0]"}]), "pod_templates[0].path: invalid"),
+        (document(pod_templates=[{**ADDED, "path": "a." * 16 + "b"}]), "pod_templates[0].path: invalid"),
+        (document(pod_templates=[ADDED] * 101), "pod_templates: has 101 entries (limit: 100)"),
+        (document(pod_templates=[{"kind": "Train", "path": "spec"}]), "pod_templates[0]: lacks `apiVersion`"),
+        (document(pod_templates=[{**ADDED, "paths": []}]), "pod_templates[0].paths: unknown key; did you mean `path`?"),
         (document(modee="audit"), "modee: unknown key; did you mean `mode`?"),
         (document(mode="Audit"), "mode: invalid enum value 'Audit'; did you mean `audit`?"),
         (document(target={"karpenter": 1.14}), "target.karpenter: expected `str`, got `float`"),

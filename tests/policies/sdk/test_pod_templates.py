@@ -59,3 +59,33 @@ def test_every_workload_that_makes_pods_is_known() -> None:
         *("JobSet", "LeaderWorkerSet", "RayCluster", "RayJob", "RayService", "ScaledJob"),
         *("CronWorkflow", "InferenceService", "Workflow", "WorkflowTemplate"),
     }
+
+
+@pytest.mark.parametrize(
+    ("spec", "path", "found"),
+    [
+        ({"workers": [{"template": TEMPLATE}, {"template": TEMPLATE}]}, "spec.workers.*.template", 2),
+        ({"roles": {"a": {"pod": TEMPLATE}}}, "spec.roles.*.pod", 1),
+        ({"pod": {"containers": []}}, "spec.pod", 1),
+        ({"pod": {"image": "a"}}, "spec.pod", 0),
+        ({"pod": [TEMPLATE]}, "spec.pod", 0),
+        ({"pod": TEMPLATE}, "spec.other", 0),
+    ],
+)
+def test_a_policy_file_adds_paths(spec: object, path: str, found: int) -> None:
+    steps = tuple(path.split("."))
+    assert len(list(pod_templates("example.com", "Train", Field({"spec": spec}), [steps]))) == found
+
+
+def test_a_path_that_is_known_is_evaluated_once() -> None:
+    found = pod_templates("apps", "Deployment", Field({"spec": {"template": TEMPLATE}}), [("spec", "template")])
+    assert len(list(found)) == 1
+
+
+def test_a_pod_of_a_bare_spec_has_the_labels_of_the_object() -> None:
+    root = Field({"metadata": {"labels": {"team": "ml"}}, "spec": {"pod": {"containers": [{"name": "a"}]}}})
+
+    (template,) = pod_templates("example.com", "Train", root, [("spec", "pod")])
+
+    assert template["metadata", "labels"].value == {"team": "ml"}
+    assert render(template["spec", "containers", 0].path) == "spec.pod.containers[0]"

@@ -246,3 +246,26 @@ def test_every_kind_is_listed_once() -> None:
     audited(source=source)
 
     assert len(set(source.lists)) == len(source.lists)
+
+
+TRAIN = {"apiVersion": "example.com/v1", "kind": "Train", "path": "spec.workers[*].template"}
+
+
+def train(spec: dict[str, Any] | None = None) -> dict[str, Any]:
+    workers = [{"template": {"spec": spec or gpu_spec()}}]
+    metadata = {"name": "a", "namespace": "team", "uid": "train-a"}
+    return {"apiVersion": "example.com/v1", "kind": "Train", "metadata": metadata, "spec": {"workers": workers}}
+
+
+def test_owners_of_gpu_pods_that_no_policy_knows_are_named() -> None:
+    report = audited(train(), pod("a-0", owner=train())).report
+    assert "1 object requests GPUs in kinds that no policy knows: Train (example.com/v1) 1" in report.remarks
+
+
+def test_a_kind_that_the_policy_file_adds_is_audited() -> None:
+    scanned = audited(train(), pod("a-0", owner=train()), config=config(pod_templates=[TRAIN]))
+
+    (report,) = found(scanned).values()
+    tolerations = [finding for finding in report.findings if finding.policy == TOLERATION]
+    assert [(f.path, f.template_of) for f in tolerations] == [("spec.workers[0].template.spec.tolerations", "Train")]
+    assert not [remark for remark in scanned.report.remarks if "no policy knows" in remark]

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json as decoder
 
 from gpugate.policies.sdk.findings import Patch, Patches, Replacement, Stance
+from gpugate.policies.sdk.unknown_kinds import UnknownKind
 from gpugate.webhook.report import json
 from gpugate.webhook.report.located import Located, ObjectName, Place, Report, Severity, Skipped, Sort, Suppressed
 
@@ -92,6 +93,14 @@ def test_the_summary_names_schema_counts_and_exit_code() -> None:
         "target": "Kubernetes 1.36",
         "exit_code": 1,
     }
+
+
+def test_kinds_that_no_policy_knows_are_listed() -> None:
+    unknown = (UnknownKind("example.com/v1", "Train", 3, 2),)
+    document = decoder.loads(json.write(Report((), unknown_kinds=unknown)))
+    assert document["unknown_kinds"] == [
+        {"apiVersion": "example.com/v1", "kind": "Train", "objects": 3, "gpu_objects": 2}
+    ]
 
 
 def test_what_a_comment_lets_pass_has_its_reason() -> None:

@@ -1,0 +1,80 @@
+"""Pods and GPU requests in objects of kinds whose fields are not known.
+
+A Pod spec has `containers`, a list of objects with a name or an image (`k8s.io/api` core/v1 PodSpec, v0.36). A GPU request
+is the name of an accelerator with an amount above 0 in a map `limits`, `requests` or `resources`, as in core/v1
+ResourceRequirements.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from gpugate.policies.sdk import quantity
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gpugate.policies.sdk.field import Json
+    from gpugate.policies.sdk.platform import Platform
+
+_AMOUNTS: Final = frozenset({"limits", "requests", "resources"})
+# Signs of a pattern, a placeholder or a template, which policies about Pods have in place of a name.
+_NO_NAME: Final = frozenset("*?|!<>(")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class UnknownKind:
+    """A kind that no policy evaluates, and what its objects hold.
+
+    Attributes:
+        api_version: group and version.
+        kind: the kind.
+        objects: how many of its objects hold a Pod spec or request GPUs.
+        gpu_objects: how many of these request GPUs.
+    """
+
+    api_version: str
+    kind: str
+    objects: int
+    gpu_objects: int
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What an object holds: whether a Pod spec, and whether a GPU request."""
+
+    pods: bool
+    gpus: bool
+
+    def __bool__(self) -> bool:
+        return self.pods or self.gpus
+
+
+def held(obj: Mapping[str, Json] | None, platform: Platform) -> Held:
+    """Search a whole object except its metadata and status; linear in its size."""
+    pods = gpus = False
+    pending: list[tuple[str, Json]] = [(k, v) for k, v in (obj or {}).items() if k not in {"metadata", "status"}]
+    while pending and not (pods and gpus):
+        key, value = pending.pop()
+        if isinstance(value, dict):
+            gpus = gpus or (key in _AMOUNTS and any(_asks(name, amount, platform) for name, amount in value.items()))
+            pending.extend(value.items())
+        elif isinstance(value, list):
+            pods = pods or (key == "containers" and any(map(_is_container, value)))
+            pending.extend(("", element) for element in value)
+    return Held(pods, gpus)
+
+
+def _asks(name: str, amount: Json, platform: Platform) -> bool:
+    if not isinstance(amount, str | int | float) or not platform.is_accelerator(name):
+        return False
+    try:
+        return quantity.parse(amount) > 0
+    except quantity.QuantityError:
+        return False
+
+
+def _is_container(value: Json) -> bool:
+    texts = [value.get(key) for key in ("name", "image")] if isinstance(value, dict) else []
+    return any(isinstance(text, str) and text and _NO_NAME.isdisjoint(text) for text in texts)

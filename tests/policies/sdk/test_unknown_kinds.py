@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gpugate.policies.sdk.objects import is_known
+from gpugate.policies.sdk.platform import Accelerators, Platform
+from gpugate.policies.sdk.unknown_kinds import Held, held
+
+if TYPE_CHECKING:
+    from gpugate.policies.sdk.field import Json
+
+PLATFORM = Platform(accelerators=Accelerators(resources=("example.com/npu",)))
+
+
+def container(**limits: Json) -> dict[str, Json]:
+    return {"name": "main", "image": "train:1", "resources": {"limits": limits}}
+
+
+@pytest.mark.parametrize(
+    ("spec", "pods", "gpus"),
+    [
+        ({"workers": [{"template": {"spec": {"containers": [container(cpu="1")]}}}]}, True, False),
+        ({"pod": {"containers": [container(**{"nvidia.com/gpu": 1})]}}, True, True),
+        ({"resources": {"nvidia.com/gpu": "4"}}, False, True),
+        ({"engine": {"resources": {"requests": {"amd.com/gpu": 1}}}}, False, True),
+        ({"engine": {"resources": {"limits": {"example.com/npu": 1}}}}, False, True),
+        ({"engine": {"resources": {"limits": {"nvidia.com/gpu": 0}}}}, False, False),
+        ({"engine": {"resources": {"limits": {"nvidia.com/gpu": "many"}}}}, False, False),
+        # Quota, capacity and patterns of policies are no requests.
+        ({"capability": {"nvidia.com/gpu": 8}}, False, False),
+        ({"coveredResources": ["nvidia.com/gpu"]}, False, False),
+        ({"containers": [{"name": "*", "image": "?*"}]}, False, False),
+        # The schema of a field, not containers.
+        ({"properties": {"containers": {"type": "array", "items": {"type": "object"}}}}, False, False),
+        ({"containers": ["main", None, 1, {}]}, False, False),
+        ("a text", False, False),
+    ],
+)
+def test_it_finds_pods_and_gpu_requests(spec: Json, *, pods: bool, gpus: bool) -> None:
+    assert held({"kind": "Train", "spec": spec}, PLATFORM) == Held(pods, gpus)
+
+
+@pytest.mark.parametrize("key", ["metadata", "status"])
+def test_metadata_and_status_request_nothing(key: str) -> None:
+    assert not held({key: {"resources": {"nvidia.com/gpu": 1}, "containers": [container()]}}, PLATFORM)
+
+
+def nested(depth: int) -> dict[str, Any]:
+    root: dict[str, Any] = {}
+    inner = root
+    for _ in range(depth):
+        inner["spec"] = inner = {}
+    return root
+
+
+def wide(count: int) -> dict[str, Any]:
+    return {"spec": {"resources": {f"k{n}": {"limits": {}} for n in range(count)}}}
+
+
+@pytest.mark.parametrize("make", [nested, wide])
+def test_four_times_the_object_is_four_times_the_work(make: Any) -> None:
+    def cost(size: int) -> float:
+        obj, least = make(size), float("inf")
+        for _ in range(5):
+            before = time.process_time()
+            held(obj, PLATFORM)
+            least = min(least, time.process_time() - before)
+        return least
+
+    assert cost(80_000) < 10 * cost(20_000)
+
+
+@pytest.mark.parametrize(
+    ("group", "kind", "known"),
+    [
+        ("", "Pod", True),
+        ("apps", "Deployment", True),
+        ("karpenter.sh", "NodePool", True),
+        ("kyverno.io", "ClusterPolicy", True),
+        ("apiextensions.k8s.io", "CustomResourceDefinition", True),
+        ("example.com", "Deployment", False),
+        ("", "PodTemplate", False),
+    ],
+)
+def test_a_kind_is_known_by_its_group_and_name(group: str, kind: str, *, known: bool) -> None:
+    assert is_known(group, kind) is known

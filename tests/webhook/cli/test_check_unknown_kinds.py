@@ -1,0 +1,83 @@
+"""Objects of kinds that no policy knows are counted; the policy file adds where their Pod templates are."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    Run = Callable[..., Any]
+
+TRAIN = """\
+apiVersion: example.com/v1
+kind: Train
+metadata:
+  name: a
+spec:
+  workers:
+    - template:
+        spec:
+          containers:
+            - name: main
+              image: registry.example.org/train:1.0
+              resources:
+                limits:
+                  nvidia.com/gpu: 1
+"""
+POLICY = """\
+apiVersion: gpugate.dev/v1
+kind: PolicyConfig
+pod_templates:
+  - apiVersion: example.com/v1
+    kind: Train
+    path: spec.workers[*].template
+"""
+TOLERATION = "pods/missing-gpu-toleration"
+
+
+@pytest.fixture
+def train(tmp_path: Path) -> Path:
+    file = tmp_path / "train.yaml"
+    file.write_text(TRAIN)
+    return file
+
+
+@pytest.fixture
+def policy(tmp_path: Path) -> Path:
+    file = tmp_path / "policy.yaml"
+    file.write_text(POLICY)
+    return file
+
+
+def test_an_unknown_kind_is_named(gpugate: Run, train: Path) -> None:
+    ran = gpugate("check", train)
+
+    assert ran.code == 0
+    assert "1 object requests GPUs in kinds that no policy knows: Train (example.com/v1) 1" in ran.out + ran.err
+
+
+def test_an_added_kind_is_evaluated_like_a_known_one(gpugate: Run, train: Path, policy: Path) -> None:
+    ran = gpugate("check", "-o", "json", "--policy", policy, train)
+
+    document = json.loads(ran.out)
+    (finding,) = [each for each in document["findings"] if each["policy"] == TOLERATION]
+    assert document["unknown_kinds"] == []
+    assert (finding["path"], finding["template_of"]) == ("spec.workers[0].template.spec.tolerations", "Train")
+    assert finding["object"]["namespace"] == "default"
+    assert finding["at_admission"]
+
+
+def test_only_the_version_that_the_policy_file_names_is_added(gpugate: Run, train: Path, policy: Path) -> None:
+    train.write_text(TRAIN.replace("example.com/v1", "example.com/v2"))
+
+    document = json.loads(gpugate("check", "-o", "json", "--policy", policy, train).out)
+
+    assert (document["findings"], [each["apiVersion"] for each in document["unknown_kinds"]]) == (
+        [],
+        ["example.com/v2"],
+    )
