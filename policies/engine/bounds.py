@@ -17,11 +17,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from gpugate.policies.sdk.field import Field, render
 from gpugate.policies.sdk.findings import Violation
-from gpugate.policies.sdk.objects import TEMPLATES
+from gpugate.policies.sdk.pod_templates import TEMPLATES, nested
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from gpugate.policies.sdk.field import Json, Path
     from gpugate.policies.sdk.objects import Request, Subject
@@ -221,7 +222,20 @@ def too_many_templates(request: Request) -> tuple[Excess, ...]:
             if size > MOST_TEMPLATES:
                 violation = _violation(path, ".".join(path), size, MOST_TEMPLATES)
                 found.append(Excess(violation, size > _members(request.old_object, dotted), is_extreme=True))
-    return tuple(found)
+    return tuple(found or _too_many_nested(request))
+
+
+def _too_many_nested(request: Request) -> Iterator[Excess]:
+    """Yield where the objects that an object holds have more templates together; it holds no more objects than that."""
+    total = 0
+    for each in nested(request.kind.group, request.kind.kind, Field(request.object)):
+        group = each.api_version.rpartition("/")[0]
+        for dotted in TEMPLATES.get((group, each.kind), ()):
+            total += _members(each.root.value, dotted)
+            if total > MOST_TEMPLATES:
+                path = (*each.root.path, *dotted[: dotted.index("*")])
+                yield Excess(_violation(path, render(path), total, MOST_TEMPLATES), grown=True, is_extreme=True)
+                return
 
 
 def too_large(subjects: Sequence[Subject], old_subjects: Sequence[Subject]) -> tuple[Excess, ...]:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from gpugate.policies.sdk.field import Json, Path
-    from gpugate.policies.sdk.objects import TemplatePath
+    from gpugate.policies.sdk.pod_templates import TemplatePath
 
 
 class GpugateError(Exception):

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from gpugate.policies.engine.config import PolicyEntry
     from gpugate.policies.sdk.facts import Need
     from gpugate.policies.sdk.field import Json, Path
-    from gpugate.policies.sdk.objects import GroupVersionKind, Kind, Request, TemplatePath
+    from gpugate.policies.sdk.objects import GroupVersionKind, Kind, Request
+    from gpugate.policies.sdk.pod_templates import TemplatePath
     from gpugate.policies.sdk.policy import Handler, Params, Policy
 
 # The longest name that Kubernetes allows (`k8s.io/apimachinery` util/validation, DNS1123SubdomainMaxLength, v0.36).

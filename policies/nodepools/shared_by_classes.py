@@ -41,8 +41,9 @@ from gpugate.policies.sdk.facts import Known, Need, Unavailable, derived, each
 from gpugate.policies.sdk.findings import Other, Skip, Stance, Violation
 from gpugate.policies.sdk.gpu_demand import gpu_demand
 from gpugate.policies.sdk.node_pools import INSTANCE_TYPES, is_gpu_pool, matching_types
-from gpugate.policies.sdk.objects import NODE_POOL, TEMPLATES
+from gpugate.policies.sdk.objects import NODE_POOL
 from gpugate.policies.sdk.platform import CLASSES_KEY, Taint
+from gpugate.policies.sdk.pod_templates import TEMPLATES
 from gpugate.policies.sdk.policy import Params, validates
 from gpugate.policies.sdk.scale_targets import template_contexts
 from gpugate.policies.sdk.scheduling import tolerated

@@ -30,7 +30,8 @@ from gpugate.policies.scaling._scaled_objects import PLACEMENT_FIELDS, POOL_NEED
 from gpugate.policies.sdk.facts import Need
 from gpugate.policies.sdk.findings import Skip, Stance, Violation
 from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS
-from gpugate.policies.sdk.objects import DEPLOYMENT, SCALED_OBJECT, STATEFUL_SET, Kind, pod_templates
+from gpugate.policies.sdk.objects import DEPLOYMENT, SCALED_OBJECT, STATEFUL_SET, Kind
+from gpugate.policies.sdk.pod_templates import pod_templates
 from gpugate.policies.sdk.policy import Context, validates
 from gpugate.policies.sdk.policy import Params as PolicyParams
 from gpugate.policies.sdk.scale_targets import (

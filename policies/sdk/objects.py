@@ -1,13 +1,4 @@
-"""Kinds, requests, and the Pod templates inside the objects of requests.
-
-A TrainJob has no template; its runtime does.
-
-Sources of templates: `kubernetes/api` v0.36; Kubeflow training-operator v1.9.4 (`pkg/apis/kubeflow.org/v1`), JobSet v0.12.0,
-LWS v0.10.0, KubeRay v1.7.0, Volcano v1.15.1, KEDA v2.20.2. Sources of templates that need a view: KServe v0.19.0
-(`pkg/apis/serving/v1beta1/predictor.go`, `transformer.go`, `explainer.go`,
-`pkg/controller/v1beta1/inferenceservice/components/predictor.go`), Argo Workflows v3.7.3
-(`pkg/apis/workflow/v1alpha1/workflow_types.go`, `workflow/controller/workflowpod.go`).
-"""
+"""Kinds, requests, and what is evaluated in them: the object, and each Pod template inside it."""
 
 from __future__ import annotations
 
@@ -17,11 +8,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.sdk.field import Field, Json
+from gpugate.policies.sdk.pod_templates import TEMPLATES, TemplatePath, nested, pod_templates
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    from gpugate.policies.sdk.field import Path
+    from collections.abc import Iterator, Sequence
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,186 +113,18 @@ OLD_RESOURCE_CLAIM_TEMPLATE = Kind(
 )
 RESOURCE_CLASS = Kind("resource.k8s.io", _OLD_DRA_VERSIONS, "ResourceClass", "resourceclasses", namespaced=False)
 DEVICE_CLASS = Kind("resource.k8s.io", _DRA_VERSIONS, "DeviceClass", "deviceclasses", namespaced=False)
+CLUSTER_TRAINING_RUNTIME = Kind(
+    "trainer.kubeflow.org", ("v1alpha1",), "ClusterTrainingRuntime", "clustertrainingruntimes", namespaced=False
+)
+CLUSTER_WORKFLOW_TEMPLATE = Kind(
+    "argoproj.io", ("v1alpha1",), "ClusterWorkflowTemplate", "clusterworkflowtemplates", namespaced=False
+)
 RAY_CLUSTER = Kind("ray.io", ("v1",), "RayCluster", "rayclusters")
 # How NVIDIA's GPU operator sets a cluster's GPUs up; there is one.
 CLUSTER_POLICY = Kind("nvidia.com", ("v1",), "ClusterPolicy", "clusterpolicies", namespaced=False)
 
 
 _KINDS: Final = frozenset((kind.group, kind.name) for kind in tuple(globals().values()) if isinstance(kind, Kind))
-
-
-class ObjectView(Field):
-    """An object whose members stand in several places.
-
-    A member that is not among `members` is looked up in `home`, whose path is that of the whole.
-    """
-
-    __slots__ = ("_home", "_members")
-
-    def __init__(self, home: Field, members: Mapping[str, Field]) -> None:
-        present = {key: member for key, member in members.items() if member}
-        values = {key: member.value for key, member in present.items()}
-        super().__init__({**home.mapping, **values} if home or values else None)
-        self._home = home
-        self._members = members
-
-    def __getitem__(self, key: str | int | Path) -> Field:
-        """Return the field that stands for a member, or for what is at the end of a path below it."""
-        first, *rest = key if isinstance(key, tuple) else (key,)
-        member = self._members[first] if isinstance(first, str) and first in self._members else self._home[first]
-        return member[tuple(rest)] if rest else member
-
-    def items(self) -> Iterator[tuple[str, Field]]:
-        """Yield key and field of each member that is present."""
-        yield from ((key, self[key]) for key in self.mapping)
-
-    @property
-    def path(self) -> Path:
-        """The path of `home`."""
-        return self._home.path
-
-
-class ListView(Field):
-    """A list whose elements stand in several places; its path is that of `home`, where more would be added."""
-
-    __slots__ = ("_elements", "_home")
-
-    def __init__(self, home: Field, elements: Sequence[Field]) -> None:
-        super().__init__([element.value for element in elements] if home or elements else None)
-        self._home = home
-        self._elements = elements
-
-    def __getitem__(self, key: str | int | Path) -> Field:
-        """Return the field that stands for an element, or for what is at the end of a path below it."""
-        first, *rest = key if isinstance(key, tuple) else (key,)
-        known = isinstance(first, int) and 0 <= first < len(self._elements)
-        element = self._elements[first] if isinstance(first, int) and known else self._home[first]
-        return element[tuple(rest)] if rest else element
-
-    def __iter__(self) -> Iterator[Field]:
-        """Yield the elements."""
-        yield from self._elements
-
-    @property
-    def path(self) -> Path:
-        """The path of `home`."""
-        return self._home.path
-
-
-# The members of a component that are a container beside those of its Pod spec: one for each model server.
-_MODEL_SERVERS: Final = (
-    *("model", "huggingface", "triton", "pytorch", "tensorflow", "onnx"),
-    *("sklearn", "xgboost", "lightgbm", "paddle", "pmml", "art"),
-)
-
-
-def kserve_component(component: Field, root: Field) -> Field:
-    """See a component of an InferenceService, which is a Pod spec with labels and a model server, as a Pod template.
-
-    What the serving runtime adds is not known here. Its Pods have the labels and annotations of the InferenceService
-    too, and those of the predictor are its workers'.
-    """
-    owner = root["spec", "predictor"] if component.path[-1:] == ("workerSpec",) else component
-    servers = [component[name] for name in _MODEL_SERVERS if component[name].mapping]
-    spec = ObjectView(component, {"containers": _joined(component["containers"], servers)})
-    metadata = ObjectView(
-        owner,
-        {block: _merged(owner[block], root["metadata", block]) for block in ("labels", "annotations")},
-    )
-    return ObjectView(component, {"metadata": metadata, "spec": spec})
-
-
-def argo_template(template: Field, workflow: Field) -> Field | None:
-    """See a template of an Argo workflow, which is parts of a Pod, as a Pod template; `workflow` is the workflow's spec.
-
-    Selectors, affinity and tolerations are the template's, or else those of `templateDefaults` or the workflow. None for
-    a template that runs no container of the user's, such as a DAG.
-    """
-    own = [template[kind] for kind in ("container", "script") if template[kind].mapping]
-    own += template["containerSet", "containers"]
-    if not own:
-        return None
-    defaults = workflow["templateDefaults"]
-    layers = (template, defaults, workflow)
-    spec = ObjectView(
-        template,
-        {
-            "containers": _joined(template["container"], [*own, *template["sidecars"]]),
-            "volumes": _joined(template["volumes"], [*defaults["volumes"], *workflow["volumes"]]),
-            **{name: _first(layers, name) for name in ("nodeSelector", "affinity", "tolerations")},
-        },
-    )
-    metadata = ObjectView(
-        template["metadata"],
-        {
-            block: _merged(template["metadata", block], defaults["metadata", block], workflow["podMetadata", block])
-            for block in ("labels", "annotations")
-        },
-    )
-    return ObjectView(template, {"metadata": metadata, "spec": spec})
-
-
-def _joined(home: Field, more: list[Field]) -> Field:
-    """Return a list with more elements; one that is no list stays as it is, so that it is refused."""
-    if not more or (home and not isinstance(home.value, list | dict)):
-        return home
-    return ListView(home, [*home, *more])
-
-
-def _merged(home: Field, *others: Field) -> Field:
-    """Return labels or annotations with those of others that it does not have itself."""
-    members = {key: field for other in reversed(others) for key, field in other.items()}
-    return ObjectView(home, {**members, **dict(home.items())}) if members else home
-
-
-def _first(layers: tuple[Field, ...], name: str) -> Field:
-    return next((layer[name] for layer in layers if layer[name].value), layers[0][name])
-
-
-_RAY_CLUSTER = (("headGroupSpec", "template"), ("workerGroupSpecs", "*", "template"))
-
-# (group, kind) -> paths of Pod templates; "*" goes through every element of a list or member of an object.
-TEMPLATES: dict[tuple[str, str], tuple[tuple[str, ...], ...]] = {
-    ("apps", "Deployment"): (("spec", "template"),),
-    ("apps", "ReplicaSet"): (("spec", "template"),),
-    ("apps", "StatefulSet"): (("spec", "template"),),
-    ("apps", "DaemonSet"): (("spec", "template"),),
-    ("argoproj.io", "CronWorkflow"): (("spec", "workflowSpec", "templates", "*"),),
-    ("argoproj.io", "Workflow"): (("spec", "templates", "*"),),
-    ("argoproj.io", "WorkflowTemplate"): (("spec", "templates", "*"),),
-    ("batch", "Job"): (("spec", "template"),),
-    ("batch", "CronJob"): (("spec", "jobTemplate", "spec", "template"),),
-    ("batch.volcano.sh", "Job"): (("spec", "tasks", "*", "template"),),
-    ("jobset.x-k8s.io", "JobSet"): (("spec", "replicatedJobs", "*", "template", "spec", "template"),),
-    ("keda.sh", "ScaledJob"): (("spec", "jobTargetRef", "template"),),
-    ("kubeflow.org", "JAXJob"): (("spec", "jaxReplicaSpecs", "*", "template"),),
-    ("kubeflow.org", "MPIJob"): (("spec", "mpiReplicaSpecs", "*", "template"),),
-    ("kubeflow.org", "Notebook"): (("spec", "template"),),
-    ("kubeflow.org", "PaddleJob"): (("spec", "paddleReplicaSpecs", "*", "template"),),
-    ("kubeflow.org", "PyTorchJob"): (("spec", "pytorchReplicaSpecs", "*", "template"),),
-    ("kubeflow.org", "TFJob"): (("spec", "tfReplicaSpecs", "*", "template"),),
-    ("kubeflow.org", "XGBoostJob"): (("spec", "xgbReplicaSpecs", "*", "template"),),
-    ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): (
-        ("spec", "leaderWorkerTemplate", "leaderTemplate"),
-        ("spec", "leaderWorkerTemplate", "workerTemplate"),
-    ),
-    ("ray.io", "RayCluster"): tuple(("spec", *path) for path in _RAY_CLUSTER),
-    ("ray.io", "RayJob"): tuple(("spec", "rayClusterSpec", *path) for path in _RAY_CLUSTER),
-    ("ray.io", "RayService"): tuple(("spec", "rayClusterConfig", *path) for path in _RAY_CLUSTER),
-    ("serving.kserve.io", "InferenceService"): (
-        ("spec", "predictor"),
-        ("spec", "predictor", "workerSpec"),
-        ("spec", "transformer"),
-        ("spec", "explainer"),
-    ),
-}
-# What shows something of another shape, found in an object (`root`), as a Pod template.
-_VIEWS: Final[dict[tuple[str, str], Callable[[Field, Field], Field | None]]] = {
-    ("argoproj.io", "CronWorkflow"): lambda found, root: argo_template(found, root["spec", "workflowSpec"]),
-    ("argoproj.io", "Workflow"): lambda found, root: argo_template(found, root["spec"]),
-    ("argoproj.io", "WorkflowTemplate"): lambda found, root: argo_template(found, root["spec"]),
-    ("serving.kserve.io", "InferenceService"): kserve_component,
-}
 
 
 # Kinds whose objects hold no Pods that could be evaluated: definitions of kinds, and what describes objects of others.
@@ -321,59 +143,6 @@ _NO_PODS: Final = frozenset(
 def is_known(group: str, kind: str) -> bool:
     """Tell whether policies know a kind: where its Pod templates are, or what else it is."""
     return (group, kind) in TEMPLATES or (group, kind) in _KINDS or group in _NO_PODS
-
-
-TemplatePath = tuple[str, ...]  # the keys that lead to Pod templates, "*" for every element or member
-
-
-def pod_templates(group: str, kind: str, root: Field, added: Sequence[TemplatePath] = ()) -> Iterator[Field]:
-    """Yield the Pod templates in an object of this type; nothing when it holds none.
-
-    Whatever shape the workload gives them, `["metadata"]` and `["spec"]` are those of a Pod, and the path of a field is
-    where it stands in the object.
-
-    Args:
-        group: the API group of the object.
-        kind: its kind.
-        root: the object.
-        added: more paths of templates in such objects, from the policy file.
-    """
-    known = TEMPLATES.get((group, kind), ())
-    view = _VIEWS.get((group, kind))
-    for path in known:
-        for found in _at(root, path):
-            template = view(found, root) if view else found
-            if template is not None:
-                yield template
-    for path in added:
-        for found in _at(root, path) if path not in known else ():
-            template = added_template(found, root)
-            if template is not None:
-                yield template
-
-
-def added_template(found: Field, root: Field) -> Field | None:
-    """See a Pod template, or a Pod spec without one, as a Pod template; None for anything else.
-
-    The Pods of a bare Pod spec are taken to have the labels and annotations of the whole object.
-    """
-    if isinstance(found["spec"].value, dict):
-        return found
-    if isinstance(found["containers"].value, list):
-        return ObjectView(found, {"metadata": root["metadata"], "spec": found})
-    return None
-
-
-def _at(field: Field, path: TemplatePath) -> Iterator[Field]:
-    if not path:
-        if isinstance(field.value, dict):
-            yield field
-    elif path[0] != "*":
-        yield from _at(field[path[0]], path[1:])
-    else:
-        members = [member for _, member in field.items()] or list(field)
-        for member in members:
-            yield from _at(member, path[1:])
 
 
 _POD: Final = GroupVersionKind("", "v1", "Pod")
@@ -465,5 +234,12 @@ def subjects_of(
     if obj is None:
         return ()
     root = Field(obj)
-    wrapper = Wrapper(kind, root, added)
-    return (Subject(kind, root), *(Subject(_POD, template, wrapper) for template in wrapper.templates))
+    subjects = [Subject(kind, root)]
+    for each in nested(kind.group, kind.kind, root):
+        # One for all templates of the object: policies keep there what they compute of the whole.
+        own = Wrapper(GroupVersionKind.of(each.api_version, each.kind), each.root)
+        subjects += [Subject(_POD, template, own) for template in each.templates]
+    if len(subjects) == 1:
+        wrapper = Wrapper(kind, root, added)
+        subjects += [Subject(_POD, template, wrapper) for template in wrapper.templates]
+    return tuple(subjects)

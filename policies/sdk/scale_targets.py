@@ -11,7 +11,8 @@ from gpugate.policies.sdk import objects
 from gpugate.policies.sdk.facts import Need, named
 from gpugate.policies.sdk.findings import Stance
 from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS, GpuDemand, gpu_demand
-from gpugate.policies.sdk.objects import GroupVersionKind, Kind, Wrapper, pod_templates
+from gpugate.policies.sdk.objects import GroupVersionKind, Kind, Wrapper
+from gpugate.policies.sdk.pod_templates import pod_templates
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

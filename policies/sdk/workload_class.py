@@ -49,6 +49,7 @@ class Mark:
 _MPI_JOB: Final = Mark("training", "an MPIJob", certain=False)
 _TRAIN_JOB: Final = Mark("training", "a TrainJob", needs_gpu=True)
 _KINDS: Final[dict[tuple[str, str], Mark]] = {
+    ("apps.nvidia.com", "NIMService"): Mark("inference", "a NIMService"),
     ("batch.volcano.sh", "Job"): Mark("training", "a Volcano Job", certain=False),
     ("jobset.x-k8s.io", "JobSet"): Mark("training", "a JobSet", needs_gpu=True, certain=False),
     ("kubeflow.org", "JAXJob"): Mark("training", "a JAXJob"),
@@ -59,9 +60,14 @@ _KINDS: Final[dict[tuple[str, str], Mark]] = {
     ("kubeflow.org", "TFJob"): Mark("training", "a TFJob"),
     ("kubeflow.org", "XGBoostJob"): Mark("training", "an XGBoostJob"),
     ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): Mark("inference", "a LeaderWorkerSet"),
+    ("production-stack.vllm.ai", "VLLMRuntime"): Mark("inference", "a VLLMRuntime"),
+    ("ray.io", "RayCronJob"): Mark("training", "a RayCronJob", certain=False),
     ("ray.io", "RayJob"): Mark("training", "a RayJob", certain=False),
     ("ray.io", "RayService"): Mark("inference", "a RayService"),
+    ("sagemaker.amazonaws.com", "HyperPodPyTorchJob"): Mark("training", "a HyperPodPyTorchJob"),
     ("serving.kserve.io", "InferenceService"): Mark("inference", "an InferenceService"),
+    ("trainer.kubeflow.org", "ClusterTrainingRuntime"): Mark("training", "a ClusterTrainingRuntime", needs_gpu=True),
+    ("trainer.kubeflow.org", "TrainingRuntime"): Mark("training", "a TrainingRuntime", needs_gpu=True),
 }
 _LABELS: Final[dict[str, Mark]] = {
     "training.kubeflow.org/job-name": Mark("training", "label training.kubeflow.org/job-name"),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.engine.evaluate import Phase
 from gpugate.policies.sdk.findings import Stance
-from gpugate.policies.sdk.objects import TEMPLATES
+from gpugate.policies.sdk.pod_templates import TEMPLATES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -20,7 +20,8 @@ from gpugate.policies.sdk.gpu_demand import (
     gpu_demand,
     requested_devices,
 )
-from gpugate.policies.sdk.objects import Operation, Request, pod_templates
+from gpugate.policies.sdk.objects import Operation, Request
+from gpugate.policies.sdk.pod_templates import pod_templates
 from gpugate.policies.sdk.policy import Context, Params
 
 if TYPE_CHECKING:

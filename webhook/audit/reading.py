@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from gpugate.policies.sdk.objects import TEMPLATES
+from gpugate.policies.sdk.pod_templates import TEMPLATES
 from gpugate.webhook.audit.owners import entry
 from gpugate.webhook.audit.source import NotReadError, Packed
 from gpugate.webhook.cluster.discovery import resource_name

@@ -13,7 +13,8 @@ from gpugate.policies.engine.ruleset import Needs
 from gpugate.policies.sdk import formats
 from gpugate.policies.sdk.field import Field
 from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS
-from gpugate.policies.sdk.objects import GroupVersionKind, Operation, Request, is_known, pod_templates
+from gpugate.policies.sdk.objects import GroupVersionKind, Operation, Request, is_known
+from gpugate.policies.sdk.pod_templates import pod_templates
 from gpugate.policies.sdk.unknown_kinds import UnknownKind
 from gpugate.webhook.audit.facts import AuditFacts
 from gpugate.webhook.audit.inventory import FINISHED, Demand, GpuPod, Room, Stock, room_of_pod
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
     from gpugate.policies.engine.config import Exemption
     from gpugate.policies.engine.ruleset import Ruleset
-    from gpugate.policies.sdk.objects import TemplatePath
+    from gpugate.policies.sdk.pod_templates import TemplatePath
     from gpugate.webhook.audit.inventory import Inventory
     from gpugate.webhook.audit.owners import Entry, Top
     from gpugate.webhook.audit.selection import Options, Selection

@@ -13,7 +13,8 @@ from gpugate.policies.engine.enforcement import ExemptionUse
 from gpugate.policies.engine.evaluate import Phase, evaluate
 from gpugate.policies.engine.ruleset import Needs
 from gpugate.policies.sdk.findings import Stance
-from gpugate.policies.sdk.objects import TEMPLATES, GroupVersionKind, is_known
+from gpugate.policies.sdk.objects import GroupVersionKind, is_known
+from gpugate.policies.sdk.pod_templates import TEMPLATES
 from gpugate.policies.sdk.unknown_kinds import held
 from gpugate.webhook.check.ignores import ignores, sift
 from gpugate.webhook.check.locate import Locator, located_problem

@@ -22,7 +22,8 @@ from gpugate.policies.engine.ruleset import bind
 from gpugate.policies.sdk import objects
 from gpugate.policies.sdk.concerns import EVERY_OBJECT, any_of, covers
 from gpugate.policies.sdk.findings import Stance
-from gpugate.policies.sdk.objects import TEMPLATES, Kind, Operation
+from gpugate.policies.sdk.objects import Kind, Operation
+from gpugate.policies.sdk.pod_templates import TEMPLATES
 from gpugate.webhook.generate.match_conditions import match_conditions
 
 if TYPE_CHECKING:

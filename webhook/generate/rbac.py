@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from gpugate.policies.engine.ruleset import Needs
 from gpugate.policies.sdk import objects
-from gpugate.policies.sdk.objects import TEMPLATES, Kind
+from gpugate.policies.sdk.objects import Kind
+from gpugate.policies.sdk.pod_templates import TEMPLATES
 from gpugate.webhook.generate.entries import workload_kind
 from gpugate.webhook.report.report_kinds import REPORT_KINDS
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.sdk.field import Field, render
-from gpugate.policies.sdk.objects import TEMPLATES, GroupVersionKind, Operation, Request
+from gpugate.policies.sdk.objects import GroupVersionKind, Operation, Request
+from gpugate.policies.sdk.pod_templates import TEMPLATES
 from gpugate.policies.sdk.quantity import type_name
 from gpugate.webhook.manifests.documents import SourceText
 from gpugate.webhook.manifests.problems import Problem
@@ -49,10 +50,16 @@ _OPEN_NAMESPACED: Final = frozenset(
 )
 _OPEN_CLUSTER_WIDE: Final = frozenset({("resource.k8s.io", "DeviceClass"), ("eks.amazonaws.com", "NodeClass")})
 
+_CLUSTER_WIDE_TEMPLATES: Final = frozenset(
+    {("trainer.kubeflow.org", "ClusterTrainingRuntime"), ("argoproj.io", "ClusterWorkflowTemplate")}
+)
+
 
 def is_namespaced(kind: GroupVersionKind) -> bool | None:
     """Tell whether objects of a type live in a namespace; None when the type is not known."""
     pair = (kind.group, kind.kind)
+    if pair in _CLUSTER_WIDE_TEMPLATES:
+        return False
     if pair in TEMPLATES or pair in _OPEN_NAMESPACED or kind.kind in _NAMESPACED.get(kind.group, "").split():
         return True
     if pair in _OPEN_CLUSTER_WIDE or kind.kind in _CLUSTER_WIDE.get(kind.group, "").split():

@@ -166,6 +166,16 @@ def test_templates_of_an_added_kind_have_the_same_limit_together(outer: int, inn
     assert said.startswith("spec.groups: too large to evaluate")
 
 
+def test_templates_of_nested_objects_count_together() -> None:
+    replicas = {f"w{n}": {"template": {"spec": {"containers": [GPU]}}} for n in range(101)}
+    job = {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "spec": {"pytorchReplicaSpecs": replicas}}
+    spec = {"components": [{"template": job}] * 2}
+    obj = {"apiVersion": "workload.codeflare.dev/v1beta2", "kind": "AppWrapper", "metadata": {}, "spec": spec}
+    (said,) = judge(obj).warnings
+    path = "spec.components[1].template.spec.pytorchReplicaSpecs"
+    assert said == f"{path}: too large to evaluate: {path} has 202 entries (limit: 200)"
+
+
 @pytest.mark.parametrize("kind", sorted(bounds.bounded()), ids=str)
 def test_every_bound_is_kept(kind: tuple[str, str]) -> None:
     for path, most in bounds.bounded()[kind].items():

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from gpugate.policies.sdk.field import Field, render
-from gpugate.policies.sdk.objects import TEMPLATES, pod_templates
+from gpugate.policies.sdk.pod_templates import TEMPLATES, pod_templates
 
 TEMPLATE: dict[str, Any] = {"spec": {"containers": []}}
 
@@ -41,6 +41,24 @@ TEMPLATE: dict[str, Any] = {"spec": {"containers": []}}
             ["spec.rayClusterSpec.headGroupSpec.template", "spec.rayClusterSpec.workerGroupSpecs[0].template"],
         ),
         ("batch.volcano.sh", "Job", {"tasks": [{"template": TEMPLATE}]}, ["spec.tasks[0].template"]),
+        (
+            "ray.io",
+            "RayCronJob",
+            {"jobTemplate": {"rayClusterSpec": {"headGroupSpec": {"template": TEMPLATE}}}},
+            ["spec.jobTemplate.rayClusterSpec.headGroupSpec.template"],
+        ),
+        (
+            "sagemaker.amazonaws.com",
+            "HyperPodPyTorchJob",
+            {"replicaSpecs": [{"template": TEMPLATE}]},
+            ["spec.replicaSpecs[0].template"],
+        ),
+        (
+            "trainer.kubeflow.org",
+            "ClusterTrainingRuntime",
+            {"template": {"spec": {"replicatedJobs": [{"template": {"spec": {"template": TEMPLATE}}}]}}},
+            ["spec.template.spec.replicatedJobs[0].template.spec.template"],
+        ),
         ("", "ConfigMap", {"template": TEMPLATE}, []),
         ("apps", "Deployment", {"template": "a text"}, []),
         ("batch.volcano.sh", "Job", {"tasks": "a text"}, []),
@@ -57,7 +75,9 @@ def test_every_workload_that_makes_pods_is_known() -> None:
         *("CronJob", "DaemonSet", "Deployment", "Job", "ReplicaSet", "StatefulSet"),
         *("JAXJob", "MPIJob", "Notebook", "PaddleJob", "PyTorchJob", "TFJob", "XGBoostJob"),
         *("JobSet", "LeaderWorkerSet", "RayCluster", "RayJob", "RayService", "ScaledJob"),
-        *("CronWorkflow", "InferenceService", "Workflow", "WorkflowTemplate"),
+        *("AppWrapper", "ClusterTrainingRuntime", "HyperPodPyTorchJob", "RayCronJob", "TrainingRuntime"),
+        *("FlinkDeployment", "NIMService", "ScheduledSparkApplication", "SparkApplication", "VLLMRuntime"),
+        *("ClusterWorkflowTemplate", "CronWorkflow", "InferenceService", "Workflow", "WorkflowTemplate"),
     }
 
 

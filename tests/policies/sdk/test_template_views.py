@@ -8,7 +8,8 @@ import pytest
 import yaml
 
 from gpugate.policies.sdk.field import Field, render
-from gpugate.policies.sdk.objects import pod_templates
+from gpugate.policies.sdk.objects import GroupVersionKind, subjects_of
+from gpugate.policies.sdk.pod_templates import pod_templates
 
 SERVICE = """
 apiVersion: serving.kserve.io/v1beta1
@@ -150,3 +151,204 @@ class TestArgo:
 )
 def test_other_kinds_of_workflows(kind: str, spec: object, path: str) -> None:
     assert where(*pod_templates("argoproj.io", kind, Field({"spec": spec}))) == [path]  # type: ignore[dict-item] # plain JSON
+
+
+SPARK = """
+apiVersion: sparkoperator.k8s.io/v1beta2
+kind: SparkApplication
+metadata: {name: etl, labels: {team: of-the-application-only}}
+spec:
+  image: spark:4
+  volumes: [{name: scratch}]
+  nodeSelector: {zone: a}
+  sparkConf:
+    spark.executor.resource.gpu.amount: "2"
+    spark.executor.resource.gpu.vendor: nvidia.com
+    spark.executor.resource.fpga.amount: "1"
+    spark.kubernetes.executor.node.selector.node-type: gpu
+    spark.kubernetes.executor.label.team: search
+  driver:
+    labels: {cost-center: cc-1}
+    tolerations: [{key: dedicated}]
+    gpu: {name: amd.com/gpu, quantity: 1}
+    sidecars: [{name: logs}]
+  executor:
+    env: [{name: A, value: b}]
+    template:
+      metadata: {annotations: {a: b}}
+      spec:
+        tolerations: [{key: nvidia.com/gpu}]
+        containers: [{name: proxy}]
+"""
+
+
+class TestSpark:
+    driver, executor = templates(SPARK)
+
+    def test_driver_and_executors_are_pods(self) -> None:
+        assert where(self.driver, self.executor) == ["spec.driver", "spec.executor"]
+
+    def test_the_main_container_is_the_role_itself(self) -> None:
+        containers = self.driver["spec", "containers"]
+        assert where(*containers) == ["spec.driver", "spec.driver.sidecars[0]"]
+        assert where(self.executor["spec", "containers", 0, "env", 0]) == ["spec.executor.env[0]"]
+        assert self.driver["spec", "containers", 0, "image"].text == "spark:4"
+
+    @pytest.mark.parametrize(
+        ("pod", "limits", "path"),
+        [
+            (driver, {"amd.com/gpu": 1}, "spec.driver.gpu"),
+            (executor, {"nvidia.com/gpu": "2"}, 'spec.sparkConf["spark.executor.resource.gpu.amount"]'),
+        ],
+    )
+    def test_gpus_are_limits_in_their_own_place(self, pod: Field, limits: dict[str, Any], path: str) -> None:
+        found = pod["spec", "containers", 0, "resources", "limits"]
+        assert found.value == limits
+        assert where(*found.members()) == [path]
+
+    def test_the_template_adds_to_what_the_role_says(self) -> None:
+        assert where(*self.executor["spec", "tolerations"]) == ["spec.executor.template.spec.tolerations[0]"]
+        assert where(self.executor["spec", "tolerations"]) == ["spec.executor.tolerations"]
+        assert where(self.executor["spec", "containers", 1]) == ["spec.executor.template.spec.containers[0]"]
+        assert self.executor["metadata", "annotations"].value == {"a": "b"}
+
+    def test_labels_and_selectors_are_also_in_the_configuration(self) -> None:
+        assert self.executor["metadata", "labels"].value == {"team": "search"}
+        assert self.executor["spec", "nodeSelector"].value == {"zone": "a", "node-type": "gpu"}
+        assert self.driver["metadata", "labels"].value == {"cost-center": "cc-1"}
+
+    def test_a_role_with_a_template_in_a_file_is_not_known(self) -> None:
+        named = "spark.kubernetes.executor.podTemplateFile: s3://bucket/pod.yaml"
+        assert where(*templates(SPARK.replace("sparkConf:", f"sparkConf:\n    {named}"))) == ["spec.driver"]
+
+    def test_a_scheduled_application_has_the_same_pods(self) -> None:
+        spec = {"sparkConf": {"spark.kubernetes.executor.label.team": "a"}, "driver": {}, "executor": {}}
+        root = Field({"spec": {"template": spec}})
+        _, executor = pod_templates("sparkoperator.k8s.io", "ScheduledSparkApplication", root)
+        assert where(executor) == ["spec.template.executor"]
+        assert executor["metadata", "labels"].value == {"team": "a"}
+
+
+FLINK = """
+apiVersion: flink.apache.org/v1beta1
+kind: FlinkDeployment
+spec:
+  flinkConfiguration:
+    external-resource.gpu.amount: 1
+    external-resource.gpu.kubernetes.config-key: nvidia.com/gpu
+    kubernetes.taskmanager.tolerations: "key:nvidia.com/gpu,operator:Exists;key:spot,operator:Equal,value:yes"
+  podTemplate:
+    metadata: {labels: {team: search}}
+    spec:
+      volumes: [{name: all}]
+      containers: [{name: flink-main-container}]
+  jobManager: {}
+  taskManager:
+    podTemplate:
+      metadata: {labels: {cost-center: cc-1}}
+      spec:
+        nodeSelector: {node-type: gpu}
+        tolerations: [{key: own}]
+"""
+
+
+class TestFlink:
+    job_manager, task_manager = templates(FLINK)
+
+    def test_each_role_has_what_all_have_and_its_own(self) -> None:
+        assert self.job_manager["metadata", "labels"].value == {"team": "search"}
+        assert self.task_manager["metadata", "labels"].value == {"team": "search", "cost-center": "cc-1"}
+        assert where(*self.job_manager["spec", "volumes"]) == ["spec.podTemplate.spec.volumes[0]"]
+        assert where(self.task_manager["spec", "nodeSelector", "node-type"]) == [
+            "spec.taskManager.podTemplate.spec.nodeSelector.node-type"
+        ]
+
+    def test_external_resources_are_those_of_task_managers(self) -> None:
+        conf = 'spec.flinkConfiguration["external-resource.gpu.amount"]'
+        _, added = self.task_manager["spec", "containers"]
+        assert where(added) == [conf]
+        assert added["resources", "limits"].value == {"nvidia.com/gpu": 1}
+        assert len(list(self.job_manager["spec", "containers"])) == 1
+
+    def test_tolerations_are_also_in_the_configuration(self) -> None:
+        own, first, second = self.task_manager["spec", "tolerations"]
+        assert own.value == {"key": "own"}
+        assert first.value == {"key": "nvidia.com/gpu", "operator": "Exists"}
+        assert second.value == {"key": "spot", "operator": "Equal", "value": "yes"}
+        assert not list(self.job_manager["spec", "tolerations"])
+
+
+NIM = """
+apiVersion: apps.nvidia.com/v1alpha1
+kind: NIMService
+metadata: {name: llama, labels: {team: of-the-service-only}}
+spec:
+  image: {repository: nim/llama, tag: "1.0"}
+  labels: {team: search}
+  resources: {limits: {nvidia.com/gpu: 2}}
+  draResources: [{resourceClaimTemplateName: gpu}]
+  initContainers: [{name: a, image: {repository: b}}]
+"""
+
+
+def test_a_nim_service_is_one_container() -> None:
+    (pod,) = templates(NIM)
+    (container,) = pod["spec", "containers"]
+    assert where(container["resources", "limits", "nvidia.com/gpu"]) == ['spec.resources.limits["nvidia.com/gpu"]']
+    assert where(pod["spec", "tolerations"]) == ["spec.tolerations"]
+    assert container["image"].text == "nim/llama:1.0"
+    assert pod["metadata", "labels"].value == {"team": "search"}
+    assert pod["spec", "resourceClaims", 0, "resourceClaimTemplateName"].text == "gpu"
+    assert not list(pod["spec", "initContainers"])
+
+
+VLLM = """
+apiVersion: production-stack.vllm.ai/v1alpha1
+kind: VLLMRuntime
+metadata: {name: llama, labels: {team: search}, annotations: {a: of-the-runtime-only}}
+spec:
+  vllmConfig: {env: [{name: A, value: b}]}
+  deploymentConfig:
+    resources: {cpu: "1", gpu: "2"}
+    podAnnotations: {b: c}
+    nodeSelectorTerms: [{matchExpressions: [{key: zone, operator: In, values: [a]}]}]
+"""
+
+
+def test_a_vllm_runtime_requests_gpus_by_amount_and_type() -> None:
+    (pod,) = templates(VLLM)
+    (container,) = pod["spec", "containers"]
+    assert container["resources", "limits"].value == {"nvidia.com/gpu": "2"}
+    assert where(*container["resources", "limits"].members()) == ["spec.deploymentConfig.resources.gpu"]
+    assert where(pod["spec", "tolerations"]) == ["spec.deploymentConfig.toleration"]
+    assert pod["metadata", "labels"].value == {"team": "search"}
+    assert pod["metadata", "annotations"].value == {"b": "c"}
+    terms = pod["spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"]
+    assert where(terms["nodeSelectorTerms", 0]) == ["spec.deploymentConfig.nodeSelectorTerms"]
+
+    (other,) = templates(VLLM.replace('gpu: "2"', 'gpu: "1", gpuType: amd.com/gpu'))
+    assert other["spec", "containers", 0, "resources", "limits"].value == {"amd.com/gpu": "1"}
+    (without,) = templates(VLLM.replace(', gpu: "2"', ""))
+    assert not without["spec", "containers", 0, "resources"]
+
+
+WRAPPER = """
+apiVersion: workload.codeflare.dev/v1beta2
+kind: AppWrapper
+spec:
+  components:
+    - template:
+        apiVersion: kubeflow.org/v1
+        kind: PyTorchJob
+        spec: {pytorchReplicaSpecs: {Worker: {template: {spec: {containers: []}}}}}
+    - template: {apiVersion: v1, kind: Pod, spec: {containers: []}}
+    - template: {apiVersion: v1, kind: Service, spec: {}}
+    - template: {apiVersion: workload.codeflare.dev/v1beta2, kind: AppWrapper, spec: {components: []}}
+"""
+
+
+def test_an_app_wrapper_holds_whole_objects() -> None:
+    first = "spec.components[0].template.spec.pytorchReplicaSpecs.Worker.template"
+    assert where(*templates(WRAPPER)) == [first, "spec.components[1].template"]
+    subjects = subjects_of(GroupVersionKind.of("workload.codeflare.dev/v1beta2", "AppWrapper"), yaml.safe_load(WRAPPER))
+    assert [subject.wrapper.kind.kind for subject in subjects if subject.wrapper] == ["PyTorchJob", "Pod"]

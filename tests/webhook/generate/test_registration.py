@@ -18,8 +18,9 @@ from gpugate.policies.engine.evaluate import evaluate
 from gpugate.policies.engine.ruleset import Ruleset, bind
 from gpugate.policies.sdk.concerns import Key
 from gpugate.policies.sdk.field import Field
-from gpugate.policies.sdk.objects import NODE_POOL, POD_DISRUPTION_BUDGET, TEMPLATES, Kind, Operation
+from gpugate.policies.sdk.objects import NODE_POOL, POD_DISRUPTION_BUDGET, Kind, Operation
 from gpugate.policies.sdk.platform import Platform
+from gpugate.policies.sdk.pod_templates import TEMPLATES
 from gpugate.policies.sdk.policy import Policy, validates
 from gpugate.webhook.generate import match_conditions
 from gpugate.webhook.generate.entries import RiskGroup, mutated, validated

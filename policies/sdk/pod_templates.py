@@ -1,0 +1,479 @@
+"""Where objects of each kind hold Pod templates, and views of workloads that describe Pods in another shape.
+
+A TrainJob has no template; its runtime does.
+
+Sources of templates: `kubernetes/api` v0.36; Kubeflow training-operator v1.9.4 (`pkg/apis/kubeflow.org/v1`), Kubeflow trainer
+v2.0.0 (`pkg/apis/trainer/v1alpha1/trainingruntime_types.go`), JobSet v0.12.0, LWS v0.10.0, KubeRay v1.7.0, Volcano v1.15.1,
+KEDA v2.20.2, AppWrapper v1beta2 (`api/v1beta2/appwrapper_types.go`), the HyperPod training operator (SageMaker developer guide,
+`HyperPodPyTorchJob`, 2026-11). Sources of templates that need a view: KServe v0.19.0
+(`pkg/apis/serving/v1beta1/predictor.go`, `transformer.go`, `explainer.go`,
+`pkg/controller/v1beta1/inferenceservice/components/predictor.go`), Argo Workflows v3.7.3
+(`pkg/apis/workflow/v1alpha1/workflow_types.go`, `workflow/controller/workflowpod.go`), Spark operator v1beta2
+(`api/v1beta2/sparkapplication_types.go`) and Spark 4.0 (Running on Kubernetes, Configuration), Flink Kubernetes operator v1beta1 and
+Flink 2.0 (Configuration, external resources), NIM operator v1alpha1 (`api/apps/v1alpha1/nimservice_types.go`), vLLM production
+stack v1alpha1 (`operator/internal/controller/vllmruntime_controller.go`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from gpugate.policies.sdk.field import Field, Json
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from gpugate.policies.sdk.field import Path
+
+TemplatePath = tuple[str, ...]  # the keys that lead to Pod templates, "*" for every element or member
+
+
+class ObjectView(Field):
+    """An object whose members stand in several places.
+
+    A member that is not among `members` is looked up in `home`, whose path is that of the whole.
+    """
+
+    __slots__ = ("_home", "_members")
+
+    def __init__(self, home: Field, members: Mapping[str, Field]) -> None:
+        present = {key: member for key, member in members.items() if member}
+        values = {key: member.value for key, member in present.items()}
+        super().__init__({**home.mapping, **values} if home or values else None)
+        self._home = home
+        self._members = members
+
+    def __getitem__(self, key: str | int | Path) -> Field:
+        """Return the field that stands for a member, or for what is at the end of a path below it."""
+        first, *rest = key if isinstance(key, tuple) else (key,)
+        member = self._members[first] if isinstance(first, str) and first in self._members else self._home[first]
+        return member[tuple(rest)] if rest else member
+
+    def items(self) -> Iterator[tuple[str, Field]]:
+        """Yield key and field of each member that is present."""
+        yield from ((key, self[key]) for key in self.mapping)
+
+    @property
+    def path(self) -> Path:
+        """The path of `home`."""
+        return self._home.path
+
+
+class ListView(Field):
+    """A list whose elements stand in several places; its path is that of `home`, where more would be added."""
+
+    __slots__ = ("_elements", "_home")
+
+    def __init__(self, home: Field, elements: Sequence[Field]) -> None:
+        super().__init__([element.value for element in elements] if home or elements else None)
+        self._home = home
+        self._elements = elements
+
+    def __getitem__(self, key: str | int | Path) -> Field:
+        """Return the field that stands for an element, or for what is at the end of a path below it."""
+        first, *rest = key if isinstance(key, tuple) else (key,)
+        known = isinstance(first, int) and 0 <= first < len(self._elements)
+        element = self._elements[first] if isinstance(first, int) and known else self._home[first]
+        return element[tuple(rest)] if rest else element
+
+    def __iter__(self) -> Iterator[Field]:
+        """Yield the elements."""
+        yield from self._elements
+
+    @property
+    def path(self) -> Path:
+        """The path of `home`."""
+        return self._home.path
+
+
+class Shaped(Field):
+    """A value made of a field of another shape: everything in it is at the path of that field."""
+
+    __slots__ = ("_home",)
+
+    def __init__(self, home: Field, value: Json) -> None:
+        super().__init__(value)
+        self._home = home
+
+    def __getitem__(self, key: str | int | Path) -> Field:
+        """Return a member, or what is at the end of a path below it."""
+        return Shaped(self._home, Field(self.value)[key].value)
+
+    def __iter__(self) -> Iterator[Field]:
+        """Yield the elements of a list."""
+        yield from (Shaped(self._home, element.value) for element in Field(self.value))
+
+    def items(self) -> Iterator[tuple[str, Field]]:
+        """Yield key and field of each member."""
+        yield from ((key, Shaped(self._home, member.value)) for key, member in Field(self.value).items())
+
+    @property
+    def path(self) -> Path:
+        """The path of `home`."""
+        return self._home.path
+
+
+# The members of a component that are a container beside those of its Pod spec: one for each model server.
+_MODEL_SERVERS: Final = (
+    *("model", "huggingface", "triton", "pytorch", "tensorflow", "onnx"),
+    *("sklearn", "xgboost", "lightgbm", "paddle", "pmml", "art"),
+)
+
+
+def kserve_component(component: Field, root: Field) -> Field:
+    """See a component of an InferenceService, which is a Pod spec with labels and a model server, as a Pod template.
+
+    What the serving runtime adds is not known here. Its Pods have the labels and annotations of the InferenceService
+    too, and those of the predictor are its workers'.
+    """
+    owner = root["spec", "predictor"] if component.path[-1:] == ("workerSpec",) else component
+    servers = [component[name] for name in _MODEL_SERVERS if component[name].mapping]
+    spec = ObjectView(component, {"containers": _joined(component["containers"], servers)})
+    metadata = ObjectView(
+        owner,
+        {block: _merged(owner[block], root["metadata", block]) for block in ("labels", "annotations")},
+    )
+    return ObjectView(component, {"metadata": metadata, "spec": spec})
+
+
+def argo_template(template: Field, workflow: Field) -> Field | None:
+    """See a template of an Argo workflow, which is parts of a Pod, as a Pod template; `workflow` is the workflow's spec.
+
+    Selectors, affinity and tolerations are the template's, or else those of `templateDefaults` or the workflow. None for
+    a template that runs no container of the user's, such as a DAG.
+    """
+    own = [template[kind] for kind in ("container", "script") if template[kind].mapping]
+    own += template["containerSet", "containers"]
+    if not own:
+        return None
+    defaults = workflow["templateDefaults"]
+    layers = (template, defaults, workflow)
+    spec = ObjectView(
+        template,
+        {
+            "containers": _joined(template["container"], [*own, *template["sidecars"]]),
+            "volumes": _joined(template["volumes"], [*defaults["volumes"], *workflow["volumes"]]),
+            **{name: _first(layers, name) for name in ("nodeSelector", "affinity", "tolerations")},
+        },
+    )
+    metadata = ObjectView(
+        template["metadata"],
+        {
+            block: _merged(template["metadata", block], defaults["metadata", block], workflow["podMetadata", block])
+            for block in ("labels", "annotations")
+        },
+    )
+    return ObjectView(template, {"metadata": metadata, "spec": spec})
+
+
+def spark_pod(role: Field, root: Field) -> Field | None:
+    """See the driver or the executors of a SparkApplication as a Pod template.
+
+    None where `sparkConf` names a file with a Pod template, which is not known here. Its `sparkConf` may also have labels,
+    selectors and GPUs, as `spark.executor.resource.gpu.amount` beside `.vendor`.
+    """
+    name, conf = str(role.path[-1]), root["spec", "sparkConf"]
+    if conf[f"spark.kubernetes.{name}.podTemplateFile"]:
+        return None
+    base = role["template"]
+    gpu = role["gpu"]
+    requested = _shares((Shaped(gpu, {gpu["name"].text: gpu["quantity"].value}),) if gpu["name"].text else ())
+    main = ObjectView(
+        role,
+        {
+            "name": Shaped(role, f"spark-kubernetes-{name}"),
+            "image": role["image"] or root["spec", "image"],
+            "resources": requested or _shares(_spark_resources(name, conf)),
+        },
+    )
+    pod = {
+        "containers": ListView(role["sidecars"], [main, *role["sidecars"], *base["spec", "containers"]]),
+        "initContainers": _joined(role["initContainers"], list(base["spec", "initContainers"])),
+        "tolerations": _joined(role["tolerations"], list(base["spec", "tolerations"])),
+        "volumes": _joined(root["spec", "volumes"], list(base["spec", "volumes"])),
+        "affinity": _first((role, base["spec"]), "affinity"),
+        "nodeSelector": _merged(
+            role["nodeSelector"],
+            root["spec", "nodeSelector"],
+            base["spec", "nodeSelector"],
+            _prefixed(conf, f"spark.kubernetes.{name}.node.selector."),
+            _prefixed(conf, "spark.kubernetes.node.selector."),
+        ),
+        "resources": _ABSENT,
+    }
+    metadata = {
+        block: _merged(role[block], base["metadata", block], _prefixed(conf, f"spark.kubernetes.{name}.{block[:-1]}."))
+        for block in ("labels", "annotations")
+    }
+    return ObjectView(role, {"metadata": ObjectView(role, metadata), "spec": ObjectView(role, pod)})
+
+
+_ABSENT: Final = Field(None)
+
+
+def _spark_resources(role: str, conf: Field) -> Iterator[Field]:
+    prefix = f"spark.{role}.resource."
+    for key, amount in conf.items():
+        if key.startswith(prefix) and key.endswith(".amount"):
+            vendor = conf[key.removesuffix(".amount") + ".vendor"].text
+            if vendor:
+                resource = key.removeprefix(prefix).removesuffix(".amount")
+                yield Shaped(amount, {f"{vendor}/{resource}": amount.value})
+
+
+def _shares(amounts: Iterable[Field]) -> Field:
+    """Return resources of which the limits are maps from resource to amount, each in its own place."""
+    found = list(amounts)
+    limits = {name: amount for each in found for name, amount in each.items()}
+    return ObjectView(found[0], {"limits": ObjectView(Shaped(found[0], {}), limits)}) if found else _ABSENT
+
+
+def _prefixed(conf: Field, prefix: str) -> Field:
+    members = {key.removeprefix(prefix): member for key, member in conf.items() if key.startswith(prefix)}
+    return ObjectView(Shaped(conf, {}), members)
+
+
+def flink_pod(role: Field, root: Field) -> Field:
+    """See the Pods of a FlinkDeployment's job or task managers as a Pod template.
+
+    They get what all of them have and what their own have. `flinkConfiguration` may have tolerations, and GPUs of task
+    managers as `external-resource.NAME.amount` beside `.kubernetes.config-key`.
+    """
+    own, common, conf = role["podTemplate"], root["spec", "podTemplate"], root["spec", "flinkConfiguration"]
+    name = str(role.path[-1]).lower()
+    gpus = [
+        Shaped(amount, {conf[f"{key.removesuffix('.amount')}.kubernetes.config-key"].text: amount.value})
+        for key, amount in (conf.items() if name == "taskmanager" else ())
+        if key.startswith("external-resource.") and key.endswith(".amount")
+    ]
+    main = [Shaped(amount, {"name": "flink-main-container", "resources": {"limits": amount.value}}) for amount in gpus]
+    written = conf[f"kubernetes.{name}.tolerations"]
+    tolerations = [
+        Shaped(written, {key: value for key, _, value in (pair.partition(":") for pair in each.split(","))})
+        for each in written.text.split(";")
+        if each.strip()
+    ]
+    pod = {
+        key: _joined(own["spec", key], [*common["spec", key], *more])
+        for key, more in (("containers", main), ("initContainers", []), ("tolerations", tolerations), ("volumes", []))
+    }
+    pod["nodeSelector"] = _merged(own["spec", "nodeSelector"], common["spec", "nodeSelector"])
+    pod["affinity"] = _first((own["spec"], common["spec"]), "affinity")
+    metadata = {
+        block: _merged(own["metadata", block], common["metadata", block]) for block in ("labels", "annotations")
+    }
+    return ObjectView(own, {"metadata": ObjectView(own["metadata"], metadata), "spec": ObjectView(own["spec"], pod)})
+
+
+def nim_pod(spec: Field, root: Field) -> Field:
+    """See the spec of a NIMService, which describes one container and its Pod, as a Pod template."""
+    image = spec["image"]
+    container = {
+        "name": Shaped(root["metadata", "name"], f"{root['metadata', 'name'].text}-ctr"),
+        "image": Shaped(image, f"{image['repository'].text}:{image['tag'].text}"),
+        "resources": spec["resources"],
+    }
+    pod = {
+        "containers": ListView(spec, [ObjectView(spec, container)]),
+        "resourceClaims": spec["draResources"],
+        # Of other shapes than those of a Pod.
+        **dict.fromkeys(("resources", "initContainers", "volumes"), _ABSENT),
+    }
+    return ObjectView(spec, {"metadata": spec, "spec": ObjectView(spec, pod)})
+
+
+def vllm_pod(config: Field, root: Field) -> Field:
+    """See the `deploymentConfig` of a VLLMRuntime as a Pod template.
+
+    The names and amounts of GPUs stand in two fields; Pods have the labels of the whole object.
+    """
+    gpu, terms = config["resources", "gpu"], config["nodeSelectorTerms"]
+    resource = config["resources", "gpuType"].text or "nvidia.com/gpu"
+    image = config["image"]
+    container = {
+        "name": Shaped(root["metadata", "name"], "vllm"),
+        "image": Shaped(image, f"{image['registry'].text}/{image['name'].text}"),
+        "resources": _shares((Shaped(gpu, {resource: gpu.value}),) if gpu else ()),
+        "env": root["spec", "vllmConfig", "env"],
+    }
+    required: Json = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms.value}}
+    pod = {
+        "containers": ListView(config, [ObjectView(Shaped(config, {}), container)]),
+        "tolerations": config["toleration"],
+        "affinity": Shaped(terms, {"nodeAffinity": required} if terms else None),
+    }
+    metadata = {"labels": root["metadata", "labels"], "annotations": config["podAnnotations"]}
+    return ObjectView(
+        Shaped(config, {}),
+        {"metadata": ObjectView(Shaped(config, {}), metadata), "spec": ObjectView(Shaped(config, {}), pod)},
+    )
+
+
+def _joined(home: Field, more: list[Field]) -> Field:
+    """Return a list with more elements; one that is no list stays as it is, so that it is refused."""
+    if not more or (home and not isinstance(home.value, list | dict)):
+        return home
+    return ListView(home, [*home, *more])
+
+
+def _merged(home: Field, *others: Field) -> Field:
+    """Return labels or annotations with those of others that it does not have itself."""
+    members = {key: field for other in reversed(others) for key, field in other.items()}
+    return ObjectView(home, {**members, **dict(home.items())}) if members else home
+
+
+def _first(layers: tuple[Field, ...], name: str) -> Field:
+    return next((layer[name] for layer in layers if layer[name].value), layers[0][name])
+
+
+_RAY_CLUSTER = (("headGroupSpec", "template"), ("workerGroupSpecs", "*", "template"))
+
+# (group, kind) -> paths of Pod templates; "*" goes through every element of a list or member of an object.
+TEMPLATES: dict[tuple[str, str], tuple[tuple[str, ...], ...]] = {
+    ("apps", "Deployment"): (("spec", "template"),),
+    ("apps", "ReplicaSet"): (("spec", "template"),),
+    ("apps", "StatefulSet"): (("spec", "template"),),
+    ("apps", "DaemonSet"): (("spec", "template"),),
+    ("apps.nvidia.com", "NIMService"): (("spec",),),
+    ("argoproj.io", "ClusterWorkflowTemplate"): (("spec", "templates", "*"),),
+    ("argoproj.io", "CronWorkflow"): (("spec", "workflowSpec", "templates", "*"),),
+    ("argoproj.io", "Workflow"): (("spec", "templates", "*"),),
+    ("argoproj.io", "WorkflowTemplate"): (("spec", "templates", "*"),),
+    ("batch", "Job"): (("spec", "template"),),
+    ("batch", "CronJob"): (("spec", "jobTemplate", "spec", "template"),),
+    ("batch.volcano.sh", "Job"): (("spec", "tasks", "*", "template"),),
+    ("flink.apache.org", "FlinkDeployment"): (("spec", "jobManager"), ("spec", "taskManager")),
+    ("jobset.x-k8s.io", "JobSet"): (("spec", "replicatedJobs", "*", "template", "spec", "template"),),
+    ("keda.sh", "ScaledJob"): (("spec", "jobTargetRef", "template"),),
+    ("kubeflow.org", "JAXJob"): (("spec", "jaxReplicaSpecs", "*", "template"),),
+    ("kubeflow.org", "MPIJob"): (("spec", "mpiReplicaSpecs", "*", "template"),),
+    ("kubeflow.org", "Notebook"): (("spec", "template"),),
+    ("kubeflow.org", "PaddleJob"): (("spec", "paddleReplicaSpecs", "*", "template"),),
+    ("kubeflow.org", "PyTorchJob"): (("spec", "pytorchReplicaSpecs", "*", "template"),),
+    ("kubeflow.org", "TFJob"): (("spec", "tfReplicaSpecs", "*", "template"),),
+    ("kubeflow.org", "XGBoostJob"): (("spec", "xgbReplicaSpecs", "*", "template"),),
+    ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): (
+        ("spec", "leaderWorkerTemplate", "leaderTemplate"),
+        ("spec", "leaderWorkerTemplate", "workerTemplate"),
+    ),
+    ("production-stack.vllm.ai", "VLLMRuntime"): (("spec", "deploymentConfig"),),
+    ("ray.io", "RayCluster"): tuple(("spec", *path) for path in _RAY_CLUSTER),
+    ("ray.io", "RayCronJob"): tuple(("spec", "jobTemplate", "rayClusterSpec", *path) for path in _RAY_CLUSTER),
+    ("ray.io", "RayJob"): tuple(("spec", "rayClusterSpec", *path) for path in _RAY_CLUSTER),
+    ("ray.io", "RayService"): tuple(("spec", "rayClusterConfig", *path) for path in _RAY_CLUSTER),
+    ("sagemaker.amazonaws.com", "HyperPodPyTorchJob"): (("spec", "replicaSpecs", "*", "template"),),
+    ("serving.kserve.io", "InferenceService"): (
+        ("spec", "predictor"),
+        ("spec", "predictor", "workerSpec"),
+        ("spec", "transformer"),
+        ("spec", "explainer"),
+    ),
+    ("sparkoperator.k8s.io", "ScheduledSparkApplication"): (
+        ("spec", "template", "driver"),
+        ("spec", "template", "executor"),
+    ),
+    ("sparkoperator.k8s.io", "SparkApplication"): (("spec", "driver"), ("spec", "executor")),
+    ("trainer.kubeflow.org", "ClusterTrainingRuntime"): (
+        ("spec", "template", "spec", "replicatedJobs", "*", "template", "spec", "template"),
+    ),
+    ("trainer.kubeflow.org", "TrainingRuntime"): (
+        ("spec", "template", "spec", "replicatedJobs", "*", "template", "spec", "template"),
+    ),
+    ("workload.codeflare.dev", "AppWrapper"): (("spec", "components", "*", "template"),),
+}
+# Kinds that hold whole objects of other kinds, at their paths in `TEMPLATES`.
+_NESTING: Final = frozenset({("workload.codeflare.dev", "AppWrapper")})
+# What shows something of another shape, found in an object (`root`), as a Pod template.
+_VIEWS: Final[dict[tuple[str, str], Callable[[Field, Field], Field | None]]] = {
+    ("apps.nvidia.com", "NIMService"): nim_pod,
+    ("argoproj.io", "ClusterWorkflowTemplate"): lambda found, root: argo_template(found, root["spec"]),
+    ("argoproj.io", "CronWorkflow"): lambda found, root: argo_template(found, root["spec", "workflowSpec"]),
+    ("argoproj.io", "Workflow"): lambda found, root: argo_template(found, root["spec"]),
+    ("argoproj.io", "WorkflowTemplate"): lambda found, root: argo_template(found, root["spec"]),
+    ("flink.apache.org", "FlinkDeployment"): flink_pod,
+    ("production-stack.vllm.ai", "VLLMRuntime"): vllm_pod,
+    ("serving.kserve.io", "InferenceService"): kserve_component,
+    ("sparkoperator.k8s.io", "ScheduledSparkApplication"): lambda found, root: spark_pod(
+        found, ObjectView(root, {"spec": root["spec", "template"]})
+    ),
+    ("sparkoperator.k8s.io", "SparkApplication"): spark_pod,
+}
+
+
+def pod_templates(group: str, kind: str, root: Field, added: Sequence[TemplatePath] = ()) -> Iterator[Field]:
+    """Yield the Pod templates in an object of this type; nothing when it holds none.
+
+    Whatever shape the workload gives them, `["metadata"]` and `["spec"]` are those of a Pod, and the path of a field is
+    where it stands in the object.
+
+    Args:
+        group: the API group of the object.
+        kind: its kind.
+        root: the object.
+        added: more paths of templates in such objects, from the policy file.
+    """
+    known = TEMPLATES.get((group, kind), ())
+    if (group, kind) in _NESTING:
+        for held in nested(group, kind, root):
+            yield from held.templates
+        return
+    view = _VIEWS.get((group, kind))
+    for path in known:
+        for found in _at(root, path):
+            template = view(found, root) if view else found
+            if template is not None:
+                yield template
+    for path in added:
+        for found in _at(root, path) if path not in known else ():
+            template = added_template(found, root)
+            if template is not None:
+                yield template
+
+
+class Nested(NamedTuple):
+    """A whole object inside another: its type, and itself."""
+
+    api_version: str
+    kind: str
+    root: Field
+
+    @property
+    def templates(self) -> Iterator[Field]:
+        """Its Pod templates; a Pod is one itself."""
+        if (self.api_version, self.kind) == ("v1", "Pod"):
+            yield self.root
+        else:
+            yield from pod_templates(self.api_version.rpartition("/")[0], self.kind, self.root)
+
+
+def nested(group: str, kind: str, root: Field) -> Iterator[Nested]:
+    """Yield the objects that an object of this type holds; an object that holds others again is left out."""
+    for path in TEMPLATES[group, kind] if (group, kind) in _NESTING else ():
+        for found in _at(root, path):
+            api_version, name = found["apiVersion"].text, found["kind"].text
+            if (api_version.rpartition("/")[0], name) not in _NESTING:
+                yield Nested(api_version, name, found)
+
+
+def added_template(found: Field, root: Field) -> Field | None:
+    """See a Pod template, or a Pod spec without one, as a Pod template; None for anything else.
+
+    The Pods of a bare Pod spec are taken to have the labels and annotations of the whole object.
+    """
+    if isinstance(found["spec"].value, dict):
+        return found
+    if isinstance(found["containers"].value, list):
+        return ObjectView(found, {"metadata": root["metadata"], "spec": found})
+    return None
+
+
+def _at(field: Field, path: TemplatePath) -> Iterator[Field]:
+    if not path:
+        if isinstance(field.value, dict):
+            yield field
+    elif path[0] != "*":
+        yield from _at(field[path[0]], path[1:])
+    else:
+        members = [member for _, member in field.items()] or list(field)
+        for member in members:
+            yield from _at(member, path[1:])
