@@ -136,7 +136,7 @@ def _signs(wrapper: Wrapper) -> dict[Path, Sign]:
     budget = _Budget()
     entrypoint = wrapper.root["spec", "entrypoint"].text if wrapper.kind.kind == "RayJob" else ""
     signs: dict[Path, Sign] = {(): _sign_of_shell(budget.take(entrypoint))}
-    for template in objects.pod_templates(wrapper.kind.group, wrapper.kind.kind, wrapper.root):
+    for template in wrapper.templates:
         signs[template.path] = _sign_of_pod(template, budget)
     return signs
 

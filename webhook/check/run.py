@@ -17,8 +17,8 @@ from gpugate.policies.sdk.unknown_kinds import UnknownKind
 from gpugate.webhook.check.locate import located_problem
 from gpugate.webhook.check.session import LocalSession
 from gpugate.webhook.manifests.inputs import Input, Passed
-from gpugate.webhook.manifests.problems import Problem
-from gpugate.webhook.report.located import Located, ObjectName, Report, Skipped, Sort
+from gpugate.webhook.manifests.problems import Passing, Problem
+from gpugate.webhook.report.located import Located, ObjectName, PassedOver, Report, Skipped, Sort
 from gpugate.webhook.report.one_cause import Statement, followers
 
 if TYPE_CHECKING:
@@ -162,14 +162,15 @@ def check(
     context = context_facts(beside.context, ruleset, facts)
     judged = session.judge(shared + context, step, {number: own + context for number, own in alone.items()})
     judged.findings += [located_problem(part) for part in found if isinstance(part, Problem)]
-    hidden = sum(part.hidden for part in found if isinstance(part, Passed))
-    passed = [part for part in found if isinstance(part, Passed) and not part.hidden]
-    judged.remarks += [f"{part.name}: {part.reason}" for part in passed]
+    directories = [part for part in found if isinstance(part, Passed)]
+    hidden = sum(part.hidden for part in directories)
+    judged.passed += [PassedOver(part.name, 0, part.passing, part.hidden, part.reason) for part in directories]
+    judged.remarks += [f"{part.name}: {part.reason}" for part in directories if not part.hidden]
     judged.remarks += _repeated(judged)
     moved = beside.rendered.place(judged, options) if beside.rendered else {}
     _report_each_cause_once(judged)
     names = tuple(part.label for part in found if isinstance(part, Input))
-    report = replace(_report(judged, ruleset, options, names, moved, len(passed)), hidden=hidden)
+    report = replace(_report(judged, ruleset, options, names, moved), hidden=hidden)
     looked = {rule.policy.id for rule in ruleset.rules} - {policy for policy, _ in judged.skipped}
     looked |= {Sort.SCHEMA.value} if options.schemas else set()
     complete = not any(finding.sort in INCOMPLETE for finding in report.findings)
@@ -254,7 +255,7 @@ def _with_exemptions(report: Report, judged: Judged, ruleset: Ruleset, options: 
 
 
 def _report(
-    judged: Judged, ruleset: Ruleset, options: Options, names: tuple[str, ...], moved: Mapping[str, str], passed: int
+    judged: Judged, ruleset: Ruleset, options: Options, names: tuple[str, ...], moved: Mapping[str, str]
 ) -> Report:
     order = {name: index for index, name in enumerate(names)}
     order = {**{file: order.get(label, -1) for file, label in moved.items()}, **order}
@@ -270,7 +271,8 @@ def _report(
         objects=judged.objects,
         files=len(names),
         policies=len(ruleset.rules),
-        passed_over=judged.passed_over + passed,
+        passed_over=sum(part.reason is not Passing.HIDDEN for part in judged.passed),
+        passed=tuple(sorted(judged.passed, key=lambda part: (part.file, part.line))),
         remarks=tuple(sorted(judged.remarks)),
         target=f"Kubernetes {target.kubernetes}, Karpenter {target.karpenter}, KEDA {target.keda}",
         exit_code=exit_code(findings, judged.objects, options.min_stance),

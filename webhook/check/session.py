@@ -22,7 +22,7 @@ from gpugate.webhook.manifests.documents import Document
 from gpugate.webhook.manifests.load import RunFacts, parts
 from gpugate.webhook.manifests.objects import Manifest, NotAManifest
 from gpugate.webhook.manifests.problems import Problem
-from gpugate.webhook.report.located import Located, Severity, Sort
+from gpugate.webhook.report.located import Located, PassedOver, Severity, Sort
 from gpugate.webhook.schemas import tables
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ class Judged:
     skipped: Counter[tuple[str, str]] = field(default_factory=Counter)
     names: Counter[tuple[str, str, str, str]] = field(default_factory=Counter)
     objects: int = 0
-    passed_over: int = 0
+    passed: list[PassedOver] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
     exemptions: set[int] = field(default_factory=set)
     unknown: Counter[tuple[str, str, bool]] = field(default_factory=Counter)
@@ -124,7 +124,7 @@ class Judged:
         self.skipped += other.skipped
         self.names.update(other.names)  # keeps those that are known and not counted
         self.objects += other.objects
-        self.passed_over += other.passed_over
+        self.passed += other.passed
         self.remarks += other.remarks
         self.exemptions |= other.exemptions
         self.unknown += other.unknown
@@ -211,8 +211,8 @@ class LocalSession:
                 file.unreadable |= not part.warning
                 self._judged.findings.append(located_problem(part))
             else:
-                self._judged.passed_over += 1
-                self._judged.remarks += [f"{part.source}: {part.reason}"] if part.reason else []
+                self._judged.passed.append(PassedOver(part.source, part.line, part.passing, detail=part.detail))
+                self._judged.remarks += [f"{part.source}: {part.detail}"] if part.detail else []
         return facts
 
     def _in_namespace(self, manifest: Manifest) -> Manifest:

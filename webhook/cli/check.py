@@ -375,7 +375,15 @@ def main(arguments: Sequence[str]) -> int:
     _refuse(args, wanted)
     result, ruleset = judged(args, project)
     policies = [rule.policy for rule in ruleset.rules]
-    shown = Shown(result.report, policies, time.perf_counter() - started, args.color, args.quiet, args.show_suppressed)
+    shown = Shown(
+        result.report,
+        policies,
+        time.perf_counter() - started,
+        args.color,
+        args.quiet,
+        args.show_suppressed,
+        args.show_skipped,
+    )
     for file, name in wanted.items():
         options.write(file, shown.write(name, file))
     return 0 if args.allow_empty and result.exit_code == _EMPTY else result.exit_code

@@ -27,7 +27,8 @@ FORMATS: Final = ("text", "concise", "json", "github", "gitlab", "sarif", "junit
 class Shown:
     """A report with what the formats need beside it.
 
-    `seconds` is how long the run took; `suppressed` shows what is suppressed where a format would leave it out.
+    `seconds` is how long the run took; `suppressed` and `skipped` show what is suppressed, and what was passed over, where
+    a format would leave it out.
     """
 
     report: Report
@@ -36,6 +37,7 @@ class Shown:
     color: When = "auto"
     quiet: bool = False
     suppressed: bool = False
+    skipped: bool = False
 
     def write(self, name: str, file: str) -> str:
         """Write the report in a format, for a file or, where that is empty, for standard output."""
@@ -44,9 +46,9 @@ class Shown:
         beside = {"quiet": self.quiet, "seconds": self.seconds}
         text: str
         if name == "text":
-            text = module.write(report, self._paint(file), suppressed=self.suppressed, **beside)
+            text = module.write(report, self._paint(file), suppressed=self.suppressed, skipped=self.skipped, **beside)
         elif name == "concise":
-            text = module.write(report, suppressed=self.suppressed, **beside)
+            text = module.write(report, suppressed=self.suppressed, skipped=self.skipped, **beside)
         elif name == "sarif":
             text = module.write(report, self.policies, root, suppressed=self.suppressed)
         elif name == "github":
@@ -80,7 +82,7 @@ def add_selection(made: argparse.ArgumentParser) -> None:
     add(
         "--force-exclude",
         action="store_true",
-        help="a hook names the files: leave these out too, and pass over what is no manifest",
+        help="a hook names the files: leave these out too, and pass over non-manifests",
     )
     add("--no-respect-gitignore", action="store_true", help="read also what git ignores")
     add(
@@ -245,6 +247,11 @@ def _add_output(made: argparse.ArgumentParser) -> None:
     add("-o", "--output", action="append", metavar="FMT[=FILE]", help=f"text (default), {formats}; repeatable")
     add("--color", choices=("auto", "always", "never"), default="auto", help="NO_COLOR and FORCE_COLOR are honoured")
     add("--show-suppressed", action="store_true", help="list what comments and the baseline let pass, with the reason")
+    add(
+        "--show-skipped",
+        action="store_true",
+        help="list the parts that were passed over, with the reason: non-manifests, templates, hidden directories",
+    )
     add("-q", "--quiet", action="store_true", help="findings only, no summary")
     add(
         "--allow-empty",

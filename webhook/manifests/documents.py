@@ -12,7 +12,15 @@ import yaml
 
 from gpugate.webhook.manifests import json_reader, yaml_reader
 from gpugate.webhook.manifests.bounded_file import MAX_BYTES
-from gpugate.webhook.manifests.problems import Excerpt, Problem, ReadError, excerpt, lines_of_broken, lines_of_document
+from gpugate.webhook.manifests.problems import (
+    Excerpt,
+    Passing,
+    Problem,
+    ReadError,
+    excerpt,
+    lines_of_broken,
+    lines_of_document,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -172,9 +180,100 @@ def read_bytes(source: str, data: bytes) -> Iterator[Document | Problem]:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         column = error.start - data.rfind(b"\n", 0, error.start)
-        yield Problem(source, line, column, f"not UTF-8 text at byte {error.start}", "save it as UTF-8")
+        passing = (
+            None if any(has_head(part) for part in _parts(data.decode(errors="replace"))) else Passing.NON_MANIFEST
+        )
+        message = f"not UTF-8 text at byte {error.start}"
+        yield Problem(source, line, column, message, "save it as UTF-8", passing=passing)
         return
     yield from read_text(source, text)
+
+
+HEAD: Final = ("apiVersion", "kind")
+# Each alternative takes whatever it begins with, so that no character is read twice.
+_TOKEN: Final = re.compile(
+    r""""(?P<quoted>(?:[^"\\\n]|\\.)*+)"?(?P<colon>\s*+:)?|(?P<word>[\w.$-]++)(?P<after>\s*+:)?|(?P<bracket>[{}\[\]])"""
+)
+_FIRST_KEY: Final = re.compile(r"^(?!---)(?P<indent>[ \t]*)[^\s#%]", re.MULTILINE)
+_KEY: Final = re.compile(r"""^(?P<indent>[ \t]*)["']?(?P<key>apiVersion|kind)["']?[ \t]*:(?=\s|$)""", re.MULTILINE)
+
+
+def has_head(text: str) -> bool:
+    """Tell whether a document has `apiVersion` and `kind` at its top, although it may be neither YAML nor JSON."""
+    if not all(key in text for key in HEAD):
+        return False
+    start = text.lstrip("\ufeff \t\r\n")[:1]
+    return set(HEAD) <= (_keys_in_braces(text) if start == "{" else _keys_in_lines(text))
+
+
+def _keys_in_braces(text: str) -> set[str]:
+    depth, found = 0, set()
+    for token in _TOKEN.finditer(text):
+        if token["bracket"]:
+            depth += 1 if token["bracket"] in "{[" else -1
+        elif depth == 1 and (token["colon"] or token["after"]):
+            found.add(token["quoted"] or token["word"])
+    return found
+
+
+def _keys_in_lines(text: str) -> set[str]:
+    first = _FIRST_KEY.search(text)
+    return {key["key"] for key in _KEY.finditer(text) if first and key["indent"] == first["indent"]}
+
+
+def _parts(text: str) -> Iterator[str]:
+    """Yield what stands between the separators of a text."""
+    begin = 0
+    for separator in _SEPARATOR.finditer(text):
+        yield text[begin : separator.start()]
+        begin = separator.end()
+    yield text[begin:]
+
+
+def is_foreign(value: Json) -> bool:
+    """Tell a document for another tool (values, a list of patches) from an object with at least one part of its head."""
+    if not isinstance(value, dict):
+        return True
+    items = value.get("items")
+    if isinstance(value.get("kind"), str) and isinstance(items, list) and any(map(_is_typed, items)):
+        return False
+    head = [value.get(key) is not None for key in HEAD]
+    return not all(head) and not (any(head) and value.get("metadata") is not None)
+
+
+def _is_typed(value: Json) -> bool:
+    return isinstance(value, dict) and all(isinstance(value.get(key), str) for key in HEAD)
+
+
+_LONGEST: Final = 200
+# A line with nothing but instructions of a template, such as `{{- range .Pools }}`, `{% if x %}` or `%{ if enabled ~}`.
+_CONTROL: Final = re.compile(
+    rf"^[ \t]*(?:\{{\{{[^\n]{{0,{_LONGEST}}}\}}\}}|\{{%[^\n]{{0,{_LONGEST}}}%\}}|%\{{[^\n]{{0,{_LONGEST}}}\}})[ \t]*(?:#[^\n]*)?$",
+    re.MULTILINE,
+)
+_OPENS: Final = ("{{", "{%", "%{", "${")
+
+
+def _has_control_lines(text: str) -> bool:
+    """Tell whether a text has lines that are instructions of a template, so that only its tool can say what it becomes."""
+    return any(sign in text for sign in _OPENS) and _CONTROL.search(text) is not None
+
+
+def _opens_template(line: str) -> bool:
+    """Tell whether a line has a sign that begins a placeholder or an instruction of a template."""
+    return any(sign in line for sign in _OPENS)
+
+
+def _passing(text: str, line: int) -> Passing | None:
+    """Say why a document that cannot be read is passed over; None where it is meant to be an object.
+
+    Args:
+        text: the document.
+        line: where reading ended, from 1; what a template has there is often reported on the line after it.
+    """
+    if any(map(_opens_template, text.splitlines()[max(0, line - 2) : line])) or _has_control_lines(text):
+        return Passing.TEMPLATE
+    return None if has_head(text) else Passing.NON_MANIFEST
 
 
 def encoding(data: bytes) -> str:
@@ -242,6 +341,7 @@ def _stream(source: str, text: str, start: int) -> Iterator[Document | Problem]:
     begin = content = 0  # of the document, and of its first line that is no separator
     for separator in _SEPARATOR.finditer(text):
         place, behind = separator.start(), separator["behind"].strip()
+        before = text[begin:place]
         if place > content:
             line, counted = line + _lines(text[counted:begin]), begin
             yield from _yaml(source, text[begin:place], line, start + begin)
@@ -252,7 +352,10 @@ def _stream(source: str, text: str, start: int) -> Iterator[Document | Problem]:
             begin = place
         if behind and not behind.startswith("#"):
             line, counted = line + _lines(text[counted:place]), place
-            yield Problem(source, line, 4, _BEHIND, _OWN_LINE)
+            following = _SEPARATOR.search(text, separator.end())
+            after = text[separator.end() : following.start() if following else len(text)]
+            passing = None if has_head(before) or has_head(after) else Passing.NON_MANIFEST
+            yield Problem(source, line, 4, _BEHIND, _OWN_LINE, passing=passing)
             begin = content = separator.end()
     yield from _yaml(source, text[begin:], line + _lines(text[counted:begin]), start + begin)
 
@@ -269,14 +372,19 @@ def _yaml(source: str, text: str, first_line: int, start: int) -> Iterator[Docum
         return
     if parsed.notes:
         shown = SourceText(Document(source, text, first_line, None, start))
+        passing = _foreign(parsed.value)
         for note in parsed.notes[:_MOST_NOTES]:
             line = first_line + note.line - 1
             yield Problem(
-                source, line, note.column, note.message, note.remedy, warning=True, excerpt=shown.around(line)
+                *(source, line, note.column, note.message, note.remedy),
+                warning=True,
+                excerpt=shown.around(line),
+                passing=passing,
             )
     if len(parsed.notes) > _MOST_NOTES:
         message = f"{len(parsed.notes) - _MOST_NOTES:,} more of the same kind in this document"
-        yield Problem(source, first_line, 1, message, "mend those above first", warning=True)
+        passing = _foreign(parsed.value)
+        yield Problem(source, first_line, 1, message, "correct those above first", warning=True, passing=passing)
     if parsed.value is not None:
         yield Document(source, text, first_line, parsed.value, start)
 
@@ -285,8 +393,13 @@ def _json(source: str, part: json_reader.Part, value: Json) -> Iterator[Document
     line = 1 + part.line
     for key in part.repeated:
         message = f"the key {key} occurs twice in an object"
-        yield Problem(source, line, 1, message, "kubectl keeps the last one only", warning=True)
+        remedy = "kubectl keeps the last one only"
+        yield Problem(source, line, 1, message, remedy, warning=True, passing=_foreign(value))
     yield Document(source, part.text, line, value, part.start)
+
+
+def _foreign(value: Json) -> Passing | None:
+    return Passing.NON_MANIFEST if is_foreign(value) else None
 
 
 def _problem(
@@ -300,4 +413,5 @@ def _problem(
     template = any("{{" in near for near in lines[max(0, found.line - 2) : found.line])
     remedy = _TEMPLATE if template else found.remedy
     around = excerpt(lines_of_broken(text), line, first_line)
-    return Problem(source, line, found.column, found.message, remedy, excerpt=around)
+    passing = _passing(text, found.line)
+    return Problem(source, line, found.column, found.message, remedy, excerpt=around, passing=passing)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.sdk import formats
 from gpugate.webhook.manifests.bounded_file import MAX_BYTES, MAX_DIRECTORIES, read_regular
-from gpugate.webhook.manifests.problems import Problem
+from gpugate.webhook.manifests.problems import Passing, Problem
 from gpugate.webhook.manifests.within import is_within, link_out, tree_of
 
 if TYPE_CHECKING:
@@ -127,6 +127,7 @@ def is_of_chart(name: str) -> bool:
 STDIN: Final = "-"
 _YAML: Final = (".yaml", ".yml")
 _SUFFIXES: Final = (*_YAML, ".json")
+_BEGINNING: Final = 1 << 16  # bytes; the head of a manifest is in its first lines
 _TOO_LARGE: Final = f"larger than {MAX_BYTES >> 20} MiB"
 _TEMPLATES = "Helm templates: check what `helm template {}` makes of them"
 _LINK: Final = "a link out of the repository"
@@ -168,8 +169,16 @@ class Input:
         try:
             return self._data()
         except (OSError, ValueError) as error:
-            too_large = isinstance(error, OSError) and error.errno == errno.EFBIG
-            return _problem(self.name, _TOO_LARGE, "split it") if too_large else _unreadable(self.name, error)
+            if isinstance(error, OSError) and error.errno == errno.EFBIG:
+                return Problem(self.name, 0, 0, _TOO_LARGE, "split it", passing=self._passing())
+            return _unreadable(self.name, error)
+
+    def _passing(self) -> Passing | None:
+        """Say why a file that is too large is passed over; None where its beginning may be that of a manifest."""
+        with Path(self.name).open("rb") as opened:
+            beginning = opened.read(_BEGINNING).decode(errors="replace")
+        # In JSON `kind` may stand behind thousands of items.
+        return None if "apiVersion" in beginning else Passing.NON_MANIFEST
 
     def _data(self) -> bytes:
         """Read a regular file up to the limit; what ends later, such as a pipe, up to one byte more, for the reader to refuse."""
@@ -198,6 +207,7 @@ class Passed:
     name: str
     reason: str
     hidden: int = 0
+    passing: Passing = Passing.LEFT_OUT
 
 
 Found = Input | Problem | Passed
@@ -311,7 +321,8 @@ class _Walk:
         if is_directory and not entry.name.startswith("."):
             real = os.path.realpath(entry.path)
             if in_chart and entry.name == "templates" and not self._renders:
-                yield Passed(entry.path, _TEMPLATES.format(os.path.dirname(entry.path)))  # noqa: PTH120 -- a text
+                reason = _TEMPLATES.format(os.path.dirname(entry.path))  # noqa: PTH120 -- a text
+                yield Passed(entry.path, reason, passing=Passing.TEMPLATE)
             elif real in above:
                 yield _problem(entry.path, "is a link to a directory above it", "remove the link, or name its contents")
             elif not of_chart:
@@ -343,7 +354,8 @@ class _Walk:
                 elif entry.name.endswith(_YAML) and not self._selection.is_unchanged(entry.path):
                     count += 1
         if count:
-            yield Passed(hidden.path, _HIDDEN.format(f"{count:,}", "file" if count == 1 else "files"), count)
+            reason = _HIDDEN.format(f"{count:,}", "file" if count == 1 else "files")
+            yield Passed(hidden.path, reason, count, Passing.HIDDEN)
 
     def _leads_out(self, entry: os.DirEntry[str]) -> bool:
         """Tell whether an entry is a link out of the repository, or to git's own files."""

@@ -10,7 +10,7 @@ from gpugate.policies.sdk.field import Field
 from gpugate.webhook.manifests.documents import Document, read_bytes
 from gpugate.webhook.manifests.inputs import Input, Passed, expand
 from gpugate.webhook.manifests.objects import Manifest, NotAManifest, objects
-from gpugate.webhook.manifests.problems import Problem
+from gpugate.webhook.manifests.problems import Passing, Problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -92,13 +92,27 @@ def load_files(files: Iterable[Input | Problem | Passed], *, namespace: str = "d
     return Loaded(tuple(manifests), tuple(problems), tuple(passed_over), tuple(names))
 
 
+def _passed(problem: Problem) -> NotAManifest:
+    return NotAManifest(problem.source, problem.line, problem.passing or Passing.NON_MANIFEST)
+
+
 def parts(file: Input, namespace: str) -> Iterator[Document | Manifest | Problem | NotAManifest]:
-    """Yield what a file holds: each document that can be read, followed by the objects in it."""
+    """Yield what a file holds: each document that can be read, followed by the objects in it.
+
+    Of a file that the user did not name, a problem of something that is not a manifest is none.
+    """
     data = file.read()
     if isinstance(data, Problem):
-        yield data
+        yield data if file.explicit or data.passing is None else _passed(data)
         return
+    told: set[Passing] = set()
     for document in read_bytes(file.label, data):
+        if isinstance(document, Problem) and document.passing and not file.explicit:
+            # Once for each file: one that is not JSON has a problem for each of its lines.
+            if not document.warning and document.passing not in told:
+                told.add(document.passing)
+                yield _passed(document)
+            continue
         yield document
         if isinstance(document, Document):
             yield from objects(document, namespace=namespace, lenient=not file.explicit)

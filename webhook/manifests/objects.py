@@ -13,8 +13,8 @@ from gpugate.policies.sdk.field import Field, render
 from gpugate.policies.sdk.objects import GroupVersionKind, Operation, Request
 from gpugate.policies.sdk.pod_templates import TEMPLATES
 from gpugate.policies.sdk.quantity import type_name
-from gpugate.webhook.manifests.documents import SourceText
-from gpugate.webhook.manifests.problems import Problem
+from gpugate.webhook.manifests.documents import HEAD, SourceText, is_foreign
+from gpugate.webhook.manifests.problems import Passing, Problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -87,7 +87,6 @@ _TOOL_FILES: Final = {
     "gpugate.dev": "gpugate's own configuration",
     "kustomize.config.k8s.io": "a kustomization: check what `kustomize build` makes of it",
 }
-_HEAD: Final = ("apiVersion", "kind")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +100,12 @@ class Manifest:
 
 @dataclass(frozen=True, slots=True)
 class NotAManifest:
-    """A document that is not meant for the API server; `reason` is worth telling where it is not empty."""
+    """A document that is not meant for the API server; `detail` is worth telling where it is not empty."""
 
     source: str
     line: int
-    reason: str = ""
+    passing: Passing = Passing.NON_MANIFEST
+    detail: str = ""
 
 
 Found = Manifest | Problem | NotAManifest
@@ -120,20 +120,10 @@ def objects(document: Document, *, namespace: str = "default", lenient: bool = F
         lenient: pass over what is not meant to be an object, as a directory holds much of it.
     """
     root = Field(document.value)
-    if lenient and _is_something_else(root):
+    if lenient and is_foreign(document.value):
         yield NotAManifest(document.source, document.first_line)
     else:
         yield from _objects(SourceText(document), root, namespace, 0)
-
-
-def _is_something_else(root: Field) -> bool:
-    """Tell a file for another tool (values, a list of patches) from an object that lacks a part of its head."""
-    if isinstance(root.value, list):
-        return True
-    if root["kind"].text and any(item["apiVersion"].text and item["kind"].text for item in root["items"]):
-        return False
-    head = [bool(root[key]) for key in _HEAD]
-    return isinstance(root.value, dict) and not all(head) and not (any(head) and root["metadata"])
 
 
 def _objects(source: SourceText, field: Field, namespace: str, level: int) -> Iterator[Found]:
@@ -148,11 +138,15 @@ def _objects(source: SourceText, field: Field, namespace: str, level: int) -> It
     if is_list:
         yield from _items(source, field, kind, namespace, level)
     elif kind.group in _TOOL_FILES:
-        yield NotAManifest(source.document.source, source.document.first_line, _TOOL_FILES[kind.group])
+        yield _for_tool(source.document, _TOOL_FILES[kind.group])
     elif (kind.group, kind.kind) == ("", "Config"):
-        yield NotAManifest(source.document.source, source.document.first_line, "a kubeconfig")
+        yield _for_tool(source.document, "a kubeconfig")
     else:
         yield Manifest(source.document, field.path, _request(kind, field, namespace))
+
+
+def _for_tool(document: Document, detail: str) -> NotAManifest:
+    return NotAManifest(document.source, document.first_line, Passing.TOOL_FILE, detail)
 
 
 def _listed(field: Field, level: int) -> tuple[bool, tuple[Field, str, str] | None]:
@@ -201,7 +195,7 @@ def _refusal(field: Field, *, is_list: bool) -> tuple[Field, str, str] | None:
         return field, f"not a Kubernetes object but {type_name(field.value)}", _not_an_object(field.value)
     if field["sops"] and not field["kind"]:
         return field, "encrypted with SOPS", "decrypt it first, as in `sops -d FILE | gpugate check -`"
-    for key in _HEAD:
+    for key in HEAD:
         if not isinstance(field[key].value, str) or not field[key].text:
             what = f"{key} is {type_name(field[key].value)}" if field[key] else f"lacks {key}"
             return field[key], what, f"write {key} at the top, as in `apiVersion: apps/v1` and `kind: Deployment`"
@@ -235,7 +229,7 @@ def _not_an_object(value: Json) -> str:
 
 def _typed(item: Field, listed: Field) -> Field:
     """Give an item that says neither part of its type the list's own, as the items of a PodList need it."""
-    if isinstance(item.value, dict) and not any(item[key].text for key in _HEAD):
+    if isinstance(item.value, dict) and not any(item[key].text for key in HEAD):
         kind = listed["kind"].text.removesuffix("List")
         item.value |= {"apiVersion": listed["apiVersion"].text, "kind": kind} if kind else {}
     return item

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
 import yaml
@@ -156,12 +157,28 @@ def _stars(line: str, start: int, end: int) -> str:
     return line[:start] + hidden + line[end:]
 
 
+class Passing(StrEnum):
+    """Why a part of the input is passed over."""
+
+    NON_MANIFEST = "non-manifest"
+    """Without `apiVersion` and `kind` at its top: a file for another tool, such as values or a CI workflow."""
+    TEMPLATE = "template"
+    """Becomes a manifest when a tool renders it."""
+    TOOL_FILE = "tool-file"
+    """An object for a program on the user's side, such as a kubeconfig."""
+    HIDDEN = "hidden-directory"
+    """A hidden directory with YAML files."""
+    LEFT_OUT = "left-out"
+    """Something else that is not read, such as a link out of the repository."""
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
     """Something in a file that could not be read, or that Kubernetes reads in another way than it looks.
 
     `line`, `column` and `end` (behind the region) count from 1; line 0 means the file as a whole. `remedy` says what to do. A `warning` leaves
-    the object readable; any other problem means that it was not judged. `excerpt` shows the line.
+    the object readable; any other problem means that it was not judged. `excerpt` shows the line. `passing`
+    says why the text is passed over instead where the user did not name the file; None for a manifest.
     """
 
     source: str
@@ -172,6 +189,7 @@ class Problem:
     warning: bool = False
     excerpt: Excerpt = NO_EXCERPT
     end: int = 0
+    passing: Passing | None = None
 
 
 class ReadError(Exception):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -34,11 +35,22 @@ def write(report: Report) -> str:
             {"apiVersion": u.api_version, "kind": u.kind, "objects": u.objects, "gpu_objects": u.gpu_objects}
             for u in report.unknown_kinds
         ],
+        "passed_over": [
+            {
+                "file": part.file,
+                "line": part.line,
+                "reason": part.reason.value,
+                "yaml_files": part.files,
+                "detail": part.detail,
+            }
+            for part in report.passed
+        ],
         "summary": {
             "objects": report.objects,
             "files": report.files,
             "policies": report.policies,
             "passed_over": report.passed_over,
+            "passed_over_by_reason": dict(Counter(part.reason.value for part in report.passed)),
             "hidden_files": report.hidden,
             "errors": report.count(Severity.ERROR),
             "warnings": report.count(Severity.WARNING),

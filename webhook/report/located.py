@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.findings import Other, Patch, Replacement
     from gpugate.policies.sdk.unknown_kinds import UnknownKind
     from gpugate.webhook.manifests.documents import Document
+    from gpugate.webhook.manifests.problems import Passing
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -186,6 +187,20 @@ class Skipped:
     objects: int
 
 
+@dataclass(frozen=True, slots=True)
+class PassedOver:
+    """A part of the input that was not checked, and why; line 0 is the file or directory as a whole.
+
+    `files` counts the YAML files in a hidden directory; `detail` is empty where the reason says all.
+    """
+
+    file: str
+    line: int
+    reason: Passing
+    files: int = 0
+    detail: str = ""
+
+
 class SuppressedBy(StrEnum):
     """What lets a finding pass."""
 
@@ -207,8 +222,8 @@ class Report:
     """A run: what was found, in the order of the files, and what was looked at.
 
     `passed_over` counts documents and directories that are not manifests; `remarks` are sentences about some of them.
-    `hidden` counts the YAML files in hidden directories, which are not read. `unknown_kinds` are kinds that no policy
-    knows and whose objects hold Pods or request GPUs.
+    `hidden` counts the YAML files in hidden directories, which are not read. `passed` lists all of these. `unknown_kinds`
+    are kinds that no policy knows and whose objects hold Pods or request GPUs.
     `suppressed` is what comments and the baseline let pass, `baseline` what the latter did, `expired` and `unused` are
     exemptions of the policy file that are over or let nothing off, in words. `fixed` is how many changes were made to
     files, `unfixed` says where one could not be made and why, `names` are the files that were read.
@@ -232,6 +247,7 @@ class Report:
     unused: tuple[str, ...] = ()
     hidden: int = 0
     unknown_kinds: tuple[UnknownKind, ...] = ()
+    passed: tuple[PassedOver, ...] = ()
 
     def count(self, severity: Severity) -> int:
         """Return how many findings have a severity."""

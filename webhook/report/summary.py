@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Final
 
+from gpugate.webhook.manifests.problems import Passing
 from gpugate.webhook.report.located import Report, Severity, Skipped, Sort, SuppressedBy
 from gpugate.webhook.report.plain import plain
 
@@ -37,7 +39,7 @@ def summary(report: Report, seconds: float | None = None) -> Iterator[str]:
     yield from _skipped(report)
     yield from unknown_kinds(report.unknown_kinds)
     if report.passed_over:
-        yield f"Passed over {_count(report.passed_over, 'part')} that {'is' if report.passed_over == 1 else 'are'} no manifest"
+        yield f"Passed over {_count(report.passed_over, 'part')}{_by_reason(report)}"
     if report.hidden:
         yield f"Passed over {_count(report.hidden, 'YAML file')} in hidden directories; name such a directory to read it"
     for remark in report.remarks:
@@ -56,6 +58,29 @@ def _conventions(report: Report) -> Iterator[str]:
         verb = "rests" if len(by_convention) == 1 else "rest"
         yield f"{_count(len(by_convention), 'note')} {verb} on names that this platform has not configured ({policies})"
         yield "  `gpugate config init` writes a policy.yaml that sets them; `mode: off` turns such a policy off"
+
+
+_REASON: Final = {
+    Passing.NON_MANIFEST: "non-manifest",
+    Passing.TEMPLATE: "template",
+    Passing.TOOL_FILE: "tool file",
+    Passing.LEFT_OUT: "other part",
+}
+
+
+def _by_reason(report: Report) -> str:
+    counts = Counter(part.reason for part in report.passed)
+    reasons = ", ".join(_count(counts[reason], noun) for reason, noun in _REASON.items() if counts[reason])
+    return f": {reasons}; --show-skipped lists them" if reasons else ""
+
+
+def passed_over(report: Report) -> Iterator[str]:
+    """Yield a line for each part that was passed over."""
+    for part in report.passed:
+        where = f"{part.file}:{part.line}" if part.line else part.file
+        files = f" ({_count(part.files, 'YAML file')})" if part.files else ""
+        detail = f": {part.detail}" if part.detail and not part.files else ""
+        yield plain(f"passed over[{part.reason.value}]: {where}{files}{detail}")
 
 
 def _fixes(report: Report) -> Iterator[str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from gpugate.webhook.report import words
 from gpugate.webhook.report.located import Located, Report, Severity, Suppressed
 from gpugate.webhook.report.plain import BLUE, BOLD, CYAN, DIM, RED, YELLOW, Paint, plain
-from gpugate.webhook.report.summary import summary
+from gpugate.webhook.report.summary import passed_over, summary
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,6 +57,7 @@ def write(
     quiet: bool = False,
     seconds: float | None = None,
     suppressed: bool = False,
+    skipped: bool = False,
 ) -> str:
     """Write a report.
 
@@ -66,11 +67,14 @@ def write(
         quiet: leave out the summary.
         seconds: how long the run took.
         suppressed: show what is suppressed too, with the reason.
+        skipped: list the parts of the input that were passed over, with the reason.
     """
     paint = paint or Paint()
     blocks = ["\n".join(_finding(finding, paint)) for finding in report.findings]
     if suppressed:
         blocks += ["\n".join(_suppressed(each, paint)) for each in report.suppressed]
+    if skipped and report.passed:
+        blocks.append("\n".join(passed_over(report)))
     if not quiet:
         blocks.append("\n".join(summary(report, seconds)))
     return "".join(f"{block}\n\n" for block in blocks[:-1]) + (f"{blocks[-1]}\n" if blocks else "")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpugate.webhook.manifests.inputs import Input, Passed, Selection, expand
-from gpugate.webhook.manifests.problems import Problem
+from gpugate.webhook.manifests.problems import Passing, Problem
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -109,7 +109,8 @@ def test_the_templates_of_a_chart_are_passed_over_with_a_hint(tree: Path) -> Non
 
     passed = [part for part in expand(["deep"]) if isinstance(part, Passed)]
 
-    assert passed == [Passed("deep/templates", "Helm templates: check what `helm template deep` makes of them")]
+    reason = "Helm templates: check what `helm template deep` makes of them"
+    assert passed == [Passed("deep/templates", reason, passing=Passing.TEMPLATE)]
 
 
 def test_a_file_that_may_not_be_read_is_a_problem(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from gpugate.webhook.manifests.documents import Document, Positions, read_text
 from gpugate.webhook.manifests.objects import Found, Manifest, NotAManifest, objects
-from gpugate.webhook.manifests.problems import Problem
+from gpugate.webhook.manifests.problems import Passing, Problem
 
 
 def found(text: str, *, namespace: str = "default", lenient: bool = False) -> list[Found]:
@@ -175,7 +175,7 @@ def test_instructions_for_a_tool_are_passed_over_with_a_reason(text: str) -> Non
     (part,) = found(text)
 
     assert isinstance(part, NotAManifest)
-    assert part.reason
+    assert (part.passing, bool(part.detail)) == (Passing.TOOL_FILE, True)
 
 
 def test_an_unknown_kind_of_an_open_group_is_an_object() -> None:

@@ -84,6 +84,7 @@ def test_the_summary_names_schema_counts_and_exit_code() -> None:
         "files": 2,
         "policies": 10,
         "passed_over": 1,
+        "passed_over_by_reason": {},
         "hidden_files": 0,
         "errors": 1,
         "warnings": 0,

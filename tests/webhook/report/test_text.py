@@ -5,8 +5,19 @@ from dataclasses import replace
 import pytest
 
 from gpugate.policies.sdk.findings import Patch, Patches, Replacement, Stance
+from gpugate.webhook.manifests.problems import Passing
 from gpugate.webhook.report import text
-from gpugate.webhook.report.located import Located, ObjectName, Place, Report, Severity, Skipped, Sort, Suppressed
+from gpugate.webhook.report.located import (
+    Located,
+    ObjectName,
+    PassedOver,
+    Place,
+    Report,
+    Severity,
+    Skipped,
+    Sort,
+    Suppressed,
+)
 from gpugate.webhook.report.plain import Paint
 
 POOL = ObjectName("karpenter.sh/v1", "NodePool", "", "gpu")
@@ -139,7 +150,7 @@ def test_the_summary_says_what_was_not_looked_at() -> None:
         "  a/b: needs Jobs (1 object)",
         "  a/b: needs Pods (2 objects)",
         "  a/c: needs Jobs (1 object)",
-        "Passed over 2 parts that are no manifest",
+        "Passed over 2 parts",
         "  chart/templates: Helm templates",
     ]
 
@@ -148,6 +159,33 @@ def test_the_summary_counts_the_yaml_files_in_hidden_directories() -> None:
     assert "Passed over 2 YAML files in hidden directories; name such a directory to read it" in text.write(
         Report((), objects=1, files=1, hidden=2)
     )
+
+
+PASSED = (
+    PassedOver(".github", 0, Passing.HIDDEN, 3, "a hidden directory"),
+    PassedOver("mkdocs.yml", 1, Passing.NON_MANIFEST),
+    PassedOver("pool.yaml", 4, Passing.TEMPLATE),
+    PassedOver("pool.yaml", 9, Passing.TEMPLATE),
+    PassedOver("kube.yaml", 1, Passing.TOOL_FILE, detail="a kubeconfig"),
+)
+
+
+def test_the_summary_counts_what_was_passed_over_by_reason() -> None:
+    shown = text.write(Report((), objects=1, files=3, passed_over=4, hidden=3, passed=PASSED)).splitlines()
+
+    assert "Passed over 4 parts: 1 non-manifest, 2 templates, 1 tool file; --show-skipped lists them" in shown
+
+
+def test_what_was_passed_over_is_listed_on_request() -> None:
+    shown = text.write(Report((), objects=1, passed_over=4, hidden=3, passed=PASSED), quiet=True, skipped=True)
+
+    assert shown.splitlines() == [
+        "passed over[hidden-directory]: .github (3 YAML files)",
+        "passed over[non-manifest]: mkdocs.yml:1",
+        "passed over[template]: pool.yaml:4",
+        "passed over[template]: pool.yaml:9",
+        "passed over[tool-file]: kube.yaml:1: a kubeconfig",
+    ]
 
 
 def test_a_run_without_objects_says_so() -> None:
