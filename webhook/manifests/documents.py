@@ -202,13 +202,17 @@ def has_head(text: str) -> bool:
     """Tell whether a document has `apiVersion` and `kind` at its top, although it may be neither YAML nor JSON."""
     if not all(key in text for key in HEAD):
         return False
-    start = text.lstrip("\ufeff \t\r\n")[:1]
-    return set(HEAD) <= (_keys_in_braces(text) if start == "{" else _keys_in_lines(text))
+    first = _FIRST_KEY.search(text)
+    if first is None:
+        return False
+    start = first.end() - 1
+    keys = _keys_in_braces(text, start) if text[start] == "{" else _keys_in_lines(text, first["indent"])
+    return set(HEAD) <= keys
 
 
-def _keys_in_braces(text: str) -> set[str]:
+def _keys_in_braces(text: str, start: int) -> set[str]:
     depth, found = 0, set()
-    for token in _TOKEN.finditer(text):
+    for token in _TOKEN.finditer(text, start):
         if token["bracket"]:
             depth += 1 if token["bracket"] in "{[" else -1
         elif depth == 1 and (token["colon"] or token["after"]):
@@ -216,9 +220,8 @@ def _keys_in_braces(text: str) -> set[str]:
     return found
 
 
-def _keys_in_lines(text: str) -> set[str]:
-    first = _FIRST_KEY.search(text)
-    return {key["key"] for key in _KEY.finditer(text) if first and key["indent"] == first["indent"]}
+def _keys_in_lines(text: str, indent: str) -> set[str]:
+    return {key["key"] for key in _KEY.finditer(text) if key["indent"] == indent}
 
 
 def _parts(text: str) -> Iterator[str]:

@@ -219,6 +219,11 @@ _REMEDIES: Final = (
     ("found unexpected end of stream", "close the quote or bracket that is open here"),
     ("found undefined tag handle", "remove the tag"),
     ("did not find expected alphabetic or numeric character", "put a value that begins with * or & in quotes"),
+    # Two escapes for one character are JSON's way, which kubectl's parser of YAML refuses too.
+    (
+        "invalid Unicode character escape code",
+        "write the character itself, or remove the --- lines between JSON objects",
+    ),
     ("did not find expected <document start>", "indent this line, or begin the document with ---"),
 )
 _TAB = "indent with spaces, not with tabs"

@@ -83,6 +83,7 @@ BROKEN = {
     "the head at the end": "metadata:\n\tname: a\nkind: Pod\napiVersion: v1\n",
     "JSON with a comment": '{"apiVersion": "v1", // no\n"kind": "Pod"}',
     "JSON that ends early": '{"metadata": {"name": "a"}, "kind": "Pod", "apiVersion": "v1"',
+    "JSON behind a separator and a comment": '---\n# {\n{"apiVersion": "v1", "kind": "Pod"\n',
     "braces without quotes": "{apiVersion: v1, kind: Pod, metadata: [}",
     "a list": "kind: PodList\nitems:\n- {apiVersion: v1, kind: Pod, metadata: {name: a, name: b}}\n",
     "text behind a separator before it": "--- x\napiVersion: v1\nkind: Pod\nmetadata: {name: a}\n",
@@ -162,6 +163,14 @@ SEPARATED = {
     "with line ends of Windows": "\r\n---\r\n".join(pods(2_000)),
     "indented by tabs": "\n---\n".join(pod.replace(", ", ",\n\t") for pod in pods(2_000)),
 }
+
+
+def test_escapes_that_kubectl_does_not_read_between_separators_have_a_remedy() -> None:
+    text = """{"a": 1}\n---\n{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "\\ud83d\\ude00"}}"""
+
+    (problem,) = read(text, "f.json").problems
+
+    assert problem.remedy == "write the character itself, or remove the --- lines between JSON objects"
 
 
 @pytest.mark.parametrize("name", ["f.json", "f.yaml"])
