@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from gpugate.policies.sdk import quantity
+from gpugate.policies.sdk.field import is_unknown
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -86,6 +87,8 @@ def _readable(amounts: dict[str, Json]) -> dict[str, Json]:
     """Leave out what is no quantity: the API server refuses it before it fills in anything."""
 
     def is_quantity(amount: Json) -> bool:
+        if is_unknown(amount):
+            return True
         try:
             quantity.parse(amount)
         except quantity.QuantityError:

@@ -14,8 +14,8 @@ from gpugate.policies.engine.enforcement import Standing, is_left_alone, stance
 from gpugate.policies.engine.update_ratchet import Ratchet
 from gpugate.policies.engine.verdict import Finding, Outcome, TemplatePatch, Verdict
 from gpugate.policies.sdk.concerns import any_of, exactly
-from gpugate.policies.sdk.field import Field, render
-from gpugate.policies.sdk.findings import Patch, Skip, Stance, Violation
+from gpugate.policies.sdk.field import Field, TemplateField, UnknownValueError, as_written, render
+from gpugate.policies.sdk.findings import Patch, Patches, Skip, Stance, Violation
 from gpugate.policies.sdk.objects import _POD, Operation, Subject, Wrapper, subjects_of
 from gpugate.policies.sdk.policy import Context
 
@@ -59,6 +59,18 @@ def release(error: BaseException) -> None:
         linked += [each.__cause__, each.__context__]
         traceback.clear_frames(each.__traceback__)
         each.__traceback__ = each.__cause__ = each.__context__ = None
+
+
+def _as_written(item: Patch | Violation | Skip) -> Patch | Violation | Skip:
+    """Return what a policy found with placeholders in the place of unknown values, which nothing can write."""
+    if isinstance(item, Patch):
+        return replace(item, value=as_written(item.value))
+    fix = item.fix if isinstance(item, Violation) else None
+    if isinstance(fix, Patches):
+        fix = replace(fix, patches=tuple(replace(patch, value=as_written(patch.value)) for patch in fix.patches))
+    elif fix is not None:
+        fix = replace(fix, objects=tuple(as_written(obj) for obj in fix.objects))
+    return replace(item, fix=fix) if isinstance(item, Violation) else item
 
 
 _HAD_BEFORE = "the object had this before the update"
@@ -206,8 +218,13 @@ class Judge:
             unhurried=self.unhurried,
         )
         self._called.setdefault(rule.policy.id, self.standing(rule).stance)
+        found: list[Patch | Violation | Skip] = []
         try:
-            return list(handler(subject.field, ctx))
+            found.extend(handler(subject.field, ctx))
+        except UnknownValueError as unknown:
+            # What came before was found without the value.
+            self._draft(rule.policy.id).skipped[f"the value of {unknown.text} in a template is not known"] = None
+            release(unknown)
         except OutOfTimeError:
             raise OutOfTimeError(rule.policy.id) from None
         except (Exception, SystemExit) as error:  # noqa: BLE001 -- what a policy raises is its outcome, never a lost request
@@ -217,6 +234,7 @@ class Judge:
             draft.error = described(error)
             release(error)
             return []
+        return [_as_written(item) for item in found] if self.request.is_template else found
 
     def record(self, rule: Rule, handler: Handler[Any], subject: Subject, item: Violation | Skip) -> None:
         """Keep a violation with what it costs, or that the policy could not look."""
@@ -472,7 +490,9 @@ class _Sweep:
 
     def _renew(self) -> None:
         request = self._judge.request
-        self._subjects = subjects_of(request.kind, self._changes.working.root, request.added_templates)
+        self._subjects = subjects_of(
+            request.kind, self._changes.working.root, request.added_templates, _reader(request)
+        )
         self._memos.clear()
 
     def _step(self, bound: Bound, place: int, *, keep: bool) -> list[Path]:
@@ -506,6 +526,10 @@ def _apply(changes: _Changes, patch: Patch, policy: str, *, in_template: bool) -
             changes.operations.append(operation)
     except patching.PatchError as error:
         raise _BrokenError(f"a patch does not fit: {error}", policy) from None
+
+
+def _reader(request: Request) -> type[Field]:
+    return TemplateField if request.is_template else Field
 
 
 class Phase(Enum):
@@ -562,7 +586,7 @@ def evaluate(  # noqa: PLR0913 -- the three that make a verdict, and what differ
     if not malformed and request.operation is not Operation.DELETE:
         mutated = mutate(judge, templates_only=phase is Phase.VALIDATE)
         if mutated.working is not request.object:
-            subjects = subjects_of(request.kind, mutated.working, request.added_templates)
+            subjects = subjects_of(request.kind, mutated.working, request.added_templates, _reader(request))
     if phase is not Phase.MUTATE:
         _validate(judge, subjects)
     return Verdict(
@@ -591,14 +615,14 @@ def _too_large(request: Request, judge: Judge) -> tuple[Violation, ...] | None:
     """Return why a request is not evaluated, none where it concerns no policy; None where it is evaluated."""
     if request.operation is Operation.DELETE:
         return None
-    excesses = bounds.too_large(request.subjects, request.old_subjects)
-    return judge.refuse(excesses, request.subjects) if excesses else None
+    excesses = bounds.too_large(request.written, request.old_subjects)
+    return judge.refuse(excesses, request.written) if excesses else None
 
 
 def _malformed(request: Request, judge: Judge) -> tuple[Violation, ...]:
     if request.operation is Operation.DELETE:
         return ()
-    found = [v for s in request.subjects if judge.concerns(s) for v in shapes.malformed(s)]
+    found = [v for s in request.written if judge.concerns(s) for v in shapes.malformed(s)]
     if found and request.old_subjects:
         ratchet = Ratchet(request)
         had = {ratchet.before("", v) for s in request.old_subjects for v in shapes.malformed(s)}

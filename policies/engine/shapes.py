@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
 from gpugate.policies.sdk import quantity
+from gpugate.policies.sdk.field import UnknownValueError, is_unknown
 from gpugate.policies.sdk.findings import Violation
 
 if TYPE_CHECKING:
@@ -26,8 +27,9 @@ class _Shape(Protocol):
     def faults(self, field: Field) -> Iterator[Violation]: ...
 
 
-def _wrong(field: Field, wanted: str) -> Violation:
-    return Violation(field.path, f"must be {wanted}, not {quantity.type_name(field.value)}")
+def _wrong(field: Field, wanted: str) -> Iterator[Violation]:
+    if not is_unknown(field.value):
+        yield Violation(field.path, f"must be {wanted}, not {quantity.type_name(field.value)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +41,15 @@ class _Scalar:
         return self.accepts(value)
 
     def faults(self, field: Field) -> Iterator[Violation]:
-        yield _wrong(field, self.wanted)
+        yield from _wrong(field, self.wanted)
 
 
 class _Quoted(_Scalar):
     """A string in a map of strings, where a number or a boolean without quotes is the common mistake."""
 
     def faults(self, field: Field) -> Iterator[Violation]:
-        yield Violation(field.path, f"must be a string, not {quantity.type_name(field.value)}: put it in quotes")
+        if not is_unknown(field.value):
+            yield Violation(field.path, f"must be a string, not {quantity.type_name(field.value)}: put it in quotes")
 
 
 # Fewer digits than this are a quantity whatever they are.
@@ -61,9 +64,13 @@ class _Quantity:
             quantity.parse(value)
         except quantity.QuantityError:
             return False
+        except UnknownValueError:
+            return True
         return True
 
     def faults(self, field: Field) -> Iterator[Violation]:
+        if is_unknown(field.value):
+            return
         try:
             quantity.parse(field.value)
         except quantity.QuantityError as error:
@@ -82,7 +89,7 @@ class _Map:
 
     def faults(self, field: Field) -> Iterator[Violation]:
         if not isinstance(field.value, dict):
-            yield _wrong(field, self.wanted)
+            yield from _wrong(field, self.wanted)
         for member in field.members():
             if member and not self.member.fits(member.value):
                 yield from self.member.faults(member)
@@ -105,7 +112,7 @@ class _Object:
 
     def faults(self, field: Field) -> Iterator[Violation]:
         if not isinstance(field.value, dict):
-            yield _wrong(field, "an object")
+            yield from _wrong(field, "an object")
         for name, shape in self.members:
             member = field[name]
             if member and not shape.fits(member.value):
@@ -121,7 +128,7 @@ class _List:
 
     def faults(self, field: Field) -> Iterator[Violation]:
         if not isinstance(field.value, list):
-            yield _wrong(field, "a list")
+            yield from _wrong(field, "a list")
         for each in field:
             if not self.element.fits(each.value):
                 yield from self.element.faults(each)

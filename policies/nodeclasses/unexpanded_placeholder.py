@@ -5,6 +5,10 @@ The file is a template that nobody rendered: no role, subnet or security group h
 so no node ever starts, and a scaler with such an address reads nothing. The CRDs take any string, so the object is stored and
 the mistake shows much later, as Pods that stay Pending.
 
+In a file, a placeholder may be filled in later. `gpugate check` therefore reports one finding for each file, of any kind: a note
+for the placeholders of tools (`${NAME}`, `{{ .name }}`), and a warning where a person must write the value (`<NAME>`,
+`REPLACE_ME`). Policies that need such a value are not evaluated.
+
 ## Instead
 Render the file before it is applied: `envsubst`, `helm template`, `kustomize build`. `my-cluster`, the name that manuals
 use, is a warning, as somebody may have called a cluster so.
@@ -71,6 +75,8 @@ def _texts(obj: Field) -> Iterator[tuple[Field, str]]:
     pending = [obj["metadata", "labels"], obj["spec"]]
     while pending:
         field = pending.pop()
+        if not field.known:
+            continue
         if isinstance(field.value, str):
             yield field, field.text
         skipped = _FLUX if field["type"].text == "influxdb" else _TEMPLATES

@@ -34,6 +34,7 @@ from gpugate.policies.sdk.node_pools import AWS, INSTANCE_TYPES
 from gpugate.policies.sdk.objects import NODE_POOL
 from gpugate.policies.sdk.policy import Context, validates
 from gpugate.policies.sdk.policy import Params as PolicyParams
+from gpugate.policies.sdk.scheduling import ZONES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.node_pools import MatchingTypes
 
 _FAMILY: Final = f"{AWS}/instance-family"
-_ZONES: Final = ("topology.kubernetes.io/zone", "topology.k8s.aws/zone-id")
 
 _ON_DEMAND: Final = "Capacity runs out by family: a pool with few families gets no node while theirs is short."
 
@@ -120,7 +120,7 @@ def _some_families(types: MatchingTypes, left: int, needed: int) -> list[str]:
 
 
 def _few_zones(types: MatchingTypes, needed: int) -> Iterator[Violation]:
-    for key in _ZONES:
+    for key in ZONES:
         required = types.requirements.get(key)
         if required is None or required.complement or len(required.values) >= needed:
             continue

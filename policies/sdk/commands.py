@@ -16,8 +16,6 @@ from enum import IntEnum
 from itertools import chain
 from typing import TYPE_CHECKING, Final, cast
 
-from gpugate.policies.sdk import objects
-
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 

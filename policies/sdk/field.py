@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -68,6 +68,11 @@ class Field:
             yield member
 
     @property
+    def known(self) -> bool:
+        """Whether the value can be read; false only for a value that a template's tool fills in later."""
+        return True
+
+    @property
     def path(self) -> Path:
         """Keys and list indices from the root of the object to here."""
         parts: list[str | int] = []
@@ -104,6 +109,170 @@ class Field:
     def labels(self) -> dict[str, str]:
         """The string members of an object of strings, as labels and annotations are."""
         return {k: v for k, v in self.value.items() if isinstance(v, str)} if isinstance(self.value, dict) else {}
+
+
+class Unknown:
+    """A value of a template, which its tool fills in later; it takes the place of a JSON value in an object.
+
+    `text` is the placeholder, such as `${REPLICAS}`. Only `TemplateField` reads objects with such values.
+    """
+
+    __slots__ = ("text",)
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __repr__(self) -> str:
+        return f"Unknown({self.text!r})"
+
+
+def is_unknown(value: object) -> bool:
+    """Tell whether something in the place of a JSON value is not known."""
+    return isinstance(value, Unknown)
+
+
+class UnknownValueError(Exception):
+    """A policy read a value that is not known; `text` is the placeholder."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.text = text
+
+
+# The slot itself, which the property of the same name below stands before.
+_VALUE: Final[Any] = Field.__dict__["value"]
+
+
+class TemplateField(Field):
+    """A field of an object with unknown values: that one is present is known, and reading it raises UnknownValueError.
+
+    What a policy yields before it reads an unknown value does not depend on it. The engine keeps that, and counts the
+    policy as not evaluated from there on.
+    """
+
+    __slots__ = ()
+
+    @property
+    def value(self) -> Json:
+        """The value.
+
+        Raises:
+            UnknownValueError: it is not known.
+        """
+        value = _VALUE.__get__(self)
+        if isinstance(value, Unknown):
+            raise UnknownValueError(value.text)
+        if isinstance(value, dict) and any(isinstance(member, Unknown) for member in value.values()):
+            return _Members(value)
+        return cast("Json", value)
+
+    @value.setter
+    def value(self, value: Json) -> None:
+        _VALUE.__set__(self, value)
+
+    @property
+    def known(self) -> bool:
+        """Whether the value can be read."""
+        return not isinstance(_VALUE.__get__(self), Unknown)
+
+    def __getitem__(self, key: str | int | Path) -> Field:
+        """Return the member `key`, or the one at the end of a tuple of keys.
+
+        Raises:
+            UnknownValueError: it would be inside of a value that is not known.
+        """
+        value = _VALUE.__get__(self)
+        for part in key if isinstance(key, tuple) else (key,):
+            if isinstance(value, Unknown):
+                raise UnknownValueError(value.text)
+            value = _member(value, part)
+        return TemplateField(value, self, key)
+
+    def __bool__(self) -> bool:
+        return _VALUE.__get__(self) is not None
+
+    def __iter__(self) -> Iterator[Field]:
+        """Yield the elements of a list; nothing for any other value."""
+        value = self.value
+        if isinstance(value, list):
+            for index, element in enumerate(value):
+                yield TemplateField(element, self, index)
+
+    def having(self, key: str, value: Json) -> Iterator[Field]:
+        """Yield the elements of a list that are objects with this member."""
+        for element in self:
+            if element.value is not None and key in element.mapping and element[key].value == value:
+                yield element
+
+    def items(self) -> Iterator[tuple[str, Field]]:
+        """Yield key and field of each member of an object; nothing for any other value."""
+        for key in self.mapping:
+            yield key, self[key]
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The strings of a list, in order; elements of other types are left out."""
+        return tuple(element.text for element in self if isinstance(element.value, str))
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """The string members of an object of strings, and those that are not known, which raise when they are read."""
+        kept = {key: member for key, member in dict(self.mapping).items() if isinstance(member, str | Unknown)}
+        return _Members(kept) if kept else {}
+
+
+class _Members(dict[str, Any]):
+    """Members of an object of which some are not known: those, and all of them at once, cannot be read."""
+
+    def __getitem__(self, key: str) -> Any:
+        return refuse_unknown(super().__getitem__(key))
+
+    def get(self, key: str, default: Any = None) -> Any:
+        return refuse_unknown(super().get(key, default))
+
+    def items(self) -> Any:
+        for member in super().values():
+            refuse_unknown(member)
+        return super().items()
+
+    def values(self) -> Any:
+        for member in super().values():
+            refuse_unknown(member)
+        return super().values()
+
+    def __eq__(self, other: object) -> bool:
+        for member in super().values():
+            refuse_unknown(member)
+        return super().__eq__(other)
+
+    __hash__ = None
+
+
+def refuse_unknown(value: Any) -> Any:  # Any: what stands in the place of a JSON value
+    """Return a value that is known.
+
+    Raises:
+        UnknownValueError: it is not.
+    """
+    if isinstance(value, Unknown):
+        raise UnknownValueError(value.text)
+    return value
+
+
+def as_written(value: Any) -> Any:  # Any: JSON with unknown values in it
+    """Return a value with the placeholders of unknown values in their place."""
+    if isinstance(value, Unknown):
+        return value.text
+    if isinstance(value, dict):
+        return {key: as_written(dict.__getitem__(value, key)) for key in value}
+    return [as_written(member) for member in value] if isinstance(value, list) else value
+
+
+def has_unknown(value: Any) -> bool:  # Any: JSON that may have unknown values in it
+    """Tell whether a value is not known, or one in it."""
+    if isinstance(value, dict | list):
+        return any(map(has_unknown, dict.values(value) if isinstance(value, dict) else value))
+    return isinstance(value, Unknown)
 
 
 def _member(value: Json, key: str | int) -> Json:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from gpugate.policies.sdk.field import Field, Json
+from gpugate.policies.sdk.field import Field, Json, TemplateField, UnknownValueError
 from gpugate.policies.sdk.pod_templates import TEMPLATES, TemplatePath, nested, pod_templates
 
 if TYPE_CHECKING:
@@ -192,6 +193,7 @@ class Request:
     the type `object` is in; `requested_kind` the one the user sent, before the API server converted it.
     `name` is empty where the API server has yet to make one from `generate_name`. `old_object` is None on CREATE,
     `object` on DELETE. `added_templates` are the paths of Pod templates that the policy file adds to its kind.
+    `is_template` says that the object has `Unknown` values.
     """
 
     kind: GroupVersionKind
@@ -207,6 +209,7 @@ class Request:
     groups: tuple[str, ...] = ()
     dry_run: bool = False
     added_templates: tuple[TemplatePath, ...] = ()
+    is_template: bool = False
 
     @property
     def shown_name(self) -> str:
@@ -217,7 +220,12 @@ class Request:
     def subjects(self) -> tuple[Subject, ...]:
         """Everything to judge: the object (the old one on DELETE) and every Pod template in it."""
         judged = self.old_object if self.operation is Operation.DELETE else self.object
-        return subjects_of(self.kind, judged, self.added_templates)
+        return subjects_of(self.kind, judged, self.added_templates, TemplateField if self.is_template else Field)
+
+    @cached_property
+    def written(self) -> tuple[Subject, ...]:
+        """The same subjects, in which an unknown value can be read and is of no JSON type."""
+        return subjects_of(self.kind, self.object, self.added_templates) if self.is_template else self.subjects
 
     @cached_property
     def old_subjects(self) -> tuple[Subject, ...]:
@@ -228,18 +236,25 @@ class Request:
 
 
 def subjects_of(
-    kind: GroupVersionKind, obj: dict[str, Json] | None, added: Sequence[TemplatePath] = ()
+    kind: GroupVersionKind,
+    obj: dict[str, Json] | None,
+    added: Sequence[TemplatePath] = (),
+    reader: type[Field] = Field,
 ) -> tuple[Subject, ...]:
-    """Return an object as a subject, and each Pod template in it as another; `added` as in `pod_templates`."""
+    """Return an object as a subject, and each Pod template in it as another.
+
+    `added` is as in `pod_templates`; `reader` is the class of their fields.
+    """
     if obj is None:
         return ()
-    root = Field(obj)
+    root = reader(obj)
     subjects = [Subject(kind, root)]
-    for each in nested(kind.group, kind.kind, root):
-        # One for all templates of the object: policies keep there what they compute of the whole.
-        own = Wrapper(GroupVersionKind.of(each.api_version, each.kind), each.root)
-        subjects += [Subject(_POD, template, own) for template in each.templates]
-    if len(subjects) == 1:
-        wrapper = Wrapper(kind, root, added)
-        subjects += [Subject(_POD, template, wrapper) for template in wrapper.templates]
+    with suppress(UnknownValueError):  # the template itself, or what of it makes a view, is not known
+        for each in nested(kind.group, kind.kind, root):
+            # One for all templates of the object: policies keep there what they compute of the whole.
+            own = Wrapper(GroupVersionKind.of(each.api_version, each.kind), each.root)
+            subjects += (Subject(_POD, template, own) for template in each.templates)
+        if len(subjects) == 1:
+            wrapper = Wrapper(kind, root, added)
+            subjects += (Subject(_POD, template, wrapper) for template in wrapper.templates)
     return tuple(subjects)

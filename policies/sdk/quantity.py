@@ -10,6 +10,8 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
+from gpugate.policies.sdk.field import refuse_unknown
+
 if TYPE_CHECKING:
     from gpugate.policies.sdk.field import Json
 
@@ -61,6 +63,7 @@ def parse(value: Json) -> Amount:
     which the API server does for `Ki` to `Ei` only.
 
     Raises:
+        UnknownValueError: the value is that of a template.
         QuantityError: the value is of another type, is not a number with one of the known suffixes, or has more than
             64 digits or 1,024 characters.
     """
@@ -72,6 +75,7 @@ def parse(value: Json) -> Amount:
             raise QuantityError(f"{_shown(value)} has {len(value)} characters: write a shorter number")
         return _parse_usual(value) if len(value) <= _USUAL_LENGTH else _parse_text(value)
     if isinstance(value, bool) or not isinstance(value, int | float):
+        refuse_unknown(value)
         raise QuantityError(f"{type_name(value)} is not a quantity: write a number such as 1 or 16Gi")
     return max(-_MAX, min(_MAX, value)) if isinstance(value, int) else _parse_text(repr(value))
 

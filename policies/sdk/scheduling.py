@@ -95,6 +95,10 @@ class Requirement:
 Requirements: TypeAlias = "Mapping[str, Requirement]"
 
 
+# The labels of a node's zone: its name in the account, and its id.
+ZONES: Final = ("topology.kubernetes.io/zone", "topology.k8s.aws/zone-id")
+
+
 def normalized(key: str) -> str:
     """Return the label that a key stands for, where it is an old alias of it."""
     return _ALIASES.get(key, key)
@@ -104,17 +108,19 @@ def read_requirement(entry: Field) -> tuple[str, Requirement] | None:
     """Read an element of `requirements`.
 
     None for an element that the CRD refuses: without a key, with an operator that does not exist, `In` without a value,
-    or a bound that is not one whole number from 0. Values that are not strings are left out.
+    or a bound that is not one whole number from 0. Values that are not strings are left out. Zones that are not known are
+    any: they say nothing of instance types.
     """
-    key, operator, values = normalized(entry["key"].text), entry["operator"].text, entry["values"].texts
+    key, operator = normalized(entry["key"].text), entry["operator"].text
     least = entry["minValues"].integer
     if not key:
         return None
+    if operator in {"Exists", "DoesNotExist"} or (key in ZONES and not _are_known(entry["values"])):
+        return key, Requirement(operator != "DoesNotExist", min_values=least)
+    values = entry["values"].texts
     if operator in {"In", "NotIn"}:
         excluded = operator == "NotIn"
         return (key, Requirement(excluded, frozenset(values), min_values=least)) if values or excluded else None
-    if operator in {"Exists", "DoesNotExist"}:
-        return key, Requirement(operator == "Exists", min_values=least)
     number = _number(values[0]) if len(values) == 1 else None
     if operator not in {"Gt", "Gte", "Lt", "Lte"} or number is None or number < 0:
         return None
@@ -123,6 +129,10 @@ def read_requirement(entry: Field) -> tuple[str, Requirement] | None:
     bounds = {"Gt": (number + 1, None), "Gte": (number, None), "Lt": (None, number - 1), "Lte": (None, number)}
     gte, lte = bounds[operator]
     return key, Requirement(complement=True, gte=gte, lte=lte, min_values=least)
+
+
+def _are_known(values: Field) -> bool:
+    return values.known and all(value.known for value in values)
 
 
 def add_requirement(requirements: dict[str, Requirement], key: str, requirement: Requirement) -> None:

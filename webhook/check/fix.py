@@ -21,6 +21,7 @@ from gpugate.policies.sdk.findings import Patch, Patches, Replacement
 from gpugate.webhook.check.ignores import ignores, sift
 from gpugate.webhook.check.locate import Locator
 from gpugate.webhook.check.session import judge
+from gpugate.webhook.check.templates import marked
 from gpugate.webhook.manifests.documents import Document, encoding, read_text
 from gpugate.webhook.manifests.edit import edited
 from gpugate.webhook.manifests.edit_tree import EditError, Style, parse, walk
@@ -265,7 +266,7 @@ def mend(
     for _ in range(_ROUNDS):
         read = [(file, list(_documents(file, options))) for file in mended]
         manifests = [manifest for _, documents in read for _, held in documents for manifest in held]
-        projected = (needs.project(with_defaults(manifest.request)) for manifest in manifests)
+        projected = (needs.project(with_defaults(marked(manifest).manifest.request)) for manifest in manifests)
         known = RunFacts([*facts, *(fact for fact in projected if fact)], complete=options.complete_context)
         met: Counter[str] = Counter()
         unfinished = []
@@ -312,7 +313,7 @@ def _findings(
 ) -> Iterator[tuple[Manifest, list[Located]]]:
     comments = list(ignores(document)) if options.ignores else []
     for manifest in held:
-        located = locator.findings(manifest, judge(manifest, ruleset, facts, options))
+        located = locator.findings(manifest, judge(marked(manifest).manifest, ruleset, facts, options))
         yield manifest, sift(located, comments, options.known, (), options.today)[0]
 
 

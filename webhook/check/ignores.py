@@ -18,6 +18,7 @@ from gpugate.policies.engine.config import near_misses
 from gpugate.webhook.manifests.bounded_file import MAX_BYTES
 from gpugate.webhook.manifests.documents import SourceText
 from gpugate.webhook.manifests.inputs import Input
+from gpugate.webhook.manifests.placeholders import encoded
 from gpugate.webhook.manifests.problems import Problem
 from gpugate.webhook.report.located import Located, Place, Severity, Sort, Suppressed, SuppressedBy
 
@@ -62,7 +63,13 @@ def ignores(document: Document) -> Iterator[Ignore]:
     try:
         spans = sorted(texts(parse(text)))
     except EditError:
-        return
+        template = encoded(text)
+        if template is None:
+            return
+        try:
+            spans = sorted(texts(parse(template)))
+        except EditError:
+            return
     # A document can have thousands of comments and values, so that each is looked at once.
     starts, ends = [start for start, _ in spans], list(accumulate((end for _, end in spans), max))
     lines, shown = text.splitlines(), SourceText(document)

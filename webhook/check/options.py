@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection
     from pathlib import Path
 
+    from gpugate.webhook.check.templates import Declared
+
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -26,6 +28,7 @@ class Options:
         ignores: honour the comments that let findings pass.
         schemas: also tell what API servers refuse by the schemas of kinds.
         schema_folder: holds the schemas that the user added.
+        templates: files that a tool renders before the API server gets them.
         whole: the files are all that the project has, so that an exemption that lets nothing off is of no use.
     """
 
@@ -38,3 +41,4 @@ class Options:
     whole: bool = True
     schemas: bool = True
     schema_folder: Path | None = None
+    templates: tuple[Declared, ...] = ()

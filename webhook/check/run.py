@@ -18,7 +18,7 @@ from gpugate.webhook.check.locate import located_problem
 from gpugate.webhook.check.session import LocalSession
 from gpugate.webhook.manifests.inputs import Input, Passed
 from gpugate.webhook.manifests.problems import Passing, Problem
-from gpugate.webhook.report.located import Located, ObjectName, PassedOver, Report, Skipped, Sort
+from gpugate.webhook.report.located import Located, ObjectName, PassedOver, Report, Severity, Skipped, Sort
 from gpugate.webhook.report.one_cause import Statement, followers
 
 if TYPE_CHECKING:
@@ -303,5 +303,9 @@ def _counts(finding: Located, min_stance: Stance) -> bool:
     if finding.convention:
         return False
     if finding.sort is Sort.VIOLATION:
-        return finding.stance is not None and finding.stance >= min_stance
+        # That a file has placeholders says nothing of what the webhook does.
+        stance = (
+            Stance(finding.severity is Severity.WARNING and Stance.WARN) if finding.stance is None else finding.stance
+        )
+        return stance >= min_stance
     return finding.sort in {Sort.PATCH, Sort.AMBIGUOUS, Sort.IGNORE} and min_stance < Stance.ENFORCE

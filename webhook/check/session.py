@@ -12,15 +12,19 @@ from gpugate.policies.engine.defaults import with_defaults
 from gpugate.policies.engine.enforcement import ExemptionUse
 from gpugate.policies.engine.evaluate import Phase, evaluate
 from gpugate.policies.engine.ruleset import Needs
+from gpugate.policies.sdk.field import as_written
 from gpugate.policies.sdk.findings import Stance
 from gpugate.policies.sdk.objects import GroupVersionKind, is_known
 from gpugate.policies.sdk.pod_templates import TEMPLATES
 from gpugate.policies.sdk.unknown_kinds import held
 from gpugate.webhook.check.ignores import ignores, sift
 from gpugate.webhook.check.locate import Locator, located_problem
+from gpugate.webhook.check.templates import POLICY as PLACEHOLDERS
+from gpugate.webhook.check.templates import Marked, Placeholders, marked
 from gpugate.webhook.manifests.documents import Document
 from gpugate.webhook.manifests.load import RunFacts, parts
 from gpugate.webhook.manifests.objects import Manifest, NotAManifest
+from gpugate.webhook.manifests.placeholders import has_signs
 from gpugate.webhook.manifests.problems import Problem
 from gpugate.webhook.report.located import Located, PassedOver, Severity, Sort
 from gpugate.webhook.schemas import tables
@@ -66,16 +70,20 @@ class SchemaFindings:
         """Tell whether there are schemas of a kind."""
         return tables.find(kind.group, kind.kind, self._folder) is not None
 
-    def of(self, manifest: Manifest, beside: Sequence[Located], locator: Locator) -> Iterator[Refusal]:
+    def of(self, made: Marked, beside: Sequence[Located], locator: Locator) -> Iterator[Refusal]:
         """Yield what is refused of a manifest, with those findings `beside` it that say and deny the same."""
+        manifest = made.manifest
         if self._schemas is None:
             from gpugate.webhook.schemas.check import Schemas  # noqa: PLC0415 -- costs start-up time
 
             self._schemas = Schemas(self._folder)
         request, kind = manifest.request, manifest.request.kind
         denials = [finding for finding in beside if _denies(finding)]
-        problems = self._schemas.problems(request.object, kind.group, kind.version, kind.kind, self._target)
+        written = as_written(request.object) if request.is_template else request.object
+        problems = self._schemas.problems(written, kind.group, kind.version, kind.kind, self._target)
         for problem in problems:
+            if made.placeholders and made.concern(problem):
+                continue
             found = locator.schema_problem(manifest, problem)
             yield Refusal(found, tuple(d for d in denials if _covers(d.path, found.path, parts=problem.whole)))
 
@@ -136,7 +144,8 @@ class _File:
 
     number: int
     rendered: bool
-    manifests: list[Manifest] = field(default_factory=list)
+    placeholders: Placeholders
+    manifests: list[Marked] = field(default_factory=list)
     comments: list[Ignore] = field(default_factory=list)
     unreadable: bool = False
 
@@ -169,6 +178,7 @@ class LocalSession:
         target = ruleset.config.target
         self._schemas = SchemaFindings(target, options.schema_folder) if options.schemas else None
         self._concern: dict[GroupVersionKind, bool] = {}
+        self._names_placeholders = any(rule.policy.id == PLACEHOLDERS for rule in ruleset.rules)
         self._files: list[_File] = []
         self._judged = Judged()
 
@@ -176,7 +186,8 @@ class LocalSession:
         """Read files; return the facts in each, with its place in the run."""
         found: list[tuple[int, list[Request]]] = []
         for number, file in files:
-            facts = self._read(_File(number, file.rendering is not None), parts(file, self._options.namespace))
+            kept = _File(number, file.rendering is not None, Placeholders(self._options.templates))
+            facts = self._read(kept, parts(file, self._options.namespace))
             if facts:
                 found.append((number, facts))
             step(1)
@@ -195,17 +206,23 @@ class LocalSession:
 
     def _read(self, file: _File, found: Iterable[Document | Manifest | Problem | NotAManifest]) -> list[Request]:
         facts: list[Request] = []
+        signs = False
         self._files.append(file)
         for part in found:
             if isinstance(part, Manifest):
                 part = self._in_namespace(part)  # noqa: PLW2901 -- the same object, in the namespace it would be created in
                 self._count(part.request, once=file.rendered)
+                made = marked(part) if signs else Marked(part)
+                if made.placeholders and self._names_placeholders:
+                    is_evaluated = self._is_evaluated(part.request.kind)
+                    file.placeholders.add(part, made.placeholders, is_evaluated=is_evaluated)
                 if self._concerns(part.request.kind):
-                    file.manifests.append(part)
+                    file.manifests.append(made)
                 if self._needs.of(part.request.kind) is not None:
-                    fact = self._needs.project(with_defaults(part.request))
+                    fact = self._needs.project(with_defaults(made.manifest.request))
                     facts += [fact] if fact else []
             elif isinstance(part, Document):
+                signs = has_signs(part.text)
                 file.comments += ignores(part) if self._options.ignores else ()
             elif isinstance(part, Problem):
                 file.unreadable |= not part.warning
@@ -237,22 +254,26 @@ class LocalSession:
     def _concerns(self, kind: GroupVersionKind) -> bool:
         """Tell whether any rule judges objects of a type, or a schema is known, so that the others need not be kept."""
         if kind not in self._concern:
-            holds_pods = (kind.group, kind.kind) in TEMPLATES or kind in self._ruleset.pod_templates
-            kinds = [kind, _POD] if holds_pods else [kind]
-            self._concern[kind] = any(
-                self._ruleset.handlers(k, mutating=mutating) for k in kinds for mutating in (True, False)
-            ) or (self._schemas is not None and self._schemas.concern(kind))
+            with_schema = self._schemas is not None and self._schemas.concern(kind)
+            self._concern[kind] = self._is_evaluated(kind) or with_schema
         return self._concern[kind]
+
+    def _is_evaluated(self, kind: GroupVersionKind) -> bool:
+        holds_pods = (kind.group, kind.kind) in TEMPLATES or kind in self._ruleset.pod_templates
+        kinds = [kind, _POD] if holds_pods else [kind]
+        return any(self._ruleset.handlers(k, mutating=mutating) for k in kinds for mutating in (True, False))
 
     def _judge(self, file: _File, facts: RunFacts, locator: Locator) -> None:
         found: list[Located] = []
         refused: list[Refusal] = []
         blind: set[str] = set()
-        for manifest in file.manifests:
-            verdict = judge(manifest, self._ruleset, facts, self._options)
-            own = list(locator.findings(manifest, verdict))
+        template = file.placeholders.finding()
+        found += [template] if template else []
+        for made in file.manifests:
+            verdict = judge(made.manifest, self._ruleset, facts, self._options)
+            own = [each for each in locator.findings(made.manifest, verdict) if not made.repeats(each)]
             found += own
-            refused += self._schemas.of(manifest, own, locator) if self._schemas else ()
+            refused += self._schemas.of(made, own, locator) if self._schemas else ()
             self._judged.exemptions |= self._exemptions.of(verdict)
             for outcome in verdict.outcomes:
                 self._judged.skipped.update((outcome.policy, reason) for reason in dict.fromkeys(outcome.skipped))

@@ -12,6 +12,7 @@ import yaml
 
 from gpugate.webhook.manifests import json_reader, yaml_reader
 from gpugate.webhook.manifests.bounded_file import MAX_BYTES
+from gpugate.webhook.manifests.placeholders import decoded, encoded, has_control_lines, opens_template
 from gpugate.webhook.manifests.problems import (
     Excerpt,
     Passing,
@@ -23,9 +24,11 @@ from gpugate.webhook.manifests.problems import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from gpugate.policies.sdk.field import Json, Path
+
+    _Reader = Callable[[str], yaml_reader.Parsed]
 
 # Resolves no tags, because only texts and marks are wanted.
 _Loader: Final = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
@@ -55,7 +58,7 @@ class Positions:
             # The document was read within limits before, so that composing it is safe.
             self.root: Any = yaml.compose(document.text, _Loader)
         except yaml.YAMLError:
-            self.root = None  # JSON with escapes that YAML does not know
+            self.root = _composed(encoded(document.text))
 
     def find(self, path: Path) -> Span:
         """Return the place of a path, or of its nearest ancestor in the document."""
@@ -82,6 +85,16 @@ class Positions:
 
     def _line(self, index: int) -> str:
         return self._lines[index] if index < len(self._lines) else ""
+
+
+def _composed(text: str | None) -> Any:
+    """Compose the text of a template with its placeholders encoded; None for JSON with escapes that YAML does not know."""
+    if text is None:
+        return None
+    try:
+        return yaml.compose(text, _Loader)
+    except yaml.YAMLError:
+        return None
 
 
 def _first(node: Any) -> Any:
@@ -166,8 +179,10 @@ class Document:
     start: int = 0
 
 
-def read_bytes(source: str, data: bytes) -> Iterator[Document | Problem]:
+def read_bytes(source: str, data: bytes, *, templates: bool = False) -> Iterator[Document | Problem]:
     """Read the documents of a file; `source` is its name for people.
+
+    With `templates`, placeholders without quotes are read as the texts that they are, such as `name: {{ .Name }}`.
 
     YAML, JSON and JSON Lines; UTF-8 with or without a byte order mark, and UTF-16 with one. Empty documents are left
     out.
@@ -186,7 +201,7 @@ def read_bytes(source: str, data: bytes) -> Iterator[Document | Problem]:
         message = f"not UTF-8 text at byte {error.start}"
         yield Problem(source, line, column, message, "save it as UTF-8", passing=passing)
         return
-    yield from read_text(source, text)
+    yield from read_text(source, text, templates=templates)
 
 
 HEAD: Final = ("apiVersion", "kind")
@@ -248,25 +263,6 @@ def _is_typed(value: Json) -> bool:
     return isinstance(value, dict) and all(isinstance(value.get(key), str) for key in HEAD)
 
 
-_LONGEST: Final = 200
-# A line with nothing but instructions of a template, such as `{{- range .Pools }}`, `{% if x %}` or `%{ if enabled ~}`.
-_CONTROL: Final = re.compile(
-    rf"^[ \t]*(?:\{{\{{[^\n]{{0,{_LONGEST}}}\}}\}}|\{{%[^\n]{{0,{_LONGEST}}}%\}}|%\{{[^\n]{{0,{_LONGEST}}}\}})[ \t]*(?:#[^\n]*)?$",
-    re.MULTILINE,
-)
-_OPENS: Final = ("{{", "{%", "%{", "${")
-
-
-def _has_control_lines(text: str) -> bool:
-    """Tell whether a text has lines that are instructions of a template, so that only its tool can say what it becomes."""
-    return any(sign in text for sign in _OPENS) and _CONTROL.search(text) is not None
-
-
-def _opens_template(line: str) -> bool:
-    """Tell whether a line has a sign that begins a placeholder or an instruction of a template."""
-    return any(sign in line for sign in _OPENS)
-
-
 def _passing(text: str, line: int) -> Passing | None:
     """Say why a document that cannot be read is passed over; None where it is meant to be an object.
 
@@ -274,7 +270,7 @@ def _passing(text: str, line: int) -> Passing | None:
         text: the document.
         line: where reading ended, from 1; what a template has there is often reported on the line after it.
     """
-    if any(map(_opens_template, text.splitlines()[max(0, line - 2) : line])) or _has_control_lines(text):
+    if any(map(opens_template, text.splitlines()[max(0, line - 2) : line])) or has_control_lines(text):
         return Passing.TEMPLATE
     return None if has_head(text) else Passing.NON_MANIFEST
 
@@ -286,14 +282,15 @@ def encoding(data: bytes) -> str:
     return "utf-8-sig" if data.startswith(codecs.BOM_UTF8) else "utf-8"
 
 
-def read_text(source: str, text: str) -> Iterator[Document | Problem]:
+def read_text(source: str, text: str, *, templates: bool = False) -> Iterator[Document | Problem]:
     """Read the documents of a text as kubectl does, and go on behind what it stops at.
 
     kubectl reads a text that begins with a brace as a series of JSON values, until one is not JSON; if that is the first
     or the second, it reads all that is left as YAML (apimachinery v0.36 pkg/util/yaml/decoder.go: YAMLOrJSONDecoder).
     """
+    reader = _read_template if templates else yaml_reader.read
     if text.lstrip()[:1] not in {"{", "["}:
-        yield from _stream(source, text, 0)
+        yield from _stream(source, text, 0, reader)
         return
     read = end = failures = 0
     for part in json_reader.read(text):
@@ -304,7 +301,7 @@ def read_text(source: str, text: str) -> Iterator[Document | Problem]:
         problem = _problem(source, part.text, part.line + 1, part.value)
         if not part.is_json:
             start = _SPACE.match(text, end).end()  # type: ignore[union-attr] # matches any text
-            left = _left(source, text, start, problem, read)
+            left = _left(source, text, start, problem, read, reader)
             if left is not None:
                 yield from left
                 return
@@ -316,16 +313,19 @@ def read_text(source: str, text: str) -> Iterator[Document | Problem]:
         read, end = read + 1, part.start + len(part.text)
 
 
-def _left(source: str, text: str, start: int, problem: Problem, read: int) -> Iterable[Document | Problem] | None:
+def _left(
+    source: str, text: str, start: int, problem: Problem, read: int, reader: _Reader
+) -> Iterable[Document | Problem] | None:
     """Read what is left of a text, whose next value is not JSON, as YAML; None when it is to be read as JSON."""
     rest = text[start:]
     separator = _SEPARATOR.search(rest)
     at_once = separator is not None and not rest[: separator.start()].strip()
     if read > 1:
-        return [replace(problem, message=_MIXED, remedy=_UNMIX), *_stream(source, text, start)] if at_once else None
+        mixed = replace(problem, message=_MIXED, remedy=_UNMIX)
+        return [mixed, *_stream(source, text, start, reader)] if at_once else None
     if separator:
-        return _stream(source, text, start)
-    found = list(_stream(source, text, start))
+        return _stream(source, text, start, reader)
+    found = list(_stream(source, text, start, reader))
     if any(isinstance(each, Problem) and not each.warning for each in found):
         return None if read or source.endswith(_JSON_SUFFIXES) else found
     if source.endswith(_JSON_SUFFIXES):
@@ -333,7 +333,7 @@ def _left(source: str, text: str, start: int, problem: Problem, read: int) -> It
     return found
 
 
-def _stream(source: str, text: str, start: int) -> Iterator[Document | Problem]:
+def _stream(source: str, text: str, start: int, reader: _Reader) -> Iterator[Document | Problem]:
     """Read the YAML documents of a text from an offset on.
 
     Documents are separated as apimachinery v0.36 does (pkg/util/yaml/decoder.go: YAMLReader): by each line that begins
@@ -347,7 +347,7 @@ def _stream(source: str, text: str, start: int) -> Iterator[Document | Problem]:
         before = text[begin:place]
         if place > content:
             line, counted = line + _lines(text[counted:begin]), begin
-            yield from _yaml(source, text[begin:place], line, start + begin)
+            yield from _yaml(source, text[begin:place], line, start + begin, reader)
             content = separator.end()
             # To a parser of YAML, `---#` is not a separator but the beginning of a text.
             begin = place if separator["behind"][:1] in _BLANK else content
@@ -360,16 +360,16 @@ def _stream(source: str, text: str, start: int) -> Iterator[Document | Problem]:
             passing = None if has_head(before) or has_head(after) else Passing.NON_MANIFEST
             yield Problem(source, line, 4, _BEHIND, _OWN_LINE, passing=passing)
             begin = content = separator.end()
-    yield from _yaml(source, text[begin:], line + _lines(text[counted:begin]), start + begin)
+    yield from _yaml(source, text[begin:], line + _lines(text[counted:begin]), start + begin, reader)
 
 
 def _lines(text: str) -> int:
     return len(text.splitlines())
 
 
-def _yaml(source: str, text: str, first_line: int, start: int) -> Iterator[Document | Problem]:
+def _yaml(source: str, text: str, first_line: int, start: int, reader: _Reader) -> Iterator[Document | Problem]:
     try:
-        parsed = yaml_reader.read(text)
+        parsed = reader(text)
     except ReadError as error:
         yield _problem(source, text, first_line, error)
         return
@@ -390,6 +390,22 @@ def _yaml(source: str, text: str, first_line: int, start: int) -> Iterator[Docum
         yield Problem(source, first_line, 1, message, "correct those above first", warning=True, passing=passing)
     if parsed.value is not None:
         yield Document(source, text, first_line, parsed.value, start)
+
+
+def _read_template(text: str) -> yaml_reader.Parsed:
+    """Read a document that may have placeholders without quotes in the place of values; raises as `yaml_reader.read`."""
+    try:
+        return yaml_reader.read(text)
+    except ReadError as error:
+        text_of_yaml = encoded(text)
+        if text_of_yaml is None:
+            raise
+        try:
+            parsed = yaml_reader.read(text_of_yaml)
+        except ReadError:
+            raise error from None
+    notes = tuple(replace(note, message=str(decoded(note.message))) for note in parsed.notes)
+    return yaml_reader.Parsed(decoded(parsed.value), notes)
 
 
 def _json(source: str, part: json_reader.Part, value: Json) -> Iterator[Document | Problem]:

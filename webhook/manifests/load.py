@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gpugate.policies.sdk.facts import Known
-from gpugate.policies.sdk.field import Field
+from gpugate.policies.sdk.field import Field, has_unknown
 from gpugate.webhook.manifests.documents import Document, read_bytes
 from gpugate.webhook.manifests.inputs import Input, Passed, expand
 from gpugate.webhook.manifests.objects import Manifest, NotAManifest, objects
@@ -28,7 +28,7 @@ class RunFacts:
 
     def __init__(self, requests: Iterable[Request], *, complete: bool = False) -> None:
         self._complete = complete
-        self._none = Known((), complete)
+        self._none = {each: Known((), each) for each in (False, True)}
         self._objects: dict[tuple[str, str], list[Request]] = {}
         for request in requests:
             self._objects.setdefault((request.kind.group, request.kind.kind), []).append(request)
@@ -39,16 +39,20 @@ class RunFacts:
         known = self._namespaces.get(kind)
         if known is None:
             known = self._namespaces[kind] = self._by_namespace(kind)
-        return known.get(namespace) or self._none
+        return known.get(namespace) or self._none[known[None].complete]
 
     def _by_namespace(self, kind: Kind) -> dict[str | None, Known]:
         found: dict[str | None, list[Field]] = {None: []}
+        complete = self._complete
         for request in self._objects.get((kind.group, kind.name), ()):
             if kind.covers(request.kind):
+                if request.is_template and has_unknown(request.object):
+                    complete = False  # it exists, and what of it a policy would read is not known
+                    continue
                 item = Field(dict(request.object or {}))
                 found[None].append(item)
                 found.setdefault(request.namespace, []).append(item)
-        return {namespace: Known(tuple(items), self._complete) for namespace, items in found.items()}
+        return {namespace: Known(tuple(items), complete) for namespace, items in found.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +110,7 @@ def parts(file: Input, namespace: str) -> Iterator[Document | Manifest | Problem
         yield data if file.explicit or data.passing is None else _passed(data)
         return
     told: set[Passing] = set()
-    for document in read_bytes(file.label, data):
+    for document in read_bytes(file.label, data, templates=True):
         if isinstance(document, Problem) and document.passing and not file.explicit:
             # Once for each file: one that is not JSON has a problem for each of its lines.
             if not document.warning and document.passing not in told:

@@ -14,6 +14,7 @@ from gpugate.policies.sdk.objects import GroupVersionKind, Operation, Request
 from gpugate.policies.sdk.pod_templates import TEMPLATES
 from gpugate.policies.sdk.quantity import type_name
 from gpugate.webhook.manifests.documents import HEAD, SourceText, is_foreign
+from gpugate.webhook.manifests.placeholders import found_in
 from gpugate.webhook.manifests.problems import Passing, Problem
 
 if TYPE_CHECKING:
@@ -128,14 +129,17 @@ def objects(document: Document, *, namespace: str = "default", lenient: bool = F
 
 def _objects(source: SourceText, field: Field, namespace: str, level: int) -> Iterator[Found]:
     is_list, wrong = _listed(field, level)
-    refusal = wrong or _refusal(field, is_list=is_list)
+    is_open = bool(found_in(field["apiVersion"].text) or found_in(field["kind"].text))
+    refusal = wrong or (None if is_open else _refusal(field, is_list=is_list))
     if refusal:
         at, message, remedy = refusal
         yield _problem(source, at.path, message, remedy)
         if wrong or not is_list:
             return
     kind = GroupVersionKind.of(field["apiVersion"].text, field["kind"].text)
-    if is_list:
+    if is_open:
+        yield NotAManifest(source.document.source, source.document.first_line, Passing.TEMPLATE)
+    elif is_list:
         yield from _items(source, field, kind, namespace, level)
     elif kind.group in _TOOL_FILES:
         yield _for_tool(source.document, _TOOL_FILES[kind.group])

@@ -4,9 +4,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpugate.policies.sdk.field import Field, render
+from gpugate.policies.sdk.field import (
+    Field,
+    TemplateField,
+    Unknown,
+    UnknownValueError,
+    as_written,
+    has_unknown,
+    render,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from gpugate.policies.sdk.field import Json, Path
 
 POD: Json = {
@@ -90,3 +100,59 @@ def test_a_path_is_written_as_people_write_it(path: Path, shown: str) -> None:
 
 def test_a_field_shows_its_path_and_not_its_value() -> None:
     assert repr(Field(POD)[CONTAINER]["name"]) == "Field(spec.containers[0].name)"
+
+
+X = Unknown("${X}")
+OPEN = TemplateField(
+    {"a": X, "labels": {"team": X, "app": "b"}, "texts": ["p", X], "items": [{"name": "n", "value": X}, {"name": "m"}]}
+)
+
+KNOWN: dict[str, tuple[Callable[[], object], object]] = {
+    "that it is present": (lambda: bool(OPEN["a"]), True),
+    "that another is absent": (lambda: bool(OPEN["b"]), False),
+    "which are known": (lambda: (OPEN["a"].known, OPEN["labels"].known), (False, True)),
+    "its path": (lambda: OPEN["items", 0, "value"].path, ("items", 0, "value")),
+    "the keys beside it": (lambda: list(OPEN["labels"].mapping), ["team", "app"]),
+    "that a key is there": (lambda: "team" in OPEN["labels"].labels, True),
+    "another label": (lambda: OPEN["labels"].labels.get("app"), "b"),
+    "a label that is absent": (lambda: OPEN["labels"].labels.get("cost-center"), None),
+    "the members": (lambda: [key for key, _ in OPEN["labels"].items()], ["team", "app"]),
+    "the elements": (lambda: [item["name"].text for item in OPEN["items"]], ["n", "m"]),
+    "an element by a member": (lambda: [item.path for item in OPEN["items"].having("name", "m")], [("items", 1)]),
+    "the length of a list": (lambda: len(list(OPEN["texts"])), 2),
+}
+READ: dict[str, Callable[[], object]] = {
+    "a text": lambda: OPEN["a"].text,
+    "a number": lambda: OPEN["a"].integer,
+    "a value": lambda: OPEN["a"].value,
+    "a member of it": lambda: OPEN["a", "b"],
+    "its elements": lambda: list(OPEN["a"]),
+    "its members": lambda: list(OPEN["a"].items()),
+    "a label": lambda: OPEN["labels"].labels["team"],
+    "a label, perhaps": lambda: OPEN["labels"].labels.get("team"),
+    "all labels": lambda: dict(OPEN["labels"].labels.items()),
+    "the values of all labels": lambda: list(OPEN["labels"].mapping.values()),
+    "whether labels are these": lambda: OPEN["labels"].value == {"team": "a"},
+    "the texts of a list": lambda: OPEN["texts"].texts,
+    "elements by a member": lambda: list(OPEN["items"].having("value", "v")),
+}
+
+
+@pytest.mark.parametrize(("read", "expected"), KNOWN.values(), ids=KNOWN)
+def test_what_does_not_depend_on_an_unknown_value_can_be_read(read: Callable[[], object], expected: object) -> None:
+    assert read() == expected
+
+
+@pytest.mark.parametrize("read", READ.values(), ids=READ)
+def test_reading_an_unknown_value_raises(read: Callable[[], object]) -> None:
+    with pytest.raises(UnknownValueError, match=r"\$\{X\}"):
+        read()
+
+
+def test_an_object_is_written_with_its_placeholders() -> None:
+    assert as_written({"a": X, "b": OPEN["labels"].value, "c": [X, 1]}) == {
+        "a": "${X}",
+        "b": {"team": "${X}", "app": "b"},
+        "c": ["${X}", 1],
+    }
+    assert (has_unknown({"a": [{"b": X}]}), has_unknown({"a": [{"b": "${X}"}]})) == (True, False)

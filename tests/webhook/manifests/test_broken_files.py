@@ -56,8 +56,8 @@ PROBLEMS = {
         "indent with spaces, not with tabs",
     ),
     "template.yaml": (
-        "4:10",
-        "a key is an object or a list",
+        "5:3",
+        "not YAML: could not find expected ':'",
         "this looks like a template: render it first, as in `helm template CHART | gpugate check -`",
     ),
     "two-commas.json": (

@@ -1,0 +1,283 @@
+"""What `check` says of manifests with placeholders, with every policy as shipped."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpugate.policies.catalog import CATALOG
+from gpugate.policies.engine.config import PolicyConfig
+from gpugate.policies.engine.ruleset import bind
+from gpugate.policies.sdk.findings import Stance
+from gpugate.webhook.check.options import Options
+from gpugate.webhook.check.run import check
+from gpugate.webhook.check.templates import Declared
+from gpugate.webhook.manifests.inputs import Input
+from gpugate.webhook.report import json
+from gpugate.webhook.report.located import Severity, Sort
+
+if TYPE_CHECKING:
+    from gpugate.webhook.report.located import Located, Report
+
+POLICY = "nodeclasses/unexpanded-placeholder"
+
+
+def run(text: str, name: str = "f.yaml", **options: object) -> Report:
+    how = Options(dt.date(2026, 1, 1), known=frozenset(policy.id for policy in CATALOG), **options)  # type: ignore[arg-type] # a test's
+    return check([Input(name, explicit=True, data=text.encode())], bind(CATALOG, PolicyConfig()), how).report
+
+
+def about(report: Report) -> list[Located]:
+    return [finding for finding in report.findings if finding.policy == POLICY]
+
+
+NODE_CLASS = """\
+apiVersion: karpenter.k8s.aws/v1
+kind: EC2NodeClass
+metadata:
+  name: gpu
+spec:
+  role: {role}
+  amiSelectorTerms: [{{alias: bottlerocket@v1.49.0}}]
+  subnetSelectorTerms: [{{tags: {{karpenter.sh/discovery: {cluster}}}}}]
+  securityGroupSelectorTerms: [{{tags: {{karpenter.sh/discovery: {cluster}}}}}]
+  tags: {{Team: ml, CostCenter: cc-1, Environment: prod, {tag}: owned}}
+  blockDeviceMappings:
+  - {{deviceName: /dev/xvda, ebs: {{volumeSize: 100Gi, encrypted: true}}}}
+"""
+ONE_FINDING = {
+    "envsubst": (
+        NODE_CLASS.format(role='"role-${CLUSTER}"', cluster='"$CLUSTER"', tag='"kubernetes.io/cluster/${CLUSTER}"'),
+        Severity.NOTE,
+        "a template for envsubst: ${CLUSTER} (lines 6, 10), $CLUSTER (lines 8, 9)",
+    ),
+    "Terraform": (
+        NODE_CLASS.format(role="${role}", cluster='"${cluster}"', tag="x"),
+        Severity.NOTE,
+        "a template for Terraform: ${role} (line 6), ${cluster} (lines 8, 9)",
+    ),
+    "Go templates": (
+        NODE_CLASS.format(role="{{ .Role }}", cluster='"{{ .Cluster }}"', tag="x"),
+        Severity.NOTE,
+        "a template for Go templates or Jinja: {{ .Role }} (line 6), {{ .Cluster }} (lines 8, 9)",
+    ),
+    "a manual": (
+        NODE_CLASS.format(role="<ROLE>", cluster="<<CLUSTER_NAME>>", tag="x"),
+        Severity.WARNING,
+        "placeholders that were not filled in: <ROLE> (line 6), <<CLUSTER_NAME>> (lines 8, 9)",
+    ),
+    "both": (
+        NODE_CLASS.format(role="${ROLE}", cluster="<CLUSTER>", tag="x"),
+        Severity.WARNING,
+        "placeholders that were not filled in: <CLUSTER> (lines 8, 9), ${ROLE} (line 6)",
+    ),
+    "a node class of Auto Mode": (
+        "apiVersion: eks.amazonaws.com/v1\nkind: NodeClass\nmetadata: {name: a}\nspec: {role: <ROLE>}\n",
+        Severity.WARNING,
+        "placeholders that were not filled in: <ROLE> (line 4)",
+    ),
+    "an image": (
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec:\n  containers:\n  - {name: a, image: IMG_PLACEHOLDER}\n",
+        Severity.WARNING,
+        "placeholders that were not filled in: IMG_PLACEHOLDER (line 6)",
+    ),
+    "a kind without policies": (
+        "apiVersion: example.com/v1\nkind: Bucket\nmetadata: {name: a}\nspec: {name: <BUCKET>}\n",
+        Severity.WARNING,
+        "placeholders that were not filled in: <BUCKET> (line 4)",
+    ),
+    "several documents": (
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: $NAME}\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: $NAME}\n",
+        Severity.NOTE,
+        "a template for envsubst: $NAME (lines 3, 7)",
+    ),
+    "items of a list": (
+        "apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: Pod\n  metadata: {name: $NAME}\n",
+        Severity.NOTE,
+        "a template for envsubst: $NAME (line 6)",
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "severity", "message"), ONE_FINDING.values(), ids=ONE_FINDING)
+def test_one_finding_names_all_placeholders_of_a_file(text: str, severity: Severity, message: str) -> None:
+    report = run(text)
+
+    assert [(finding.severity, finding.message) for finding in about(report)] == [(severity, message)]
+    assert not [finding for finding in report.findings if finding.sort is not Sort.VIOLATION]
+
+
+def test_a_warning_counts_like_one_and_a_note_does_not() -> None:
+    manual, tool = ONE_FINDING["an image"][0], ONE_FINDING["several documents"][0]
+
+    assert [run(text, schemas=False).exit_code for text in (manual, tool)] == [0, 0]
+    assert [run(text, schemas=False, min_stance=Stance.WARN).exit_code for text in (manual, tool)] == [1, 0]
+
+
+NONE = {
+    "a template of a kind without policies": "apiVersion: example.com/v1\nkind: App\nmetadata: {name: a}\nspec: {x: '${y}'}\n",
+    "the syntax of a workflow": "apiVersion: argoproj.io/v1alpha1\nkind: Workflow\nmetadata: {name: a}\nspec:\n  templates:\n  - {name: a, container: {image: '{{inputs.parameters.image}}'}}\n",
+    "scripts": "apiVersion: v1\nkind: Pod\nmetadata: {name: a, annotations: {x: '{{ $y }}'}}\nspec:\n  containers:\n  - name: a\n    command: [sh, -c, 'echo ${HOME} <FILE']\n    args: ['$(NODE)', $HOME]\n    env: [{name: A, value: '${B}'}]\n",
+    "the data of a ConfigMap": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {x: '${sys:y}', z: <B>}\n",
+    "a schema": "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: a}\nspec: {x: <NAME>}\n",
+    "user data": "apiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {name: a}\nspec: {userData: 'echo ${A}'}\n",
+}
+
+
+@pytest.mark.parametrize("text", NONE.values(), ids=NONE)
+def test_signs_that_mean_something_there_are_no_placeholders(text: str) -> None:
+    assert about(run(text)) == []
+
+
+WORKLOAD = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {{name: a, labels: {{team: {team}, cost-center: cc-1}}}}
+spec:
+  replicas: {replicas}
+  selector: {{matchLabels: {{app: a}}}}
+  template:
+    metadata: {{labels: {{app: a, team: {team}, cost-center: cc-1}}}}
+    spec:
+      containers:
+      - name: a
+        image: a
+        resources: {{limits: {{nvidia.com/gpu: {gpus}}}}}
+"""
+VALUES = ("${N}", "$N", "${n}", "{{ .n }}", "{{ .n | default 1 }}", "<N>", "N_PLACEHOLDER", "%{ if x }1%{ endif }")
+
+
+@pytest.mark.parametrize("value", VALUES)
+def test_a_value_that_is_not_known_has_no_wrong_type(value: str) -> None:
+    # A Terraform directive begins with a character that YAML reserves.
+    written = f"'{value}'" if value.startswith("%") else value
+    report = run(WORKLOAD.format(team="ml", replicas=written, gpus=written))
+
+    assert {finding.sort for finding in report.findings} <= {Sort.VIOLATION}
+    assert report.exit_code == 0
+
+
+def test_a_policy_that_needs_an_unknown_value_is_not_evaluated() -> None:
+    report = run(WORKLOAD.format(team="ml", replicas=1, gpus="${GPUS}"))
+
+    assert {finding.policy for finding in report.findings} == {POLICY}
+    skipped = {
+        each.policy for each in report.skipped if each.reason == "the value of ${GPUS} in a template is not known"
+    }
+    assert "pods/missing-gpu-toleration" in skipped
+
+
+def test_a_policy_that_does_not_need_it_is() -> None:
+    report = run(WORKLOAD.format(team="ml", replicas="${N}", gpus=1))
+
+    assert "pods/missing-gpu-toleration" in {finding.policy for finding in report.findings}
+
+
+def test_a_label_whose_value_is_not_known_is_not_missing() -> None:
+    report = run(WORKLOAD.format(team="${TEAM}", replicas=1, gpus=1))
+
+    assert "pods/missing-cost-labels" not in {finding.policy for finding in report.findings}
+
+
+def test_zones_that_are_not_known_hide_nothing_else_of_a_pool() -> None:
+    pool = """\
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: gpu}
+spec:
+  template:
+    spec:
+      nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: gpu}
+      requirements:
+      - {key: node.kubernetes.io/instance-type, operator: In, values: [p5.48xlarge]}
+      - {key: topology.kubernetes.io/zone, operator: In, values: [%s]}
+"""
+    open_zone, known = (run(pool % zone) for zone in ("<AZ>", "us-east-1a, us-east-1b"))
+
+    expected = {finding.policy for finding in known.findings}
+    assert "nodepools/missing-gpu-limit" in expected
+    assert {finding.policy for finding in open_zone.findings} == {*expected, POLICY}
+
+
+DECLARED = {
+    "a folder": ("infra/**", "envsubst", 0),
+    "a name at any depth": ("*.yaml", "terraform", 0),
+    "another folder": ("apps/**", "envsubst", 1),
+    "a tool that does not fill these in": ("infra/**", "jinja", 1),
+    "any tool": ("infra/**", "sed", 0),
+}
+
+
+@pytest.mark.parametrize(("pattern", "tool", "count"), DECLARED.values(), ids=DECLARED)
+def test_a_declared_template_has_no_finding(pattern: str, tool: str, count: int) -> None:
+    text = ONE_FINDING["envsubst"][0]
+
+    report = run(text, "infra/a/f.yaml", templates=(Declared(pattern, tool),))
+
+    assert len(about(report)) == count
+    assert not [finding for finding in report.findings if finding.sort is not Sort.VIOLATION]
+
+
+def test_a_placeholder_that_the_tool_does_not_know_stays_one() -> None:
+    text = ONE_FINDING["both"][0]
+
+    (finding,) = about(run(text, templates=(Declared("*.yaml", "envsubst"),)))
+
+    assert finding.message == "placeholders that were not filled in: <CLUSTER> (lines 8, 9)"
+
+
+def test_a_comment_lets_the_finding_pass() -> None:
+    text = ONE_FINDING["an image"][0].replace(
+        "IMG_PLACEHOLDER}", f"IMG_PLACEHOLDER}}  # gpugate: ignore[{POLICY}] later"
+    )
+
+    report = run(text)
+
+    assert (about(report), [each.finding.policy for each in report.suppressed]) == ([], [POLICY])
+
+
+def test_a_comment_lets_it_pass_in_a_template_that_is_not_yaml() -> None:
+    text = f"apiVersion: v1\nkind: Pod\nmetadata:\n  name: {{{{ .N }}}}  # gpugate: ignore[{POLICY}] rendered by Go\n"
+
+    assert about(run(text)) == []
+
+
+def test_no_fix_is_made_of_an_unknown_value() -> None:
+    old = """\
+apiVersion: karpenter.sh/v1beta1
+kind: NodePool
+metadata: {name: ${NAME}, labels: {a: ${A}}}
+spec: {template: {spec: {nodeClassRef: {name: ${CLASS}}, requirements: []}}}
+"""
+    report = run(old)
+
+    assert "${NAME}" in json.write(report)
+
+
+def test_many_placeholders_are_counted() -> None:
+    labels = "".join(f"    l{i}: $VALUE_{i}\n" for i in range(13))
+    image = "".join("  - {name: a, image: $IMAGE}\n" for _ in range(7))
+    (finding,) = about(
+        run(f"apiVersion: v1\nkind: Pod\nmetadata:\n  name: a\n  labels:\n{labels}spec:\n  containers:\n{image}")
+    )
+
+    assert finding.message.endswith("$VALUE_9 (line 15) and 4 more")
+
+
+def test_an_object_with_an_unknown_kind_is_passed_over() -> None:
+    report = run("apiVersion: v1\nkind: ${KIND}\nmetadata: {name: a}\n")
+
+    assert ([part.reason.value for part in report.passed], report.findings) == (["template"], ())
+
+
+def test_what_is_looked_up_is_not_taken_from_unknown_values() -> None:
+    claim = "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: ml\n  labels: {team: %s, cost-center: cc}\n"
+    pod = "---\napiVersion: v1\nkind: Pod\nmetadata: {name: a, namespace: ml}\nspec:\n  containers:\n  - name: a\n    image: a\n    resources: {limits: {nvidia.com/gpu: 1}}\n"
+    known, unknown = (run(claim % value + pod, complete_context=True) for value in ("search", "${TEAM}"))
+
+    patched = "adds the label team: search of namespace ml"
+    assert any(finding.message.startswith(patched) for finding in known.findings)
+    assert not any("${TEAM}" in f.message for f in unknown.findings if f.policy != POLICY)
+    assert any(each.policy == "pods/missing-cost-labels" for each in unknown.skipped)
