@@ -123,7 +123,7 @@ def located_problem(problem: Problem) -> Located:
     """Show what could not be read."""
     around = problem.excerpt
     place = Place(problem.source, problem.line, problem.column, problem.end, around.lines, around.first_line)
-    sort, severity = (Sort.UNREADABLE, Severity.ERROR)
+    sort, severity = (Sort.UNREADABLE, Severity.NOTE if problem.note else Severity.ERROR)
     if problem.warning:
         sort, severity = (Sort.AMBIGUOUS, Severity.WARNING)
     return Located(sort, severity, problem.message, place, hint=problem.remedy)

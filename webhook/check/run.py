@@ -22,13 +22,14 @@ from gpugate.webhook.report.located import Located, ObjectName, PassedOver, Repo
 from gpugate.webhook.report.one_cause import Statement, followers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from gpugate.policies.engine.ruleset import Ruleset
     from gpugate.policies.sdk.objects import Request
     from gpugate.webhook.check.options import Options
     from gpugate.webhook.check.rendered import RenderedTexts
     from gpugate.webhook.check.session import Judged, Numbered, Session
+    from gpugate.webhook.report.located import NotRendered
 
 ObjectKey = tuple[str, str, str, str]  # group, kind, namespace, name
 
@@ -128,10 +129,12 @@ class Beside:
     Attributes:
         context: objects that are facts and are not judged; one that the files have too is theirs.
         rendered: what some of them were made of.
+        not_rendered: charts and kustomizations that were not rendered.
     """
 
     context: Sequence[Request] = ()
     rendered: RenderedTexts | None = None
+    not_rendered: tuple[NotRendered, ...] = ()
 
 
 _NOTHING: Final = Beside()
@@ -161,7 +164,8 @@ def check(
     shared, alone = apart(facts, _units(found))
     context = context_facts(beside.context, ruleset, facts)
     judged = session.judge(shared + context, step, {number: own + context for number, own in alone.items()})
-    judged.findings += [located_problem(part) for part in found if isinstance(part, Problem)]
+    judged.findings = _as_they_are(judged.findings, found)
+    judged.findings += _problems([part for part in found if isinstance(part, Problem)], judged.findings)
     directories = [part for part in found if isinstance(part, Passed)]
     hidden = sum(part.hidden for part in directories)
     judged.passed += [PassedOver(part.name, 0, part.passing, part.hidden, part.reason) for part in directories]
@@ -170,7 +174,7 @@ def check(
     moved = beside.rendered.place(judged, options) if beside.rendered else {}
     _report_each_cause_once(judged)
     names = tuple(part.label for part in found if isinstance(part, Input))
-    report = replace(_report(judged, ruleset, options, names, moved), hidden=hidden)
+    report = replace(_report(judged, ruleset, options, names, moved), hidden=hidden, not_rendered=beside.not_rendered)
     looked = {rule.policy.id for rule in ruleset.rules} - {policy for policy, _ in judged.skipped}
     looked |= {Sort.SCHEMA.value} if options.schemas else set()
     complete = not any(finding.sort in INCOMPLETE for finding in report.findings)
@@ -225,6 +229,25 @@ def _statement(finding: Located) -> Statement:
 
 
 _NO_OBJECT: Final = ObjectName("", "", "", "")
+
+
+def _as_they_are(findings: Iterable[Located], found: Sequence[Input | Problem | Passed]) -> list[Located]:
+    """Mark findings in files that are read as they are, because what they are part of was not rendered."""
+    files = {part.label: part for part in found if isinstance(part, Input) and part.unrendered}
+    return [_as_it_is(each, file) if (file := files.get(each.place.file)) else each for each in findings]
+
+
+def _as_it_is(finding: Located, file: Input) -> Located:
+    place = replace(finding.place, unrendered=file.unrendered, altered=file.altered, is_template=True)
+    # What is left out may change what was found.
+    certain = not file.altered or finding.sort is Sort.UNREADABLE or finding.severity is Severity.NOTE
+    return replace(finding, place=place, severity=finding.severity if certain else Severity.WARNING)
+
+
+def _problems(problems: Iterable[Problem], findings: Iterable[Located]) -> list[Located]:
+    """Show what could not be read or rendered, but nothing that is found in the file itself."""
+    unreadable = {each.place.file for each in findings if each.sort is Sort.UNREADABLE}
+    return [located_problem(each) for each in problems if not (each.blames and each.blames in unreadable)]
 
 
 def numbered(found: Sequence[Input | Problem | Passed]) -> list[Numbered]:
@@ -298,6 +321,8 @@ def exit_code(findings: Sequence[Located], objects: int, min_stance: Stance) -> 
 
 
 def _counts(finding: Located, min_stance: Stance) -> bool:
+    if finding.place.altered:
+        return min_stance < Stance.ENFORCE and finding.severity is not Severity.NOTE
     if finding.sort in {Sort.MALFORMED, Sort.SCHEMA}:
         return True
     if finding.convention:

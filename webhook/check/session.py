@@ -143,7 +143,7 @@ class _File:
     """What is kept of a file until it is judged."""
 
     number: int
-    rendered: bool
+    rendered: bool  # or a part of what could not be rendered
     placeholders: Placeholders
     manifests: list[Marked] = field(default_factory=list)
     comments: list[Ignore] = field(default_factory=list)
@@ -186,7 +186,8 @@ class LocalSession:
         """Read files; return the facts in each, with its place in the run."""
         found: list[tuple[int, list[Request]]] = []
         for number, file in files:
-            kept = _File(number, file.rendering is not None, Placeholders(self._options.templates))
+            is_part = file.rendering is not None or bool(file.unrendered)
+            kept = _File(number, is_part, Placeholders(self._options.templates))
             facts = self._read(kept, parts(file, self._options.namespace))
             if facts:
                 found.append((number, facts))

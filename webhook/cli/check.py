@@ -184,7 +184,12 @@ def _rendered(result: CheckResult) -> Iterator[str]:
     """Say what cannot be mended because no file has it as it was judged."""
     for finding in result.report.findings:
         if finding.place.is_template and not finding.exempt and (finding.fix or finding.patches):
-            yield f"{finding.place.where}: {finding.policy} is left to you: what is judged is rendered from this file"
+            why = (
+                "what it is part of was not rendered"
+                if finding.place.unrendered
+                else "what is judged is rendered from this file"
+            )
+            yield f"{finding.place.where}: {finding.policy} is left to you: {why}"
 
 
 def diff_of(files: Sequence[MendedFile]) -> str:
@@ -278,7 +283,7 @@ def gather_inputs(paths: Sequence[str], args: argparse.Namespace, kube_version: 
         limits=Limits(args.render_timeout),
     )
     made = rendered(found, options)
-    beside = Beside(context, RenderedTexts(made.texts, options) if made.texts else None)
+    beside = Beside(context, RenderedTexts(made.texts, options) if made.texts else None, made.not_rendered)
     return Gathered([*made.found, *problems], beside, remarks)
 
 

@@ -151,7 +151,8 @@ class Input:
     """A file to read, by its name for people; `explicit` when the user named it and not only its directory.
 
     `data` is the content where it was read before, because it can be read only once, or because no file has it, as with
-    what was rendered. `shown` is the name for people where it is another one.
+    what was rendered. `shown` is the name for people where it is another one. `unrendered` is the chart or kustomization that
+    the file is part of and that was not rendered, and `altered` says that this one would change the objects of the file.
     """
 
     name: str
@@ -159,6 +160,8 @@ class Input:
     data: bytes | None = None
     rendering: Rendering | None = None
     shown: str = ""
+    unrendered: str = ""
+    altered: bool = False
 
     def read(self) -> bytes | Problem:
         """Return the content, or why there is none."""

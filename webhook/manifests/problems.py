@@ -177,8 +177,10 @@ class Problem:
     """Something in a file that could not be read, or that Kubernetes reads in another way than it looks.
 
     `line`, `column` and `end` (behind the region) count from 1; line 0 means the file as a whole. `remedy` says what to do. A `warning` leaves
-    the object readable; any other problem means that it was not judged. `excerpt` shows the line. `passing`
-    says why the text is passed over instead where the user did not name the file; None for a manifest.
+    the object readable; any other problem means that it was not judged. `excerpt` shows the line. `passing` says why the
+    text is passed over instead where the user did not name the file; None for a manifest. A `note` is a cause outside of
+    the files, such as a program that is not installed. `blames` is a file that a program could not read: what is found
+    unreadable in it is this problem too.
     """
 
     source: str
@@ -190,6 +192,8 @@ class Problem:
     excerpt: Excerpt = NO_EXCERPT
     end: int = 0
     passing: Passing | None = None
+    note: bool = False
+    blames: str = ""
 
 
 class ReadError(Exception):

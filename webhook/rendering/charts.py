@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -15,9 +16,10 @@ from gpugate.webhook.manifests.inputs import CHART_FILE, Passed
 from gpugate.webhook.manifests.problems import NO_EXCERPT, Excerpt, Problem, excerpt, lines_of_broken
 from gpugate.webhook.manifests.within import is_git, link_out
 from gpugate.webhook.rendering.chart_links import obstacle
+from gpugate.webhook.rendering.failures import Failure, tail
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from gpugate.webhook.rendering.options import RenderOptions
 
@@ -55,23 +57,72 @@ class ChartValues:
     api_versions: tuple[str, ...] = ()
 
 
-def staged(chart: str, home: str) -> str:
+def staged(chart: str, home: str, without: Sequence[str] = ()) -> str:
     """Return the chart; where it is the top of a repository, a directory below `home` with links to all but `.git`.
 
     Helm reads every file below a chart, and a template may print any of them (`.Files.Get`). Checkouts in CI keep
     credentials in `.git/config`.
 
+    Args:
+        chart: its directory or archive.
+        home: where links are made.
+        without: dependencies that its description does not name there.
+
     Raises:
         OSError: the links cannot be made.
     """
-    if not Path(chart).is_dir() or not any(is_git(each.name) for each in Path(chart).iterdir()):
+    if not Path(chart).is_dir() or not (without or any(is_git(each.name) for each in Path(chart).iterdir())):
         return chart
+    about = _about(chart) if without else None
     stage = Path(os.path.realpath(home), "chart", Path(os.path.realpath(chart)).name)
     stage.mkdir(parents=True)
     for each in Path(os.path.realpath(chart)).iterdir():
-        if not is_git(each.name):
+        if isinstance(about, dict) and each.name == CHART_FILE:
+            (stage / each.name).write_text(json.dumps(_less(about, without)), encoding="utf-8")
+        elif not is_git(each.name):
             (stage / each.name).symlink_to(each)
     return str(stage)
+
+
+def _less(about: dict[str, object], without: Sequence[str]) -> dict[str, object]:
+    """Return the description of a chart without some of its dependencies."""
+    listed = about.get("dependencies")
+    kept = (
+        [each for each in listed if not (isinstance(each, dict) and each.get("name") in without)]
+        if isinstance(listed, list)
+        else []
+    )
+    return {**about, "dependencies": kept}
+
+
+# Helm 3.22 and 4.3; the names are parted by commas.
+_MISSING: Final = re.compile(r"found in Chart\.yaml, but missing in charts/ directory: (?P<names>.+)")
+_MISSING_REMEDY: Final = "run `helm dependency build {}` first: gpugate downloads nothing"
+_DEFAULT_NAMESPACE: Final = "default"
+
+
+def another_way(job: ChartJob, said: str) -> ChartJob | None:
+    """Return how a chart may render that did not: without dependencies that are not there, or in a namespace of its own.
+
+    Args:
+        job: how it did not.
+        said: what Helm wrote.
+    """
+    missing = _MISSING.search(said)
+    if missing and not job.without and Path(job.chart).is_dir():
+        return replace(job, without=tuple(name.strip() for name in missing["names"].split(",")))
+    # A chart may refuse the namespace that was chosen for it because nothing names one.
+    if job.namespace == _DEFAULT_NAMESPACE and job.may_move and "execution error at" in said and "namespace" in said:
+        return replace(job, namespace=job.release, may_move=False)
+    return None
+
+
+def left_out(job: ChartJob) -> Problem | None:
+    """Say which dependencies a chart was rendered without; None where it has all."""
+    if not job.without:
+        return None
+    message = f"rendered without its dependencies {', '.join(job.without)}, which are not in charts/"
+    return Problem(_chart_file(job.chart), 0, 0, message, _MISSING_REMEDY.format(job.chart))
 
 
 # `at (c/templates/x.yaml:19:3)`, `template: c/templates/_x.tpl:2:10`: Helm 3.22 and 4.3; the last is the innermost.
@@ -83,20 +134,31 @@ _VALUES: Final = re.compile(
     r"(?:cannot load values\.yaml|failed to parse (?P<file>\S+)):.*?line (?P<line>\d+)", re.DOTALL
 )
 _NOISE: Final = re.compile(r"^(?:level=\w+ .*|.*found symbolic link in path.*|Use --debug flag .*|\s*)$", re.MULTILINE)
-_LONGEST: Final = 600
 _REMEDIES: Final = (
-    ("missing in charts/ directory", "run `helm dependency build {chart}` first: gpugate downloads nothing"),
+    ("missing in charts/ directory", _MISSING_REMEDY.format("{chart}")),
     ("execution error at", "give it the values that it asks for: --values FILE, or `charts:` in .gpugate.yaml"),
     ("specifications of the schema", "give it values that fit: --values FILE, or `charts:` in .gpugate.yaml"),
     ("incompatible with Kubernetes", "set the target in the policy file, or --kube-version"),
 )
-_REMEDY: Final = "mend it; `helm template {chart}` says the same"
+_REMEDY: Final = "correct it; `helm template {chart}` reports the same"
+
+
+def chart_failure(job: ChartJob, said: str, stopped: str) -> Failure:
+    """Return why a chart was not rendered; renderings with other values may have the same cause."""
+    problem = chart_problem(job, said, stopped)
+    message = problem.message.replace(_with(job), "", 1)
+    cause = f"{problem.source}\0{problem.line}\0{problem.column}\0{message}"
+    return Failure(f"{job.chart}{_with(job)}", problem, cause, chart=job.chart)
+
+
+def _with(job: ChartJob) -> str:
+    return f" with {job.variant}" if job.variant else ""
 
 
 def chart_problem(job: ChartJob, said: str, stopped: str) -> Problem:
     """Return what went wrong with a chart, at the template or the values file that Helm names."""
     chart_file = os.path.join(job.chart, "Chart.yaml") if Path(job.chart).is_dir() else job.chart  # noqa: PTH118 -- `./` stays
-    which = f" with {job.variant}" if job.variant else ""
+    which = _with(job)
     if stopped:
         remedy = "render it by hand to see why: `helm template`, or raise --render-timeout"
         return Problem(chart_file, 0, 0, f"helm {stopped}{which}", remedy)
@@ -104,15 +166,15 @@ def chart_problem(job: ChartJob, said: str, stopped: str) -> Problem:
     remedy = next((each for sign, each in _REMEDIES if sign in text), _REMEDY).format(chart=job.chart)
     if broken := _BROKEN.search(text):
         file = template_file(job.chart, broken["file"]) or chart_file
-        message = f"what it renders to{which} is no YAML: {text[broken.end() :]}"
-        return Problem(file, 0, 0, message[:_LONGEST], remedy)
-    message = f"cannot be rendered{which}: {text}"[:_LONGEST]
+        message = f"what it renders to{which} is no YAML: {tail(text[broken.end() :])}"
+        return Problem(file, 0, 0, message, remedy)
+    message = f"cannot be rendered{which}: {tail(text)}"
     if values := _VALUES.search(text):
         # A template may fail with any text, and only the files of the job are shown.
         own = os.path.join(job.chart, "values.yaml")  # noqa: PTH118 -- as above
         file = values["file"] if values["file"] in job.values else own
         line = int(values["line"])
-        return Problem(file, line, 1, message, "mend the YAML of the values", excerpt=_around(file, line), end=2)
+        return Problem(file, line, 1, message, "correct the YAML of the values", excerpt=_around(file, line), end=2)
     for place in reversed(list(_PLACE.finditer(text))):
         file = (template_file(job.chart, place["file"]) or "") if "/templates/" in place["file"] else ""
         if file:
@@ -135,7 +197,8 @@ def _around(file: str, line: int) -> Excerpt:
     return excerpt(lines, line, 1) if line <= len(lines) else NO_EXCERPT
 
 
-_ABSENT: Final = "install Helm 3 or 4, leave the chart out with --exclude, or read files as they are with --no-render"
+_ABSENT: Final = "install Helm 3 or 4, or leave charts out with --exclude"
+_NO_PROGRAM: Final = "helm is not on PATH"
 _LIBRARY: Final = "a library chart: it is judged in the charts that use it"
 # What Helm 4.3 says a release may be called (helm.sh/helm/v4/pkg/chart/common.ValidateReleaseName, at most 53 characters).
 _NO_RELEASE: Final = re.compile(r"[^a-z0-9]+")
@@ -147,7 +210,8 @@ _MAX_CHART_FILE: Final = 1 << 20
 class ChartJob:
     """A chart to render in one way.
 
-    `chart` is its directory or archive as the user wrote it, `title` the name in its Chart.yaml.
+    `chart` is its directory or archive as the user wrote it, `title` the name in its Chart.yaml. `without` are dependencies
+    that it is rendered without, and `may_move` says that the user chose no namespace.
     """
 
     chart: str
@@ -158,6 +222,8 @@ class ChartJob:
     values: tuple[str, ...] = ()
     set: tuple[str, ...] = ()
     api_versions: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+    may_move: bool = False
 
     @property
     def variant(self) -> str:
@@ -188,7 +254,7 @@ class ChartJob:
         return [helm, "template", *flags, "--", self.release, named]
 
 
-def chart_jobs(chart: str, options: RenderOptions) -> Iterator[ChartJob | Problem | Passed]:
+def chart_jobs(chart: str, options: RenderOptions) -> Iterator[ChartJob | Failure | Passed]:
     """Yield the ways in which a chart is to be rendered, or why it cannot be."""
     real = os.path.realpath(chart)
     given = [each for each in options.charts if os.path.realpath(each.path) == real] or [ChartValues(chart)]
@@ -197,17 +263,18 @@ def chart_jobs(chart: str, options: RenderOptions) -> Iterator[ChartJob | Proble
     # Before anything is read: also what is wrong in a file is shown with its text.
     in_the_way = obstacle(chart)
     if in_the_way:
-        yield in_the_way
+        yield Failure(chart, in_the_way, chart=chart)
         return
     about = _about(chart)
     if not isinstance(about, dict):
-        yield about
+        yield Failure(chart, about, chart=chart)
         return
     if about.get("type") == "library":
         yield Passed(chart, _LIBRARY)
         return
     if shutil.which("helm") is None:
-        yield Problem(_chart_file(chart), 0, 0, "a Helm chart, and helm is not on PATH", _ABSENT)
+        problem = Problem(_chart_file(chart), 0, 0, _NO_PROGRAM, _ABSENT, note=True)
+        yield Failure(chart, problem, _NO_PROGRAM, chart=chart)
         return
     title = about.get("name")
     for way in given:
@@ -215,12 +282,13 @@ def chart_jobs(chart: str, options: RenderOptions) -> Iterator[ChartJob | Proble
             # What the project file names was held to the rule before; of what flags name, links are of the tree too.
             linked = [file for file in values if link_out(file)]
             if linked:
-                yield Problem(linked[0], 0, 0, "a link out of the repository", "name what it leads to")
+                wrong = Problem(linked[0], 0, 0, "a link out of the repository", "name what it leads to")
+                yield Failure(chart, wrong, chart=chart)
                 continue
             lost = [file for file in values if not Path(file).is_file()]
             if lost:
                 remedy = f"{chart} is to be rendered with it: check the spelling, and the directory you are in"
-                yield Problem(lost[0], 0, 0, "no such values file", remedy)
+                yield Failure(chart, Problem(lost[0], 0, 0, "no such values file", remedy), chart=chart)
                 continue
             yield ChartJob(
                 chart,
@@ -231,6 +299,7 @@ def chart_jobs(chart: str, options: RenderOptions) -> Iterator[ChartJob | Proble
                 values,
                 way.set,
                 way.api_versions,
+                may_move=not way.namespace,
             )
 
 
@@ -276,3 +345,29 @@ def _about(chart: str) -> dict[str, object] | Problem:
 def _is_changed(real: str, given: list[ChartValues], changed: frozenset[str]) -> bool:
     files = {os.path.realpath(file) for way in given for values in way.values for file in values}
     return bool(files & changed) or any(path == real or path.startswith(real + os.sep) for path in changed)
+
+
+_PLAIN: Final = (".yaml", ".yml", ".json")
+_ACTION: Final = b"{{"
+_MOST_FILES: Final = 10_000
+
+
+def plain_templates(chart: str) -> Iterator[str]:
+    """Yield the templates of a chart that hold no action, and so render to what they are; links are not followed."""
+    count = 0
+    for folder, folders, names in os.walk(chart):
+        folders[:] = sorted(name for name in folders if not is_git(name))
+        inside = Path(os.path.relpath(folder, chart)).parts
+        count += len(names)
+        if count > _MOST_FILES:
+            return
+        for name in sorted(names) if "templates" in inside else ():
+            path = os.path.join(folder, name)  # noqa: PTH118 -- the user's `./` stays
+            if not name.endswith(_PLAIN) or name.startswith("_") or os.path.islink(path):  # noqa: PTH114 -- of a text
+                continue
+            try:
+                data = read_regular(Path(path), MAX_BYTES)
+            except OSError:
+                continue
+            if _ACTION not in data:
+                yield path

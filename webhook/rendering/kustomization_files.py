@@ -21,6 +21,7 @@ from gpugate.webhook.manifests.documents import Document, Positions, read_bytes,
 from gpugate.webhook.manifests.inputs import KUSTOMIZATION_FILES, Found, Kustomization, Passed
 from gpugate.webhook.manifests.problems import Problem
 from gpugate.webhook.manifests.within import Wanted, is_git, link_out, refusal, tree_of
+from gpugate.webhook.rendering.failures import Failure
 from gpugate.webhook.rendering.kustomizations import KustomizationJob, obstacles
 
 if TYPE_CHECKING:
@@ -45,6 +46,11 @@ _INFLATES: Final = "HelmChartInflationGenerator"
 _OF_CHART: Final = ("name", "chartName", "version", "chartVersion", "repo", "chartRepoUrl", "chartHome")
 _TWICE: Final = "is written twice, in another case"
 _DEFAULT_CHARTS: Final = "charts"
+# Fields with which a kustomization changes what a policy may find in its resources, unlike those that name, place or add objects.
+ALTER: Final = (
+    *("patches", "patchesStrategicMerge", "patchesJson6902", "transformers", "components", "replacements", "vars"),
+    *("labels", "commonLabels", "commonAnnotations", "replicas"),
+)
 # What is a value and never a name of a file.
 _NO_PATHS: Final = frozenset({"literals"})
 _MOST_TEXTS: Final = 100_000
@@ -58,18 +64,23 @@ _REMOTE_SIGNS: Final = ("git@", "github.com", "?ref=")
 _ELSEWHERE: Final = "is somewhere else, and gpugate uses no network"
 _TAKE: Final = "take it into the tree; or pipe: `kustomize build {} | gpugate check -`"
 _OWN: Final = "name a file that is committed"
+_CREATE: Final = "create it, or correct the path, which is relative to the directory of the kustomization"
 _CHECK: Final = "check the spelling; paths are relative to the directory of the kustomization"
 _WRITE: Final = "write it into the kustomization, or leave it out with --exclude"
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A name in a kustomization for which it is not built: what is wrong, what to do, and where it stands."""
+    """A name in a kustomization for which it is not built: what is wrong, what to do, and its line and column.
+
+    `cause` is the same wherever else a kustomization names the same; empty where the place is the cause.
+    """
 
     message: str
     remedy: str
     line: int = 0
     column: int = 0
+    cause: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +93,8 @@ class KustomizationFile:
         is_component: it is a part of others and cannot be built alone.
         directories: real paths of the directories that it builds on.
         files: real paths of the files that it uses.
+        resources: real paths of the files among them that hold objects.
+        alters: it changes the objects of its resources, by patches and the like.
         refused: what it may not name.
         refused_inflating: what it may not name where it inflates Helm charts.
         charts: paths of the charts that it inflates.
@@ -95,6 +108,8 @@ class KustomizationFile:
     is_component: bool = False
     directories: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
+    resources: tuple[str, ...] = ()
+    alters: bool = False
     refused: tuple[Refused, ...] = ()
     refused_inflating: tuple[Refused, ...] = ()
     charts: tuple[str, ...] = ()
@@ -163,7 +178,10 @@ def _read(directory: str, shown: str, document: Document, value: dict[str, Any])
         return (span.line, span.column) if span else (0, 0)
 
     def placed_all(found: list[tuple[FieldPath, str, str]]) -> tuple[Refused, ...]:
-        return tuple(Refused(f"{render(path)}: {wrong}", remedy, *place(path)) for path, wrong, remedy in found)
+        return tuple(
+            Refused(f"{render(path)}: {wrong}", remedy, *place(path), wrong if remedy == _TAKE else "")
+            for path, wrong, remedy in found
+        )
 
     return KustomizationFile(
         directory=used.directory,
@@ -172,6 +190,8 @@ def _read(directory: str, shown: str, document: Document, value: dict[str, Any])
         is_component=any(kind == "Component" for _, kind in _fields(value, "kind")),
         directories=tuple(used.directories),
         files=tuple(used.files),
+        resources=tuple(used.resources),
+        alters=any(_fields(value, key) for key in ALTER),
         refused=placed_all(used.refused),
         refused_inflating=placed_all(used.refused_inflating),
         charts=tuple(used.charts),
@@ -187,12 +207,14 @@ class _Used:
     Attributes:
         directory: real path of its directory.
         top: the real path of the work tree; None where the user named a directory that belongs to none.
+        resources: the files that hold objects.
     """
 
     directory: str
     top: str | None
     directories: list[str] = field(default_factory=list)
     files: list[str] = field(default_factory=list)
+    resources: list[str] = field(default_factory=list)
     charts: list[str] = field(default_factory=list)
     refused: list[tuple[FieldPath, str, str]] = field(default_factory=list)
     refused_inflating: list[tuple[FieldPath, str, str]] = field(default_factory=list)
@@ -228,11 +250,19 @@ class _Used:
             is_remote = any(sign in entry.lower() for sign in _REMOTE_SIGNS)
             wrong = f"{entry[:_LONGEST_NAME]} {_ELSEWHERE}" if is_remote else f"there is no {entry[:_LONGEST_NAME]}"
             self.refused.append((path, wrong, _TAKE if is_remote else _CHECK))
+        elif str(path[0]).casefold() in BUILT_ON:
+            self.resources.append(real)
 
     def _file(self, entry: str, path: FieldPath) -> None:
-        # A text over several lines is YAML in the place of a file; kustomize says what is missing.
-        real = None if "\n" in entry else self._allowed(entry, path)
-        self.files += [real] if real is not None else []
+        # A text over several lines is YAML in the place of a file.
+        # JSON of a patch may be on one line.
+        is_text = "\n" in entry or "{" in entry or len(entry) > _LONGEST_NAME
+        real = None if is_text else self._allowed(entry, path)
+        if real is None:
+            return
+        self.files.append(real)
+        if not os.path.exists(real):  # noqa: PTH110 -- pathlib raises for names that are too long
+            self.refused.append((path, f"there is no {entry[:_LONGEST_NAME]}", _CREATE))
 
     def _allowed(self, entry: str, path: FieldPath) -> str | None:
         """Return the real path of an entry that may be read; None, with the reason noted, for another one."""
@@ -469,15 +499,15 @@ class Plan:
     builders: dict[str, set[str]] = field(default_factory=dict)
     used: set[str] = field(default_factory=set)
 
-    def of(self, found: Kustomization) -> Iterator[KustomizationJob | Problem | Passed]:
+    def of(self, found: Kustomization) -> Iterator[KustomizationJob | Failure | Passed]:
         """Yield the job of a kustomization, what is in its way, or nothing where others are built on it."""
         real = os.path.realpath(found.name)
         file = self.read.get(real)
         if isinstance(file, Problem):
-            yield file
+            yield Failure(found.name, file, directory=real)
         if not isinstance(file, KustomizationFile):
             return
-        closure, problems = self._closure(real)
+        closure, problems = self.closure(real)
         if self._is_part(file, closure):
             return
         if file.is_component:
@@ -486,10 +516,11 @@ class Plan:
         changed = self.options.changed
         if changed is not None and not any(changed & _files(each) for each in closure):
             return
-        in_the_way = [*problems, *obstacles(found.name, closure, inflate=self.options.inflate)]
+        unread = [Failure(found.name, each, directory=real) for each in problems]
+        in_the_way = [*unread, *obstacles(found.name, closure, inflate=self.options.inflate)]
         yield from in_the_way
         if not in_the_way:
-            yield KustomizationJob(found.name, file, self.options.inflate)
+            yield KustomizationJob(found.name, file, self.options.inflate, tuple(closure))
 
     def _is_part(self, file: KustomizationFile, closure: Sequence[KustomizationFile]) -> bool:
         """Tell whether one that is built contains this one; of a circle none does, so that kustomize refuses it aloud."""
@@ -503,7 +534,7 @@ class Plan:
             waiting += above
         return False
 
-    def _closure(self, real: str) -> tuple[list[KustomizationFile], list[Problem]]:
+    def closure(self, real: str) -> tuple[list[KustomizationFile], list[Problem]]:
         """Return a kustomization and all that it builds on, and what of that cannot be read, also outside of what was named."""
         found: dict[str, KustomizationFile] = {}
         problems: list[Problem] = []

@@ -11,21 +11,32 @@ import shutil
 import tempfile
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from gpugate.webhook.manifests.inputs import Chart, Found, Input, Kustomization, Rendering
+from gpugate.webhook.manifests.inputs import Chart, Found, Input, Kustomization, Passed, Rendering
 from gpugate.webhook.manifests.problems import Problem
 from gpugate.webhook.manifests.within import is_git, is_within, tree_of
-from gpugate.webhook.rendering.charts import ChartJob, chart_jobs, chart_problem, staged
-from gpugate.webhook.rendering.kustomization_files import planned
+from gpugate.webhook.rendering.charts import (
+    ChartJob,
+    another_way,
+    chart_failure,
+    chart_jobs,
+    left_out,
+    plain_templates,
+    staged,
+)
+from gpugate.webhook.rendering.failures import Failure, by_cause
+from gpugate.webhook.rendering.kustomization_files import KustomizationFile, planned
 from gpugate.webhook.rendering.kustomizations import KustomizationJob, kustomization_problem
 from gpugate.webhook.rendering.process import run
+from gpugate.webhook.report.located import NotRendered
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from gpugate.webhook.rendering.kustomization_files import Plan
     from gpugate.webhook.rendering.options import RenderOptions
 
 _DOCUMENT: Final = re.compile(r"^---\n", re.MULTILINE)
@@ -79,49 +90,105 @@ _Result = TypeVar("_Result")
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """What a chart or a kustomization became; `origins` are the objects of the latter."""
+    """What a chart or a kustomization became; `origins` are the objects of the latter, `partly` why a part of it is missing."""
 
     job: ChartJob | KustomizationJob
     text: str
     origins: tuple[ObjectOrigin, ...] = ()
+    partly: Failure | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """What there is to judge, and by the label of each rendering what it was made of."""
+    """What there is to evaluate, by the label of each rendering what it was made of, and what was not rendered."""
 
     found: list[Found]
     texts: dict[str, Text] = field(default_factory=dict)
+    not_rendered: tuple[NotRendered, ...] = ()
 
 
 def rendered(found: Sequence[Found | Chart | Kustomization], options: RenderOptions) -> Rendered:
-    """Put in the place of each chart and kustomization what it becomes, and leave out the files that it uses."""
+    """Put in the place of each chart and kustomization what it becomes, and leave out the files that it uses.
+
+    Of what is not rendered, files that hold objects are read as they are, unless something that is rendered has them too.
+    """
     plan = planned(found, options)
-    parts: list[Found | ChartJob | KustomizationJob] = []
+    parts: list[Found | Failure | ChartJob | KustomizationJob] = []
     for part in found:
         if isinstance(part, Chart):
             parts += chart_jobs(part.name, options)
         elif isinstance(part, Kustomization):
             parts += plan.of(part)
-        elif not (isinstance(part, Input) and not part.explicit and os.path.realpath(part.name) in plan.used):
+        else:
             parts.append(part)
     jobs = [part for part in parts if isinstance(part, ChartJob | KustomizationJob)]
     done = iter(at_once(rendering_of, jobs, options))
-    made = Rendered([])
-    seen: set[Problem] = set()
-    for each in parts:
-        result: Found | Text = next(done) if isinstance(each, ChartJob | KustomizationJob) else each
-        if isinstance(result, Text):
-            label = _unique(result.job.label, made.texts)
-            made.texts[label] = result
-            way = "\0".join((*result.job.values, "", *result.job.set)) if isinstance(result.job, ChartJob) else ""
-            what = Rendering(way, result.job.unit)
-            made.found.append(Input(label, explicit=True, data=result.text.encode(), rendering=what))
-        elif not (isinstance(result, Problem) and result in seen):
-            # Every values file of a broken template says the same.
-            made.found.append(result)
-            seen |= {result} if isinstance(result, Problem) else set()
-    return made
+    results = [next(done) if isinstance(each, ChartJob | KustomizationJob) else each for each in parts]
+    return _collected(results, plan)
+
+
+def _collected(results: Sequence[Found | Failure | Text], plan: Plan) -> Rendered:
+    made: list[Found] = []
+    texts: dict[str, Text] = {}
+    as_they_are = _as_they_are(results, plan)
+    causes = by_cause(_failures(results))
+    unread = {each.unrendered: 0 for each in as_they_are.values()}
+    unread = {**{each.what: 0 for each in results if isinstance(each, Failure)}, **unread}
+    for each in results:
+        failure = each.partly if isinstance(each, Text) else each
+        if isinstance(each, Text):
+            label = _unique(each.job.label, texts)
+            texts[label] = each
+            way = "\0".join((*each.job.values, "", *each.job.set)) if isinstance(each.job, ChartJob) else ""
+            what = Rendering(way, each.job.unit)
+            made.append(Input(label, explicit=True, data=each.text.encode(), rendering=what))
+        elif isinstance(each, Input) and not each.explicit and (real := os.path.realpath(each.name)) in plan.used:
+            as_it_is = as_they_are.pop(real, None)
+            if as_it_is:
+                made.append(replace(each, unrendered=as_it_is.unrendered, altered=as_it_is.altered))
+                unread[as_it_is.unrendered] += 1
+        elif not isinstance(each, Failure):
+            made.append(each)
+        if isinstance(failure, Failure) and (problem := causes.pop(failure.key, None)):
+            made.append(problem)
+    # What no path stands for, such as a base outside of it.
+    for each in as_they_are.values():
+        made.append(each)
+        unread[each.unrendered] += 1
+    return Rendered(made, texts, tuple(NotRendered(name, count) for name, count in unread.items()))
+
+
+def _failures(results: Iterable[Found | Failure | Text]) -> Iterator[Failure]:
+    for each in results:
+        failure = each.partly if isinstance(each, Text) else each
+        if isinstance(failure, Failure):
+            yield failure
+
+
+def _as_they_are(results: Sequence[Found | Failure | Text], plan: Plan) -> dict[str, Input]:
+    """Return the files that are read as they are, by their real paths."""
+    charts = {each.job.chart for each in results if isinstance(each, Text) and isinstance(each.job, ChartJob)}
+    built = {
+        file
+        for each in results
+        if isinstance(each, Text) and isinstance(each.job, KustomizationJob)
+        for part in each.job.parts
+        for file in part.resources
+    }
+    found: dict[str, Input] = {}
+    failed = [(each.what, each.directory) for each in _failures(results) if each.directory]
+    failed += [(each.name, os.path.realpath(each.name)) for each in results if isinstance(each, Passed)]
+    for name, directory in failed:
+        parts, _ = plan.closure(directory) if isinstance(plan.read.get(directory), KustomizationFile) else ([], [])
+        altered = any(part.alters for part in parts)
+        for real in (each for part in parts for each in part.resources if each not in built and each not in found):
+            shown = real if Path(name).is_absolute() else os.path.relpath(real)
+            found[real] = Input(shown, explicit=False, unrendered=name, altered=altered)
+    unread = {each.chart: each.what for each in reversed(list(_failures(results))) if each.chart not in {"", *charts}}
+    for chart, name in unread.items():
+        for path in plain_templates(chart):
+            found.setdefault(os.path.realpath(path), Input(path, explicit=False, unrendered=name))
+    return found
 
 
 def at_once(
@@ -139,29 +206,25 @@ def at_once(
 
 def rendering_of(
     job: ChartJob | KustomizationJob, options: RenderOptions, stop: threading.Event, chart: str = ""
-) -> Text | Problem:
+) -> Text | Failure:
     """Render one; `chart` is the directory of a chart that stands for the job's."""
+    what, directory = (job.chart, "") if isinstance(job, ChartJob) else (job.name, job.file.directory)
     with tempfile.TemporaryDirectory(prefix="gpugate-") as home:
         try:
             if isinstance(job, ChartJob):
-                rendered_from = chart or staged(job.chart, home)
-                readable = _readable(job.chart, rendered_from, *job.values)
-                ran = run(job.command("helm", rendered_from), home, options.limits, stop, readable)
-                if ran.stopped or ran.code:
-                    return chart_problem(job, ran.err, ran.stopped)
-                return Text(job, ran.out.decode(errors="replace"))
+                return _chart(job, options, stop, chart)
             helm = shutil.which("helm") if job.inflate else None
             programs = [helm] if helm else []
             ran = run(job.command(home), home, options.limits, stop, _readable(job.file.directory), programs)
         except ValueError:
-            where = job.chart if isinstance(job, ChartJob) else job.name
             wrong = "cannot be rendered: a NUL in its values, release or namespace"
-            return Problem(where, 0, 0, wrong, "take it out of the flags, or of `charts:` in .gpugate.yaml")
+            remedy = "take it out of the flags, or of `charts:` in .gpugate.yaml"
+            return Failure(what, Problem(what, 0, 0, wrong, remedy), directory=directory)
         except OSError as error:
-            where = job.chart if isinstance(job, ChartJob) else job.name
-            return Problem(where, 0, 0, f"cannot be rendered: {(error.strerror or 'no program').lower()}", "see PATH")
+            wrong = f"cannot be rendered: {(error.strerror or 'no program').lower()}"
+            return Failure(what, Problem(what, 0, 0, wrong, "see PATH"), directory=directory)
         if ran.stopped or ran.code:
-            return kustomization_problem(job, ran.err, ran.stopped)
+            return Failure(what, kustomization_problem(job, ran.err, ran.stopped), directory=directory)
         text, origins = without_origins(ran.out.decode(errors="replace"))
         overlay = Path(os.path.realpath(home), "overlay")
         found = tuple(
@@ -171,6 +234,31 @@ def rendering_of(
             for each in origins
         )
         return Text(job, text, found)
+
+
+def _chart(job: ChartJob, options: RenderOptions, stop: threading.Event, chart: str) -> Text | Failure:
+    """Render a chart as it was asked for, else in another way in which it may render, else say why it does not.
+
+    Raises:
+        OSError: the program cannot be started.
+        ValueError: an argument holds a NUL.
+    """
+    first: Failure | None = None
+    way: ChartJob | None = job
+    while way is not None:
+        with tempfile.TemporaryDirectory(prefix="gpugate-") as home:
+            rendered_from = staged(chart or way.chart, home, way.without)
+            readable = _readable(way.chart, chart or way.chart, rendered_from, *way.values)
+            ran = run(way.command("helm", rendered_from), home, options.limits, stop, readable)
+        if not (ran.stopped or ran.code):
+            wrong = left_out(way)
+            return Text(way, ran.out.decode(errors="replace"), partly=Failure(way.chart, wrong) if wrong else None)
+        # What refuses another namespace too is wrong for another reason.
+        if first is None or way.namespace != job.namespace:
+            first = chart_failure(way, ran.err, ran.stopped)
+        way = None if ran.stopped else another_way(way, ran.err)
+    assert first is not None  # noqa: S101 -- for mypy: one way was tried
+    return first
 
 
 def _readable(named: str, *further: str) -> list[str] | None:

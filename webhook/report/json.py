@@ -30,6 +30,7 @@ def write(report: Report) -> str:
         "suppressed": [{**_finding(s.finding), "reason": s.reason, "by": s.by.value} for s in report.suppressed],
         "baseline": _baseline(report.baseline),
         "exemptions": {"expired": report.expired, "unused": report.unused},
+        "not_rendered": [{"name": each.name, "files": each.files} for each in report.not_rendered],
         "skipped": [{"policy": s.policy, "reason": s.reason, "objects": s.objects} for s in report.skipped],
         "unknown_kinds": [
             {"apiVersion": u.api_version, "kind": u.kind, "objects": u.objects, "gpu_objects": u.gpu_objects}
@@ -90,6 +91,8 @@ def _finding(finding: Located) -> _Object:
         "end_column": finding.place.end,
         "rendered_line": finding.place.rendered or None,
         "rendered_with": list(finding.place.variants),
+        "unrendered": finding.place.unrendered or None,
+        "without_patches": finding.place.altered,
         "path": finding.path,
         "related": [_location(each) for each in finding.related],
         "stance": finding.stance.word if finding.stance is not None else None,

@@ -94,7 +94,8 @@ class Place:
     What a chart or a kustomization renders to has a line of a file only where that is certain. Else `rendered` is the
     line of what it renders to, from which the excerpt is then too, and the region is the beginning of the file.
     `variants` are the values with which the chart was rendered. `is_template` says that the file is what the object was
-    rendered from, which no edit of an object can mend.
+    rendered from, which no edit of an object can mend. `unrendered` is the chart or kustomization that the file is part of,
+    where that was not rendered and the file was evaluated as it is; `altered` says that it would change the object.
     """
 
     file: str
@@ -106,6 +107,8 @@ class Place:
     rendered: int = 0
     variants: tuple[str, ...] = ()
     is_template: bool = False
+    unrendered: str = ""
+    altered: bool = False
 
     @property
     def where(self) -> str:
@@ -218,12 +221,21 @@ class Suppressed:
 
 
 @dataclass(frozen=True, slots=True)
+class NotRendered:
+    """A chart or kustomization that was not rendered, by its name for people, and how many of its files were read as they are."""
+
+    name: str
+    files: int
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """A run: what was found, in the order of the files, and what was looked at.
 
     `passed_over` counts documents and directories that are not manifests; `remarks` are sentences about some of them.
     `hidden` counts the YAML files in hidden directories, which are not read. `passed` lists all of these. `unknown_kinds`
-    are kinds that no policy knows and whose objects hold Pods or request GPUs.
+    are kinds that no policy knows and whose objects hold Pods or request GPUs. `not_rendered` are charts and
+    kustomizations.
     `suppressed` is what comments and the baseline let pass, `baseline` what the latter did, `expired` and `unused` are
     exemptions of the policy file that are over or let nothing off, in words. `fixed` is how many changes were made to
     files, `unfixed` says where one could not be made and why, `names` are the files that were read.
@@ -248,6 +260,7 @@ class Report:
     hidden: int = 0
     unknown_kinds: tuple[UnknownKind, ...] = ()
     passed: tuple[PassedOver, ...] = ()
+    not_rendered: tuple[NotRendered, ...] = ()
 
     def count(self, severity: Severity) -> int:
         """Return how many findings have a severity."""

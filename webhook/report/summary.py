@@ -36,6 +36,7 @@ def summary(report: Report, seconds: float | None = None) -> Iterator[str]:
     lost = sum(f.sort is Sort.UNREADABLE for f in report.findings)
     if lost:
         yield f"{_count(lost, 'part')} could not be read and {'was' if lost == 1 else 'were'} not judged"
+    yield from _not_rendered(report)
     yield from _skipped(report)
     yield from unknown_kinds(report.unknown_kinds)
     if report.passed_over:
@@ -81,6 +82,17 @@ def passed_over(report: Report) -> Iterator[str]:
         files = f" ({_count(part.files, 'YAML file')})" if part.files else ""
         detail = f": {part.detail}" if part.detail and not part.files else ""
         yield plain(f"passed over[{part.reason.value}]: {where}{files}{detail}")
+
+
+def _not_rendered(report: Report) -> Iterator[str]:
+    found = report.not_rendered
+    if found:
+        one = len(found) == 1
+        files = sum(each.files for each in found)
+        what = "1 chart or kustomization was" if one else f"{len(found):,} charts and kustomizations were"
+        read = f"; {_count(files, 'file')} of {'it' if one else 'them'} evaluated as {'it is' if files == 1 else 'they are'}"
+        yield f"{what} not rendered{read if files else ''}:"
+        yield from _some(f"  {each.name} ({_count(each.files, 'file')} evaluated)" for each in found)
 
 
 def _fixes(report: Report) -> Iterator[str]:

@@ -118,6 +118,8 @@ def _details(finding: Located) -> Iterator[tuple[str, str]]:
         yield "why: ", finding.why
     if finding.note:
         yield "note: ", finding.note
+    if finding.place.unrendered:
+        yield "note: ", words.unrendered(finding.place)
     for index, line in enumerate(words.fixes(finding)):
         yield "     " if index else "fix: ", line
     consequence = words.at_admission(finding)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gpugate.policies.sdk.field import render
 from gpugate.policies.sdk.findings import Patches, Replacement, Stance
 from gpugate.webhook.report import yaml_text
-from gpugate.webhook.report.located import Located, Sort
+from gpugate.webhook.report.located import Located, Place, Sort
 from gpugate.webhook.report.plain import plain
 
 if TYPE_CHECKING:
@@ -31,8 +31,16 @@ def message(finding: Located) -> str:
     return f"{finding.message} (line {line:,} of what this renders to)" if line else finding.message
 
 
+def unrendered(place: Place) -> str:
+    """Say that a file was evaluated as it is, because what it is part of was not rendered."""
+    left_out = ", without its patches" if place.altered else ""
+    return f"{place.unrendered} was not rendered: this file was evaluated as it is{left_out}"
+
+
 def at_admission(finding: Located) -> str:
     """Say what the webhook would do; empty where it has no part in it."""
+    if finding.place.altered and finding.sort is not Sort.UNREADABLE:
+        return f"depends on what {finding.place.unrendered} changes, which was not built"
     if finding.sort is Sort.MALFORMED:
         return "would be DENIED (the API server refuses it too)"
     if finding.sort is Sort.SCHEMA:

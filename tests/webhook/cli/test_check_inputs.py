@@ -213,8 +213,64 @@ def test_without_helm_the_run_is_incomplete_and_plain_files_are_judged(
     ran = gpugate("check", "--select", COSTS, ".")
 
     assert ran.code == 4
-    assert "a Helm chart, and helm is not on PATH" in ran.out
+    assert "note[unreadable]: helm is not on PATH (not rendered: ./app)" in ran.out
     assert "./plain/pod.yaml:3" in ran.out
+
+
+SINGLE = """apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: gpu}
+spec:
+  template:
+    spec:
+      nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: gpu}
+      requirements: [{key: node.kubernetes.io/instance-type, operator: In, values: [g5.xlarge]}]
+"""
+# What an overlay is besides its resources, with the exit code, and what its objects are then.
+AS_THEY_ARE = {
+    "nothing": ("", 1, "error", "would be DENIED (enforce)"),
+    "a name prefix": ("namePrefix: a-\n", 1, "error", "would be DENIED (enforce)"),
+    "patches": ("patches: [{patch: '{}'}]\n", 4, "warning", "depends on what over changes, which was not built"),
+}
+
+
+@pytest.mark.parametrize("case", AS_THEY_ARE.values(), ids=AS_THEY_ARE)
+def test_the_objects_of_what_is_not_built_are_evaluated_as_they_are(
+    case: tuple[str, int, str, str], gpugate: Run, tree: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text, code, severity, at_admission = case
+    monkeypatch.setenv("PATH", "/nowhere")
+    tree({"base/kustomization.yaml": "resources: [pool.yaml]\n", "base/pool.yaml": SINGLE})
+    tree({"over/kustomization.yaml": f"resources: [../base]\n{text}"})
+
+    ran = gpugate("check", "--select", "nodepools/single-instance-type", "-o", "json", "over")
+
+    report = json.loads(ran.out)
+    finding = next(each for each in report["findings"] if each["policy"])
+    assert (ran.code, finding["severity"], finding["at_admission"]) == (code, severity, at_admission)
+    assert (finding["file"], finding["line"]) == ("base/pool.yaml", 8)
+    assert (finding["unrendered"], finding["without_patches"]) == ("over", "patches" in text)
+    assert report["not_rendered"] == [{"name": "over", "files": 1}]
+    assert gpugate("check", "--fix", "over").code == code
+    assert (tree({}) / "base/pool.yaml").read_text() == SINGLE
+
+
+def test_a_resource_that_cannot_be_read_is_told_once(
+    gpugate: Run, tree: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = "Error: accumulating resources: accumulating resources from 'bad.yaml': MalformedYAMLError: yaml: line 1"
+    program = tmp_path / "programs/kustomize"
+    program.parent.mkdir()
+    program.write_text(f'#!{sys.executable} -S\nimport sys\nsys.exit("{said}")\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(program.parent))
+    tree({"a/kustomization.yaml": "resources: [bad.yaml, pod.yaml]\n", "a/bad.yaml": "a: [\n"})
+    tree({"a/pod.yaml": POD.format(name="a")})
+
+    report = checked(gpugate, "a")
+
+    assert places(report) == [("a/bad.yaml", 2, None), ("a/pod.yaml", 3, None)]
+    assert report["summary"]["exit_code"] == 4
 
 
 def test_excluded_files_are_not_read_unless_they_are_named(gpugate: Run, tree: Callable[..., Path]) -> None:

@@ -27,13 +27,14 @@ sortOptions: {order: legacy}
 
 
 def test_a_kustomization_says_what_it_uses(tree: Callable[..., Path]) -> None:
-    root = tree({"over/kustomization.yaml": WHOLE, "base/x": "", "part/x": "", "over/pod.yaml": ""})
+    used = ("pod.yaml", "old.yaml", "patch.yaml", "swap.yaml", "schema.json", "data.txt", "other.txt", "a.env")
+    files = {f"over/{name}": "" for name in used}
+    root = tree({"over/kustomization.yaml": WHOLE, "base/x": "", "part/x": "", **files})
 
     read = read_kustomization("over")
 
     assert isinstance(read, KustomizationFile)
     assert read.directories == (str(root / "base"), str(root / "part"))
-    used = ("pod.yaml", "old.yaml", "patch.yaml", "swap.yaml", "schema.json", "data.txt", "other.txt", "a.env")
     assert read.files == tuple(str(root / "over" / name) for name in used)
     (refused,) = read.refused
     assert (refused.message, refused.line, refused.column) == (
@@ -42,6 +43,41 @@ def test_a_kustomization_says_what_it_uses(tree: Callable[..., Path]) -> None:
         32,
     )
     assert read.sort_options == {"order": "legacy"}
+    assert (read.resources, read.alters) == ((str(root / "over/pod.yaml"),), True)
+
+
+MISSING = {
+    "a patch": "patches: [{path: gone}]\n",
+    "a patch by its name": "patchesStrategicMerge: [gone]\n",
+    "a file of a generator": "configMapGenerator: [{name: a, files: [as=gone]}]\n",
+    "an environment": "secretGenerator: [{name: a, envs: [gone]}]\n",
+}
+
+
+@pytest.mark.parametrize("text", MISSING.values(), ids=MISSING)
+def test_a_file_that_is_missing_is_told_at_its_line(text: str, tree: Callable[..., Path]) -> None:
+    tree({"over/kustomization.yaml": f"# a\n{text}"})
+
+    read = read_kustomization("over")
+
+    assert isinstance(read, KustomizationFile)
+    assert [(each.message.partition(": ")[2], each.line) for each in read.refused] == [("there is no gone", 2)]
+
+
+INLINE = {
+    "JSON": "patchesStrategicMerge: ['{kind: Pod, metadata: {name: a}}']\n",
+    "YAML": 'patchesStrategicMerge: ["kind: Pod\\nmetadata: {name: a}"]\n',
+}
+
+
+@pytest.mark.parametrize("text", INLINE.values(), ids=INLINE)
+def test_a_patch_in_the_place_of_its_name_is_no_missing_file(text: str, tree: Callable[..., Path]) -> None:
+    tree({"over/kustomization.yaml": text})
+
+    read = read_kustomization("over")
+
+    assert isinstance(read, KustomizationFile)
+    assert read.refused == ()
 
 
 REMOTE = ("github.com/a/b//base?ref=v1", "git@example.com:a/b", "ssh://git@example.com/a", "http://example.com/a")
@@ -72,7 +108,7 @@ def test_what_git_keeps_is_not_built(text: str, tree: Callable[..., Path]) -> No
     read = read_kustomization(".")
 
     assert isinstance(read, KustomizationFile)
-    (problem,) = (each for each in obstacles(".", [read], inflate=False) if each.line)
+    (problem,) = (each.problem for each in obstacles(".", [read], inflate=False))
     assert (problem.line, "is in .git" in problem.message, read.files) == (1, True, ())
 
 

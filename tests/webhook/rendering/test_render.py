@@ -43,6 +43,11 @@ def problems(made: Rendered) -> list[tuple[str, int, str]]:
     return [(part.source, part.line, part.message) for part in made.found if isinstance(part, Problem)]
 
 
+def inputs(made: Rendered) -> dict[str, str]:
+    """Return what is read, and what it is a part of that was not rendered."""
+    return {part.name: part.unrendered for part in made.found if isinstance(part, Input)}
+
+
 @pytest.mark.usefixtures("helm", "chart")
 def test_a_chart_stands_in_the_place_of_its_files() -> None:
     made = render()
@@ -90,13 +95,25 @@ def test_a_values_file_that_is_missing_is_a_problem_and_the_others_are_taken() -
 
 
 @pytest.mark.usefixtures("nothing_on_path", "chart")
-def test_without_helm_each_chart_is_a_problem_with_a_remedy(tree: Callable[..., Path]) -> None:
-    tree({"plain/pod.yaml": POD})
+def test_without_helm_one_note_names_the_charts_and_plain_templates_are_read(tree: Callable[..., Path]) -> None:
+    tree({f"{name}/Chart.yaml": CHART for name in ("b", "c", "d")})
+    tree({"b/templates/plain.yaml": POD, "plain/pod.yaml": POD})
 
     made = render()
 
-    assert problems(made) == [("./app/Chart.yaml", 0, "a Helm chart, and helm is not on PATH")]
-    assert [part.name for part in made.found if isinstance(part, Input)] == ["./plain/pod.yaml"]
+    (note,) = (part for part in made.found if isinstance(part, Problem))
+    assert (note.source, note.message) == (
+        "./app/Chart.yaml",
+        "helm is not on PATH (not rendered: ./app, ./b, ./c and 1 more)",
+    )
+    assert note.note
+    assert inputs(made) == {"./plain/pod.yaml": "", "./b/templates/plain.yaml": "./b"}
+    assert sorted((each.name, each.files) for each in made.not_rendered) == [
+        ("./app", 0),
+        ("./b", 1),
+        ("./c", 0),
+        ("./d", 0),
+    ]
 
 
 @pytest.mark.usefixtures("helm")
@@ -184,15 +201,158 @@ def test_what_would_need_a_network_is_not_built_and_says_so_at_its_line(
 
 
 @pytest.mark.usefixtures("nothing_on_path")
-def test_without_kustomize_each_kustomization_is_a_problem_and_plain_files_are_read(tree: Callable[..., Path]) -> None:
-    tree({"a/kustomization.yaml": "resources: [pod.yaml]\n", "a/pod.yaml": POD, "b/pod.yaml": POD})
+def test_without_kustomize_one_note_names_the_kustomizations_and_their_resources_are_read_as_they_are(
+    tree: Callable[..., Path],
+) -> None:
+    tree({f"{name}/kustomization.yaml": "resources: [pod.yaml]\n" for name in ("a", "c")})
+    tree({f"{name}/pod.yaml": POD for name in ("a", "b", "c")})
 
     made = render()
 
-    assert [message for _, _, message in problems(made)] == [
-        "a kustomization, and neither kustomize nor kubectl is on PATH"
-    ]
-    assert [part.name for part in made.found if isinstance(part, Input)] == ["./b/pod.yaml"]
+    (note,) = (part for part in made.found if isinstance(part, Problem))
+    assert note.message == "neither kustomize nor kubectl is on PATH (not rendered: ./a, ./c)"
+    assert note.note
+    assert inputs(made) == {"./a/pod.yaml": "./a", "./b/pod.yaml": "", "./c/pod.yaml": "./c"}
+
+
+BROKEN = {
+    "a missing file of the base": {
+        "base/kustomization.yaml": "resources: [pod.yaml]\nconfigMapGenerator: [{name: a, envs: [.env]}]\n"
+    },
+    "a remote resource of the base": {
+        "base/kustomization.yaml": "resources: [pod.yaml, 'https://example.com/a.yaml']\n"
+    },
+    "a remote resource of each": {
+        "dev/kustomization.yaml": "resources: [../base, 'https://example.com/a.yaml']\n",
+        "prod/kustomization.yaml": "resources: ['https://example.com/a.yaml', pod.yaml, ../base]\n",
+    },
+    "charts in each": {
+        "dev/kustomization.yaml": "resources: [../base]\nhelmCharts: [{name: a}]\n",
+        "prod/kustomization.yaml": "resources: [pod.yaml, ../base]\nhelmCharts: [{name: b}]\n",
+    },
+}
+
+
+@pytest.mark.parametrize("files", BROKEN.values(), ids=BROKEN)
+@pytest.mark.usefixtures("overlays")
+def test_a_cause_is_told_once_and_what_can_be_read_is_read(files: dict[str, str], tree: Callable[..., Path]) -> None:
+    tree({"prod/kustomization.yaml": "resources: [../base, pod.yaml]\n", **files})
+
+    made = render()
+
+    (cause,) = problems(made)
+    assert cause[2].endswith("(not rendered: ./dev, ./prod)")
+    assert inputs(made) == {
+        "./base/beside.yaml": "",
+        "./base/pod.yaml": "./dev",
+        "./dev/pod.yaml": "",
+        "./prod/pod.yaml": "./prod",
+    }
+    assert [(each.name, each.files) for each in made.not_rendered] == [("./dev", 1), ("./prod", 1)]
+
+
+@pytest.mark.usefixtures("overlays")
+def test_what_another_overlay_builds_is_not_read_as_it_is(tree: Callable[..., Path]) -> None:
+    tree({"prod/kustomization.yaml": "resources: [../base, pod.yaml, gone.yaml]\npatches: [{patch: '{}'}]\n"})
+
+    made = render()
+
+    assert inputs(made) == {
+        "./base/beside.yaml": "",
+        "./dev (rendered)": "",
+        "./dev/pod.yaml": "",
+        "./prod/pod.yaml": "./prod",
+    }
+    assert [part.altered for part in made.found if isinstance(part, Input)] == [False, False, False, True]
+
+
+@pytest.mark.usefixtures("overlays")
+def test_a_resource_outside_of_the_paths_is_read_too(tree: Callable[..., Path]) -> None:
+    tree({"dev/kustomization.yaml": "resources: [../base, gone.yaml]\n"})
+
+    assert inputs(render(["dev"])) == {"dev/pod.yaml": "", "base/pod.yaml": "dev"}
+
+
+@pytest.mark.usefixtures("overlays")
+def test_the_resources_of_a_component_that_nothing_uses_are_read(tree: Callable[..., Path]) -> None:
+    tree({"part/kustomization.yaml": "kind: Component\nresources: [pod.yaml]\n", "part/pod.yaml": POD})
+
+    assert inputs(render(["part"])) == {"part/pod.yaml": "part"}
+
+
+# As much of `helm template` as the ways are about: it misses a dependency, or refuses a namespace.
+PICKY_HELM = """
+import pathlib, sys
+about = pathlib.Path(sys.argv[-1], "Chart.yaml").read_text()
+if "absent" in about:
+    print("Error: found in Chart.yaml, but missing in charts/ directory: absent", file=sys.stderr)
+    sys.exit(1)
+if "picky" in about and "--namespace=default" in sys.argv:
+    print("Error: execution error at (app/templates/a.yaml:1:1): not in namespace default", file=sys.stderr)
+    sys.exit(1)
+if "broken" in about:
+    print("Error: execution error at (app/templates/a.yaml:2:1): no x", file=sys.stderr)
+    sys.exit(1)
+print("a: 1  # " + " ".join(sys.argv[2:]) + about.replace("\\n", " "))
+"""
+
+
+def test_a_chart_is_rendered_without_the_dependencies_that_are_not_there(
+    program: Callable[[str, str], Path], chart: Path
+) -> None:
+    program("helm", PICKY_HELM)
+    (chart / "Chart.yaml").write_text(f"{CHART}dependencies: [{{name: absent}}, {{name: held}}]\n")
+
+    made = render()
+
+    (text,) = made.texts.values()
+    assert '"dependencies": [{"name": "held"}]' in text.text
+    wrong = "rendered without its dependencies absent, which are not in charts/"
+    assert problems(made) == [("./app/Chart.yaml", 0, wrong)]
+    assert made.not_rendered == ()
+
+
+@pytest.mark.parametrize(("namespace", "wanted"), [("default", "app"), ("other", "other")])
+def test_a_chart_that_refuses_the_namespace_default_gets_one_of_its_own(
+    namespace: str, wanted: str, program: Callable[[str, str], Path], chart: Path
+) -> None:
+    program("helm", PICKY_HELM)
+    (chart / "Chart.yaml").write_text(f"{CHART}description: picky\n")
+
+    (text,) = render(options=replace(OPTIONS, namespace=namespace)).texts.values()
+
+    assert f"--namespace={wanted}" in text.text
+
+
+NAMED = {"a namespace of the project file": ("default", 0), "none": ("", 2)}
+
+
+@pytest.mark.parametrize(("namespace", "line"), NAMED.values(), ids=NAMED)
+def test_of_two_ways_that_fail_the_one_that_got_further_is_told(
+    namespace: str, line: int, program: Callable[[str, str], Path], chart: Path
+) -> None:
+    program("helm", PICKY_HELM)
+    (chart / "Chart.yaml").write_text(f"{CHART}description: picky and broken\n")
+    (chart / "templates/a.yaml").write_text("a: 1\nb: 1\n")
+    values = ChartValues("app", namespace=namespace)
+
+    made = render(options=replace(OPTIONS, charts=(values,)))
+
+    assert [found[1] for found in problems(made)] == [line or 1]
+
+
+@pytest.mark.usefixtures("helm")
+def test_a_cause_that_several_values_share_is_told_once(chart: Path) -> None:
+    (chart / "templates/pod.yaml").write_text("a: 1\n{{ fail }}\n")
+    for name in ("a.yaml", "b.yaml"):
+        (chart.parent / name).touch()
+    values = ChartValues("app", (("a.yaml",), ("b.yaml",)))
+
+    made = render(options=replace(OPTIONS, charts=(values,)))
+
+    ((file, line, message),) = problems(made)
+    assert (file, line) == ("./app/templates/pod.yaml", 2)
+    assert message.endswith("(not rendered: ./app with a.yaml, ./app with b.yaml)")
 
 
 @pytest.mark.usefixtures("overlays")

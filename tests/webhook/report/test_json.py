@@ -46,6 +46,8 @@ def test_a_finding_has_every_field() -> None:
         "related": [],
         "rendered_line": None,
         "rendered_with": [],
+        "unrendered": None,
+        "without_patches": False,
         "path": "spec.tolerations",
         "stance": "enforce",
         "at_admission": "Pods of this Job would be DENIED (enforce)",

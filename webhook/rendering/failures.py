@@ -1,0 +1,67 @@
+"""Why charts and kustomizations are not rendered: one problem for each cause, whatever number of them it concerns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from gpugate.webhook.manifests.problems import Problem
+
+_LONGEST: Final = 600  # characters of what a program said
+_NAMED: Final = 3  # of what a cause concerns; the summary and JSON have all of them
+_SEPARATORS: Final = (": ", "; ")
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why one chart or kustomization is not rendered, or only in part.
+
+    Attributes:
+        what: the chart or kustomization as the user wrote it, with its values.
+        problem: the cause, in the file that holds it.
+        cause: equal for failures of the same cause; empty where the problem's place and message say which it is.
+        directory: real path of a kustomization that was not built; empty for a chart.
+        chart: the chart that was not rendered at all; empty where a part of it was.
+    """
+
+    what: str
+    problem: Problem
+    cause: str = ""
+    directory: str = ""
+    chart: str = ""
+
+    @property
+    def key(self) -> str:
+        """What failures of the same cause have in common."""
+        found = self.problem
+        return self.cause or f"{found.source}\0{found.line}\0{found.column}\0{found.message}"
+
+
+def by_cause(failures: Iterable[Failure]) -> dict[str, Problem]:
+    """Return for each cause its problem, which names what is not rendered because of it."""
+    groups: dict[str, list[Failure]] = {}
+    for each in failures:
+        groups.setdefault(each.key, []).append(each)
+    return {key: _one(group) for key, group in groups.items()}
+
+
+def _one(group: list[Failure]) -> Problem:
+    problem = group[0].problem
+    names = list(dict.fromkeys(each.what for each in group))
+    if len(names) == 1 and not problem.note:
+        return problem
+    further = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+    shown = ", ".join(names[:_NAMED]) + further
+    return replace(problem, message=f"{problem.message} (not rendered: {shown})")
+
+
+def tail(said: str) -> str:
+    """Return the end of what a program said, where the cause is: programs put what they were doing before it."""
+    if len(said) <= _LONGEST:
+        return said
+    end = said[-_LONGEST:]
+    start = min((at + len(sign) for sign in _SEPARATORS if (at := end.find(sign)) >= 0), default=0)
+    return f"... {end[start:] if start < _LONGEST // 2 else end}"
