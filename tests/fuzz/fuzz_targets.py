@@ -34,6 +34,7 @@ from gpugate.webhook.manifests.inputs import Input
 from gpugate.webhook.manifests.policy_file import parse_policy_file
 from gpugate.webhook.project.read import read_project
 from gpugate.webhook.report.located import Sort
+from gpugate.webhook.report.view import View
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -116,7 +117,7 @@ def manifests() -> Target:
         broke = [finding.message for finding in result.report.findings if finding.sort is Sort.BROKE]
         assert not broke, broke
         form = FORMATS[chosen // 2 % len(FORMATS)]
-        live = _LIVE.search(Shown(result.report, CATALOG, 0.0, suppressed=True).write(form, ""))
+        live = _LIVE.search(Shown(result.report, CATALOG, View(seconds=0.0, suppressed=True)).write(form, ""))
         assert not live, (form, live)
 
     def seeds() -> Iterator[bytes]:

@@ -173,6 +173,7 @@ def check(
     judged.remarks += _repeated(judged)
     moved = beside.rendered.place(judged, options) if beside.rendered else {}
     _report_each_cause_once(judged)
+    judged.findings = _report_each_convention_once(judged.findings)
     names = tuple(part.label for part in found if isinstance(part, Input))
     report = replace(_report(judged, ruleset, options, names, moved), hidden=hidden, not_rendered=beside.not_rendered)
     looked = {rule.policy.id for rule in ruleset.rules} - {policy for policy, _ in judged.skipped}
@@ -206,6 +207,25 @@ def _report_each_cause_once(judged: Judged) -> None:
         for index, finding in enumerate(judged.findings)
         if index not in leaders
     ]
+
+
+def _report_each_convention_once(findings: Iterable[Located]) -> list[Located]:
+    """Make findings about names that the platform has not configured one finding of each policy: they have one cause."""
+    kept: list[Located] = []
+    leaders: dict[str, int] = {}
+    related: dict[int, list[Located]] = {}
+    for finding in findings:
+        # A finding with a fix stays by itself, so that the fix can be applied.
+        if not finding.convention or finding.fix is not None:
+            kept.append(finding)
+        elif finding.policy not in leaders:
+            leaders[finding.policy] = len(kept)
+            kept.append(finding)
+        else:
+            related.setdefault(leaders[finding.policy], []).extend((finding, *finding.related))
+    for index, further in related.items():
+        kept[index] = replace(kept[index], related=(*kept[index].related, *further))
+    return kept
 
 
 def _position(finding: Located) -> tuple[str, int, int, int]:

@@ -38,6 +38,7 @@ from gpugate.webhook.manifests.inputs import (
 from gpugate.webhook.manifests.problems import Problem
 from gpugate.webhook.project.settle import Source
 from gpugate.webhook.report.plain import plain
+from gpugate.webhook.report.view import View
 
 if TYPE_CHECKING:
     import argparse
@@ -366,6 +367,7 @@ def _context(args: argparse.Namespace) -> tuple[tuple[Request, ...], list[Proble
     return tuple(requests), [problem for problem in problems if not problem.warning]
 
 
+_DENIED = 1
 _EMPTY = 3
 _FILES_PER_PROCESS = 100  # fewer are read before a process has started
 
@@ -380,18 +382,23 @@ def main(arguments: Sequence[str]) -> int:
     _refuse(args, wanted)
     result, ruleset = judged(args, project)
     policies = [rule.policy for rule in ruleset.rules]
-    shown = Shown(
-        result.report,
-        policies,
-        time.perf_counter() - started,
-        args.color,
-        args.quiet,
-        args.show_suppressed,
-        args.show_skipped,
+    view = View(
+        quiet=args.quiet,
+        seconds=time.perf_counter() - started,
+        suppressed=args.show_suppressed,
+        skipped=args.show_skipped,
+        verbose=args.verbose,
+        group_by=args.group_by,
+        most=args.max_findings,
+        statistics=args.statistics or args.summary,
+        findings=not args.summary,
     )
+    shown = Shown(result.report, policies, view, args.color)
     for file, name in wanted.items():
         options.write(file, shown.write(name, file))
-    return 0 if args.allow_empty and result.exit_code == _EMPTY else result.exit_code
+    passing = {_EMPTY} if args.allow_empty else set()
+    passing |= {_DENIED} if args.exit_zero else set()
+    return 0 if result.exit_code in passing else result.exit_code
 
 
 def _refuse_files_like_flags(arguments: Sequence[str]) -> None:

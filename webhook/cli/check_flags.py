@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -19,38 +19,33 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.policy import Policy
     from gpugate.webhook.report.located import Report
     from gpugate.webhook.report.plain import When
+    from gpugate.webhook.report.view import View
 
 FORMATS: Final = ("text", "concise", "json", "github", "gitlab", "sarif", "junit", "markdown")
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A report with what the formats need beside it.
-
-    `seconds` is how long the run took; `suppressed` and `skipped` show what is suppressed, and what was passed over, where
-    a format would leave it out.
-    """
+    """A report with what the formats need beside it."""
 
     report: Report
     policies: Sequence[Policy]
-    seconds: float
+    view: View
     color: When = "auto"
-    quiet: bool = False
-    suppressed: bool = False
-    skipped: bool = False
 
     def write(self, name: str, file: str) -> str:
         """Write the report in a format, for a file or, where that is empty, for standard output."""
         report, root = self.report, Path.cwd()
         module = import_module(f"gpugate.webhook.report.{name}")
-        beside = {"quiet": self.quiet, "seconds": self.seconds}
         text: str
         if name == "text":
-            text = module.write(report, self._paint(file), suppressed=self.suppressed, skipped=self.skipped, **beside)
+            # A terminal scrolls: what is an error stays readable there, however much else is reported.
+            brief = _is_terminal(file) and not self.view.verbose
+            text = module.write(report, self._paint(file), replace(self.view, brief=brief))
         elif name == "concise":
-            text = module.write(report, suppressed=self.suppressed, skipped=self.skipped, **beside)
+            text = module.write(report, self.view)
         elif name == "sarif":
-            text = module.write(report, self.policies, root, suppressed=self.suppressed)
+            text = module.write(report, self.policies, root, suppressed=self.view.suppressed)
         elif name == "github":
             text = module.write(report, root)
         elif name == "gitlab":
@@ -58,14 +53,17 @@ class Shown:
         elif name == "json":
             text = module.write(report)
         else:
-            text = module.write(report, self.seconds)
+            text = module.write(report, self.view.seconds)
         return text
 
     def _paint(self, file: str) -> object:
         from gpugate.webhook.report import plain  # noqa: PLC0415 -- only this format has colours
 
-        is_terminal = not file and sys.stdout.isatty()
-        return plain.Paint(plain.wanted(self.color, is_terminal=is_terminal, environment=os.environ))
+        return plain.Paint(plain.wanted(self.color, is_terminal=_is_terminal(file), environment=os.environ))
+
+
+def _is_terminal(file: str) -> bool:
+    return not file and sys.stdout.isatty()
 
 
 def add_selection(made: argparse.ArgumentParser) -> None:
@@ -252,7 +250,24 @@ def _add_output(made: argparse.ArgumentParser) -> None:
         action="store_true",
         help="list the parts that were passed over, with the reason: non-manifests, templates, hidden directories",
     )
-    add("-q", "--quiet", action="store_true", help="findings only, no summary")
+    length = group.add_mutually_exclusive_group()
+    length.add_argument("-q", "--quiet", action="store_true", help="print findings only, no summary")
+    length.add_argument(
+        "-v",
+        "--verbose",
+        action="store_true",
+        help="print every finding in full, also on a terminal, and every reason why a policy was not evaluated",
+    )
+    length.add_argument("--summary", action="store_true", help="print only the counts by policy and the summary")
+    add("--statistics", action="store_true", help="end with the number of findings of each policy, worst first")
+    add("--group-by", choices=("policy", "file", "object"), help="group findings, worst group first")
+    add(
+        "--max-findings",
+        type=_count,
+        metavar="N",
+        help="print only the N worst findings; exit code and counts are about all",
+    )
+    add("--exit-zero", action="store_true", help="exit with 0 also if findings would deny an object")
     add(
         "--allow-empty",
         action="store_true",
@@ -261,6 +276,12 @@ def _add_output(made: argparse.ArgumentParser) -> None:
     add(
         "-j", "--jobs", type=_processes, metavar="N", help="processes (default: one per processor, one below 200 files)"
     )
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"invalid number {text!r}: write 1 or more")
+    return int(text)
 
 
 def _processes(text: str) -> int:

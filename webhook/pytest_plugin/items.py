@@ -29,6 +29,7 @@ from gpugate.webhook.pytest_plugin.surroundings import shown, surroundings
 from gpugate.webhook.report import text
 from gpugate.webhook.report.located import ObjectName, Report, Severity
 from gpugate.webhook.report.policy_tested import PolicyCoverage
+from gpugate.webhook.report.view import View
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -278,7 +279,7 @@ class ObjectItem(pytest.Item):
     ) -> Any:  # Any: as pytest has it
         """Show the findings with frames of the file, as `gpugate check` does."""
         if isinstance(excinfo.value, ObjectDeniedError):
-            return text.write(Report(tuple(excinfo.value.findings)), quiet=True).rstrip("\n")
+            return text.write(Report(tuple(excinfo.value.findings)), view=View(quiet=True)).rstrip("\n")
         if isinstance(excinfo.value, GpugateError):
             return str(excinfo.value)
         return super().repr_failure(excinfo, style)

@@ -21,6 +21,7 @@ from gpugate.webhook.policy_tests.setup import Prepared, Setup, facts_of
 from gpugate.webhook.pytest_plugin.surroundings import policy_file
 from gpugate.webhook.report import text, words, yaml_text
 from gpugate.webhook.report.located import Located, Report, Severity, Sort
+from gpugate.webhook.report.view import View
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -58,7 +59,7 @@ class Finding:
     located: Located = field(repr=False)
 
     def __str__(self) -> str:
-        return text.write(Report((self.located,)), quiet=True).rstrip("\n")
+        return text.write(Report((self.located,)), view=View(quiet=True)).rstrip("\n")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -109,7 +110,7 @@ class Answer:
     @property
     def report(self) -> str:
         """Everything that was found, with frames of the files."""
-        return text.write(Report(self.located), quiet=True).rstrip("\n") or "nothing was found"
+        return text.write(Report(self.located), view=View(quiet=True)).rstrip("\n") or "nothing was found"
 
     def __repr__(self) -> str:
         lines = "; ".join(dict.fromkeys(self._in_short()))

@@ -7,28 +7,31 @@ from typing import TYPE_CHECKING
 from gpugate.webhook.report import words
 from gpugate.webhook.report.plain import plain
 from gpugate.webhook.report.summary import passed_over, summary
+from gpugate.webhook.report.view import View, groups, heading, left_out, statistics
 
 if TYPE_CHECKING:
     from gpugate.webhook.report.located import Located, Report, Suppressed
 
 
-def write(
-    report: Report,
-    *,
-    quiet: bool = False,
-    seconds: float | None = None,
-    suppressed: bool = False,
-    skipped: bool = False,
-) -> str:
-    """Write a report; `quiet` leaves out the summary, `seconds` is how long the run took.
-
-    `suppressed` shows that too, and `skipped` lists the parts of the input that were passed over.
-    """
-    lines = [plain(_finding(finding, finding.severity.value)) for finding in report.findings]
-    lines += [plain(_suppressed(each)) for each in report.suppressed] if suppressed else []
-    lines += passed_over(report) if skipped else ()
-    lines += [] if quiet else summary(report, seconds)
+def write(report: Report, view: View | None = None) -> str:
+    """Write a report."""
+    view = view or View()
+    lines: list[str] = []
+    shown, omitted = groups(report.findings, view)
+    for group in shown:
+        lines += [heading(group)] if group.heading else []
+        lines += [line_of(finding) for finding in group.findings]
+    lines += [left_out(omitted)] if omitted else []
+    lines += [plain(_suppressed(each)) for each in report.suppressed] if view.suppressed else []
+    lines += passed_over(report) if view.skipped else ()
+    lines += statistics(report.findings) if view.statistics else ()
+    lines += [] if view.quiet else summary(report, view)
     return "".join(f"{line}\n" for line in lines)
+
+
+def line_of(finding: Located) -> str:
+    """Write one finding."""
+    return plain(_finding(finding, finding.severity.value))
 
 
 def _suppressed(each: Suppressed) -> str:

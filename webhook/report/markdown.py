@@ -9,6 +9,7 @@ from gpugate.webhook.report import words
 from gpugate.webhook.report.located import Located, Report, Severity
 from gpugate.webhook.report.plain import plain
 from gpugate.webhook.report.summary import summary
+from gpugate.webhook.report.view import View
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,7 +26,7 @@ def write(report: Report, seconds: float | None = None) -> str:
 
 
 def _lines(report: Report, seconds: float | None) -> Iterator[str]:
-    counts, *others = summary(report, seconds)
+    counts, *others = summary(report, View(seconds=seconds))
     yield from ("### gpugate", "", counts)
     findings = sorted(report.findings, key=lambda finding: _ORDER.index(finding.severity))
     if findings:

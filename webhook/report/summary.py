@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from gpugate.webhook.manifests.problems import Passing
 from gpugate.webhook.report.located import Report, Severity, Skipped, Sort, SuppressedBy
 from gpugate.webhook.report.plain import plain
+from gpugate.webhook.report.view import View
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -20,12 +21,13 @@ _KINDS: Final = 8  # that are named; a repository may define any number
 _LINES: Final = 10  # of one sort; a baseline may have thousands of entries
 
 
-def summary(report: Report, seconds: float | None = None) -> Iterator[str]:
+def summary(report: Report, view: View | None = None) -> Iterator[str]:
     """Yield the lines; the first one counts, the others say what was not looked at."""
+    view = view or View()
     counts = ", ".join(_count(report.count(severity), severity.value) for severity in Severity)
     looked = f"{_count(report.objects, 'object')} in {_count(report.files, 'file')}"
     against = f"against {_count(report.policies, 'policy')}{f' for {report.target}' if report.target else ''}"
-    took = f" in {seconds:.2f} s" if seconds is not None else ""
+    took = f" in {view.seconds:.2f} s" if view.seconds is not None else ""
     by_comment = sum(each.by is SuppressedBy.COMMENT for each in report.suppressed)
     passing = f", {by_comment:,} suppressed" if by_comment else ""
     if report.baseline is not None:
@@ -37,7 +39,7 @@ def summary(report: Report, seconds: float | None = None) -> Iterator[str]:
     if lost:
         yield f"{_count(lost, 'part')} could not be read and {'was' if lost == 1 else 'were'} not judged"
     yield from _not_rendered(report)
-    yield from _skipped(report)
+    yield from _skipped(report, view)
     yield from unknown_kinds(report.unknown_kinds)
     if report.passed_over:
         yield f"Passed over {_count(report.passed_over, 'part')}{_by_reason(report)}"
@@ -57,7 +59,9 @@ def _conventions(report: Report) -> Iterator[str]:
     if by_convention:
         policies = ", ".join(sorted({finding.policy for finding in by_convention}))
         verb = "rests" if len(by_convention) == 1 else "rest"
-        yield f"{_count(len(by_convention), 'note')} {verb} on names that this platform has not configured ({policies})"
+        objects = sum(1 + len(finding.related) for finding in by_convention)
+        about = f"{_count(len(by_convention), 'note')} about {_count(objects, 'object')}"
+        yield f"{about} {verb} on names that this platform has not configured ({policies})"
         yield "  `gpugate config init` writes a policy.yaml that sets them; `mode: off` turns such a policy off"
 
 
@@ -129,17 +133,21 @@ def _some(lines: Iterable[str]) -> Iterator[str]:
         yield f"  and {len(found) - _LINES:,} more; -o json has them all"
 
 
-def _skipped(report: Report) -> Iterator[str]:
+def _skipped(report: Report, view: View) -> Iterator[str]:
     by_policy: dict[str, list[Skipped]] = {}
     for skipped in report.skipped:
         by_policy.setdefault(skipped.policy, []).append(skipped)
-    if by_policy:
-        yield f"{_count(len(by_policy), 'policy')} could not look:"
+    most = None if view.verbose else _REASONS
+    lines: list[str] = []
     for policy, reasons in by_policy.items():
-        for skipped in reasons[:_REASONS]:
-            yield f"  {policy}: {plain(skipped.reason)} ({_count(skipped.objects, 'object')})"
-        if len(reasons) > _REASONS:
-            yield f"  {policy}: and {_count(len(reasons) - _REASONS, 'other reason')}"
+        lines += [f"  {policy}: {plain(s.reason)} ({_count(s.objects, 'object')})" for s in reasons[:most]]
+        if len(reasons) > len(reasons[:most]):
+            lines.append(f"  {policy}: and {_count(len(reasons) - len(reasons[:most]), 'other reason')}")
+    if len(lines) <= _LINES or view.verbose:
+        yield from [f"{_count(len(by_policy), 'policy')} could not look:"] if by_policy else []
+        yield from lines
+    else:
+        yield f"{_count(len(by_policy), 'policy')} could not look at some objects (-v says why): {', '.join(by_policy)}"
 
 
 def unknown_kinds(kinds: Iterable[UnknownKind]) -> Iterator[str]:

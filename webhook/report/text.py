@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from gpugate.webhook.report import words
+from gpugate.webhook.report.concise import line_of
 from gpugate.webhook.report.located import Located, Report, Severity, Suppressed
 from gpugate.webhook.report.plain import BLUE, BOLD, CYAN, DIM, RED, YELLOW, Paint, plain
 from gpugate.webhook.report.summary import passed_over, summary
+from gpugate.webhook.report.view import View, groups, heading, left_out, statistics
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,33 +52,26 @@ def frame(place: Place, colour: int, paint: Paint) -> Iterator[str]:
 _COLOURS = {Severity.ERROR: RED, Severity.WARNING: YELLOW, Severity.NOTE: CYAN}
 
 
-def write(
-    report: Report,
-    paint: Paint | None = None,
-    *,
-    quiet: bool = False,
-    seconds: float | None = None,
-    suppressed: bool = False,
-    skipped: bool = False,
-) -> str:
-    """Write a report.
-
-    Args:
-        report: the report.
-        paint: what colours it.
-        quiet: leave out the summary.
-        seconds: how long the run took.
-        suppressed: show what is suppressed too, with the reason.
-        skipped: list the parts of the input that were passed over, with the reason.
-    """
-    paint = paint or Paint()
-    blocks = ["\n".join(_finding(finding, paint)) for finding in report.findings]
-    if suppressed:
+def write(report: Report, paint: Paint | None = None, view: View | None = None) -> str:
+    """Write a report; `paint` colours it."""
+    paint, view = paint or Paint(), view or View()
+    blocks: list[str] = []
+    shown, omitted = groups(report.findings, view)
+    for group in shown:
+        blocks += [paint(heading(group), BOLD)] if group.heading else []
+        in_full = [f for f in group.findings if not view.brief or f.severity is Severity.ERROR]
+        blocks += ["\n".join(_finding(finding, paint)) for finding in in_full]
+        in_a_line = [line_of(f) for f in group.findings if view.brief and f.severity is not Severity.ERROR]
+        blocks += ["\n".join(in_a_line)] if in_a_line else []
+    blocks += [left_out(omitted)] if omitted else []
+    if view.suppressed:
         blocks += ["\n".join(_suppressed(each, paint)) for each in report.suppressed]
-    if skipped and report.passed:
+    if view.skipped and report.passed:
         blocks.append("\n".join(passed_over(report)))
-    if not quiet:
-        blocks.append("\n".join(summary(report, seconds)))
+    if view.statistics and report.findings:
+        blocks.append("\n".join(statistics(report.findings)))
+    if not view.quiet:
+        blocks.append("\n".join(summary(report, view)))
     return "".join(f"{block}\n\n" for block in blocks[:-1]) + (f"{blocks[-1]}\n" if blocks else "")
 
 

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from gpugate.policies.catalog import CATALOG
-from gpugate.policies.engine.config import parse_config
+from gpugate.policies.engine.config import PolicyConfig, parse_config
 from gpugate.policies.engine.evaluate import Phase, evaluate
 from gpugate.policies.engine.ruleset import bind
 from gpugate.policies.sdk.findings import Stance
 from gpugate.policies.sdk.objects import GroupVersionKind, Operation, Request
+from gpugate.webhook.check.options import Options
+from gpugate.webhook.check.run import check
+from gpugate.webhook.manifests.inputs import expand
 from gpugate.webhook.manifests.load import RunFacts
+from gpugate.webhook.report.located import Severity
 
 Json = dict[str, Any]
 
@@ -115,6 +121,20 @@ def test_a_finding_about_names_of_a_platform(
     obj: Json, config: Json, policy: str, findings: list[tuple[Stance, bool]], patches: int
 ) -> None:
     assert outcome(obj, config, policy) == (findings, patches)
+
+
+def test_check_reports_a_convention_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("a", "b", "c"):
+        node_class = {**NODE_CLASS, "metadata": {"name": name}}
+        (tmp_path / f"{name}.json").write_text(json.dumps(node_class))
+    monkeypatch.chdir(tmp_path)
+    options = Options(dt.date(2026, 11, 22), known=frozenset({TAGS}))
+
+    result = check(list(expand(["."])), bind(CATALOG, PolicyConfig(), only=(TAGS,)), options)
+
+    (finding,) = result.report.findings
+    places = [Path(each.place.file).name for each in (finding, *finding.related)]
+    assert (finding.severity, places, result.report.exit_code) == (Severity.NOTE, ["a.json", "b.json", "c.json"], 0)
 
 
 def test_other_findings_of_the_same_policy_do_not_rest_on_the_convention() -> None:

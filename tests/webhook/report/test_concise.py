@@ -3,13 +3,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpugate.webhook.report import concise
+from gpugate.webhook.report.view import View
 
 if TYPE_CHECKING:
     from gpugate.webhook.report.located import Report
 
 
 def test_a_finding_is_a_line_that_editors_read(report: Report) -> None:
-    assert concise.write(report, quiet=True).splitlines() == [
+    assert concise.write(report, view=View(quiet=True)).splitlines() == [
         "a b/pod.yaml:2:1: warning[pods/doubtful] is doubtful (Pod/ml/trainer)",
         "a b/pod.yaml:3:5: error[pods/missing-gpu-toleration] is wrong | 100% (Pod/ml/trainer)",
         "a b/pod.yaml:9:1: note[pods/adds] adds a (Pod/ml/trainer)",

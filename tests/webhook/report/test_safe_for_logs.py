@@ -22,6 +22,7 @@ from gpugate.webhook.check.run import check
 from gpugate.webhook.cli.check_flags import FORMATS, Shown
 from gpugate.webhook.manifests.inputs import expand
 from gpugate.webhook.report.plain import plain
+from gpugate.webhook.report.view import View
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,7 +57,7 @@ def outputs(folder: Path, name: str, text: str) -> dict[str, str]:
     known = frozenset(policy.id for policy in POLICIES)
     options = Options(dt.date(2026, 1, 1), known=known)
     result = check(list(expand([str(folder)])), bind(POLICIES, PolicyConfig()), options)
-    shown = Shown(result.report, POLICIES, 0.1, suppressed=True)
+    shown = Shown(result.report, POLICIES, View(seconds=0.1, suppressed=True))
     return {each: shown.write(each, "") for each in FORMATS}
 
 

@@ -19,6 +19,7 @@ from gpugate.webhook.report.located import (
     Suppressed,
     SuppressedBy,
 )
+from gpugate.webhook.report.view import View
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -67,17 +68,17 @@ def test_the_summary_tells(report: Report, lines: list[str]) -> None:
 
 
 def test_text_shows_what_is_suppressed_on_request() -> None:
-    shown = text.write(USED, quiet=True, suppressed=True)
+    shown = text.write(USED, view=View(quiet=True, suppressed=True))
 
     assert shown == (
         "suppressed[pods/denied]: is denied\n --> a.yaml:3:1   Pod/default/a\n  = comment: agreed\n\n"
         "suppressed[pods/denied]: is denied\n --> a.yaml:3:1   Pod/default/a\n  = baseline: in b.json\n"
     )
-    assert text.write(USED, quiet=True) == ""
+    assert text.write(USED, view=View(quiet=True)) == ""
 
 
 def test_concise_shows_it_in_a_line() -> None:
-    lines = concise.write(USED, quiet=True, suppressed=True).splitlines()
+    lines = concise.write(USED, view=View(quiet=True, suppressed=True)).splitlines()
 
     assert lines[0] == "a.yaml:3:1: suppressed[pods/denied] is denied (Pod/default/a): comment: agreed"
 

@@ -19,6 +19,7 @@ from gpugate.webhook.report.located import (
     Suppressed,
 )
 from gpugate.webhook.report.plain import Paint
+from gpugate.webhook.report.view import View
 
 POOL = ObjectName("karpenter.sh/v1", "NodePool", "", "gpu")
 EXCERPT = ("spec:", "  disruption:", "    consolidationPolicy: WhenEmptyOrUnderutilized")
@@ -39,7 +40,7 @@ DENIAL = Located(
 
 
 def lines(finding: Located) -> list[str]:
-    return text.write(Report((finding,)), quiet=True).splitlines()
+    return text.write(Report((finding,)), view=View(quiet=True)).splitlines()
 
 
 def test_a_finding_shows_the_line_the_cause_and_the_fix() -> None:
@@ -133,7 +134,7 @@ def test_a_very_long_line_is_cut() -> None:
 def test_colours_are_codes_around_the_same_text() -> None:
     report = Report((DENIAL,))
 
-    painted = text.write(report, Paint(enabled=True), quiet=True)
+    painted = text.write(report, Paint(enabled=True), view=View(quiet=True))
 
     assert painted.startswith("\x1b[1;31merror[nodepools/hasty-consolidation]\x1b[0m: \x1b[1mmay evict")
 
@@ -143,7 +144,7 @@ def test_the_summary_says_what_was_not_looked_at() -> None:
     skipped = (Skipped("a/b", "needs Jobs", 1), Skipped("a/b", "needs Pods", 2), Skipped("a/c", "needs Jobs", 1))
     report = Report((lost,), skipped, 1234, 1, 10, 2, ("chart/templates: Helm templates",), "Kubernetes 1.36", 4)
 
-    assert text.write(report, seconds=0.114).splitlines()[3:] == [
+    assert text.write(report, view=View(seconds=0.114)).splitlines()[3:] == [
         "Checked 1,234 objects in 1 file against 10 policies for Kubernetes 1.36 in 0.11 s: 1 error, 0 warnings, 0 notes",
         "1 part could not be read and was not judged",
         "2 policies could not look:",
@@ -177,7 +178,9 @@ def test_the_summary_counts_what_was_passed_over_by_reason() -> None:
 
 
 def test_what_was_passed_over_is_listed_on_request() -> None:
-    shown = text.write(Report((), objects=1, passed_over=4, hidden=3, passed=PASSED), quiet=True, skipped=True)
+    shown = text.write(
+        Report((), objects=1, passed_over=4, hidden=3, passed=PASSED), view=View(quiet=True, skipped=True)
+    )
 
     assert shown.splitlines() == [
         "passed over[hidden-directory]: .github (3 YAML files)",
@@ -196,7 +199,7 @@ def test_a_run_without_objects_says_so() -> None:
 
 
 def test_quiet_and_nothing_found_is_nothing() -> None:
-    assert text.write(Report(()), quiet=True) == ""
+    assert text.write(Report(()), view=View(quiet=True)) == ""
 
 
 FIX = Patches((Patch("set", ("spec",), 1, ""),))
