@@ -34,6 +34,7 @@ KEPT = {
     "webhook.report.audit_html.findings": "a section of the page",
     "webhook.report.audit_html.overview": "a section of the page",
     "webhook.report.audit_table": "an output format, found by its name",
+    "webhook.report.concise": "an output format, found by its name",
     "webhook.report.markdown": "an output format, found by its name",
     "webhook.report.sarif": "an output format, found by its name",
     "webhook.schemas.build.modules": "a step of the build",

@@ -16,6 +16,7 @@ from gpugate.policies.sdk.findings import Stance
 from gpugate.policies.sdk.unknown_kinds import UnknownKind
 from gpugate.webhook.check.locate import located_problem
 from gpugate.webhook.check.session import LocalSession
+from gpugate.webhook.check.templates import POLICY as PLACEHOLDERS
 from gpugate.webhook.manifests.inputs import Input, Passed
 from gpugate.webhook.manifests.problems import Passing, Problem
 from gpugate.webhook.report.located import Located, ObjectName, PassedOver, Report, Severity, Skipped, Sort
@@ -173,7 +174,7 @@ def check(
     judged.remarks += _repeated(judged)
     moved = beside.rendered.place(judged, options) if beside.rendered else {}
     _report_each_cause_once(judged)
-    judged.findings = _report_each_convention_once(judged.findings)
+    judged.findings = _fold(judged.findings)
     names = tuple(part.label for part in found if isinstance(part, Input))
     report = replace(_report(judged, ruleset, options, names, moved), hidden=hidden, not_rendered=beside.not_rendered)
     looked = {rule.policy.id for rule in ruleset.rules} - {policy for policy, _ in judged.skipped}
@@ -209,20 +210,25 @@ def _report_each_cause_once(judged: Judged) -> None:
     ]
 
 
-def _report_each_convention_once(findings: Iterable[Located]) -> list[Located]:
-    """Make findings about names that the platform has not configured one finding of each policy: they have one cause."""
+def _fold(findings: Iterable[Located]) -> list[Located]:
+    """Make findings that have one cause outside of the objects one finding, with the others as further locations.
+
+    Names that the platform has not configured are one cause of each policy, and placeholders are one cause of each file.
+    """
     kept: list[Located] = []
-    leaders: dict[str, int] = {}
+    leaders: dict[tuple[str, str], int] = {}
     related: dict[int, list[Located]] = {}
     for finding in findings:
         # A finding with a fix stays by itself, so that the fix can be applied.
-        if not finding.convention or finding.fix is not None:
+        if finding.fix is not None or not (finding.convention or finding.policy == PLACEHOLDERS):
             kept.append(finding)
-        elif finding.policy not in leaders:
-            leaders[finding.policy] = len(kept)
-            kept.append(finding)
+            continue
+        cause = (finding.policy, "" if finding.convention else finding.place.file)
+        if cause in leaders:
+            related.setdefault(leaders[cause], []).extend((finding, *finding.related))
         else:
-            related.setdefault(leaders[finding.policy], []).extend((finding, *finding.related))
+            leaders[cause] = len(kept)
+            kept.append(finding)
     for index, further in related.items():
         kept[index] = replace(kept[index], related=(*kept[index].related, *further))
     return kept

@@ -39,10 +39,9 @@ def test_the_manifests_of_a_directory_are_judged_together(gpugate: Run, manifest
     assert ran.code == 1
     assert found(ran.out) >= {
         (pool, "nodepools/incomplete-node-class-ref"),
-        ("ec2nodeclass-gpu-optimized.yaml", "nodeclasses/missing-cost-tags"),
-        ("ec2nodeclass-gpu-training.yaml", "nodeclasses/missing-cost-tags"),
+        ("ec2nodeclass-gpu-optimized.yaml", "nodeclasses/unpinned-ami"),
+        ("ec2nodeclass-gpu-training.yaml", "nodeclasses/unpinned-ami"),
         ("scaledobject-model-a.yaml", "scaling/hpa-conflict"),
-        ("hpa-model-a.yaml", "scaling/hpa-conflict"),
     }
 
 
@@ -100,10 +99,12 @@ EXIT_CODES: dict[str, tuple[list[str], int]] = {
     "denied": (["nodepool-gpu-training-protected.yaml"], 1),
     "missing": (["nowhere.yaml"], 4),
     "denied and missing": (["nowhere.yaml", "nodepool-gpu-training-protected.yaml"], 1),
-    "warnings": (["pod-training-job.yaml"], 0),
+    "warnings": (["ec2nodeclass-gpu-optimized.yaml"], 0),
     "notes on names that are not configured": (["ec2nodeclass-gpu-optimized.yaml", "--select", "*cost-tags"], 0),
     "such notes never count": (["ec2nodeclass-gpu-optimized.yaml", "--select", "*cost-tags", "--min-mode", "warn"], 0),
-    "warnings that count": (["pod-training-job.yaml", "--min-mode", "warn"], 1),
+    "warnings that count": (["ec2nodeclass-gpu-optimized.yaml", "--min-mode", "warn"], 1),
+    "denied, and zero is asked for": (["nodepool-gpu-training-protected.yaml", "--exit-zero"], 0),
+    "missing, and zero is asked for": (["nowhere.yaml", "--exit-zero"], 4),
     "-f": (["-f", "nodepool-gpu-training-protected.yaml"], 1),
 }
 
