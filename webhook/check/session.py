@@ -24,7 +24,7 @@ from gpugate.webhook.check.templates import Marked, Placeholders, marked
 from gpugate.webhook.manifests.documents import Document
 from gpugate.webhook.manifests.load import RunFacts, parts
 from gpugate.webhook.manifests.objects import Manifest, NotAManifest
-from gpugate.webhook.manifests.placeholders import has_signs
+from gpugate.webhook.manifests.placeholders import TOOLS, has_signs
 from gpugate.webhook.manifests.problems import Problem
 from gpugate.webhook.report.located import Located, PassedOver, Severity, Sort
 from gpugate.webhook.schemas import tables
@@ -187,7 +187,9 @@ class LocalSession:
         found: list[tuple[int, list[Request]]] = []
         for number, file in files:
             is_part = file.rendering is not None or bool(file.unrendered)
-            kept = _File(number, is_part, Placeholders(self._options.templates))
+            # That Terraform fills in the values of its own files is nothing to report.
+            known = TOOLS["terraform"] if file.language else frozenset()
+            kept = _File(number, is_part, Placeholders(self._options.templates, known))
             facts = self._read(kept, parts(file, self._options.namespace))
             if facts:
                 found.append((number, facts))
@@ -223,7 +225,8 @@ class LocalSession:
                     fact = self._needs.project(with_defaults(made.manifest.request))
                     facts += [fact] if fact else []
             elif isinstance(part, Document):
-                signs = has_signs(part.text)
+                # The text of what is read otherwise does not have the values.
+                signs = part.derived or has_signs(part.text)
                 file.comments += ignores(part) if self._options.ignores else ()
             elif isinstance(part, Problem):
                 file.unreadable |= not part.warning

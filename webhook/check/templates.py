@@ -167,10 +167,11 @@ _WHY_MANUAL: Final = (
 
 
 class Placeholders:
-    """The placeholders of one file; `declared` are the templates of the project."""
+    """The placeholders of one file; `declared` are the templates of the project, `known` the forms that this file has anyway."""
 
-    def __init__(self, declared: Sequence[Declared]) -> None:
+    def __init__(self, declared: Sequence[Declared], known: frozenset[Form] = frozenset()) -> None:
         self._declared = declared
+        self._known = known
         self._is_evaluated = False
         self._lines: dict[tuple[Form, str], list[int]] = {}
         self._first: Place | None = None
@@ -181,7 +182,7 @@ class Placeholders:
         self._is_evaluated |= is_evaluated
         file = manifest.document.source
         fitting = (each for each in self._declared if Selection((each.pattern,)).excludes(file))
-        known = {form for each in fitting for form in TOOLS[each.tool]}
+        known = self._known.union(*(TOOLS[each.tool] for each in fitting))
         source: SourceText | None = None
         for placeholder in found:
             if placeholder.form in known:

@@ -260,11 +260,19 @@ def gather_inputs(paths: Sequence[str], args: argparse.Namespace, kube_version: 
             replace(part, shown=args.stdin_filename) if isinstance(part, Input) and part.name == STDIN else part
             for part in found
         ]
+    in_terraform: tuple[ChartValues, ...] = ()
+    if any(isinstance(part, Input) and part.language for part in found):
+        from gpugate.webhook.rendering.terraform import configured  # noqa: PLC0415 -- few repositories have it
+
+        read = configured(found)
+        found, in_terraform = read.found, read.charts
     context, problems = _context(args)
     given = _given(args, found)
     # What flags say of a chart takes the place of what the project file says of it.
     named = {os.path.realpath(each.path) for each in given}
     charts = (*given, *(each for each in args.charts if os.path.realpath(each.path) not in named))
+    named |= {os.path.realpath(each.path) for each in charts}
+    charts = (*charts, *(each for each in in_terraform if os.path.realpath(each.path) not in named))
     problems += [_no_chart(each.path) for each in args.charts if not Path(each.path).exists()]
     if not any(isinstance(part, Chart | Kustomization) for part in found):
         plain = [part for part in found if not isinstance(part, Chart | Kustomization)]

@@ -24,7 +24,7 @@ from gpugate.webhook.manifests.problems import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from gpugate.policies.sdk.field import Json, Path
 
@@ -52,16 +52,22 @@ class Positions:
     """The places in one document; `root` is its composed node, None where there is none."""
 
     def __init__(self, document: Document) -> None:
+        self._places = document.places
+        self.root: Any = None
+        if self._places is not None:
+            return
         self._offset = document.first_line
         self._lines = document.text.splitlines()
         try:
             # The document was read within limits before, so that composing it is safe.
-            self.root: Any = yaml.compose(document.text, _Loader)
+            self.root = yaml.compose(document.text, _Loader)
         except yaml.YAMLError:
             self.root = _composed(encoded(document.text))
 
     def find(self, path: Path) -> Span:
         """Return the place of a path, or of its nearest ancestor in the document."""
+        if self._places is not None:
+            return _known(self._places, path)
         node, mark, exact = self.root, _first(self.root), True
         for part in path:
             step = _member(node, part) if isinstance(part, str) else _element(node, part)
@@ -95,6 +101,14 @@ def _composed(text: str | None) -> Any:
         return yaml.compose(text, _Loader)
     except yaml.YAMLError:
         return None
+
+
+def _known(places: Mapping[Path, Span], path: Path) -> Span:
+    for length in range(len(path), -1, -1):
+        span = places.get(path[:length])
+        if span is not None:
+            return replace(span, exact=length == len(path))
+    return Span(1, 1, 2, exact=False)
 
 
 def _first(node: Any) -> Any:
@@ -151,7 +165,7 @@ class SourceText:
 
     @cached_property
     def _lines(self) -> list[str]:
-        return lines_of_document(self.document.text, self._positions.root)
+        return lines_of_document(self.document.shown or self.document.text, self._positions.root)
 
 
 _SEPARATOR: Final = re.compile(r"^---(?P<behind>[^\n]*)\n?", re.MULTILINE)
@@ -170,13 +184,20 @@ _TEMPLATE: Final = "this looks like a template: render it first, as in `helm tem
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One document of a file: its text, the line (from 1) and the offset at which that begins, and its value."""
+    """One document of a file: its text, the line (from 1) and the offset at which that begins, and its value.
+
+    `places` are those of its paths where the text is not YAML, `shown` is the text of the file where parts of it are replaced in
+    `text`, and `derived` says that no edit of the text is one of the file.
+    """
 
     source: str
     text: str
     first_line: int
     value: Json
     start: int = 0
+    places: Mapping[Path, Span] | None = None
+    shown: str = ""
+    derived: bool = False
 
 
 def read_bytes(source: str, data: bytes, *, templates: bool = False) -> Iterator[Document | Problem]:

@@ -7,6 +7,7 @@ import os
 import stat
 import sys
 from dataclasses import dataclass, field
+from enum import Enum
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -128,6 +129,7 @@ STDIN: Final = "-"
 _YAML: Final = (".yaml", ".yml")
 _SUFFIXES: Final = (*_YAML, ".json")
 _BEGINNING: Final = 1 << 16  # bytes; the head of a manifest is in its first lines
+_TERRAFORM: Final = ".tf"
 _TOO_LARGE: Final = f"larger than {MAX_BYTES >> 20} MiB"
 _TEMPLATES = "Helm templates: check what `helm template {}` makes of them"
 _LINK: Final = "a link out of the repository"
@@ -146,6 +148,13 @@ class Rendering:
     unit: str
 
 
+class Language(Enum):
+    """What a file is written in where it is neither YAML nor JSON."""
+
+    HCL = "Terraform"
+    TEMPLATE = "a template of Terraform"
+
+
 @dataclass(frozen=True, slots=True)
 class Input:
     """A file to read, by its name for people; `explicit` when the user named it and not only its directory.
@@ -162,6 +171,7 @@ class Input:
     shown: str = ""
     unrendered: str = ""
     altered: bool = False
+    language: Language | None = None
 
     def read(self) -> bytes | Problem:
         """Return the content, or why there is none."""
@@ -283,7 +293,7 @@ class _Walk:
             whole = source_of(path) if self._renders else None
             if whole or stat.S_ISFIFO(mode) or not self._selection.is_unchanged(path):
                 # Where a hook names files, nobody said that each of them is a manifest.
-                yield whole or Input(path, explicit=not self._selection.force_exclude)
+                yield whole or Input(path, explicit=not self._selection.force_exclude, language=self._language(path))
         else:
             yield _problem(path, "is neither a file nor a directory", "give a file, or pipe it into `gpugate check -`")
 
@@ -318,7 +328,8 @@ class _Walk:
             yield _unreadable(entry.path, error)
             return
         of_chart = in_chart and self._renders and is_of_chart(entry.name)
-        if (is_directory or entry.name.endswith(_SUFFIXES)) and not of_chart and self._leads_out(entry):
+        is_wanted = entry.name.endswith(_SUFFIXES) or self._language(entry.name) is not None
+        if (is_directory or is_wanted) and not of_chart and self._leads_out(entry):
             yield Passed(entry.path, f"{_LINK}: {_NAME_TARGET}")
             return
         if is_directory and not entry.name.startswith("."):
@@ -335,8 +346,11 @@ class _Walk:
                     yield from self._directory(entry.path, (*above, real), linked=linked)
         elif is_directory and not of_chart and entry.name != _GIT:
             yield from self._hidden(entry, above[-1])
-        elif is_file and entry.name.endswith(_SUFFIXES) and not (of_chart or self._selection.is_unchanged(entry.path)):
-            yield Input(entry.path, explicit=False)
+        elif is_file and is_wanted and not (of_chart or self._selection.is_unchanged(entry.path)):
+            yield Input(entry.path, explicit=False, language=self._language(entry.name))
+
+    def _language(self, name: str) -> Language | None:
+        return Language.HCL if self._renders and name.endswith(_TERRAFORM) else None
 
     def _hidden(self, hidden: os.DirEntry[str], above: str) -> Iterator[Passed]:
         """Count the YAML files of a hidden directory, which `kubectl apply --recursive` would read."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.sdk.facts import Known
 from gpugate.policies.sdk.field import Field, has_unknown
 from gpugate.webhook.manifests.documents import Document, read_bytes
-from gpugate.webhook.manifests.inputs import Input, Passed, expand
+from gpugate.webhook.manifests.inputs import Input, Language, Passed, expand
 from gpugate.webhook.manifests.objects import Manifest, NotAManifest, objects
 from gpugate.webhook.manifests.problems import Passing, Problem
 
@@ -53,6 +53,9 @@ class RunFacts:
                 found[None].append(item)
                 found.setdefault(request.namespace, []).append(item)
         return {namespace: Known(tuple(items), complete) for namespace, items in found.items()}
+
+
+_PLAN: Final = "terraform_version"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +113,7 @@ def parts(file: Input, namespace: str) -> Iterator[Document | Manifest | Problem
         yield data if file.explicit or data.passing is None else _passed(data)
         return
     told: set[Passing] = set()
-    for document in read_bytes(file.label, data, templates=True):
+    for document in _documents(file, data):
         if isinstance(document, Problem) and document.passing and not file.explicit:
             # Once for each file: one that is not JSON has a problem for each of its lines.
             if not document.warning and document.passing not in told:
@@ -120,3 +123,24 @@ def parts(file: Input, namespace: str) -> Iterator[Document | Manifest | Problem
         yield document
         if isinstance(document, Document):
             yield from objects(document, namespace=namespace, lenient=not file.explicit)
+
+
+def _documents(file: Input, data: bytes) -> Iterator[Document | Problem | NotAManifest]:
+    if file.language:
+        from gpugate.webhook.manifests import terraform  # noqa: PLC0415 -- few repositories have it
+
+        if file.language is Language.HCL:
+            yield from terraform.documents(file.label, data)
+        else:
+            text = data.decode(errors="replace")
+            found: list[Document | Problem] = list(terraform.template_documents(file.label, text))
+            yield from found or (NotAManifest(file.label, 1),)
+        return
+    for document in read_bytes(file.label, data, templates=True):
+        if isinstance(document, Document) and isinstance(document.value, dict) and _PLAN in document.value:
+            from gpugate.webhook.manifests import terraform  # noqa: PLC0415 -- as above
+
+            if terraform.is_plan(document.value):
+                yield from terraform.plan_documents(document)
+                continue
+        yield document

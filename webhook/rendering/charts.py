@@ -47,6 +47,8 @@ class ChartValues:
         release: the name of the release; empty for the name of the chart's directory.
         namespace: the namespace of the release; empty for that of the run.
         api_versions: what `.Capabilities.APIVersions` has beside Helm's own, such as `monitoring.coreos.com/v1`.
+        texts: further values as YAML, which win over those of files.
+        given: what gives these, for people.
     """
 
     path: str
@@ -55,6 +57,8 @@ class ChartValues:
     release: str = ""
     namespace: str = ""
     api_versions: tuple[str, ...] = ()
+    texts: tuple[str, ...] = ()
+    given: str = ""
 
 
 def staged(chart: str, home: str, without: Sequence[str] = ()) -> str:
@@ -114,6 +118,9 @@ def another_way(job: ChartJob, said: str) -> ChartJob | None:
     # A chart may refuse the namespace that was chosen for it because nothing names one.
     if job.namespace == _DEFAULT_NAMESPACE and job.may_move and "execution error at" in said and "namespace" in said:
         return replace(job, namespace=job.release, may_move=False)
+    # Values of Terraform hold expressions, which a template may not take for what it expects.
+    if job.texts:
+        return replace(job, texts=(), given="")
     return None
 
 
@@ -211,7 +218,8 @@ class ChartJob:
     """A chart to render in one way.
 
     `chart` is its directory or archive as the user wrote it, `title` the name in its Chart.yaml. `without` are dependencies
-    that it is rendered without, and `may_move` says that the user chose no namespace.
+    that it is rendered without, and `may_move` says that the user chose no namespace. `texts` are further values as YAML, and
+    `given` is what gives them.
     """
 
     chart: str
@@ -224,6 +232,8 @@ class ChartJob:
     api_versions: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
     may_move: bool = False
+    texts: tuple[str, ...] = ()
+    given: str = ""
 
     @property
     def variant(self) -> str:
@@ -231,7 +241,8 @@ class ChartJob:
 
         Of what is set it has the names alone: a password given so must not stand in a report.
         """
-        return ", ".join([*self.values, *(f"--set {each.partition('=')[0]}=..." for each in self.set)])
+        names = [*self.values, *(f"--set {each.partition('=')[0]}=..." for each in self.set)]
+        return ", ".join([*names, *filter(None, [self.given])])
 
     @property
     def label(self) -> str:
@@ -243,10 +254,18 @@ class ChartJob:
         """What takes the place of each other: one release in one namespace."""
         return f"{os.path.realpath(self.chart)}\0{self.release}\0{self.namespace}"
 
-    def command(self, helm: str, chart: str) -> list[str]:
-        """Return the command that renders a directory with this chart; nothing is fetched, no cluster is asked."""
+    def command(self, helm: str, chart: str, home: str = "") -> list[str]:
+        """Return the command that renders a directory with this chart; nothing is fetched, no cluster is asked.
+
+        Raises:
+            OSError: the values that are texts cannot be written below `home`.
+        """
         flags = [f"--namespace={self.namespace}", f"--kube-version={self.kube_version}"]
         flags += [f"--values={_as_one(each)}" for each in self.values]
+        for number, text in enumerate(self.texts):
+            file = Path(os.path.realpath(home), f"values-{number}.yaml")
+            file.write_text(text, encoding="utf-8")
+            flags.append(f"--values={_as_one(str(file))}")
         flags += [f"--set={each}" for each in self.set]
         flags += [f"--api-versions={each}" for each in self.api_versions]
         # Helm takes the space around the name away, and would render another directory.
@@ -300,6 +319,8 @@ def chart_jobs(chart: str, options: RenderOptions) -> Iterator[ChartJob | Failur
                 way.set,
                 way.api_versions,
                 may_move=not way.namespace,
+                texts=way.texts,
+                given=way.given,
             )
 
 

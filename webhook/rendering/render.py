@@ -139,7 +139,11 @@ def _collected(results: Sequence[Found | Failure | Text], plan: Plan) -> Rendere
         if isinstance(each, Text):
             label = _unique(each.job.label, texts)
             texts[label] = each
-            way = "\0".join((*each.job.values, "", *each.job.set)) if isinstance(each.job, ChartJob) else ""
+            way = (
+                "\0".join((*each.job.values, "", *each.job.set, "", *each.job.texts))
+                if isinstance(each.job, ChartJob)
+                else ""
+            )
             what = Rendering(way, each.job.unit)
             made.append(Input(label, explicit=True, data=each.text.encode(), rendering=what))
         elif isinstance(each, Input) and not each.explicit and (real := os.path.realpath(each.name)) in plan.used:
@@ -249,7 +253,7 @@ def _chart(job: ChartJob, options: RenderOptions, stop: threading.Event, chart: 
         with tempfile.TemporaryDirectory(prefix="gpugate-") as home:
             rendered_from = staged(chart or way.chart, home, way.without)
             readable = _readable(way.chart, chart or way.chart, rendered_from, *way.values)
-            ran = run(way.command("helm", rendered_from), home, options.limits, stop, readable)
+            ran = run(way.command("helm", rendered_from, home), home, options.limits, stop, readable)
         if not (ran.stopped or ran.code):
             wrong = left_out(way)
             return Text(way, ran.out.decode(errors="replace"), partly=Failure(way.chart, wrong) if wrong else None)

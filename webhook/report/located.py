@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, StrEnum
 from typing import TYPE_CHECKING
 
@@ -277,4 +277,5 @@ class DocumentPlaces:
     def find(self, path: Path) -> Place:
         """Return the place of a path, or of its nearest ancestor that is there."""
         span, around = self._text.find(path)
-        return Place(self.document.source, span.line, span.column, span.end, around.lines, around.first_line)
+        place = Place(self.document.source, span.line, span.column, span.end, around.lines, around.first_line)
+        return replace(place, is_template=True) if self.document.derived else place

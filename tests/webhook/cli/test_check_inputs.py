@@ -255,6 +255,38 @@ def test_the_objects_of_what_is_not_built_are_evaluated_as_they_are(
     assert (tree({}) / "base/pool.yaml").read_text() == SINGLE
 
 
+IN_TERRAFORM = {
+    "a heredoc": f"x = <<E\n{SINGLE}E\n",
+    "an object": """x = {
+  apiVersion = "karpenter.sh/v1"
+  kind = "NodePool"
+  metadata = { name = "gpu" }
+  spec = { template = { spec = {
+      nodeClassRef = { group = "karpenter.k8s.aws", kind = "EC2NodeClass", name = "gpu" }
+
+      requirements = [
+
+        { key = "node.kubernetes.io/instance-type", operator = "In", values = ["g5.xlarge"] }] } } }
+}
+""",
+}
+
+
+@pytest.mark.parametrize("text", IN_TERRAFORM.values(), ids=IN_TERRAFORM)
+def test_a_finding_in_terraform_is_at_its_line_and_is_not_fixed(
+    text: str, gpugate: Run, tree: Callable[..., Path]
+) -> None:
+    root = tree({"main.tf": text})
+
+    ran = gpugate("check", "--select", "nodepools/single-instance-type", "-o", "json", ".")
+
+    (finding,) = json.loads(ran.out)["findings"]
+    assert (ran.code, finding["file"]) == (1, "./main.tf")
+    assert "g5.xlarge" in text.splitlines()[finding["line"] - 1]
+    gpugate("check", "--fix", "--unsafe-fixes", ".")
+    assert (root / "main.tf").read_text() == text
+
+
 def test_a_resource_that_cannot_be_read_is_told_once(
     gpugate: Run, tree: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

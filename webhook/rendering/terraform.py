@@ -1,0 +1,104 @@
+"""What Terraform configurations read and install: templates and charts that are in the tree."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from gpugate.webhook.manifests import terraform
+from gpugate.webhook.manifests.inputs import CHART_FILE, Chart, Found, Input, Kustomization, Language, Passed
+from gpugate.webhook.manifests.problems import Problem
+from gpugate.webhook.manifests.within import Wanted, link_out, refusal, tree_of
+from gpugate.webhook.rendering.charts import ChartValues
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_YAML: Final = (".yaml", ".yml", ".json")
+
+
+@dataclass(frozen=True, slots=True)
+class Configured:
+    """What paths stand for, with what configurations among them name, and the values with which they install charts."""
+
+    found: list[Found | Chart | Kustomization]
+    charts: tuple[ChartValues, ...] = ()
+
+
+def configured(found: Sequence[Found | Chart | Kustomization]) -> Configured:
+    """Read the configurations among what was found, and mark the templates that they evaluate.
+
+    A file or chart that they name is held to the rule for paths that a repository names. Without the parser, which is an
+    extra, configurations are left out, and counted.
+    """
+    if not terraform.is_readable():
+        return Configured(_without(found))
+    named = {os.path.realpath(part.name) for part in found if isinstance(part, Input | Chart)}
+    templates: dict[str, Input] = {}
+    files: dict[str, Input] = {}
+    charts: list[ChartValues] = []
+    further: list[Chart] = []
+    for part in found:
+        if not (isinstance(part, Input) and part.language is Language.HCL):
+            continue
+        data = part.read()
+        for each in terraform.referred(part.name, data) if isinstance(data, bytes) else ():
+            real = _allowed(part.name, each)
+            if not real:
+                continue
+            if each.chart:
+                further += [] if real in named else [Chart(each.path)]
+                named.add(real)
+                charts.append(_values(part.name, each))
+            elif each.is_template:
+                templates[real] = Input(each.path, explicit=False, language=Language.TEMPLATE)
+            elif each.path.endswith(_YAML):
+                files[real] = Input(each.path, explicit=False)
+    marked = [_marked(part, templates) for part in found]
+    added = [each for real, each in {**files, **templates}.items() if real not in named]
+    return Configured([*marked, *added, *further], tuple(charts))
+
+
+def _marked(part: Found | Chart | Kustomization, templates: dict[str, Input]) -> Found | Chart | Kustomization:
+    if isinstance(part, Input) and not part.language and os.path.realpath(part.name) in templates:
+        return replace(part, language=Language.TEMPLATE)
+    return part
+
+
+def _without(found: Sequence[Found | Chart | Kustomization]) -> list[Found | Chart | Kustomization]:
+    """Leave out configurations: one that the user named is a problem, the others are counted."""
+    kept: list[Found | Chart | Kustomization] = []
+    count = 0
+    for part in found:
+        if not (isinstance(part, Input) and part.language is Language.HCL):
+            kept.append(part)
+        elif part.explicit:
+            kept.append(Problem(part.label, 0, 0, "the parser for Terraform is not installed", terraform.INSTALL))
+        else:
+            count += 1
+    if count:
+        kept.append(
+            Passed(f"{count:,} Terraform {'file' if count == 1 else 'files'}", f"not read: {terraform.INSTALL}")
+        )
+    return kept
+
+
+def _allowed(source: str, named: terraform.Referred) -> str:
+    """Return the real path of what a configuration names; empty where it is not there, or may not be read."""
+    top = tree_of(source)
+    wanted = Wanted.DIRECTORY if named.chart else Wanted.FILE
+    try:
+        real = os.path.realpath(named.path)
+        is_there = Path(real, CHART_FILE).is_file() if named.chart else Path(real).is_file()
+        wrong = refusal(named.path, top, wanted) if top is not None else link_out(named.path)
+    except (OSError, ValueError):
+        return ""
+    return real if is_there and not wrong else ""
+
+
+def _values(source: str, release: terraform.Referred) -> ChartValues:
+    name = f"{release.chart} of {source}:{release.line}"
+    # The name of a release is often computed, that of the resource never is.
+    return ChartValues(release.path, namespace=release.namespace, texts=release.values, given=name)
