@@ -277,7 +277,8 @@ class LocalSession:
             verdict = judge(made.manifest, self._ruleset, facts, self._options)
             own = [each for each in locator.findings(made.manifest, verdict) if not made.repeats(each)]
             found += own
-            refused += self._schemas.of(made, own, locator) if self._schemas else ()
+            has_schema = self._schemas is not None and not made.manifest.document.partial
+            refused += self._schemas.of(made, own, locator) if self._schemas and has_schema else ()
             self._judged.exemptions |= self._exemptions.of(verdict)
             for outcome in verdict.outcomes:
                 self._judged.skipped.update((outcome.policy, reason) for reason in dict.fromkeys(outcome.skipped))

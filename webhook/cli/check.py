@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from gpugate.webhook.check.session import Session
     from gpugate.webhook.cli.project_flags import Project
     from gpugate.webhook.manifests.git import Revision
-    from gpugate.webhook.manifests.inputs import Passed
+    from gpugate.webhook.manifests.inputs import ObjectsInValues, Passed
     from gpugate.webhook.rendering.charts import ChartValues
 
 
@@ -260,6 +260,7 @@ def gather_inputs(paths: Sequence[str], args: argparse.Namespace, kube_version: 
             replace(part, shown=args.stdin_filename) if isinstance(part, Input) and part.name == STDIN else part
             for part in found
         ]
+    found = [_with_objects(part, args.objects_in_values) if isinstance(part, Input) else part for part in found]
     in_terraform: tuple[ChartValues, ...] = ()
     if any(isinstance(part, Input) and part.language for part in found):
         from gpugate.webhook.rendering.terraform import configured  # noqa: PLC0415 -- few repositories have it
@@ -294,6 +295,12 @@ def gather_inputs(paths: Sequence[str], args: argparse.Namespace, kube_version: 
     made = rendered(found, options)
     beside = Beside(context, RenderedTexts(made.texts, options) if made.texts else None, made.not_rendered)
     return Gathered([*made.found, *problems], beside, remarks)
+
+
+def _with_objects(file: Input, maps: Sequence[ObjectsInValues]) -> Input:
+    """Note which objects a file holds as values of a chart."""
+    objects = tuple(each for each in maps if not file.language and Selection(each.files).excludes(file.name))
+    return replace(file, objects=objects) if objects else file
 
 
 def _refuse_flags(args: argparse.Namespace) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from gpugate.webhook.cli.options import UsageError
+from gpugate.webhook.manifests.inputs import ObjectsInValues
 from gpugate.webhook.project.find import VARIABLE, Found, find
 from gpugate.webhook.project.settings import SETTINGS, Setting, Sort
 from gpugate.webhook.project.settle import Settled, Source, settle
@@ -169,6 +170,8 @@ def _argument(setting: Setting, value: Any) -> object:  # Any: of the type of it
         return Path(value)
     if setting.sort is Sort.CHARTS:
         return tuple(_values(chart) for chart in value)
+    if setting.sort is Sort.OBJECTS:
+        return tuple(ObjectsInValues(each.files, each.path, each.api_version, each.kind, each.spec) for each in value)
     return list(value) if isinstance(value, tuple) else value
 
 

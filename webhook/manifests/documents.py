@@ -75,6 +75,28 @@ class Positions:
                 exact = False
                 break
             mark, node = step
+        return self._span(mark, node, exact=exact)
+
+    def all(self) -> dict[Path, Span]:
+        """Return the places of all paths."""
+        found: dict[Path, Span] = {}
+        # What an anchor repeats has its place where it is written, once.
+        waiting: list[tuple[Path, Any, Any]] = [((), _first(self.root), self.root)] if self.root is not None else []
+        seen: set[int] = set()
+        while waiting:
+            at, mark, node = waiting.pop()
+            found[at] = self._span(mark, node, exact=True)
+            if id(node) in seen:
+                continue
+            seen.add(id(node))
+            if isinstance(node, yaml.MappingNode):
+                keys = ((key, value) for key, value in node.value if isinstance(key, yaml.ScalarNode))
+                waiting += [((*at, yaml_reader.key_text(k.value, quoted=bool(k.style))), k, value) for k, value in keys]
+            elif isinstance(node, yaml.SequenceNode):
+                waiting += [((*at, index), _first(item), item) for index, item in enumerate(node.value)]
+        return found
+
+    def _span(self, mark: Any, node: Any, *, exact: bool) -> Span:
         if mark is None:
             return Span(self._offset, 1, 2, exact=False)
         shown = self._shown(mark, node if exact else None)
@@ -187,7 +209,8 @@ class Document:
     """One document of a file: its text, the line (from 1) and the offset at which that begins, and its value.
 
     `places` are those of its paths where the text is not YAML, `shown` is the text of the file where parts of it are replaced in
-    `text`, and `derived` says that no edit of the text is one of the file.
+    `text`, and `derived` says that no edit of the text is one of the file. A document is `partial` where something else adds to
+    its value before the API server sees it, so that no schema applies.
     """
 
     source: str
@@ -198,6 +221,7 @@ class Document:
     places: Mapping[Path, Span] | None = None
     shown: str = ""
     derived: bool = False
+    partial: bool = False
 
 
 def read_bytes(source: str, data: bytes, *, templates: bool = False) -> Iterator[Document | Problem]:

@@ -148,6 +148,25 @@ class Rendering:
     unit: str
 
 
+@dataclass(frozen=True, slots=True)
+class ObjectsInValues:
+    """Which values of a chart that is not in the tree are objects.
+
+    Attributes:
+        files: patterns of the values files, as those of `exclude`.
+        path: keys with dots between them; `*` stands for each member of an object and each item of a list.
+        api_version: of the objects.
+        kind: of the objects.
+        spec: the key below which an item has the spec, with dots; empty where the item is the spec.
+    """
+
+    files: tuple[str, ...]
+    path: str
+    api_version: str
+    kind: str
+    spec: str = ""
+
+
 class Language(Enum):
     """What a file is written in where it is neither YAML nor JSON."""
 
@@ -162,6 +181,7 @@ class Input:
     `data` is the content where it was read before, because it can be read only once, or because no file has it, as with
     what was rendered. `shown` is the name for people where it is another one. `unrendered` is the chart or kustomization that
     the file is part of and that was not rendered, and `altered` says that this one would change the objects of the file.
+    `language` is what it is written in besides YAML and JSON, and `objects` are those that it holds as values of a chart.
     """
 
     name: str
@@ -172,6 +192,7 @@ class Input:
     unrendered: str = ""
     altered: bool = False
     language: Language | None = None
+    objects: tuple[ObjectsInValues, ...] = ()
 
     def read(self) -> bytes | Problem:
         """Return the content, or why there is none."""

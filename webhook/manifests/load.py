@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, TypedDict
 
 from gpugate.policies.sdk.facts import Known
 from gpugate.policies.sdk.field import Field, has_unknown
-from gpugate.webhook.manifests.documents import Document, read_bytes
+from gpugate.webhook.manifests.documents import Document, Positions, read_bytes
 from gpugate.webhook.manifests.inputs import Input, Language, Passed, expand
 from gpugate.webhook.manifests.objects import Manifest, NotAManifest, objects
 from gpugate.webhook.manifests.problems import Passing, Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from gpugate.policies.sdk.facts import Fact
+    from gpugate.policies.sdk.field import Json, Path
     from gpugate.policies.sdk.objects import Kind, Request
+    from gpugate.webhook.manifests.documents import Span
+    from gpugate.webhook.manifests.inputs import ObjectsInValues
 
 
 class RunFacts:
@@ -56,6 +59,7 @@ class RunFacts:
 
 
 _PLAN: Final = "terraform_version"
+_EACH: Final = "*"
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,4 +147,77 @@ def _documents(file: Input, data: bytes) -> Iterator[Document | Problem | NotAMa
             if terraform.is_plan(document.value):
                 yield from terraform.plan_documents(document)
                 continue
-        yield document
+        held = list(_in_values(document, file.objects)) if file.objects and isinstance(document, Document) else []
+        yield from held or (document,)
+
+
+def _in_values(document: Document, maps: Iterable[ObjectsInValues]) -> Iterator[Document]:
+    """Yield the objects that the values of a chart hold, each with the places of its values."""
+    placed = Positions(document).all()
+    lines = document.text.splitlines()
+    for each in maps:
+        keys = each.path.split(".")
+        items = {
+            path: item for path in _members(document.value, keys) if isinstance(item := _at(document.value, path), dict)
+        }
+        whole: dict[Path, dict[Path, Span]] = {path: {} for path in items}
+        for at, span in placed.items():
+            if at[: len(keys)] in whole:
+                whole[at[: len(keys)]][at[len(keys) :]] = span
+        for path, item in items.items():
+            places = whole[path]
+            own = {span.line for span in places.values()} or {document.first_line}
+            yield replace(
+                document,
+                text="\n".join(lines[min(own) - document.first_line : max(own) - document.first_line + 1]),
+                first_line=min(own),
+                **_object(item, path, each, places),
+                derived=True,
+                partial=True,
+            )
+
+
+def _object(item: dict[str, Json], path: Path, how: ObjectsInValues, places: Mapping[Path, Span]) -> _Placed:
+    """Return the object that a value is, and the places of its fields."""
+    keys = tuple(how.spec.split(".")) if how.spec else ()
+    name = item.get("name")
+    spec = _at(item, keys) if keys else {key: value for key, value in item.items() if key != "name"}
+    value: dict[str, Json] = {
+        "apiVersion": how.api_version,
+        "kind": how.kind,
+        "metadata": {"name": name if isinstance(name, str) and name else str(path[-1])},
+        "spec": spec if spec is not None else {},
+    }
+    own: dict[Path, Span] = {("spec", *at[len(keys) :]): span for at, span in places.items() if at[: len(keys)] == keys}
+    if () in places:
+        own |= {(): places[()], ("metadata", "name"): places.get(("name",), places[()])}
+    return {"value": value, "places": own}
+
+
+class _Placed(TypedDict):
+    value: Json
+    places: Mapping[Path, Span]
+
+
+def _members(value: Json, keys: Sequence[str]) -> list[Path]:
+    """Return the paths that keys lead to, of which `*` stands for all."""
+    found: list[Path] = [()]
+    for key in keys:
+        further: list[Path] = []
+        for path in found:
+            held = _at(value, path)
+            if isinstance(held, dict):
+                further += [(*path, each) for each in (held if key == _EACH else [key] if key in held else [])]
+            elif isinstance(held, list) and key == _EACH:
+                further += [(*path, index) for index in range(len(held))]
+        found = further
+    return found
+
+
+def _at(value: Json, path: Iterable[str | int]) -> Json:
+    for key in path:
+        if isinstance(value, dict) and isinstance(key, str):
+            value = value.get(key)
+        else:
+            value = value[key] if isinstance(value, list) and isinstance(key, int) and key < len(value) else None
+    return value

@@ -42,6 +42,24 @@ class Chart(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     api_versions: tuple[str, ...] = ()
 
 
+class Objects(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Which values of a chart that is not in the tree are objects.
+
+    Attributes:
+        files: patterns of the values files, as those of `exclude`.
+        path: the keys that lead to the objects, with dots; `*` stands for each member of an object and each item of a list.
+        api_version: the apiVersion of the objects.
+        kind: the kind of the objects.
+        spec: the key below which each has its spec, with dots; absent, the whole value is the spec.
+    """
+
+    files: tuple[str, ...]
+    path: str
+    api_version: str
+    kind: str
+    spec: str = ""
+
+
 class ProjectConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What a project file says; every key may be absent."""
 
@@ -57,6 +75,7 @@ class ProjectConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     complete_context: bool | None = None
     context_from: tuple[str, ...] | None = None
     charts: tuple[Chart, ...] | None = None
+    objects_in_values: tuple[Objects, ...] | None = None
     schemas: str | None = None
     output: tuple[str, ...] | None = None
 
@@ -131,6 +150,9 @@ def parse_project(value: Json) -> ProjectConfig:
     charts = value.get("charts")
     for index, chart in enumerate(charts if isinstance(charts, list) else ()):
         parse(chart, Chart, ("charts", index))
+    held = value.get("objects_in_values")
+    for index, each in enumerate(held if isinstance(held, list) else ()):
+        parse(each, Objects, ("objects_in_values", index))
     config = parse(value, ProjectConfig, ())
     # Outputs are judged where it is known which work tree they must be in.
     _refuse_nul({key: said for key, said in value.items() if key != "output"}, ())

@@ -19,6 +19,7 @@ class Sort(Enum):
     PATTERNS = auto()
     OUTPUTS = auto()
     CHARTS = auto()
+    OBJECTS = auto()
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +181,14 @@ SETTINGS: Final = (
         default=(),
         commands=("check",),
         example="[{path: charts/vllm, values: [values/staging.yaml, [values/base.yaml, values/prod.yaml]]}]",
+    ),
+    Setting(
+        "objects_in_values",
+        Sort.OBJECTS,
+        "which values of charts that are not in the tree are objects: `path` leads to them, with `*` for each member or item",
+        default=(),
+        commands=("check",),
+        example="[{files: ['karpenter-values*.yaml'], path: nodePools.*, api_version: karpenter.sh/v1, kind: NodePool, spec: spec}]",
     ),
     Setting(
         "schemas",

@@ -51,6 +51,8 @@ def rebased(sort: Sort, value: Any, home: Path, directory: Path) -> Any:  # Any:
             )
             for chart in value
         )
+    if sort is Sort.OBJECTS:
+        return tuple(msgspec.structs.replace(held, files=tuple(map(pattern, held.files))) for held in value)
     each = {Sort.PATHS: path, Sort.PATTERNS: pattern, Sort.OUTPUTS: output}.get(sort)
     return tuple(map(each, value)) if each else value
 

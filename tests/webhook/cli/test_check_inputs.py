@@ -287,6 +287,26 @@ def test_a_finding_in_terraform_is_at_its_line_and_is_not_fixed(
     assert (root / "main.tf").read_text() == text
 
 
+VALUES = """nodePools:
+  gpu:
+    template:
+      spec:
+        requirements: [{key: node.kubernetes.io/instance-type, operator: In, values: [g5.xlarge]}]
+"""
+
+
+@pytest.mark.parametrize(("files", "lines"), [("values/*.yaml", [5]), ("other.yaml", [])])
+def test_objects_in_values_are_evaluated_where_the_project_file_says_so(
+    files: str, lines: list[int], gpugate: Run, tree: Callable[..., Path]
+) -> None:
+    how = f"{{files: ['{files}'], path: nodePools.*, api_version: karpenter.sh/v1, kind: NodePool}}"
+    tree({".gpugate.yaml": f"objects_in_values: [{how}]\n", "values/a.yaml": VALUES})
+
+    report = json.loads(gpugate("check", "--select", "nodepools/single-instance-type", "-o", "json", ".").out)
+
+    assert [(each["file"], each["line"]) for each in report["findings"]] == [("./values/a.yaml", n) for n in lines]
+
+
 def test_a_resource_that_cannot_be_read_is_told_once(
     gpugate: Run, tree: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from gpugate.webhook.generate.published_schemas import project_schema
 from gpugate.webhook.project.find import ProjectFileError, VariableError
-from gpugate.webhook.project.read import Chart, ProjectConfig, read_project
+from gpugate.webhook.project.read import Chart, Objects, ProjectConfig, read_project
 from gpugate.webhook.project.settings import SETTINGS
 from gpugate.webhook.project.settle import Settled, settle
 
@@ -58,6 +58,11 @@ REBASED: dict[str, tuple[str, str, Any]] = {
         "charts",
         "[{path: c, values: [a.yaml, [b.yaml]]}]",
         (Chart(path="../conf/c", values=("../conf/a.yaml", ("../conf/b.yaml",))),),
+    ),
+    "objects in values": (
+        "objects_in_values",
+        "[{files: [values/*.yaml, v.yaml], path: a.*, api_version: v1, kind: Pod}]",
+        (Objects(files=("./../conf/values/*.yaml", "v.yaml"), path="a.*", api_version="v1", kind="Pod"),),
     ),
     "no path": ("namespace", "a", "a"),
 }  # fmt: skip
@@ -163,6 +168,11 @@ NO_PATHS = {
     "charts[].release",
     "charts[].namespace",
     "charts[].api_versions[]",
+    "objects_in_values[].files[]",  # chooses among files that are read
+    "objects_in_values[].path",
+    "objects_in_values[].api_version",
+    "objects_in_values[].kind",
+    "objects_in_values[].spec",
 }
 FORMAT = "text="  # an output is one behind its format
 
