@@ -185,11 +185,11 @@ def _rendered(result: CheckResult) -> Iterator[str]:
     """Say what cannot be mended because no file has it as it was judged."""
     for finding in result.report.findings:
         if finding.place.is_template and not finding.exempt and (finding.fix or finding.patches):
-            why = (
-                "what it is part of was not rendered"
-                if finding.place.unrendered
-                else "what is judged is rendered from this file"
-            )
+            why = "what is judged is rendered from this file"
+            if finding.place.unrendered:
+                why = "what it is part of was not rendered"
+            elif finding.place.file.endswith(".tf"):
+                why = "gpugate does not edit Terraform"
             yield f"{finding.place.where}: {finding.policy} is left to you: {why}"
 
 

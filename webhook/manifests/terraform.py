@@ -35,6 +35,7 @@ _LONGEST: Final = 150  # characters of an expression that is shown as a value
 _HEAD: Final = ("apiVersion", "kind", "metadata")
 _LOOKS_LIKE_OBJECT: Final = re.compile(r"^(?P<indent>[ \t]*)(?:apiVersion|kind):", re.MULTILINE)
 _DIRECTORIES: Final = ("path.module", "path.root")
+_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,51}[a-z0-9])?")  # of a release, and of a namespace of this length
 _TEMPLATES: Final = (".yaml", ".yml", ".json", ".tpl", ".tftpl", ".tmpl")
 
 
@@ -54,6 +55,7 @@ class Referred:
         chart: the name of the resource, where the path is a chart.
         values: of a chart, the texts of its values, which override those of the chart.
         namespace: of a chart; empty where only Terraform can compute it.
+        release: the name of its release; empty as before.
     """
 
     path: str
@@ -62,6 +64,7 @@ class Referred:
     chart: str = ""
     values: tuple[str, ...] = ()
     namespace: str = ""
+    release: str = ""
 
 
 def documents(source: str, data: bytes) -> Iterator[Document | Problem]:
@@ -249,11 +252,22 @@ class _File:
         )
         if not path:
             return
-        namespace = self._value(attributes["namespace"], (), {}, 0) if "namespace" in attributes else ""
-        known = namespace if isinstance(namespace, str) and "${" not in namespace else ""
+        namespace, release = (self._named(attributes.get(key)) for key in ("namespace", "name"))
         values = [self._text(each) for each in self._listed(attributes.get("values"))]
         name = ".".join(self._labels(block)[1:3])
-        yield Referred(path, block.start_point.row + 1, chart=name, values=tuple(filter(None, values)), namespace=known)
+        yield Referred(
+            path,
+            block.start_point.row + 1,
+            chart=name,
+            values=tuple(filter(None, values)),
+            namespace=namespace,
+            release=release,
+        )
+
+    def _named(self, node: Any) -> str:
+        """Return a name that is written out; empty where Terraform computes it, or Kubernetes takes no such name."""
+        value = self._scalar(_inner(node)) if node is not None else ""
+        return value if isinstance(value, str) and _NAME.fullmatch(value) else ""
 
     def _listed(self, node: Any) -> list[Any]:
         inner = _inner(node) if node is not None else None
@@ -529,7 +543,13 @@ def _separated(text: str) -> str:
 
 
 # Resources whose planned values hold an object, or the text of one.
-_PLANNED: Final = {"kubectl_manifest": "yaml_body", "kubernetes_manifest": "manifest"}
+_PLANNED: Final = {
+    "kubectl_manifest": "yaml_body",
+    "kubernetes_manifest": "manifest",
+    "kustomization_resource": "manifest",
+    "helm_release": "manifest",  # where the provider has `experiments { manifest = true }`
+}
+_RELEASE: Final = "helm_release"
 _UNKNOWN: Final = "${known after apply}"
 _MOST_MODULES: Final = 10_000
 
@@ -557,11 +577,14 @@ def plan_documents(plan: Document) -> Iterator[Document | Problem]:
         held = values[_PLANNED[kind]].value
         if isinstance(held, str):
             for part in read_text(plan.source, held):
-                yield (
-                    replace(part, text="", first_line=span.line, places={(): span}, derived=True)
-                    if isinstance(part, Document)
-                    else Problem(plan.source, span.line, 1, f"{address}: {part.message}", part.remedy, part.warning)
-                )
+                if isinstance(part, Problem):
+                    wrong = f"{address}: {part.message}"
+                    yield Problem(plan.source, span.line, 1, wrong, part.remedy, part.warning)
+                    continue
+                # A release is an object with a member for each of its objects.
+                members = part.value.values() if kind == _RELEASE and isinstance(part.value, dict) else [part.value]
+                for each in members:
+                    yield replace(part, text="", first_line=span.line, value=each, places={(): span}, derived=True)
         elif isinstance(held, dict):
             late = unknown[address][_PLANNED[kind]].value if address in unknown else None
             yield Document(

@@ -129,7 +129,7 @@ def left_out(job: ChartJob) -> Problem | None:
     if not job.without:
         return None
     message = f"rendered without its dependencies {', '.join(job.without)}, which are not in charts/"
-    return Problem(_chart_file(job.chart), 0, 0, message, _MISSING_REMEDY.format(job.chart))
+    return Problem(_chart_file(job.chart), 0, 0, message, _MISSING_REMEDY.format(job.chart), note=True)
 
 
 # `at (c/templates/x.yaml:19:3)`, `template: c/templates/_x.tpl:2:10`: Helm 3.22 and 4.3; the last is the innermost.

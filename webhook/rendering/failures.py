@@ -51,7 +51,8 @@ def by_cause(failures: Iterable[Failure]) -> dict[str, Problem]:
 def _one(group: list[Failure]) -> Problem:
     problem = group[0].problem
     names = list(dict.fromkeys(each.what for each in group))
-    if len(names) == 1 and not problem.note:
+    # A program that is missing is about no chart of its own.
+    if len(names) == 1 and not (problem.note and group[0].cause):
         return problem
     further = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
     shown = ", ".join(names[:_NAMED]) + further

@@ -100,5 +100,6 @@ def _allowed(source: str, named: terraform.Referred) -> str:
 
 def _values(source: str, release: terraform.Referred) -> ChartValues:
     name = f"{release.chart} of {source}:{release.line}"
-    # The name of a release is often computed, that of the resource never is.
-    return ChartValues(release.path, namespace=release.namespace, texts=release.values, given=name)
+    return ChartValues(
+        release.path, release=release.release, namespace=release.namespace, texts=release.values, given=name
+    )

@@ -283,8 +283,12 @@ def test_a_finding_in_terraform_is_at_its_line_and_is_not_fixed(
     (finding,) = json.loads(ran.out)["findings"]
     assert (ran.code, finding["file"]) == (1, "./main.tf")
     assert "g5.xlarge" in text.splitlines()[finding["line"] - 1]
-    gpugate("check", "--fix", "--unsafe-fixes", ".")
+    assert "is left to you: gpugate does not edit Terraform" in gpugate("check", "--fix", "--unsafe-fixes", ".").out
     assert (root / "main.tf").read_text() == text
+    lines = text.splitlines()
+    lines[finding["line"] - 1] += "  # gpugate: ignore[nodepools/single-instance-type] one is enough"
+    tree({"main.tf": "\n".join(lines) + "\n"})
+    assert gpugate("check", "--select", "nodepools/single-instance-type", ".").code == 0
 
 
 VALUES = """nodePools:

@@ -230,8 +230,16 @@ resource "helm_release" "remote" {
 def test_a_chart_that_is_installed_has_its_values() -> None:
     (chart,) = (each for each in referred("m/main.tf", RELEASE.encode()) if each.chart)
 
-    assert (chart.path, chart.chart, chart.line, chart.namespace) == ("m/chart", "helm_release.app", 1, "ml")
+    assert (chart.path, chart.chart, chart.line) == ("m/chart", "helm_release.app", 1)
+    assert (chart.namespace, chart.release) == ("ml", "x")
     assert chart.values == ("a: 1\nb: ${var.b}\n", '{"c": "${var.c}"}')
+
+
+@pytest.mark.parametrize("name", ['"${var.a}"', "var.a", '"No Name"', '"-"', "1"])
+def test_a_release_whose_name_is_computed_has_none(name: str) -> None:
+    (chart,) = (each for each in referred("m/main.tf", RELEASE.replace('"x"', name).encode()) if each.chart)
+
+    assert chart.release == ""
 
 
 def plan(*resources: dict[str, Any], changes: list[dict[str, Any]] | None = None) -> Document:
@@ -258,13 +266,23 @@ def test_a_plan_is_read_with_the_lines_of_its_resources() -> None:
         resource("kubectl_manifest", "a", {"yaml_body": body}),
         resource("kubernetes_manifest", "c", {"manifest": {**HEAD, "metadata": {"name": "c"}}}),
         resource("aws_instance", "d", {"manifest": HEAD}),
+        resource("helm_release", "e", {"manifest": json.dumps({"v1/pod/e": {**HEAD, "metadata": {"name": "e"}}})}),
+        resource("helm_release", "f", {"manifest": None, "values": ["a: 1"]}),
+        resource("kustomization_resource", "g", {"manifest": json.dumps({**HEAD, "metadata": {"name": "g"}})}),
     )
 
     found = [part for part in plan_documents(document) if isinstance(part, Document)]
 
-    assert [part.value["metadata"]["name"] for part in found if isinstance(part.value, dict)] == ["a", "b", "c"]
+    assert [part.value["metadata"]["name"] for part in found if isinstance(part.value, dict)] == [
+        "a",
+        "b",
+        "c",
+        "e",
+        "g",
+    ]
     lines = document.text.splitlines()
-    for part, name in zip(found, ("kubectl_manifest.a", "kubectl_manifest.a", "kubernetes_manifest.c"), strict=True):
+    names = ("kubectl_manifest.a",) * 2 + ("kubernetes_manifest.c", "helm_release.e", "kustomization_resource.g")
+    for part, name in zip(found, names, strict=True):
         span = Positions(part).find(("spec", "x"))
         assert name in lines[span.line - 1]
         assert SourceText(part).around(span.line).lines == ()

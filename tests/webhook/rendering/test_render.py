@@ -309,6 +309,7 @@ def test_a_chart_is_rendered_without_the_dependencies_that_are_not_there(
     assert '"dependencies": [{"name": "held"}]' in text.text
     wrong = "rendered without its dependencies absent, which are not in charts/"
     assert problems(made) == [("./app/Chart.yaml", 0, wrong)]
+    assert [part.note for part in made.found if isinstance(part, Problem)] == [True]
     assert made.not_rendered == ()
 
 
