@@ -291,6 +291,39 @@ def test_a_finding_in_terraform_is_at_its_line_and_is_not_fixed(
     assert gpugate("check", "--select", "nodepools/single-instance-type", ".").code == 0
 
 
+NODE_CLASS = """resource "kubectl_manifest" "gpu" {
+  yaml_body = <<-YAML
+    apiVersion: karpenter.k8s.aws/v1
+    kind: EC2NodeClass
+    metadata: {name: gpu}
+    spec:
+      role: ${module.karpenter.role}
+      amiSelectorTerms: ${jsonencode([{ alias = var.alias }])}
+      subnetSelectorTerms: [{tags: {"karpenter.sh/discovery": ${var.name}}}]
+      securityGroupSelectorTerms: [{tags: {"karpenter.sh/discovery": ${var.name}}}]
+  YAML
+}
+resource "kubernetes_manifest" "pod" {
+  manifest = {
+    apiVersion = "v1"
+    kind       = "Pod"
+    metadata   = { name = var.name, labels = merge(var.labels, { a = "b" }) }
+    spec       = { containers = [{ name = "a", image = "${var.image}:1", resources = { limits = { "nvidia.com/gpu" = var.gpus } } }] }
+  }
+}
+"""
+
+
+def test_values_that_only_terraform_knows_are_no_findings(gpugate: Run, tree: Callable[..., Path]) -> None:
+    tree({"main.tf": NODE_CLASS})
+
+    report = json.loads(gpugate("check", "-o", "json", ".").out)
+
+    assert report["summary"]["objects"] == 2
+    assert [each for each in report["findings"] if "${" in each["message"] or each["sort"] == "schema"] == []
+    assert [each for each in report["findings"] if each["policy"] == "nodeclasses/unexpanded-placeholder"] == []
+
+
 VALUES = """nodePools:
   gpu:
     template:
@@ -320,12 +353,17 @@ def test_a_resource_that_cannot_be_read_is_told_once(
     program.write_text(f'#!{sys.executable} -S\nimport sys\nsys.exit("{said}")\n')
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(program.parent))
-    tree({"a/kustomization.yaml": "resources: [bad.yaml, pod.yaml]\n", "a/bad.yaml": "a: [\n"})
+    tree(
+        {
+            "a/kustomization.yaml": "resources: [bad.yaml, pod.yaml]\n",
+            "a/bad.yaml": "apiVersion: v1\nkind: Pod\nmetadata: [\n",
+        }
+    )
     tree({"a/pod.yaml": POD.format(name="a")})
 
     report = checked(gpugate, "a")
 
-    assert places(report) == [("a/bad.yaml", 2, None), ("a/pod.yaml", 3, None)]
+    assert places(report) == [("a/bad.yaml", 4, None), ("a/pod.yaml", 3, None)]
     assert report["summary"]["exit_code"] == 4
 
 
