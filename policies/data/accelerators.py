@@ -2,7 +2,9 @@
 
 Sources: Karpenter AWS provider v1.14.1 (`pkg/apis/v1/labels.go`), NVIDIA k8s-device-plugin v0.20.0, NVIDIA DRA driver
 v0.4.1 (`deployments/helm/.../deviceclass-*.yaml`), AWS Neuron 2.20 release notes, `kubernetes/api` v0.36
-(`core/v1/types.go`: implicit names of device classes). As of 2026-11-21.
+(`core/v1/types.go`: implicit names of device classes), GKE documentation "Deploy TPU workloads in GKE Standard" (resource and
+taint of TPU nodes), Intel device plugins for Kubernetes v0.34 (`cmd/gpu_plugin`), HAMi v2.7 (`docs/config.md`: gpumem,
+gpumem-percentage, gpucores). As of 2026-11-22.
 """
 
 from __future__ import annotations
@@ -11,12 +13,26 @@ from __future__ import annotations
 RESOURCES = (
     "nvidia.com/gpu",
     "nvidia.com/gpu.shared",
+    "nvidia.com/gpucores",
+    "nvidia.com/gpumem*",
     "nvidia.com/mig-*",
     "amd.com/gpu",
     "habana.ai/gaudi",
     "aws.amazon.com/neuron",
     "aws.amazon.com/neuroncore",
     "aws.amazon.com/neurondevice",
+    "google.com/tpu",
+    "gpu.intel.com/*",
+)
+
+# Those that say how much of a device is asked for, or that only watch devices: their number is no number of devices.
+AMOUNTS = (
+    "nvidia.com/gpucores",
+    "nvidia.com/gpumem*",
+    "gpu.intel.com/*_monitoring",
+    "gpu.intel.com/memory.max",
+    "gpu.intel.com/millicores",
+    "gpu.intel.com/tiles",
 )
 
 # A container may name a device class as if it were a resource (Kubernetes 1.36, DRAExtendedResource).
@@ -41,6 +57,7 @@ TAINT_KEYS = {
     "neuron.aws.com": "aws.amazon.com/neuron",
     "habana.ai/*": "habana.ai/gaudi",
     "amd.com/*": "amd.com/gpu",
+    "google.com/tpu": "google.com/tpu",
 }
 
 # Capacity that Karpenter knows before a node exists (core and AWS provider v1.14.1). A Pod that asks only for others

@@ -20,7 +20,14 @@ from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.data import accelerators
 from gpugate.policies.sdk.findings import Skip, Stance, Violation
-from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS, MAY_DEMAND, claim_spec, gpu_demand, requested_devices
+from gpugate.policies.sdk.gpu_demand import (
+    CLAIM_NEEDS,
+    MAY_DEMAND,
+    claim_spec,
+    gpu_demand,
+    is_amount,
+    requested_devices,
+)
 from gpugate.policies.sdk.objects import POD
 from gpugate.policies.sdk.policy import AnyContext, validates
 
@@ -70,7 +77,7 @@ def _kinds(each: ContainerDemand, gpu_claims: frozenset[str]) -> dict[str, Field
         block = "limits" if resources["limits", name] else "requests"
         if name.startswith(accelerators.IMPLICIT_CLASS_PREFIX):
             found[_CLAIM] = resources[block, name]
-        elif name.startswith("nvidia.com/"):
+        elif name.startswith("nvidia.com/") and not is_amount(name):
             found[name] = resources[block, name]
     if not each.claims.isdisjoint(gpu_claims):
         found[_CLAIM] = resources["claims"]

@@ -207,6 +207,11 @@ def _container(container: Field, ctx: AnyContext, zero: set[str]) -> ContainerDe
     return ContainerDemand(container, resources, frozenset(name for name in names if isinstance(name, str)))
 
 
+def is_amount(name: str) -> bool:
+    """Tell whether a resource is an amount of a device, such as memory, rather than a number of devices."""
+    return any(formats.matches(pattern, name) for pattern in accelerators.AMOUNTS)
+
+
 def _effective(plain: list[ContainerDemand], init: list[ContainerDemand]) -> dict[str, int]:
     """Count as the scheduler does (`k8s.io/component-helpers/resource`, PodRequests, v0.36)."""
     sidecars: dict[str, int] = {}

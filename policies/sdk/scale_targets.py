@@ -10,7 +10,7 @@ from gpugate.policies.data import accelerators, mig_profiles
 from gpugate.policies.sdk import objects
 from gpugate.policies.sdk.facts import Need, named
 from gpugate.policies.sdk.findings import Stance
-from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS, GpuDemand, gpu_demand
+from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS, GpuDemand, gpu_demand, is_amount
 from gpugate.policies.sdk.objects import GroupVersionKind, Kind, Wrapper
 from gpugate.policies.sdk.pod_templates import pod_templates
 
@@ -119,7 +119,8 @@ _MOST_SLICES_PER_GPU: Final = 7
 def whole_gpus(demand: GpuDemand) -> Fraction:
     """Return how many accelerators one Pod occupies at least; slices and cores count as their part of a device.
 
-    A time-sliced device (`.shared`) counts as nothing, because nothing tells how many share it.
+    A time-sliced device (`.shared`) counts as nothing, because nothing tells how many share it. Nor does an amount of memory
+    or cores of a device, which stands beside the device.
     """
     amounts = {**demand.resources, **demand.device_classes}
     return sum((count * _part(name) for name, count in amounts.items()), Fraction(0))
@@ -128,7 +129,7 @@ def whole_gpus(demand: GpuDemand) -> Fraction:
 def _part(name: str) -> Fraction:
     name = name.removeprefix(accelerators.IMPLICIT_CLASS_PREFIX)
     profile = mig_profiles.profile_of(name)
-    if name.endswith(mig_profiles.SHARED_SUFFIX):
+    if name.endswith(mig_profiles.SHARED_SUFFIX) or is_amount(name):
         return Fraction(0)
     if profile is not None or name.startswith("mig"):
         return Fraction(1, mig_profiles.most_per_gpu(profile or "") or _MOST_SLICES_PER_GPU)

@@ -85,6 +85,13 @@ SIDECAR = {"restartPolicy": "Always"}
             id="other makers",
         ),
         pytest.param(pod([asks({"aws.amazon.com/neurondevice": 1})]), {"aws.amazon.com/neurondevice": 1}, id="legacy"),
+        pytest.param(pod([asks({"google.com/tpu": 4})]), {"google.com/tpu": 4}, id="TPU"),
+        pytest.param(
+            pod([asks({"gpu.intel.com/i915": 1, "gpu.intel.com/millicores": 100})]),
+            {"gpu.intel.com/i915": 1, "gpu.intel.com/millicores": 100},
+            id="Intel",
+        ),
+        pytest.param(pod([asks({"nvidia.com/gpumem": 3000})]), {"nvidia.com/gpumem": 3000}, id="HAMi"),
         pytest.param({"spec": {"containers": "none"}}, {}, id="no list of containers"),
         pytest.param({"spec": {"containers": [{"resources": {"limits": ["nvidia.com/gpu"]}}]}}, {}, id="no map"),
         pytest.param({}, {}, id="no spec"),

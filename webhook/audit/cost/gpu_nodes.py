@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from gpugate.policies.data.accelerators import IMPLICIT_CLASS_PREFIX
 from gpugate.policies.data.instance_types import ACCELERATOR_NAME, GPU_NAME
 from gpugate.policies.data.mig_profiles import SHARED_SUFFIX, MigGpu, gpus_with, near_miss, profile_of
+from gpugate.policies.sdk.gpu_demand import is_amount
 from gpugate.webhook.report.audited import Held
 
 if TYPE_CHECKING:
@@ -148,9 +149,10 @@ def model_of_type(instance_type: str, catalogue: InstanceTypes) -> str:
 def part_of_gpu(name: str, instance_type: str = "") -> Fraction:
     """Return what one device is of a GPU, from the name of its resource, its DRA class or itself.
 
-    A time-sliced device is nothing, because its name does not tell how many share a GPU; its node may.
+    A time-sliced device is nothing, because its name does not tell how many share a GPU; its node may. So is an amount of
+    memory or cores, which stands beside the device.
     """
-    if name.endswith(SHARED_SUFFIX):
+    if name.endswith(SHARED_SUFFIX) or is_amount(name):
         return Fraction(0)
     profile = profile_of(name) or named_profile(name)
     if profile:
