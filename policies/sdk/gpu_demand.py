@@ -9,13 +9,14 @@ Sources: `kubernetes/api` v0.36 `resource/v1`, `resource/v1beta2`, `resource/v1b
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.data import accelerators
 from gpugate.policies.sdk import formats, objects, quantity
 from gpugate.policies.sdk.concerns import EVERY_OBJECT, Each, Key, Listed
-from gpugate.policies.sdk.facts import Need, may_come, named
+from gpugate.policies.sdk.facts import Known, Need, derived, may_come, named
 from gpugate.policies.sdk.findings import Skip
 
 if TYPE_CHECKING:
@@ -84,6 +85,7 @@ def own_members(request: Field) -> tuple[str, ...]:
 CLAIM_NEEDS: Final = (
     Need(objects.RESOURCE_CLAIM, ("spec.devices.requests",)),
     Need(objects.RESOURCE_CLAIM_TEMPLATE, ("spec.spec.devices.requests",)),
+    Need(objects.DEVICE_CLASS, ("spec.extendedResourceName", "spec.selectors")),
 )
 
 _NAMED: Final = Key("resources.limits", Listed.ACCELERATOR_RESOURCES) | Key(
@@ -191,7 +193,7 @@ def _container(container: Field, ctx: AnyContext, zero: set[str]) -> ContainerDe
     # A request that is absent defaults to the limit; one that is present wins.
     asked = {**(limits if isinstance(limits, dict) else {}), **(requests if isinstance(requests, dict) else {})}
     for name, value in asked.items():
-        if "/" not in name or not ctx.platform.is_accelerator(name):
+        if "/" not in name or not (ctx.platform.is_accelerator(name) or name in ctx.derived(_of_classes)):
             continue
         try:
             amount = math.ceil(quantity.parse(value))
@@ -205,6 +207,33 @@ def _container(container: Field, ctx: AnyContext, zero: set[str]) -> ContainerDe
         return ContainerDemand(container, resources, _NO_CLAIMS)
     names = (claim.get("name") for claim in claims if isinstance(claim, dict))
     return ContainerDemand(container, resources, frozenset(name for name in names if isinstance(name, str)))
+
+
+def _of_classes(_subject: Field, ctx: AnyContext) -> frozenset[str]:
+    """Return the extended resources for which a known DeviceClass of accelerators gives its devices.
+
+    The scheduler makes the claim of such a Pod (`resource/v1` types.go ExtendedResourceName, v0.36; DRAExtendedResource).
+    """
+    fact = ctx.facts.list(objects.DEVICE_CLASS)
+    return derived(fact, _extended_resources, ctx) if isinstance(fact, Known) else frozenset()
+
+
+def _extended_resources(known: Known, ctx: AnyContext) -> frozenset[str]:
+    """Return the extended resources of the DeviceClasses of accelerators, by their name or by the driver they select."""
+    return frozenset(
+        device_class["spec", "extendedResourceName"].text
+        for device_class in known.items
+        if ctx.platform.is_accelerator_class(device_class["metadata", "name"].text)
+        or any(
+            ctx.platform.is_accelerator_class(found["driver"])
+            for selector in device_class["spec", "selectors"]
+            for found in _DRIVER.finditer(readable_cel(selector["cel", "expression"]))
+        )
+    )
+
+
+# A selector of the devices of one driver, which has the name of the class of all of them.
+_DRIVER: Final = re.compile(r"""\bdevice\.driver\s*==\s*(?P<quote>['"])(?P<driver>[a-z0-9.-]{1,253})(?P=quote)""")
 
 
 def is_amount(name: str) -> bool:

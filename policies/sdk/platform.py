@@ -28,7 +28,9 @@ class Accelerators(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
     """Resources and device classes that count as accelerators beside the known ones; `*` stands for anything.
 
     Attributes:
-        resources: extended resources, such as example.com/npu.
+        resources: extended resources, such as example.com/npu. That of a known DeviceClass of accelerators
+            (`extendedResourceName`) counts in files and audits without being named here. At admission it has to be named,
+            because the webhook is registered for Pods by the names of their resources.
         device_classes: DeviceClasses of DRA.
     """
 

@@ -112,6 +112,45 @@ def test_the_platform_may_name_more_accelerators(context: Contexts) -> None:
     assert demand.resources == {"example.com/tpu-v5": 4}
 
 
+CLASSES = """
+apiVersion: resource.k8s.io/v1
+kind: DeviceClass
+metadata: {name: gpu.nvidia.com}
+spec: {extendedResourceName: example.com/whole}
+---
+apiVersion: resource.k8s.io/v1
+kind: DeviceClass
+metadata: {name: slices}
+spec:
+  extendedResourceName: example.com/slice
+  selectors: [{cel: {expression: "device.driver == 'gpu.nvidia.com' && device.attributes['gpu.nvidia.com'].type == 'mig'"}}]
+---
+apiVersion: resource.k8s.io/v1
+kind: DeviceClass
+metadata: {name: network}
+spec: {extendedResourceName: example.com/nic, selectors: [{cel: {expression: "device.driver == 'dra.net'"}}]}
+---
+apiVersion: resource.k8s.io/v1
+kind: DeviceClass
+metadata: {name: neuron.aws.com}
+"""
+
+
+@pytest.mark.parametrize(
+    ("resource", "counts"),
+    [
+        ("example.com/whole", True),
+        ("example.com/slice", True),
+        ("example.com/nic", False),
+        ("example.com/other", False),
+    ],
+)
+def test_the_extended_resource_of_a_device_class_counts(context: Contexts, resource: str, *, counts: bool) -> None:
+    obj = pod([asks({resource: 1})])
+    assert context(obj, facts=CLASSES).derived(gpu_demand).resources == ({resource: 1} if counts else {})
+    assert context(obj).derived(gpu_demand).resources == {}
+
+
 TEMPLATES = """
 apiVersion: resource.k8s.io/v1
 kind: ResourceClaimTemplate

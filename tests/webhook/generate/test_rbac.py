@@ -20,6 +20,7 @@ def test_policies_that_look_nothing_up_need_no_right() -> None:
     role, _ = rbac(bind(CATALOG, PolicyConfig(), only=["pods/wildcard-toleration"]), "guard", "gate")
 
     assert {name for rule in role["rules"] for name in rule["resources"]} == {
+        "deviceclasses",
         "nodepools",
         "resourceclaims",
         "resourceclaimtemplates",
