@@ -25,7 +25,7 @@ RESOURCES = (
     "gpu.intel.com/*",
 )
 
-# Those that say how much of a device is asked for, or that only watch devices: their number is no number of devices.
+# Amounts of memory or cores of a device, and access for monitoring: they are not counted as devices.
 AMOUNTS = (
     "nvidia.com/gpucores",
     "nvidia.com/gpumem*",

@@ -26,12 +26,12 @@ def trains(pod: Field, ctx: AnyContext) -> bool:
 
 
 def told_by(ctx: AnyContext) -> str:
-    """Say what told that the Pod trains, in brackets."""
+    """Return the evidence that the Pod trains, in brackets."""
     return f"(training: {ctx.derived(workload_class).source})"
 
 
 def otherwise(ctx: AnyContext) -> str:
-    """Say how to correct the class of a Pod that does not train; empty where its own label says that it does."""
+    """Return how to correct the class of a Pod that does not train; empty where its own label says that it does."""
     if ctx.derived(workload_class).source == f"label {CLASS_LABEL} of the Pod":
         return ""
     return f", or label the Pod {CLASS_LABEL}: batch if it does not train"

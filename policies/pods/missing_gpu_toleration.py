@@ -5,8 +5,9 @@ The Pod stays Pending: Karpenter finds no node pool for it, and a GPU node that 
 carry a taint, so that only Pods that use their GPUs run there.
 
 The API server's ExtendedResourceToleration plugin, where it is on, tolerates a taint with the *name of the resource*
-only; `platform.extended_resource_toleration` says that it is on. That is not enough for MIG slices and shared GPUs (the taint is `nvidia.com/gpu`), for Neuron cores (the taint is
-`aws.amazon.com/neuron`) and for Pods that ask for their GPU through a ResourceClaim.
+only; `platform.extended_resource_toleration` says that it is on. That is not enough for MIG slices and shared GPUs (the
+taint is `nvidia.com/gpu`), for Neuron cores (the taint is `aws.amazon.com/neuron`) and for Pods that ask for their GPU
+through a ResourceClaim.
 
 ## Instead
 The toleration is added where it is missing; a Pod that tolerates the taint in any way stays as it is. Where NodePools are

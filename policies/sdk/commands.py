@@ -35,7 +35,7 @@ class Strength(IntEnum):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Sign:
-    """What a command tells of training, and the words for people that name what told it.
+    """The evidence that a command gives of training, and the words for messages that name it.
 
     LAUNCHER: it starts a launcher of distributed training. SCRIPT: it runs a script or module that is named for training.
     OTHER: it runs a benchmark, a server, inference or an evaluation.
