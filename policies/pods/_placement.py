@@ -134,7 +134,8 @@ def missing_tolerations(
 
     Where the configuration names the taints, all of them. Else the taint that the known NodePools have which may take the
     Pod, with their value and effect; one pool that is tolerated is enough. Where none of them has it, the key that such
-    nodes usually have: its value is not known, so a toleration of any value counts.
+    nodes usually have, unless the Pod selects known NodePools by name: its value is not known, so a toleration of any
+    value counts.
     """
     seen: set[str] = set()
     for name in demand.names:
@@ -159,8 +160,16 @@ def _missing(
         return
     if pools:
         yield MissingToleration(name, _tolerating([each for _, on in pools for each in on]), pools[0][0])
-    elif not any(_tolerates_key(t, taint) for t in tolerations):
+    elif not any(_tolerates_key(t, taint) for t in tolerations) and not _selects_known_pools(ctx):
         yield MissingToleration(name, usual)
+
+
+def _selects_known_pools(ctx: AnyContext) -> bool:
+    """Tell whether a Pod selects NodePools by name, all of which are known."""
+    pools = ctx.facts.list(NODE_POOL)
+    by_name = derived(pools, _pools_by_name, ctx) if isinstance(pools, Known) else {}
+    requirements = [required.get(_NODE_POOL_LABEL) for required in ctx.derived(alternatives)]
+    return all(r is not None and r.operator == "In" and r.values <= by_name.keys() for r in requirements)
 
 
 def _tolerates_key(toleration: Field, taint: Taint) -> bool:

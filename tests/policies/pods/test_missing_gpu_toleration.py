@@ -136,6 +136,15 @@ def test_a_pool_that_the_pod_does_not_select_says_nothing(context: Contexts) -> 
     assert added(context(obj, facts=pools(PRESENT, EVICTS), params=Params())) == [{**USUAL, "effect": "NoExecute"}]
 
 
+@pytest.mark.parametrize(("selected", "expected"), [("a", []), ("b", [USUAL]), ("unknown", [USUAL])])
+def test_a_known_pool_without_the_taint_needs_no_toleration(
+    context: Contexts, selected: str, expected: list[dict[str, str]]
+) -> None:
+    obj = pod({"nvidia.com/gpu": 1})
+    obj["spec"]["nodeSelector"] = {"karpenter.sh/nodepool": selected}
+    assert added(context(obj, facts=pools("", TRUE), params=Params())) == expected
+
+
 ON = Platform(extended_resource_toleration=True)
 
 
