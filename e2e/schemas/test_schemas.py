@@ -22,11 +22,11 @@ from gpugate.policies.sdk.objects import GroupVersionKind
 from gpugate.policies.sdk.platform import Target
 from gpugate.webhook.manifests.load import load
 from gpugate.webhook.schemas import tables
-from gpugate.webhook.schemas.check import Schemas, around
-from gpugate.webhook.schemas.tables import read
+from gpugate.webhook.schemas.check import Schemas
+from gpugate.webhook.schemas.tables import around, read
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from cluster.api import Api
 
@@ -58,13 +58,18 @@ def problems(schemas: Schemas, obj: dict[str, Any]) -> list[SchemaProblem]:
 
 
 def stock(groups: frozenset[str]) -> list[dict[str, Any]]:
-    """The examples of policies, the fixtures of the fast tests and the objects here, of kinds with a definition."""
+    """What there is of kinds with a definition."""
+    return stock_of(lambda kind: kind.group in groups and is_known(kind))
+
+
+def stock_of(wanted: Callable[[GroupVersionKind], bool]) -> list[dict[str, Any]]:
+    """The examples of policies, the fixtures of the fast tests and the objects here, of some kinds."""
     files = sorted((ROOT / "policies").rglob("examples/*/*.yaml")) + sorted(
         (ROOT / "tests/fixtures/manifests").iterdir()
     )
     found = [dict(m.request.object or {}) for file in files for m in load([str(file)]).manifests]
     found += list(yaml.safe_load_all((HERE / "objects.yaml").read_text(encoding="utf-8")))
-    return [copy.deepcopy(obj) for obj in found if kind_of(obj).group in groups and is_known(kind_of(obj))]
+    return [copy.deepcopy(obj) for obj in found if wanted(kind_of(obj))]
 
 
 def is_known(kind: GroupVersionKind) -> bool:

@@ -28,6 +28,7 @@ from gpugate.webhook.manifests.placeholders import TOOLS, has_signs
 from gpugate.webhook.manifests.problems import Problem
 from gpugate.webhook.report.located import Located, PassedOver, Severity, Sort
 from gpugate.webhook.schemas import tables
+from gpugate.webhook.schemas.tables import CORE_KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from gpugate.policies.engine.ruleset import Ruleset
     from gpugate.policies.engine.verdict import Verdict
     from gpugate.policies.sdk.facts import Facts
+    from gpugate.policies.sdk.field import Json
     from gpugate.policies.sdk.objects import Request
     from gpugate.policies.sdk.platform import Target
     from gpugate.webhook.check.ignores import Ignore
@@ -43,6 +45,8 @@ if TYPE_CHECKING:
     from gpugate.webhook.manifests.inputs import Input
     from gpugate.webhook.report.located import Suppressed
     from gpugate.webhook.schemas.check import Schemas
+    from gpugate.webhook.schemas.core import CoreObjects
+    from gpugate.webhook.schemas.wording import SchemaProblem
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,27 +69,43 @@ class SchemaFindings:
         self._target = target
         self._folder = folder
         self._schemas: Schemas | None = None
+        self._core: CoreObjects | None = None
 
     def concern(self, kind: GroupVersionKind) -> bool:
         """Tell whether there are schemas of a kind."""
-        return tables.find(kind.group, kind.kind, self._folder) is not None
+        pair = (kind.group, kind.kind)
+        return pair in CORE_KINDS or pair in TEMPLATES or tables.find(*pair, self._folder) is not None
 
     def of(self, made: Marked, beside: Sequence[Located], locator: Locator) -> Iterator[Refusal]:
         """Yield what is refused of a manifest, with those findings `beside` it that say and deny the same."""
-        manifest = made.manifest
-        if self._schemas is None:
-            from gpugate.webhook.schemas.check import Schemas  # noqa: PLC0415 -- costs start-up time
-
-            self._schemas = Schemas(self._folder)
-        request, kind = manifest.request, manifest.request.kind
+        manifest, request = made.manifest, made.manifest.request
         denials = [finding for finding in beside if _denies(finding)]
         written = as_written(request.object) if request.is_template else request.object
-        problems = self._schemas.problems(written, kind.group, kind.version, kind.kind, self._target)
+        problems = [*self._of_definitions(request.kind, written), *self._of_core(request.kind, written)]
         for problem in problems:
             if made.placeholders and made.concern(problem):
                 continue
             found = locator.schema_problem(manifest, problem)
             yield Refusal(found, tuple(d for d in denials if _covers(d.path, found.path, parts=problem.whole)))
+
+    def _of_definitions(self, kind: GroupVersionKind, obj: dict[str, Json] | None) -> Iterator[SchemaProblem]:
+        if tables.find(kind.group, kind.kind, self._folder) is None:
+            return
+        if self._schemas is None:
+            from gpugate.webhook.schemas.check import Schemas  # noqa: PLC0415 -- costs start-up time
+
+            self._schemas = Schemas(self._folder)
+        yield from self._schemas.problems(obj, kind.group, kind.version, kind.kind, self._target)
+
+    def _of_core(self, kind: GroupVersionKind, obj: dict[str, Json] | None) -> Iterator[SchemaProblem]:
+        pair = (kind.group, kind.kind)
+        if pair not in CORE_KINDS and pair not in TEMPLATES:
+            return
+        if self._core is None:
+            from gpugate.webhook.schemas.core import CoreObjects  # noqa: PLC0415 -- costs start-up time
+
+            self._core = CoreObjects(self._target)
+        yield from self._core.problems(kind, obj)
 
 
 def _denies(finding: Located) -> bool:

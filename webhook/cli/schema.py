@@ -63,7 +63,7 @@ def parser() -> argparse.ArgumentParser:
 def _list(folder: Path, output: str) -> int:
     own = [read(file) for file in tables.listed(folder)]
     known = {(table.group, table.kind) for table in own}
-    bundled = [read(file) for file in tables.listed(tables.BUNDLED)]
+    bundled = [*_core(), *(read(file) for file in tables.listed(tables.BUNDLED))]
     rows = [_row(table) for table in (*own, *(t for t in bundled if (t.group, t.kind) not in known))]
     if output == "json":
         print(msgspec.json.format(msgspec.json.encode(rows), indent=2).decode())
@@ -75,6 +75,25 @@ def _list(folder: Path, output: str) -> int:
     for row in cells:
         print("  ".join((*(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=False)), row[3])))
     return 0
+
+
+def _core() -> Iterator[Table]:
+    """Yield the tables of the core kinds as if each had one of its own."""
+    table = read(tables.BUNDLED / tables.CORE)
+    for group, kind in sorted(tables.CORE_KINDS):
+        releases = [
+            msgspec.structs.replace(
+                release,
+                served={
+                    name.partition(" ")[0].rpartition("/")[2]: served
+                    for name, served in release.served.items()
+                    if (name.partition(" ")[0].rpartition("/")[0], name.partition(" ")[2]) == (group, kind)
+                },
+            )
+            for release in table.releases
+        ]
+        if any(release.served for release in releases):
+            yield msgspec.structs.replace(table, group=group, kind=kind, releases=tuple(releases))
 
 
 def _row(table: Table) -> dict[str, Any]:

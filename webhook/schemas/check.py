@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from gpugate.policies.sdk import formats
-from gpugate.policies.sdk.platform import at_least
 from gpugate.webhook.schemas import metadata, tables, wording
 from gpugate.webhook.schemas.cel_evaluate import function_of
 from gpugate.webhook.schemas.cel_functions import Budget, Scope, equal
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 
     from gpugate.policies.sdk.field import Path as FieldPath
     from gpugate.policies.sdk.platform import Target
-    from gpugate.webhook.schemas.table import Expression, Node, Release, Rule, Served, Table
+    from gpugate.webhook.schemas.table import Expression, Node, Rule, Served, Table
 
 
 def leading(nodes: Sequence[Node], to: Callable[[Node], object]) -> frozenset[int]:
@@ -55,11 +54,11 @@ class Coerced:
     meant: set[FieldPath]
 
 
-def coerced(value: Any, place: int, nodes: Sequence[Node]) -> Coerced:
-    """Return an object as it would be validated; it itself is left as it is."""
+def coerced(value: Any, place: int, nodes: Sequence[Node], at: FieldPath = ()) -> Coerced:
+    """Return an object, or the part of one at a path, as it would be validated; it itself is left as it is."""
     unknown: list[SchemaProblem] = []
     meant: set[FieldPath] = set()
-    return Coerced(_Coercion(nodes, unknown, meant).of(value, place, (), root=True), unknown, meant)
+    return Coerced(_Coercion(nodes, unknown, meant).of(value, place, at, root=True), unknown, meant)
 
 
 class _Coercion:
@@ -359,9 +358,9 @@ class Checker:
     def _metadata(self, whole: Any) -> Iterator[Fault]:
         written = whole.get("metadata") if isinstance(whole, dict) else None
         place = self._meta.releases[-1].served["v1"].root
-        meta = coerced({} if written is None else written, place, self._meta.nodes)
+        meta = coerced({} if written is None else written, place, self._meta.nodes, ("metadata",))
         for problem in meta.unknown:
-            yield Fault(_below(problem), ("metadata",))
+            yield Fault(problem, ("metadata",))
         wrong = [*self._meta_values.faults(meta.value, place)]
         for fault in wrong:
             yield Fault(_below(fault.problem), ("metadata", *fault.owner), blocking=fault.blocking)
@@ -415,7 +414,7 @@ class Schemas:
         if found is None:
             return
         table, checker = found
-        schemas = [r.served[version] for r in around(table, target) if version in r.served]
+        schemas = [r.served[version] for r in tables.around(table, target) if version in r.served]
         *others, last = (list(checker.problems(value, each, old)) for each in _different(schemas)) if schemas else [[]]
         elsewhere = [{each.path for each in other} for other in others]
         for problem in last:
@@ -430,19 +429,6 @@ class Schemas:
             meta = tables.read(tables.BUNDLED / tables.META) if table else None
             self._checkers[key] = (table, Checker(table, meta)) if table and meta else None
         return self._checkers[key]
-
-
-def around(table: Table, target: Target) -> Sequence[Release]:
-    """Return the release that a target names, or the two between which it is; the nearest one outside of all."""
-    if not table.project:
-        return table.releases
-    minor = str(getattr(target, table.project))
-    exact = [release for release in table.releases if release.minor == minor]
-    if exact:
-        return exact
-    older = [release for release in table.releases if at_least(minor, release.minor)]
-    newer = [release for release in table.releases if not at_least(minor, release.minor)]
-    return (*older[-1:], *newer[:1])
 
 
 def _different(schemas: Sequence[Served]) -> Sequence[Served]:

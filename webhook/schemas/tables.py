@@ -12,16 +12,26 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from gpugate.policies.engine.config import GpugateError
+from gpugate.policies.sdk.platform import at_least
 from gpugate.webhook.schemas.patterns import PatternError, translated
 from gpugate.webhook.schemas.table import Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from gpugate.webhook.schemas.table import Node
+    from gpugate.policies.sdk.platform import Target
+    from gpugate.webhook.schemas.table import Node, Release
 
 BUNDLED: Final = Path(__file__).parent / "data"
 META: Final = "meta.k8s.io.ObjectMeta.json"
+CORE: Final = "core.json"  # of workloads and other kinds of Kubernetes itself, by `apiVersion kind`
+# The kinds of that table, and those of dynamic resource allocation, which have CEL expressions.
+CORE_KINDS: Final = frozenset(
+    {("", "Pod"), ("", "ResourceQuota"), ("autoscaling", "HorizontalPodAutoscaler"), ("policy", "PodDisruptionBudget")}
+    | {("apps", kind) for kind in ("DaemonSet", "Deployment", "ReplicaSet", "StatefulSet")}
+    | {("batch", kind) for kind in ("CronJob", "Job")}
+    | {("resource.k8s.io", kind) for kind in ("DeviceClass", "ResourceClaim", "ResourceClaimTemplate")}
+)
 FOLDER: Final = Path(".gpugate/schemas")  # of a project, where it names no other
 
 
@@ -41,7 +51,20 @@ def find(group: str, kind: str, folder: Path | None) -> Path | None:
 
 def listed(folder: Path) -> Iterator[Path]:
     """Yield the tables in a folder, by name; none where there is no folder."""
-    yield from (file for file in sorted(folder.glob("*.json")) if file.name != META)
+    yield from (file for file in sorted(folder.glob("*.json")) if file.name not in {CORE, META})
+
+
+def around(table: Table, target: Target) -> Sequence[Release]:
+    """Return the release that a target names, or the two between which it is; the nearest one outside of all."""
+    if not table.project:
+        return table.releases
+    minor = str(getattr(target, table.project))
+    exact = [release for release in table.releases if release.minor == minor]
+    if exact:
+        return exact
+    older = [release for release in table.releases if at_least(minor, release.minor)]
+    newer = [release for release in table.releases if not at_least(minor, release.minor)]
+    return (*older[-1:], *newer[:1])
 
 
 MOST_LOOKS: Final = 1_000  # at one value; the definitions known look at none more than 10 times

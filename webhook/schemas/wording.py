@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from gpugate.policies.engine.config import near_misses
+from gpugate.policies.sdk.field import render
 from gpugate.policies.sdk.quantity import type_name
 
 if TYPE_CHECKING:
@@ -81,7 +82,8 @@ def unknown(path: Path, node: Node) -> tuple[SchemaProblem, str]:
         remedy = f"remove it; there {_is(known)} {_names(known)}"
     else:
         remedy = "remove it; nothing may stand here"
-    message = f"there is no field {_shown_name(name)}: kubectl refuses it, other clients lose it silently"
+    where = render((*path[:-1], _shown_name(name)))
+    message = f'unknown field "{where}": kubectl rejects it, and other clients drop it silently'
     return SchemaProblem(path, message, remedy), near
 
 

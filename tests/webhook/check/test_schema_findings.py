@@ -133,3 +133,40 @@ def test_an_object_in_a_list_is_found_at_its_place(tmp_path: Path) -> None:
     result = run(tmp_path, f"apiVersion: v1\nkind: List\nitems:\n{items.replace('30m', '1d')}\n")
 
     assert told(result) == [("schema", "spec.disruption.consolidateAfter", 10, 27)]
+
+
+DEPLOYMENT = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: web
+  namespace: web
+spec:
+  template:
+    spec:
+      containers:
+        - name: web
+          securityContext:
+            allowPrivilegedEscalation: false
+"""
+
+
+def test_a_typo_in_a_workload_is_named_as_kubectl_names_it(tmp_path: Path) -> None:
+    (finding,) = run(tmp_path, DEPLOYMENT).report.findings
+
+    path = "spec.template.spec.containers[0].securityContext.allowPrivilegedEscalation"
+    assert (finding.sort, finding.path, finding.place.line) == (Sort.SCHEMA, path, 12)
+    assert finding.message.startswith(f'unknown field "{path}": ')
+    assert finding.hint == "did you mean allowPrivilegeEscalation?"
+
+
+def test_schema_checks_of_workloads_can_be_skipped(tmp_path: Path) -> None:
+    assert run(tmp_path, DEPLOYMENT, schemas=False).report.findings == ()
+
+
+def test_a_wrong_type_that_policies_read_is_reported_once(tmp_path: Path) -> None:
+    text = DEPLOYMENT.replace("      containers:", "      tolerations: {key: a}\n      containers:").replace(
+        "allowPrivilegedEs", "allowPrivilegeEs"
+    )
+    (finding,) = run(tmp_path, text).report.findings
+    assert finding.path == "spec.template.spec.tolerations"

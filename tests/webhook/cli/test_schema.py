@@ -53,8 +53,9 @@ def test_the_kinds_that_come_along_are_listed(capsys: pytest.CaptureFixture[str]
     assert main(["schema", "list"]) == 0
 
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 13
+    assert len(lines) == 23
     assert any(line.split()[:3] == ["karpenter.sh", "NodePool", "v1,v1beta1"] and "1.14" in line for line in lines)
+    assert any(line.split()[:3] == ["autoscaling", "HorizontalPodAutoscaler", "v1,v2"] for line in lines)
 
 
 def test_programs_get_json(capsys: pytest.CaptureFixture[str]) -> None:
@@ -74,7 +75,7 @@ def test_what_is_added_is_used_listed_and_told(capsys: pytest.CaptureFixture[str
     ]
 
     assert main(["check", "training.yaml", "-o", "concise", "-q"]) == 1
-    said = "error[schema] there is no field gpu: kubectl refuses it, other clients lose it silently"
+    said = 'error[schema] unknown field "spec.gpu": kubectl rejects it, and other clients drop it silently'
     assert capsys.readouterr().out.splitlines() == [f"training.yaml:6:8: {said} (Training/a)"]
     assert main(["schema", "list"]) == 0
     assert capsys.readouterr().out.splitlines()[0].split() == (

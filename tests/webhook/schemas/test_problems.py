@@ -14,16 +14,16 @@ TERM = "spec.template.spec"
 LIMITS = "spec.jobTargetRef.template.spec.containers.0.resources.limits"
 # Title -> kind, where, what is written there, the field that is refused, words of the message, words of the remedy.
 CASES: dict[str, tuple[str, str, Any, str, str, str]] = {
-    "a field in the wrong case": ("NodePool", "spec.Weight", 1, "spec.Weight", "no field Weight", "did you mean weight?"),
-    "a field with a letter missing": ("NodePool", "spec.wight", 1, "spec.wight", "no field wight", "did you mean weight?"),
-    "a field like no other": ("NodePool", "spec.zzz", 1, "spec.zzz", "other clients lose it", "there are disruption, limits"),
-    "an unknown field of metadata": ("NodePool", "metadata.lables", {}, "metadata.lables", "no field", "labels?"),
+    "a field in the wrong case": ("NodePool", "spec.Weight", 1, "spec.Weight", 'Weight": kubectl rejects it', "did you mean weight?"),
+    "a field with a letter missing": ("NodePool", "spec.wight", 1, "spec.wight", 'wight": kubectl rejects it', "did you mean weight?"),
+    "a field like no other": ("NodePool", "spec.zzz", 1, "spec.zzz", "other clients drop it", "there are disruption, limits"),
+    "an unknown field of metadata": ("NodePool", "metadata.lables", {}, "metadata.lables", '"metadata.lables"', "labels?"),
     "a field deep in a Pod": (
         "ScaledJob",
         "spec.jobTargetRef.template.spec.containers.0.resources.limit",
         {},
         "spec.jobTargetRef.template.spec.containers[0].resources.limit",
-        "no field limit",
+        'limit": kubectl rejects it',
         "did you mean limits?",
     ),
     "a field of the API server's own kind": (
@@ -31,7 +31,7 @@ CASES: dict[str, tuple[str, str, Any, str, str, str]] = {
         "spec.devices.requests.0.exactly.className",
         "x",
         "spec.devices.requests[0].exactly.className",
-        "no field className",
+        'className": kubectl rejects it',
         "deviceClassName?",
     ),
     "a number for a string": (

@@ -10,7 +10,7 @@ import pytest
 from gpugate.policies.sdk.platform import Target
 from gpugate.webhook.schemas import tables
 from gpugate.webhook.schemas.build.releases import PROJECTS
-from gpugate.webhook.schemas.check import Schemas, around
+from gpugate.webhook.schemas.check import Schemas
 from gpugate.webhook.schemas.tables import TableError, read
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ AROUND = {"1.14": ["1.14"], "1.9": ["1.6", "1.12"], "1.20": ["1.14"], "0.37": ["
 def test_a_target_finds_its_release_or_those_around_it(target: str) -> None:
     table = TABLES["karpenter.sh.NodePool"]
 
-    assert [release.minor for release in around(table, Target(karpenter=target))] == AROUND[target]
+    assert [release.minor for release in tables.around(table, Target(karpenter=target))] == AROUND[target]
 
 
 def test_an_object_is_held_against_its_target(valid: Callable[[str], Any], problems: Callable[..., Any]) -> None:

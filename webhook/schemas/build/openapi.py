@@ -20,6 +20,7 @@ _REF: Final = "#/components/schemas/"
 _META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1."
 OBJECT_META: Final = f"{_META}ObjectMeta"
 _QUANTITY: Final = "io.k8s.apimachinery.pkg.api.resource.Quantity"
+_INT_OR_STRING: Final = "io.k8s.apimachinery.pkg.util.intstr.IntOrString"
 _FREE: Final = frozenset({"io.k8s.apimachinery.pkg.runtime.RawExtension", f"{_META}FieldsV1"})
 _KNOWN: Final = frozenset(
     {"type", "format", "properties", "required", "items", "additionalProperties", "description", "default", "allOf"}
@@ -42,15 +43,25 @@ class OpenApi:
         """Tell whether there is a schema of this name."""
         return name in self._schemas
 
-    def add(self, name: str, *, root: bool = False) -> int:
-        """Add a schema by its name; a `root` is a whole object, whose metadata is looked at apart."""
+    def add(self, name: str, *, root: bool = False, spec_only: bool = False) -> int:
+        """Add a schema by its name.
+
+        Args:
+            name: its name in the document.
+            root: it is a whole object, whose metadata is looked at apart.
+            spec_only: it is a whole object whose status may hold anything.
+        """
         if name == _QUANTITY:
             return self._nodes.add(Node(quantity=True))
+        if name == _INT_OR_STRING:
+            return self._nodes.add(Node(int_or_string=True))
         if name in _FREE:
             return self._nodes.add(Node(type="object", preserve=True))
         schema = dict(self._schemas[name])
         if root:
             schema["properties"] = {k: v for k, v in schema["properties"].items() if k != "metadata"}
+        if spec_only and "status" in schema["properties"]:
+            schema["properties"] = {**schema["properties"], "status": {"$ref": _REF + next(iter(_FREE))}}
         return self._add(schema)
 
     def _add(self, schema: Mapping[str, Any]) -> int:

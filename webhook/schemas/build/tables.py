@@ -12,7 +12,7 @@ from gpugate.policies.engine.config import GpugateError
 from gpugate.webhook.schemas.build.openapi import OBJECT_META, OpenApi
 from gpugate.webhook.schemas.compile import Names, Nodes, names, served
 from gpugate.webhook.schemas.table import Release, Served, Table
-from gpugate.webhook.schemas.tables import META, file_name
+from gpugate.webhook.schemas.tables import CORE, META, file_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -30,6 +30,16 @@ _DRA_KINDS: Final = {
     "ResourceClaim": True,
     "ResourceClaimTemplate": True,
     "ResourceSlice": False,
+}
+
+# File of the OpenAPI document -> package of its types, and the kinds that are checked.
+_CORE: Final = {
+    "api__v1": ("core.v1", ("Pod", "PodTemplateSpec", "ResourceQuota")),
+    "apis__apps__v1": ("apps.v1", ("DaemonSet", "Deployment", "ReplicaSet", "StatefulSet")),
+    "apis__autoscaling__v1": ("autoscaling.v1", ("HorizontalPodAutoscaler",)),
+    "apis__autoscaling__v2": ("autoscaling.v2", ("HorizontalPodAutoscaler",)),
+    "apis__batch__v1": ("batch.v1", ("CronJob", "Job")),
+    "apis__policy__v1": ("policy.v1", ("PodDisruptionBudget",)),
 }
 
 
@@ -78,7 +88,7 @@ def _release(module: Module, definition: dict[str, Any], nodes: Nodes) -> Releas
 
 
 def _native(releases: tuple[Module, ...], folder: Folder) -> Iterator[tuple[str, Table]]:
-    """Make tables of the kinds for dynamic resource allocation, and of `metadata`."""
+    """Make tables of the kinds for dynamic resource allocation, of the core kinds together, and of `metadata`."""
     for kind, namespaced in _DRA_KINDS.items():
         nodes = Nodes()
         made_of = tuple(
@@ -86,6 +96,12 @@ def _native(releases: tuple[Module, ...], folder: Folder) -> Iterator[tuple[str,
             for module in releases
         )
         yield file_name(_DRA, kind), Table(_DRA, kind, "kubernetes", namespaced, made_of, nodes.all())
+    nodes = Nodes()
+    made_of = tuple(
+        Release(module.minor, f"{module.path}@{module.version}", dict(_core(folder(module), nodes)))
+        for module in releases
+    )
+    yield CORE, Table("core", "", "kubernetes", namespaced=True, releases=made_of, nodes=nodes.all())
     newest = releases[-1]
     nodes = Nodes()
     document = json.loads((folder(newest) / "api__v1_openapi.json").read_text(encoding="utf-8"))
@@ -95,6 +111,15 @@ def _native(releases: tuple[Module, ...], folder: Folder) -> Iterator[tuple[str,
         META,
         Table("meta.k8s.io", "ObjectMeta", "kubernetes", namespaced=True, releases=(release,), nodes=nodes.all()),
     )
+
+
+def _core(folder: Path, nodes: Nodes) -> Iterator[tuple[str, Served]]:
+    for file, (package, kinds) in _CORE.items():
+        document = OpenApi(json.loads((folder / f"{file}_openapi.json").read_text(encoding="utf-8")), nodes)
+        group = "" if file == "api__v1" else f"{package.partition('.')[0]}/"
+        for kind in kinds:
+            root = document.add(f"io.k8s.api.{package}.{kind}", spec_only=True)
+            yield f"{group}{package.partition('.')[2]} {kind}", Served(root)
 
 
 def _versions(folder: Path, kind: str, nodes: Nodes) -> Iterator[tuple[str, Served]]:
