@@ -3,6 +3,9 @@
 A Pod spec has `containers`, a list of objects with a name or an image (`k8s.io/api` core/v1 PodSpec, v0.36). A GPU request
 is the name of an accelerator with an amount above 0 in a map `limits`, `requests` or `resources`, as in core/v1
 ResourceRequirements.
+
+Applications of Argo CD name Helm charts, whose Pods are in no file: Argo CD v3.0 `pkg/apis/application/v1alpha1/types.go`
+(ApplicationSource, ApplicationSourceHelm).
 """
 
 from __future__ import annotations
@@ -11,9 +14,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.sdk import quantity
+from gpugate.policies.sdk.field import Field
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from gpugate.policies.sdk.field import Json
     from gpugate.policies.sdk.platform import Platform
@@ -38,6 +42,14 @@ class UnknownKind:
     kind: str
     objects: int
     gpu_objects: int
+
+
+@dataclass(frozen=True, slots=True)
+class HelmApplications:
+    """Applications of Argo CD that deploy Helm charts: how many, and of how many the values request GPUs."""
+
+    objects: int = 0
+    gpu_objects: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,3 +90,13 @@ def _asks(name: str, amount: Json, platform: Platform) -> bool:
 def _is_container(value: Json) -> bool:
     texts = [value.get(key) for key in ("name", "image")] if isinstance(value, dict) else []
     return any(isinstance(text, str) and text and _NO_NAME.isdisjoint(text) for text in texts)
+
+
+APPLICATIONS: Final = frozenset({("argoproj.io", "Application"), ("argoproj.io", "ApplicationSet")})
+
+
+def helm_sources(obj: Mapping[str, Json] | None) -> Iterator[Field]:
+    """Yield each source of an Application, or of the template of an ApplicationSet, that is a Helm chart."""
+    spec = Field(dict(obj or {}))["spec"]
+    for each in (spec, spec["template", "spec"]):
+        yield from (source for source in (each["source"], *each["sources"]) if source["chart"] or source["helm"])

@@ -13,7 +13,7 @@ from gpugate.policies.engine import enforcement
 from gpugate.policies.engine.defaults import with_defaults
 from gpugate.policies.engine.ruleset import Needs
 from gpugate.policies.sdk.findings import Stance
-from gpugate.policies.sdk.unknown_kinds import UnknownKind
+from gpugate.policies.sdk.unknown_kinds import HelmApplications, UnknownKind
 from gpugate.webhook.check.locate import located_problem
 from gpugate.webhook.check.session import LocalSession
 from gpugate.webhook.check.templates import POLICY as PLACEHOLDERS
@@ -328,6 +328,7 @@ def _report(
         suppressed=tuple(sorted(judged.suppressed, key=lambda passing: place(passing.finding))),
         names=tuple(name for name in names if name not in set(moved.values())),
         unknown_kinds=_unknown_kinds(judged),
+        applications=HelmApplications(judged.applications.total(), judged.applications[True]),
     )
 
 

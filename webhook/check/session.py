@@ -16,12 +16,12 @@ from gpugate.policies.sdk.field import as_written
 from gpugate.policies.sdk.findings import Stance
 from gpugate.policies.sdk.objects import GroupVersionKind, is_known
 from gpugate.policies.sdk.pod_templates import TEMPLATES
-from gpugate.policies.sdk.unknown_kinds import held
+from gpugate.policies.sdk.unknown_kinds import APPLICATIONS, held, helm_sources
 from gpugate.webhook.check.ignores import ignores, sift
 from gpugate.webhook.check.locate import Locator, located_problem
 from gpugate.webhook.check.templates import POLICY as PLACEHOLDERS
 from gpugate.webhook.check.templates import Marked, Placeholders, marked
-from gpugate.webhook.manifests.documents import Document
+from gpugate.webhook.manifests.documents import Document, read_text
 from gpugate.webhook.manifests.load import RunFacts, parts
 from gpugate.webhook.manifests.objects import Manifest, NotAManifest
 from gpugate.webhook.manifests.placeholders import TOOLS, has_signs
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from gpugate.policies.engine.ruleset import Ruleset
     from gpugate.policies.engine.verdict import Verdict
     from gpugate.policies.sdk.facts import Facts
-    from gpugate.policies.sdk.field import Json
+    from gpugate.policies.sdk.field import Field, Json
     from gpugate.policies.sdk.objects import Request
     from gpugate.policies.sdk.platform import Target
     from gpugate.webhook.check.ignores import Ignore
@@ -132,7 +132,8 @@ class Judged:
 
     `skipped` counts objects by policy and reason, `names` by group, kind, namespace and name. `exemptions` are those of
     the configuration that lowered a finding, by their places there. `unknown` counts the objects of kinds that no policy
-    knows and that hold Pods or request GPUs, by apiVersion, kind and whether they request GPUs.
+    knows and that hold Pods or request GPUs, by apiVersion, kind and whether they request GPUs. `applications`
+    counts those of Argo CD with Helm charts, by whether their values request GPUs.
     """
 
     findings: list[Located] = field(default_factory=list)
@@ -144,6 +145,7 @@ class Judged:
     remarks: list[str] = field(default_factory=list)
     exemptions: set[int] = field(default_factory=set)
     unknown: Counter[tuple[str, str, bool]] = field(default_factory=Counter)
+    applications: Counter[bool] = field(default_factory=Counter)
 
     def add(self, other: Judged) -> None:
         """Take in what was found in other files."""
@@ -156,6 +158,7 @@ class Judged:
         self.remarks += other.remarks
         self.exemptions |= other.exemptions
         self.unknown += other.unknown
+        self.applications += other.applications
 
 
 @dataclass(slots=True)
@@ -266,7 +269,11 @@ class LocalSession:
     def _count(self, request: Request, *, once: bool) -> None:
         self._judged.objects += 1
         kind = request.kind
-        if not is_known(kind.group, kind.kind) and kind not in self._ruleset.pod_templates:
+        if (kind.group, kind.kind) in APPLICATIONS:
+            sources = list(helm_sources(request.object))
+            if sources:
+                self._judged.applications[any(map(self._values_request_gpus, sources))] += 1
+        elif not is_known(kind.group, kind.kind) and kind not in self._ruleset.pod_templates:
             found = held(request.object, self._ruleset.config.platform)
             if found:
                 self._judged.unknown[kind.api_version, kind.kind, found.gpus] += 1
@@ -274,6 +281,14 @@ class LocalSession:
             # Renderings with other values have the same objects, which is nothing to speak of.
             count = 0 if once else 1
             self._judged.names[request.kind.group, request.kind.kind, request.namespace, request.name] += count
+
+    def _values_request_gpus(self, source: Field) -> bool:
+        """Tell whether the values that an Application gives a chart request GPUs; values in other files are not read."""
+        text, platform = source["helm", "values"].text, self._ruleset.config.platform
+        written = [part.value for part in read_text("", text) if isinstance(part, Document)] if text else []
+        return any(
+            held({"values": values}, platform).gpus for values in (source["helm", "valuesObject"].value, *written)
+        )
 
     def _concerns(self, kind: GroupVersionKind) -> bool:
         """Tell whether any rule judges objects of a type, or a schema is known, so that the others need not be kept."""

@@ -46,6 +46,7 @@ def write(report: Report) -> str:
             }
             for part in report.passed
         ],
+        "helm_applications": dataclasses.asdict(report.applications),
         "summary": {
             "objects": report.objects,
             "files": report.files,

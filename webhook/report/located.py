@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum, StrEnum
 from typing import TYPE_CHECKING
 
 from gpugate.policies.sdk.findings import Patches, Stance
+from gpugate.policies.sdk.unknown_kinds import HelmApplications
 from gpugate.webhook.manifests.documents import SourceText
 
 if TYPE_CHECKING:
@@ -234,8 +235,8 @@ class Report:
 
     `passed_over` counts documents and directories that are not manifests; `remarks` are sentences about some of them.
     `hidden` counts the YAML files in hidden directories, which are not read. `passed` lists all of these. `unknown_kinds`
-    are kinds that no policy knows and whose objects hold Pods or request GPUs. `not_rendered` are charts and
-    kustomizations.
+    are kinds that no policy knows and whose objects hold Pods or request GPUs, `applications` those of Argo CD that deploy
+    Helm charts. `not_rendered` are charts and kustomizations.
     `suppressed` is what comments and the baseline let pass, `baseline` what the latter did, `expired` and `unused` are
     exemptions of the policy file that are over or let nothing off, in words. `fixed` is how many changes were made to
     files, `unfixed` says where one could not be made and why, `names` are the files that were read.
@@ -261,6 +262,7 @@ class Report:
     unknown_kinds: tuple[UnknownKind, ...] = ()
     passed: tuple[PassedOver, ...] = ()
     not_rendered: tuple[NotRendered, ...] = ()
+    applications: HelmApplications = field(default_factory=HelmApplications)
 
     def count(self, severity: Severity) -> int:
         """Return how many findings have a severity."""

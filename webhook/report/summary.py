@@ -13,7 +13,7 @@ from gpugate.webhook.report.view import View
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from gpugate.policies.sdk.unknown_kinds import UnknownKind
+    from gpugate.policies.sdk.unknown_kinds import HelmApplications, UnknownKind
     from gpugate.webhook.report.located import BaselineUse
 
 _REASONS: Final = 4  # per policy; there may be one for each namespace
@@ -41,6 +41,7 @@ def summary(report: Report, view: View | None = None) -> Iterator[str]:
     yield from _not_rendered(report)
     yield from _skipped(report, view)
     yield from unknown_kinds(report.unknown_kinds)
+    yield from _applications(report.applications)
     if report.passed_over:
         yield f"Passed over {_count(report.passed_over, 'part')}{_by_reason(report)}"
     if report.hidden:
@@ -165,6 +166,15 @@ def unknown_kinds(kinds: Iterable[UnknownKind]) -> Iterator[str]:
             yield f"{total:,} {one if total == 1 else many} in kinds that no policy knows: {listed}{more}"
     if gpus or others:
         yield "  to evaluate their Pod templates, add a kind and its path to pod_templates of the policy file"
+
+
+def _applications(found: HelmApplications) -> Iterator[str]:
+    if found.objects:
+        deploy = "deploys" if found.objects == 1 else "deploy"
+        gpus = f"; the values of {found.gpu_objects:,} request GPUs" if found.gpu_objects else ""
+        counted = _count(found.objects, "Application")
+        yield f"{counted} of Argo CD {deploy} Helm charts, which are not evaluated{gpus}"
+        yield "  render each chart with its values, and check what it renders"
 
 
 def _count(number: int, noun: str) -> str:

@@ -81,3 +81,51 @@ def test_only_the_version_that_the_policy_file_names_is_added(gpugate: Run, trai
         [],
         ["example.com/v2"],
     )
+
+
+APPLICATION = """\
+apiVersion: argoproj.io/v1alpha1
+kind: Application
+metadata: {name: a}
+spec:
+  source:
+    chart: vllm
+    helm:
+"""
+GPUS = """\
+      values: |
+        engine:
+          resources:
+            limits:
+              nvidia.com/gpu: 1
+"""
+
+
+@pytest.mark.parametrize(
+    ("helm", "said"),
+    [
+        (GPUS, "1 Application of Argo CD deploys Helm charts, which are not evaluated; the values of 1 request GPUs"),
+        (
+            "      valuesObject: {resources: {limits: {nvidia.com/gpu: 2}}}\n",
+            "1 Application of Argo CD deploys Helm charts, which are not evaluated; the values of 1 request GPUs",
+        ),
+        ("      values: '{not: [yaml'\n", "1 Application of Argo CD deploys Helm charts, which are not evaluated\n"),
+        ("      valueFiles: [a.yaml]\n", "1 Application of Argo CD deploys Helm charts, which are not evaluated\n"),
+    ],
+)
+def test_applications_with_helm_charts_are_counted(gpugate: Run, train: Path, helm: str, said: str) -> None:
+    train.write_text(APPLICATION + helm)
+
+    ran = gpugate("check", train)
+
+    assert said in ran.out + ran.err
+    assert "no policy knows" not in ran.out + ran.err
+
+
+def test_an_application_without_a_chart_is_not_counted(gpugate: Run, train: Path) -> None:
+    train.write_text("apiVersion: argoproj.io/v1alpha1\nkind: Application\nspec: {sources: [{path: a}]}\n")
+
+    assert json.loads(gpugate("check", "-o", "json", train).out)["helm_applications"] == {
+        "objects": 0,
+        "gpu_objects": 0,
+    }
