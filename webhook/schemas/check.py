@@ -352,7 +352,7 @@ class Checker:
             found += self._judge.faults(self._doubles.of(whole, root), root, self._doubles.of(before, root))
         for fault in found:
             kept = before is not None and not fault.transition and unchanged(fault.owner, whole, before, root, nodes)
-            if not kept and fault.problem.path not in new.meant:
+            if not kept and fault.problem.path not in new.meant and not _is_replaced(whole, fault.problem.path):
                 yield fault.problem
 
     def _metadata(self, whole: Any) -> Iterator[Fault]:
@@ -366,6 +366,18 @@ class Checker:
             yield Fault(_below(fault.problem), ("metadata", *fault.owner), blocking=fault.blocking)
         if not wrong:
             yield from metadata.faults(meta.value, ("metadata",), root=True, namespaced=self._table.namespaced)
+
+
+def _is_replaced(value: Any, path: FieldPath) -> bool:
+    """Tell whether the value at a path is a placeholder."""
+    for step in path:
+        if isinstance(value, dict):
+            value = value.get(step)
+        elif isinstance(value, list) and isinstance(step, int) and step < len(value):
+            value = value[step]
+        else:
+            return False
+    return wording.is_placeholder(value)
 
 
 def _below(problem: SchemaProblem) -> SchemaProblem:

@@ -11,6 +11,7 @@ Sources: apimachinery v0.36 `pkg/runtime/serializer/json` (strict decoding), `si
 from __future__ import annotations
 
 import re
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from gpugate.policies.sdk import quantity
@@ -30,9 +31,9 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.platform import Target
     from gpugate.webhook.schemas.table import Node
 
+# A hostile object may have any number of unknown fields, and a suggestion for each costs a comparison with all known ones.
+_MOST: Final = 100
 _TEMPLATE: Final = "v1 PodTemplateSpec"
-# Signs of a text that something else replaces before the object reaches an API server.
-_PLACEHOLDER: Final = re.compile(r"\$\{|\$\(|\{\{|<[^>]*>|\$[A-Za-z_]|%[A-Z_]+%|__[A-Z_]+__")
 
 
 class CoreObjects:
@@ -50,11 +51,11 @@ class CoreObjects:
         self._newer = False
 
     def problems(self, kind: GroupVersionKind, obj: Mapping[str, Json] | None) -> Iterator[SchemaProblem]:
-        """Yield what an API server rejects in an object, and in the objects that it holds."""
+        """Yield what an API server rejects in an object, and in the objects that it holds; the first 100 of each."""
         root = Field(dict(obj or {}))
-        yield from self._whole(root, kind.api_version, kind.kind)
-        for each in nested(kind.group, kind.kind, root):
-            yield from self._whole(each.root, each.api_version, each.kind)
+        yield from islice(self._whole(root, kind.api_version, kind.kind), _MOST)
+        for each in islice(nested(kind.group, kind.kind, root), _MOST):
+            yield from islice(self._whole(each.root, each.api_version, each.kind), _MOST)
 
     def _whole(self, root: Field, api_version: str, kind: str) -> Iterator[SchemaProblem]:
         group = api_version.rpartition("/")[0]
@@ -74,7 +75,11 @@ class CoreObjects:
     def _decoded(self, field: Field, schema: str) -> Iterator[SchemaProblem]:
         """Yield what each of the releases around the target rejects."""
         self._load()
-        found = [list(self._value(field.value, roots[schema], field.path)) for roots in self._roots if schema in roots]
+        found = [
+            list(islice(self._value(field.value, roots[schema], field.path), _MOST))
+            for roots in self._roots
+            if schema in roots
+        ]
         *others, last = found or [[]]
         for problem in last:
             if all(any(problem.path == each.path for each in other) for other in others):
@@ -96,14 +101,14 @@ class CoreObjects:
         if value is None:
             return
         if not _fits(value, node):
-            if not (isinstance(value, str) and _PLACEHOLDER.search(value)):
+            if not wording.is_placeholder(value):
                 yield wording.of_type(path, value, node)
         elif isinstance(value, dict):
             for key, member in value.items():
                 child = node.properties.get(key, node.values)
                 if child is not None:
                     yield from self._value(member, child, (*path, key))
-                elif not node.preserve and node.type and not self._newer and not _PLACEHOLDER.search(key):
+                elif not node.preserve and node.type and not self._newer and not wording.is_placeholder(key):
                     yield wording.unknown((*path, key), node)[0]
         elif isinstance(value, list) and node.items is not None:
             for index, element in enumerate(value):
@@ -150,13 +155,13 @@ def _claims(pod: Field) -> Iterator[SchemaProblem]:
     """Yield each claim of a container that the Pod does not declare."""
     spec = pod["spec"]
     declared = {claim["name"].text for claim in spec["resourceClaims"]}
-    if any(_PLACEHOLDER.search(name) for name in declared):
+    if any(wording.is_placeholder(name) for name in declared):
         return
     for block in ("initContainers", "containers"):
         for container in spec[block]:
             for claim in container["resources", "claims"]:
                 name = claim["name"]
-                if name.text and name.text not in declared and not _PLACEHOLDER.search(name.text):
+                if name.text and name.text not in declared and not wording.is_placeholder(name.text):
                     listed = ", ".join(sorted(declared)) or "none"
                     message = (
                         f'claim "{name.text[:80]}" is not declared in spec.resourceClaims of the Pod ({listed[:200]})'
@@ -181,7 +186,7 @@ _BEYOND: Final = re.compile(r"`|[\[{]\?|[A-Za-z0-9_]\s*\{|(?:^|[^A-Za-z0-9_)\]\"
 
 def _cel(expression: Field) -> Iterator[SchemaProblem]:
     text = readable_cel(expression)
-    if not text or _BEYOND.search(text) or _PLACEHOLDER.search(text):
+    if not text or _BEYOND.search(text) or wording.is_placeholder(text):
         return
     from gpugate.webhook.schemas.cel_parse import CelSyntaxError, CelUnsupportedError, parse  # noqa: PLC0415 -- few objects have CEL, and it costs start-up time
 

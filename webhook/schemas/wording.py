@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -69,6 +70,15 @@ _EXAMPLES: Final = {
     r"^((100|[0-9]{1,2})%|[0-9]+)$": 'a number of nodes such as "3", or a share such as "10%"',
     r"^[^/]*$": "it without a /, such as karpenter.k8s.aws: the version does not belong here",
 }
+
+
+# Signs of a text that something else replaces before the object reaches an API server.
+_PLACEHOLDER: Final = re.compile(r"\$\{|\$\(|\{\{|<[^>]*>|\$[A-Za-z_]|%[A-Z_]+%|__[A-Z_]+__")
+
+
+def is_placeholder(value: Any) -> bool:
+    """Tell whether a value is a text with a placeholder, so that nothing is known of the value that takes its place."""
+    return isinstance(value, str) and _PLACEHOLDER.search(value) is not None
 
 
 def unknown(path: Path, node: Node) -> tuple[SchemaProblem, str]:

@@ -244,3 +244,7 @@ def test_objects_in_an_app_wrapper_are_checked_where_they_are() -> None:
     held = {"apiVersion": "batch/v1", "kind": "Job", "spec": {"backofLimit": 1}}
     problems = found("workload.codeflare.dev/v1beta2 AppWrapper", {"spec": {"components": [{"template": held}]}})
     assert [render(problem.path) for problem in problems] == ["spec.components[0].template.spec.backofLimit"]
+
+
+def test_of_any_number_of_problems_the_first_are_reported() -> None:
+    assert len(found("v1 Pod", {"spec": {f"field{n}": 1 for n in range(10_000)}})) == 100

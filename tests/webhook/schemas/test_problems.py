@@ -211,3 +211,12 @@ def test_kinds_and_versions_without_a_schema_are_let_alone(problems: Callable[..
     of_old = {"apiVersion": "karpenter.sh/v1alpha5", "kind": "NodePool", "metadata": {}}
 
     assert (problems(of_nobody), problems(of_old)) == ({}, {})
+
+
+@pytest.mark.parametrize("value", ["${WEIGHT}", "{{ weight }}", "<WEIGHT>", "$WEIGHT"])
+def test_a_placeholder_is_no_wrong_value(value: str, valid: Callable[[str], Any], problems: Callable[..., Any]) -> None:
+    obj = valid("NodePool")
+    put(obj, "spec.weight", value)
+    put(obj, "metadata.name", value)
+
+    assert problems(obj) == {}
