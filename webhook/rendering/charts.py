@@ -375,6 +375,8 @@ _MOST_FILES: Final = 10_000
 
 def plain_templates(chart: str) -> Iterator[str]:
     """Yield the templates of a chart that hold no action, and so render to what they are; links are not followed."""
+    if link_out(chart):
+        return
     count = 0
     for folder, folders, names in os.walk(chart):
         folders[:] = sorted(name for name in folders if not is_git(name))

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpugate.webhook.manifests.inputs import Input, Passed, sources
+from gpugate.webhook.manifests.inputs import Chart, Input, Passed, sources
 from gpugate.webhook.manifests.problems import Problem
 from gpugate.webhook.rendering.charts import ChartValues
 from gpugate.webhook.rendering.options import Limits, RenderOptions
@@ -114,6 +114,22 @@ def test_without_helm_one_note_names_the_charts_and_plain_templates_are_read(tre
         ("./c", 0),
         ("./d", 0),
     ]
+
+
+@pytest.mark.usefixtures("nothing_on_path")
+@pytest.mark.parametrize("linked", ["app", "app/templates", "app/templates/pod.yaml"])
+def test_templates_behind_a_link_out_of_the_tree_are_not_read(linked: str, tree: Callable[..., Path]) -> None:
+    root = tree({"outside/app/Chart.yaml": CHART, "outside/app/templates/pod.yaml": POD, "tree/.git/x": ""})
+    link = root / "tree" / linked
+    link.parent.mkdir(parents=True, exist_ok=True)
+    if linked != "app":
+        (root / "tree/app/Chart.yaml").write_text(CHART)
+    link.symlink_to(root / "outside" / linked)
+
+    made = rendered([Chart(str(root / "tree/app"))], OPTIONS)
+
+    assert inputs(made) == {}
+    assert problems(made)
 
 
 @pytest.mark.usefixtures("helm")
