@@ -16,7 +16,7 @@ from gpugate.webhook.manifests.inputs import CHART_FILE, Passed
 from gpugate.webhook.manifests.problems import NO_EXCERPT, Excerpt, Problem, excerpt, lines_of_broken
 from gpugate.webhook.manifests.within import is_git, link_out
 from gpugate.webhook.rendering.chart_links import obstacle
-from gpugate.webhook.rendering.failures import Failure, tail
+from gpugate.webhook.rendering.failures import Failure, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -173,9 +173,9 @@ def chart_problem(job: ChartJob, said: str, stopped: str) -> Problem:
     remedy = next((each for sign, each in _REMEDIES if sign in text), _REMEDY).format(chart=job.chart)
     if broken := _BROKEN.search(text):
         file = template_file(job.chart, broken["file"]) or chart_file
-        message = f"what it renders to{which} is no YAML: {tail(text[broken.end() :])}"
+        message = f"what it renders to{which} is no YAML: {shortened(text[broken.end() :])}"
         return Problem(file, 0, 0, message, remedy)
-    message = f"cannot be rendered{which}: {tail(text)}"
+    message = f"cannot be rendered{which}: {shortened(text)}"
     if values := _VALUES.search(text):
         # A template may fail with any text, and only the files of the job are shown.
         own = os.path.join(job.chart, "values.yaml")  # noqa: PTH118 -- as above

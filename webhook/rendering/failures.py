@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 _LONGEST: Final = 600  # characters of what a program said
 _NAMED: Final = 3  # of what a cause concerns; the summary and JSON have all of them
-_SEPARATORS: Final = (": ", "; ")
+_BEGINNING: Final = 200  # of these
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +59,9 @@ def _one(group: list[Failure]) -> Problem:
     return replace(problem, message=f"{problem.message} (not rendered: {shown})")
 
 
-def tail(said: str) -> str:
-    """Return the end of what a program said, where the cause is: programs put what they were doing before it."""
-    if len(said) <= _LONGEST:
-        return said
-    end = said[-_LONGEST:]
-    start = min((at + len(sign) for sign in _SEPARATORS if (at := end.find(sign)) >= 0), default=0)
-    return f"... {end[start:] if start < _LONGEST // 2 else end}"
+def shortened(said: str) -> str:
+    """Return what a program said, without its middle where it is long.
+
+    The cause is at the end where a program says first what it was doing, and at the beginning where a chart explains.
+    """
+    return said if len(said) <= _LONGEST else f"{said[:_BEGINNING]} ... {said[_BEGINNING - _LONGEST :]}"

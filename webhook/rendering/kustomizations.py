@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpugate.webhook.manifests.problems import Problem
 from gpugate.webhook.rendering.chart_links import obstacle
-from gpugate.webhook.rendering.failures import Failure, tail
+from gpugate.webhook.rendering.failures import Failure, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -107,8 +107,8 @@ def kustomization_problem(job: KustomizationJob, said: str, stopped: str) -> Pro
     blames = _resource(file, resource["file"]) if resource else ""
     if resource and blames and not resource["said"].startswith(_REGISTERED):
         said = _AS_DIRECTORY.sub("", resource["said"])
-        return Problem(blames, 0, 0, f"cannot be read by kustomize: {tail(said)}", remedy, blames=blames)
-    message = f"cannot be built: {tail(_AS_DIRECTORY.sub('', text))}"
+        return Problem(blames, 0, 0, f"cannot be read by kustomize: {shortened(said)}", remedy, blames=blames)
+    message = f"cannot be built: {shortened(_AS_DIRECTORY.sub('', text))}"
     for line, word in _named(text, file.text):
         column = file.text.splitlines()[line - 1].index(word) + 1
         return Problem(file.file, line, column, message, remedy, end=column + len(word))

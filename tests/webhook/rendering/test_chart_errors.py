@@ -99,6 +99,6 @@ def test_words_of_any_length_are_looked_through() -> None:
 
     message = chart_problem(JOB, said, "").message
 
-    assert message.startswith("cannot be rendered with prod.yaml: ... ")
+    assert message.startswith("cannot be rendered with prod.yaml: execution error at")
     assert message.endswith("the cause")
     assert len(message) < 700
