@@ -1,4 +1,4 @@
-"""NodePool, EC2NodeClass or ScaledObject with a placeholder where a value belongs.
+"""NodePool, EC2NodeClass, NodeClass of EKS Auto Mode or ScaledObject with a placeholder where a value belongs.
 
 ## Why is this bad?
 The file is a template that nobody rendered: no role, subnet or security group has the name `KarpenterNodeRole-${CLUSTER_NAME}`,
@@ -18,8 +18,9 @@ Not judged: `spec.userData` of a node class, where a shell expands `${NAME}` on 
 
 ## Sources
 aws/karpenter-provider-aws v1.14.1 `pkg/apis/crds/karpenter.k8s.aws_ec2nodeclasses.yaml` (role, selector terms and tags are
-any string); Karpenter v1.14 "Getting started" (`${CLUSTER_NAME}`, rendered by envsubst); KEDA v2.20.2
-`pkg/scalers/activemq_scaler.go` (restAPITemplate).
+any string); Amazon EKS User Guide "Create a Node Class for Amazon EKS" (role and selector terms of a NodeClass);
+Karpenter v1.14 "Getting started" (`${CLUSTER_NAME}`, rendered by envsubst); KEDA v2.20.2 `pkg/scalers/activemq_scaler.go`
+(restAPITemplate).
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.sdk.findings import Stance, Violation
-from gpugate.policies.sdk.objects import EC2_NODE_CLASS, NODE_POOL, SCALED_OBJECT
+from gpugate.policies.sdk.objects import AUTO_MODE_NODE_CLASS, EC2_NODE_CLASS, NODE_POOL, SCALED_OBJECT
 from gpugate.policies.sdk.policy import Context, validates
 from gpugate.policies.sdk.policy import Params as PolicyParams
 
@@ -55,7 +56,7 @@ class Params(PolicyParams, frozen=True, kw_only=True):
     manual_names: tuple[str, ...] = ("my-cluster",)
 
 
-@validates(NODE_POOL, EC2_NODE_CLASS, SCALED_OBJECT, params=Params)
+@validates(NODE_POOL, EC2_NODE_CLASS, AUTO_MODE_NODE_CLASS, SCALED_OBJECT, params=Params)
 def check(obj: Field, ctx: Context[Params]) -> Iterator[Violation]:
     """Report each key and value that has a placeholder in it."""
     for field, text in _texts(obj):
