@@ -484,6 +484,7 @@ def _judged(
         ignores=not args.no_ignores,
         schemas=not args.no_schemas,
         schema_folder=schema_folder,
+        templates=args.templates,
         whole=args.changed_since is None and not all(path == "-" or Path(path).is_file() for path in paths),
     )
     gathered = gather_inputs(paths, args, ruleset.config.target.kubernetes, args.jobs or _processors())

@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator, Mapping, Sequence
 
+    from gpugate.webhook.check.templates import Declared
     from gpugate.webhook.manifests.git import Revision
-    from gpugate.webhook.project.read import Chart, ProjectFile
+    from gpugate.webhook.project.read import Chart, ProjectFile, Template
     from gpugate.webhook.rendering.charts import ChartValues
 
 
@@ -172,7 +173,17 @@ def _argument(setting: Setting, value: Any) -> object:  # Any: of the type of it
         return tuple(_values(chart) for chart in value)
     if setting.sort is Sort.OBJECTS:
         return tuple(ObjectsInValues(each.files, each.path, each.api_version, each.kind, each.spec) for each in value)
+    if setting.sort is Sort.TEMPLATES:
+        return tuple(_declared(value))
     return list(value) if isinstance(value, tuple) else value
+
+
+def _declared(templates: Sequence[Template]) -> Iterator[Declared]:
+    from gpugate.webhook.check.templates import Declared  # noqa: PLC0415 -- few projects have templates
+
+    for template in templates:
+        for pattern in template.paths:
+            yield Declared(pattern, template.tool)
 
 
 def _values(chart: Chart) -> ChartValues:

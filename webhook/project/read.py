@@ -60,6 +60,18 @@ class Objects(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     spec: str = ""
 
 
+class Template(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Files that a tool renders before they are applied.
+
+    Attributes:
+        paths: patterns of files; one with a slash is relative to the project file, one without is for a name at any depth.
+        tool: what renders them: envsubst, terraform, go-template, jinja, or sed for a program that fills in any placeholder.
+    """
+
+    paths: tuple[str, ...]
+    tool: Literal["envsubst", "terraform", "go-template", "jinja", "sed"]
+
+
 class ProjectConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What a project file says; every key may be absent."""
 
@@ -76,6 +88,7 @@ class ProjectConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     context_from: tuple[str, ...] | None = None
     charts: tuple[Chart, ...] | None = None
     objects_in_values: tuple[Objects, ...] | None = None
+    templates: tuple[Template, ...] | None = None
     schemas: str | None = None
     output: tuple[str, ...] | None = None
 
@@ -147,12 +160,10 @@ def parse_project(value: Json) -> ProjectConfig:
     if not isinstance(value, dict):
         raise ConfigError((), "not an object: write `key: value` lines, such as `policy_file: policy.yaml`")
     # One by one first, because the parser's messages do not say which of a list is wrong.
-    charts = value.get("charts")
-    for index, chart in enumerate(charts if isinstance(charts, list) else ()):
-        parse(chart, Chart, ("charts", index))
-    held = value.get("objects_in_values")
-    for index, each in enumerate(held if isinstance(held, list) else ()):
-        parse(each, Objects, ("objects_in_values", index))
+    for key, entry in (("charts", Chart), ("objects_in_values", Objects), ("templates", Template)):
+        entries = value.get(key)
+        for index, each in enumerate(entries if isinstance(entries, list) else ()):
+            parse(each, entry, (key, index))
     config = parse(value, ProjectConfig, ())
     # Outputs are judged where it is known which work tree they must be in.
     _refuse_nul({key: said for key, said in value.items() if key != "output"}, ())

@@ -20,6 +20,7 @@ class Sort(Enum):
     OUTPUTS = auto()
     CHARTS = auto()
     OBJECTS = auto()
+    TEMPLATES = auto()
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +190,14 @@ SETTINGS: Final = (
         default=(),
         commands=("check",),
         example="[{files: ['karpenter-values*.yaml'], path: nodePools.*, api_version: karpenter.sh/v1, kind: NodePool, spec: spec}]",
+    ),
+    Setting(
+        "templates",
+        Sort.TEMPLATES,
+        "files that a tool renders before they are applied, so that its placeholders are expected: `envsubst`, `terraform`, `go-template`, `jinja`, or `sed` for any placeholder",
+        default=(),
+        commands=("check",),
+        example="[{paths: [infra/manifests/**], tool: terraform}]",
     ),
     Setting(
         "schemas",

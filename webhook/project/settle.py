@@ -53,6 +53,8 @@ def rebased(sort: Sort, value: Any, home: Path, directory: Path) -> Any:  # Any:
         )
     if sort is Sort.OBJECTS:
         return tuple(msgspec.structs.replace(held, files=tuple(map(pattern, held.files))) for held in value)
+    if sort is Sort.TEMPLATES:
+        return tuple(msgspec.structs.replace(entry, paths=tuple(map(pattern, entry.paths))) for entry in value)
     each = {Sort.PATHS: path, Sort.PATTERNS: pattern, Sort.OUTPUTS: output}.get(sort)
     return tuple(map(each, value)) if each else value
 

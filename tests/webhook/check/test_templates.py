@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 
 from gpugate.policies.catalog import CATALOG
@@ -15,6 +16,8 @@ from gpugate.webhook.check.options import Options
 from gpugate.webhook.check.run import check
 from gpugate.webhook.check.templates import Declared
 from gpugate.webhook.manifests.inputs import Input
+from gpugate.webhook.manifests.placeholders import TOOLS
+from gpugate.webhook.project.read import Template
 from gpugate.webhook.report import json
 from gpugate.webhook.report.located import Severity, Sort
 
@@ -218,6 +221,12 @@ def test_a_declared_template_has_no_finding(pattern: str, tool: str, count: int)
 
     assert len(about(report)) == count
     assert not [finding for finding in report.findings if finding.sort is not Sort.VIOLATION]
+
+
+def test_every_tool_of_a_project_is_known() -> None:
+    tools = msgspec.json.schema(Template)["$defs"]["Template"]["properties"]["tool"]["enum"]
+
+    assert set(tools) == set(TOOLS)
 
 
 def test_a_placeholder_that_the_tool_does_not_know_stays_one() -> None:

@@ -43,6 +43,11 @@ REFUSED = {
         "charts:\n- path: a\n- path: b\n  value: [x]\n",
         "4:10: charts[1].value: unknown key; did you mean `values`?",
     ),
+    "an unknown tool of a template": (
+        FILE,
+        "templates:\n- paths: [a]\n  tool: envsub\n",
+        "3:9: templates[0].tool: invalid enum value 'envsub'; did you mean `envsubst`?",
+    ),
     "a list": (FILE, "- a\n", "1:1: not an object: write `key: value` lines, such as `policy_file: policy.yaml`"),
     "a name that no file can have": (FILE, 'policy_file: "a\\0b"\n', "1:14: policy_file: is no name of a file"),
     "such a name in a list": (FILE, 'paths: [a, "a\\0b"]\n', "1:12: paths[1]: is no name of a file"),

@@ -10,7 +10,7 @@ import pytest
 
 from gpugate.webhook.generate.published_schemas import project_schema
 from gpugate.webhook.project.find import ProjectFileError, VariableError
-from gpugate.webhook.project.read import Chart, Objects, ProjectConfig, read_project
+from gpugate.webhook.project.read import Chart, Objects, ProjectConfig, Template, read_project
 from gpugate.webhook.project.settings import SETTINGS
 from gpugate.webhook.project.settle import Settled, settle
 
@@ -63,6 +63,11 @@ REBASED: dict[str, tuple[str, str, Any]] = {
         "objects_in_values",
         "[{files: [values/*.yaml, v.yaml], path: a.*, api_version: v1, kind: Pod}]",
         (Objects(files=("./../conf/values/*.yaml", "v.yaml"), path="a.*", api_version="v1", kind="Pod"),),
+    ),
+    "templates": (
+        "templates",
+        "[{paths: [a/**, '*.tmpl.yaml'], tool: envsubst}]",
+        (Template(paths=("./../conf/a/**", "*.tmpl.yaml"), tool="envsubst"),),
     ),
     "no path": ("namespace", "a", "a"),
 }  # fmt: skip
@@ -173,6 +178,8 @@ NO_PATHS = {
     "objects_in_values[].api_version",
     "objects_in_values[].kind",
     "objects_in_values[].spec",
+    "templates[].paths[]",  # patterns for files that are read anyway
+    "templates[].tool",
 }
 FORMAT = "text="  # an output is one behind its format
 

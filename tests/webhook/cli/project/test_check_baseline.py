@@ -72,7 +72,7 @@ def test_what_matches_nothing_is_told_and_pruned(gpugate: Run, project: Path, po
 def test_nothing_is_pruned_when_something_cannot_be_read(gpugate: Run, project: Path, pool: Path) -> None:
     gpugate("check", "manifests", "--write-baseline", B)
     before = (project / B).read_text()
-    pool.write_text("a: b: c\n")
+    pool.write_text("apiVersion: v1\nkind: Pod\na: b: c\n")
 
     ran = gpugate("check", "manifests", "--baseline", B, "--prune-baseline")
 
