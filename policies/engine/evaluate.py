@@ -119,6 +119,8 @@ class Judge:
         self._drafts: dict[str, _Draft] = {}
         self._bound: dict[tuple[GroupVersionKind, bool, bool], list[Bound]] = {}
         self._before: dict[int, frozenset[Identity]] = {}
+        # Policies that would perhaps have changed the object: what they check is not the object that would be stored.
+        self.unmutated: set[str] = set()
         self._left_alone = is_left_alone(request, ruleset.config)
 
     def bound(self, subject: Subject, *, mutating: bool) -> list[Bound]:
@@ -224,6 +226,8 @@ class Judge:
         except UnknownValueError as unknown:
             # What came before was found without the value.
             self._draft(rule.policy.id).skipped[f"the value of {unknown.text} in a template is not known"] = None
+            if handler.mutates:
+                self.unmutated.add(rule.policy.id)
             release(unknown)
         except OutOfTimeError:
             raise OutOfTimeError(rule.policy.id) from None
@@ -634,6 +638,8 @@ def _validate(judge: Judge, subjects: tuple[Subject, ...]) -> None:
     for subject in subjects:
         memo: dict[object, object] = {}
         for rule, handler in judge.bound(subject, mutating=False):
+            if rule.policy.id in judge.unmutated:
+                continue
             for item in judge.call(rule, handler, subject, memo):
                 if not isinstance(item, Patch):
                     judge.record(rule, handler, subject, item)

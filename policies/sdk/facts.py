@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeVar, cast
 
-from gpugate.policies.sdk.field import Field
+from gpugate.policies.sdk.field import Field, UnknownValueError
 from gpugate.policies.sdk.findings import Skip
 from gpugate.policies.sdk.objects import GroupVersionKind, Operation, Request
 from gpugate.policies.sdk.policy import Context, Params
@@ -137,21 +137,37 @@ class _Kept:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class _Unread:
+    """In the place of a value that cannot be computed, because the value of a placeholder is not known."""
+
+    text: str
+
+
 def derived(known: Known, compute: Callable[[Known, AnyContext], T], ctx: AnyContext, namespace: str = "") -> T:
     """Return what `compute` makes of known objects.
 
     It is computed again when the objects, others that it looked up, or the configuration are not the same any more. So
     it is given nothing of what is judged now: no subject, no parameters, a request for nothing in `namespace`.
+
+    Raises:
+        UnknownValueError: it reads a value of a template that is not known.
     """
     kept = known.kept.get(compute)
     if not isinstance(kept, _Kept) or not kept.holds(ctx, namespace):
         facts = _Remembering(ctx.facts)
         request = Request(_NO_KIND, Operation.CREATE, None, namespace=namespace)
         alone = Context(Params(), _NO_SUBJECT, None, request, facts, *_configuration(ctx))
+        value: object
         with ctx.unhurried():
-            value = compute(known, alone)
+            try:
+                value = compute(known, alone)
+            except UnknownValueError as unknown:
+                value = _Unread(unknown.text)
         kept = _Kept(value, namespace, _configuration(ctx), facts.looked)
         known.kept[compute] = kept
+    if isinstance(kept.value, _Unread):
+        raise UnknownValueError(kept.value.text)
     return cast("T", kept.value)
 
 

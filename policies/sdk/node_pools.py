@@ -367,7 +367,7 @@ def made_by_karpenter(claim: Field, ctx: AnyContext) -> bool:
     request = ctx.request
     if request.user and request.operation is Operation.CREATE:
         return any(formats.matches(pattern, request.user) for pattern in ctx.platform.karpenter_users)
-    metadata = Field(request.old_object or claim.value)["metadata"]
+    metadata = (Field(request.old_object) if request.old_object else claim)["metadata"]
     labels = metadata["labels"].labels
     name = metadata["name"].text or metadata["generateName"].text
     return any(

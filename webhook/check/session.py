@@ -305,8 +305,9 @@ class LocalSession:
     def _judge(self, file: _File, facts: RunFacts, locator: Locator) -> None:
         found: list[Located] = []
         refused: list[Refusal] = []
-        blind: set[str] = set()
+        # One finding stands for all placeholders of a file, so that a comment at another one is not of no use.
         template = file.placeholders.finding()
+        blind = {PLACEHOLDERS} if template else set()
         found += [template] if template else []
         for made in file.manifests:
             verdict = judge(made.manifest, self._ruleset, facts, self._options)

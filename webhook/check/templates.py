@@ -96,8 +96,8 @@ def marked(manifest: Manifest) -> Marked:
     found: list[Placeholder] = []
     # In groups that we do not know, braces may be the syntax of the kind itself, as in a workflow of Argo.
     made = _Marking(found, braces=_is_plain(request.kind)).of(request.object, ())
-    if not found or not isinstance(made, dict):
-        return Marked(manifest)
+    if made is request.object or not isinstance(made, dict):
+        return Marked(manifest, tuple(found))
     return Marked(replace(manifest, request=replace(request, object=made, is_template=True)), tuple(found))
 
 
@@ -141,9 +141,11 @@ class _Marking:
     def _member(self, key: str, member: Json, path: FieldPath, *, free: bool) -> Json:
         at = (*path, key)
         self._found += self._kept(key, at)
-        if free and not (isinstance(member, str) and [text for text, _ in found_in(member)] == [member.strip()]):
-            return member
-        return self.of(member, at)
+        if not free:
+            return self.of(member, at)
+        if isinstance(member, str) and _is_one(member):
+            return self._text(member, at)
+        return _opened(member, key)
 
     def _text(self, text: str, path: FieldPath) -> Json:
         found = found_in(text)
@@ -156,6 +158,24 @@ class _Marking:
         for each, form in found_in(text):
             if form is not Form.BRACES or self._braces:
                 yield Placeholder(each, form, path)
+
+
+def _is_one(text: str) -> bool:
+    """Tell whether a text is a placeholder as a whole."""
+    return [each for each, _ in found_in(text)] == [text.strip()]
+
+
+def _opened(value: Json, key: str) -> Json:
+    """Return free text in which what is a placeholder as a whole is not known; its text may be a password and is not kept."""
+    if isinstance(value, str):
+        return Unknown(f"a placeholder under {key}") if _is_one(value) else value  # type: ignore[return-value] # as above
+    if isinstance(value, dict):
+        members = {name: _opened(member, key) for name, member in value.items()}
+        return members if any(members[name] is not value[name] for name in value) else value
+    if isinstance(value, list):
+        items = [_opened(member, key) for member in value]
+        return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
+    return value
 
 
 _MOST_NAMES: Final = 10

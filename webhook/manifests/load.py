@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, TypedDict
 
 from gpugate.policies.sdk.facts import Known
-from gpugate.policies.sdk.field import Field, has_unknown
+from gpugate.policies.sdk.field import Field, TemplateField, has_unknown, is_unknown
 from gpugate.webhook.manifests.documents import Document, Positions, read_bytes
 from gpugate.webhook.manifests.inputs import Input, Language, Passed, expand
 from gpugate.webhook.manifests.objects import Manifest, NotAManifest, objects
@@ -20,6 +20,15 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.objects import Kind, Request
     from gpugate.webhook.manifests.documents import Span
     from gpugate.webhook.manifests.inputs import ObjectsInValues
+
+
+# Policies read all objects of these kinds for each object: one unknown value would end the evaluation of every other.
+_ALL_READ: Final = frozenset({"NodePool"})
+
+
+def _has_name(request: Request) -> bool:
+    metadata = Field(request.object)["metadata"]
+    return not (is_unknown(metadata["name"].value) or is_unknown(metadata["namespace"].value))
 
 
 class RunFacts:
@@ -49,10 +58,11 @@ class RunFacts:
         complete = self._complete
         for request in self._objects.get((kind.group, kind.name), ()):
             if kind.covers(request.kind):
-                if request.is_template and has_unknown(request.object):
-                    complete = False  # it exists, and what of it a policy would read is not known
+                open_values = request.is_template and has_unknown(request.object)
+                if open_values and (kind.name in _ALL_READ or not _has_name(request)):
+                    complete = False
                     continue
-                item = Field(dict(request.object or {}))
+                item = (TemplateField if open_values else Field)(dict(request.object or {}))
                 found[None].append(item)
                 found.setdefault(request.namespace, []).append(item)
         return {namespace: Known(tuple(items), complete) for namespace, items in found.items()}

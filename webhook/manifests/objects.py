@@ -164,6 +164,8 @@ def _listed(field: Field, level: int) -> tuple[bool, tuple[Field, str, str] | No
     items = field.value["items"]
     if items is None or isinstance(items, list):
         return not level or items is not None, None
+    if found_in(field["items"].text):
+        return False, None
     wrong = (
         field["items"],
         f"items is {type_name(items)}, not a list",
@@ -212,6 +214,8 @@ def _refusal(field: Field, *, is_list: bool) -> tuple[Field, str, str] | None:
 
 def _nameless(kind: GroupVersionKind, field: Field) -> tuple[Field, str, str] | None:
     metadata = field["metadata"]
+    if found_in(metadata.text):
+        return None
     if metadata and not isinstance(metadata.value, dict):
         return metadata, f"metadata is {type_name(metadata.value)}", "write an object with a name"
     for key in ("name", "generateName", "namespace"):

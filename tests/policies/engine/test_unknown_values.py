@@ -83,6 +83,22 @@ def test_a_policy_that_does_not_read_the_value_finds_all() -> None:
     }
 
 
+@validates(POD)
+def demands(pod: Field, _: AnyContext) -> Iterator[Violation]:
+    if not pod["metadata", "annotations", "team"]:
+        yield Violation(pod["metadata"].path, "has no team")
+
+
+def test_a_policy_that_might_have_changed_the_object_does_not_check_it() -> None:
+    both = Policy("pods/team", DOC, (copies, demands))
+    pod = {"metadata": {"name": "p", "labels": {"team": Unknown("${TEAM}")}}}
+    request = Request(GroupVersionKind("", "v1", "Pod"), Operation.CREATE, pod, is_template=True)  # type: ignore[arg-type] # as above
+
+    (outcome,) = evaluate(bind([both], PolicyConfig()), request, NoFacts(), today=dt.date(2026, 1, 1)).outcomes
+
+    assert (outcome.findings, bool(outcome.skipped)) == ((), True)
+
+
 def test_a_patch_before_the_value_is_made() -> None:
     verdict = judged("good")
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import datetime as dt
-from typing import TYPE_CHECKING
+import json as decoder
+import random
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
@@ -15,6 +19,7 @@ from gpugate.policies.sdk.findings import Stance
 from gpugate.webhook.check.options import Options
 from gpugate.webhook.check.run import check
 from gpugate.webhook.check.templates import Declared
+from gpugate.webhook.manifests.documents import Document, read_text
 from gpugate.webhook.manifests.inputs import Input
 from gpugate.webhook.manifests.placeholders import TOOLS
 from gpugate.webhook.project.read import Template
@@ -22,6 +27,10 @@ from gpugate.webhook.report import json
 from gpugate.webhook.report.located import Severity, Sort
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpugate.policies.sdk.field import Json
+    from gpugate.policies.sdk.field import Path as FieldPath
     from gpugate.webhook.report.located import Located, Report
 
 POLICY = "nodeclasses/unexpanded-placeholder"
@@ -265,6 +274,36 @@ spec: {template: {spec: {nodeClassRef: {name: ${CLASS}}, requirements: []}}}
     assert "${NAME}" in json.write(report)
 
 
+BLOCKS = {
+    "metadata": "apiVersion: v1\nkind: Pod\nmetadata: {{ toYaml .Meta }}\n",
+    "items": "apiVersion: v1\nkind: PodList\nmetadata: {name: a}\nitems: {{ toYaml .Items }}\n",
+    "a Pod template": "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\nspec: {selector: {}, template: '{{ .T }}'}\n",
+    "a spec": "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: a}\nspec: ${SPEC}\n",
+    "containers": "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: '{{ .C }}'}\n",
+    "labels": "apiVersion: v1\nkind: Pod\nmetadata: {name: a, labels: '{{ .L }}', annotations: '{{ .A }}'}\n",
+    "an environment": "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: [{name: a, env: '{{ .E }}'}]}\n",
+    "a claim of devices": "apiVersion: resource.k8s.io/v1\nkind: ResourceClaim\nmetadata: {name: a}\nspec: {devices: {requests: '{{ .R }}'}}\n",
+    "a template of a workflow": "apiVersion: argoproj.io/v1alpha1\nkind: Workflow\nmetadata: {name: a}\nspec: {templates: [{name: a, container: '{{ .C }}'}]}\n",
+    "triggers": "apiVersion: keda.sh/v1alpha1\nkind: ScaledObject\nmetadata: {name: a}\nspec: {scaleTargetRef: {name: a}, triggers: '{{ .T }}'}\n",
+}
+
+
+@pytest.mark.parametrize("text", BLOCKS.values(), ids=BLOCKS)
+def test_a_block_that_is_not_known_is_neither_wrong_nor_an_error(text: str) -> None:
+    report = run(text)
+
+    assert {finding.sort for finding in report.findings} <= {Sort.VIOLATION}
+    assert report.objects == 1
+
+
+def test_a_comment_at_another_placeholder_is_not_of_no_use() -> None:
+    text = ONE_FINDING["a manual"][0].replace(
+        "<<CLUSTER_NAME>>}}]", f"<<CLUSTER_NAME>>}}}}]  # gpugate: ignore[{POLICY}] ours"
+    )
+
+    assert [finding.sort for finding in run(text).findings if finding.sort is Sort.IGNORE] == []
+
+
 def test_many_placeholders_are_counted() -> None:
     labels = "".join(f"    l{i}: $VALUE_{i}\n" for i in range(13))
     image = "".join("  - {name: a, image: $IMAGE}\n" for _ in range(7))
@@ -290,3 +329,38 @@ def test_what_is_looked_up_is_not_taken_from_unknown_values() -> None:
     assert any(finding.message.startswith(patched) for finding in known.findings)
     assert not any("${TEAM}" in f.message for f in unknown.findings if f.policy != POLICY)
     assert any(each.policy == "pods/missing-cost-labels" for each in unknown.skipped)
+
+
+EXAMPLES = sorted((Path(__file__).parents[3] / "policies").glob("*/examples/*/*.yaml"))[::9]
+
+
+def places(value: Json, path: FieldPath = ()) -> Iterator[FieldPath]:
+    """Yield the path of each value below the head of an object."""
+    members = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, member in members:
+        if path or key not in {"apiVersion", "kind"}:
+            yield (*path, key)
+            yield from places(member, (*path, key))
+
+
+def with_placeholder(values: list[Any], path: FieldPath) -> str:
+    changed = copy.deepcopy(values)
+    parent = changed[-1]
+    for key in path[:-1]:
+        parent = parent[key]
+    parent[path[-1]] = "${X}"
+    return "\n---\n".join(map(decoder.dumps, changed))
+
+
+@pytest.mark.parametrize("file", EXAMPLES, ids=lambda file: f"{file.parent.name}/{file.stem}")
+def test_a_value_that_is_not_known_makes_no_finding(file: Path) -> None:
+    values: list[Any] = [part.value for part in read_text("f", file.read_text()) if isinstance(part, Document)]
+    paths = list(places(values[-1]))
+    if values[-1]["kind"] == "PolicyConfig" or not paths:
+        pytest.skip("has no object to change")
+    before = {(f.policy, f.path) for f in run("\n---\n".join(map(decoder.dumps, values)), schemas=False).findings}
+
+    for path in random.Random(file.stem).sample(paths, min(2, len(paths))):  # noqa: S311 -- which values, not a secret
+        report = run(with_placeholder(values, path), schemas=False)
+        new = {(f.policy, f.path) for f in report.findings if f.policy != POLICY} - before
+        assert new == set(), path

@@ -38,7 +38,7 @@ def test_a_denial_is_one_still(gpugate: Run, tmp_path: Path) -> None:
 
 def test_what_cannot_be_read_is_incomplete_still(gpugate: Run, tmp_path: Path) -> None:
     file = tmp_path / "pod.yaml"
-    file.write_text("a: [\n")
+    file.write_text("apiVersion: v1\nkind: Pod\na: [\n")
 
     assert gpugate("check", "--allow-empty", "--force-exclude", file).code == 4
 
