@@ -17,6 +17,7 @@ from gpugate.policies.data import accelerators
 from gpugate.policies.sdk import formats, objects, quantity
 from gpugate.policies.sdk.concerns import EVERY_OBJECT, Each, Key, Listed
 from gpugate.policies.sdk.facts import Known, Need, derived, may_come, named
+from gpugate.policies.sdk.field import refuse_unknown
 from gpugate.policies.sdk.findings import Skip
 
 if TYPE_CHECKING:
@@ -205,7 +206,7 @@ def _container(container: Field, ctx: AnyContext, zero: set[str]) -> ContainerDe
             zero.add(name)
     if not isinstance(claims, list):
         return ContainerDemand(container, resources, _NO_CLAIMS)
-    names = (claim.get("name") for claim in claims if isinstance(claim, dict))
+    names = (refuse_unknown(claim.get("name")) for claim in claims if isinstance(claim, dict))
     return ContainerDemand(container, resources, frozenset(name for name in names if isinstance(name, str)))
 
 

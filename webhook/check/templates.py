@@ -168,7 +168,7 @@ def _is_one(text: str) -> bool:
 def _opened(value: Json, key: str) -> Json:
     """Return free text in which what is a placeholder as a whole is not known; its text may be a password and is not kept."""
     if isinstance(value, str):
-        return Unknown(f"a placeholder under {key}") if _is_one(value) else value  # type: ignore[return-value] # as above
+        return Unknown(f"under {key}") if _is_one(value) else value  # type: ignore[return-value] # as above
     if isinstance(value, dict):
         members = {name: _opened(member, key) for name, member in value.items()}
         return members if any(members[name] is not value[name] for name in value) else value

@@ -27,8 +27,7 @@ _ALL_READ: Final = frozenset({"NodePool"})
 
 
 def _has_name(request: Request) -> bool:
-    metadata = Field(request.object)["metadata"]
-    return not (is_unknown(metadata["name"].value) or is_unknown(metadata["namespace"].value))
+    return not is_unknown(Field(request.object)["metadata", "name"].value)
 
 
 class RunFacts:

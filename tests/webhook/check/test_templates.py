@@ -176,7 +176,7 @@ def test_a_policy_that_needs_an_unknown_value_is_not_evaluated() -> None:
 
     assert {finding.policy for finding in report.findings} == {POLICY}
     skipped = {
-        each.policy for each in report.skipped if each.reason == "the value of ${GPUS} in a template is not known"
+        each.policy for each in report.skipped if each.reason == "the value of the placeholder ${GPUS} is not known"
     }
     assert "pods/missing-gpu-toleration" in skipped
 
@@ -191,6 +191,33 @@ def test_a_label_whose_value_is_not_known_is_not_missing() -> None:
     report = run(WORKLOAD.format(team="${TEAM}", replicas=1, gpus=1))
 
     assert "pods/missing-cost-labels" not in {finding.policy for finding in report.findings}
+
+
+CLAIMED = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: a}
+spec:
+  tolerations: [{key: nvidia.com/gpu, operator: Exists}]
+  resourceClaims: [{name: gpu, resourceClaimName: gpu}]
+  containers: [{name: a, image: a, resources: {claims: [{name: '%s'}]}}]
+"""
+
+
+def test_a_container_whose_claim_is_not_known_may_use_a_gpu() -> None:
+    policy = "pods/gpu-node-squatter"
+    report = run(CLAIMED % "${CLAIM}")
+
+    assert policy not in {finding.policy for finding in report.findings}
+    assert policy in {each.policy for each in report.skipped}
+
+
+def test_what_may_be_a_password_is_not_quoted() -> None:
+    pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec:\n  containers:\n  - name: a\n    image: a\n    env: [{name: NVIDIA_VISIBLE_DEVICES, value: $ecret}]\n    resources: {limits: {nvidia.com/gpu: 1}}\n"
+    report = run(pod)
+
+    assert any(each.reason == "the value of the placeholder under env is not known" for each in report.skipped)
+    assert "$ecret" not in json.write(report)
 
 
 def test_zones_that_are_not_known_hide_nothing_else_of_a_pool() -> None:
