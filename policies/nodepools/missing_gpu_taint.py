@@ -98,7 +98,10 @@ def _another_make(make: Make, types: MatchingTypes, taints: Field) -> Violation:
 def _none(template: Field, resource: str, wanted: tuple[Taint, ...]) -> Violation:
     taint = wanted[0]
     keys = {each.key for each in wanted}
-    hint = f"write the taint {taint.key}={taint.value}:NoSchedule under spec.template.spec.taints"
+    hint = (
+        f"write the taint {taint.key}={taint.value}:NoSchedule under spec.template.spec.taints, and let Pods that use "
+        "these nodes tolerate it"
+    )
     reason = f"adds the taint {taint.key}, which keeps Pods without an accelerator off"
     added = Patch(
         "append",

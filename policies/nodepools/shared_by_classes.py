@@ -276,6 +276,10 @@ _DEARER: Final = (
     "Karpenter tries pools by weight, so it may start on-demand nodes while cheaper Spot capacity is there."
 )
 _TAKEN: Final = "Karpenter tries pools by weight, so inference uses up nodes and limits that are meant for training."
+_CLASSIFY: Final = (
+    "name a label that its nodes have under platform.workload_classes of the policy file; or add the label "
+    f"{CLASS_LABEL} to its template, which replaces its nodes"
+)
 _UNREAD: Final = "No policy for training or inference evaluates a pool whose labels name no class of workload."
 
 
@@ -336,7 +340,7 @@ def _several(pool: Field, classes: frozenset[WorkloadClass], ctx: Context[Params
 
 def _without_class(labels: Field, kind: str, ctx: Context[Params]) -> Violation:
     rules = ctx.platform.classes
-    hint = f"write workload: training or workload: inference, or {CLASS_LABEL} with any class"
+    hint = _CLASSIFY
     present = (labels[key] for key in (CLASS_LABEL, *rules.labels, *rules.node_selectors) if labels[key])
     misread = next(present, None)
     if misread is not None:

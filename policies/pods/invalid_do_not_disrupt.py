@@ -15,7 +15,8 @@ metadata:
 ```
 
 `"false"` is the same as no annotation. On a GPU Pod that does not train it is reported, because it does nothing there
-but look like a choice; training that opts out so is `pods/unprotected-training`.
+but look like a choice; training that opts out so is `pods/unprotected-training`. Pods that select a node group (of EKS,
+GKE, AKS, kOps) are left alone, because Karpenter does not disrupt its nodes.
 
 ## Sources
 Karpenter v1.14.1 `pkg/utils/pod/scheduling.go` IsDoNotDisruptActive, parseDoNotDisrupt; v1.11.0 the same file, which
@@ -26,6 +27,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from gpugate.policies.pods._node_groups import is_of_node_group
+from gpugate.policies.pods._placement import POOL_NEED
 from gpugate.policies.sdk import durations
 from gpugate.policies.sdk.concerns import Key
 from gpugate.policies.sdk.findings import Patch, Patches, Stance, Violation
@@ -50,12 +53,14 @@ _MEANT: Final = {
 }
 
 
-@validates(POD, needs=CLASS_NEEDS, concerns=Key("metadata.annotations", (_KEY,)))
+@validates(POD, needs=(*CLASS_NEEDS, POOL_NEED), concerns=Key("metadata.annotations", (_KEY,)))
 def check(pod: Field, ctx: AnyContext) -> Iterator[Violation]:
     """Report a value that protects nothing; without a GPU little is lost, so that it is a warning."""
     annotation = pod["metadata", "annotations", _KEY]
     value = annotation.value
     if not isinstance(value, str) or value == "true" or _is_template(value, ctx):
+        return
+    if ctx.derived(is_of_node_group):
         return
     demand = ctx.derived(gpu_demand)
     if value == "false":

@@ -11,15 +11,16 @@ Select the nodes for training, and their capacity.
 
 ```yaml
 nodeSelector:
-  node-type: gpu-training
   karpenter.sh/capacity-type: on-demand # or reserved
 ```
 
-Where the NodePools are known, a Pod that none of them would put on Spot is left alone. Only a Pod that is known to train is
-reported: by its labels, by a framework that trains only (a PyTorchJob and its kin), or by a launcher of training in its
-command (`torchrun`, `accelerate launch`, `deepspeed`, `horovodrun`). The finding says which. A Pod that does not train says so
-with the label `gpugate.dev/workload-class: batch`. The annotation `gpugate.dev/checkpointed: "true"` changes what the report
-says, and nothing else.
+Where nodes for training have a label of their own, select that too. A Pod is left alone that is bound to nodes which
+Karpenter does not start: by the label of an EKS managed node group, a GKE node pool and the like, by the name of a host
+or by `nodeName`. Where the NodePools are known, a Pod that none of them would put on Spot is left alone. Only a Pod that is
+known to train is reported: by its labels, by a framework that trains only (a PyTorchJob and its kin), or by a launcher of
+training in its command (`torchrun`, `accelerate launch`, `deepspeed`, `horovodrun`). The finding says which. A Pod that does
+not train says so with the label `gpugate.dev/workload-class: batch`. The annotation `gpugate.dev/checkpointed: "true"`
+changes what the report says, and nothing else.
 
 ## Sources
 - Weights and requirements: Karpenter v1.14.1 `pkg/apis/v1/nodepool.go`, documentation "Scheduling".
@@ -31,12 +32,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from gpugate.policies.pods._node_groups import is_bound
 from gpugate.policies.pods._placement import POOL_NEED, pools_for
 from gpugate.policies.pods._training import otherwise, says_checkpointed, told_by, trains
-from gpugate.policies.sdk.facts import Known
+from gpugate.policies.sdk.facts import Known, derived, each
 from gpugate.policies.sdk.findings import Skip, Stance, Violation
 from gpugate.policies.sdk.gpu_demand import MAY_DEMAND, gpu_demand
-from gpugate.policies.sdk.node_pools import CAPACITY_TYPE, INSTANCE_TYPES, capacity_types, pool_class
+from gpugate.policies.sdk.node_pools import CAPACITY_TYPE, INSTANCE_TYPES, capacity_types, pool_class, pool_requirements
 from gpugate.policies.sdk.objects import NODE_POOL, POD
 from gpugate.policies.sdk.policy import AnyContext, validates
 from gpugate.policies.sdk.scheduling import alternatives, may_have, selected
@@ -62,7 +64,7 @@ def check(pod: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
     demand = ctx.derived(gpu_demand)
     if not demand and demand.doubt and ctx.derived(workload_class).name == "training":
         yield demand.doubt
-    if not ctx.derived(trains):
+    if not ctx.derived(trains) or is_bound(pod, ctx):
         return
     selector = pod["spec", "nodeSelector"]
     if "spot" in selected(CAPACITY_TYPE, ctx):
@@ -123,5 +125,25 @@ def _loss(pod: Field) -> str:
 
 
 def _hint(ctx: AnyContext) -> str:
-    label = next((f"{key}: {value} and " for key, value in _training_labels(ctx) if not _chooses(ctx)), "")
-    return f"add {label}{CAPACITY_TYPE}: on-demand (or reserved) to nodeSelector{otherwise(ctx)}"
+    pools = ctx.facts.list(NODE_POOL)
+    given = derived(pools, _labels_of_nodes, ctx) if isinstance(pools, Known) else frozenset()
+    own = () if _chooses(ctx) else _training_labels(ctx)
+    # A label that no node has would leave the Pod Pending; shipped labels are only a convention.
+    label = next((f"{key}: {value} and " for key, value in own if _is_configured(ctx) or (key, value) in given), "")
+    where = "" if isinstance(pools, Known) and pools.items else "on nodes of Karpenter, "
+    return f"{where}add {label}{CAPACITY_TYPE}: on-demand (or reserved) to nodeSelector{otherwise(ctx)}"
+
+
+def _is_configured(ctx: AnyContext) -> bool:
+    return ctx.platform.workload_classes is not None
+
+
+def _labels_of_nodes(pools: Known, ctx: AnyContext) -> frozenset[tuple[str, str]]:
+    """Return every label, with each value, that known NodePools give to their nodes."""
+    return frozenset(
+        (key, value)
+        for around in each(pools, ctx)
+        for key, requirement in around.derived(pool_requirements).items()
+        if requirement.operator == "In"
+        for value in requirement.values
+    )

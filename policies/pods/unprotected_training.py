@@ -12,7 +12,8 @@ the scheduler and somebody who deletes the node all end the Pod, and drift does 
 
 ## Instead
 The annotation is added to Pods that train and ask for a GPU, where it is absent. What a Pod says itself stays; `"false"` on a
-Pod that is known to train is reported. Pods of a DaemonSet never get it: they would hold their nodes for ever.
+Pod that is known to train is reported. Pods of a DaemonSet never get it: they would hold their nodes for ever. Nor do Pods
+that select a node group (of EKS, GKE, AKS, kOps), whose nodes Karpenter does not disrupt.
 
 A Pod is known to train by its labels, by a framework that trains only (a PyTorchJob and its kin), or by a launcher of training
 in its command (`torchrun`, `accelerate launch`, `deepspeed`, `horovodrun`, `python -m torch.distributed.run`, `mpirun` with a
@@ -43,6 +44,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 
+from gpugate.policies.pods._node_groups import is_of_node_group
+from gpugate.policies.pods._placement import POOL_NEED
 from gpugate.policies.sdk.findings import Patch, Skip, Stance, Violation
 from gpugate.policies.sdk.gpu_demand import MAY_DEMAND, gpu_demand
 from gpugate.policies.sdk.objects import POD
@@ -78,14 +81,14 @@ class Params(PolicyParams, frozen=True, kw_only=True):
     value: _Protection = "true"
 
 
-@mutates(POD, params=Params, needs=CLASS_NEEDS, concerns=MAY_DEMAND)
+@mutates(POD, params=Params, needs=(*CLASS_NEEDS, POOL_NEED), concerns=MAY_DEMAND)
 def mutate(pod: Field, ctx: Context[Params]) -> Iterator[Patch | Violation | Skip]:
     """Add the annotation where the Pod trains on GPUs and does not say anything itself."""
     demand = ctx.derived(gpu_demand)
     if not (demand or demand.unresolved):
         return
     found = ctx.derived(workload_class)
-    if owner_kind(pod, ctx) == "DaemonSet":
+    if owner_kind(pod, ctx) == "DaemonSet" or ctx.derived(is_of_node_group):
         return
     if not {found.name, found.conflict, found.possible} & set(ctx.params.classes):
         if found.doubt:

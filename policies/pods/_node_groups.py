@@ -1,0 +1,64 @@
+"""Whether a Pod is bound to nodes that Karpenter does not start: those of node groups, or one that is there already.
+
+Karpenter disrupts its own nodes only, and only they have its labels. What it reads of a Pod has no effect elsewhere, and a
+Pod that is told to select `karpenter.sh/capacity-type` too would stay Pending.
+
+Sources: labels of nodes in the documentation of EKS (managed node groups), eksctl, GKE (node pools), AKS (use of labels) and
+kOps (instance groups), as of 2026-11-22; Karpenter v1.14.1 `pkg/controllers/state/statenode.go` (it manages nodes that have
+a NodeClaim).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from gpugate.policies.pods._placement import named_node
+from gpugate.policies.sdk.facts import each
+from gpugate.policies.sdk.node_pools import pool_requirements
+from gpugate.policies.sdk.objects import NODE_POOL
+from gpugate.policies.sdk.scheduling import alternatives
+
+if TYPE_CHECKING:
+    from gpugate.policies.sdk.field import Field
+    from gpugate.policies.sdk.policy import AnyContext
+    from gpugate.policies.sdk.scheduling import Requirements
+
+_NODE_GROUPS: Final = frozenset(
+    {
+        "agentpool",
+        "alpha.eksctl.io/nodegroup-name",
+        "cloud.google.com/gke-nodepool",
+        "eks.amazonaws.com/capacityType",
+        "eks.amazonaws.com/nodegroup",
+        "kops.k8s.io/instancegroup",
+        "kubernetes.azure.com/agentpool",
+    }
+)
+_HOSTNAME: Final = "kubernetes.io/hostname"
+
+
+def is_of_node_group(_pod: Field, ctx: AnyContext) -> bool:
+    """Tell whether a Pod selects nodes of a node group by a label that no known NodePool gives to its nodes."""
+    selecting = [_selected_groups(required) for required in ctx.derived(alternatives)]
+    if not all(selecting):
+        return False
+    given = {key for around in each(ctx.facts.list(NODE_POOL), ctx) for key in around.derived(pool_requirements)}
+    return all(keys - given for keys in selecting)
+
+
+def is_bound(pod: Field, ctx: AnyContext) -> bool:
+    """Tell the same also of a Pod that names its node, by `nodeName` or by the label of its host."""
+    return (
+        named_node(pod) is not None
+        or all(_HOSTNAME in _required(required) for required in ctx.derived(alternatives))
+        or ctx.derived(is_of_node_group)
+    )
+
+
+def _selected_groups(required: Requirements) -> frozenset[str]:
+    return _NODE_GROUPS & _required(required)
+
+
+def _required(required: Requirements) -> frozenset[str]:
+    """Return the labels that a node must have."""
+    return frozenset(key for key, requirement in required.items() if requirement.operator in {"In", "Exists"})
