@@ -39,7 +39,17 @@ class Locator:
         for wrong in verdict.malformed:
             place, path = self._place(manifest, wrong.path), render(wrong.path)
             severity = _SEVERITY.get(wrong.at_most, Severity.NOTE)
-            yield Located(Sort.MALFORMED, severity, wrong.message, place, object=name, path=path, hint=wrong.hint)
+            stable = keyed_path(wrong.path, request.object or {})
+            yield Located(
+                Sort.MALFORMED,
+                severity,
+                wrong.message,
+                place,
+                object=name,
+                path=path,
+                hint=wrong.hint,
+                stable_path=stable,
+            )
         for outcome in verdict.outcomes:
             for finding in outcome.findings:
                 yield self._finding(manifest, finding, name, root)

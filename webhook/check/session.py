@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Protocol
@@ -12,7 +13,7 @@ from gpugate.policies.engine.defaults import with_defaults
 from gpugate.policies.engine.enforcement import ExemptionUse
 from gpugate.policies.engine.evaluate import Phase, evaluate
 from gpugate.policies.engine.ruleset import Needs
-from gpugate.policies.sdk.field import as_written
+from gpugate.policies.sdk.field import Field, as_written, render
 from gpugate.policies.sdk.findings import Stance
 from gpugate.policies.sdk.objects import GroupVersionKind, is_known
 from gpugate.policies.sdk.pod_templates import TEMPLATES
@@ -32,12 +33,12 @@ from gpugate.webhook.schemas.tables import CORE_KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
-    from pathlib import Path
+    from pathlib import Path as FilePath
 
     from gpugate.policies.engine.ruleset import Ruleset
     from gpugate.policies.engine.verdict import Verdict
     from gpugate.policies.sdk.facts import Facts
-    from gpugate.policies.sdk.field import Field, Json
+    from gpugate.policies.sdk.field import Path
     from gpugate.policies.sdk.objects import Request
     from gpugate.policies.sdk.platform import Target
     from gpugate.webhook.check.ignores import Ignore
@@ -51,10 +52,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Something that is refused, and what says the same; it need not be told where one of these is."""
+    """Something that is refused, and groups of findings that say the same; it need not be told where all of one are."""
 
     finding: Located
-    said_by: tuple[Located, ...]
+    said_by: tuple[tuple[Located, ...], ...]
 
 
 class SchemaFindings:
@@ -65,7 +66,7 @@ class SchemaFindings:
         folder: holds the schemas that the user added.
     """
 
-    def __init__(self, target: Target, folder: Path | None) -> None:
+    def __init__(self, target: Target, folder: FilePath | None) -> None:
         self._target = target
         self._folder = folder
         self._schemas: Schemas | None = None
@@ -76,19 +77,37 @@ class SchemaFindings:
         pair = (kind.group, kind.kind)
         return pair in CORE_KINDS or pair in TEMPLATES or tables.find(*pair, self._folder) is not None
 
-    def of(self, made: Marked, beside: Sequence[Located], locator: Locator) -> Iterator[Refusal]:
-        """Yield what is refused of a manifest, with those findings `beside` it that say and deny the same."""
+    def of(self, made: Marked, beside: Sequence[Denial], locator: Locator) -> Iterator[Refusal]:
+        """Yield what is refused of a manifest, with those denials `beside` it that say the same.
+
+        A denial says the same as what the schema says of its own field. A rule of an object or a list is about several
+        fields: it is said by the denials without whose fields it would hold.
+        """
         manifest, request = made.manifest, made.manifest.request
-        denials = [finding for finding in beside if _denies(finding)]
         written = as_written(request.object) if request.is_template else request.object
-        problems = [*self._of_definitions(request.kind, written), *self._of_core(request.kind, written)]
+        problems = list(self._problems(request.kind, written))
+        said = {(problem.path, problem.message) for problem in problems}
+        tries = _MOST_TRIES
         for problem in problems:
             if made.placeholders and made.concern(problem):
                 continue
             found = locator.schema_problem(manifest, problem)
-            yield Refusal(found, tuple(d for d in denials if _covers(d.path, found.path, parts=problem.whole)))
+            if not problem.whole or not isinstance(Field(written)[problem.path].value, dict | list):
+                yield Refusal(found, tuple((d.finding,) for d in beside if d.path == problem.path))
+                continue
+            length = len(problem.path)
+            parts = tuple(d for d in beside if len(d.path) > length and d.path[:length] == problem.path)
+            if not parts or len(parts) >= tries:
+                yield Refusal(found, ())
+                continue
+            tries -= len(parts) + 1
+            yield Refusal(found, self._saying(request.kind, written, problem, parts, said))
 
-    def _of_definitions(self, kind: GroupVersionKind, obj: dict[str, Json] | None) -> Iterator[SchemaProblem]:
+    def _problems(self, kind: GroupVersionKind, obj: object) -> Iterator[SchemaProblem]:
+        yield from self._of_definitions(kind, obj)
+        yield from self._of_core(kind, obj)
+
+    def _of_definitions(self, kind: GroupVersionKind, obj: object) -> Iterator[SchemaProblem]:
         if tables.find(kind.group, kind.kind, self._folder) is None:
             return
         if self._schemas is None:
@@ -97,7 +116,7 @@ class SchemaFindings:
             self._schemas = Schemas(self._folder)
         yield from self._schemas.problems(obj, kind.group, kind.version, kind.kind, self._target)
 
-    def _of_core(self, kind: GroupVersionKind, obj: dict[str, Json] | None) -> Iterator[SchemaProblem]:
+    def _of_core(self, kind: GroupVersionKind, obj: object) -> Iterator[SchemaProblem]:
         pair = (kind.group, kind.kind)
         if pair not in CORE_KINDS and pair not in TEMPLATES:
             return
@@ -105,16 +124,77 @@ class SchemaFindings:
             from gpugate.webhook.schemas.core import CoreObjects  # noqa: PLC0415 -- costs start-up time
 
             self._core = CoreObjects(self._target)
-        yield from self._core.problems(kind, obj)
+        yield from self._core.problems(kind, obj if isinstance(obj, dict) else None)
+
+    def _saying(
+        self,
+        kind: GroupVersionKind,
+        written: object,
+        rule: SchemaProblem,
+        parts: tuple[Denial, ...],
+        said: set[tuple[Path, str]],
+    ) -> tuple[tuple[Located, ...], ...]:
+        """Return the denials without whose fields a rule would hold, as one group; none where it would not."""
+
+        def holds(without: Iterable[Denial]) -> bool:
+            paths = [each.path for each in without]
+            obj = _without(written, paths, len(rule.path))
+            left = {(problem.path, problem.message) for problem in self._problems(kind, obj)}
+            # What is missing now may keep rules from being evaluated at all.
+            return (rule.path, rule.message) not in left and left <= said
+
+        if not holds(parts):
+            return ()
+        needed = tuple(each for each in parts if not holds(other for other in parts if other is not each))
+        return (tuple(each.finding for each in needed or parts),)
 
 
-def _denies(finding: Located) -> bool:
-    return finding.severity is Severity.ERROR and finding.sort in {Sort.VIOLATION, Sort.MALFORMED}
+# An object is evaluated again for each denial within the value of a rule, up to so often.
+_MOST_TRIES: Final = 20
 
 
-def _covers(denied: str, path: str, *, parts: bool) -> bool:
-    """Tell whether what is denied is at a path, or, of a thing as a whole, a part of it."""
-    return denied == path or (parts and denied.startswith((f"{path}.", f"{path}[")))
+@dataclass(frozen=True, slots=True)
+class Denial:
+    """A finding for which an object is denied, and the field, in parts."""
+
+    path: Path
+    finding: Located
+
+
+def denials(found: Iterable[Located], verdict: Verdict) -> tuple[Denial, ...]:
+    """Return those findings of a verdict, each with its field, for which an object is denied."""
+    paths = {render(each.path): each.path for each in verdict.findings}
+    paths |= {render(each.path): each.path for each in verdict.malformed}
+    sorts = {Sort.VIOLATION, Sort.MALFORMED}
+    return tuple(
+        Denial(paths[each.path], each) for each in found if each.severity is Severity.ERROR and each.sort in sorts
+    )
+
+
+def _without(obj: object, paths: Sequence[Path], below: int) -> object:
+    """Return an object without some fields; of one that is missing, without what it is missing in.
+
+    Nothing is left out that is not deeper than `below` parts of a path.
+    """
+    changed = deepcopy(obj)
+    # From the end, so that the places of elements before stay the same.
+    for path in sorted(paths, key=lambda path: [(isinstance(part, str), part) for part in path], reverse=True):
+        parents: list[tuple[object, str | int]] = []
+        value: object = changed
+        for part in path:
+            present = part in value if isinstance(value, dict) else isinstance(part, int) and part < _length(value)
+            if not present:
+                break
+            parents.append((value, part))
+            value = value[part]  # type: ignore[index] # a dict or a list that has it
+        if len(parents) > below:
+            parent, last = parents[-1]
+            del parent[last]  # type: ignore[attr-defined] # a dict or a list, as found above
+    return changed
+
+
+def _length(value: object) -> int:
+    return len(value) if isinstance(value, list) else 0
 
 
 _POD = GroupVersionKind("", "v1", "Pod")
@@ -314,7 +394,7 @@ class LocalSession:
             own = [each for each in locator.findings(made.manifest, verdict) if not made.repeats(each)]
             found += own
             has_schema = self._schemas is not None and not made.manifest.document.partial
-            refused += self._schemas.of(made, own, locator) if self._schemas and has_schema else ()
+            refused += self._schemas.of(made, denials(own, verdict), locator) if self._schemas and has_schema else ()
             self._judged.exemptions |= self._exemptions.of(verdict)
             for outcome in verdict.outcomes:
                 self._judged.skipped.update((outcome.policy, reason) for reason in dict.fromkeys(outcome.skipped))
@@ -328,5 +408,9 @@ class LocalSession:
             found, suppressed = sift(found, file.comments, self._options.known, in_force, self._options.today)
             self._judged.suppressed += suppressed
         kept = set(map(id, found))
-        found += [each.finding for each in refused if not any(id(said) in kept for said in each.said_by)]
+        found += [
+            each.finding
+            for each in refused
+            if not any(all(id(said) in kept for said in group) for group in each.said_by)
+        ]
         self._judged.findings += found

@@ -88,6 +88,80 @@ def test_what_a_policy_denies_within_a_rules_value_is_told_once(tmp_path: Path) 
     ]
 
 
+CLASS = """\
+apiVersion: karpenter.k8s.aws/v1
+kind: EC2NodeClass
+metadata:
+  name: gpu
+spec:
+  role: KarpenterNodeRole-prod
+  amiSelectorTerms: [{alias: al2023@v20261015}]
+  subnetSelectorTerms: [{tags: {karpenter.sh/discovery: prod}}]
+  securityGroupSelectorTerms: [{tags: {karpenter.sh/discovery: prod}}]
+  tags:
+    Environment: production
+    CostCenter: CC-1234
+    Team: search
+---
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata:
+  name: gpu
+spec:
+  disruption: {consolidateAfter: 30m}
+  limits: {nvidia.com/gpu: "8"}
+  template:
+    spec:
+      nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: gpu}
+      requirements:
+        - {key: karpenter.k8s.aws/instance-family, operator: In, values: [g5, g6]}
+      taints: [{key: nvidia.com/gpu, effect: NoSchedule}]
+"""
+BUDGETS = """\
+  disruption:
+    consolidateAfter: 30m
+    budgets:
+      - {nodes: "1", schedule: "@daily", duration: 8h}
+      - {nodes: "1", schedule: "@weekly", duration: 8h}
+"""
+OTHER_FIELDS = {
+    "a denial of the field that a rule refuses": (
+        CLASS.replace("Team: search", "Team: search\n    karpenter.sh/nodepool: gpu"),
+        {"nodeclasses/invalid-tag"},
+    ),
+    "a denial of another field in the value of a rule": (
+        CLASS.replace("Team: search", "Team: TBD\n    karpenter.sh/nodepool: gpu").replace("CC-1234", '""'),
+        {"nodeclasses/invalid-tag", "nodeclasses/missing-cost-tags"},
+    ),
+    "a denial of the whole value of a rule": (
+        CLASS.replace("    Team: search\n", "    karpenter.sh/nodepool: gpu\n"),
+        {"nodeclasses/invalid-tag", "nodeclasses/missing-cost-tags"},
+    ),
+    "a denial of another field only": (
+        CLASS.replace("Team: search", "Team: TBD").replace(
+            "alias: al2023@v20261015", "alias: al2023@v20261015, id: ami-1"
+        ),
+        {"nodeclasses/missing-cost-tags", "schema"},
+    ),
+    "two denials of the fields that one rule refuses": (
+        CLASS.replace("  disruption: {consolidateAfter: 30m}\n", BUDGETS).replace(", duration: 8h}", "}"),
+        {"nodepools/invalid-budget"},
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "codes"), OTHER_FIELDS.values(), ids=OTHER_FIELDS)
+def test_no_denial_of_another_field_hides_a_rule(text: str, codes: set[str], tmp_path: Path) -> None:
+    assert {code for code, *_ in told(run(tmp_path, text))} == codes
+
+
+def test_a_denial_that_a_comment_suppresses_hides_no_rule(tmp_path: Path) -> None:
+    comment = "    karpenter.sh/nodepool: gpu  # gpugate: ignore[nodeclasses/invalid-tag] for the bill\n"
+    text = CLASS.replace("    Team: search\n", f"    Team: TBD\n{comment}")
+
+    assert {code for code, *_ in told(run(tmp_path, text))} == {"nodeclasses/missing-cost-tags", "schema"}
+
+
 def test_a_field_of_a_wrong_type_that_policies_read_is_told_once(tmp_path: Path) -> None:
     result = run(tmp_path, POOL.replace("30m", "30"))
 
