@@ -96,7 +96,8 @@ class Exemption(_Strict, frozen=True, kw_only=True):
     """Lets some objects off some policies until a day, which is the last one it holds.
 
     Attributes:
-        policies: ids or patterns of the policies it is about.
+        policies: ids or patterns of the policies it is about; also `malformed` (fields of the wrong type) and, for `check`,
+            `schema`, which no pattern means.
         reason: why; shown wherever it lets something pass.
         owner: who answers for it.
         expires: the last day on which it holds, such as 2027-03-31.

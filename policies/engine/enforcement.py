@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.sdk import formats
 from gpugate.policies.sdk.findings import Stance
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.objects import Request
 
 _MIRROR = "kubernetes.io/config.mirror"
+# What is found without a policy and can be exempted by these names: fields of the wrong type, and what schemas refuse.
+WITHOUT_POLICY: Final = ("malformed", "schema")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,19 @@ def stance(rule: Rule, request: Request, config: PolicyConfig, today: dt.date) -
         if today <= exemption.expires and _lets_off(exemption, rule.policy.id, request):
             return Standing(Stance.AUDIT, exemption)
     return Standing(mode)
+
+
+def exempting(name: str, request: Request, config: PolicyConfig, today: dt.date) -> Exemption | None:
+    """Return the exemption that names what is found without a policy; a pattern does not mean it."""
+    for exemption in config.exemptions:
+        if name in exemption.policies and today <= exemption.expires and _lets_off(exemption, name, request):
+            return exemption
+    return None
+
+
+def exemption_note(exemption: Exemption) -> str:
+    """Say why a finding costs nothing."""
+    return f"exempt until {exemption.expires}: {exemption.reason}"
 
 
 def is_left_alone(request: Request, config: PolicyConfig) -> bool:
@@ -97,9 +112,15 @@ class ExemptionUse:
         """Return those that the engine found for the rules of a verdict, and told in a note."""
         if not self._places:
             return frozenset()
+        malformed = exempting("malformed", verdict.request, self._config, self._today) if verdict.malformed else None
+        own = {self.place_of(malformed)} if malformed else set()
         noted = {finding.policy for finding in verdict.findings if finding.note}
         found = (stance(self._rules[policy], verdict.request, self._config, self._today).exemption for policy in noted)
-        return frozenset(self._places[id(exemption)] for exemption in found if exemption is not None)
+        return frozenset(own.union(self.place_of(exemption) for exemption in found if exemption is not None))
+
+    def place_of(self, exemption: Exemption) -> int:
+        """Return where the configuration has an exemption."""
+        return self._places[id(exemption)]
 
 
 def expired(exemptions: Sequence[Exemption], today: dt.date) -> Iterator[str]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from gpugate.policies.engine import bounds, patching, shapes
 from gpugate.policies.engine.config import OutOfTimeError
-from gpugate.policies.engine.enforcement import Standing, is_left_alone, stance
+from gpugate.policies.engine.enforcement import Standing, exempting, exemption_note, is_left_alone, stance
 from gpugate.policies.engine.update_ratchet import Ratchet
 from gpugate.policies.engine.verdict import Finding, Outcome, TemplatePatch, Verdict
 from gpugate.policies.sdk.concerns import any_of, exactly
@@ -301,6 +301,11 @@ class Judge:
             draft.patches.clear()
             draft.template_patches.clear()
 
+    @property
+    def exempts_malformed(self) -> bool:
+        """Whether the configuration exempts the object's fields of the wrong type."""
+        return exempting("malformed", self.request, self._ruleset.config, self._today) is not None
+
     def outcomes(self) -> tuple[Outcome, ...]:
         """Return what every rule that was called made of the request, in the order of the catalogue."""
         self._drop_doubles()
@@ -329,7 +334,7 @@ class Judge:
             finding = replace(finding, template_of=subject.wrapper.kind)
         if standing.exemption:
             exemption = standing.exemption
-            finding = replace(finding, note=f"exempt until {exemption.expires}: {exemption.reason}")
+            finding = replace(finding, note=exemption_note(exemption))
         elif same_as:
             # An exempted finding stays, so that its exemption counts as used.
             draft.doubles.append((finding, same_as))
@@ -631,6 +636,8 @@ def _malformed(request: Request, judge: Judge) -> tuple[Violation, ...]:
         ratchet = Ratchet(request)
         had = {ratchet.before("", v) for s in request.old_subjects for v in shapes.malformed(s)}
         found = [v for v in found if ratchet.now("", v) not in had]
+    if found and judge.exempts_malformed:
+        return tuple(replace(v, at_most=min(v.at_most, Stance.AUDIT)) for v in found)
     return tuple(found)
 
 

@@ -7,6 +7,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from gpugate.policies.engine.config import ConfigError, PolicyConfig, near_misses, parse, stance_of
+from gpugate.policies.engine.enforcement import WITHOUT_POLICY
 from gpugate.policies.sdk import formats
 from gpugate.policies.sdk.findings import Stance
 from gpugate.policies.sdk.platform import CLASSES_KEY
@@ -164,6 +165,7 @@ def _refuse_unknown(ids: Sequence[str], config: PolicyConfig) -> None:
         (key, ("exemptions", index, "policies"))
         for index, exemption in enumerate(config.exemptions)
         for key in exemption.policies
+        if key not in WITHOUT_POLICY
     ]
     for key, path in named:
         if not any(formats.matches(key, policy_id) for policy_id in ids):

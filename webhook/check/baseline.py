@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from gpugate.webhook.check.run import ObjectKey, Seen
 
 # The others are never hidden: what cannot be read or judged.
-_HIDEABLE: Final = {Sort.VIOLATION, Sort.PATCH, Sort.SCHEMA}
+_HIDEABLE: Final = {Sort.VIOLATION, Sort.PATCH, Sort.SCHEMA, Sort.MALFORMED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +43,7 @@ def key(finding: Located) -> BaselineKey | None:
         return None
     name = finding.object
     group = name.api_version.rpartition("/")[0]
-    policy = finding.policy or finding.sort.value
-    return BaselineKey(policy, group, name.kind, name.namespace, name.name, finding.stable_path)
+    return BaselineKey(finding.code, group, name.kind, name.namespace, name.name, finding.stable_path)
 
 
 def made_of(file: str, findings: Iterable[Located]) -> Baseline:

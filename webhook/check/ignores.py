@@ -15,6 +15,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Final, Literal
 
 from gpugate.policies.engine.config import near_misses
+from gpugate.policies.engine.enforcement import WITHOUT_POLICY
 from gpugate.webhook.manifests.bounded_file import MAX_BYTES
 from gpugate.webhook.manifests.documents import SourceText
 from gpugate.webhook.manifests.inputs import Input
@@ -35,7 +36,7 @@ _COMMENT: Final = re.compile(r"#[ \t]*gpugate:[ \t]*ignore\b[ \t]*(?:\[(?P<ids>[
 _UNTIL: Final = re.compile(r"(?:^|(?<=\s))until=(?P<day>\S*)\s*")
 _DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
 _FORM: Final = "write `# gpugate: ignore[pods/some-policy] why it may stay`"
-_SUPPRESSIBLE: Final = {Sort.VIOLATION, Sort.PATCH}
+_SUPPRESSIBLE: Final = {Sort.VIOLATION, Sort.PATCH, Sort.MALFORMED, Sort.SCHEMA}
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,9 +136,9 @@ def sift(
     kept: list[Located] = []
     suppressed: list[Suppressed] = []
     for finding in findings:
-        passing = [c for c in honoured.get(finding.place.line, ()) if finding.policy in c.policies]
+        passing = [c for c in honoured.get(finding.place.line, ()) if finding.code in c.policies]
         if passing and finding.sort in _SUPPRESSIBLE:
-            used.update((id(comment), finding.policy) for comment in passing)
+            used.update((id(comment), finding.code) for comment in passing)
             suppressed.append(Suppressed(finding, passing[0].reason))
         else:
             kept.append(finding)
@@ -166,8 +167,8 @@ def _faults(comment: Ignore, known: Collection[str], today: dt.date) -> Iterator
         over = f"this comment is over since {comment.until}, and lets nothing pass"
         yield _wrong(comment, over, "mend what it let pass, or give it another date")
     for policy in comment.policies:
-        if policy not in known:
-            near = near_misses(policy, known)
+        if policy not in known and policy not in WITHOUT_POLICY:
+            near = near_misses(policy, (*known, *WITHOUT_POLICY))
             remedy = f"did you mean {near[0]}?" if near else "`gpugate policies` lists them"
             yield _wrong(comment, f"no policy is called {policy}", remedy)
 

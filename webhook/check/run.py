@@ -40,7 +40,7 @@ class Seen:
     """What a run looked at.
 
     Attributes:
-        policies: those that looked at everything they judge; `schema` among them where schemas did.
+        policies: those that looked at everything they judge; `schema` among them where schemas did, and `malformed`.
         objects: those that were read.
         whole: whether all that a project has was read, so that what was not read does not exist.
     """
@@ -178,7 +178,7 @@ def check(
     names = tuple(part.label for part in found if isinstance(part, Input))
     report = replace(_report(judged, ruleset, options, names, moved), hidden=hidden, not_rendered=beside.not_rendered)
     looked = {rule.policy.id for rule in ruleset.rules} - {policy for policy, _ in judged.skipped}
-    looked |= {Sort.SCHEMA.value} if options.schemas else set()
+    looked |= {Sort.SCHEMA.value, Sort.MALFORMED.value} if options.schemas else {Sort.MALFORMED.value}
     complete = not any(finding.sort in INCOMPLETE for finding in report.findings)
     seen = Seen(frozenset(looked if complete else ()), frozenset(judged.names), options.whole)
     # What is looked up is no file's, and is there again when files are mended.
@@ -299,6 +299,7 @@ def _with_exemptions(report: Report, judged: Judged, ruleset: Ruleset, options: 
     """Add which exemptions are over, and which let nothing off though all that they are for was looked at."""
     exemptions, today = ruleset.config.exemptions, options.today
     looked = {rule.policy.id: rule.policy.id in seen.policies for rule in ruleset.rules}
+    looked |= {name: name in seen.policies for name in enforcement.WITHOUT_POLICY}
     unused = enforcement.unused(exemptions, today, judged.exemptions, looked) if options.whole else ()
     return replace(report, expired=tuple(enforcement.expired(exemptions, today)), unused=tuple(unused))
 
@@ -351,7 +352,7 @@ def _counts(finding: Located, min_stance: Stance) -> bool:
     if finding.place.altered:
         return min_stance < Stance.ENFORCE and finding.severity is not Severity.NOTE
     if finding.sort in {Sort.MALFORMED, Sort.SCHEMA}:
-        return True
+        return not finding.exempt
     if finding.convention:
         return False
     if finding.sort is Sort.VIOLATION:

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Protocol
 
 from gpugate.policies.engine.defaults import with_defaults
-from gpugate.policies.engine.enforcement import ExemptionUse
+from gpugate.policies.engine.enforcement import ExemptionUse, exempting, exemption_note
 from gpugate.policies.engine.evaluate import Phase, evaluate
 from gpugate.policies.engine.ruleset import Needs
 from gpugate.policies.sdk.field import Field, as_written, render
@@ -382,6 +382,21 @@ class LocalSession:
         kinds = [kind, _POD] if holds_pods else [kind]
         return any(self._ruleset.handlers(k, mutating=mutating) for k in kinds for mutating in (True, False))
 
+    def _with_note(self, manifest: Manifest, finding: Located) -> Located:
+        """Say of a field of the wrong type, or of what a schema refuses, that the configuration exempts it."""
+        if finding.sort not in {Sort.MALFORMED, Sort.SCHEMA}:
+            return finding
+        config, today = self._ruleset.config, self._options.today
+        exemption = exempting(finding.sort.value, manifest.request, config, today)
+        if exemption is None:
+            return finding
+        self._judged.exemptions.add(self._exemptions.place_of(exemption))
+        return replace(finding, severity=Severity.NOTE, stance=Stance.AUDIT, note=exemption_note(exemption))
+
+    def _exempted(self, manifest: Manifest, refused: Iterable[Refusal]) -> Iterator[Refusal]:
+        for each in refused:
+            yield replace(each, finding=self._with_note(manifest, each.finding))
+
     def _judge(self, file: _File, facts: RunFacts, locator: Locator) -> None:
         found: list[Located] = []
         refused: list[Refusal] = []
@@ -390,27 +405,35 @@ class LocalSession:
         blind = {PLACEHOLDERS} if template else set()
         found += [template] if template else []
         for made in file.manifests:
-            verdict = judge(made.manifest, self._ruleset, facts, self._options)
-            own = [each for each in locator.findings(made.manifest, verdict) if not made.repeats(each)]
+            manifest = made.manifest
+            verdict = judge(manifest, self._ruleset, facts, self._options)
+            located = (each for each in locator.findings(manifest, verdict) if not made.repeats(each))
+            own = [self._with_note(manifest, each) for each in located]
             found += own
-            has_schema = self._schemas is not None and not made.manifest.document.partial
-            refused += self._schemas.of(made, denials(own, verdict), locator) if self._schemas and has_schema else ()
+            if self._schemas and not manifest.document.partial:
+                # Of the type of a field the schema says the same, also where that is exempt or suppressed.
+                typed = {each.path for each in own if each.sort is Sort.MALFORMED}
+                said = self._schemas.of(made, denials(own, verdict), locator)
+                refused += self._exempted(manifest, (each for each in said if each.finding.path not in typed))
             self._judged.exemptions |= self._exemptions.of(verdict)
             for outcome in verdict.outcomes:
                 self._judged.skipped.update((outcome.policy, reason) for reason in dict.fromkeys(outcome.skipped))
                 if outcome.skipped:
                     blind.add(outcome.policy)
+        every = [*found, *(each.finding for each in refused)]
+        suppressed: list[Suppressed] = []
         if file.comments:
             # Of what could not be read or judged, or is rendered otherwise too, nobody can say that a comment is of no use.
             in_force = (
                 set() if file.unreadable or file.rendered else {rule.policy.id for rule in self._ruleset.rules} - blind
             )
-            found, suppressed = sift(found, file.comments, self._options.known, in_force, self._options.today)
-            self._judged.suppressed += suppressed
-        kept = set(map(id, found))
-        found += [
-            each.finding
+            in_force |= {Sort.SCHEMA.value} if self._schemas and in_force else set()
+            every, suppressed = sift(every, file.comments, self._options.known, in_force, self._options.today)
+        kept = set(map(id, every))
+        told = {
+            id(each.finding)
             for each in refused
-            if not any(all(id(said) in kept for said in group) for group in each.said_by)
-        ]
-        self._judged.findings += found
+            if any(all(id(finding) in kept for finding in group) for group in each.said_by)
+        }
+        self._judged.findings += [finding for finding in every if id(finding) not in told]
+        self._judged.suppressed += [each for each in suppressed if id(each.finding) not in told]

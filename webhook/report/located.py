@@ -24,7 +24,7 @@ class BaselineKey:
 
     Neither file nor line is part of it, so that it survives moved lines and files. `path` names list elements by their
     merge key. The version of the kind is left out, because it changes while the object stays. `policy` is `schema` for what
-    schemas refuse.
+    schemas refuse, `malformed` for fields of the wrong type.
     """
 
     policy: str
@@ -164,6 +164,11 @@ class Located:
     follows: bool = False
     owner: Other | None = None
     related: tuple[Located, ...] = ()
+
+    @property
+    def code(self) -> str:
+        """What suppressions, baselines and exemptions name it by: its policy, `schema` or `malformed`; else empty."""
+        return self.policy or (self.sort.value if self.sort in {Sort.MALFORMED, Sort.SCHEMA} else "")
 
     @property
     def safely_fixable(self) -> bool:

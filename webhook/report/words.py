@@ -41,6 +41,8 @@ def at_admission(finding: Located) -> str:
     """Say what the webhook would do; empty where it has no part in it."""
     if finding.place.altered and finding.sort is not Sort.UNREADABLE:
         return f"depends on what {finding.place.unrendered} changes, which was not built"
+    if finding.sort is Sort.MALFORMED and finding.exempt:
+        return "would be allowed by gpugate (audit) and REFUSED by the API server"
     if finding.sort is Sort.MALFORMED:
         return "would be DENIED (the API server refuses it too)"
     if finding.sort is Sort.SCHEMA:

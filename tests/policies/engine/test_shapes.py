@@ -1,12 +1,18 @@
 from __future__ import annotations
 
+import datetime as dt
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from gpugate.policies.catalog import CATALOG
+from gpugate.policies.engine.config import parse_config
+from gpugate.policies.engine.evaluate import evaluate
+from gpugate.policies.engine.ruleset import bind
 from gpugate.policies.engine.shapes import malformed
+from gpugate.policies.sdk.facts import NoFacts
 from gpugate.policies.sdk.field import Field, render
-from gpugate.policies.sdk.objects import GroupVersionKind, Subject
+from gpugate.policies.sdk.objects import GroupVersionKind, Operation, Request, Subject
 
 if TYPE_CHECKING:
     from gpugate.policies.sdk.field import Json
@@ -47,3 +53,15 @@ def test_a_field_of_another_type_is_named(kind: GroupVersionKind, spec: Json, wr
 )
 def test_the_right_types_pass(kind: GroupVersionKind, spec: Any) -> None:
     assert list(malformed(Subject(kind, Field({"spec": spec})))) == []
+
+
+@pytest.mark.parametrize(("policies", "allowed"), [(["malformed"], True), (["*"], False), (["schema"], False)])
+def test_only_its_name_exempts_a_field_of_the_wrong_type(policies: list[str], *, allowed: bool) -> None:
+    exemption = {"policies": policies, "reason": "r", "owner": "o", "expires": "2027-01-01", "names": ["a"]}
+    config = {"apiVersion": "gpugate.dev/v1", "kind": "PolicyConfig", "exemptions": [exemption]}
+    obj: Any = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": {"containers": 3}}
+    request = Request(GroupVersionKind("", "v1", "Pod"), Operation.CREATE, obj, name="a", namespace="b")
+
+    verdict = evaluate(bind(CATALOG, parse_config(config)), request, NoFacts(), today=dt.date(2026, 11, 22))
+
+    assert (verdict.allowed, len(verdict.malformed)) == (allowed, 1)

@@ -10,6 +10,7 @@ import pytest
 from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.config import parse_config
 from gpugate.policies.engine.ruleset import bind
+from gpugate.webhook.check import baseline
 from gpugate.webhook.check.options import Options
 from gpugate.webhook.check.run import CheckResult, check
 from gpugate.webhook.manifests.inputs import expand
@@ -244,3 +245,62 @@ def test_a_wrong_type_that_policies_read_is_reported_once(tmp_path: Path) -> Non
     )
     (finding,) = run(tmp_path, text).report.findings
     assert finding.path == "spec.template.spec.tolerations"
+
+
+DURATION = POOL.replace("consolidateAfter: 30m", "consolidateAfter: 1d{}")
+WRONG_TYPE = POOL.replace("consolidateAfter: 30m", "consolidateAfter: 30{}")
+
+
+@pytest.mark.parametrize(
+    ("text", "code"), [(DURATION, "schema"), (WRONG_TYPE, "malformed")], ids=["schema", "malformed"]
+)
+def test_it_is_suppressed_in_its_line_like_any_other_finding(text: str, code: str, tmp_path: Path) -> None:
+    result = run(tmp_path, text.replace("{}", f"  # gpugate: ignore[{code}] rendered later", 1))
+
+    assert (told(result), result.exit_code) == ([], 0)
+    assert [(_code(each.finding), each.reason) for each in result.report.suppressed] == [(code, "rendered later")]
+
+
+def test_a_comment_that_suppresses_no_schema_finding_is_of_no_use(tmp_path: Path) -> None:
+    (finding,) = run(tmp_path, DURATION.replace("1d{}", "30m  # gpugate: ignore[schema] once")).report.findings
+
+    assert (finding.sort, finding.message) == (Sort.IGNORE, "schema finds nothing on line 7")
+
+
+@pytest.mark.parametrize("text", [DURATION, WRONG_TYPE], ids=["schema", "malformed"])
+def test_it_can_be_in_a_baseline(text: str, tmp_path: Path) -> None:
+    result = run(tmp_path, text.replace("{}", "", 1))
+    known = baseline.made_of("b.json", result.report.findings)
+    left = baseline.hidden(result.report, known, result.seen)
+
+    assert [finding for finding in left.findings if _counts(finding)] == []
+    assert baseline.hidden(run(tmp_path, POOL).report, known, result.seen).baseline.stale  # type: ignore[union-attr] # given
+
+
+EXEMPT = {"reason": "moves next week", "owner": "platform", "expires": "2026-02-01"}
+
+
+@pytest.mark.parametrize(
+    ("text", "code"), [(DURATION, "schema"), (WRONG_TYPE, "malformed")], ids=["schema", "malformed"]
+)
+@pytest.mark.parametrize(("policies", "is_exempt"), [(None, True), (["*"], False), (["nodepools/*"], False)])
+def test_only_its_name_exempts_it(
+    text: str,
+    code: str,
+    policies: list[str] | None,
+    is_exempt: bool,  # noqa: FBT001 -- a column of the table
+    tmp_path: Path,
+) -> None:
+    config: dict[str, object] = {"exemptions": [{"policies": policies or [code], "kinds": ["NodePool"], **EXEMPT}]}
+    result = run(tmp_path, text.replace("{}", "", 1), config)
+
+    (finding,) = (each for each in result.report.findings if _code(each) == code)
+    assert (finding.exempt, result.exit_code) == (is_exempt, 0 if is_exempt else 1)
+    assert finding.note == ("exempt until 2026-02-01: moves next week" if is_exempt else "")
+    assert (result.report.unused == ()) is is_exempt
+
+
+def test_an_exemption_of_schema_findings_that_there_are_not_is_of_no_use(tmp_path: Path) -> None:
+    config: dict[str, object] = {"exemptions": [{"policies": ["schema"], "kinds": ["NodePool"], **EXEMPT}]}
+
+    assert len(run(tmp_path, POOL, config, whole=True).report.unused) == 1
