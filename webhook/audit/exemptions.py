@@ -80,15 +80,13 @@ def _blocking(audited: Audited) -> dict[ObjectName, set[str]]:
     """Return the policies that would block an object, and those that would block what it makes, by its name.
 
     Pods are named after what made them, and their own names are made anew. A finding stands for those of other policies
-    at its path, and for those at other objects, which are blocked by themselves once the finding is exempt.
+    at its path, which block the object once the finding is exempt.
     """
     found: defaultdict[ObjectName, set[str]] = defaultdict(set)
     for finding in audited.findings:
         if finding.action is Action.BLOCK:
             made = finding.made if finding.made and finding.made.kind != POD.name else None
             found[made or audited.object].update((finding.policy, *finding.covers))
-            for name in finding.related:
-                found[name].add(finding.policy)
     return found
 
 

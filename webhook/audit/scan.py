@@ -365,9 +365,16 @@ def _report(source: Source, tools: Tools, reading: Reading, options: Options, to
 
 
 def _each_cause_once(audited: Sequence[Audited]) -> Iterator[Audited]:
-    """Yield the objects without findings that state the cause of another object's finding, which names them instead."""
+    """Yield the objects without findings that state the cause of another object's finding, which names them instead.
+
+    What blocks an object stays with it, because an audit says what would become of each object.
+    """
     places = [(number, finding) for number, each in enumerate(audited) for finding in each.findings]
-    leaders = followers([_statement(audited[number].object, finding) for number, finding in places])
+    leaders = {
+        index: leading
+        for index, leading in followers([_statement(audited[n].object, found) for n, found in places]).items()
+        if places[index][1].action is not Action.BLOCK
+    }
     if not leaders:
         yield from audited
         return

@@ -96,13 +96,27 @@ def test_what_suppresses_it_suppresses_it_at_every_object(gpugate: Run, tree: Ca
     ]
 
 
-def test_an_audit_reports_it_once_too(gpugate: Run, tree: Callable[..., Path]) -> None:
-    tree({"a.yaml": AUTOSCALER, "b.yaml": SCALED_OBJECT, "c.yaml": LABELLED, "d.yaml": NAMESPACE})
+@pytest.mark.parametrize(
+    ("policy", "files", "expected"),
+    [
+        ("pods/missing-cost-labels", {"a.yaml": DEPLOYMENT, "b.yaml": NAMESPACE}, [("Namespace", ["Deployment"])]),
+        # What would be blocked is blocked for its own finding.
+        (
+            "scaling/hpa-conflict",
+            {"a.yaml": AUTOSCALER, "b.yaml": SCALED_OBJECT, "c.yaml": LABELLED},
+            [("HorizontalPodAutoscaler", []), ("ScaledObject", [])],
+        ),
+    ],
+)
+def test_an_audit_reports_it_once_unless_it_blocks(
+    policy: str, files: dict[str, str], expected: list[object], gpugate: Run, tree: Callable[..., Path]
+) -> None:
+    tree(files)
     report = json.loads(gpugate("audit", "--from", ".", "-o", "json").out)
     found = [
         (each["object"]["kind"], [related["kind"] for related in finding["related"]])
         for each in report["objects"]
         for finding in each["findings"]
-        if finding["policy"] == "scaling/hpa-conflict"
+        if finding["policy"] == policy
     ]
-    assert found == [("ScaledObject", ["HorizontalPodAutoscaler"])]
+    assert sorted(found) == expected
