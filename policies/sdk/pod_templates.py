@@ -169,11 +169,11 @@ def argo_template(template: Field, workflow: Field) -> Field | None:
 def spark_pod(role: Field, root: Field) -> Field | None:
     """See the driver or the executors of a SparkApplication as a Pod template.
 
-    None where `sparkConf` names a file with a Pod template, which is not known here. Its `sparkConf` may also have labels,
+    None where `sparkConf` names a file with a Pod template, which is not known here, or is larger than any real one. Its `sparkConf` may also have labels,
     selectors and GPUs, as `spark.executor.resource.gpu.amount` beside `.vendor`.
     """
     name, conf = str(role.path[-1]), root["spec", "sparkConf"]
-    if conf[f"spark.kubernetes.{name}.podTemplateFile"]:
+    if len(conf.mapping) > _MOST_SETTINGS or conf[f"spark.kubernetes.{name}.podTemplateFile"]:
         return None
     base = role["template"]
     gpu = role["gpu"]
@@ -209,12 +209,15 @@ def spark_pod(role: Field, root: Field) -> Field | None:
 
 
 _ABSENT: Final = Field(None)
+_LONGEST_SETTING: Final = 20_000  # characters
+_MOST_SETTINGS: Final = 5_000  # of Spark or Flink, which know about a thousand; every view reads all of them
 
 
 def _spark_resources(role: str, conf: Field) -> Iterator[Field]:
     prefix = f"spark.{role}.resource."
-    for key, amount in conf.items():
+    for key in conf.mapping:
         if key.startswith(prefix) and key.endswith(".amount"):
+            amount = conf[key]
             vendor = conf[key.removesuffix(".amount") + ".vendor"].text
             if vendor:
                 resource = key.removeprefix(prefix).removesuffix(".amount")
@@ -229,25 +232,27 @@ def _shares(amounts: Iterable[Field]) -> Field:
 
 
 def _prefixed(conf: Field, prefix: str) -> Field:
-    members = {key.removeprefix(prefix): member for key, member in conf.items() if key.startswith(prefix)}
+    members = {key.removeprefix(prefix): conf[key] for key in conf.mapping if key.startswith(prefix)}
     return ObjectView(Shaped(conf, {}), members)
 
 
-def flink_pod(role: Field, root: Field) -> Field:
+def flink_pod(role: Field, root: Field) -> Field | None:
     """See the Pods of a FlinkDeployment's job or task managers as a Pod template.
 
     They get what all of them have and what their own have. `flinkConfiguration` may have tolerations, and GPUs of task
-    managers as `external-resource.NAME.amount` beside `.kubernetes.config-key`.
+    managers as `external-resource.NAME.amount` beside `.kubernetes.config-key`. None where it is larger than any real one.
     """
     own, common, conf = role["podTemplate"], root["spec", "podTemplate"], root["spec", "flinkConfiguration"]
     name = str(role.path[-1]).lower()
+    written = conf[f"kubernetes.{name}.tolerations"]
+    if len(conf.mapping) > _MOST_SETTINGS or len(written.text) > _LONGEST_SETTING:
+        return None
     gpus = [
         Shaped(amount, {conf[f"{key.removesuffix('.amount')}.kubernetes.config-key"].text: amount.value})
         for key, amount in (conf.items() if name == "taskmanager" else ())
         if key.startswith("external-resource.") and key.endswith(".amount")
     ]
     main = [Shaped(amount, {"name": "flink-main-container", "resources": {"limits": amount.value}}) for amount in gpus]
-    written = conf[f"kubernetes.{name}.tolerations"]
     tolerations = [
         Shaped(written, {key: value for key, _, value in (pair.partition(":") for pair in each.split(","))})
         for each in written.text.split(";")

@@ -221,6 +221,11 @@ class TestSpark:
         named = "spark.kubernetes.executor.podTemplateFile: s3://bucket/pod.yaml"
         assert where(*templates(SPARK.replace("sparkConf:", f"sparkConf:\n    {named}"))) == ["spec.driver"]
 
+    def test_a_configuration_larger_than_any_real_one_is_not_read(self) -> None:
+        conf: dict[str, Any] = {f"spark.executor.resource.gpu{n}.amount": "1" for n in range(5_001)}
+        spec: dict[str, Any] = {"sparkConf": conf, "driver": {}, "executor": {}}
+        assert not list(pod_templates("sparkoperator.k8s.io", "SparkApplication", Field({"spec": spec})))
+
     def test_a_scheduled_application_has_the_same_pods(self) -> None:
         spec = {"sparkConf": {"spark.kubernetes.executor.label.team": "a"}, "driver": {}, "executor": {}}
         root = Field({"spec": {"template": spec}})
@@ -276,6 +281,15 @@ class TestFlink:
         assert first.value == {"key": "nvidia.com/gpu", "operator": "Exists"}
         assert second.value == {"key": "spot", "operator": "Equal", "value": "yes"}
         assert not list(self.job_manager["spec", "tolerations"])
+
+
+@pytest.mark.parametrize(
+    "conf",
+    [{f"key{n}": "a" for n in range(5_001)}, {"kubernetes.taskmanager.tolerations": "key:a;" * 4_000}],
+)
+def test_a_flink_configuration_larger_than_any_real_one_is_not_read(conf: dict[str, Any]) -> None:
+    root = Field({"spec": {"flinkConfiguration": conf, "taskManager": {}}})
+    assert not list(pod_templates("flink.apache.org", "FlinkDeployment", root))
 
 
 NIM = """
