@@ -162,7 +162,9 @@ class Keeper:
             # Another replica may have become the leader during the calls before.
             if self._cluster.leadership.is_leader:
                 self._cluster.registration.publish(configuration, step.bundle)
-                self._add_done(f"published {step.bundle.count(b'BEGIN')} CAs in the {configuration.kind}")
+                self._add_done(
+                    f"published the CA bundle in the {configuration.kind} (CAs: {step.bundle.count(b'BEGIN')})"
+                )
 
     def _serve(self) -> None:
         authorities = self._state.authorities

@@ -1,4 +1,4 @@
-"""Some replicas of a webhook in a cluster in memory, one of which leads, and what their clients see."""
+"""A webhook with several replicas in an in-memory cluster, and the view of its clients."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gpugate.certs.authorities import MAX_PREVIOUS, Periods
 from gpugate.certs.keeper import Cluster, Keeper
 from gpugate.certs.pki import expiry, fingerprint, split
 
-# A replica's certificate lasts for some steps only, so that a short run sees everything.
+# Short lifetimes, so that a short run covers every transition.
 PERIODS = Periods(
     authority=dt.timedelta(hours=90),
     rotation=dt.timedelta(hours=30),
@@ -24,7 +24,7 @@ LAGS = tuple(dt.timedelta(minutes=minutes) for minutes in (0, 1, 5, 9))
 
 @dataclass
 class Fleet:
-    """Some replicas, one of which leads, and what their clients see."""
+    """Several replicas, one of which is the leader, and the view of their clients."""
 
     cluster: MemoryCluster = field(default_factory=MemoryCluster)
     leads: list[Leading] = field(
@@ -51,7 +51,7 @@ class Fleet:
             lead.is_leader = other == number
 
     def cut_off(self, number: int, **time: float) -> None:
-        """Let a replica reach no API server for a while."""
+        """Disconnect a replica from the API server for some time."""
         self.lines[number].cut_until = self.cluster.time + dt.timedelta(**time)
 
     def step(self, number: int) -> None:
@@ -70,18 +70,18 @@ class Fleet:
         return {keeper.state.leaf.authority for keeper in self.keepers if keeper.state.leaf}
 
     def check(self) -> None:
-        """Every client trusts every replica, however late it hears of changes; nobody serves what has expired."""
+        """Assert that every client trusts every replica, even with a delayed view, and that no certificate has expired."""
         for lag in LAGS:
             for bundle in self.cluster.bundles_known(self.cluster.time - lag):
                 certificates = split(bundle)
                 assert len(certificates) <= MAX_PREVIOUS + 2
                 trusted = {fingerprint(pem) for pem in certificates}
-                assert self.signed_by() <= trusted, f"untrusted by who is {lag} behind"
+                assert self.signed_by() <= trusted, f"untrusted by a client that is {lag} behind"
         for certificate in self.served():
             assert self.cluster.time < expiry(certificate)
 
 
-def begun() -> Fleet:
+def started_fleet() -> Fleet:
     fleet = Fleet()
     fleet.converge()
     fleet.cluster.wait(minutes=10)

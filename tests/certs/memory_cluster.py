@@ -1,4 +1,4 @@
-"""A cluster in memory: one Secret, two webhook configurations, and API servers that hear of changes late."""
+"""An in-memory cluster: one Secret, two webhook configurations, and API servers with a delayed view."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ ENTRIES = {
 
 
 class KilledError(Exception):
-    """The process that wanted to write was killed."""
+    """The process was killed before a write."""
 
 
 @dataclass
 class MemoryCluster:
-    """What all replicas share; `fail` may raise before a write, whose name it is given.
+    """The state that all replicas share; `fail` is called before each call with its name, and may raise.
 
-    `published` is every state that a configuration was in: since when, and the bundle of each entry.
+    `published` contains every state of a configuration: its time, and the bundle of each entry.
     """
 
     time: dt.datetime = START
@@ -63,25 +63,25 @@ class MemoryCluster:
         return self.secret
 
     def bundles_known(self, at: dt.datetime) -> list[bytes]:
-        """Return every bundle that an API server uses which heard of everything up to a time."""
-        found = []
+        """Return every bundle in an API server that has seen all changes up to a time."""
+        bundles = []
         for states in self.published.values():
             known = [state for since, state in states if since <= at]
-            found += list(known[-1].values()) if known else []
-        return found
+            bundles += list(known[-1].values()) if known else []
+        return bundles
 
 
 @dataclass
 class Line:
-    """The way of one replica to the API server."""
+    """The connection of one replica to the API server."""
 
     cluster: MemoryCluster
     cut_until: dt.datetime = START
 
-    def call(self, what: str) -> None:
+    def call(self, call: str) -> None:
         if self.cluster.time < self.cut_until:
-            unreachable(what)
-        self.cluster.fail(what)
+            unreachable(call)
+        self.cluster.fail(call)
 
 
 @dataclass
@@ -96,7 +96,7 @@ class MemorySecret:
     def create(self, data: Mapping[str, bytes]) -> StoredSecret:
         self.line.call("secret")
         if self.cluster.secret is not None:
-            raise ConflictError("there is one")
+            raise ConflictError("it exists")
         return self.cluster.store(data, {})
 
     def replace(self, data: Mapping[str, bytes], version: str) -> StoredSecret:
@@ -134,11 +134,11 @@ def unreachable(_: str) -> None:
     raise ClusterFailure("the API server cannot be reached")
 
 
-def forbidding(*whats: str) -> Callable[[str], None]:
-    """Let every call of these kinds fail."""
+def forbidding(*calls: str) -> Callable[[str], None]:
+    """Make every call of these kinds fail."""
 
-    def fail(what: str) -> None:
-        if what in whats:
-            raise ClusterFailure(f"gpugate may not {what}")
+    def fail(call: str) -> None:
+        if call in calls:
+            raise ClusterFailure(f"gpugate may not {call}")
 
     return fail

@@ -1,4 +1,4 @@
-"""What each authority is for at a time, and when it leaves."""
+"""Test the roles of CAs over time, and their removal from the bundle."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def previous(pem: bytes, needed_until: dt.datetime, remove_at: dt.datetime | Non
     return Previous(pem, needed_until, remove_at or expiry(pem))
 
 
-def test_without_a_next_authority_none_is_promoted() -> None:
+def test_promotion_requires_a_next_authority() -> None:
     with pytest.raises(ValueError, match="no next CA"):
         promote_next(replace(BOTH, next=None), PERIODS, START)
 
@@ -52,9 +52,9 @@ def test_without_a_next_authority_none_is_promoted() -> None:
         (False, previous(ACTIVE.certificate, AFTER_A_LEAF)),
         (True, Previous(ACTIVE.certificate, SOON, SOON)),
     ],
-    ids=["its turn is over", "its key leaked"],
+    ids=["rotation", "distrusted"],
 )
-def test_the_next_authority_signs_and_the_active_one_stays_for_what_it_signed(
+def test_promotion_keeps_the_active_authority_as_previous(
     distrusted: bool,  # noqa: FBT001 -- a column of the table
     retired: Previous,
 ) -> None:
@@ -63,31 +63,31 @@ def test_the_next_authority_signs_and_the_active_one_stays_for_what_it_signed(
 
 
 @pytest.mark.parametrize(
-    ("needed", "kept"),
+    ("needed", "remaining"),
     [
-        pytest.param((START + MINUTE,), 1, id="one of them"),
-        pytest.param((START - MINUTE,), 1, id="one that is not needed stays while there is room"),
-        pytest.param((START, START + MINUTE), 1, id="of two only what is needed"),
-        pytest.param((START - MINUTE, START), 0, id="of two that are not needed none"),
+        pytest.param((START + MINUTE,), 1, id="one, needed"),
+        pytest.param((START - MINUTE,), 1, id="one, not needed"),
+        pytest.param((START, START + MINUTE), 1, id="two, one needed"),
+        pytest.param((START - MINUTE, START), 0, id="two, none needed"),
     ],
 )
-def test_at_most_two_authorities_stay_that_signed_before(needed: tuple[dt.datetime, ...], kept: int) -> None:
+def test_at_most_two_previous_authorities_remain(needed: tuple[dt.datetime, ...], remaining: int) -> None:
     signed = tuple(previous(pem, until) for pem, until in zip(OLD, needed, strict=False))
     after = promote_next(replace(BOTH, previous=signed), PERIODS, START).previous
-    assert after == (*signed[len(signed) - kept :], previous(ACTIVE.certificate, AFTER_A_LEAF))
+    assert after == (*signed[len(signed) - remaining :], previous(ACTIVE.certificate, AFTER_A_LEAF))
 
 
-def test_an_authority_that_signed_before_leaves_on_time() -> None:
+def test_previous_authorities_are_removed_on_time() -> None:
     leaving, staying = previous(OLD[0], START, START), previous(OLD[1], START, START + MINUTE)
     assert remove_due_previous(replace(BOTH, previous=(leaving, staying)), START).previous == (staying,)
 
 
-def test_where_none_leaves_nothing_changes() -> None:
+def test_nothing_changes_if_no_authority_is_due() -> None:
     authorities = replace(BOTH, previous=(previous(OLD[0], START),))
     assert remove_due_previous(authorities, START) is authorities
 
 
-def test_what_is_to_leave_soon_leaves_no_later_than_it_would_have() -> None:
+def test_shortening_never_extends_the_trust_in_an_authority() -> None:
     late = previous(OLD[0], START + 2 * PERIODS.propagation)
     early = Previous(OLD[1], START, START + MINUTE)
     assert shorten_previous((late, early), PERIODS, START) == (Previous(OLD[0], SOON, SOON), early)
@@ -97,7 +97,7 @@ EXPIRED = certificate_authority("expired", now=START - PERIODS.authority, lifeti
 
 
 @pytest.mark.parametrize(
-    ("trusted", "kept"),
+    ("trusted", "expected"),
     [
         ((), ()),
         ((OLD[0],), (OLD[0],)),
@@ -105,29 +105,29 @@ EXPIRED = certificate_authority("expired", now=START - PERIODS.authority, lifeti
         ((EXPIRED, OLD[0]), (OLD[0],)),
         ((ACTIVE.certificate, NEXT.certificate, OLD[0]), (OLD[0],)),
     ],
-    ids=["none", "one", "the two that last longest", "not what has expired", "not those that are known"],
+    ids=["none", "one", "the two that last longest", "an expired one is skipped", "known ones are skipped"],
 )
-def test_what_clients_trust_is_adopted(trusted: tuple[bytes, ...], kept: tuple[bytes, ...]) -> None:
-    adopted = tuple(previous(pem, AFTER_A_LEAF) for pem in kept)
+def test_trusted_authorities_are_adopted(trusted: tuple[bytes, ...], expected: tuple[bytes, ...]) -> None:
+    adopted = tuple(previous(pem, AFTER_A_LEAF) for pem in expected)
     assert adopt_trusted(BOTH, trusted, PERIODS, START) == replace(BOTH, previous=adopted)
 
 
-def test_what_is_adopted_takes_the_place_of_the_oldest() -> None:
+def test_adopted_authorities_replace_the_oldest() -> None:
     before = replace(BOTH, previous=(previous(OLD[0], START), previous(OLD[1], START)))
     after = adopt_trusted(before, (OLD[2],), PERIODS, START)
     assert after.previous == (before.previous[1], previous(OLD[2], AFTER_A_LEAF))
 
 
-def test_the_first_authorities_keep_what_clients_trust() -> None:
+def test_initial_authorities_include_the_trusted_ones() -> None:
     begun = create_authorities(PERIODS, START, (OLD[0],))
     assert begun == Authorities(begun.active, START, previous=(previous(OLD[0], AFTER_A_LEAF),))
 
 
-def test_no_two_authorities_have_one_name() -> None:
+def test_authorities_have_unique_names() -> None:
     names = [common_name(create_authority(PERIODS, START).certificate) for _ in range(2)]
     assert names[0] != names[1]
     assert all(re.fullmatch(r"gpugate-ca-20260301-[0-9a-f]{8}", name) for name in names)
 
 
-def test_an_authority_lasts_as_long_as_its_period() -> None:
+def test_an_authority_expires_after_its_period() -> None:
     assert expiry(create_authority(PERIODS, START).certificate) == START + PERIODS.authority

@@ -1,4 +1,4 @@
-"""Authorities as a Secret holds them."""
+"""Test the encoding of CAs in the Secret."""
 
 from __future__ import annotations
 
@@ -43,13 +43,20 @@ LEAST = Authorities(FULL.active, START)
         replace(FULL, published_at=None),
         replace(FULL, previous=FULL.previous[::-1]),
     ],
-    ids=["all there can be", "only one", "not pressing", "not distrusted", "not published", "in another order"],
+    ids=[
+        "all fields",
+        "only the active one",
+        "no rotation requested",
+        "not distrusted",
+        "not published",
+        "another order",
+    ],
 )
-def test_what_is_written_is_read(authorities: Authorities) -> None:
+def test_encoding_and_decoding_round_trips(authorities: Authorities) -> None:
     assert decode(encode(authorities)) == authorities
 
 
-def test_every_file_of_the_secret_has_its_key() -> None:
+def test_the_secret_has_a_key_for_each_file() -> None:
     data = encode(FULL)
     assert set(data) == {"state.json", "active.crt", "active.key", "next.crt", "next.key", "previous.crt"}
     assert data["previous.crt"] == b"".join(OLD)
@@ -59,12 +66,12 @@ def test_every_file_of_the_secret_has_its_key() -> None:
 STATE = json.loads(encode(FULL)["state.json"])
 
 
-def test_the_state_is_of_the_first_format() -> None:
+def test_the_state_has_format_1() -> None:
     assert STATE["format"] == 1
     assert set(STATE) == {"format", "promotedAt", "publishedAt", "previous", "pressing", "distrusted", "answered"}
 
 
-def stated(**changed: object) -> dict[str, bytes]:
+def changed_state(**changed: object) -> dict[str, bytes]:
     return {"state.json": json.dumps(STATE | changed).encode()}
 
 
@@ -74,7 +81,7 @@ BAD_TIME = {
 
 
 @pytest.mark.parametrize(
-    ("changed", "says"),
+    ("changed", "message"),
     [
         ({"active.crt": b""}, "active.crt: missing"),
         ({"active.crt": b"", "active.key": b""}, "active.crt and active.key: missing"),
@@ -86,33 +93,33 @@ BAD_TIME = {
             "state.json has an unsupported format (supported: 1): was it written by a newer gpugate?",
         ),
         ({"state.json": b"{}"}, "state.json has an unsupported format (supported: 1)"),
-        (stated(format=2), "state.json has an unsupported format (supported: 1)"),
-        (stated(promotedAt="2026-03-01T00:00:00"), "state.json has unexpected content (ValueError)"),
-        (stated(promotedAt=1), "state.json has unexpected content (TypeError)"),
-        (stated(previous=BAD_TIME), "state.json has unexpected content (ValueError)"),
-        (stated(answered=[]), "state.json has unexpected content (AttributeError)"),
+        (changed_state(format=2), "state.json has an unsupported format (supported: 1)"),
+        (changed_state(promotedAt="2026-03-01T00:00:00"), "state.json has unexpected content (ValueError)"),
+        (changed_state(promotedAt=1), "state.json has unexpected content (TypeError)"),
+        (changed_state(previous=BAD_TIME), "state.json has unexpected content (ValueError)"),
+        (changed_state(answered=[]), "state.json has unexpected content (AttributeError)"),
         ({"state.json": b'{"format": 1}'}, "state.json has unexpected content (KeyError)"),
     ],
 )
-def test_what_cannot_be_read_says_which_part_is_wrong(changed: dict[str, bytes], says: str) -> None:
+def test_errors_name_the_corrupt_key(changed: dict[str, bytes], message: str) -> None:
     with pytest.raises(CorruptSecretError) as raised:
         decode(encode(FULL) | changed)
-    assert str(raised.value).startswith(says)
+    assert str(raised.value).startswith(message)
 
 
 @pytest.mark.parametrize(
     "changed",
     [{"next.crt": b""}, {"next.key": b"junk"}, {"next.crt": FULL.active.certificate}],
-    ids=["no certificate", "no key to read", "another certificate"],
+    ids=["no certificate", "an invalid key", "another certificate"],
 )
-def test_a_next_authority_that_cannot_be_used_is_left_out(changed: dict[str, bytes]) -> None:
+def test_an_unusable_next_authority_is_omitted(changed: dict[str, bytes]) -> None:
     assert decode(encode(FULL) | changed) == replace(FULL, next=None, published_at=None)
 
 
 @pytest.mark.parametrize(
-    ("pem", "left"),
+    ("pem", "remaining"),
     [(b"", ()), (OLD[0] + b"junk", (FULL.previous[0],)), (OLD[1], (FULL.previous[1],))],
     ids=["all", "the second", "the first"],
 )
-def test_certificates_that_are_missing_are_left_out(pem: bytes, left: tuple[Previous, ...]) -> None:
-    assert decode(encode(FULL) | {"previous.crt": pem}) == replace(FULL, previous=left)
+def test_missing_previous_certificates_are_omitted(pem: bytes, remaining: tuple[Previous, ...]) -> None:
+    assert decode(encode(FULL) | {"previous.crt": pem}) == replace(FULL, previous=remaining)

@@ -16,31 +16,31 @@ WHERE = ("tls.crt", "tls.key")
 
 
 @pytest.mark.parametrize("pair", GOOD.values(), ids=GOOD)
-def test_what_can_be_served_with(pair: KeyPair) -> None:
+def test_valid_pairs_are_accepted(pair: KeyPair) -> None:
     checked = validate_server(pair, [NAME], NOW, WHERE)
     assert server_context(checked).cert_store_stats()["x509"] == 0
 
 
-@pytest.mark.parametrize(("pair", "says"), BAD.values(), ids=BAD)
-def test_what_cannot(pair: KeyPair, says: str) -> None:
+@pytest.mark.parametrize(("pair", "message"), BAD.values(), ids=BAD)
+def test_invalid_pairs_are_rejected(pair: KeyPair, message: str) -> None:
     with pytest.raises(CertificateError) as raised:
         validate_server(pair, [NAME], NOW, WHERE)
-    assert says in str(raised.value)
+    assert message in str(raised.value)
 
 
 @pytest.mark.parametrize("pair", [pair for pair, _ in BAD.values()], ids=BAD)
-def test_nothing_of_a_key_is_said(pair: KeyPair) -> None:
+def test_errors_contain_no_part_of_the_key(pair: KeyPair) -> None:
     with pytest.raises(CertificateError) as raised:
         validate_server(pair, [NAME], NOW, WHERE)
     assert not any(line in str(raised.value).encode() for line in PAIR.key.splitlines()[1:-1])
 
 
-def test_dates_are_not_looked_at_without_a_time() -> None:
+def test_dates_are_not_checked_without_a_time() -> None:
     expired = BAD["expired"][0]
     assert validate_server(expired, [NAME], None) == expired
 
 
-def test_one_form_whatever_was_given() -> None:
+def test_all_formats_are_normalized_to_one() -> None:
     assert {validate_pair(GOOD[name]) for name in ("byte-order-mark", "crlf", "sec1-key", "ec-parameters-first")} == {
         PAIR
     }
@@ -55,7 +55,7 @@ def _rekeyed() -> KeyPair:
 
 
 @pytest.mark.parametrize(
-    ("pair", "says"),
+    ("pair", "message"),
     [
         pytest.param(PAIR, "not a CA certificate (CA:TRUE and keyCertSign required)", id="server"),
         pytest.param(_rekeyed(), "does not match", id="another-key"),
@@ -67,13 +67,15 @@ def _rekeyed() -> KeyPair:
         pytest.param(GOOD["rsa-self-signed"], "not created by gpugate", id="without-constraints"),
     ],
 )
-def test_what_is_no_authority(pair: KeyPair, says: str) -> None:
+def test_invalid_authorities_are_rejected(pair: KeyPair, message: str) -> None:
     with pytest.raises(CertificateError) as raised:
         validate_authority(pair)
-    assert says in str(raised.value)
+    assert message in str(raised.value)
 
 
-def _signing(*, ca: bool = True, path_length: int | None = 0, signs: bool = True, identified: bool = True) -> KeyPair:
+def _create_authority(
+    *, ca: bool = True, path_length: int | None = 0, signs: bool = True, identified: bool = True
+) -> KeyPair:
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([])
     usage = dict.fromkeys(
@@ -95,39 +97,41 @@ def _signing(*, ca: bool = True, path_length: int | None = 0, signs: bool = True
     )
 
 
-def test_an_authority_made_elsewhere_is_one() -> None:
-    pair = _signing()
+def test_authorities_of_other_tools_are_accepted() -> None:
+    pair = _create_authority()
     assert validate_authority(pair) == pair
 
 
 @pytest.mark.parametrize(
-    ("pair", "says"),
+    ("pair", "message"),
     [
         pytest.param(
-            _signing(ca=False, path_length=None), "not a CA certificate (CA:TRUE and keyCertSign required)", id="no CA"
+            _create_authority(ca=False, path_length=None),
+            "not a CA certificate (CA:TRUE and keyCertSign required)",
+            id="no CA",
         ),
         pytest.param(
-            _signing(signs=False), "not a CA certificate (CA:TRUE and keyCertSign required)", id="may not sign"
+            _create_authority(signs=False), "not a CA certificate (CA:TRUE and keyCertSign required)", id="cannot sign"
         ),
-        pytest.param(_signing(path_length=1), "may sign other CAs", id="one below"),
-        pytest.param(_signing(path_length=None), "may sign other CAs", id="any number below"),
-        pytest.param(_signing(identified=False), "not created by gpugate", id="without an identifier"),
+        pytest.param(_create_authority(path_length=1), "may sign other CAs", id="one below"),
+        pytest.param(_create_authority(path_length=None), "may sign other CAs", id="any number below"),
+        pytest.param(_create_authority(identified=False), "not created by gpugate", id="without an identifier"),
     ],
 )
-def test_an_authority_that_is_not_as_we_make_them(pair: KeyPair, says: str) -> None:
+def test_authorities_with_other_extensions_are_rejected(pair: KeyPair, message: str) -> None:
     with pytest.raises(CertificateError) as raised:
         validate_authority(pair)
-    assert str(raised.value).startswith(f"certificate: {says}")
+    assert str(raised.value).startswith(f"certificate: {message}")
 
 
-def test_a_key_that_does_not_belong_is_said_with_both_files() -> None:
+def test_a_key_mismatch_names_both_files() -> None:
     with pytest.raises(CertificateError) as raised:
         validate_pair(KeyPair(PAIR.certificate, OTHER.key), WHERE)
-    says = "tls.key: the key does not match the certificate in tls.crt: replace both together"
-    assert str(raised.value) == says
+    message = "tls.key: the key does not match the certificate in tls.crt: replace both together"
+    assert str(raised.value) == message
 
 
-def test_a_chain_is_written_without_anything_between() -> None:
+def test_text_between_certificates_is_removed() -> None:
     chain = PAIR.certificate + AUTHORITY.certificate
     assert validate_pair(KeyPair(b"text" + PAIR.certificate + b"text" + AUTHORITY.certificate, PAIR.key)) == KeyPair(
         chain, PAIR.key
@@ -137,7 +141,7 @@ def test_a_chain_is_written_without_anything_between() -> None:
     )
 
 
-def test_an_authority_has_expired_at_its_last_moment() -> None:
+def test_an_authority_expires_at_the_end_of_its_validity() -> None:
     ends = (
         certificate_authority("old", now=NOW - 2 * DAY, lifetime=DAY),
         certificate_authority("ends", now=NOW - DAY, lifetime=DAY),
@@ -148,17 +152,17 @@ def test_an_authority_has_expired_at_its_last_moment() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "says"),
+    ("name", "message"),
     [("expired", "tls.crt: expired at"), ("expired-in-the-chain", "tls.crt: certificate 2 of 2: expired at")],
 )
-def test_the_certificate_that_is_out_of_date_is_named(name: str, says: str) -> None:
+def test_errors_name_the_expired_certificate(name: str, message: str) -> None:
     with pytest.raises(CertificateError) as raised:
         validate_server(BAD[name][0], [NAME], NOW, WHERE)
-    assert str(raised.value).startswith(says)
+    assert str(raised.value).startswith(message)
 
 
 @pytest.mark.parametrize("ahead", [DAY, dt.timedelta(hours=1, minutes=5, seconds=1)])
-def test_clocks_differ_by_five_minutes_at_most(ahead: dt.timedelta) -> None:
+def test_clocks_may_differ_by_five_minutes(ahead: dt.timedelta) -> None:
     begins = server_certificate(AUTHORITY, [NAME], now=NOW + ahead, lifetime=DAY)
     with pytest.raises(CertificateError, match="not valid before"):
         validate_server(begins, [NAME], NOW, WHERE)
@@ -166,24 +170,24 @@ def test_clocks_differ_by_five_minutes_at_most(ahead: dt.timedelta) -> None:
     assert validate_server(level, [NAME], NOW, WHERE) == level
 
 
-def test_every_name_is_looked_for() -> None:
+def test_every_name_is_checked() -> None:
     with pytest.raises(CertificateError, match="not valid for the name other: issue it"):
         validate_server(PAIR, [NAME, "other", "another"], NOW, WHERE)
 
 
-def test_an_authority_is_one_also_after_it_expired() -> None:
+def test_an_expired_authority_is_valid_as_an_authority() -> None:
     expired = certificate_authority("old", now=NOW - 100 * DAY, lifetime=DAY, names=[NAME])
     assert validate_authority(expired) == expired
 
 
-def test_authorities_of_clients_overlap() -> None:
+def test_a_bundle_with_an_expired_authority_is_accepted() -> None:
     expired = certificate_authority("old", now=NOW - 2 * DAY, lifetime=DAY)
     both = expired.certificate + AUTHORITY.certificate
     assert validate_authorities(both, NOW, "ca.crt") == both
 
 
 @pytest.mark.parametrize(
-    ("pem", "says"),
+    ("pem", "message"),
     [
         pytest.param(b"", "ca.crt: empty", id="empty"),
         pytest.param(OTHER.key, "ca.crt: contains 'PRIVATE KEY'", id="key"),
@@ -195,7 +199,7 @@ def test_authorities_of_clients_overlap() -> None:
         ),
     ],
 )
-def test_authorities_that_vouch_for_nobody(pem: bytes, says: str) -> None:
+def test_unusable_bundles_are_rejected(pem: bytes, message: str) -> None:
     with pytest.raises(CertificateError) as raised:
         validate_authorities(pem, NOW, "ca.crt")
-    assert says in str(raised.value)
+    assert message in str(raised.value)

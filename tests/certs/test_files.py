@@ -19,27 +19,27 @@ SWAPS = 400
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    made = tmp_path / "tls"
-    made.mkdir()
-    (made / "tls.crt").write_bytes(b"certificate")
-    (made / "tls.key").write_bytes(b"key")
-    return made
+    tls_folder = tmp_path / "tls"
+    tls_folder.mkdir()
+    (tls_folder / "tls.crt").write_bytes(b"certificate")
+    (tls_folder / "tls.key").write_bytes(b"key")
+    return tls_folder
 
 
 def both(folder: Path) -> list[bytes]:
     return read_together([folder / "tls.crt", folder / "tls.key"])
 
 
-def test_plain_files(folder: Path) -> None:
+def test_regular_files_are_read(folder: Path) -> None:
     assert both(folder) == [b"certificate", b"key"]
 
 
-def test_files_of_two_folders(folder: Path, tmp_path: Path) -> None:
+def test_files_of_two_folders_are_read(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "ca.crt").write_bytes(b"authority")
     assert read_together([folder / "tls.key", tmp_path / "ca.crt"]) == [b"key", b"authority"]
 
 
-def test_links_within_the_folder_may_lead_apart(folder: Path) -> None:
+def test_links_to_different_directories_in_the_folder_are_followed(folder: Path) -> None:
     for name in ("tls.crt", "tls.key"):
         (folder / f"of-{name}").mkdir()
         (folder / name).rename(folder / f"of-{name}" / "content")
@@ -47,13 +47,13 @@ def test_links_within_the_folder_may_lead_apart(folder: Path) -> None:
     assert both(folder) == [b"certificate", b"key"]
 
 
-def test_the_folder_itself_may_be_a_link(folder: Path) -> None:
+def test_the_folder_can_be_a_link(folder: Path) -> None:
     link = folder.with_name("link")
     link.symlink_to(folder)
     assert both(link) == [b"certificate", b"key"]
 
 
-def test_as_large_as_a_secret_can_be(folder: Path) -> None:
+def test_a_file_of_the_maximum_size_is_read(folder: Path) -> None:
     (folder / "tls.key").write_bytes(b"k" * MAX_BYTES)
     assert len(both(folder)[1]) == MAX_BYTES
 
@@ -83,15 +83,15 @@ BAD: dict[str, tuple[Callable[[Path], object], str]] = {
 }
 
 
-@pytest.mark.parametrize(("put", "says"), BAD.values(), ids=BAD)
-def test_what_is_no_file_to_read(folder: Path, put: Callable[[Path], object], says: str) -> None:
+@pytest.mark.parametrize(("put", "message"), BAD.values(), ids=BAD)
+def test_unreadable_files_are_rejected(folder: Path, put: Callable[[Path], object], message: str) -> None:
     key = folder / "tls.key"
     key.unlink()
     put(key)
     with pytest.raises(FileError) as raised:
         both(folder)
     assert str(raised.value).startswith(f"{key}: ")
-    assert says in str(raised.value)
+    assert message in str(raised.value)
 
 
 def test_a_device_is_not_opened(tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_a_device_is_not_opened(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["", ".", "..", "a\0b", "/", "tls.crt/x"])
-def test_paths_of_no_file(folder: Path, monkeypatch: pytest.MonkeyPatch, path: str) -> None:
+def test_invalid_paths_are_rejected(folder: Path, monkeypatch: pytest.MonkeyPatch, path: str) -> None:
     monkeypatch.chdir(folder)
     with pytest.raises(FileError):
         read_together([Path(path)])
@@ -110,7 +110,7 @@ def descriptors() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
-def test_nothing_stays_open(folder: Path) -> None:
+def test_all_descriptors_are_closed(folder: Path) -> None:
     before = descriptors()
     both(folder)
     (folder / "tls.key").unlink()
@@ -119,7 +119,7 @@ def test_nothing_stays_open(folder: Path) -> None:
     assert descriptors() == before
 
 
-def test_both_are_of_one_moment_while_the_kubelet_swaps(tmp_path: Path) -> None:
+def test_files_are_from_one_version_while_the_kubelet_replaces_them(tmp_path: Path) -> None:
     def put(number: int) -> None:
         version = tmp_path / f"..{number}"
         version.mkdir()
@@ -139,44 +139,42 @@ def test_both_are_of_one_moment_while_the_kubelet_swaps(tmp_path: Path) -> None:
     put(0)
     swapping = threading.Thread(target=swap)
     swapping.start()
-    torn, seen = [], set()
+    torn, contents = [], set()
     while swapping.is_alive():
         certificate, key = both(tmp_path)
-        seen.add(certificate)
+        contents.add(certificate)
         if certificate != key:
             torn.append((certificate, key))
     swapping.join()
     assert not torn
-    assert len(seen) > 1
+    assert len(contents) > 1
 
 
 @pytest.mark.parametrize(
     ("mode", "expected"),
     [
-        pytest.param(0o755, False, id="ours"),
-        pytest.param(0o777, True, id="everybody's"),
-        pytest.param(0o1777, False, id="sticky, as a Secret is mounted"),
+        pytest.param(0o755, False, id="private"),
+        pytest.param(0o777, True, id="world-writable"),
+        pytest.param(0o1777, False, id="sticky, like the folder of a mounted Secret"),
     ],
 )
-def test_who_can_replace_files(tmp_path: Path, mode: int, expected: bool) -> None:  # noqa: FBT001 -- a table's column
+def test_world_writable_folders_without_sticky_bit_are_detected(tmp_path: Path, mode: int, expected: bool) -> None:  # noqa: FBT001 -- a table's column
     tmp_path.chmod(mode)
     assert is_world_writable(tmp_path) is expected
 
 
-def test_a_folder_that_does_not_exist_is_open_to_nobody(tmp_path: Path) -> None:
+def test_a_missing_folder_is_not_world_writable(tmp_path: Path) -> None:
     assert is_world_writable(tmp_path / "missing") is False
 
 
-def test_a_file_that_grows_after_it_was_looked_at_is_not_read_to_its_end(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_grows_after_the_check_is_rejected(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "_check_file", lambda *_: None)
     (folder / "tls.key").write_bytes(b"k" * (MAX_BYTES + 1))
     with pytest.raises(FileError, match="larger than 1 MiB"):
         both(folder)
 
 
-def place(given: Path, directory: Path) -> files._ResolvedPath:
+def resolved(given: Path, directory: Path) -> files._ResolvedPath:
     return files._ResolvedPath(given, str(directory), given.name)
 
 
@@ -189,23 +187,23 @@ def two_versions(tmp_path: Path) -> tuple[Path, Path]:
     return tmp_path / "1", tmp_path / "2"
 
 
-def test_a_link_that_is_turned_between_two_files_is_followed_again(
+def test_a_link_that_changes_between_two_files_is_resolved_again(
     two_versions: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    led_to = [two_versions[number - 1] for number in (1, 2, 2, 2)]
-    monkeypatch.setattr(files, "_resolve", lambda path: place(path, led_to.pop(0)))
+    directories = [two_versions[number - 1] for number in (1, 2, 2, 2)]
+    monkeypatch.setattr(files, "_resolve", lambda path: resolved(path, directories.pop(0)))
     assert both(Path("/mounted")) == [b"2", b"2"]
 
 
-def test_files_that_are_together_are_read_at_once(
+def test_files_of_one_directory_need_one_attempt(
     two_versions: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    led_to = [two_versions[0]] * 2
-    monkeypatch.setattr(files, "_resolve", lambda path: place(path, led_to.pop(0)))
+    directories = [two_versions[0]] * 2
+    monkeypatch.setattr(files, "_resolve", lambda path: resolved(path, directories.pop(0)))
     assert both(Path("/mounted")) == [b"1", b"1"]
 
 
-def test_what_is_no_regular_file_is_not_opened(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_regular_files_are_opened(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "tls.key").unlink()
     os.mkfifo(folder / "tls.key")
     opened: list[object] = []
@@ -216,23 +214,21 @@ def test_what_is_no_regular_file_is_not_opened(folder: Path, monkeypatch: pytest
     assert "tls.key" not in opened
 
 
-def test_a_link_that_appears_after_the_path_was_followed_is_not_followed(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_link_that_appears_after_resolution_is_not_followed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "tls.key").unlink()
     (folder / "tls.key").symlink_to("tls.crt")
-    monkeypatch.setattr(files, "_resolve", lambda path: place(path, folder))
+    monkeypatch.setattr(files, "_resolve", lambda path: resolved(path, folder))
     with pytest.raises(FileError, match="not a regular file"):
         both(folder)
 
 
-def test_a_file_that_is_replaced_after_it_was_looked_at_is_looked_at_again(
+def test_a_file_that_is_replaced_after_the_check_is_checked_again(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     regular = (folder / "tls.crt").stat()
     (folder / "tls.key").unlink()
     os.mkfifo(folder / "tls.key")
-    monkeypatch.setattr(files, "_resolve", lambda path: place(path, folder))
+    monkeypatch.setattr(files, "_resolve", lambda path: resolved(path, folder))
     monkeypatch.setattr(os, "stat", lambda *_, **__: regular)
     with pytest.raises(FileError, match="not a regular file"):
         both(folder)

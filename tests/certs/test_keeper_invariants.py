@@ -1,11 +1,11 @@
-"""Whatever happens in whatever order: no client is ever shown a certificate that it does not trust."""
+"""Test that clients trust every serving certificate, for random sequences of events."""
 
 from __future__ import annotations
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from keeper_fleet import Fleet, begun
+from keeper_fleet import Fleet, started_fleet
 from memory_cluster import START, KilledError
 
 
@@ -19,15 +19,15 @@ def events(draw: st.DrawFn) -> tuple[str, int]:
 
 @settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(events(), max_size=60))
-def test_no_client_ever_meets_a_certificate_that_it_does_not_trust(happening: list[tuple[str, int]]) -> None:
-    fleet = begun()
-    for kind, number in happening:
+def test_clients_always_trust_the_serving_certificates(sequence: list[tuple[str, int]]) -> None:
+    fleet = started_fleet()
+    for kind, number in sequence:
         replica = number % 3
         if kind == "wait":
             fleet.cluster.wait(minutes=number)
-            # However long nothing happened, each replica looks at what it serves before it is asked again.
-            for each in range(3):
-                fleet.step(each)
+            # After any pause, every replica checks its certificate before the next handshake.
+            for replica_number in range(3):
+                fleet.step(replica_number)
         elif kind == "step":
             fleet.step(replica)
         elif kind == "lead":
@@ -40,19 +40,19 @@ def test_no_client_ever_meets_a_certificate_that_it_does_not_trust(happening: li
         elif kind == "kill":
             killed_at_write(fleet, replica, after=number % 4)
         else:
-            # Shorter than a certificate lasts: whoever is cut off for longer than that is given up.
+            # The time is shorter than the lifetime of a certificate, because a longer outage makes a replica untrusted.
             fleet.cut_off(replica, minutes=min(number, 300))
         fleet.check()
 
 
 def killed_at_write(fleet: Fleet, replica: int, after: int) -> None:
-    """End a replica at one of its writes; it comes back with nothing in memory."""
-    left = [after]
+    """Kill a replica at one of its writes; it restarts without a state in memory."""
+    writes_left = [after]
 
-    def fail(what: str) -> None:
-        if what != "read":
-            left[0] -= 1
-            if left[0] < 0:
+    def fail(call: str) -> None:
+        if call != "read":
+            writes_left[0] -= 1
+            if writes_left[0] < 0:
                 raise KilledError
 
     fleet.cluster.fail = fail
@@ -65,7 +65,7 @@ def killed_at_write(fleet: Fleet, replica: int, after: int) -> None:
 
 
 @pytest.mark.parametrize("write", range(5), ids=lambda n: f"at write {n + 1}")
-def test_whoever_leads_next_goes_on_where_the_last_was_killed(write: int) -> None:
+def test_the_next_leader_continues_after_a_kill(write: int) -> None:
     fleet = Fleet()
     killed_at_write(fleet, 0, after=write)
     fleet.lead(1)
@@ -75,8 +75,8 @@ def test_whoever_leads_next_goes_on_where_the_last_was_killed(write: int) -> Non
     assert fleet.keepers[1].state.authorities.published_at == START
 
 
-def test_forty_rotations_pass() -> None:
-    fleet = begun()
+def test_forty_rotations_succeed() -> None:
+    fleet = started_fleet()
     signed = set()
     for _ in range(400):
         fleet.cluster.wait(hours=3)
@@ -84,5 +84,5 @@ def test_forty_rotations_pass() -> None:
             fleet.step(number)
         fleet.check()
         signed |= fleet.signed_by()
-    # The first one, and each that followed.
+    # The initial one and the forty that followed.
     assert len(signed) == 41

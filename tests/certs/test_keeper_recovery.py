@@ -1,4 +1,4 @@
-"""What was lost, broken or tampered with is mended, and nobody is refused meanwhile who need not be."""
+"""Test that lost, invalid and changed state is restored, while clients keep trusting the replicas."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import pytest
-from keeper_fleet import PERIODS, Fleet, begun
+from keeper_fleet import PERIODS, Fleet, started_fleet
 from memory_cluster import START, MemoryRegistration, MemorySecret, forbidding, unreachable
 
 from gpugate.certs import authorities
@@ -17,21 +17,21 @@ from gpugate.certs.leaf import UNTRUSTED
 from gpugate.certs.pki import KeyPair, certificate_authority, expiry, fingerprint, split
 from gpugate.certs.protocols import ConflictError
 
-Breaking: TypeAlias = Callable[[Fleet], None]
+Change: TypeAlias = Callable[[Fleet], None]
 VALIDATING = "ValidatingWebhookConfiguration"
 MUTATING = "MutatingWebhookConfiguration"
 
 
-def foreign(name: str = "somebody-else") -> KeyPair:
+def foreign(name: str = "foreign") -> KeyPair:
     return certificate_authority(name, now=START, lifetime=dt.timedelta(days=900))
 
 
-def set_data(key: str, content: bytes) -> Breaking:
-    def breaking(fleet: Fleet) -> None:
+def set_data(key: str, content: bytes) -> Change:
+    def change(fleet: Fleet) -> None:
         assert fleet.cluster.secret
         fleet.cluster.store({**fleet.cluster.secret.data, key: content}, {})
 
-    return breaking
+    return change
 
 
 def delete_secret(fleet: Fleet) -> None:
@@ -42,21 +42,21 @@ def empty_secret(fleet: Fleet) -> None:
     fleet.cluster.store({}, {})
 
 
-SECRETS: dict[str, Breaking] = {
+SECRETS: dict[str, Change] = {
     "deleted": delete_secret,
     "emptied": empty_secret,
     "without the active certificate": set_data("active.crt", b""),
-    "with a cut off certificate": set_data("active.crt", foreign().certificate[:300]),
+    "with a truncated certificate": set_data("active.crt", foreign().certificate[:300]),
     "with another's key": set_data("active.key", foreign().key),
-    "with an active certificate that is no authority": set_data("active.crt", b"-----BEGIN CERTIFICATE-----\nAAAA\n"),
-    "with a state that is no JSON": set_data("state.json", b"{"),
+    "with an invalid active certificate": set_data("active.crt", b"-----BEGIN CERTIFICATE-----\nAAAA\n"),
+    "with a state that is invalid JSON": set_data("state.json", b"{"),
     "with a state of a newer format": set_data("state.json", b'{"format": 2}'),
-    "with a time without a zone": set_data("state.json", b'{"format": 1, "promotedAt": "2026-03-01T00:00:00"}'),
+    "with a time without a time zone": set_data("state.json", b'{"format": 1, "promotedAt": "2026-03-01T00:00:00"}'),
     "with a megabyte of junk": set_data("active.key", b"x" * 2**20),
 }
 
 
-def test_an_installation_begins_with_an_empty_secret() -> None:
+def test_an_installation_starts_with_an_empty_secret() -> None:
     fleet = Fleet()
     fleet.cluster.store({}, {})
     fleet.step(1)
@@ -65,11 +65,11 @@ def test_an_installation_begins_with_an_empty_secret() -> None:
     assert len(fleet.served()) == len(fleet.keepers)
 
 
-@pytest.mark.parametrize("breaking", SECRETS.values(), ids=SECRETS)
-def test_a_secret_is_restored_from_memory(breaking: Breaking) -> None:
-    fleet = begun()
+@pytest.mark.parametrize("change", SECRETS.values(), ids=SECRETS)
+def test_a_secret_is_restored_from_memory(change: Change) -> None:
+    fleet = started_fleet()
     served = fleet.signed_by()
-    breaking(fleet)
+    change(fleet)
     fleet.check()
     fleet.converge()
     assert fleet.cluster.secret
@@ -78,15 +78,15 @@ def test_a_secret_is_restored_from_memory(breaking: Breaking) -> None:
     fleet.check()
 
 
-@pytest.mark.parametrize("breaking", SECRETS.values(), ids=SECRETS)
-def test_where_nobody_remembers_what_clients_trust_stays_trusted(breaking: Breaking) -> None:
-    fleet = begun()
+@pytest.mark.parametrize("change", SECRETS.values(), ids=SECRETS)
+def test_trusted_authorities_remain_after_secret_and_memory_are_lost(change: Change) -> None:
+    fleet = started_fleet()
     before = fleet.served()[1:]
-    breaking(fleet)
+    change(fleet)
     fleet.restart(0)
     fleet.step(0)
     assert fleet.cluster.secret
-    # The others serve with what they have until they look.
+    # The other replicas keep their certificates until their next step.
     trusted = {fingerprint(pem) for bundle in fleet.cluster.bundles_known(fleet.cluster.time) for pem in split(bundle)}
     assert {keeper.state.leaf.authority for keeper in fleet.keepers[1:] if keeper.state.leaf} <= trusted
     assert fleet.served()[1:] == before
@@ -95,8 +95,8 @@ def test_where_nobody_remembers_what_clients_trust_stays_trusted(breaking: Break
     fleet.check()
 
 
-def test_a_next_authority_that_cannot_be_used_is_replaced() -> None:
-    fleet = begun()
+def test_an_unusable_next_authority_is_replaced() -> None:
+    fleet = started_fleet()
     set_data("next.key", b"junk")(fleet)
     fleet.converge()
     fleet.check()
@@ -113,35 +113,37 @@ class Tampering:
 TAMPERINGS = {
     "wiped": Tampering(VALIDATING, b""),
     "garbage": Tampering(VALIDATING, b"no PEM at all"),
-    "somebody else's": Tampering(MUTATING, foreign().certificate),
-    "somebody else's under our name": Tampering(VALIDATING, foreign("gpugate-ca-20260301-00000000").certificate),
+    "foreign": Tampering(MUTATING, foreign().certificate),
+    "foreign, with the name prefix of gpugate": Tampering(
+        VALIDATING, foreign("gpugate-ca-20260301-00000000").certificate
+    ),
 }
 
 
 @pytest.mark.parametrize("tampering", TAMPERINGS.values(), ids=TAMPERINGS)
-def test_a_bundle_is_put_back_without_what_others_put_there(tampering: Tampering) -> None:
-    fleet = begun()
+def test_a_changed_bundle_is_restored(tampering: Tampering) -> None:
+    fleet = started_fleet()
     good = fleet.cluster.live[tampering.kind]
-    one = next(iter(good))
-    fleet.cluster.set_bundles(tampering.kind, {**good, one: tampering.bundle})
+    entry = next(iter(good))
+    fleet.cluster.set_bundles(tampering.kind, {**good, entry: tampering.bundle})
     fleet.step(0)
     assert fleet.cluster.live[tampering.kind] == good
 
 
-def test_what_somebody_put_there_is_not_trusted_because_the_secret_was_lost() -> None:
-    fleet = begun()
-    foreign_one = TAMPERINGS["somebody else's under our name"]
-    good = fleet.cluster.live[foreign_one.kind]
-    one = next(iter(good))
-    fleet.cluster.set_bundles(foreign_one.kind, {**good, one: good[one] + foreign_one.bundle})
+def test_foreign_authorities_are_not_adopted_when_the_secret_is_lost() -> None:
+    fleet = started_fleet()
+    tampering = TAMPERINGS["foreign, with the name prefix of gpugate"]
+    good = fleet.cluster.live[tampering.kind]
+    entry = next(iter(good))
+    fleet.cluster.set_bundles(tampering.kind, {**good, entry: good[entry] + tampering.bundle})
     delete_secret(fleet)
     fleet.restart(0)
     fleet.step(0)
-    assert all(foreign_one.bundle not in bundle for bundle in fleet.cluster.bundles_known(fleet.cluster.time))
+    assert all(tampering.bundle not in bundle for bundle in fleet.cluster.bundles_known(fleet.cluster.time))
 
 
-def test_rotations_in_a_row_wait_until_nobody_needs_the_oldest() -> None:
-    fleet = begun()
+def test_a_rotation_waits_while_both_previous_authorities_are_needed() -> None:
+    fleet = started_fleet()
     fleet.cut_off(2, hours=5)
     signed = []
     for number in range(24):
@@ -153,8 +155,8 @@ def test_rotations_in_a_row_wait_until_nobody_needs_the_oldest() -> None:
     assert len({leaf.authority for leaf in signed if leaf}) == 2
 
 
-def test_a_configuration_made_again_gets_its_bundle() -> None:
-    fleet = begun()
+def test_a_recreated_configuration_gets_the_bundle() -> None:
+    fleet = started_fleet()
     good = fleet.cluster.live[MUTATING]
     fleet.cluster.unregister(MUTATING)
     fleet.converge()
@@ -163,8 +165,8 @@ def test_a_configuration_made_again_gets_its_bundle() -> None:
     assert fleet.cluster.live[MUTATING] == good
 
 
-def test_what_was_not_published_all_the_time_waits_once_more() -> None:
-    fleet = begun()
+def test_an_authority_that_was_unpublished_propagates_again() -> None:
+    fleet = started_fleet()
     good = fleet.cluster.live[VALIDATING]
     fleet.cluster.set_bundles(VALIDATING, dict.fromkeys(good, b""))
     fleet.cluster.wait(hours=30)
@@ -186,19 +188,19 @@ FORBIDDEN = {
 }
 
 
-@pytest.mark.parametrize("whats", FORBIDDEN.values(), ids=FORBIDDEN)
-def test_without_rights_the_replicas_serve_on_and_say_what_is_missing(whats: tuple[str, ...]) -> None:
-    fleet = begun()
+@pytest.mark.parametrize("calls", FORBIDDEN.values(), ids=FORBIDDEN)
+def test_without_permissions_replicas_continue_and_report_the_missing_one(calls: tuple[str, ...]) -> None:
+    fleet = started_fleet()
     fleet.cluster.wait(hours=31)
-    fleet.cluster.fail = forbidding(*whats)
+    fleet.cluster.fail = forbidding(*calls)
     for number in range(3):
         fleet.step(number)
     fleet.check()
     assert any("gpugate may not" in text for text in fleet.keepers[0].state.troubles)
 
 
-def test_a_bundle_is_put_back_also_where_the_secret_cannot_be_written() -> None:
-    fleet = begun()
+def test_a_bundle_is_restored_while_the_secret_is_not_writable() -> None:
+    fleet = started_fleet()
     good = fleet.cluster.live[VALIDATING]
     fleet.cluster.set_bundles(VALIDATING, dict.fromkeys(good, b""))
     fleet.cluster.fail = forbidding("secret")
@@ -206,19 +208,19 @@ def test_a_bundle_is_put_back_also_where_the_secret_cannot_be_written() -> None:
     assert fleet.cluster.live[VALIDATING] == good
 
 
-def test_a_certificate_that_is_due_is_renewed_before_anything_is_asked() -> None:
-    fleet = begun()
+def test_a_due_certificate_is_renewed_without_a_call() -> None:
+    fleet = started_fleet()
     before = fleet.served()[0]
     fleet.cluster.wait(hours=5)
-    asked: list[str] = []
-    fleet.cluster.fail = asked.append
+    calls: list[str] = []
+    fleet.cluster.fail = calls.append
     fleet.keepers[0].renew()
-    assert (fleet.served()[0] != before, asked) == (True, [])
+    assert (fleet.served()[0] != before, calls) == (True, [])
     fleet.check()
 
 
-def test_nothing_is_renewed_that_is_not_due() -> None:
-    fleet = begun()
+def test_a_certificate_that_is_not_due_is_kept() -> None:
+    fleet = started_fleet()
     before = fleet.served()
     for keeper in fleet.keepers:
         keeper.renew()
@@ -226,20 +228,20 @@ def test_nothing_is_renewed_that_is_not_due() -> None:
 
 
 def test_certificates_are_renewed_for_days_without_an_api_server() -> None:
-    fleet = begun()
+    fleet = started_fleet()
     fleet.cluster.fail = unreachable
     for _ in range(24):
         fleet.cluster.wait(hours=1)
         for number in range(3):
             fleet.step(number)
         fleet.check()
-    # A certificate lasts six hours, so by now it is another.
+    # A certificate lasts six hours, so all were renewed.
     assert all(expiry(certificate) > fleet.cluster.time for certificate in fleet.served())
 
 
 @pytest.mark.parametrize("months", [4, 14])
-def test_a_cluster_that_slept_begins_anew(months: int) -> None:
-    fleet = begun()
+def test_a_cluster_recovers_after_months_of_downtime(months: int) -> None:
+    fleet = started_fleet()
     fleet.cluster.wait(days=30 * months)
     fleet.converge()
     fleet.cluster.wait(minutes=10)
@@ -247,7 +249,7 @@ def test_a_cluster_that_slept_begins_anew(months: int) -> None:
     fleet.check()
 
 
-def test_of_two_that_lead_one_makes_the_authorities() -> None:
+def test_two_leaders_create_one_set_of_authorities() -> None:
     fleet = Fleet()
     for lead in fleet.leads:
         lead.is_leader = True
@@ -256,7 +258,7 @@ def test_of_two_that_lead_one_makes_the_authorities() -> None:
     fleet.check()
 
 
-def test_who_does_not_lead_writes_nothing() -> None:
+def test_a_follower_writes_nothing() -> None:
     fleet = Fleet()
     fleet.leads[0].is_leader = False
     fleet.converge()
@@ -265,8 +267,8 @@ def test_who_does_not_lead_writes_nothing() -> None:
     assert fleet.keepers[0].state.waiting != ""
 
 
-def test_a_new_authority_is_waited_for_by_who_has_a_trusted_certificate() -> None:
-    fleet = begun()
+def test_a_trusted_certificate_is_kept_until_the_new_authority_is_trusted() -> None:
+    fleet = started_fleet()
     served = fleet.signed_by()
     other = Fleet()
     other.converge()
@@ -277,8 +279,8 @@ def test_a_new_authority_is_waited_for_by_who_has_a_trusted_certificate() -> Non
     assert fleet.signed_by() == served
 
 
-def test_a_rotation_that_was_asked_for_takes_no_longer_than_it_must() -> None:
-    fleet = begun()
+def test_a_requested_rotation_happens_once_and_at_once() -> None:
+    fleet = started_fleet()
     served = fleet.signed_by()
     fleet.cluster.annotate("gpugate.dev/rotate", "now")
     fleet.converge()
@@ -287,11 +289,11 @@ def test_a_rotation_that_was_asked_for_takes_no_longer_than_it_must() -> None:
     again = fleet.signed_by()
     fleet.cluster.wait(minutes=30)
     fleet.converge()
-    assert fleet.signed_by() == again, "one request is one rotation"
+    assert fleet.signed_by() == again, "one request causes one rotation"
 
 
-def test_a_secret_is_not_restored_where_the_webhook_is_removed() -> None:
-    fleet = begun()
+def test_a_secret_is_not_restored_after_an_uninstall() -> None:
+    fleet = started_fleet()
     fleet.cluster.unregister(MUTATING)
     fleet.cluster.unregister(VALIDATING)
     delete_secret(fleet)
@@ -300,8 +302,8 @@ def test_a_secret_is_not_restored_where_the_webhook_is_removed() -> None:
 
 
 @pytest.mark.parametrize("rotations", [0, 1, 2])
-def test_where_a_key_leaked_every_authority_goes(rotations: int) -> None:
-    fleet = begun()
+def test_distrust_replaces_every_authority(rotations: int) -> None:
+    fleet = started_fleet()
     for number in range(rotations):
         fleet.cluster.annotate("gpugate.dev/rotate", str(number))
         fleet.converge()
@@ -319,30 +321,30 @@ def test_where_a_key_leaked_every_authority_goes(rotations: int) -> None:
     assert leaked.isdisjoint(trusted)
 
 
-def test_keys_are_never_shown() -> None:
-    fleet = begun()
+def test_keys_are_not_in_any_repr() -> None:
+    fleet = started_fleet()
     assert fleet.cluster.secret
     shown = repr(fleet.keepers[0].state) + repr(fleet.cluster.secret)
     assert "PRIVATE KEY" not in shown
 
 
-def test_what_somebody_else_wrote_meanwhile_is_looked_at_in_the_same_step() -> None:
+def test_a_conflict_is_retried_in_the_same_step() -> None:
     fleet = Fleet()
-    left = [2]
+    conflicts_left = [2]
 
-    def fail(what: str) -> None:
-        if what != "read" and left[0]:
-            left[0] -= 1
-            raise ConflictError(what)
+    def fail(call: str) -> None:
+        if call != "read" and conflicts_left[0]:
+            conflicts_left[0] -= 1
+            raise ConflictError(call)
 
     fleet.cluster.fail = fail
     fleet.step(0)
-    assert (left, fleet.keepers[0].state.troubles) == ([0], ())
+    assert (conflicts_left, fleet.keepers[0].state.troubles) == ([0], ())
     assert len(fleet.served()) == 1
 
 
-def test_names_that_no_certificate_can_have_are_said() -> None:
-    fleet = begun()
+def test_invalid_names_are_reported() -> None:
+    fleet = started_fleet()
     parts = Cluster(
         MemorySecret(fleet.cluster, fleet.lines[0]), MemoryRegistration(fleet.cluster, fleet.lines[0]), fleet.leads[0]
     )
@@ -353,16 +355,16 @@ def test_names_that_no_certificate_can_have_are_said() -> None:
     )
 
 
-def test_a_step_says_what_it_did_and_when_the_next_is_due() -> None:
+def test_a_step_reports_its_writes_and_the_next_due_time() -> None:
     fleet = Fleet()
     state = fleet.keepers[0].step()
     assert state.done == (
         "created the active CA: the Secret contained no usable CA",
-        "published 1 CAs in the MutatingWebhookConfiguration",
-        "published 1 CAs in the ValidatingWebhookConfiguration",
+        "published the CA bundle in the MutatingWebhookConfiguration (CAs: 1)",
+        "published the CA bundle in the ValidatingWebhookConfiguration (CAs: 1)",
         "created the next CA",
-        "published 2 CAs in the MutatingWebhookConfiguration",
-        "published 2 CAs in the ValidatingWebhookConfiguration",
+        "published the CA bundle in the MutatingWebhookConfiguration (CAs: 2)",
+        "published the CA bundle in the ValidatingWebhookConfiguration (CAs: 2)",
         "the next CA is published",
     )
     assert state.leaf is not None
@@ -373,7 +375,7 @@ def test_a_step_says_what_it_did_and_when_the_next_is_due() -> None:
     assert fleet.keepers[0].step().due == state.leaf.renew_at
 
 
-def test_a_renewal_says_nothing_of_the_step_before() -> None:
+def test_a_renewal_resets_the_report_of_the_last_step() -> None:
     fleet = Fleet()
     keeper = fleet.keepers[0]
     keeper.step()
@@ -390,46 +392,46 @@ def test_a_renewal_says_nothing_of_the_step_before() -> None:
     assert keeper.step().troubles == ()
 
 
-def test_before_there_is_an_authority_nothing_is_renewed() -> None:
+def test_nothing_is_renewed_without_an_authority() -> None:
     fleet = Fleet()
     renewed = fleet.keepers[1].renew()
     assert (renewed.leaf, renewed.due, renewed.troubles) == (None, None, ())
     assert renewed.waiting.startswith("the Secret of the certificate authorities does not exist yet")
 
 
-def test_a_replica_at_rest_reads_once() -> None:
-    fleet = begun()
-    asked: list[str] = []
-    fleet.cluster.fail = asked.append
+def test_a_step_without_changes_reads_once() -> None:
+    fleet = started_fleet()
+    calls: list[str] = []
+    fleet.cluster.fail = calls.append
     fleet.step(0)
-    assert asked == ["read", "read"]
+    assert calls == ["read", "read"]
 
 
-def test_a_write_that_is_forbidden_is_tried_once_in_a_step() -> None:
+def test_a_forbidden_write_is_tried_once_per_step() -> None:
     fleet = Fleet()
     fleet.cluster.fail = forbidding("secret")
     assert fleet.keepers[0].step().troubles == ("gpugate may not secret",)
 
 
-def test_what_is_wrong_with_the_secret_is_said() -> None:
-    fleet = begun()
+def test_a_corrupt_secret_is_reported() -> None:
+    fleet = started_fleet()
     set_data("state.json", b"{")(fleet)
     troubles = fleet.keepers[1].step().troubles
     assert troubles == ("the Secret of the certificate authorities is unusable: state.json is not valid JSON",)
 
 
-def test_a_rotation_that_waits_is_due_before_the_certificate_is() -> None:
+def test_a_pending_rotation_determines_the_next_due_time() -> None:
     fleet = Fleet()
     fleet.step(0)
     fleet.cluster.annotate("gpugate.dev/rotate", "1")
     assert fleet.keepers[0].step().due == START + PERIODS.propagation
 
 
-def test_a_replica_that_loses_the_lead_publishes_no_further() -> None:
+def test_a_replica_that_loses_leadership_stops_publishing() -> None:
     fleet = Fleet()
 
-    def fail(what: str) -> None:
-        if what == "publish":
+    def fail(call: str) -> None:
+        if call == "publish":
             fleet.leads[0].is_leader = False
 
     fleet.cluster.fail = fail

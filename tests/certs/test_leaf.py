@@ -1,4 +1,4 @@
-"""Which certificate a replica serves with: the one it has, or a new one."""
+"""Test whether a replica keeps its serving certificate or creates a new one."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NAMES = ("gpugate.gpugate.svc",)
 OLD, NEW = (certificate_authority(f"gpugate-ca-{name}", now=NOW, lifetime=90 * DAY) for name in ("old", "new"))
 
 
-def registered(*trusted: KeyPair) -> list[LiveConfiguration]:
+def trusting(*trusted: KeyPair) -> list[LiveConfiguration]:
     bundle = b"".join(pair.certificate for pair in trusted)
     return [LiveConfiguration("ValidatingWebhookConfiguration", {"pods.validate.gpugate.dev": bundle})]
 
@@ -41,28 +41,28 @@ def chosen(
     return choose_leaf(current, Authorities(active, NOW), live, NAMES, PERIODS, now, jitter=jitter)
 
 
-FIRST = chosen(OLD, registered(OLD)).leaf
+FIRST = chosen(OLD, trusting(OLD)).leaf
 
 
 @given(st.floats(-1, 1))
-def test_a_certificate_is_renewed_after_two_thirds_of_its_life_give_or_take_a_tenth(jitter: float) -> None:
-    leaf = chosen(OLD, registered(OLD), jitter=jitter).leaf
+def test_a_certificate_is_renewed_after_two_thirds_of_its_lifetime_with_jitter(jitter: float) -> None:
+    leaf = chosen(OLD, trusting(OLD), jitter=jitter).leaf
     age = (leaf.renew_at - NOW) / (expiry(leaf.pair.certificate) - NOW)
     assert age == pytest.approx(2 / 3 + jitter / 10)
 
 
 @pytest.mark.parametrize(
-    ("now", "kept"),
+    ("now", "is_kept"),
     [(NOW, True), (FIRST.renew_at - SECOND, True), (FIRST.renew_at, False), (FIRST.renew_at + HOUR, False)],
     ids=["new", "a second before", "at that time", "an hour after"],
 )
-def test_a_certificate_is_kept_until_its_renewal(now: dt.datetime, kept: bool) -> None:  # noqa: FBT001 -- a column
-    choice = chosen(OLD, registered(OLD), FIRST, now)
-    assert (choice.leaf is FIRST, choice.trouble) == (kept, "")
+def test_a_certificate_is_kept_until_its_renewal(now: dt.datetime, is_kept: bool) -> None:  # noqa: FBT001 -- a column
+    choice = chosen(OLD, trusting(OLD), FIRST, now)
+    assert (choice.leaf is FIRST, choice.trouble) == (is_kept, "")
 
 
 @pytest.mark.parametrize(
-    ("active", "now", "kept"),
+    ("active", "now", "is_kept"),
     [
         (OLD, FIRST.renew_at, True),
         (NEW, NOW, True),
@@ -72,21 +72,21 @@ def test_a_certificate_is_kept_until_its_renewal(now: dt.datetime, kept: bool) -
     ],
     ids=["renewal is due", "another authority", "both", "a second before it expires", "when it has expired"],
 )
-def test_a_certificate_is_not_given_up_for_one_that_clients_do_not_trust(
+def test_an_untrusted_certificate_never_replaces_a_trusted_one(
     active: KeyPair,
     now: dt.datetime,
-    kept: bool,  # noqa: FBT001 -- a column of the table
+    is_kept: bool,  # noqa: FBT001 -- a column of the table
 ) -> None:
-    distrusting = registered(NEW if active is OLD else OLD)
+    distrusting = trusting(NEW if active is OLD else OLD)
     choice = chosen(active, distrusting, FIRST, now)
-    assert (choice.leaf is FIRST, choice.trouble) == (kept, UNTRUSTED)
+    assert (choice.leaf is FIRST, choice.trouble) == (is_kept, UNTRUSTED)
 
 
-def test_a_certificate_of_an_authority_that_signs_no_longer_is_replaced_where_clients_trust_the_new_one() -> None:
-    choice = chosen(NEW, registered(OLD, NEW), FIRST)
+def test_a_certificate_of_a_previous_authority_is_replaced_if_clients_trust_the_active_one() -> None:
+    choice = chosen(NEW, trusting(OLD, NEW), FIRST)
     assert (choice.leaf.authority, choice.trouble) == (fingerprint(NEW.certificate), "")
 
 
-def test_without_a_registration_nothing_is_distrusted() -> None:
+def test_without_configurations_every_certificate_is_trusted() -> None:
     choice = chosen(NEW, [], FIRST)
     assert (choice.leaf.authority, choice.trouble) == (fingerprint(NEW.certificate), "")

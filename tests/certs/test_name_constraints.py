@@ -44,7 +44,7 @@ def verifies_with_openssl(leaf: KeyPair, bundle: bytes, name: str, folder: Path)
     flag = "-verify_ip" if name[0].isdigit() or ":" in name else "-verify_hostname"
     command = [openssl, "verify", "-x509_strict", "-attime", str(int(NOW.timestamp())), flag, name]
     command += ["-CAfile", str(folder / "bundle"), str(folder / "leaf")]
-    return subprocess.run(command, capture_output=True, check=False).returncode == 0  # noqa: S603 -- arguments of ours
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0  # noqa: S603 -- fixed arguments
 
 
 def verifies(leaf: KeyPair, authority: KeyPair, name: str) -> bool:
@@ -55,28 +55,28 @@ def verifies(leaf: KeyPair, authority: KeyPair, name: str) -> bool:
     return True
 
 
-# What an authority is held to, what a thief of its key signs for, and whether a client takes that.
-HELD = [
+# The name constraints of a CA, the names that a stolen key signs for, and whether a client accepts the certificate.
+CASES = [
     pytest.param(("gpugate.ns.svc", "gpugate"), ("gpugate.ns.svc", "gpugate"), True, id="its-names"),
-    pytest.param(("gpugate.ns.svc",), ("a.gpugate.ns.svc",), True, id="below-its-name"),
+    pytest.param(("gpugate.ns.svc",), ("a.gpugate.ns.svc",), True, id="subdomain"),
     pytest.param(("*.ns.svc",), ("*.ns.svc",), True, id="wildcard"),
     pytest.param(("gpugate.ns.svc",), ("other.ns.svc",), False, id="another-service"),
     pytest.param(("gpugate.ns.svc",), ("kubernetes.default.svc",), False, id="the-api-server"),
-    pytest.param(("gpugate.ns.svc",), ("notgpugate.ns.svc",), False, id="the-end-of-its-name"),
-    pytest.param(("gpugate.ns.svc",), ("10.0.0.1",), False, id="address-where-there-are-names"),
-    pytest.param(("gpugate.ns.svc",), ("::1",), False, id="v6-address-where-there-are-names"),
-    pytest.param(("gpugate.ns.svc",), ("gpugate.ns.svc", "10.0.0.1"), False, id="address-besides"),
+    pytest.param(("gpugate.ns.svc",), ("notgpugate.ns.svc",), False, id="same-suffix"),
+    pytest.param(("gpugate.ns.svc",), ("10.0.0.1",), False, id="address-with-name-constraints"),
+    pytest.param(("gpugate.ns.svc",), ("::1",), False, id="v6-address-with-name-constraints"),
+    pytest.param(("gpugate.ns.svc",), ("gpugate.ns.svc", "10.0.0.1"), False, id="additional-address"),
     pytest.param(("127.0.0.1", "::1"), ("127.0.0.1", "::1"), True, id="addresses"),
     pytest.param(("127.0.0.1",), ("127.0.0.2",), False, id="another-address"),
     pytest.param(("127.0.0.1",), ("::1",), False, id="address-of-the-other-family"),
-    pytest.param(("127.0.0.1",), ("gpugate.ns.svc",), False, id="name-where-there-are-addresses"),
+    pytest.param(("127.0.0.1",), ("gpugate.ns.svc",), False, id="name-with-address-constraints"),
     pytest.param(("127.0.0.1", "gpugate.ns.svc"), ("gpugate.ns.svc", "127.0.0.1"), True, id="both"),
 ]
 
 
-def stolen(held_to: tuple[str, ...]) -> tuple[KeyPair, KeyPair]:
-    """Return an authority, and what a thief would sign with: its key and name without anything that holds it."""
-    honest = certificate_authority("gpugate-ca", now=NOW, lifetime=DAY, names=held_to)
+def stolen(permitted: tuple[str, ...]) -> tuple[KeyPair, KeyPair]:
+    """Return a CA, and its key with a certificate of the same name but without constraints, as a thief would sign."""
+    honest = certificate_authority("gpugate-ca", now=NOW, lifetime=DAY, names=permitted)
     certificate, key = parsed(honest), serialization.load_pem_private_key(honest.key, password=None)
     assert isinstance(key, ec.EllipticCurvePrivateKey)
     builder = x509.CertificateBuilder(
@@ -94,45 +94,45 @@ def stolen(held_to: tuple[str, ...]) -> tuple[KeyPair, KeyPair]:
     return honest, KeyPair(free, honest.key)
 
 
-@pytest.mark.parametrize(("held_to", "signed", "taken"), HELD)
-def test_a_stolen_key_poses_as_nobody_else(
-    held_to: tuple[str, ...],
+@pytest.mark.parametrize(("permitted", "signed", "accepted"), CASES)
+def test_a_stolen_key_cannot_sign_for_other_names(
+    permitted: tuple[str, ...],
     signed: tuple[str, ...],
-    taken: bool,  # noqa: FBT001 -- a table's column
+    accepted: bool,  # noqa: FBT001 -- a table's column
 ) -> None:
-    honest, free = stolen(held_to)
+    honest, free = stolen(permitted)
     leaf = server_certificate(free, signed, now=NOW, lifetime=DAY)
-    assert verifies(leaf, honest, signed[0].replace("*", "any")) is taken
+    assert verifies(leaf, honest, signed[0].replace("*", "any")) is accepted
 
 
-@pytest.mark.parametrize(("held_to", "signed", "taken"), HELD)
-def test_openssl_holds_it_to_the_same(
-    held_to: tuple[str, ...],
+@pytest.mark.parametrize(("permitted", "signed", "accepted"), CASES)
+def test_openssl_enforces_the_same_constraints(
+    permitted: tuple[str, ...],
     signed: tuple[str, ...],
-    taken: bool,  # noqa: FBT001 -- a table's column
+    accepted: bool,  # noqa: FBT001 -- a table's column
     tmp_path: Path,
 ) -> None:
-    honest, free = stolen(held_to)
+    honest, free = stolen(permitted)
     leaf = server_certificate(free, signed, now=NOW, lifetime=DAY)
     name = signed[0].replace("*", "any")
-    assert verifies_with_openssl(leaf, honest.certificate, name, tmp_path) is taken
+    assert verifies_with_openssl(leaf, honest.certificate, name, tmp_path) is accepted
 
 
-@pytest.mark.parametrize(("held_to", "signed", "taken"), HELD)
-def test_what_nobody_would_take_is_not_signed(
-    held_to: tuple[str, ...],
+@pytest.mark.parametrize(("permitted", "signed", "accepted"), CASES)
+def test_names_outside_the_constraints_are_not_signed(
+    permitted: tuple[str, ...],
     signed: tuple[str, ...],
-    taken: bool,  # noqa: FBT001 -- a table's column
+    accepted: bool,  # noqa: FBT001 -- a table's column
 ) -> None:
-    authority = certificate_authority("gpugate-ca", now=NOW, lifetime=DAY, names=held_to)
-    if taken:
+    authority = certificate_authority("gpugate-ca", now=NOW, lifetime=DAY, names=permitted)
+    if accepted:
         server_certificate(authority, signed, now=NOW, lifetime=DAY)
     else:
         with pytest.raises(ValueError, match="name constraints of the CA exclude"):
             server_certificate(authority, signed, now=NOW, lifetime=DAY)
 
 
-def test_openssl_tells_authorities_of_one_name_apart(tmp_path: Path) -> None:
+def test_openssl_distinguishes_authorities_of_one_name(tmp_path: Path) -> None:
     pairs = [certificate_authority("gpugate-ca", now=NOW, lifetime=DAY) for _ in range(4)]
     bundle = b"".join(pair.certificate for pair in pairs)
     leaves = [server_certificate(pair, ["a.svc"], now=NOW, lifetime=DAY) for pair in pairs]

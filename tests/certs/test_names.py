@@ -1,4 +1,4 @@
-"""Names that clients ask for, and names that certificates have."""
+"""Test the names that clients connect to, and those of certificates."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def alternatives(*names: str) -> x509.SubjectAlternativeName:
 
 
 @pytest.mark.parametrize(
-    ("names", "asked", "taken"),
+    ("names", "name", "matches"),
     [
         (("gpugate.ns.svc",), "gpugate.ns.svc", True),
         (("gpugate.ns.svc",), "GPUGATE.ns.svc.", True),
@@ -31,8 +31,8 @@ def alternatives(*names: str) -> x509.SubjectAlternativeName:
         (("10.0.0.1",), "localhost", False),
     ],
 )
-def test_a_certificate_is_for_a_name(names: tuple[str, ...], asked: str, taken: bool) -> None:  # noqa: FBT001 -- a column of the table
-    assert covers(alternatives(*names), asked) is taken
+def test_names_match_alternative_names(names: tuple[str, ...], name: str, matches: bool) -> None:  # noqa: FBT001 -- a column of the table
+    assert covers(alternatives(*names), name) is matches
 
 
 @pytest.mark.parametrize(
@@ -44,12 +44,12 @@ def test_a_certificate_is_for_a_name(names: tuple[str, ...], asked: str, taken: 
         ("10.0.0.1", x509.IPAddress(ipaddress.ip_address("10.0.0.1"))),
     ],
 )
-def test_a_name_that_can_be(name: str, general: x509.GeneralName) -> None:
+def test_valid_names_are_parsed(name: str, general: x509.GeneralName) -> None:
     assert parse_general_name(name) == general
 
 
 @pytest.mark.parametrize(("name", "address"), [("::1", ipaddress.ip_address("::1")), ("localhost", None), ("", None)])
-def test_an_address_is_told_from_a_name(name: str, address: object) -> None:
+def test_addresses_are_distinguished_from_names(name: str, address: object) -> None:
     assert parse_address(name) == address
 
 
@@ -65,7 +65,7 @@ def subtree(text: str) -> x509.GeneralName:
         (("a", "::1", "10.0.0.1", "::1"), ("a", "::1/128", "10.0.0.1/32"), None),
     ],
 )
-def test_an_authority_is_held_to_names(
+def test_constraints_permit_names_and_exclude_the_other_form(
     names: tuple[str, ...], permitted: tuple[str, ...], excluded: tuple[str, ...] | None
 ) -> None:
     name_constraints = build_constraints(names)

@@ -58,7 +58,7 @@ def test_every_name_verifies(leaf: KeyPair, authority: KeyPair, name: str) -> No
 
 
 @pytest.mark.parametrize("at", [NOW - dt.timedelta(minutes=59), NOW + 5 * DAY], ids=["clock-behind", "last-moment"])
-def test_valid_in_its_time(leaf: KeyPair, authority: KeyPair, at: dt.datetime) -> None:
+def test_a_certificate_is_valid_in_its_period(leaf: KeyPair, authority: KeyPair, at: dt.datetime) -> None:
     verify(leaf, authority, "localhost", at)
 
 
@@ -71,7 +71,7 @@ def test_valid_in_its_time(leaf: KeyPair, authority: KeyPair, at: dt.datetime) -
         pytest.param("localhost", NOW + 6 * DAY, id="expired"),
     ],
 )
-def test_not_valid_otherwise(leaf: KeyPair, authority: KeyPair, name: str, at: dt.datetime) -> None:
+def test_a_certificate_is_invalid_otherwise(leaf: KeyPair, authority: KeyPair, name: str, at: dt.datetime) -> None:
     with pytest.raises(VerificationError):
         verify(leaf, authority, name, at)
 
@@ -82,12 +82,12 @@ def test_another_authority_of_the_same_name_does_not_verify(leaf: KeyPair) -> No
         verify(leaf, other, "localhost", NOW)
 
 
-def test_never_outlives_its_authority(authority: KeyPair) -> None:
+def test_a_certificate_never_outlives_its_authority(authority: KeyPair) -> None:
     leaf = server_certificate(authority, NAMES, now=NOW, lifetime=100 * DAY)
     assert parsed(leaf).not_valid_after_utc == parsed(authority).not_valid_after_utc
 
 
-def test_authority_signs_servers_only(authority: KeyPair) -> None:
+def test_an_authority_signs_only_server_certificates(authority: KeyPair) -> None:
     constraints = parsed(authority).extensions.get_extension_for_class(x509.BasicConstraints)
     assert (constraints.critical, constraints.value.ca, constraints.value.path_length) == (True, True, 0)
 
@@ -104,12 +104,12 @@ def test_keys_are_p256(leaf: KeyPair) -> None:
     assert isinstance(key.curve, ec.SECP256R1)
 
 
-def test_serials_differ(authority: KeyPair) -> None:
+def test_serial_numbers_differ(authority: KeyPair) -> None:
     leaves = [server_certificate(authority, NAMES, now=NOW, lifetime=DAY) for _ in range(5)]
     assert len({parsed(leaf).serial_number for leaf in leaves}) == 5
 
 
-def test_key_is_not_shown(authority: KeyPair) -> None:
+def test_the_repr_contains_no_key(authority: KeyPair) -> None:
     assert "PRIVATE" not in repr(authority)
 
 
@@ -117,18 +117,18 @@ IMPOSSIBLE = ["", "bücher.example", "two words", "a..b", ".svc", "svc.", "-a.sv
 
 
 @pytest.mark.parametrize("names", [(), *((name,) for name in IMPOSSIBLE)], ids=repr)
-def test_names_that_cannot_be(authority: KeyPair, names: tuple[str, ...]) -> None:
+def test_invalid_names_are_rejected(authority: KeyPair, names: tuple[str, ...]) -> None:
     with pytest.raises(ValueError, match="DNS name"):
         server_certificate(authority, names, now=NOW, lifetime=DAY)
 
 
 @pytest.mark.parametrize("name", IMPOSSIBLE)
-def test_names_that_no_authority_can_be_held_to(name: str) -> None:
+def test_invalid_name_constraints_are_rejected(name: str) -> None:
     with pytest.raises(ValueError, match="DNS name"):
         certificate_authority("ca", now=NOW, lifetime=DAY, names=[name])
 
 
-def test_never_begins_before_its_authority() -> None:
+def test_a_certificate_never_begins_before_its_authority() -> None:
     young = certificate_authority("young", now=NOW + dt.timedelta(minutes=30), lifetime=DAY)
     assert (
         validity(server_certificate(young, NAMES, now=NOW, lifetime=DAY).certificate)[0]
@@ -136,18 +136,20 @@ def test_never_begins_before_its_authority() -> None:
     )
 
 
-@pytest.mark.parametrize("at", [NOW + 10 * DAY + dt.timedelta(hours=1), NOW - 30 * DAY], ids=["expired", "to-come"])
-def test_an_authority_that_is_not_valid_signs_nothing(authority: KeyPair, at: dt.datetime) -> None:
+@pytest.mark.parametrize(
+    "at", [NOW + 10 * DAY + dt.timedelta(hours=1), NOW - 30 * DAY], ids=["expired", "not-yet-valid"]
+)
+def test_an_invalid_authority_does_not_sign(authority: KeyPair, at: dt.datetime) -> None:
     with pytest.raises(ValueError, match="not valid at this time"):
         server_certificate(authority, NAMES, now=at, lifetime=DAY)
 
 
-def test_extensions_that_must_be_understood(authority: KeyPair, leaf: KeyPair) -> None:
+def test_critical_extensions(authority: KeyPair, leaf: KeyPair) -> None:
     critical = [{e.value.oid._name for e in parsed(pair).extensions if e.critical} for pair in (authority, leaf)]
     assert critical == [{"basicConstraints", "keyUsage"}] * 2
 
 
-def test_a_certificate_is_for_servers_and_nothing_else(leaf: KeyPair) -> None:
+def test_a_certificate_is_only_for_servers(leaf: KeyPair) -> None:
     usage = parsed(leaf).extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
     assert list(usage) == [x509.ExtendedKeyUsageOID.SERVER_AUTH]
 
@@ -159,7 +161,7 @@ addresses = st.ip_addresses().map(str)
 
 
 @given(hours, hours.filter(bool))
-def test_is_valid_only_while_its_authority_is(after: dt.timedelta, lifetime: dt.timedelta) -> None:
+def test_the_validity_is_within_that_of_the_authority(after: dt.timedelta, lifetime: dt.timedelta) -> None:
     authority = AUTHORITY.certificate
     try:
         leaf = server_certificate(AUTHORITY, NAMES, now=NOW + after, lifetime=lifetime).certificate
@@ -170,16 +172,16 @@ def test_is_valid_only_while_its_authority_is(after: dt.timedelta, lifetime: dt.
 
 
 @given(st.lists(dns_names | addresses, min_size=1, max_size=5))
-def test_each_of_its_names_verifies_and_no_more_are_in_it(names: list[str]) -> None:
+def test_a_certificate_contains_exactly_its_names(names: list[str]) -> None:
     authority = certificate_authority("ca", now=NOW, lifetime=DAY, names=names)
     leaf = server_certificate(authority, names, now=NOW, lifetime=DAY)
     for name in names:
         verify(leaf, authority, name, NOW)
-    found = parsed(leaf).extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    assert {str(each.value) for each in found} == set(names)
+    alternatives = parsed(leaf).extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert {str(alternative.value) for alternative in alternatives} == set(names)
 
 
-def test_an_authority_whose_key_is_of_another_kind_signs_nothing(authority: KeyPair) -> None:
+def test_an_authority_with_another_key_type_does_not_sign(authority: KeyPair) -> None:
     key = ed25519.Ed25519PrivateKey.generate().private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
@@ -192,15 +194,17 @@ def test_an_authority_whose_key_is_of_another_kind_signs_nothing(authority: KeyP
     [(("10.0.0.1", "localhost", "other"), "localhost"), (("10.0.0.1", "::1"), "address 10.0.0.1")],
     ids=["the first DNS name", "addresses only"],
 )
-def test_a_certificate_is_called_after_a_name_of_it(authority: KeyPair, names: tuple[str, ...], expected: str) -> None:
+def test_the_common_name_is_a_dns_name_if_there_is_one(
+    authority: KeyPair, names: tuple[str, ...], expected: str
+) -> None:
     assert common_name(server_certificate(authority, names, now=NOW, lifetime=DAY).certificate) == expected
 
 
-def test_a_common_name_is_cut_to_what_x_520_allows() -> None:
+def test_a_common_name_is_truncated_to_64_characters() -> None:
     assert common_name(certificate_authority("a" * 65, now=NOW, lifetime=DAY).certificate) == "a" * 64
 
 
-def test_a_certificate_without_a_common_name_has_an_empty_one(authority: KeyPair) -> None:
+def test_a_missing_common_name_is_empty(authority: KeyPair) -> None:
     key = ec.generate_private_key(ec.SECP256R1())
     nameless = (
         x509.CertificateBuilder(subject_name=x509.Name([]), issuer_name=parsed(authority).subject)
@@ -214,7 +218,7 @@ def test_a_certificate_without_a_common_name_has_an_empty_one(authority: KeyPair
 
 
 def usage(pair: KeyPair) -> set[str]:
-    found = parsed(pair).extensions.get_extension_for_class(x509.KeyUsage).value
+    usage_extension = parsed(pair).extensions.get_extension_for_class(x509.KeyUsage).value
     kinds = (
         "digital_signature",
         "content_commitment",
@@ -224,41 +228,41 @@ def usage(pair: KeyPair) -> set[str]:
         "key_cert_sign",
         "crl_sign",
     )
-    return {kind for kind in kinds if getattr(found, kind)}
+    return {kind for kind in kinds if getattr(usage_extension, kind)}
 
 
-def test_a_key_is_for_one_thing(authority: KeyPair, leaf: KeyPair) -> None:
+def test_key_usages(authority: KeyPair, leaf: KeyPair) -> None:
     assert usage(authority) == {"key_cert_sign", "crl_sign"}
     assert usage(leaf) == {"digital_signature"}
 
 
-def test_a_server_is_no_authority(leaf: KeyPair) -> None:
+def test_a_server_certificate_is_not_an_authority(leaf: KeyPair) -> None:
     constraints = parsed(leaf).extensions.get_extension_for_class(x509.BasicConstraints).value
     assert (constraints.ca, constraints.path_length) == (False, None)
 
 
-def test_an_authority_is_issued_by_itself(authority: KeyPair) -> None:
+def test_an_authority_is_self_signed(authority: KeyPair) -> None:
     identifier = parsed(authority).extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value.key_identifier
     issuer = parsed(authority).extensions.get_extension_for_class(x509.AuthorityKeyIdentifier).value
     assert (issuer.key_identifier, parsed(authority).issuer) == (identifier, parsed(authority).subject)
 
 
-def test_a_certificate_is_valid_from_an_hour_before() -> None:
-    made = certificate_authority("ca", now=NOW, lifetime=DAY)
-    assert validity(made.certificate) == (NOW - dt.timedelta(hours=1), NOW + DAY)
+def test_certificates_are_backdated_by_an_hour() -> None:
+    ca = certificate_authority("ca", now=NOW, lifetime=DAY)
+    assert validity(ca.certificate) == (NOW - dt.timedelta(hours=1), NOW + DAY)
     leaf = server_certificate(
         certificate_authority("ca", now=NOW - DAY, lifetime=9 * DAY), NAMES, now=NOW, lifetime=DAY
     )
     assert validity(leaf.certificate) == (NOW - dt.timedelta(hours=1), NOW + DAY)
 
 
-def test_each_name_is_in_a_certificate_once(authority: KeyPair) -> None:
-    made = server_certificate(authority, ("b", "a", "b"), now=NOW, lifetime=DAY)
-    found = parsed(made).extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    assert [each.value for each in found] == ["b", "a"]
+def test_duplicate_names_are_removed(authority: KeyPair) -> None:
+    leaf = server_certificate(authority, ("b", "a", "b"), now=NOW, lifetime=DAY)
+    alternatives = parsed(leaf).extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert [alternative.value for alternative in alternatives] == ["b", "a"]
 
 
-def test_a_bundle_holds_each_certificate_once_and_in_one_order() -> None:
+def test_a_bundle_is_sorted_without_duplicates() -> None:
     old = certificate_authority("old", now=NOW - DAY, lifetime=3 * DAY).certificate
     long, short = (certificate_authority("ca", now=NOW, lifetime=days * DAY).certificate for days in (3, 2))
     assert join([long, short, old, long]) == old + short + long
@@ -266,6 +270,6 @@ def test_a_bundle_holds_each_certificate_once_and_in_one_order() -> None:
     assert split(join([long, short, old])) == [old, short, long]
 
 
-def test_two_certificates_of_one_time_have_one_order() -> None:
+def test_certificates_of_the_same_time_have_a_fixed_order() -> None:
     both = [certificate_authority("ca", now=NOW, lifetime=DAY).certificate for _ in range(2)]
     assert join(both) == join(both[::-1]) == b"".join(sorted(both, key=fingerprint))

@@ -29,21 +29,21 @@ def test_a_bundle_is_split() -> None:
     [b"", b"junk", b"\xff\x00", b"-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n", AUTHORITY.key],
     ids=["nothing", "text", "bytes", "no-certificate", "key"],
 )
-def test_what_is_no_certificate_is_passed_over(noise: bytes) -> None:
+def test_invalid_blocks_are_skipped(noise: bytes) -> None:
     assert split(noise + AUTHORITY.certificate + noise) == [AUTHORITY.certificate]
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0, 1)])
-def test_the_same_certificates_are_always_the_same_bundle(order: tuple[int, ...]) -> None:
+def test_equal_certificates_give_equal_bundles(order: tuple[int, ...]) -> None:
     pems = [certificate_authority("ca", now=NOW + days * DAY, lifetime=DAY).certificate for days in range(3)]
     assert join(pems[number] for number in order) == b"".join(pems)
 
 
-def test_line_ends_make_no_difference_to_a_fingerprint() -> None:
-    (one,) = split(AUTHORITY.certificate.replace(b"\n", b"\r\n"))
-    assert fingerprint(one) == fingerprint(AUTHORITY.certificate)
+def test_fingerprints_do_not_depend_on_line_endings() -> None:
+    (pem,) = split(AUTHORITY.certificate.replace(b"\n", b"\r\n"))
+    assert fingerprint(pem) == fingerprint(AUTHORITY.certificate)
 
 
-def test_expiry_is_that_of_the_first_of_a_chain() -> None:
+def test_the_expiry_of_a_chain_is_that_of_its_first_certificate() -> None:
     leaf = server_certificate(AUTHORITY, ["a.svc"], now=NOW, lifetime=5 * DAY)
     assert expiry(leaf.certificate + AUTHORITY.certificate) == NOW + 5 * DAY

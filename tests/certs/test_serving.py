@@ -28,12 +28,12 @@ NEXT_OF_CLIENTS = certificate_authority("clients", now=NOW, lifetime=DAY)
 
 
 @pytest.mark.parametrize("name", ["localhost", "127.0.0.1"])
-def test_shakes_hands_with_a_client_that_trusts_the_authority(name: str) -> None:
+def test_a_client_that_trusts_the_authority_connects(name: str) -> None:
     _, client = shaken(server_context(PAIR), trusting(AUTHORITY.certificate), name)
     assert client.version() == "TLSv1.3"
 
 
-def test_tls_1_1_is_refused() -> None:
+def test_tls_1_1_is_rejected() -> None:
     old = trusting(AUTHORITY.certificate)
     with pytest.warns(DeprecationWarning, match="TLSv1_1"):
         old.minimum_version = old.maximum_version = ssl.TLSVersion.TLSv1_1
@@ -42,7 +42,9 @@ def test_tls_1_1_is_refused() -> None:
         shaken(server_context(PAIR), old, "localhost")
 
 
-@pytest.mark.parametrize("authorities", [b"", OF_CLIENTS.certificate], ids=["anybody", "clients-with-certificates"])
+@pytest.mark.parametrize(
+    "authorities", [b"", OF_CLIENTS.certificate], ids=["without-client-certificates", "with-client-certificates"]
+)
 def test_sessions_are_not_resumed(authorities: bytes) -> None:
     server = server_context(PAIR, authorities)
     client = trusting(AUTHORITY.certificate, client_certificate(OF_CLIENTS, now=NOW))
@@ -52,17 +54,17 @@ def test_sessions_are_not_resumed(authorities: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    ("authorities", "spoken"),
+    ("authorities", "accepted"),
     [
-        pytest.param(b"", True, id="anybody"),
-        # A session of 1.2 can be resumed without a ticket.
-        pytest.param(OF_CLIENTS.certificate, False, id="clients-with-certificates"),
+        pytest.param(b"", True, id="without-client-certificates"),
+        # TLS 1.2 sessions can be resumed without a ticket.
+        pytest.param(OF_CLIENTS.certificate, False, id="with-client-certificates"),
     ],
 )
-def test_who_may_speak_tls_1_2(authorities: bytes, spoken: bool) -> None:  # noqa: FBT001 -- a table's column
+def test_tls_1_2_is_only_for_clients_without_certificates(authorities: bytes, accepted: bool) -> None:  # noqa: FBT001 -- a table's column
     client = trusting(AUTHORITY.certificate, client_certificate(OF_CLIENTS, now=NOW))
     client.maximum_version = ssl.TLSVersion.TLSv1_2
-    if spoken:
+    if accepted:
         assert shaken(server_context(PAIR, authorities), client, "localhost")[1].version() == "TLSv1.2"
     else:
         with pytest.raises(ssl.SSLError, match="TLSV1_ALERT_PROTOCOL_VERSION"):
@@ -70,43 +72,43 @@ def test_who_may_speak_tls_1_2(authorities: bytes, spoken: bool) -> None:  # noq
 
 
 @pytest.mark.parametrize("pair", GOOD.values(), ids=GOOD)
-def test_every_form_of_a_pair_is_loaded(pair: KeyPair) -> None:
+def test_every_format_of_a_pair_is_loaded(pair: KeyPair) -> None:
     server_context(pair)
 
 
 @pytest.mark.parametrize(
-    ("pair", "says"),
+    ("pair", "message"),
     [BAD[name] for name in ("empty-certificate", "no-pem", "key-in-der", "encrypted-key", "another-key", "swapped")],
 )
-def test_what_cannot_be_loaded(pair: KeyPair, says: str) -> None:
+def test_invalid_pairs_are_rejected(pair: KeyPair, message: str) -> None:
     with pytest.raises(CertificateError) as raised:
         server_context(pair, where=("tls.crt", "tls.key"))
-    assert says in str(raised.value)
+    assert message in str(raised.value)
 
 
-def test_no_key_comes_to_a_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_key_is_written_to_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "TemporaryDirectory", None)
     assert shaken(server_context(PAIR), trusting(AUTHORITY.certificate), "localhost")
 
 
-def test_where_memory_cannot_be_a_file_the_key_is_on_disk_for_a_moment(
+def test_without_memory_files_the_key_is_in_a_private_temporary_file(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    seen = []
+    modes = []
     load = ssl.SSLContext.load_cert_chain
 
-    def look(context: ssl.SSLContext, path: str) -> None:
-        seen.extend(stat.S_IMODE(each.stat().st_mode) for each in (Path(path), Path(path).parent))
+    def record_modes(context: ssl.SSLContext, path: str) -> None:
+        modes.extend(stat.S_IMODE(entry.stat().st_mode) for entry in (Path(path), Path(path).parent))
         load(context, path)
 
-    def none(*_: object) -> int:
+    def fail(*_: object) -> int:
         raise OSError
 
-    monkeypatch.setattr(os, "memfd_create", none)
+    monkeypatch.setattr(os, "memfd_create", fail)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(ssl.SSLContext, "load_cert_chain", look)
+    monkeypatch.setattr(ssl.SSLContext, "load_cert_chain", record_modes)
     server_context(PAIR)
-    assert (seen, list(tmp_path.iterdir())) == ([0o600, 0o700], [])
+    assert (modes, list(tmp_path.iterdir())) == ([0o600, 0o700], [])
 
 
 @pytest.mark.parametrize(
@@ -122,14 +124,14 @@ def test_where_memory_cannot_be_a_file_the_key_is_on_disk_for_a_moment(
         ),
     ],
 )
-def test_clients_that_are_not_let_in(shown: KeyPair | None, alert: str) -> None:
+def test_clients_without_a_valid_certificate_are_rejected(shown: KeyPair | None, alert: str) -> None:
     with pytest.raises(ssl.SSLError) as raised:
         shaken(server_context(PAIR, OF_CLIENTS.certificate), trusting(AUTHORITY.certificate, shown), "localhost")
     assert raised.value.reason == alert
 
 
 @pytest.mark.parametrize("authority", [OF_CLIENTS, NEXT_OF_CLIENTS], ids=["old", "new"])
-def test_two_authorities_of_clients_overlap(authority: KeyPair) -> None:
+def test_two_client_authorities_are_accepted(authority: KeyPair) -> None:
     server = server_context(PAIR, OF_CLIENTS.certificate + NEXT_OF_CLIENTS.certificate)
     client = trusting(AUTHORITY.certificate, client_certificate(authority, now=NOW))
     ends = shaken(server, client, "localhost")
@@ -137,12 +139,12 @@ def test_two_authorities_of_clients_overlap(authority: KeyPair) -> None:
 
 
 @pytest.mark.parametrize("name", ["localhost", "127.0.0.1"])
-def test_what_is_good_passes_its_test(name: str) -> None:
+def test_a_valid_pair_passes_the_self_test(name: str) -> None:
     another = certificate_authority("ca", now=NOW, lifetime=DAY)
     self_test(PAIR, another.certificate + AUTHORITY.certificate, name, NOW)
 
 
-def test_dates_are_judged_by_the_time_given() -> None:
+def test_the_self_test_uses_the_given_time() -> None:
     then = NOW + 1000 * DAY
     authority = certificate_authority("ca", now=then, lifetime=DAY, names=["localhost"])
     pair = server_certificate(authority, ["localhost"], now=then, lifetime=DAY)
@@ -150,7 +152,7 @@ def test_dates_are_judged_by_the_time_given() -> None:
 
 
 @pytest.mark.parametrize(
-    ("pair", "bundle", "name", "now", "says"),
+    ("pair", "bundle", "name", "now", "message"),
     [
         pytest.param(PAIR, b"", "localhost", NOW, "the bundle contains no certificate", id="empty-bundle"),
         pytest.param(PAIR, OF_CLIENTS.certificate, "localhost", NOW, "a client .* rejects", id="another-authority"),
@@ -166,13 +168,15 @@ def test_dates_are_judged_by_the_time_given() -> None:
         ),
     ],
 )
-def test_what_a_client_would_refuse(pair: KeyPair, bundle: bytes, name: str, now: dt.datetime, says: str) -> None:
-    with pytest.raises(CertificateError, match=says):
+def test_the_self_test_rejects_what_a_client_rejects(
+    pair: KeyPair, bundle: bytes, name: str, now: dt.datetime, message: str
+) -> None:
+    with pytest.raises(CertificateError, match=message):
         self_test(pair, bundle, name, now)
 
 
-def test_what_openssl_refuses_is_said_in_its_words() -> None:
-    key = rsa.generate_private_key(65537, 1024)  # noqa: S505 -- one that OpenSSL refuses
+def test_the_error_contains_the_reason_of_openssl() -> None:
+    key = rsa.generate_private_key(65537, 1024)  # noqa: S505 -- too short for OpenSSL
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
     signed = (
         x509.CertificateBuilder(name, name, key.public_key(), 1, NOW, NOW + DAY)
@@ -185,12 +189,12 @@ def test_what_openssl_refuses_is_said_in_its_words() -> None:
     assert str(raised.value) == "tls.crt, tls.key: OpenSSL rejects them: ee key too small"
 
 
-def test_a_handshake_that_a_client_ends_is_said_in_its_words() -> None:
+def test_a_failed_verification_contains_the_message_of_openssl() -> None:
     with pytest.raises(CertificateError, match=r"^the handshake failed: unable to get local issuer certificate$"):
         serving._perform_handshake(server_context(PAIR), OF_CLIENTS.certificate, "localhost")
 
 
-def test_a_handshake_that_fails_otherwise_is_said_by_its_reason() -> None:
+def test_other_handshake_failures_contain_the_reason() -> None:
     old = server_context(PAIR)
     old.set_ciphers("AES128-SHA")
     old.maximum_version = ssl.TLSVersion.TLSv1_2
@@ -198,7 +202,7 @@ def test_a_handshake_that_fails_otherwise_is_said_by_its_reason() -> None:
         serving._perform_handshake(old, AUTHORITY.certificate, "localhost")
 
 
-def test_a_handshake_without_an_end_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_endless_handshake_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serving, "_has_finished", lambda _: False)
     with pytest.raises(CertificateError, match="did not finish"):
         self_test(PAIR, AUTHORITY.certificate, "localhost", NOW)
