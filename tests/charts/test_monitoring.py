@@ -1,4 +1,4 @@
-"""Alerts and graphs are about metrics that exist, with labels that they have."""
+"""Test that alerts and panels use existing metrics with their labels."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from gpugate.webhook.admission.metrics import METRICS
 CHART = Path(__file__).parents[2] / "charts" / "gpugate"
 ALERTS: list[dict[str, Any]] = yaml.safe_load((CHART / "files" / "alerts.yaml").read_text())["alerts"]
 PANELS: list[dict[str, Any]] = json.loads((CHART / "files" / "dashboard.json").read_text())["panels"]
-EXPRESSIONS = {each["alert"]: each["expr"] for each in ALERTS} | {
-    each["title"]: target["expr"] for each in PANELS for target in each["targets"]
+EXPRESSIONS = {alert["alert"]: alert["expr"] for alert in ALERTS} | {
+    panel["title"]: target["expr"] for panel in PANELS for target in panel["targets"]
 }
 VALUES = {
     "decision": OUTCOME_DECISIONS,
@@ -29,37 +29,39 @@ VALUES = {
 
 @pytest.mark.parametrize("expression", EXPRESSIONS.values(), ids=EXPRESSIONS)
 def test_every_metric_exists(expression: str) -> None:
-    known = {each.name for each in METRICS}
-    named = {re.sub("_bucket$", "", name) for name in re.findall(r"\bgpugate_\w+", expression)}
+    known = {metric.name for metric in METRICS}
+    used = {re.sub("_bucket$", "", name) for name in re.findall(r"\bgpugate_\w+", expression)}
 
-    assert named
-    assert named <= known
+    assert used
+    assert used <= known
 
 
 @pytest.mark.parametrize("expression", EXPRESSIONS.values(), ids=EXPRESSIONS)
-def test_every_label_is_one_that_its_metric_has(expression: str) -> None:
-    """Prometheus puts `namespace`, `job` and `pod` on whatever it scrapes; a histogram has `le`."""
-    labels = {label for each in METRICS if each.name in expression for label in each.labels}
+def test_every_label_exists_on_its_metric(expression: str) -> None:
+    """Prometheus adds `namespace`, `job` and `pod` to all scraped series; a histogram has `le`."""
+    labels = {label for metric in METRICS if metric.name in expression for label in metric.labels}
     grouped = {name for names in re.findall(r"by \((.*?)\)", expression) for name in names.split(", ")}
-    chosen = dict(re.findall(r'(\w+)[=!]~?"(.*?)"', expression))
+    selected = dict(re.findall(r'(\w+)[=!]~?"(.*?)"', expression))
 
     assert grouped <= labels | {"namespace", "job", "pod", "le"}
-    assert chosen.keys() <= labels
-    for label, pattern in chosen.items():
+    assert selected.keys() <= labels
+    for label, pattern in selected.items():
         assert [value for value in VALUES[label] if re.fullmatch(pattern, value)], f"{label} is never {pattern}"
 
 
 @pytest.mark.parametrize("alert", ALERTS, ids=lambda alert: alert["alert"])
-def test_a_summary_names_labels_that_the_alert_has(alert: dict[str, Any]) -> None:
-    named = set(re.findall(r"\$labels\.(\w+)", alert["annotations"]["summary"]))
+def test_summaries_use_labels_of_the_alert(alert: dict[str, Any]) -> None:
+    used = set(re.findall(r"\$labels\.(\w+)", alert["annotations"]["summary"]))
     grouped = re.match(r"\w+ by \((.*?)\)", alert["expr"])
-    there = {label for each in METRICS if each.name in alert["expr"] for label in each.labels} | {"pod"}
+    existing = {label for metric in METRICS if metric.name in alert["expr"] for label in metric.labels} | {"pod"}
 
-    assert named <= (set(grouped[1].split(", ")) if grouped else there)
+    assert used <= (set(grouped[1].split(", ")) if grouped else existing)
 
 
-def test_a_legend_names_labels_that_the_graph_has() -> None:
-    targets = {(each["title"], target["expr"], target["legendFormat"]) for each in PANELS for target in each["targets"]}
+def test_legends_use_labels_of_the_query() -> None:
+    targets = {
+        (panel["title"], target["expr"], target["legendFormat"]) for panel in PANELS for target in panel["targets"]
+    }
     wrong = {
         title
         for title, expression, legend in targets
@@ -71,19 +73,19 @@ def test_a_legend_names_labels_that_the_graph_has() -> None:
     assert wrong == set()
 
 
-def test_an_alert_says_what_is_wrong() -> None:
+def test_alerts_have_a_summary_and_unique_names() -> None:
     assert all(alert["annotations"]["summary"].endswith(".") for alert in ALERTS)
     assert len({(alert["alert"], alert.get("self")) for alert in ALERTS}) == len(ALERTS)
 
 
-def test_the_documentation_advises_the_same_alerts() -> None:
+def test_the_documentation_lists_the_same_alerts() -> None:
     table = (CHART.parents[1] / "docs" / "metrics.md").read_text().partition("## What to alert on")[2]
-    advised = re.findall(r"^\|.*\| `([^`]+)`", table, re.MULTILINE)
+    documented = re.findall(r"^\|.*\| `([^`]+)`", table, re.MULTILINE)
 
-    assert {each.replace("\\|", "|") for each in advised} == {alert["expr"] for alert in ALERTS}
+    assert {expression.replace("\\|", "|") for expression in documented} == {alert["expr"] for alert in ALERTS}
 
 
-def test_the_chart_says_of_itself_what_helm_needs() -> None:
+def test_the_chart_has_the_metadata_that_helm_requires() -> None:
     chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
 
     assert {key: chart[key] for key in ("apiVersion", "name", "type", "kubeVersion")} == {

@@ -1,4 +1,4 @@
-"""The values of the chart: values.yaml, its schema and the templates agree."""
+"""Test that values.yaml, values.schema.json and the templates agree."""
 
 from __future__ import annotations
 
@@ -25,104 +25,106 @@ TEXT = (CHART / "values.yaml").read_text()
 VALUES = chart_values(TEXT)
 TEMPLATES = {file.name: file.read_text() for file in (CHART / "templates").rglob("*") if file.is_file()}
 WEBHOOKS: dict[str, Any] = json.loads((CHART / "files" / "webhooks.json").read_text())
-# What a chart around this one says to Helm, which reads it itself.
-OF_OTHERS = {"enabled", "global"}
-# What `with` and `if` in the templates allow to be missing.
+# Values of parent charts, which Helm reads itself.
+UNUSED = {"enabled", "global"}
+# Values that may be missing, because templates read them with `with` or `if`.
 OPTIONAL = {"pods.nodeSelector", "pods.affinity"}
 
 
-def leaves(values: Sequence[ChartValue]) -> Iterator[ChartValue]:
-    for each in values:
-        yield from leaves(each.members) if each.members else [each]
+def iterate_leaves(values: Sequence[ChartValue]) -> Iterator[ChartValue]:
+    for value in values:
+        yield from iterate_leaves(value.members) if value.members else [value]
 
 
-def described(values: Sequence[ChartValue], schema: dict[str, Any]) -> Iterator[tuple[ChartValue, dict[str, Any]]]:
-    """Each value with its schema; sections come before their members."""
-    for each in values:
-        found = schema["properties"][each.path.rpartition(".")[2]]
-        yield each, found
-        if each.members:
-            yield from described(each.members, section(found))
+def with_schemas(values: Sequence[ChartValue], schema: dict[str, Any]) -> Iterator[tuple[ChartValue, dict[str, Any]]]:
+    """Yield each value with its schema; sections come before their members."""
+    for value in values:
+        value_schema = schema["properties"][value.path.rpartition(".")[2]]
+        yield value, value_schema
+        if value.members:
+            yield from with_schemas(value.members, resolve_section(value_schema))
 
 
-def section(schema: dict[str, Any]) -> dict[str, Any]:
-    (referred,) = schema["allOf"]
-    found: dict[str, Any] = SCHEMA["definitions"][referred["$ref"].rpartition("/")[2]]
-    return found
+def resolve_section(schema: dict[str, Any]) -> dict[str, Any]:
+    (reference,) = schema["allOf"]
+    definition: dict[str, Any] = SCHEMA["definitions"][reference["$ref"].rpartition("/")[2]]
+    return definition
 
 
-def read(templates: dict[str, str]) -> set[str]:
-    """The paths of the values that templates read: in their text, and where `files/webhooks.json` has their names."""
+def read_paths(templates: dict[str, str]) -> set[str]:
+    """Return the paths of the values that templates read, in their text or by a name in `files/webhooks.json`."""
     text = "\n".join(templates.values())
-    # A short name for a section.
+    # Variables for sections.
     for name, path in re.findall(r"\$(\w+) := \$?\.Values\.([\w.]+) }}", text):
         text = text.replace(f"${name}.", f".Values.{path}.")
-    found = set(re.findall(r"\.Values\.([\w.]+)", text))
+    paths = set(re.findall(r"\.Values\.([\w.]+)", text))
     for key in re.findall(r"\(get \$\.Values\.webhooks \.\)\.(\w+)", text):
-        found |= {f"webhooks.{group}.{key}" for group in WEBHOOKS["groups"]}
+        paths |= {f"webhooks.{group}.{key}" for group in WEBHOOKS["groups"]}
     for configuration in WEBHOOKS["configurations"]:
-        found.add(f"webhooks.{configuration['timeoutValue']}")
-        of_groups = [each for each in configuration["webhooks"] if "failurePolicyValue" in each]
-        found |= {f"webhooks.{each['group']}.{each['failurePolicyValue']}" for each in of_groups}
-    return found
+        paths.add(f"webhooks.{configuration['timeoutValue']}")
+        of_groups = [webhook for webhook in configuration["webhooks"] if "failurePolicyValue" in webhook]
+        paths |= {f"webhooks.{webhook['group']}.{webhook['failurePolicyValue']}" for webhook in of_groups}
+    return paths
 
 
-def test_the_schema_takes_the_values_as_shipped() -> None:
+def test_the_schema_accepts_the_default_values() -> None:
     fastjsonschema.validate(SCHEMA, yaml.safe_load(TEXT))
 
 
-def test_the_schema_knows_each_value_and_no_other_and_says_the_same_of_it() -> None:
-    wrong = {each.path for each, schema in described(VALUES, SCHEMA) if schema["description"] != each.meaning}
+def test_the_schema_has_the_same_values_and_descriptions() -> None:
+    wrong = {value.path for value, schema in with_schemas(VALUES, SCHEMA) if schema["description"] != value.meaning}
     sections = {"": (VALUES, SCHEMA)} | {
-        each.path: (each.members, section(schema)) for each, schema in described(VALUES, SCHEMA) if each.members
+        value.path: (value.members, resolve_section(schema))
+        for value, schema in with_schemas(VALUES, SCHEMA)
+        if value.members
     }
 
     assert wrong == set()
     for members, schema in sections.values():
-        assert list(schema["properties"]) == [each.path.rpartition(".")[2] for each in members]
+        assert list(schema["properties"]) == [value.path.rpartition(".")[2] for value in members]
         assert schema["additionalProperties"] is False
 
 
-def test_null_takes_nothing_away_that_templates_count_on() -> None:
+def test_only_optional_values_can_be_null() -> None:
     optional = {
-        each.path
-        for parent, schema in [*described(VALUES, SCHEMA)]
+        value.path
+        for parent, schema in [*with_schemas(VALUES, SCHEMA)]
         if parent.members
-        for each in parent.members
-        if each.path.rpartition(".")[2] not in section(schema)["required"]
+        for value in parent.members
+        if value.path.rpartition(".")[2] not in resolve_section(schema)["required"]
     }
 
-    assert set(SCHEMA["required"]) == {each.path for each in VALUES}
+    assert set(SCHEMA["required"]) == {value.path for value in VALUES}
     assert optional == OPTIONAL
 
 
 def test_every_value_is_used() -> None:
-    unused = {each.path for each in leaves(VALUES)} - read(TEMPLATES)
+    unused = {value.path for value in iterate_leaves(VALUES)} - read_paths(TEMPLATES)
 
-    assert unused == OF_OTHERS
+    assert unused == UNUSED
 
 
 def test_no_template_reads_a_value_that_does_not_exist() -> None:
-    known = {each.path for each, _ in described(VALUES, SCHEMA)}
-    objects = tuple(f"{each.path}." for each in leaves(VALUES) if isinstance(each.default, dict))
+    known = {value.path for value, _ in with_schemas(VALUES, SCHEMA)}
+    objects = tuple(f"{value.path}." for value in iterate_leaves(VALUES) if isinstance(value.default, dict))
 
-    assert {path for path in read(TEMPLATES) if path not in known and not path.startswith(objects)} == set()
-    assert len(read(TEMPLATES)) > 40
-
-
-def test_a_template_that_misspells_a_value_is_found() -> None:
-    assert read({"a.yaml": "{{ .Values.image.tagg }}"}) >= {"image.tagg"}
-    assert read({"a.yaml": "{{ $section := .Values.server }}{{ $section.prot }}"}) >= {"server.prot"}
+    assert {path for path in read_paths(TEMPLATES) if path not in known and not path.startswith(objects)} == set()
+    assert len(read_paths(TEMPLATES)) > 40
 
 
-def test_no_template_is_without_a_use() -> None:
+def test_misspelled_values_in_templates_are_detected() -> None:
+    assert read_paths({"a.yaml": "{{ .Values.image.tagg }}"}) >= {"image.tagg"}
+    assert read_paths({"a.yaml": "{{ $section := .Values.server }}{{ $section.prot }}"}) >= {"server.prot"}
+
+
+def test_every_named_template_is_used() -> None:
     text = "\n".join(TEMPLATES.values())
-    made = set(re.findall(r'define "(gpugate\.\w+)"', text))
+    defined = set(re.findall(r'define "(gpugate\.\w+)"', text))
 
-    assert made == set(re.findall(r'include "(gpugate\.\w+)"', text))
+    assert defined == set(re.findall(r'include "(gpugate\.\w+)"', text))
 
 
-def test_the_version_is_that_of_the_program() -> None:
+def test_the_chart_version_is_the_version_of_gpugate() -> None:
     chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
 
     assert (chart["version"], chart["appVersion"]) == (__version__, __version__)
@@ -130,7 +132,7 @@ def test_the_version_is_that_of_the_program() -> None:
 
 
 @pytest.mark.parametrize("case", sorted((CHART / "ci").glob("*.yaml")), ids=lambda case: case.stem)
-def test_the_schema_takes_the_values_that_helm_is_tried_with(case: Path) -> None:
+def test_the_schema_accepts_the_values_of_ci(case: Path) -> None:
     (document,) = read_text(case.name, case.read_text())
     assert isinstance(document, Document)
 

@@ -1,4 +1,4 @@
-"""Candidates for one Lease in a time that only tests move, each with clocks of its own, and calls that can be disturbed."""
+"""Candidates for one Lease with simulated time, a clock for each candidate, and calls that can fail."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
     from gpugate.webhook.cluster.connection import Connection
 
 LEASES = ("coordination.k8s.io", "leases")
-PLACE = ("guard", "gpugate")
+NAMESPACED_NAME = ("guard", "gpugate")
 MIDNIGHT = dt.datetime(2026, 11, 21, tzinfo=dt.UTC)
 SECOND = dt.timedelta(seconds=1)
 
 
-def nothing() -> None:
-    """What happens on the way of most calls."""
+def do_nothing() -> None:
+    """Do nothing during a call; the default of `request` and `answer`."""
 
 
 @dataclass
 class World:
-    """The true time in seconds, and what is stored."""
+    """The true time in seconds, and the stored objects."""
 
     time: float = 1000.0
     store: Store = field(default_factory=Store)
@@ -43,24 +43,24 @@ class World:
 
     @property
     def lease(self) -> dict[str, Any]:
-        return self.store.get(LEASES, *PLACE)
+        return self.store.get(LEASES, *NAMESPACED_NAME)
 
     def write(self, spec: object, **metadata: object) -> None:
-        """Somebody else writes the Lease."""
-        namespace, name = PLACE
+        """Write the Lease as another client."""
+        namespace, name = NAMESPACED_NAME
         self.store.put(LEASES, {"metadata": {"namespace": namespace, "name": name, **metadata}, "spec": spec})
 
     def delete(self) -> None:
-        self.store.delete(LEASES, *PLACE)
+        self.store.delete(LEASES, *NAMESPACED_NAME)
 
     def moment(self) -> dt.datetime:
         return MIDNIGHT + self.time * SECOND
 
 
 class Candidate:
-    """An election, and the way its calls take: `request` and `answer` happen on it; `faults` are used up, one a call.
+    """An election with its calls: `request` and `answer` run before and after each; each call uses one of `faults`.
 
-    A fault is an HTTP status to answer with, or what is lost: the "request" or the "answer".
+    A fault is the HTTP status of the response, or the lost message: "request" or "answer".
     """
 
     host = "fake"
@@ -68,11 +68,11 @@ class Candidate:
     def __init__(self, world: World, name: str, rate: float, now: Callable[[], dt.datetime] | None) -> None:
         self.world = world
         self.faults: list[int | str | None] = []
-        self.request = self.answer = nothing
+        self.request = self.answer = do_nothing
         self.retry_after = 0.0
         self.calls: list[str] = []
         chance = Chance(lambda: rate * world.time, lambda: 0.5)
-        self.election = LeaderElection(cast("Connection", self), *PLACE, name, chance, now or world.moment)
+        self.election = LeaderElection(cast("Connection", self), *NAMESPACED_NAME, name, chance, now or world.moment)
 
     @property
     def is_leader(self) -> bool:
@@ -82,15 +82,15 @@ class Candidate:
         return self.election.step()
 
     def read(self, _path: str, _parameters: object) -> bytes:
-        return self._called("read", lambda: self.world.lease)
+        return self._call("read", lambda: self.world.lease)
 
     def create(self, _path: str, body: dict[str, Any]) -> bytes:
-        return self._called("create", lambda: self.world.store.create(LEASES, body))
+        return self._call("create", lambda: self.world.store.create(LEASES, body))
 
     def replace(self, _path: str, body: dict[str, Any]) -> bytes:
-        return self._called("replace", lambda: self.world.store.update(LEASES, body))
+        return self._call("replace", lambda: self.world.store.update(LEASES, body))
 
-    def _called(self, verb: str, act: Callable[[], dict[str, Any]]) -> bytes:
+    def _call(self, verb: str, act: Callable[[], dict[str, Any]]) -> bytes:
         self.calls.append(verb)
         self.request()
         fault = self.faults.pop(0) if self.faults else None

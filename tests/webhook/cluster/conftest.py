@@ -1,7 +1,7 @@
-"""A fake API server that listens, and reflectors that look at it without waiting.
+"""Fixtures: a fake API server, and reflectors that call it without waiting.
 
-`api` serves Deployments, HorizontalPodAutoscalers, NodePools and Namespaces. `clock` stands still until it is turned.
-Beside it, in a `world` of its own, the `holder` of a Lease and an `other` candidate.
+`api` serves Deployments, HorizontalPodAutoscalers, NodePools and Namespaces. `clock` advances only by the test.
+A separate `world` has the `holder` of a Lease and an `other` candidate.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def closed_api() -> Iterator[FakeApiServer]:
-    """Not started: its port refuses connections."""
+    """Create a server that is not started, so its port refuses connections."""
     server = FakeApiServer()
     server.serve("apps", ("v1",), "Deployment", "deployments")
     server.serve("autoscaling", ("v2", "v1"), "HorizontalPodAutoscaler", "horizontalpodautoscalers")
@@ -46,14 +46,14 @@ def clock() -> FakeClock:
 
 @pytest.fixture
 def connection(api: FakeApiServer, tmp_path: Path) -> Iterator[Connection]:
-    made = connected(api, tmp_path)
-    yield made
-    made.close()
+    connection = connected(api, tmp_path)
+    yield connection
+    connection.close()
 
 
 @pytest.fixture
 def synced(api: FakeApiServer, connection: Connection, clock: FakeClock) -> Reflected:
-    """Has listed the Deployments `a` and `b`, and is about to watch."""
+    """Create a reflector that has listed the Deployments `a` and `b`; its next step is a watch."""
     api.short_watches = True
     api.store.put(DEPLOYMENTS, deployment("a"))
     api.store.put(DEPLOYMENTS, deployment("b"))
@@ -69,15 +69,15 @@ def world() -> World:
 
 @pytest.fixture
 def holder(world: World) -> Candidate:
-    made = world.candidate("a")
-    made.step()
-    return made
+    candidate = world.candidate("a")
+    candidate.step()
+    return candidate
 
 
 @pytest.fixture
 def other(world: World, holder: Candidate) -> Candidate:
-    """Has just seen that somebody else holds the Lease."""
+    """Create a candidate that has read the Lease of the holder."""
     assert holder.is_leader
-    made = world.candidate("b")
-    made.step()
-    return made
+    candidate = world.candidate("b")
+    candidate.step()
+    return candidate

@@ -25,36 +25,36 @@ class Handler(BaseHTTPRequestHandler):
     server: FakeHttpServer
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Write no log."""
 
     def do_GET(self) -> None:
-        self._answered()
+        self._answer_request()
 
-    do_POST = do_PUT = do_PATCH = do_DELETE = do_GET  # noqa: N815 -- the names that http.server looks for
+    do_POST = do_PUT = do_PATCH = do_DELETE = do_GET  # noqa: N815 -- the names that http.server calls
 
     def date_time_string(self, timestamp: float | None = None) -> str:
         return super().date_time_string((timestamp or time.time()) + self.server.fake.ahead_seconds)
 
-    def _answered(self) -> None:
+    def _answer_request(self) -> None:
         fake = self.server.fake
         fake.requests.append(f"{self.command} {self.path}")
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         for answer in fake.answers:
             if answer.to in self.path:
                 fake.answers.remove(answer)
-                self._scripted(answer)
+                self._send_scripted(answer)
                 return
         try:
-            self._authenticated(fake.token)
-            self._routed(json.loads(body or b"{}"))
+            self._check_token(fake.token)
+            self._route(json.loads(body or b"{}"))
         except StatusError as error:
             self._json(error.code, error.status)
 
-    def _authenticated(self, token: str) -> None:
+    def _check_token(self, token: str) -> None:
         if token and self.headers.get("Authorization") != f"Bearer {token}":
             raise StatusError(401, "Unauthorized")
 
-    def _scripted(self, answer: Answer) -> None:
+    def _send_scripted(self, answer: Answer) -> None:
         if answer.drop:
             self.close_connection = True
             return
@@ -75,7 +75,7 @@ class Handler(BaseHTTPRequestHandler):
         if answer.hang:
             self.server.fake.stopping.wait()
 
-    def _routed(self, body: Json) -> None:
+    def _route(self, body: Json) -> None:
         url = urlsplit(self.path)
         query = dict(parse_qsl(url.query))
         parts = url.path.strip("/").split("/")
@@ -84,7 +84,7 @@ class Handler(BaseHTTPRequestHandler):
             return
         group, rest = ("", parts[1:]) if parts[0] == "api" else (parts[1], parts[2:])
         if len(rest) < 2:
-            self._json(200, self._discovered(group, rest))
+            self._json(200, self._discover(group, rest))
             return
         version, *rest = rest
         namespace = rest[1] if rest[0] == "namespaces" and len(rest) > 2 else None
@@ -98,13 +98,13 @@ class Handler(BaseHTTPRequestHandler):
                 403, "Forbidden", f'{plural} is forbidden: User "tester" cannot {verb} resource "{plural}"'
             )
         if names or self.command != "GET":
-            self._one(resource, namespace or "", names[0] if names else "", body)
+            self._handle_object(resource, namespace or "", names[0] if names else "", body)
         elif query.get("watch") == "true":
             self._watch(resource, namespace, query)
         else:
             self._list(resource, namespace, query)
 
-    def _discovered(self, group: str, rest: list[str]) -> Json:
+    def _discover(self, group: str, rest: list[str]) -> Json:
         served = [r for r in self.server.fake.store.resources.values() if r.group == group]
         if rest:
             verbs = ["get", "list", "watch", "create", "update", "patch", "delete"]
@@ -120,7 +120,7 @@ class Handler(BaseHTTPRequestHandler):
             return {"kind": "APIGroup", "name": group, "versions": versions, "preferredVersion": versions[0]}
         raise StatusError(404, "NotFound")
 
-    def _one(self, resource: Resource, namespace: str, name: str, body: Json) -> None:
+    def _handle_object(self, resource: Resource, namespace: str, name: str, body: Json) -> None:
         store, plural = self.server.fake.store, (resource.group, resource.plural)
         if body:
             body.setdefault("metadata", {}).setdefault("name", name)
@@ -140,8 +140,8 @@ class Handler(BaseHTTPRequestHandler):
 
     def _list(self, resource: Resource, namespace: str | None, query: dict[str, str]) -> None:
         fake = self.server.fake
-        wanted = int(query.get("resourceVersion") or 0)
-        if wanted > fake.store.revision:
+        oldest = int(query.get("resourceVersion") or 0)
+        if oldest > fake.store.revision:
             cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
             raise StatusError(504, "Timeout", "Too large resource version", causes=[cause], retryAfterSeconds=1)
         if "continue" in query:
@@ -150,7 +150,9 @@ class Handler(BaseHTTPRequestHandler):
             revision, items = fake.pages.pop(query["continue"])
         else:
             items = [
-                item for item in fake.store.all((resource.group, resource.plural), namespace) if _chosen(item, query)
+                item
+                for item in fake.store.all((resource.group, resource.plural), namespace)
+                if _is_selected(item, query)
             ]
             revision = fake.store.revision
         # From the watch cache all objects come at once, whatever the limit.
@@ -169,13 +171,13 @@ class Handler(BaseHTTPRequestHandler):
         revision = int(query.get("resourceVersion") or store.revision)
         if "resourceVersion" not in query:
             for item in store.all((resource.group, resource.plural), namespace):
-                if _chosen(item, query):
+                if _is_selected(item, query):
                     self._event("ADDED", item)
         if revision < store.compacted:
             self._event("ERROR", StatusError(410, "Expired", "too old resource version").status)
             self._chunk(b"")
             return
-        seen = next((i for i, c in enumerate(store.history) if c.revision > revision), len(store.history))
+        position = next((i for i, c in enumerate(store.history) if c.revision > revision), len(store.history))
         with store.changed:
             ended = fake.ended
             fake.watching += 1
@@ -185,13 +187,17 @@ class Handler(BaseHTTPRequestHandler):
                 with store.changed:
                     if not fake.short_watches:
                         store.changed.wait_for(
-                            lambda seen=seen: len(store.history) > seen or fake.ended > ended or fake.stopping.is_set()
+                            lambda position=position: (
+                                len(store.history) > position or fake.ended > ended or fake.stopping.is_set()
+                            )
                         )
-                    news, seen = store.history[seen:], len(store.history)
-                for change in news:
-                    mine = change.plural == (resource.group, resource.plural)
-                    of_namespace = namespace in {None, change.object["metadata"].get("namespace")}
-                    if change.type == "BOOKMARK" or (mine and of_namespace and _chosen(change.object, query)):
+                    changes, position = store.history[position:], len(store.history)
+                for change in changes:
+                    same_kind = change.plural == (resource.group, resource.plural)
+                    same_namespace = namespace in {None, change.object["metadata"].get("namespace")}
+                    if change.type == "BOOKMARK" or (
+                        same_kind and same_namespace and _is_selected(change.object, query)
+                    ):
                         self._event(change.type, change.object)
                 if fake.short_watches or fake.ended > ended or fake.stopping.is_set():
                     break
@@ -216,6 +222,6 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
 
-def _chosen(obj: Json, query: dict[str, str]) -> bool:
+def _is_selected(obj: Json, query: dict[str, str]) -> bool:
     name = query.get("fieldSelector", "").removeprefix("metadata.name=")
     return name in {"", obj["metadata"]["name"]}

@@ -1,4 +1,4 @@
-"""What patches of an object make of it, by their media type; of applying, only the merging."""
+"""Apply patches by media type; server-side apply is reduced to a merge."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ Json: TypeAlias = dict[str, Any]
 _KEYS = {"webhooks": "name", "ownerReferences": "uid"}
 
 
-def merged(target: Json, patch: Json) -> Json:
-    """A JSON merge patch (RFC 7386)."""
+def merge(target: Json, patch: Json) -> Json:
+    """Apply a JSON merge patch (RFC 7386)."""
     result = dict(target)
     for key, value in patch.items():
         if value is None:
             result.pop(key, None)
         else:
-            result[key] = merged(result.get(key) or {}, value) if isinstance(value, dict) else value
+            result[key] = merge(result.get(key) or {}, value) if isinstance(value, dict) else value
     return result
 
 
-def merged_by_key(target: Json, patch: Json) -> Json:
-    """A strategic merge patch: items of some lists are merged too."""
+def merge_by_key(target: Json, patch: Json) -> Json:
+    """Apply a strategic merge patch, which also merges items of some lists."""
     result = dict(target)
     for key, value in patch.items():
         if value is None:
             result.pop(key, None)
         elif isinstance(value, dict):
-            result[key] = merged_by_key(result.get(key) or {}, value)
+            result[key] = merge_by_key(result.get(key) or {}, value)
         elif key in _KEYS:
             items = {item[_KEYS[key]]: item for item in result.get(key) or ()}
             for item in value:
                 name = item[_KEYS[key]]
-                items[name] = merged_by_key(items.get(name) or {}, item)
+                items[name] = merge_by_key(items.get(name) or {}, item)
             result[key] = list(items.values())
         else:
             result[key] = value
@@ -41,7 +41,7 @@ def merged_by_key(target: Json, patch: Json) -> Json:
 
 
 MERGES = {
-    "application/merge-patch+json": merged,
-    "application/strategic-merge-patch+json": merged_by_key,
-    "application/apply-patch+yaml": merged_by_key,
+    "application/merge-patch+json": merge,
+    "application/strategic-merge-patch+json": merge_by_key,
+    "application/apply-patch+yaml": merge_by_key,
 }

@@ -1,7 +1,7 @@
 """An API server for tests: discovery, GET, LIST in pages, WATCH, POST, PUT, PATCH and DELETE over a real socket.
 
-`store` holds the objects. What goes wrong is said beforehand: `answers` are given, each once, to the next request whose
-path and query contain their text. `requests` records what was asked.
+`store` contains the objects. Tests script failures: each of `answers` is sent once, to the next request whose
+path and query contain its text. `requests` records all requests.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Answer:
-    """What to answer instead; `hang` says nothing more after the body, `cut` breaks off after it, `drop` says nothing."""
+    """A scripted response; `hang` stalls after the body, `cut` disconnects after it, `drop` disconnects without one."""
 
     to: str
     code: int = 200
@@ -45,9 +45,9 @@ def status(to: str, code: int, reason: str, **headers: str) -> Answer:
 class FakeApiServer:
     """Listens on loopback from `start` to `stop`; before that its port refuses connections.
 
-    With `short_watches` a watch ends when it has told what there is; else it goes on until `end_watches`.
-    `token`, where set, must come with each request; `forbidden` are plurals that nobody may use. `ahead_seconds` is how
-    far its clock is before ours.
+    With `short_watches`, a watch ends after the current events, otherwise at `end_watches`.
+    If set, `token` is required in each request; requests for `forbidden` plurals get a 403. `ahead_seconds` is how
+    far its clock is ahead of the local clock.
     """
 
     def __init__(self, tls: ssl.SSLContext | None = None) -> None:
@@ -130,4 +130,4 @@ class FakeHttpServer(ThreadingHTTPServer):
                 connection.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, *_: object) -> None:
-        """Say nothing: clients that go away are part of the tests."""
+        """Ignore errors, because tests disconnect clients on purpose."""

@@ -1,4 +1,4 @@
-"""Objects as an API server keeps them: any resource, one resource version for all, and a history to watch."""
+"""The store of the fake API server: any resource, one resource version for all, and a history to watch."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Json: TypeAlias = dict[str, Any]
 
 
 class StatusError(Exception):
-    """An error to answer with, as a `metav1.Status`."""
+    """An error response, as a `metav1.Status`."""
 
     def __init__(self, code: int, reason: str, message: str = "", **details: object) -> None:
         super().__init__(message)
@@ -29,7 +29,7 @@ class StatusError(Exception):
 
 @dataclass(frozen=True)
 class Resource:
-    """A kind that is served; `versions` are in the order of preference."""
+    """A served kind; `versions` are in order of preference."""
 
     group: str
     versions: tuple[str, ...]
@@ -48,7 +48,7 @@ class Change:
 
 @dataclass
 class Store:
-    """Everything under one lock; `changed` is notified of every change."""
+    """All objects under one lock; `changed` is notified of every change."""
 
     resources: dict[tuple[str, str], Resource] = field(default_factory=dict)
     revision: int = 1000
@@ -62,8 +62,8 @@ class Store:
 
     def all(self, plural: tuple[str, str], namespace: str | None = None) -> list[Json]:
         with self.changed:
-            held = self._objects.get(plural, {})
-            return [held[key] for key in sorted(held) if namespace in {None, key[0]}]
+            objects = self._objects.get(plural, {})
+            return [objects[key] for key in sorted(objects) if namespace in {None, key[0]}]
 
     def get(self, plural: tuple[str, str], namespace: str, name: str) -> Json:
         with self.changed:
@@ -79,10 +79,10 @@ class Store:
             return self._write(plural, obj, "ADDED")
 
     def update(self, plural: tuple[str, str], obj: Json) -> Json:
-        """Replace an object; a resource version that is not the stored one is a conflict."""
+        """Replace an object; a resource version other than the stored one is a conflict."""
         with self.changed:
-            held = self.get(plural, *_key(obj))
-            if obj["metadata"].get("resourceVersion", "") not in {"", held["metadata"]["resourceVersion"]}:
+            stored = self.get(plural, *_key(obj))
+            if obj["metadata"].get("resourceVersion", "") not in {"", stored["metadata"]["resourceVersion"]}:
                 raise StatusError(409, "Conflict", "the object has been modified")
             return self._write(plural, obj, "MODIFIED")
 
@@ -93,19 +93,19 @@ class Store:
 
     def delete(self, plural: tuple[str, str], namespace: str, name: str) -> Json:
         with self.changed:
-            gone = self._stamped(self.get(plural, namespace, name))
+            deleted = self._stamped(self.get(plural, namespace, name))
             del self._objects[plural][namespace, name]
-            self._record(plural, "DELETED", gone)
-            return gone
+            self._record(plural, "DELETED", deleted)
+            return deleted
 
     def bookmark(self) -> None:
-        """Tell every watch how far the history has come."""
+        """Send a bookmark to every watch."""
         with self.changed:
             self.revision += 1
             self._record(("", ""), "BOOKMARK", {"metadata": {"resourceVersion": str(self.revision)}})
 
     def compact(self) -> None:
-        """Forget the history, so that older resource versions are gone."""
+        """Discard the history, so that older resource versions expire."""
         with self.changed:
             self.compacted = self.revision
 

@@ -1,4 +1,4 @@
-"""What tests of reflectors share: needs, objects, a clock, and a reflector whose reports are kept."""
+"""Helpers for tests of reflectors: needs, objects, a clock, and a reflector with recorded reports."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 DEPLOYMENTS = ("apps", "deployments")
 WATCH = "deployments?watch=true"
-# Half way between 0.8 and 1.6 seconds, as half is what chance gives here; then twice as much, and so on.
+# Random numbers are 0.5 here: half way between 0.8 and 1.6 seconds at first, then doubled.
 FIRST, SECOND, THIRD = (pytest.approx(wait) for wait in (1.2, 2.4, 4.8))
 
 
@@ -58,20 +58,20 @@ def connected(api: FakeApiServer, folder: Path) -> Connection:
 
 
 class Reflected:
-    """A reflector of one kind; `told` is what it reported."""
+    """A reflector of one kind; `reports` contains its reported states."""
 
     def __init__(self, connection: Connection, clock: FakeClock, kind: Kind = DEPLOYMENT) -> None:
         self.kind = kind
         self.clock = clock
         self.facts = ClusterFacts()
-        self.told: list[KindState] = []
+        self.reports: list[KindState] = []
         self.facts.accept_writer(kind, self)
-        self.reporter = Reporter(kind, lambda held: self.facts.put(kind, self, held), self.told.append, clock)
+        self.reporter = Reporter(kind, lambda objects: self.facts.put(kind, self, objects), self.reports.append, clock)
         chance = Chance(clock, lambda: 0.5)
         self.reflector = Reflector(kind, Projection(kind, needs_of()), connection, self.reporter, chance)
 
     def steps(self, count: int) -> list[float]:
-        """Make some calls one after another, and return the wait after each; the clock is turned by it."""
+        """Make some calls, advance the clock by the wait after each, and return the waits."""
         waits = []
         for _ in range(count):
             waits.append(self.reflector.step())
@@ -86,5 +86,5 @@ class Reflected:
         return [item["metadata", "name"].text for item in fact.items]
 
     @property
-    def standings(self) -> list[str]:
-        return [state.status.value for state in self.told]
+    def statuses(self) -> list[str]:
+        return [state.status.value for state in self.reports]

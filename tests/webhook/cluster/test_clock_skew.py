@@ -9,14 +9,14 @@ from gpugate.webhook.cluster.connection import ClockSkew
 SENT = dt.datetime(2026, 11, 21, 10, 0, 0, tzinfo=dt.UTC)
 
 
-def measured(header: str | None, took: float) -> float | None:
-    skew = ClockSkew(lambda: SENT + dt.timedelta(seconds=took))
+def measure(header: str | None, elapsed: float) -> float | None:
+    skew = ClockSkew(lambda: SENT + dt.timedelta(seconds=elapsed))
     skew.measure(SENT, header)
     return skew.value.total_seconds() if skew.value is not None else None
 
 
 @pytest.mark.parametrize(
-    ("header", "took", "seconds"),
+    ("header", "elapsed", "seconds"),
     [
         ("Sat, 21 Nov 2026 10:00:00 GMT", 1.0, 0.0),
         ("Sat, 21 Nov 2026 12:00:00 GMT", 1.0, 7200.0),
@@ -27,15 +27,15 @@ def measured(header: str | None, took: float) -> float | None:
         ("yesterday", 1.0, None),
         (None, 1.0, None),
     ],
-    ids=["equal", "ahead", "behind", "too slow", "put back meanwhile", "no zone", "no date", "none"],
+    ids=["equal", "ahead", "behind", "too slow", "set back meanwhile", "no zone", "no date", "none"],
 )
-def test_the_middle_of_the_call_is_compared_with_the_middle_of_the_second(
-    header: str | None, took: float, seconds: float | None
+def test_the_skew_is_measured_at_the_middle_of_the_call(
+    header: str | None, elapsed: float, seconds: float | None
 ) -> None:
-    assert measured(header, took) == seconds
+    assert measure(header, elapsed) == seconds
 
 
-def test_an_answer_that_says_nothing_leaves_what_the_last_one_showed() -> None:
+def test_a_response_without_a_date_keeps_the_last_skew() -> None:
     skew = ClockSkew(lambda: SENT)
     skew.measure(SENT, "Sat, 21 Nov 2026 12:00:00 GMT")
     skew.measure(SENT, None)

@@ -35,7 +35,7 @@ def tls_api(tmp_path: Path) -> Iterator[FakeApiServer]:
     server.stop()
 
 
-def test_an_api_server_with_a_certificate_of_the_cluster_is_read(tls_api: FakeApiServer, tmp_path: Path) -> None:
+def test_a_trusted_api_server_is_read(tls_api: FakeApiServer, tmp_path: Path) -> None:
     file = tls_api.kubeconfig(tmp_path / "kubeconfig", **{"certificate-authority": str(tmp_path / "ca.crt")})
     connection = connect(ClusterOptions(file))
 
@@ -43,8 +43,8 @@ def test_an_api_server_with_a_certificate_of_the_cluster_is_read(tls_api: FakeAp
     connection.close()
 
 
-@pytest.mark.parametrize("trusted", ["other.crt", None], ids=["another authority", "the public ones"])
-def test_a_certificate_of_somebody_else_is_refused(tls_api: FakeApiServer, tmp_path: Path, trusted: str | None) -> None:
+@pytest.mark.parametrize("trusted", ["other.crt", None], ids=["another CA", "public CAs"])
+def test_an_untrusted_certificate_is_rejected(tls_api: FakeApiServer, tmp_path: Path, trusted: str | None) -> None:
     cluster = {"certificate-authority": str(tmp_path / trusted)} if trusted else {}
     connection = connect(ClusterOptions(tls_api.kubeconfig(tmp_path / "kubeconfig", **cluster)))
 
@@ -52,7 +52,7 @@ def test_a_certificate_of_somebody_else_is_refused(tls_api: FakeApiServer, tmp_p
         connection.read("/api/v1/namespaces", {})
 
 
-def test_a_port_that_does_not_speak_tls(api: FakeApiServer, tmp_path: Path) -> None:
+def test_a_port_without_tls(api: FakeApiServer, tmp_path: Path) -> None:
     api.url = api.url.replace("http:", "https:")
 
     with pytest.raises(
@@ -61,19 +61,19 @@ def test_a_port_that_does_not_speak_tls(api: FakeApiServer, tmp_path: Path) -> N
         connected(api, tmp_path).read("/api/v1/namespaces", {})
 
 
-def test_a_port_where_nobody_listens(closed_api: FakeApiServer, tmp_path: Path) -> None:
+def test_a_closed_port(closed_api: FakeApiServer, tmp_path: Path) -> None:
     with pytest.raises(UnreachableError, match="connection refused: check that the API server is running"):
         connected(closed_api, tmp_path).read("/api/v1/namespaces", {})
 
 
-def test_a_name_that_nobody_has(api: FakeApiServer, tmp_path: Path) -> None:
+def test_an_unknown_host_name(api: FakeApiServer, tmp_path: Path) -> None:
     api.url = "http://api.invalid:6443"
 
     with pytest.raises(UnreachableError, match="the name does not resolve"):
         connected(api, tmp_path).read("/api/v1/namespaces", {})
 
 
-def test_an_answer_that_breaks_off(api: FakeApiServer, tmp_path: Path) -> None:
+def test_an_incomplete_response(api: FakeApiServer, tmp_path: Path) -> None:
     api.answers.append(Answer("namespaces", body=b"{", cut=True))
 
     with pytest.raises(UnreachableError, match="the connection failed"):
@@ -81,21 +81,26 @@ def test_an_answer_that_breaks_off(api: FakeApiServer, tmp_path: Path) -> None:
 
 
 ERRORS = {
-    "a status": (status("namespaces", 403, "Forbidden"), 403, "Forbidden", 0.0),
-    "a time to wait": (status("namespaces", 429, "TooManyRequests", Retry_After="7"), 429, "TooManyRequests", 7.0),
-    "a time to wait that is a date": (
+    "a Status": (status("namespaces", 403, "Forbidden"), 403, "Forbidden", 0.0),
+    "Retry-After in seconds": (
+        status("namespaces", 429, "TooManyRequests", Retry_After="7"),
+        429,
+        "TooManyRequests",
+        7.0,
+    ),
+    "Retry-After as a date": (
         status("namespaces", 503, "", Retry_After="Sat, 21 Nov 2026 10:00:00 GMT"),
         503,
         "",
         0.0,
     ),
-    "a time to wait in the status": (
+    "retryAfterSeconds in the Status": (
         Answer("namespaces", 504, b'{"reason": "Timeout", "details": {"retryAfterSeconds": 3}}'),
         504,
         "Timeout",
         3.0,
     ),
-    "the page of a proxy": (Answer("namespaces", 502, b"<html>"), 502, "", 0.0),
+    "an error page of a proxy": (Answer("namespaces", 502, b"<html>"), 502, "", 0.0),
     "a redirect is not followed": (Answer("namespaces", 307, headers={"Location": "/api/v1/pods"}), 307, "", 0.0),
 }
 
@@ -115,9 +120,7 @@ def test_errors_of_the_api_server(
     assert len(api.requests) == 1
 
 
-def test_a_token_that_was_replaced_is_read_again_when_the_old_one_is_refused(
-    api: FakeApiServer, tmp_path: Path
-) -> None:
+def test_a_new_token_is_read_after_the_old_one_is_rejected(api: FakeApiServer, tmp_path: Path) -> None:
     api.token = "first"  # noqa: S105 -- no secret
     connection = connected(api, tmp_path)
     api.token = "second"  # noqa: S105 -- no secret
@@ -130,7 +133,7 @@ def test_a_token_that_was_replaced_is_read_again_when_the_old_one_is_refused(
     connection.close()
 
 
-def test_credentials_that_cannot_be_read_again_fail_the_call_and_no_more(api: FakeApiServer, tmp_path: Path) -> None:
+def test_unreadable_credentials_fail_only_one_call(api: FakeApiServer, tmp_path: Path) -> None:
     api.token = "first"  # noqa: S105 -- no secret
     connection = connected(api, tmp_path)
     api.token = "second"  # noqa: S105 -- no secret
@@ -146,7 +149,7 @@ def test_credentials_that_cannot_be_read_again_fail_the_call_and_no_more(api: Fa
     connection.close()
 
 
-def test_a_connection_that_was_closed_meanwhile_is_replaced(api: FakeApiServer, tmp_path: Path) -> None:
+def test_a_closed_connection_is_replaced(api: FakeApiServer, tmp_path: Path) -> None:
     connection = connected(api, tmp_path)
     connection.read("/api/v1/namespaces", {})
     api._server.hang_up()
@@ -159,15 +162,15 @@ WRITES: dict[str, Callable[[Connection, str], object]] = {
     "create": lambda connection, path: connection.create(path, {}),
     "try_create": lambda connection, path: connection.try_create(path, {}),
     "replace": lambda connection, path: connection.replace(path, {}),
-    "apply": lambda connection, path: connection.apply(path, {}, "us"),
-    "merge": lambda connection, path: connection.merge(path, {}, "us"),
-    "merge_by_key": lambda connection, path: connection.merge_by_key(path, {}, "us"),
+    "apply": lambda connection, path: connection.apply(path, {}, "manager"),
+    "merge": lambda connection, path: connection.merge(path, {}, "manager"),
+    "merge_by_key": lambda connection, path: connection.merge_by_key(path, {}, "manager"),
     "delete": lambda connection, path: connection.delete(path),
 }
 
 
 @pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
-def test_a_write_whose_answer_is_lost_is_not_sent_again(
+def test_a_write_without_a_response_is_not_repeated(
     api: FakeApiServer, tmp_path: Path, write: Callable[[Connection, str], object]
 ) -> None:
     api.answers += [Answer("namespaces", drop=True)] * 3
@@ -180,7 +183,7 @@ def test_a_write_whose_answer_is_lost_is_not_sent_again(
     assert len(api.asked("namespaces/team")) == 1
 
 
-def test_a_read_whose_answer_is_lost_is_sent_once_more(api: FakeApiServer, tmp_path: Path) -> None:
+def test_a_read_without_a_response_is_repeated_once(api: FakeApiServer, tmp_path: Path) -> None:
     api.answers.append(Answer("namespaces", drop=True))
     connection = connected(api, tmp_path)
 
@@ -190,20 +193,20 @@ def test_a_read_whose_answer_is_lost_is_sent_once_more(api: FakeApiServer, tmp_p
     assert len(api.asked("namespaces")) == 2
 
 
-def test_the_clock_of_the_api_server_is_compared_with_ours(api: FakeApiServer, tmp_path: Path) -> None:
+def test_the_clock_skew_of_the_api_server_is_measured(api: FakeApiServer, tmp_path: Path) -> None:
     connection = connected(api, tmp_path)
     before = connection.clock_skew
-    seen = []
+    skews = []
     for api.ahead_seconds in (7200, -7200):
         connection.read("/api/v1/namespaces", {})
-        seen.append(connection.clock_skew)
+        skews.append(connection.clock_skew)
     connection.close()
 
     assert before is None
-    assert [round(skew.total_seconds() / 60) for skew in seen if skew] == [120, -120]
+    assert [round(skew.total_seconds() / 60) for skew in skews if skew] == [120, -120]
 
 
-def test_an_answer_that_is_given_up_after_silence(api: FakeApiServer, tmp_path: Path) -> None:
+def test_a_response_times_out(api: FakeApiServer, tmp_path: Path) -> None:
     api.answers.append(Answer("namespaces", hang=True))
     connection = connect(ClusterOptions(api.kubeconfig(tmp_path / "kubeconfig")), read_timeout=0.05)
 
@@ -212,7 +215,7 @@ def test_an_answer_that_is_given_up_after_silence(api: FakeApiServer, tmp_path: 
     connection.close()
 
 
-def test_verification_can_only_be_turned_off_in_the_kubeconfig(tls_api: FakeApiServer, tmp_path: Path) -> None:
+def test_certificates_are_verified_by_default(tls_api: FakeApiServer, tmp_path: Path) -> None:
     connection = connect(ClusterOptions(tls_api.kubeconfig(tmp_path / "kubeconfig")))
 
     assert connection._client.rest_client.pool_manager.connection_pool_kw["cert_reqs"] == ssl.CERT_REQUIRED

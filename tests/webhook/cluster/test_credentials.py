@@ -23,7 +23,7 @@ BAD = {
     "a list": ("- token: s3cret\n", None, "unreadable (TypeError)"),
     "broken YAML": ("users: [\n  token: s3cret\n", None, "unreadable (ParserError)"),
     "an unknown context": (GOOD, "two", "has no context two: `kubectl config get-contexts` lists the contexts"),
-    "a context of an unknown cluster": (GOOD, "lost", "Expected object with name gone"),
+    "a context with an unknown cluster": (GOOD, "lost", "Expected object with name gone"),
     "no current context": (GOOD.replace("current-context: one", ""), None, "Expected key current-context"),
 }
 
@@ -33,18 +33,18 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "kubeconfig"
 
 
-@pytest.mark.parametrize("use", [check, load])
-@pytest.mark.parametrize(("content", "context", "says"), BAD.values(), ids=BAD)
-def test_a_kubeconfig_that_cannot_be_used_is_explained_without_its_content(
-    file: Path, use: object, content: str | None, context: str | None, says: str
+@pytest.mark.parametrize("function", [check, load])
+@pytest.mark.parametrize(("content", "context", "message"), BAD.values(), ids=BAD)
+def test_errors_of_a_kubeconfig_contain_no_secrets(
+    file: Path, function: object, content: str | None, context: str | None, message: str
 ) -> None:
     if content is not None:
         file.write_text(content)
 
     with pytest.raises(ClusterError) as error:
-        use(ClusterOptions(file, context))  # type: ignore[operator] # check or load
+        function(ClusterOptions(file, context))  # type: ignore[operator] # check or load
 
-    assert says.format(file=file) in str(error.value)
+    assert message.format(file=file) in str(error.value)
     assert "s3cret" not in str(error.value)
 
 
@@ -56,7 +56,7 @@ def test_the_current_context_is_used(file: Path) -> None:
     assert load(ClusterOptions(file)).configuration.host == "https://10.0.0.1:6443"
 
 
-def test_a_context_may_be_named_where_none_is_current(file: Path) -> None:
+def test_a_given_context_needs_no_current_context(file: Path) -> None:
     file.write_text(GOOD.replace("current-context: one", ""))
 
     check(ClusterOptions(file, "one"))
@@ -64,42 +64,42 @@ def test_a_context_may_be_named_where_none_is_current(file: Path) -> None:
     assert load(ClusterOptions(file, "one")).configuration.host == "https://10.0.0.1:6443"
 
 
-def test_the_environment_names_a_kubeconfig(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_kubeconfig_of_the_environment_is_used(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file.write_text(GOOD)
     monkeypatch.setenv("KUBECONFIG", str(file))
 
     assert load(ClusterOptions()).configuration.host == "https://10.0.0.1:6443"
 
 
-@pytest.mark.parametrize("use", [check, load])
-def test_outside_of_a_pod_there_is_no_service_account(use: object, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("function", [check, load])
+def test_a_service_account_requires_a_pod(function: object, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
 
     with pytest.raises(ClusterError, match="not in a Pod with a ServiceAccount token"):
-        use(ClusterOptions(in_cluster=True))  # type: ignore[operator] # check or load
+        function(ClusterOptions(in_cluster=True))  # type: ignore[operator] # check or load
 
 
 IN_POD = {"KUBERNETES_SERVICE_HOST": "10.0.0.1"}
-MEANT = {
+DETECTED = {
     "nothing": (None, None, {}, None),
     "a Pod": (None, None, IN_POD, ClusterOptions(in_cluster=True)),
-    "a file, even in a Pod": ("f", None, IN_POD, ClusterOptions("f", None)),  # type: ignore[arg-type] # any path
-    "a context, even in a Pod": (None, "c", IN_POD, ClusterOptions(None, "c")),
-    "a kubeconfig that nobody named": (None, None, {"KUBECONFIG": "f"}, None),
+    "a file in a Pod": ("f", None, IN_POD, ClusterOptions("f", None)),  # type: ignore[arg-type] # any path
+    "a context in a Pod": (None, "c", IN_POD, ClusterOptions(None, "c")),
+    "a kubeconfig in the environment": (None, None, {"KUBECONFIG": "f"}, None),
 }
 
 
-@pytest.mark.parametrize(("kubeconfig", "context", "environ", "meant"), MEANT.values(), ids=MEANT)
-def test_the_cluster_that_is_meant(
+@pytest.mark.parametrize(("kubeconfig", "context", "environ", "expected"), DETECTED.values(), ids=DETECTED)
+def test_the_cluster_of_a_server_is_detected(
     kubeconfig: Path | None,
     context: str | None,
     environ: dict[str, str],
-    meant: ClusterOptions | None,
+    expected: ClusterOptions | None,
 ) -> None:
-    assert detect_cluster(kubeconfig, context, environ) == meant
+    assert detect_cluster(kubeconfig, context, environ) == expected
 
 
-def test_the_kubeconfig_of_the_user(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_default_kubeconfig_is_used(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file.write_text(GOOD)
     monkeypatch.setattr("gpugate.webhook.cluster.credentials.DEFAULT_KUBECONFIG", str(file))
     monkeypatch.delenv("KUBECONFIG", raising=False)

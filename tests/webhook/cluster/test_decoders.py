@@ -1,4 +1,4 @@
-"""Threads read at once from the moment they start, so that what they decode with is made before."""
+"""Test that typed decoders are created at import, before any thread starts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 MODULES = sorted(Path(cluster.__file__).parent.glob("*.py"))
 
 
-def typed_decoding(module: ast.Module) -> Iterator[int]:
+def find_typed_decoding(module: ast.Module) -> Iterator[int]:
     for node in ast.walk(module):
         if not (isinstance(node, ast.Call) and ast.unparse(node.func).startswith("msgspec.")):
             continue
@@ -26,5 +26,5 @@ def typed_decoding(module: ast.Module) -> Iterator[int]:
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: module.stem)
-def test_no_type_is_worked_out_by_the_first_who_decodes_it(module: Path) -> None:
-    assert list(typed_decoding(ast.parse(module.read_text(encoding="utf-8")))) == []
+def test_modules_do_not_decode_into_types_without_a_decoder(module: Path) -> None:
+    assert list(find_typed_decoding(ast.parse(module.read_text(encoding="utf-8")))) == []

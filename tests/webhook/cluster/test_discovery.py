@@ -30,43 +30,43 @@ SERVED = {
         HORIZONTAL_POD_AUTOSCALER,
         "/apis/autoscaling/v2/horizontalpodautoscalers",
     ),
-    "in the newest that we know": (RESOURCE_CLAIM, "/apis/resource.k8s.io/v1beta2/resourceclaims"),
+    "in the newest supported version": (RESOURCE_CLAIM, "/apis/resource.k8s.io/v1beta2/resourceclaims"),
 }
 
 
 @pytest.mark.parametrize(("kind", "path"), SERVED.values(), ids=SERVED)
-def test_where_a_kind_is_served(api: FakeApiServer, connection: Connection, kind: Kind, path: str) -> None:
+def test_the_path_of_a_served_kind(api: FakeApiServer, connection: Connection, kind: Kind, path: str) -> None:
     api.serve("resource.k8s.io", ("v2", "v1beta1", "v1beta2"), "ResourceClaim", "resourceclaims")
 
     assert path_of(connection, kind) == path
 
 
 MISSING = {
-    "a group that nobody serves": (SCALED_OBJECT, "the cluster does not serve scaledobjects.keda.sh"),
-    "a kind that its group does not have": (NODE_CLAIM, "the cluster does not serve nodeclaims.karpenter.sh"),
+    "an unknown group": (SCALED_OBJECT, "the cluster does not serve scaledobjects.keda.sh"),
+    "an unknown kind of a group": (NODE_CLAIM, "the cluster does not serve nodeclaims.karpenter.sh"),
     "other versions only": (NODE_POOL, "the cluster does not serve nodepools.karpenter.sh in v1"),
 }
 
 
-@pytest.mark.parametrize(("kind", "says"), MISSING.values(), ids=MISSING)
-def test_a_kind_that_is_not_served(api: FakeApiServer, connection: Connection, kind: Kind, says: str) -> None:
+@pytest.mark.parametrize(("kind", "message"), MISSING.values(), ids=MISSING)
+def test_kinds_that_are_not_served(api: FakeApiServer, connection: Connection, kind: Kind, message: str) -> None:
     if kind == NODE_POOL:
         api.serve("karpenter.sh", ("v1beta1",), "NodePool", "nodepools", namespaced=False)
 
     with pytest.raises(NotServedError) as error:
         path_of(connection, kind)
 
-    assert str(error.value) == says
+    assert str(error.value) == message
 
 
-def test_an_error_is_not_taken_for_a_kind_that_is_not_there(api: FakeApiServer, connection: Connection) -> None:
+def test_a_server_error_does_not_mean_not_served(api: FakeApiServer, connection: Connection) -> None:
     api.answers.append(status("/apis/apps", 503, "ServiceUnavailable"))
 
     with pytest.raises(ApiError, match="503"):
         path_of(connection, DEPLOYMENT)
 
 
-def test_something_else_than_an_api_server(api: FakeApiServer, connection: Connection) -> None:
+def test_a_server_that_is_not_an_api_server(api: FakeApiServer, connection: Connection) -> None:
     api.answers.append(Answer("/apis/apps", body=b"<html>"))
 
     with pytest.raises(UnreachableError, match="is not a response of an API server"):
@@ -74,5 +74,5 @@ def test_something_else_than_an_api_server(api: FakeApiServer, connection: Conne
 
 
 @pytest.mark.parametrize(("kind", "name"), [(NODE_POOL, "nodepools.karpenter.sh"), (NAMESPACE, "namespaces")])
-def test_names_as_rbac_writes_them(kind: Kind, name: str) -> None:
+def test_resource_names_as_in_rbac(kind: Kind, name: str) -> None:
     assert resource_name(kind) == name

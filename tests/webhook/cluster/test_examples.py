@@ -1,4 +1,4 @@
-"""Policies find the same with the facts of a cluster as with those of a complete set of files."""
+"""Test that policies find the same with cluster data as with a complete set of files."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TODAY = dt.date(2026, 11, 21)
 
 
 def objects(kind: Kind, needs: Needs, requests: Sequence[Request]) -> Objects:
-    """What the API server would list: each object with its namespace written in it."""
+    """Return the objects as the API server lists them, each with its namespace."""
     project = Projection(kind, needs)
     stored = [
         {**request.object, "metadata": {**request.object["metadata"], "namespace": request.namespace}}  # type: ignore[dict-item] # examples have metadata
@@ -39,7 +39,7 @@ def objects(kind: Kind, needs: Needs, requests: Sequence[Request]) -> Objects:
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(ROOT)).replace("/examples", ""))
-def test_the_facts_of_a_cluster_are_facts_like_others(file: Path) -> None:
+def test_verdicts_are_equal_with_cluster_data_and_files(file: Path) -> None:
     example = library_example(file)
     ruleset = ruleset_of(example.config)
     needs = Needs(ruleset.rules)

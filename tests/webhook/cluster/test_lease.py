@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 DAY = dt.timedelta(days=1)
 
 
-def keep(world: World, holder: Candidate, seconds: float) -> None:
-    """The holder renews, for as long."""
+def renew(world: World, holder: Candidate, seconds: float) -> None:
+    """Let the holder renew for some seconds."""
     end = world.time + seconds
     while world.time < end:
         world.time += holder.step()
 
 
-def test_the_first_takes_the_lease_at_once(world: World, holder: Candidate) -> None:
+def test_the_first_candidate_acquires_the_lease_at_once(world: World, holder: Candidate) -> None:
     assert holder.is_leader
     assert world.lease["spec"] == {
         "holderIdentity": "a",
@@ -31,10 +31,10 @@ def test_the_first_takes_the_lease_at_once(world: World, holder: Candidate) -> N
     }
 
 
-def test_who_renews_keeps_it_and_when_it_was_acquired(world: World, holder: Candidate, other: Candidate) -> None:
+def test_a_renewal_keeps_the_lease_and_its_acquire_time(world: World, holder: Candidate, other: Candidate) -> None:
     acquired = world.lease["spec"]["acquireTime"]
     for _ in range(50):
-        keep(world, holder, 4)
+        renew(world, holder, 4)
         other.step()
 
         assert (holder.is_leader, other.is_leader) == (True, False)
@@ -43,21 +43,21 @@ def test_who_renews_keeps_it_and_when_it_was_acquired(world: World, holder: Cand
     assert world.lease["spec"]["renewTime"] > acquired
 
 
-def test_renewing_takes_one_call(world: World, holder: Candidate) -> None:
+def test_a_renewal_needs_one_call(world: World, holder: Candidate) -> None:
     holder.calls.clear()
-    keep(world, holder, 10)
+    renew(world, holder, 10)
 
     assert set(holder.calls) == {"replace"}
 
 
-def test_who_stops_renewing_loses_it_after_ten_seconds(world: World, holder: Candidate) -> None:
+def test_a_holder_that_stops_renewing_loses_the_lease_after_ten_seconds(world: World, holder: Candidate) -> None:
     world.time += 9.9
     assert holder.is_leader
     world.time += 0.1
     assert not holder.is_leader
 
 
-def test_another_takes_it_when_it_has_not_changed_for_fifteen_seconds(
+def test_an_unchanged_lease_is_taken_over_after_fifteen_seconds(
     world: World, holder: Candidate, other: Candidate
 ) -> None:
     world.time += 14.9
@@ -70,7 +70,7 @@ def test_another_takes_it_when_it_has_not_changed_for_fifteen_seconds(
     assert (world.lease["spec"]["holderIdentity"], world.lease["spec"]["leaseTransitions"]) == ("b", 1)
 
 
-def test_one_that_comes_later_waits_from_when_it_came(world: World, holder: Candidate) -> None:
+def test_a_late_candidate_waits_from_its_first_read(world: World, holder: Candidate) -> None:
     assert holder.is_leader
     world.time += 100
     late = world.candidate("late")
@@ -81,7 +81,7 @@ def test_one_that_comes_later_waits_from_when_it_came(world: World, holder: Cand
     assert not late.is_leader
 
 
-def test_who_was_paused_sees_that_it_lost(world: World, holder: Candidate, other: Candidate) -> None:
+def test_a_paused_holder_sees_that_it_lost_the_lease(world: World, holder: Candidate, other: Candidate) -> None:
     world.time += 60
     other.step()
     assert (holder.is_leader, other.is_leader) == (False, True)
@@ -90,7 +90,7 @@ def test_who_was_paused_sees_that_it_lost(world: World, holder: Candidate, other
     assert (holder.is_leader, other.is_leader) == (False, True)
 
 
-def test_who_was_paused_and_not_replaced_goes_on(world: World, holder: Candidate) -> None:
+def test_a_paused_holder_without_a_successor_continues(world: World, holder: Candidate) -> None:
     world.time += 60
     holder.step()
 
@@ -99,43 +99,43 @@ def test_who_was_paused_and_not_replaced_goes_on(world: World, holder: Candidate
 
 
 @pytest.mark.parametrize("part", ["request", "answer"])
-def test_a_call_that_hangs_does_not_hold_the_lease(world: World, holder: Candidate, part: str) -> None:
-    held_within = []
+def test_a_hanging_call_does_not_extend_the_lease(world: World, holder: Candidate, part: str) -> None:
+    leadership = []
 
     def hang() -> None:
         world.time += 30
-        held_within.append(holder.is_leader)
+        leadership.append(holder.is_leader)
 
     setattr(holder, part, hang)
     holder.step()
 
-    assert not any(held_within)
+    assert not any(leadership)
     assert not holder.is_leader
 
 
-FAULTS = {"409": 409, "403": 403, "500": 500, "429": 429, "no connection": "request", "no answer": "answer"}
+FAULTS = {"409": 409, "403": 403, "500": 500, "429": 429, "no connection": "request", "no response": "answer"}
 
 
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
-def test_a_renewal_that_fails_once_costs_nothing(world: World, holder: Candidate, fault: int | str) -> None:
+def test_one_failed_renewal_does_not_lose_the_lease(world: World, holder: Candidate, fault: int | str) -> None:
     world.time += 2
     holder.faults = [fault]
     holder.step()
-    keep(world, holder, 20)
+    renew(world, holder, 20)
 
     assert holder.is_leader
 
 
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
-def test_when_no_renewal_succeeds_it_is_lost_in_time(world: World, holder: Candidate, fault: int | str) -> None:
+def test_the_lease_is_lost_if_every_renewal_fails(world: World, holder: Candidate, fault: int | str) -> None:
     holder.faults = [fault] * 100
-    keep(world, holder, 8)
+    renew(world, holder, 8)
     assert holder.is_leader
-    keep(world, holder, 2)
+    renew(world, holder, 2)
     assert not holder.is_leader
 
 
-def test_what_went_wrong_is_said(world: World) -> None:
+def test_failures_are_reported(world: World) -> None:
     candidate = world.candidate("a")
     candidate.faults = [403]
     candidate.step()
@@ -143,7 +143,7 @@ def test_what_went_wrong_is_said(world: World) -> None:
     assert candidate.election.trouble == "get leases 'gpugate' in namespace 'guard': 403 Fault"
 
 
-def test_being_slower_than_another_is_no_trouble(world: World) -> None:
+def test_a_conflict_is_not_reported(world: World) -> None:
     candidate = world.candidate("a")
     candidate.request = lambda: world.write({"holderIdentity": "b"}) if candidate.calls == ["read", "create"] else None
     candidate.step()
@@ -152,7 +152,7 @@ def test_being_slower_than_another_is_no_trouble(world: World) -> None:
     assert candidate.election.trouble == ""
 
 
-def test_a_lease_made_without_an_answer_is_found_to_be_ours(world: World) -> None:
+def test_a_lease_created_without_a_response_is_recognized(world: World) -> None:
     candidate = world.candidate("a")
     candidate.faults = [None, "answer"]
     candidate.step()
@@ -162,7 +162,7 @@ def test_a_lease_made_without_an_answer_is_found_to_be_ours(world: World) -> Non
     assert candidate.is_leader
 
 
-def test_a_write_that_somebody_else_overtook_does_not_count(world: World, holder: Candidate) -> None:
+def test_a_conflicting_renewal_does_not_extend_the_lease(world: World, holder: Candidate) -> None:
     holder.request = lambda: world.write({"holderIdentity": "b", "leaseDurationSeconds": 15})
     holder.step()
 
@@ -173,18 +173,18 @@ def test_a_write_that_somebody_else_overtook_does_not_count(world: World, holder
 CLOCKS = {
     "a day ahead": lambda world: world.moment() + DAY,
     "a day behind": lambda world: world.moment() - DAY,
-    "standing still": lambda _: MIDNIGHT,
+    "stopped": lambda _: MIDNIGHT,
 }
 
 
 @pytest.mark.parametrize("clock", CLOCKS)
-def test_the_time_of_day_does_not_matter(world: World, clock: str) -> None:
+def test_the_wall_clock_does_not_matter(world: World, clock: str) -> None:
     holder = world.candidate("a", now=lambda: CLOCKS[clock](world))
     other = world.candidate("b")
     holder.step()
     other.step()
     for _ in range(10):
-        keep(world, holder, 4)
+        renew(world, holder, 4)
         other.step()
     assert (holder.is_leader, other.is_leader) == (True, False)
 
@@ -193,7 +193,7 @@ def test_the_time_of_day_does_not_matter(world: World, clock: str) -> None:
     assert (holder.is_leader, other.is_leader) == (False, True)
 
 
-def test_who_leaves_lets_another_have_it_at_once(world: World, holder: Candidate, other: Candidate) -> None:
+def test_a_released_lease_is_acquired_at_once(world: World, holder: Candidate, other: Candidate) -> None:
     holder.election.release()
     spec = world.lease["spec"]
     other.step()
@@ -202,9 +202,7 @@ def test_who_leaves_lets_another_have_it_at_once(world: World, holder: Candidate
     assert (holder.is_leader, other.is_leader) == (False, True)
 
 
-def test_who_cannot_say_that_it_leaves_does_not_hold_it_either(
-    world: World, holder: Candidate, other: Candidate
-) -> None:
+def test_a_failed_release_gives_up_leadership(world: World, holder: Candidate, other: Candidate) -> None:
     holder.faults = ["request"]
     holder.election.release()
     other.step()
@@ -216,14 +214,14 @@ def test_who_cannot_say_that_it_leaves_does_not_hold_it_either(
     assert other.is_leader
 
 
-def test_who_does_not_hold_it_releases_nothing(world: World, holder: Candidate, other: Candidate) -> None:
+def test_only_the_holder_releases_the_lease(world: World, holder: Candidate, other: Candidate) -> None:
     other.election.release()
 
     assert holder.is_leader
     assert world.lease["spec"]["holderIdentity"] == "a"
 
 
-def test_running_ends_with_a_release(world: World) -> None:
+def test_run_ends_with_a_release(world: World) -> None:
     candidate, stopped = world.candidate("a"), threading.Event()
     candidate.answer = lambda: stopped.set() if "create" in candidate.calls else None
     candidate.election.run(stopped)
@@ -232,14 +230,12 @@ def test_running_ends_with_a_release(world: World) -> None:
     assert world.lease["spec"]["holderIdentity"] == ""
 
 
-def test_a_holder_comes_again_after_two_seconds_and_others_after_up_to_four(
-    holder: Candidate, other: Candidate
-) -> None:
+def test_holders_wait_two_seconds_and_candidates_up_to_four(holder: Candidate, other: Candidate) -> None:
     assert holder.step() == 2
     assert other.step() == pytest.approx(3.2)  # half way
 
 
-def test_the_server_says_how_long_to_wait(world: World) -> None:
+def test_retry_after_is_respected(world: World) -> None:
     candidate = world.candidate("a")
     candidate.faults = [429]
     candidate.retry_after = 7

@@ -1,6 +1,6 @@
-"""At most one candidate holds the Lease, whatever happens in whatever order.
+"""Test that at most one candidate holds the Lease, for random interleavings.
 
-Calls are disturbed, and while one is under way time passes and others take their steps, inside of whose calls others do.
+Calls fail at random. During a call, time passes and other candidates take steps, with further steps inside their calls.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ FAULTS = st.sampled_from([None] * 20 + [403, 409, 500, "request", "answer"])
 # The fastest clock runs 1.41 times as fast as the slowest; 1.5 would be too much.
 RATES = st.permutations([0.85, 1.0, 1.2])
 ACTIONS = st.sampled_from(["step", "step", "step", "pass", "pass", "pass", "release", "delete"])
-DEEPEST = 2
+MAX_DEPTH = 2
 
 
 class Interleaving:
-    """Three candidates, and what hypothesis draws for them; `most` is how many held the Lease at once."""
+    """Three candidates and the draws of hypothesis; `most` is the largest number of leaders at the same time."""
 
     def __init__(self, data: st.DataObject) -> None:
         self.data = data
@@ -34,21 +34,21 @@ class Interleaving:
         self.busy: list[Candidate] = []
         self.deleted = False
         self.most = 0
-        # Nobody has looked yet, so nobody could know that a Lease was there before it was deleted.
+        # Each candidate must know the Lease before it can be deleted.
         for candidate in self.candidates:
             candidate.step()
         for candidate in self.candidates:
-            candidate.request = candidate.answer = self.on_the_way
+            candidate.request = candidate.answer = self.interrupt
 
     def candidate(self, name: str, rate: float) -> Candidate:
         clock: Callable[[], dt.datetime] | None = None
-        if self.data.draw(st.booleans(), label=f"{name}'s time of day is wrong"):
+        if self.data.draw(st.booleans(), label=f"{name}'s wall clock is wrong"):
             days = st.integers(-1000, 1000)
             clock = lambda: MIDNIGHT + dt.timedelta(days=self.data.draw(days))  # noqa: E731 -- it draws each time
         return self.world.candidate(name, rate, clock)
 
-    def on_the_way(self) -> None:
-        meanwhile = self.data.draw(st.integers(0, 4)) if len(self.busy) < DEEPEST else 0
+    def interrupt(self) -> None:
+        meanwhile = self.data.draw(st.integers(0, 4)) if len(self.busy) < MAX_DEPTH else 0
         for _ in range(meanwhile):
             self.act()
 
@@ -79,7 +79,7 @@ class Interleaving:
         self.count()
 
     def delete(self) -> None:
-        # Twice, and somebody who looks after each may take the second absence for the first.
+        # After a second deletion, a candidate could mistake the second absence for the first.
         if not self.deleted:
             self.world.delete()
             self.deleted = True
@@ -87,7 +87,7 @@ class Interleaving:
 
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(st.data())
-def test_never_two_at_once(data: st.DataObject) -> None:
+def test_at_most_one_candidate_is_the_leader(data: st.DataObject) -> None:
     interleaving = Interleaving(data)
     for _ in range(data.draw(st.integers(5, 30))):
         interleaving.act()

@@ -1,4 +1,4 @@
-"""What a candidate makes of a Lease that others wrote, wrote beside, or deleted."""
+"""Test how candidates handle a Lease that other clients wrote, extended or deleted."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ if TYPE_CHECKING:
 
 
 GARBAGE = {
-    "another that says no duration": ({"holderIdentity": "x"}, 15),
-    "another that lasts less than ours": ({"holderIdentity": "x", "leaseDurationSeconds": 1}, 15),
-    "another that lasts longer": ({"holderIdentity": "x", "leaseDurationSeconds": 60}, 60),
-    "another that lasts for a year": ({"holderIdentity": "x", "leaseDurationSeconds": 31_536_000}, 300),
+    "a holder without a duration": ({"holderIdentity": "x"}, 15),
+    "a holder with a shorter duration": ({"holderIdentity": "x", "leaseDurationSeconds": 1}, 15),
+    "a holder with a longer duration": ({"holderIdentity": "x", "leaseDurationSeconds": 60}, 60),
+    "a holder with a duration of a year": ({"holderIdentity": "x", "leaseDurationSeconds": 31_536_000}, 300),
     "times in the future": ({"holderIdentity": "x", "renewTime": "2999-01-01T00:00:00.000000Z"}, 15),
     "nothing": ({}, 0),
     "nulls": ({"holderIdentity": None, "leaseDurationSeconds": None, "leaseTransitions": None}, 0),
-    "nobody, and too many transitions": ({"holderIdentity": "", "leaseTransitions": 2**31 - 1}, 0),
+    "no holder, and too many transitions": ({"holderIdentity": "", "leaseTransitions": 2**31 - 1}, 0),
 }
 
 
 @pytest.mark.parametrize(("spec", "waits"), GARBAGE.values(), ids=GARBAGE)
-def test_what_others_recorded(world: World, spec: object, waits: float) -> None:
+def test_records_of_other_clients(world: World, spec: object, waits: float) -> None:
     world.write(spec)
     candidate = world.candidate("a")
     candidate.step()
@@ -38,7 +38,7 @@ def test_what_others_recorded(world: World, spec: object, waits: float) -> None:
     assert world.lease["spec"]["leaseTransitions"] < 2**31
 
 
-def test_an_answer_that_is_no_lease(world: World) -> None:
+def test_a_response_that_is_not_a_lease(world: World) -> None:
     world.write("garbage")
     candidate = world.candidate("a")
     candidate.step()
@@ -47,7 +47,7 @@ def test_an_answer_that_is_no_lease(world: World) -> None:
     assert candidate.election.trouble.endswith("is not from an API server")
 
 
-def test_what_others_wrote_beside_it_stays_also_when_it_has_to_be_made_again(world: World, holder: Candidate) -> None:
+def test_metadata_of_other_clients_remains_when_the_lease_is_recreated(world: World, holder: Candidate) -> None:
     world.write(world.lease["spec"], labels={"team": "ml"}, annotations={"note": "x"})
     holder.step()
 
@@ -63,9 +63,7 @@ def test_what_others_wrote_beside_it_stays_also_when_it_has_to_be_made_again(wor
     assert world.lease["metadata"]["annotations"] == {"note": "x"}
 
 
-def test_a_deleted_lease_is_made_again_by_its_holder_and_taken_by_nobody_else(
-    world: World, holder: Candidate, other: Candidate
-) -> None:
+def test_a_deleted_lease_is_recreated_by_its_holder(world: World, holder: Candidate, other: Candidate) -> None:
     world.delete()
     other.step()
     assert (holder.is_leader, other.is_leader) == (True, False)
@@ -75,9 +73,7 @@ def test_a_deleted_lease_is_made_again_by_its_holder_and_taken_by_nobody_else(
     assert world.lease["spec"]["holderIdentity"] == "a"
 
 
-def test_a_deleted_lease_is_taken_when_its_holder_is_gone_too(
-    world: World, holder: Candidate, other: Candidate
-) -> None:
+def test_a_deleted_lease_is_acquired_after_its_duration(world: World, holder: Candidate, other: Candidate) -> None:
     world.delete()
     other.step()
     world.time += 15

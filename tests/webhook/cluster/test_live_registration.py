@@ -33,16 +33,16 @@ def put(api: FakeApiServer, kind: str, *webhooks: dict[str, Any], name: str = "g
     api.store.put((GROUP, f"{kind.lower()}s"), {"metadata": {"name": name}, "webhooks": list(webhooks)})
 
 
-def entry(name: str, where: dict[str, Any], ca_bundle: bytes = b"") -> dict[str, Any]:
+def entry(name: str, client_config: dict[str, Any], ca_bundle: bytes = b"") -> dict[str, Any]:
     bundle = {"caBundle": base64.b64encode(ca_bundle).decode()} if ca_bundle else {}
-    return {"name": name, "clientConfig": {**where, **bundle}, "sideEffects": "None"}
+    return {"name": name, "clientConfig": {**client_config, **bundle}, "sideEffects": "None"}
 
 
 def validating(api: FakeApiServer) -> dict[str, Any]:
     return api.store.get(VALIDATING, "", "gpugate")
 
 
-def test_only_those_that_exist_are_read(api: FakeApiServer, registration: LiveRegistration) -> None:
+def test_existing_configurations_are_read(api: FakeApiServer, registration: LiveRegistration) -> None:
     assert registration.read() == []
 
     put(api, KINDS[1], entry("a", SERVICE, b"old"), entry("b", URL))
@@ -51,28 +51,27 @@ def test_only_those_that_exist_are_read(api: FakeApiServer, registration: LiveRe
     assert registration.read() == [LiveConfiguration(KINDS[1], {"a": b"old", "b": b""}, version)]
 
 
-def test_whole_objects_are_read(api: FakeApiServer, registration: LiveRegistration) -> None:
+def test_complete_objects_are_read(api: FakeApiServer, registration: LiveRegistration) -> None:
     put(api, KINDS[1], entry("a", SERVICE))
 
     assert registration.read_objects() == [validating(api)]
 
 
-def test_a_bundle_is_published_in_every_entry_and_nothing_else_changes(
-    api: FakeApiServer, registration: LiveRegistration
-) -> None:
+def test_publish_changes_only_the_bundles(api: FakeApiServer, registration: LiveRegistration) -> None:
     put(api, KINDS[0], entry("m", SERVICE))
     put(api, KINDS[1], entry("a", SERVICE, b"old"), entry("b", URL))
     for configuration in registration.read():
         registration.publish(configuration, b"new")
 
-    assert [each.bundles for each in registration.read()] == [{"m": b"new"}, {"a": b"new", "b": b"new"}]
+    assert [configuration.bundles for configuration in registration.read()] == [
+        {"m": b"new"},
+        {"a": b"new", "b": b"new"},
+    ]
     assert validating(api)["webhooks"] == [entry("a", SERVICE, b"new"), entry("b", URL, b"new")]
     assert "fieldManager=gpugate-certificates" in api.asked("PATCH")[0]
 
 
-def test_the_namespace_becomes_an_owner_beside_others_and_is_read_once(
-    api: FakeApiServer, registration: LiveRegistration
-) -> None:
+def test_the_namespace_is_added_as_owner_and_read_once(api: FakeApiServer, registration: LiveRegistration) -> None:
     other = {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "of-x"}
     api.store.put(
         VALIDATING, {"metadata": {"name": "gpugate", "ownerReferences": [other]}, "webhooks": [entry("a", SERVICE)]}
@@ -80,13 +79,19 @@ def test_the_namespace_becomes_an_owner_beside_others_and_is_read_once(
     for bundle in (b"one", b"two"):
         registration.publish(registration.read()[0], bundle)
 
-    ours = {"apiVersion": "v1", "kind": "Namespace", "name": "guard", "uid": "of-guard", "blockOwnerDeletion": False}
-    assert validating(api)["metadata"]["ownerReferences"] == [other, ours]
+    own_reference = {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "name": "guard",
+        "uid": "of-guard",
+        "blockOwnerDeletion": False,
+    }
+    assert validating(api)["metadata"]["ownerReferences"] == [other, own_reference]
     assert len(api.asked("/namespaces/guard")) == 1
 
 
 @pytest.mark.parametrize("code", [403, 404])
-def test_a_bundle_is_published_though_the_namespace_cannot_be_read(
+def test_a_bundle_is_published_if_the_namespace_is_unreadable(
     api: FakeApiServer, registration: LiveRegistration, code: int
 ) -> None:
     put(api, KINDS[1], entry("a", SERVICE))
@@ -98,7 +103,7 @@ def test_a_bundle_is_published_though_the_namespace_cannot_be_read(
     assert validating(api)["metadata"]["ownerReferences"][0]["uid"] == "of-guard"
 
 
-def test_a_bundle_is_published_though_no_owner_may_be_named(api: FakeApiServer, registration: LiveRegistration) -> None:
+def test_a_bundle_is_published_if_the_owner_is_rejected(api: FakeApiServer, registration: LiveRegistration) -> None:
     put(api, KINDS[1], entry("a", SERVICE))
     message = b'{"reason": "Forbidden", "message": "cannot set an ownerRef on a resource you can\'t delete"}'
     api.answers.append(Answer("fieldManager", 403, message))
@@ -108,7 +113,7 @@ def test_a_bundle_is_published_though_no_owner_may_be_named(api: FakeApiServer, 
     assert not validating(api)["metadata"].get("ownerReferences")
 
 
-def test_a_configuration_without_entries_is_left_alone(api: FakeApiServer, registration: LiveRegistration) -> None:
+def test_a_configuration_without_entries_is_not_patched(api: FakeApiServer, registration: LiveRegistration) -> None:
     put(api, KINDS[1])
     registration.publish(registration.read()[0], b"new")
 
@@ -116,7 +121,7 @@ def test_a_configuration_without_entries_is_left_alone(api: FakeApiServer, regis
 
 
 @pytest.mark.parametrize("change", ["changed", "deleted"])
-def test_what_changed_since_it_was_read_is_not_written(
+def test_a_changed_configuration_is_not_patched(
     api: FakeApiServer, registration: LiveRegistration, change: str
 ) -> None:
     put(api, KINDS[1], entry("a", SERVICE), entry("b", SERVICE))
@@ -131,7 +136,7 @@ def test_what_changed_since_it_was_read_is_not_written(
 
 
 @pytest.mark.parametrize("verb", ["get", "patch"])
-def test_a_right_that_is_missing_is_named(api: FakeApiServer, registration: LiveRegistration, verb: str) -> None:
+def test_a_missing_permission_is_named(api: FakeApiServer, registration: LiveRegistration, verb: str) -> None:
     put(api, KINDS[1], entry("a", SERVICE))
     read = registration.read()[0]
     api.forbidden.add(VALIDATING[1])
@@ -141,7 +146,7 @@ def test_a_right_that_is_missing_is_named(api: FakeApiServer, registration: Live
         calls[verb]()
 
 
-def test_a_write_without_an_answer_may_have_been_done(api: FakeApiServer, registration: LiveRegistration) -> None:
+def test_a_write_without_a_response_has_an_unknown_result(api: FakeApiServer, registration: LiveRegistration) -> None:
     put(api, KINDS[1], entry("a", SERVICE))
     read = registration.read()[0]
     api.answers.append(Answer("fieldManager", cut=True))

@@ -25,16 +25,16 @@ WATCH = "secrets?watch=true"
 
 
 class Watched:
-    """A watch of the Secret `certificates`, and what it told."""
+    """A watch of the Secret `certificates`, with its reports."""
 
     def __init__(self, connection: Connection, clock: FakeClock) -> None:
         self.changes = 0
         self.reasons: list[str] = []
         chance = Chance(clock, lambda: 0.5)
-        place = secret("guard", "certificates")
-        self.watch = NamedWatch(connection, place, self.changed, self.reasons.append, chance)
+        location = secret("guard", "certificates")
+        self.watch = NamedWatch(connection, location, self.record_change, self.reasons.append, chance)
 
-    def changed(self) -> None:
+    def record_change(self) -> None:
         self.changes += 1
 
 
@@ -46,7 +46,7 @@ def watched(api: FakeApiServer, connection: Connection, clock: FakeClock) -> Wat
 
 @pytest.fixture
 def running(api: FakeApiServer, watched: Watched) -> Iterator[Watched]:
-    """A watch that is open, in a thread of its own."""
+    """An open watch in its own thread."""
     stopped = threading.Event()
     thread = threading.Thread(target=watched.watch.run, args=(stopped,))
     thread.start()
@@ -61,7 +61,7 @@ def put(api: FakeApiServer, name: str = "certificates", namespace: str = "guard"
     api.store.put(SECRETS, {"metadata": {"name": name, "namespace": namespace}})
 
 
-def test_it_asks_for_one_object_as_it_is_now(api: FakeApiServer, watched: Watched) -> None:
+def test_the_request_selects_one_object_in_its_current_state(api: FakeApiServer, watched: Watched) -> None:
     api.short_watches = True
     watched.watch.step()
 
@@ -71,8 +71,8 @@ def test_it_asks_for_one_object_as_it_is_now(api: FakeApiServer, watched: Watche
     assert "resourceVersion" not in request
 
 
-def test_every_change_is_told(api: FakeApiServer, running: Watched) -> None:
-    assert eventually(lambda: running.changes == 1)  # it may have changed before
+def test_every_change_is_reported(api: FakeApiServer, running: Watched) -> None:
+    assert eventually(lambda: running.changes == 1)  # the start of the watch is reported as a change
     put(api)
     assert eventually(lambda: running.changes == 2)
     put(api)
@@ -81,7 +81,7 @@ def test_every_change_is_told(api: FakeApiServer, running: Watched) -> None:
     assert eventually(lambda: running.changes == 4)
 
 
-def test_what_happens_to_others_and_bookmarks_are_not_told(api: FakeApiServer, running: Watched) -> None:
+def test_other_objects_and_bookmarks_are_not_reported(api: FakeApiServer, running: Watched) -> None:
     put(api, "another")
     put(api, namespace="elsewhere")
     api.store.bookmark()
@@ -91,7 +91,7 @@ def test_what_happens_to_others_and_bookmarks_are_not_told(api: FakeApiServer, r
     assert not running.reasons
 
 
-def test_stopping_is_no_failure(api: FakeApiServer, watched: Watched) -> None:
+def test_stop_is_not_reported_as_a_failure(api: FakeApiServer, watched: Watched) -> None:
     stopped = threading.Event()
     thread = threading.Thread(target=watched.watch.run, args=(stopped,))
     thread.start()
@@ -106,19 +106,19 @@ def test_stopping_is_no_failure(api: FakeApiServer, watched: Watched) -> None:
 
 FAILURES = {
     "410 as an event": (Answer(WATCH, body=b'{"type":"ERROR","object":{"code":410,"reason":"Expired"}}\n'), FIRST),
-    "410 as an answer": (status(WATCH, 410, "Gone"), FIRST),
+    "410 as a response": (status(WATCH, 410, "Gone"), FIRST),
     "429": (status(WATCH, 429, "TooManyRequests", Retry_After="7"), 7.0),
     "500": (status(WATCH, 500, "InternalError"), FIRST),
     "404": (status(WATCH, 404, "NotFound"), FIRST),
     "half a line": (Answer(WATCH, body=b'{"type":', cut=True), FIRST),
-    "no event": (Answer(WATCH, body=b"<html>\n"), FIRST),
-    "cut off": (Answer(WATCH, cut=True), FIRST),
+    "not an event": (Answer(WATCH, body=b"<html>\n"), FIRST),
+    "connection lost": (Answer(WATCH, cut=True), FIRST),
     "ended at once": (Answer(WATCH), FIRST),
 }
 
 
 @pytest.mark.parametrize(("answer", "wait"), FAILURES.values(), ids=FAILURES)
-def test_a_failure_is_told_and_the_next_watch_makes_up_for_it(
+def test_a_failure_is_reported_and_the_next_watch_recovers(
     api: FakeApiServer, watched: Watched, answer: Answer, wait: float
 ) -> None:
     api.answers.append(answer)
@@ -129,26 +129,24 @@ def test_a_failure_is_told_and_the_next_watch_makes_up_for_it(
     put(api)
     before = watched.changes
     watched.watch.step()
-    assert watched.changes == before + 2  # it began, and there is one
+    assert watched.changes == before + 2  # the start of the watch, and the object
 
 
-def test_a_right_that_is_missing_is_named(api: FakeApiServer, watched: Watched) -> None:
+def test_a_missing_permission_is_named(api: FakeApiServer, watched: Watched) -> None:
     api.forbidden.add("secrets")
 
     assert [watched.watch.step(), watched.watch.step()] == [FIRST, SECOND]
     assert "gpugate may not watch secrets 'certificates' in namespace 'guard'" in watched.reasons[0]
 
 
-def test_nobody_listens(closed_api: FakeApiServer, watched: Watched) -> None:
+def test_a_closed_port(closed_api: FakeApiServer, watched: Watched) -> None:
     closed_api.stop()
 
     assert watched.watch.step() == FIRST
     assert len(watched.reasons) == 1
 
 
-def test_a_watch_that_falls_silent_is_ended(
-    api: FakeApiServer, watched: Watched, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_silent_watch_times_out(api: FakeApiServer, watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_READ_TIMEOUT", 0.05)
     api.answers.append(Answer(WATCH, hang=True))
 
@@ -156,7 +154,7 @@ def test_a_watch_that_falls_silent_is_ended(
     assert watched.reasons == [f"{api.url}: the response timed out"]
 
 
-def test_watches_that_end_early_are_not_begun_again_at_once(api: FakeApiServer, watched: Watched) -> None:
+def test_watches_that_end_early_are_delayed(api: FakeApiServer, watched: Watched) -> None:
     api.short_watches = True
     put(api)
 
@@ -164,7 +162,7 @@ def test_watches_that_end_early_are_not_begun_again_at_once(api: FakeApiServer, 
     assert not watched.reasons
 
 
-def test_a_watch_that_ran_its_time_is(
+def test_a_watch_that_reached_its_timeout_is_repeated_at_once(
     api: FakeApiServer, watched: Watched, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     api.short_watches = True

@@ -15,7 +15,7 @@ def stored() -> StoredField:
     return Projection(DEPLOYMENT, needs_of())(deployment("a", replicas=3))
 
 
-def test_a_stored_object_reads_as_any_other(stored: StoredField) -> None:
+def test_a_stored_object_reads_like_a_field(stored: StoredField) -> None:
     plain = Field(stored.value)
 
     assert stored["spec", "replicas"].integer == 3
@@ -24,14 +24,14 @@ def test_a_stored_object_reads_as_any_other(stored: StoredField) -> None:
     assert bool(stored)
 
 
-def test_name_and_namespace_are_at_hand(stored: StoredField) -> None:
+def test_name_and_namespace_are_attributes(stored: StoredField) -> None:
     assert (stored.name, stored.namespace) == ("a", "ml")
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "equal"),
+    ("left", "right", "equal"),
     [(SOME, needs_of("scaling/wrong-metric"), True), (SOME, MORE, False)],
     ids=["the same", "more fields"],
 )
-def test_projections_are_equal_when_they_keep_the_same(one: object, other: object, equal: bool) -> None:  # noqa: FBT001 -- a table's column
-    assert (Projection(DEPLOYMENT, one) == Projection(DEPLOYMENT, other)) is equal  # type: ignore[arg-type] # Needs
+def test_projections_of_the_same_fields_are_equal(left: object, right: object, equal: bool) -> None:  # noqa: FBT001 -- a table's column
+    assert (Projection(DEPLOYMENT, left) == Projection(DEPLOYMENT, right)) is equal  # type: ignore[arg-type] # Needs

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from cluster.fake_api_server import FakeApiServer
 
 
-def test_a_list_then_a_watch_from_its_resource_version(api: FakeApiServer, synced: Reflected) -> None:
+def test_the_watch_starts_at_the_resource_version_of_the_list(api: FakeApiServer, synced: Reflected) -> None:
     listed_at = api.store.revision
     api.store.put(DEPLOYMENTS, deployment("c"))
 
@@ -27,7 +27,7 @@ def test_a_list_then_a_watch_from_its_resource_version(api: FakeApiServer, synce
     assert synced.names == ["a", "b", "c"]
 
 
-def test_nothing_is_kept_but_what_policies_read(synced: Reflected) -> None:
+def test_only_fields_that_policies_read_are_kept(synced: Reflected) -> None:
     fact = synced.facts.list(DEPLOYMENT, "ml")
 
     assert isinstance(fact, Known)
@@ -37,7 +37,7 @@ def test_nothing_is_kept_but_what_policies_read(synced: Reflected) -> None:
     }
 
 
-def test_every_change_is_followed(api: FakeApiServer, synced: Reflected) -> None:
+def test_every_change_is_applied(api: FakeApiServer, synced: Reflected) -> None:
     api.store.put(DEPLOYMENTS, deployment("c", "web"))
     api.store.put(DEPLOYMENTS, deployment("a", replicas=7))
     api.store.delete(DEPLOYMENTS, "ml", "b")
@@ -47,20 +47,20 @@ def test_every_change_is_followed(api: FakeApiServer, synced: Reflected) -> None
     fact = synced.facts.list(DEPLOYMENT)
     assert isinstance(fact, Known)
     assert [(i["metadata", "name"].text, i["spec", "replicas"].value) for i in fact.items] == [("a", 7), ("c", 1)]
-    assert [state.objects for state in synced.told] == [2, 3, 2]
+    assert [state.objects for state in synced.reports] == [2, 3, 2]
 
 
-def test_a_bookmark_moves_the_watch_on(api: FakeApiServer, synced: Reflected) -> None:
+def test_a_bookmark_advances_the_resource_version(api: FakeApiServer, synced: Reflected) -> None:
     api.store.bookmark()
 
     synced.steps(1)
     synced.steps(1)
 
     assert f"resourceVersion={api.store.revision}&" in api.requests[-1]
-    assert [state.objects for state in synced.told] == [2]
+    assert [state.objects for state in synced.reports] == [2]
 
 
-def test_many_objects_are_listed_in_pages(api: FakeApiServer, synced: Reflected) -> None:
+def test_large_lists_are_paged(api: FakeApiServer, synced: Reflected) -> None:
     for number in range(1201):
         api.store.put(DEPLOYMENTS, deployment(f"d{number:04}", "web"))
     synced.reflector._is_revision_invalid = True
@@ -72,7 +72,7 @@ def test_many_objects_are_listed_in_pages(api: FakeApiServer, synced: Reflected)
     assert len(synced.names) == 1203
 
 
-def test_a_page_that_is_gone_starts_the_list_again_without_pages(api: FakeApiServer, synced: Reflected) -> None:
+def test_an_expired_page_restarts_the_list_without_pages(api: FakeApiServer, synced: Reflected) -> None:
     for number in range(600):
         api.store.put(DEPLOYMENTS, deployment(f"d{number:04}", "web"))
     api.answers.append(status("continue=", 410, "Expired"))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from gpugate.webhook.cluster.connection import Connection
 
 
-def test_an_outage_is_told_when_it_lasts(api: FakeApiServer, synced: Reflected, clock: FakeClock) -> None:
+def test_an_outage_is_reported_after_the_grace_period(api: FakeApiServer, synced: Reflected, clock: FakeClock) -> None:
     api.answers += [Answer(WATCH, cut=True) for _ in range(2)]
     synced.steps(1)
     ages = [synced.reporter.age()]
@@ -27,12 +27,12 @@ def test_an_outage_is_told_when_it_lasts(api: FakeApiServer, synced: Reflected, 
     synced.steps(1)
     ages.append(synced.reporter.age())
 
-    assert synced.standings == ["synced", "stale"]
+    assert synced.statuses == ["synced", "stale"]
     assert ages == pytest.approx([1.2, 1.2 + 10 + 2.4])
     assert synced.names == ["a", "b"]
 
 
-def test_a_kind_that_may_not_be_read_is_unavailable_and_told_once_a_minute(
+def test_a_forbidden_kind_is_unavailable_and_reported_once_a_minute(
     api: FakeApiServer, synced: Reflected, clock: FakeClock
 ) -> None:
     api.forbidden.add("deployments")
@@ -42,10 +42,10 @@ def test_a_kind_that_may_not_be_read_is_unavailable_and_told_once_a_minute(
         synced.steps(1)
 
     assert synced.facts.list(DEPLOYMENT) == Unavailable("gpugate may not list and watch deployments.apps")
-    assert synced.standings == ["synced", "forbidden", "forbidden"]
+    assert synced.statuses == ["synced", "forbidden", "forbidden"]
 
 
-def test_a_kind_that_may_be_read_again_is(api: FakeApiServer, synced: Reflected) -> None:
+def test_a_kind_is_read_after_permission_is_granted(api: FakeApiServer, synced: Reflected) -> None:
     api.forbidden.add("deployments")
     synced.steps(2)
     api.forbidden.clear()
@@ -55,7 +55,7 @@ def test_a_kind_that_may_be_read_again_is(api: FakeApiServer, synced: Reflected)
     assert synced.names == ["a", "b"]
 
 
-def test_a_kind_whose_definition_comes_later_is_found_within_a_minute(
+def test_a_later_crd_is_discovered_within_a_minute(
     api: FakeApiServer, connection: Connection, clock: FakeClock
 ) -> None:
     nodepools = api.store.resources.pop(("karpenter.sh", "nodepools"))
@@ -70,10 +70,10 @@ def test_a_kind_whose_definition_comes_later_is_found_within_a_minute(
     assert waits == [52.5]
     assert before == Unavailable("the cluster does not serve nodepools.karpenter.sh")
     assert reflected.names == ["gpu"]
-    assert reflected.standings == ["not_served", "synced"]
+    assert reflected.statuses == ["not_served", "synced"]
 
 
-def test_a_kind_whose_definition_goes_is_no_longer_available(api: FakeApiServer, synced: Reflected) -> None:
+def test_a_kind_becomes_unavailable_when_its_crd_is_deleted(api: FakeApiServer, synced: Reflected) -> None:
     del api.store.resources[DEPLOYMENTS]
 
     synced.steps(2)

@@ -14,16 +14,16 @@ if TYPE_CHECKING:
     from cluster.reflected import FakeClock
 
 
-ENDS = {
+EXPIRED = {
     "410 as an event": Answer(
         WATCH, body=b'{"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired","message":"too old"}}\n'
     ),
-    "410 as an answer": status(WATCH, 410, "Gone"),
+    "410 as a response": status(WATCH, 410, "Gone"),
 }
 
 
-@pytest.mark.parametrize("answer", ENDS.values(), ids=ENDS)
-def test_a_watch_that_is_too_old_lists_again_from_memory(api: FakeApiServer, synced: Reflected, answer: Answer) -> None:
+@pytest.mark.parametrize("answer", EXPIRED.values(), ids=EXPIRED)
+def test_an_expired_watch_lists_from_the_cache(api: FakeApiServer, synced: Reflected, answer: Answer) -> None:
     listed_at = api.store.revision
     api.answers.append(answer)
     api.store.delete(DEPLOYMENTS, "ml", "a")
@@ -35,9 +35,9 @@ def test_a_watch_that_is_too_old_lists_again_from_memory(api: FakeApiServer, syn
     assert synced.names == ["b"]
 
 
-LOST = {
-    "a version that is gone": status("NotOlderThan", 410, "Expired"),
-    "a version from the future": Answer(
+INVALID = {
+    "an expired version": status("NotOlderThan", 410, "Expired"),
+    "a version that is too new": Answer(
         "NotOlderThan",
         504,
         json.dumps({"reason": "Timeout", "details": {"causes": [{"reason": "ResourceVersionTooLarge"}]}}).encode(),
@@ -45,8 +45,8 @@ LOST = {
 }
 
 
-@pytest.mark.parametrize("answer", LOST.values(), ids=LOST)
-def test_a_list_from_a_version_that_will_not_do_asks_for_the_newest_at_once(
+@pytest.mark.parametrize("answer", INVALID.values(), ids=INVALID)
+def test_a_list_with_an_invalid_version_is_repeated_for_the_newest(
     api: FakeApiServer, synced: Reflected, answer: Answer
 ) -> None:
     api.answers += [status(WATCH, 410, "Gone"), answer]
@@ -58,7 +58,7 @@ def test_a_list_from_a_version_that_will_not_do_asks_for_the_newest_at_once(
     assert synced.names == ["a", "b"]
 
 
-def test_an_etcd_that_went_back_in_time_is_listed_anew(api: FakeApiServer, synced: Reflected) -> None:
+def test_decreasing_versions_restart_the_list(api: FakeApiServer, synced: Reflected) -> None:
     old = {**deployment("restored"), "metadata": {"name": "restored", "namespace": "ml", "resourceVersion": "17"}}
     api.answers.append(Answer(WATCH, body=json.dumps({"type": "ADDED", "object": old}).encode() + b"\n"))
 
@@ -68,18 +68,18 @@ def test_an_etcd_that_went_back_in_time_is_listed_anew(api: FakeApiServer, synce
     assert api.requests[-1] == "GET /apis/apps/v1/deployments?limit=500"
 
 
-GOES_ON = {
+RECOVERABLE = {
     "429": status(WATCH, 429, "TooManyRequests"),
     "half a JSON line": Answer(WATCH, body=b'{"type":"ADDED","obj', cut=True),
-    "half a line and a proper end": Answer(WATCH, body=b'{"type":"ADDED","obj'),
-    "a line that is no event": Answer(WATCH, body=b"<html>\n"),
+    "half a line and a regular end": Answer(WATCH, body=b'{"type":"ADDED","obj'),
+    "a line that is not an event": Answer(WATCH, body=b"<html>\n"),
     "an event without an object": Answer(WATCH, body=b'{"type":"ADDED"}\n'),
-    "cut off": Answer(WATCH, cut=True),
+    "connection lost": Answer(WATCH, cut=True),
 }
 
 
-@pytest.mark.parametrize("answer", GOES_ON.values(), ids=GOES_ON)
-def test_a_watch_that_breaks_goes_on_where_it_was(api: FakeApiServer, synced: Reflected, answer: Answer) -> None:
+@pytest.mark.parametrize("answer", RECOVERABLE.values(), ids=RECOVERABLE)
+def test_a_failed_watch_continues_at_its_version(api: FakeApiServer, synced: Reflected, answer: Answer) -> None:
     api.answers.append(answer)
     api.store.delete(DEPLOYMENTS, "ml", "a")
 
@@ -90,9 +90,7 @@ def test_a_watch_that_breaks_goes_on_where_it_was(api: FakeApiServer, synced: Re
     assert synced.names == ["b"]
 
 
-def test_a_watch_that_falls_silent_is_ended(
-    api: FakeApiServer, synced: Reflected, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_silent_watch_times_out(api: FakeApiServer, synced: Reflected, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_WATCH_SECONDS", (0.0, 0.0))
     monkeypatch.setattr(module, "_MARGIN_SECONDS", 0.05)
     api.answers.append(Answer(WATCH, hang=True))
@@ -103,7 +101,7 @@ def test_a_watch_that_falls_silent_is_ended(
     assert synced.names == ["a", "b"]
 
 
-def test_a_watch_that_ends_at_once_is_a_fault(api: FakeApiServer, synced: Reflected) -> None:
+def test_a_watch_that_ends_at_once_is_a_failure(api: FakeApiServer, synced: Reflected) -> None:
     waits = synced.steps(2)
 
     assert waits == [FIRST, 0.0]
@@ -111,25 +109,25 @@ def test_a_watch_that_ends_at_once_is_a_fault(api: FakeApiServer, synced: Reflec
 
 
 RETRY_AFTER = {
-    "429 of a watch": (WATCH, 429),
-    "503 of a watch": (WATCH, 503),
+    "429 for a watch": (WATCH, 429),
+    "503 for a watch": (WATCH, 503),
 }
 
 
 @pytest.mark.parametrize(("to", "code"), RETRY_AFTER.values(), ids=RETRY_AFTER)
-def test_the_server_says_how_long_to_wait(api: FakeApiServer, synced: Reflected, to: str, code: int) -> None:
+def test_retry_after_is_respected(api: FakeApiServer, synced: Reflected, to: str, code: int) -> None:
     api.answers.append(status(to, code, "Busy", Retry_After="7"))
 
     assert synced.steps(1) == [7.0]
 
 
-def test_the_server_cannot_make_us_wait_for_more_than_five_minutes(api: FakeApiServer, synced: Reflected) -> None:
+def test_retry_after_is_limited_to_five_minutes(api: FakeApiServer, synced: Reflected) -> None:
     api.answers.append(status(WATCH, 503, "Busy", Retry_After="31536000"))
 
     assert synced.steps(1) == [300.0]
 
 
-def test_waits_grow_to_half_a_minute_and_are_forgotten(api: FakeApiServer, synced: Reflected, clock: FakeClock) -> None:
+def test_waits_grow_to_half_a_minute_and_are_reset(api: FakeApiServer, synced: Reflected, clock: FakeClock) -> None:
     api.answers += [status(WATCH, 429, "TooManyRequests") for _ in range(8)]
 
     waits = synced.steps(7)
@@ -140,7 +138,7 @@ def test_waits_grow_to_half_a_minute_and_are_forgotten(api: FakeApiServer, synce
     assert again == [FIRST]
 
 
-def test_what_was_deleted_while_nobody_watched_is_gone_after_the_list(api: FakeApiServer, synced: Reflected) -> None:
+def test_objects_deleted_between_watches_are_removed(api: FakeApiServer, synced: Reflected) -> None:
     api.store.delete(DEPLOYMENTS, "ml", "a")
     api.store.compact()
 
@@ -149,7 +147,7 @@ def test_what_was_deleted_while_nobody_watched_is_gone_after_the_list(api: FakeA
     assert synced.names == ["b"]
 
 
-def test_a_list_that_fails_leaves_what_was_known(api: FakeApiServer, synced: Reflected) -> None:
+def test_a_failed_list_keeps_the_objects(api: FakeApiServer, synced: Reflected) -> None:
     api.store.delete(DEPLOYMENTS, "ml", "a")
     api.store.compact()
     api.answers += [status("limit=500", 500, "InternalError"), Answer("limit=500", body=b"{")]
@@ -160,7 +158,7 @@ def test_a_list_that_fails_leaves_what_was_known(api: FakeApiServer, synced: Ref
     assert synced.names == ["a", "b"]
 
 
-def test_a_mistake_of_ours_does_not_leave_the_facts_as_they_are(
+def test_an_internal_error_does_not_stop_updates(
     api: FakeApiServer, synced: Reflected, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     api.store.put(DEPLOYMENTS, deployment("c"))

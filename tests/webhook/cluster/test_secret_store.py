@@ -28,58 +28,59 @@ def stored(store: NamedSecret) -> StoredSecret:
     return store.create({"ca.crt": b"one"})
 
 
-def test_there_is_none(store: NamedSecret) -> None:
+def test_a_missing_secret_is_none(store: NamedSecret) -> None:
     assert store.read() is None
 
 
-def test_what_is_created_is_opaque_and_says_whose_it_is(
-    api: FakeApiServer, store: NamedSecret, stored: StoredSecret
-) -> None:
-    held = api.store.get(SECRETS, "guard", "certificates")
+def test_a_created_secret_is_opaque_and_labelled(api: FakeApiServer, store: NamedSecret, stored: StoredSecret) -> None:
+    secret = api.store.get(SECRETS, "guard", "certificates")
 
     assert stored.data == {"ca.crt": b"one"}
     assert store.read() == stored
-    assert held["type"] == "Opaque"
-    # Whoever else manages it says so itself, and would not agree.
-    assert held["metadata"]["labels"] == {"app.kubernetes.io/name": "gpugate"}
+    assert secret["type"] == "Opaque"
+    # Without managed-by, because Helm sets it by server-side apply.
+    assert secret["metadata"]["labels"] == {"app.kubernetes.io/name": "gpugate"}
 
 
-def test_one_that_was_deleted_is_made_again_as_it_was_described(api: FakeApiServer, store: NamedSecret) -> None:
-    described = {"labels": {"team": "ml"}, "annotations": {"meta.helm.sh/release-name": "a", "gpugate.dev/rotate": "1"}}
-    api.store.put(SECRETS, {"metadata": {"namespace": "guard", "name": "certificates", **described}})
+def test_a_recreated_secret_keeps_its_labels_and_annotations(api: FakeApiServer, store: NamedSecret) -> None:
+    metadata_before = {
+        "labels": {"team": "ml"},
+        "annotations": {"meta.helm.sh/release-name": "a", "gpugate.dev/rotate": "1"},
+    }
+    api.store.put(SECRETS, {"metadata": {"namespace": "guard", "name": "certificates", **metadata_before}})
     store.read()
     api.store.delete(SECRETS, "guard", "certificates")
     store.read()
     store.create({"ca.crt": b"one"})
     metadata = api.store.get(SECRETS, "guard", "certificates")["metadata"]
 
-    assert metadata["labels"] == described["labels"]
+    assert metadata["labels"] == metadata_before["labels"]
     assert metadata["annotations"] == {"meta.helm.sh/release-name": "a"}
 
 
-def test_replacing_leaves_what_is_not_content(api: FakeApiServer, store: NamedSecret, stored: StoredSecret) -> None:
-    held = api.store.get(SECRETS, "guard", "certificates")
+def test_replace_changes_only_the_data(api: FakeApiServer, store: NamedSecret, stored: StoredSecret) -> None:
+    secret = api.store.get(SECRETS, "guard", "certificates")
     extra = {"labels": {"team": "ml"}, "annotations": {"gpugate.dev/rotate": "now"}}
-    changed = api.store.put(SECRETS, {**held, "metadata": {**held["metadata"], **extra}})
+    changed = api.store.put(SECRETS, {**secret, "metadata": {**secret["metadata"], **extra}})
     replaced = store.replace({"ca.crt": b"two", "ca.key": bytes(range(256))}, changed["metadata"]["resourceVersion"])
-    held = api.store.get(SECRETS, "guard", "certificates")
+    secret = api.store.get(SECRETS, "guard", "certificates")
 
     assert replaced == store.read()
     assert replaced.data == {"ca.crt": b"two", "ca.key": bytes(range(256))}
     assert replaced.annotations == extra["annotations"]
-    assert held["metadata"]["labels"] == extra["labels"]
+    assert secret["metadata"]["labels"] == extra["labels"]
     assert replaced.version != stored.version
 
 
-def test_a_secret_without_anything_is_empty(api: FakeApiServer, store: NamedSecret) -> None:
+def test_a_secret_without_data_is_empty(api: FakeApiServer, store: NamedSecret) -> None:
     api.store.put(SECRETS, {"metadata": {"namespace": "guard", "name": "certificates"}})
-    read = store.read()
+    stored_secret = store.read()
 
-    assert read is not None
-    assert (read.data, read.annotations) == ({}, {})
+    assert stored_secret is not None
+    assert (stored_secret.data, stored_secret.annotations) == ({}, {})
 
 
-def test_what_is_there_is_not_created(store: NamedSecret, stored: StoredSecret) -> None:
+def test_an_existing_secret_is_not_created(store: NamedSecret, stored: StoredSecret) -> None:
     with pytest.raises(
         ConflictError, match="secrets 'certificates' in namespace 'guard' was changed by another client: 409"
     ):
@@ -87,7 +88,7 @@ def test_what_is_there_is_not_created(store: NamedSecret, stored: StoredSecret) 
     assert store.read() == stored
 
 
-def test_what_was_changed_is_not_replaced(api: FakeApiServer, store: NamedSecret, stored: StoredSecret) -> None:
+def test_a_changed_secret_is_not_replaced(api: FakeApiServer, store: NamedSecret, stored: StoredSecret) -> None:
     api.store.put(SECRETS, api.store.get(SECRETS, "guard", "certificates"))
 
     with pytest.raises(ConflictError):
@@ -95,7 +96,7 @@ def test_what_was_changed_is_not_replaced(api: FakeApiServer, store: NamedSecret
     assert not api.asked("PUT")
 
 
-def test_what_is_gone_is_not_replaced(api: FakeApiServer, store: NamedSecret, stored: StoredSecret) -> None:
+def test_a_deleted_secret_is_not_replaced(api: FakeApiServer, store: NamedSecret, stored: StoredSecret) -> None:
     api.store.delete(SECRETS, "guard", "certificates")
 
     with pytest.raises(ConflictError):
@@ -103,22 +104,22 @@ def test_what_is_gone_is_not_replaced(api: FakeApiServer, store: NamedSecret, st
 
 
 @pytest.mark.parametrize("code", [404, 409, 410])
-def test_what_changes_between_reading_and_replacing(
+def test_a_conflict_between_read_and_replace(
     api: FakeApiServer, store: NamedSecret, stored: StoredSecret, monkeypatch: pytest.MonkeyPatch, code: int
 ) -> None:
     replace = store._connection.replace
 
-    def late(path: str, body: object) -> bytes:
+    def replace_late(path: str, body: object) -> bytes:
         api.answers.append(status(PATH, code, "Conflict"))
         return replace(path, body)
 
-    monkeypatch.setattr(store._connection, "replace", late)
+    monkeypatch.setattr(store._connection, "replace", replace_late)
     with pytest.raises(ConflictError):
         store.replace({}, stored.version)
 
 
 @pytest.mark.parametrize("verb", ["get", "create", "update"])
-def test_a_right_that_is_missing_is_named(
+def test_a_missing_permission_is_named(
     api: FakeApiServer, store: NamedSecret, stored: StoredSecret, monkeypatch: pytest.MonkeyPatch, verb: str
 ) -> None:
     replace = store._connection.replace
@@ -138,14 +139,14 @@ def test_a_right_that_is_missing_is_named(
     assert not isinstance(error.value, ConflictError)
 
 
-def test_a_quota_is_no_matter_of_rights(api: FakeApiServer, store: NamedSecret) -> None:
+def test_an_exceeded_quota_is_not_a_missing_permission(api: FakeApiServer, store: NamedSecret) -> None:
     api.answers.append(Answer(PATH, 403, b'{"reason": "Forbidden", "message": "exceeded quota: secrets"}'))
 
     with pytest.raises(ClusterFailure, match=r"create secrets .*: 403 Forbidden: exceeded quota: secrets$"):
         store.create({})
 
 
-def test_a_namespace_that_is_not_there(api: FakeApiServer, store: NamedSecret) -> None:
+def test_a_missing_namespace(api: FakeApiServer, store: NamedSecret) -> None:
     api.answers.append(status(PATH, 404, "NotFound"))
 
     with pytest.raises(ClusterFailure, match="404 NotFound") as error:
@@ -153,7 +154,7 @@ def test_a_namespace_that_is_not_there(api: FakeApiServer, store: NamedSecret) -
     assert not isinstance(error.value, ConflictError)
 
 
-def test_a_write_without_an_answer_may_have_been_done(api: FakeApiServer, store: NamedSecret) -> None:
+def test_a_write_without_a_response_has_an_unknown_result(api: FakeApiServer, store: NamedSecret) -> None:
     api.answers.append(Answer(PATH, cut=True))
 
     with pytest.raises(ClusterFailure, match="secrets 'certificates' in namespace 'guard' may have been writ"):
@@ -161,14 +162,14 @@ def test_a_write_without_an_answer_may_have_been_done(api: FakeApiServer, store:
 
 
 @pytest.mark.parametrize("body", [b"<html>", b"{}", b'{"metadata": {"resourceVersion": "1"}, "data": {"a": "%"}}'])
-def test_an_answer_that_is_no_secret(api: FakeApiServer, store: NamedSecret, body: bytes) -> None:
+def test_a_response_that_is_not_a_secret(api: FakeApiServer, store: NamedSecret, body: bytes) -> None:
     api.answers.append(Answer(PATH, body=body))
 
     with pytest.raises(ClusterFailure, match="is not from an API server"):
         store.read()
 
 
-def test_more_than_a_secret_may_hold_is_not_sent(api: FakeApiServer, store: NamedSecret) -> None:
+def test_a_secret_over_the_size_limit_is_not_sent(api: FakeApiServer, store: NamedSecret) -> None:
     with pytest.raises(ClusterFailure, match=r"would contain 1,048,577 bytes \(maximum: 1,048,576\)"):
         store.create({"a": bytes(1024 * 1024), "b": b"x"})
     assert not api.requests

@@ -15,6 +15,6 @@ HEADERS = {
 }
 
 
-@pytest.mark.parametrize(("headers", "said"), HEADERS.values(), ids=HEADERS)
-def test_what_warnings_say(headers: list[str], said: list[str]) -> None:
-    assert parse_warnings(headers) == said
+@pytest.mark.parametrize(("headers", "texts"), HEADERS.values(), ids=HEADERS)
+def test_the_texts_of_warnings(headers: list[str], texts: list[str]) -> None:
+    assert parse_warnings(headers) == texts

@@ -1,4 +1,4 @@
-"""The threads of a cluster watch, against a fake API server; each test waits for a condition, never for a time."""
+"""Test the threads of a cluster watch against a fake API server; tests wait for conditions, never for a fixed time."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from gpugate.policies.engine.ruleset import Needs
     from gpugate.webhook.cluster.reflector import KindState
 
-# The first reads replicas of Deployments, and autoscalers; the second node selectors of Deployments, and NodePools.
+# SOME needs replicas of Deployments and autoscalers; MORE needs node selectors of Deployments and NodePools.
 SOME, MORE = "disruption/blocking-pdb", "nodepools/shared-by-classes"
-# Waits of milliseconds instead of seconds; the clock is the real one.
-HASTY = Chance(random=lambda: -0.99)
+# Waits of milliseconds instead of seconds, with the real clock.
+SHORT_WAITS = Chance(random=lambda: -0.99)
 
 
 def until(condition: Callable[[], bool]) -> None:
@@ -40,8 +40,8 @@ def until(condition: Callable[[], bool]) -> None:
 
 class Watched:
     def __init__(self, api: FakeApiServer, folder: Path, needs: Needs) -> None:
-        self.told: list[KindState] = []
-        self.watch = ClusterWatch(connected(api, folder), needs, self.told.append, HASTY)
+        self.reports: list[KindState] = []
+        self.watch = ClusterWatch(connected(api, folder), needs, self.reports.append, SHORT_WAITS)
 
     def replicas(self) -> list[object] | None:
         fact = self.watch.facts.list(DEPLOYMENT, "ml")
@@ -51,9 +51,9 @@ class Watched:
 @pytest.fixture
 def watched(api: FakeApiServer, tmp_path: Path) -> Iterator[Watched]:
     api.store.put(DEPLOYMENTS, deployment("a"))
-    made = Watched(api, tmp_path, needs_of(SOME))
-    yield made
-    made.watch.stop()
+    cluster_watch = Watched(api, tmp_path, needs_of(SOME))
+    yield cluster_watch
+    cluster_watch.watch.stop()
 
 
 def test_changes_reach_policies(api: FakeApiServer, watched: Watched) -> None:
@@ -68,7 +68,7 @@ def test_changes_reach_policies(api: FakeApiServer, watched: Watched) -> None:
     assert watched.watch.ages()[DEPLOYMENT] == 0
 
 
-def test_a_kind_that_is_not_served_does_not_hold_readiness_up(api: FakeApiServer, watched: Watched) -> None:
+def test_a_kind_that_is_not_served_does_not_delay_readiness(api: FakeApiServer, watched: Watched) -> None:
     del api.store.resources["karpenter.sh", "nodepools"]
     watched.watch.update_needs(needs_of(MORE))
 
@@ -77,7 +77,7 @@ def test_a_kind_that_is_not_served_does_not_hold_readiness_up(api: FakeApiServer
     assert isinstance(watched.watch.facts.list(NODE_POOL), Unavailable)
 
 
-def test_a_kind_that_may_not_be_read_does_not_hold_readiness_up(api: FakeApiServer, watched: Watched) -> None:
+def test_a_forbidden_kind_does_not_delay_readiness(api: FakeApiServer, watched: Watched) -> None:
     api.forbidden.add("deployments")
     watched.watch.start()
 
@@ -86,7 +86,7 @@ def test_a_kind_that_may_not_be_read_does_not_hold_readiness_up(api: FakeApiServ
     assert watched.watch.facts.list(DEPLOYMENT) == Unavailable("gpugate may not list and watch deployments.apps")
 
 
-def test_an_api_server_that_comes_late(closed_api: FakeApiServer, tmp_path: Path) -> None:
+def test_an_api_server_that_starts_late(closed_api: FakeApiServer, tmp_path: Path) -> None:
     watched = Watched(closed_api, tmp_path, needs_of(SOME))
     watched.watch.start()
     until(lambda: all("connection refused" in line for line in watched.watch.missing()))
@@ -100,7 +100,7 @@ def test_an_api_server_that_comes_late(closed_api: FakeApiServer, tmp_path: Path
     watched.watch.stop()
 
 
-def test_an_api_server_that_goes_leaves_the_facts_and_readiness(api: FakeApiServer, watched: Watched) -> None:
+def test_an_outage_keeps_data_and_readiness(api: FakeApiServer, watched: Watched) -> None:
     watched.watch.start()
     until(lambda: not watched.watch.missing())
 
@@ -111,22 +111,22 @@ def test_an_api_server_that_goes_leaves_the_facts_and_readiness(api: FakeApiServ
     assert watched.replicas() == [1]
 
 
-def test_new_needs_are_read_while_old_facts_serve(api: FakeApiServer, watched: Watched) -> None:
+def test_old_data_is_used_until_new_needs_are_read(api: FakeApiServer, watched: Watched) -> None:
     watched.watch.start()
     until(lambda: not watched.watch.missing())
     api.store.put(("karpenter.sh", "nodepools"), {"metadata": {"name": "gpu"}})
 
     watched.watch.update_needs(needs_of(SOME, MORE))
-    held, ready = watched.replicas(), watched.watch.missing()
+    replicas, ready = watched.replicas(), watched.watch.missing()
     until(lambda: not watched.watch.behind())
 
-    assert (held, ready) == ([1], ())
+    assert (replicas, ready) == ([1], ())
     assert isinstance(watched.watch.facts.list(NODE_POOL), Known)
     assert len(api.asked("deployments?limit")) == 2
     assert len(api.asked("horizontalpodautoscalers?limit")) == 1
 
 
-def test_what_nobody_looks_up_any_more_is_dropped(watched: Watched) -> None:
+def test_unneeded_kinds_are_removed(watched: Watched) -> None:
     watched.watch.start()
     until(lambda: not watched.watch.missing())
 
@@ -146,12 +146,12 @@ def test_stopping_ends_open_watches(api: FakeApiServer, watched: Watched) -> Non
     assert isinstance(watched.watch.facts.list(DEPLOYMENT), Known)
 
 
-def test_the_client_is_not_imported_before_a_cluster_is_looked_at() -> None:
+def test_the_client_is_not_imported_before_a_connection() -> None:
     program = (
         "import sys; import gpugate.webhook.cluster.facts, gpugate.webhook.cluster.connection; "
         "print({'kubernetes', 'urllib3'} & set(sys.modules))"
     )
 
-    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)  # noqa: S603 -- fixed words
+    process = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)  # noqa: S603 -- fixed arguments
 
-    assert found.stdout == "set()\n"
+    assert process.stdout == "set()\n"
