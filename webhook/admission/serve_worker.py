@@ -110,7 +110,7 @@ class _Parts:
     def _take_up_next(self) -> None:
         if self._next is not None:
             rules, latest = self._next
-            if not (self._cluster and self._cluster.behind()) or monotonic() >= latest:
+            if not (self._cluster and self._cluster.unread()) or monotonic() >= latest:
                 self._gate.use(rules)
                 self._next = None
 

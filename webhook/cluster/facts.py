@@ -93,7 +93,7 @@ class ClusterWatch:
         """Watch what these needs declare from now on, such as after a change of the policy file.
 
         A kind whose needed fields changed is listed again. Until the list is complete, policies read the previous
-        objects. `behind` names such kinds: apply new policies when it returns none.
+        objects. `unread` names such kinds: apply new policies when it returns none.
         """
         self._needs = needs
         projections = {kind: Projection(kind, needs, self._decode) for kind in needs.kinds}
@@ -111,11 +111,11 @@ class ClusterWatch:
         Kinds that the cluster does not serve, or that gpugate may not read, are not included. Once it returned none, it
         always does: neither an outage of the API server nor a new policy file stops decisions.
         """
-        missing = () if self._ready else self.behind()
+        missing = () if self._ready else self.unread()
         self._ready = not missing
         return missing
 
-    def behind(self) -> tuple[str, ...]:
+    def unread(self) -> tuple[str, ...]:
         """Return the kinds whose needed fields are not read yet, with the reason if there is one."""
         threads = [self._running.get(kind) for kind in self._needs.kinds]
         states = [

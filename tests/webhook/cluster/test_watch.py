@@ -118,7 +118,7 @@ def test_old_data_is_used_until_new_needs_are_read(api: FakeApiServer, watched: 
 
     watched.watch.update_needs(needs_of(SOME, MORE))
     replicas, ready = watched.replicas(), watched.watch.missing()
-    until(lambda: not watched.watch.behind())
+    until(lambda: not watched.watch.unread())
 
     assert (replicas, ready) == ([1], ())
     assert isinstance(watched.watch.facts.list(NODE_POOL), Known)
