@@ -1,4 +1,4 @@
-"""The real API server takes what the chart renders, without a warning."""
+"""Test that a real API server accepts all rendered objects without a warning."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _namespaces(api: Api, webhook: ServedWebhook) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
-def test_every_object_is_taken_as_it_is(api: Api, helm: Helm, case: Path) -> None:
+def test_every_object_is_accepted_without_changes(api: Api, helm: Helm, case: Path) -> None:
     wrong: dict[str, Any] = {}
     rendered = helm.objects("--values", case)
     for each in rendered:

@@ -1,4 +1,4 @@
-"""The CronJob that audits the cluster, as Helm renders it."""
+"""Test the rendered CronJob that audits the cluster."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def pod(objects: dict[tuple[str, str], Json]) -> Json:
 
 
 def granted(objects: dict[tuple[str, str], Json]) -> dict[str, Json]:
-    """Roles that are bound to its ServiceAccount."""
+    """Return the roles that are bound to its ServiceAccount."""
     bound = {
         each["roleRef"]["name"]
         for (kind, _), each in objects.items()
@@ -31,7 +31,7 @@ def granted(objects: dict[tuple[str, str], Json]) -> dict[str, Json]:
     return {name: each for (kind, name), each in objects.items() if kind == "ClusterRole" and name in bound}
 
 
-def test_it_is_run_with_these_arguments(render: Render) -> None:
+def test_the_arguments_of_the_audit(render: Render) -> None:
     assert pod(render())["containers"][0]["args"] == [
         "audit",
         "--policy-file=/etc/gpugate/policy/policy.yaml",
@@ -42,7 +42,7 @@ def test_it_is_run_with_these_arguments(render: Render) -> None:
     ]
 
 
-def test_it_reads_with_one_role_and_writes_reports_with_another(
+def test_reading_and_writing_have_separate_roles(
     render: Render,
 ) -> None:
     roles = granted(render())
@@ -54,21 +54,21 @@ def test_it_reads_with_one_role_and_writes_reports_with_another(
     assert groups == {"openreports.io", "wgpolicyk8s.io"}
 
 
-def test_it_reads_no_secrets(render: Render) -> None:
+def test_no_role_can_read_secrets(render: Render) -> None:
     read = {name for role in granted(render()).values() for rule in role["rules"] for name in rule["resources"]}
 
     assert {"pods", "nodes"} <= read
     assert read & {"secrets", "configmaps", "*"} == set()
 
 
-def test_without_reports_it_may_write_nothing(render: Render) -> None:
+def test_without_reports_no_role_can_write(render: Render) -> None:
     objects = render("--set", "audit.writeReports=false")
 
     assert list(granted(objects)) == [NAME]
     assert "--write-reports" not in pod(objects)["containers"][0]["args"]
 
 
-def test_metrics_go_into_a_volume(render: Render) -> None:
+def test_metrics_are_written_to_the_volume(render: Render) -> None:
     spec = pod(render("--values", CHART / "ci" / "busy-values.yaml"))
     path = {"path": "/var/lib/node_exporter/textfile_collector", "type": "Directory"}
 
@@ -84,11 +84,11 @@ def test_metrics_go_into_a_volume(render: Render) -> None:
         ("rbac.create=false", {("ServiceAccount", NAME), ("CronJob", NAME)}),
     ],
 )
-def test_it_can_be_left_out(render: Render, flag: str, left: set[tuple[str, str]]) -> None:
+def test_the_cron_job_is_optional(render: Render, flag: str, left: set[tuple[str, str]]) -> None:
     assert {key for key in render("--set", flag) if "audit" in key[1]} == left
 
 
-def test_two_never_run_at_once(render: Render) -> None:
+def test_audits_do_not_overlap(render: Render) -> None:
     spec = render()["CronJob", NAME]["spec"]
 
     assert (spec["concurrencyPolicy"], spec["jobTemplate"]["spec"]["activeDeadlineSeconds"]) == ("Forbid", 1800)

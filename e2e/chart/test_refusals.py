@@ -1,4 +1,4 @@
-"""Values that would do harm are refused before anything reaches a cluster, with the reason."""
+"""Test that the chart rejects harmful values before an install, with the reason."""
 
 from __future__ import annotations
 
@@ -16,67 +16,67 @@ if TYPE_CHECKING:
 FAIL = ("--set", "webhooks.pods.failurePolicy=Fail")
 UPGRADE = "--is-upgrade"
 
-OF_THE_WRONG_TYPE = {
+INVALID = {
     "an unknown key": ("replicas=2", "replicas"),
     "an unknown key in a section": ("image.tagg=1", "tagg"),
     "no replica": ("replicaCount=0", "replicaCount"),
-    "replicas as a text": ("replicaCount=three", "replicaCount"),
-    "replicas taken away": ("replicaCount=null", "replicaCount"),
-    "a section taken away": ("webhooks=null", "webhooks"),
-    "a timeout of nothing": ("webhooks.validateTimeoutSeconds=0", "validateTimeoutSeconds"),
-    "a timeout beyond what anybody waits": ("webhooks.mutateTimeoutSeconds=31", "mutateTimeoutSeconds"),
-    "a failure policy in small letters": ("webhooks.pods.failurePolicy=fail", "failurePolicy"),
-    "a failure policy for what never waits": ("webhooks.nodeclaims.failurePolicy=Fail", "nodeclaims"),
+    "replicas as a string": ("replicaCount=three", "replicaCount"),
+    "replicas removed": ("replicaCount=null", "replicaCount"),
+    "a section removed": ("webhooks=null", "webhooks"),
+    "a timeout of zero": ("webhooks.validateTimeoutSeconds=0", "validateTimeoutSeconds"),
+    "a timeout over the maximum": ("webhooks.mutateTimeoutSeconds=31", "mutateTimeoutSeconds"),
+    "a failure policy in lower case": ("webhooks.pods.failurePolicy=fail", "failurePolicy"),
+    "a failure policy for a group that is always Ignore": ("webhooks.nodeclaims.failurePolicy=Fail", "nodeclaims"),
     "port 0": ("server.port=0", "port"),
     "no tag": ("image.tag=", "tag"),
-    "a name of another alphabet": ("fullnameOverride=wächter", "fullnameOverride"),
+    "a name with non-ASCII letters": ("fullnameOverride=wächter", "fullnameOverride"),
     "a name of 64 characters": (f"fullnameOverride={'a' * 64}", "fullnameOverride"),
     "an unknown mode": ("policy.mode=Audit", "mode"),
-    "a mode that says nothing": ("policy.mode=true", "mode"),
+    "a mode that is a boolean": ("policy.mode=true", "mode"),
     "an unknown policy": ("policy.policies.pods/no-such.mode=warn", "pods/no-such"),
     "an unknown parameter": ("policy.policies.nodepools/narrow-spot.params.fewest=2", "fewest"),
-    "a resource that would end a match condition": ("policy.platform.accelerators.resources={a'b}", "resources"),
-    "a URL that is not encrypted": ("webhooks.url=http://gpugate.example.com", "url"),
-    "fewer than no Pods must stay": ("podDisruptionBudget.minAvailable=-1", "minAvailable"),
-    "a pattern where selectors take names": ("policy.excluded_namespaces={kube-system,gpu-*}", "excluded_namespaces"),
-    "a network without its size": ("networkPolicy.apiServerCidrs={10.0.0.1}", "apiServerCidrs"),
-    "a switch taken away": ("webhooks.pods.enabled=null", "enabled"),
+    "a quote in a resource": ("policy.platform.accelerators.resources={a'b}", "resources"),
+    "a URL without TLS": ("webhooks.url=http://gpugate.example.com", "url"),
+    "a negative number of Pods": ("podDisruptionBudget.minAvailable=-1", "minAvailable"),
+    "a pattern instead of a name": ("policy.excluded_namespaces={kube-system,gpu-*}", "excluded_namespaces"),
+    "a network without a prefix length": ("networkPolicy.apiServerCidrs={10.0.0.1}", "apiServerCidrs"),
+    "a switch removed": ("webhooks.pods.enabled=null", "enabled"),
     "a quote in a taint": ("policy.platform.taints.a[0].key=a'b", "key"),
     "a bracket in a resource": ("policy.platform.accelerators.resources={a)||(}", "resources"),
     "a line break in a user": ("webhooks.karpenterUsers={system:serviceaccount:a:b\n}", "karpenterUsers"),
 }
 
 
-@pytest.mark.parametrize(("value", "named"), OF_THE_WRONG_TYPE.values(), ids=OF_THE_WRONG_TYPE)
-def test_the_schema_refuses(helm: Helm, value: str, named: str) -> None:
+@pytest.mark.parametrize(("value", "expected"), INVALID.values(), ids=INVALID)
+def test_the_schema_rejects_invalid_values(helm: Helm, value: str, expected: str) -> None:
     flag = "--set-string" if "replicaCount=three" in value else "--set"
     refusal = helm.refusal(flag, value)
 
     assert "schema" in refusal
-    assert named in refusal
+    assert expected in refusal
 
 
 @pytest.mark.parametrize("value", ["global.imageRegistry=x", "enabled=false"])
-def test_the_schema_takes_what_a_chart_around_it_says(helm: Helm, value: str) -> None:
+def test_the_schema_accepts_values_of_parent_charts(helm: Helm, value: str) -> None:
     assert helm.template("--set", value).returncode == 0
 
 
 HARMFUL = {
     "Fail on install": (FAIL, "failurePolicy: Fail on install"),
     "Fail with one replica": ((*FAIL, UPGRADE, "--set", "replicaCount=1"), "failurePolicy: Fail with one replica"),
-    "Fail with a single autoscaled one": (
+    "Fail with one autoscaled replica": (
         (*FAIL, UPGRADE, "--set", "autoscaling.enabled=true,autoscaling.minReplicas=1"),
         "failurePolicy: Fail with one replica",
     ),
-    "kube-system judged": (
+    "kube-system not excluded": (
         ("--set", "policy.excluded_namespaces={karpenter}"),
         "policy.excluded_namespaces does not contain kube-system",
     ),
-    "no namespace left": (
+    "no namespace evaluated": (
         ("--set", "webhooks.onlyNamespaces={kube-system,guard}"),
         "webhooks.onlyNamespaces contains only excluded namespaces",
     ),
-    "no group left": (
+    "no group enabled": (
         (
             "--set",
             ",".join(
@@ -95,59 +95,68 @@ HARMFUL = {
         ),
         "every group of webhooks is disabled",
     ),
-    "two sources of client authorities": (
+    "two sources of client CAs": (
         ("--set", "clientAuthentication.caBundle=-----BEGIN CERTIFICATE-----,clientAuthentication.configMapName=ca"),
         "clientAuthentication.caBundle and configMapName are both set",
     ),
-    "client authorities that are none": (
+    "client CAs without a certificate": (
         ("--set", "clientAuthentication.caBundle=LS0tLS1C"),
         "clientAuthentication.caBundle contains no certificate",
     ),
-    "a budget that lets nobody go": (
+    "a budget that allows no eviction": (
         ("--set", "podDisruptionBudget.minAvailable=2"),
         "podDisruptionBudget.minAvailable is not less",
     ),
-    "a range upside down": (
+    "an inverted range": (
         ("--set", "autoscaling.enabled=true,autoscaling.maxReplicas=1"),
         "autoscaling.maxReplicas is less than autoscaling.minReplicas",
     ),
-    "a fixed bundle that rotates": (
+    "a fixed bundle with a rotating CA": (
         ("--set", "certificates.caBundle=PEM"),
         "certificates.caBundle and secretName require",
     ),
-    "a certificate from nowhere": (("--set", "certificates.mode=provided"), "certificates.mode: provided requires"),
-    "an address that no certificate is for": (
+    "a provided certificate without a Secret": (
+        ("--set", "certificates.mode=provided"),
+        "certificates.mode: provided requires",
+    ),
+    "a URL that the certificate does not cover": (
         ("--set", "certificates.mode=certManager,webhooks.url=https://192.0.2.1:8443"),
         "certificates.mode: certManager requests a certificate for the names of the Service",
     ),
-    "no memory": (("--set", "pods.resources.limits.memory=64Mi"), "pods.resources.limits.memory is less than"),
-    "no memory in another unit": (
+    "too little memory": (("--set", "pods.resources.limits.memory=64Mi"), "pods.resources.limits.memory is less than"),
+    "too little memory in another unit": (
         ("--set", "pods.resources.limits.memory=0.1Gi"),
         "pods.resources.limits.memory is less than",
     ),
-    "no memory in bytes": (
+    "too little memory in bytes": (
         ("--set", "pods.resources.limits.memory=67108864"),
         "pods.resources.limits.memory is less than",
     ),
-    "no memory in M": (("--set", "pods.resources.limits.memory=100M"), "pods.resources.limits.memory is less than"),
-    "no memory with an exponent": (
+    "too little memory in M": (
+        ("--set", "pods.resources.limits.memory=100M"),
+        "pods.resources.limits.memory is less than",
+    ),
+    "too little memory with an exponent": (
         ("--set-string", "pods.resources.limits.memory=1e8"),
         "pods.resources.limits.memory is less than",
     ),
-    "a little less memory": (("--set", "pods.resources.limits.memory=159Mi"), "pods.resources.limits.memory is less"),
-    "client authorities with a key": (
+    "slightly too little memory": (
+        ("--set", "pods.resources.limits.memory=159Mi"),
+        "pods.resources.limits.memory is less",
+    ),
+    "client CAs with a private key": (
         ("--set", "clientAuthentication.caBundle=-----BEGIN CERTIFICATE----- -----BEGIN PRIVATE KEY-----"),
         "clientAuthentication.caBundle contains a private key",
     ),
-    "rights for every Pod of the namespace": (
+    "permissions for every Pod of the namespace": (
         ("--set", "serviceAccount.create=false"),
         "serviceAccount.create: false without serviceAccount.name",
     ),
-    "a bundle that is encoded twice": (
+    "a bundle in base64": (
         ("--set", "certificates.mode=provided,certificates.secretName=tls,certificates.caBundle=TFMw"),
         "certificates.caBundle contains no certificate",
     ),
-    "a bundle with a key": (
+    "a bundle with a private key": (
         (
             "--set",
             (
@@ -157,28 +166,28 @@ HARMFUL = {
         ),
         "certificates.caBundle contains a private key",
     ),
-    "a budget that lets all go": (
+    "a budget that allows the eviction of all replicas": (
         (*FAIL, UPGRADE, "--set", "podDisruptionBudget.maxUnavailable=2"),
         "podDisruptionBudget.maxUnavailable allows the eviction of all replicas",
     ),
-    "one port for two": (("--set", "server.port=8081"), "server.port and server.healthPort are equal"),
+    "one port for both servers": (("--set", "server.port=8081"), "server.port and server.healthPort are equal"),
 }
 
 
 @pytest.mark.parametrize(("flags", "reason"), HARMFUL.values(), ids=HARMFUL)
-def test_a_guard_refuses(helm: Helm, flags: tuple[str, ...], reason: str) -> None:
+def test_harmful_values_are_rejected(helm: Helm, flags: tuple[str, ...], reason: str) -> None:
     assert reason in helm.refusal(*flags)
 
 
 @pytest.mark.parametrize("namespace", ["kube-system", "kube-public", "kube-node-lease"])
-def test_a_release_among_what_the_cluster_runs_is_refused(helm: Helm, namespace: str) -> None:
+def test_a_release_in_a_system_namespace_is_rejected(helm: Helm, namespace: str) -> None:
     ran = helm.ran("template", "gate", CHART, "--namespace", namespace)
 
     assert ran.returncode != 0
     assert "the release is in a system namespace" in ran.stderr
 
 
-def test_fail_is_for_an_upgrade(helm: Helm) -> None:
+def test_fail_is_accepted_for_an_upgrade(helm: Helm) -> None:
     assert helm.template(*FAIL, UPGRADE).returncode == 0
 
 
@@ -194,15 +203,15 @@ HARMLESS: dict[str, dict[str, Any]] = {
     "memory in Ti": memory("1Ti"),
     "memory in E": memory("1E"),
     "no limit": {"pods": {"resources": {"limits": None}}},
-    "neither account nor rights": {"serviceAccount": {"create": False}, "rbac": {"create": False}},
+    "neither ServiceAccount nor RBAC": {"serviceAccount": {"create": False}, "rbac": {"create": False}},
     "a comment in a bundle": {"certificates": PROVIDED},
-    "a budget that lets all go where nothing waits": {"podDisruptionBudget": {"maxUnavailable": 2}},
-    "an annotation that is called as a failure policy": {"webhooks": {"annotations": {"failurePolicy": "Fail"}}},
+    "a budget for all replicas without Fail": {"podDisruptionBudget": {"maxUnavailable": 2}},
+    "an annotation named failurePolicy": {"webhooks": {"annotations": {"failurePolicy": "Fail"}}},
 }
 
 
 @pytest.mark.parametrize("values", HARMLESS.values(), ids=HARMLESS)
-def test_values_that_do_no_harm_are_taken(helm: Helm, tmp_path: Path, values: dict[str, Any]) -> None:
+def test_harmless_values_are_accepted(helm: Helm, tmp_path: Path, values: dict[str, Any]) -> None:
     file = tmp_path / "values.yaml"
     file.write_text(json.dumps(values))
 

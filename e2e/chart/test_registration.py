@@ -1,4 +1,4 @@
-"""The webhook configurations that Helm renders are those that the server and `gpugate doctor` expect."""
+"""Test that the rendered webhook configurations are those that the server and `gpugate doctor` expect."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def configurations(helm: Helm, *flags: str) -> dict[str, Json]:
     [{}, PLATFORM, {"taints": PLATFORM["taints"]}, {"accelerators": PLATFORM["accelerators"]}],
     ids=["no-names-of-its-own", "names-of-its-own", "taints", "accelerators"],
 )
-def test_the_entries_are_those_of_the_whole_catalogue(helm: Helm, platform: Json) -> None:
+def test_the_entries_are_those_of_all_policies(helm: Helm, platform: Json) -> None:
     flags = ("--set-json", f"policy.platform={json.dumps(platform)}", "--set-json", "webhooks.karpenterUsers=[]")
     ruleset = whole_catalogue(PolicyConfig(platform=parse(platform, Platform, ())))
 
@@ -55,7 +55,7 @@ def test_the_entries_are_those_of_the_whole_catalogue(helm: Helm, platform: Json
 
 
 @pytest.mark.parametrize("mode", ["audit", None])
-def test_they_are_what_is_looked_for_whatever_the_policy_file_says(helm: Helm, mode: str | None) -> None:
+def test_the_expected_configurations_do_not_depend_on_the_policy_file(helm: Helm, mode: str | None) -> None:
     live = [*configurations(helm, "--set", "fullnameOverride=gpugate").values()]
     server = Server(b"", NAMESPACE)
     found = drift(bind(CATALOG, PolicyConfig(mode=mode)), live, server, b"", now=dt.datetime.now(dt.UTC))

@@ -1,4 +1,4 @@
-"""What holds of everything that the chart renders."""
+"""Test properties of all rendered objects."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ cases = pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
 
 
 @cases
-def test_helm_has_nothing_to_find_fault_with(helm: Helm, case: Path) -> None:
+def test_helm_lint_reports_nothing(helm: Helm, case: Path) -> None:
     ran = helm.ran("lint", "--strict", CHART, "--namespace", "guard", "--values", case)
 
     assert ran.returncode == 0, ran.stdout + ran.stderr
@@ -64,7 +64,7 @@ def test_every_pod_is_restricted(helm: Helm, case: Path) -> None:
 
 
 @cases
-def test_no_image_is_run_but_ours(helm: Helm, case: Path) -> None:
+def test_only_the_configured_image_is_used(helm: Helm, case: Path) -> None:
     images = {spec["containers"][0]["image"] for _, spec in pod_specs(helm.objects("--values", case))}
 
     assert len(images) == 1
@@ -72,11 +72,11 @@ def test_no_image_is_run_but_ours(helm: Helm, case: Path) -> None:
 
 
 @cases
-def test_it_is_the_same_every_time(helm: Helm, case: Path) -> None:
+def test_rendering_is_deterministic(helm: Helm, case: Path) -> None:
     assert helm.template("--values", case).stdout == helm.template("--values", case).stdout
 
 
-def test_nothing_is_asked_of_a_cluster_or_of_chance() -> None:
+def test_templates_use_no_cluster_lookup_or_random_values() -> None:
     text = "".join(file.read_text() for file in (CHART / "templates").rglob("*") if file.is_file())
     actions = " ".join(re.findall(r"{{.*?}}", text, re.DOTALL))
 
@@ -84,7 +84,7 @@ def test_nothing_is_asked_of_a_cluster_or_of_chance() -> None:
 
 
 @cases
-def test_gpugate_has_nothing_to_find_fault_with(helm: Helm, case: Path) -> None:
+def test_gpugate_check_reports_nothing(helm: Helm, case: Path) -> None:
     rendered = helm.template("--values", case).stdout
     command = [sys.executable, "-m", "gpugate.webhook.cli.main", "check", "-"]
     ran = subprocess.run(command, input=rendered, capture_output=True, text=True, check=False)  # noqa: S603 -- ours
@@ -92,7 +92,7 @@ def test_gpugate_has_nothing_to_find_fault_with(helm: Helm, case: Path) -> None:
     assert (ran.returncode, "0 errors, 0 warnings" in ran.stdout) == (0, True), ran.stdout
 
 
-def test_every_object_is_in_the_namespace_of_the_release_or_in_none(render: Render) -> None:
+def test_objects_are_in_the_release_namespace_or_cluster_scoped(render: Render) -> None:
     cluster_scoped = {
         "ClusterRole",
         "ClusterRoleBinding",
@@ -104,7 +104,7 @@ def test_every_object_is_in_the_namespace_of_the_release_or_in_none(render: Rend
     assert {kind for kind, _ in outside} == cluster_scoped
 
 
-def test_two_releases_share_no_name(helm: Helm) -> None:
+def test_releases_have_different_names(helm: Helm) -> None:
     def names(release: str) -> set[str]:
         text = helm.ran("template", release, CHART, "--namespace", release, "--set", "fullnameOverride=").stdout
         return {each["metadata"]["name"] for each in yaml.safe_load_all(text) if each}
@@ -113,27 +113,27 @@ def test_two_releases_share_no_name(helm: Helm) -> None:
     assert names("one") & names("two") == set()
 
 
-def test_the_longest_names_still_fit(helm: Helm) -> None:
+def test_long_names_are_truncated(helm: Helm) -> None:
     rendered = helm.ran("template", "r" * 53, CHART, "--namespace", "n" * 63)
 
     assert rendered.returncode == 0, rendered.stderr
     assert max(len(each["metadata"]["name"]) for each in yaml.safe_load_all(rendered.stdout) if each) <= 63
 
 
-def test_the_notes_say_how_it_stands_and_how_to_end_it() -> None:
+def test_the_notes_contain_the_mode_and_the_emergency_command() -> None:
     # Helm 3 asks a cluster for them.
     helm = Helm(tools.path("helm"))
     ran = helm.ran("install", "gate", CHART, "--namespace", "default", "--dry-run=client", "--set", "replicaCount=1")
-    said = ran.stdout.partition("NOTES:")[2]
+    notes = ran.stdout.partition("NOTES:")[2]
 
-    assert "Mode: audit (all requests are allowed" in said
-    assert "While the webhook is unavailable: all requests are allowed" in said
-    assert "One replica" in said
-    assert "Namespace default" in said
-    assert "kubectl delete mutatingwebhookconfiguration,validatingwebhookconfiguration gate-gpugate" in said
+    assert "Mode: audit (all requests are allowed" in notes
+    assert "While the webhook is unavailable: all requests are allowed" in notes
+    assert "One replica" in notes
+    assert "Pods without a namespace are created in namespace default" in notes
+    assert "kubectl delete mutatingwebhookconfiguration,validatingwebhookconfiguration gate-gpugate" in notes
 
 
-def test_how_long_it_takes(helm: Helm, figures: list[str]) -> None:
+def test_the_time_to_render(helm: Helm, figures: list[str]) -> None:
     started = time.monotonic()
     assert helm.template().returncode == 0
     figures.append(f"{helm.program.name} template with default values: {time.monotonic() - started:.2f} s")

@@ -1,4 +1,4 @@
-"""What a release gives people who do not use Helm."""
+"""Test the manifest for installations without Helm."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from chart.conftest import Helm
 
 
-def test_the_manifest_holds_what_helm_installs_as_shipped_but_for_its_hooks(helm: Helm, tmp_path: Path) -> None:
+def test_the_manifest_contains_the_default_objects_without_hooks(helm: Helm, tmp_path: Path) -> None:
     target = tmp_path / "install.yaml"
     command = ["make", "--silent", "install-yaml", f"HELM={helm.program}", f"INSTALL_YAML={target}"]
     subprocess.run(command, cwd=CHART.parents[1], check=True, timeout=60)  # noqa: S603 -- make, with arguments of ours
