@@ -58,7 +58,7 @@ def test_the_secret_is_created_once_replaced_when_it_is_as_read_and_keeps_what_o
 
 def test_a_secret_of_another_name_is_out_of_reach(keeper: Connection, namespace: str) -> None:
     with pytest.raises(
-        ClusterFailure, match=f"gpugate may not get secrets 'other' in namespace '{namespace}': its Serv"
+        ClusterFailure, match=f"gpugate may not get secrets 'other' in namespace '{namespace}': grant its Serv"
     ):
         NamedSecret(keeper, namespace, "other").read()
 
