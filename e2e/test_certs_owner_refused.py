@@ -1,4 +1,4 @@
-"""Where only those may name an owner who may delete the object, bundles are published all the same."""
+"""Test that bundles are published if the API server rejects the owner reference."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from cluster.control_plane import ControlPlane
 
 NAME = "strict"
-# Turned on by some distributions.
+# Some distributions enable it.
 FLAG = "--enable-admission-plugins=OwnerReferencesPermissionEnforcement"
 
 
@@ -47,15 +47,15 @@ def test_a_bundle_is_published_without_an_owner(strict: ControlPlane, tmp_path: 
     }
     with closing(Connections(strict.url, strict.ca_file, strict.admin)) as connections:
         api = Api(connections)
-        for each in (namespace_object(NAME), configuration):
-            answer = api.create(each)
+        for obj in (namespace_object(NAME), configuration):
+            answer = api.create(obj)
             assert answer.ok, answer.message
         with keeper_connection(api, strict, tmp_path, NAME) as keeper:
             registration = LiveRegistration(keeper, NAME, NAME)
-            (read,) = registration.read()
-            registration.publish(read, b"bundle")
-            (read,) = registration.read()
+            (published,) = registration.read()
+            registration.publish(published, b"bundle")
+            (published,) = registration.read()
         stored = api.get(configuration)
 
-    assert read.bundles == {entry["name"]: b"bundle"}
+    assert published.bundles == {entry["name"]: b"bundle"}
     assert "ownerReferences" not in stored["metadata"]

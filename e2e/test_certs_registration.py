@@ -1,4 +1,4 @@
-"""What publishing a `caBundle` leaves as it is, and what a release may do with its entries afterwards."""
+"""Test that publishing a `caBundle` changes nothing else, and that a release can change its entries afterwards."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ def configuration(kind: str, name: str, *entries: dict[str, Any]) -> dict[str, A
     return {"apiVersion": API_VERSION, "kind": kind, "metadata": {"name": name}, "webhooks": list(entries)}
 
 
-def entry(name: str, where: dict[str, Any]) -> dict[str, Any]:
+def entry(name: str, client_config: dict[str, Any]) -> dict[str, Any]:
     rule = {"apiGroups": ["e2e.gpugate.dev"], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["nothing"]}
     return {
         "name": f"{name}.e2e.gpugate.dev",
-        "clientConfig": where,
+        "clientConfig": client_config,
         "rules": [rule],
         "failurePolicy": "Ignore",
         "sideEffects": "None",
@@ -59,19 +59,19 @@ def entry(name: str, where: dict[str, Any]) -> dict[str, Any]:
 
 def without_bundles(obj: dict[str, Any]) -> list[dict[str, Any]]:
     return [
-        {**each, "clientConfig": {key: value for key, value in each["clientConfig"].items() if key != "caBundle"}}
-        for each in obj["webhooks"]
+        {**item, "clientConfig": {key: value for key, value in item["clientConfig"].items() if key != "caBundle"}}
+        for item in obj["webhooks"]
     ]
 
 
 def publish(registration: LiveRegistration, bundle: bytes) -> None:
-    for each in registration.read():
-        registration.publish(each, bundle)
+    for item in registration.read():
+        registration.publish(item, bundle)
 
 
 def bundles(registration: LiveRegistration, kind: str) -> dict[str, bytes]:
-    (found,) = [each for each in registration.read() if each.kind == kind]
-    return {name.partition(".")[0]: value for name, value in found.bundles.items()}
+    (matching,) = [item for item in registration.read() if item.kind == kind]
+    return {name.partition(".")[0]: value for name, value in matching.bundles.items()}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -86,15 +86,15 @@ def test_only_bundles_and_the_owner_are_written(
     assert without_bundles(after) == without_bundles(before)
     (owner,) = after["metadata"]["ownerReferences"]
     assert (owner["kind"], owner["name"]) == ("Namespace", namespace)
-    (ours,) = [each for each in after["metadata"]["managedFields"] if each["manager"] == CA_MANAGER]
-    assert ours["operation"] == "Update"
-    fields = ours["fieldsV1"]
+    (own_fields,) = [item for item in after["metadata"]["managedFields"] if item["manager"] == CA_MANAGER]
+    assert own_fields["operation"] == "Update"
+    fields = own_fields["fieldsV1"]
     assert set(fields) == {"f:metadata", "f:webhooks"}
-    # Of each entry one field, and not the entry itself.
+    # One field of each entry is owned, not the entry.
     assert list(fields["f:webhooks"].values()) == [{"f:clientConfig": {"f:caBundle": {}}}] * 2
 
 
-def test_what_was_changed_since_it_was_read_is_not_written(
+def test_a_changed_configuration_is_not_written(
     api: Api, registration: LiveRegistration, namespace: str, bundle: bytes
 ) -> None:
     api.apply(configuration(KINDS[1], namespace, entry("a", SERVICE), entry("b", URL)), "helm")
@@ -107,35 +107,37 @@ def test_what_was_changed_since_it_was_read_is_not_written(
 
 
 def helm_4(api: Api, before: dict[str, Any], after: dict[str, Any]) -> Answer:
-    """An upgrade as Helm 4 does it: server-side apply."""
+    """Upgrade like Helm 4: server-side apply."""
     assert before["metadata"] == after["metadata"]
     return api.apply(after, "helm")
 
 
 def helm_3(api: Api, before: dict[str, Any], after: dict[str, Any]) -> Answer:
-    """An upgrade as Helm 3 does it: a strategic merge of the difference between two releases."""
-    kept = [each["name"] for each in after["webhooks"]]
-    gone = [{"$patch": "delete", "name": each["name"]} for each in before["webhooks"] if each["name"] not in kept]
-    changed = [
-        {**each, "clientConfig": {**({} if "url" in each["clientConfig"] else {"url": None}), **each["clientConfig"]}}
-        for each in after["webhooks"]
+    """Upgrade like Helm 3: a strategic merge patch with the difference between two releases."""
+    remaining = [item["name"] for item in after["webhooks"]]
+    removed = [
+        {"$patch": "delete", "name": item["name"]} for item in before["webhooks"] if item["name"] not in remaining
     ]
-    return api.patch(after, {"webhooks": [*gone, *changed]}, "strategic")
+    changed = [
+        {**item, "clientConfig": {**({} if "url" in item["clientConfig"] else {"url": None}), **item["clientConfig"]}}
+        for item in after["webhooks"]
+    ]
+    return api.patch(after, {"webhooks": [*removed, *changed]}, "strategic")
 
 
 UPGRADES = {
-    "nothing": [entry("a", SERVICE), entry("b", URL)],
+    "no change": [entry("a", SERVICE), entry("b", URL)],
     "an entry removed": [entry("a", SERVICE)],
     "every entry removed": [],
     "an entry added": [entry("a", SERVICE), entry("b", URL), entry("c", URL)],
-    "a service for a URL": [entry("a", SERVICE), entry("b", SERVICE)],
-    "others first": [entry("b", URL), entry("a", SERVICE)],
+    "a service instead of a URL": [entry("a", SERVICE), entry("b", SERVICE)],
+    "another order": [entry("b", URL), entry("a", SERVICE)],
 }
 
 
 @pytest.mark.parametrize("entries", UPGRADES.values(), ids=UPGRADES)
 @pytest.mark.parametrize("helm", [helm_3, helm_4])
-def test_a_release_may_change_its_entries_and_bundles_stay(
+def test_bundles_remain_when_a_release_changes_its_entries(
     api: Api,
     registration: LiveRegistration,
     namespace: str,
@@ -151,17 +153,17 @@ def test_a_release_may_change_its_entries_and_bundles_stay(
         upgraded = helm(api, before, configuration(kind, namespace, *entries))
 
         assert upgraded.ok, upgraded.message
-        names = {each["name"].partition(".")[0] for each in entries}
+        names = {item["name"].partition(".")[0] for item in entries}
         assert bundles(registration, kind) == {name: bundle if name in "ab" else b"" for name in names}
 
 
-def test_with_server_side_apply_an_entry_could_not_be_removed(
+def test_entries_with_applied_bundles_cannot_be_removed(
     api: Api, registration: LiveRegistration, namespace: str
 ) -> None:
-    """Why bundles are not applied: whoever applies a field of an entry owns the entry."""
+    """Show why bundles are not applied: applying a field of an entry makes the client an owner of the entry."""
     before = configuration(KINDS[1], namespace, entry("a", SERVICE), entry("b", URL))
     assert registration.locations[KINDS[1]].name == api.apply(before, "helm").body["metadata"]["name"]
-    names = [each["name"] for each in before["webhooks"]]
+    names = [item["name"] for item in before["webhooks"]]
     applied = [{"name": name, "clientConfig": {"caBundle": "eA=="}} for name in names]
     assert api.apply(configuration(KINDS[1], namespace, *applied), CA_MANAGER).ok
 
@@ -171,7 +173,7 @@ def test_with_server_side_apply_an_entry_could_not_be_removed(
     assert "webhooks[1].sideEffects: Required value" in upgraded.message
 
 
-def test_both_configurations_go_with_the_namespace(
+def test_both_configurations_are_deleted_with_the_namespace(
     api: Api, registration: LiveRegistration, namespace: str, bundle: bytes
 ) -> None:
     for kind in KINDS:
@@ -180,4 +182,4 @@ def test_both_configurations_go_with_the_namespace(
     api.delete(namespace_object(namespace))
 
     for kind in KINDS:
-        api.eventually(configuration(kind, namespace), lambda found: not found, seconds=150)
+        api.eventually(configuration(kind, namespace), lambda stored: not stored, seconds=150)
