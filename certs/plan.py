@@ -153,7 +153,10 @@ def _plan_restart(observed: Observed, periods: Periods, now: dt.datetime) -> Ste
         )
     authorities = observed.authorities
     if authorities is not None and authorities.next is not None and not _is_expired(authorities.next, now):
-        return Write(promote_next(remove_due_previous(authorities, now), periods, now), "the active CA expired")
+        return Write(
+            promote_next(remove_due_previous(authorities, now), periods, now),
+            "promoted the next CA because the active CA expired",
+        )
     created = create_authorities(periods, now, trusted)
     # The new CA also fulfils earlier requests.
     return Write(
