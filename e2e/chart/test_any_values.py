@@ -1,4 +1,4 @@
-"""Whatever the values are: they are refused with a reason, or each text stands where it belongs and nowhere else."""
+"""Test random values: the chart rejects them with a reason, or renders each text unchanged in its field."""
 
 from __future__ import annotations
 
@@ -28,42 +28,42 @@ few = settings(
 )
 
 
-def ran(helm: Helm, folder: Path, values: Json, release: str = "gate") -> subprocess.CompletedProcess[str]:
-    # JSON is YAML in which nothing is read as something else.
+def run_template(helm: Helm, folder: Path, values: Json, release: str = "gate") -> subprocess.CompletedProcess[str]:
+    # JSON is YAML without ambiguous scalars.
     file = folder / "values.yaml"
     file.write_text(json.dumps(values, ensure_ascii=False))
     return helm.ran("template", release, CHART, "--namespace", NAMESPACE, "--values", file)
 
 
-def made(helm: Helm, folder: Path, values: Json, release: str = "gate") -> list[Json]:
-    rendered = ran(helm, folder, values, release)
+def render(helm: Helm, folder: Path, values: Json, release: str = "gate") -> list[Json]:
+    rendered = run_template(helm, folder, values, release)
     assert rendered.returncode == 0, rendered.stderr
     return read_objects(rendered.stdout)
 
 
 def read_objects(text: str) -> list[Json]:
-    """What kubectl and Helm read: PyYAML takes the text `<<` for something else."""
-    found = list(read_text("rendered", text))
-    assert not [each for each in found if isinstance(each, Problem)]
-    return [each.value for each in found if isinstance(each, Document) and each.value]
+    """Parse objects like kubectl and Helm; PyYAML reads the text `<<` as a merge key."""
+    objects = list(read_text("rendered", text))
+    assert not [obj for obj in objects if isinstance(obj, Problem)]
+    return [obj.value for obj in objects if isinstance(obj, Document) and obj.value]
 
 
-def one(objects: list[Json], kind: str) -> Json:
-    (found,) = (each for each in objects if each["kind"] == kind)
-    return found
+def select(objects: list[Json], kind: str) -> Json:
+    (selected,) = (obj for obj in objects if obj["kind"] == kind)
+    return selected
 
 
 @few
 @given(values=VALUES)
-def test_values_are_refused_with_a_reason_or_can_be_applied(helm: Helm, tmp_path: Path, values: Json) -> None:
-    rendered = ran(helm, tmp_path, values)
+def test_values_are_rejected_with_a_reason_or_rendered(helm: Helm, tmp_path: Path, values: Json) -> None:
+    rendered = run_template(helm, tmp_path, values)
     if rendered.returncode:
         assert re.search(r"schema|gpugate/templates/validate\.yaml", rendered.stderr)
         return
-    found = read_objects(rendered.stdout)
-    assert all(each["apiVersion"] and each["kind"] and each["metadata"]["name"] for each in found)
+    objects = read_objects(rendered.stdout)
+    assert all(obj["apiVersion"] and obj["kind"] and obj["metadata"]["name"] for obj in objects)
     policy = json.loads(
-        next(each for each in found if each["metadata"]["name"].endswith("-policy"))["data"]["policy.yaml"]
+        next(obj for obj in objects if obj["metadata"]["name"].endswith("-policy"))["data"]["policy.yaml"]
     )
     given_policy = {key: value for key, value in values.get("policy", {}).items() if value is not None}
     assert policy | given_policy == policy
@@ -71,7 +71,7 @@ def test_values_are_refused_with_a_reason_or_can_be_applied(helm: Helm, tmp_path
 
 @few
 @given(arguments=st.lists(TEXTS), note=TEXTS, reason=TEXTS)
-def test_a_text_stays_what_it_is(helm: Helm, tmp_path: Path, arguments: list[str], note: str, reason: str) -> None:
+def test_texts_are_rendered_unchanged(helm: Helm, tmp_path: Path, arguments: list[str], note: str, reason: str) -> None:
     exemption = {"policies": ["pods/*"], "names": ["a"], "reason": f"r{reason}", "owner": "o", "expires": "2027-03-31"}
     values = {
         "server": {"arguments": arguments, "environment": [{"name": "A", "value": note}]},
@@ -80,13 +80,13 @@ def test_a_text_stays_what_it_is(helm: Helm, tmp_path: Path, arguments: list[str
         "policy": {"exemptions": [exemption]},
         "audit": {"arguments": arguments},
     }
-    objects = made(helm, tmp_path, values)
-    template = one(objects, "Deployment")["spec"]["template"]
+    objects = render(helm, tmp_path, values)
+    template = select(objects, "Deployment")["spec"]["template"]
     (container,) = template["spec"]["containers"]
-    audit = one(objects, "CronJob")["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"][0]
-    policy = next(each for each in objects if each["metadata"]["name"].endswith("-policy"))
+    audit = select(objects, "CronJob")["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"][0]
+    policy = next(obj for obj in objects if obj["metadata"]["name"].endswith("-policy"))
 
-    expected = [*(f"--client-name={each}" for each in arguments), *arguments]
+    expected = [*(f"--client-name={name}" for name in arguments), *arguments]
     assert container["args"][len(container["args"]) - len(expected) :] == expected
     assert container["env"] == [{"name": "A", "value": note}]
     assert template["metadata"]["annotations"]["note"] == note
@@ -97,9 +97,9 @@ def test_a_text_stays_what_it_is(helm: Helm, tmp_path: Path, arguments: list[str
 
 @few
 @given(name=TEXTS)
-def test_nothing_of_a_platform_ends_a_match_condition(helm: Helm, tmp_path: Path, name: str) -> None:
+def test_platform_values_cannot_end_a_match_condition(helm: Helm, tmp_path: Path, name: str) -> None:
     platform = {"taints": {"*": [{"key": name}]}, "accelerators": {"resources": [name], "device_classes": [name]}}
-    rendered = ran(helm, tmp_path, {"policy": {"platform": platform}})
+    rendered = run_template(helm, tmp_path, {"policy": {"platform": platform}})
     if rendered.returncode:
         assert "schema" in rendered.stderr
         return
@@ -108,9 +108,9 @@ def test_nothing_of_a_platform_ends_a_match_condition(helm: Helm, tmp_path: Path
 
 @few
 @given(release=RELEASES)
-def test_every_name_is_one_that_the_api_server_takes(helm: Helm, tmp_path: Path, release: str) -> None:
-    objects = made(helm, tmp_path, {}, release)
-    names = {(each["kind"], each["metadata"]["name"]) for each in objects}
+def test_names_are_valid_for_the_api_server(helm: Helm, tmp_path: Path, release: str) -> None:
+    objects = render(helm, tmp_path, {}, release)
+    names = {(obj["kind"], obj["metadata"]["name"]) for obj in objects}
 
     assert {name for _, name in names if not re.fullmatch(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?", name)} == set()
     # The name of a Job adds eleven characters to that of its CronJob (`k8s.io/kubernetes` pkg/apis/batch/validation, v1.36).
@@ -127,17 +127,15 @@ NAMES = {
 
 
 @pytest.mark.parametrize(("release", "name"), NAMES.items(), ids=NAMES)
-def test_objects_are_called_by_the_release_as_services_may_be(
-    helm: Helm, tmp_path: Path, release: str, name: str
-) -> None:
-    assert one(made(helm, tmp_path, {}, release), "Service")["metadata"]["name"] == name
+def test_names_derive_from_the_release(helm: Helm, tmp_path: Path, release: str, name: str) -> None:
+    assert select(render(helm, tmp_path, {}, release), "Service")["metadata"]["name"] == name
 
 
 @pytest.mark.parametrize("word", ["on", "null", "1e3"])
-def test_a_name_that_yaml_would_read_as_something_else_stays_a_name(helm: Helm, tmp_path: Path, word: str) -> None:
+def test_names_that_look_like_yaml_scalars_are_quoted(helm: Helm, tmp_path: Path, word: str) -> None:
     account = {"create": False, "name": word}
-    objects = made(helm, tmp_path, {"serviceAccount": account, "migNamespaces": {word: ["1g.10gb"]}}, word)
+    objects = render(helm, tmp_path, {"serviceAccount": account, "migNamespaces": {word: ["1g.10gb"]}}, word)
 
-    assert one(objects, "Deployment")["spec"]["template"]["spec"]["serviceAccountName"] == word
-    assert one(objects, "ResourceClaimTemplate")["metadata"]["namespace"] == word
-    assert {each["metadata"]["labels"]["app.kubernetes.io/instance"] for each in objects} == {word}
+    assert select(objects, "Deployment")["spec"]["template"]["spec"]["serviceAccountName"] == word
+    assert select(objects, "ResourceClaimTemplate")["metadata"]["namespace"] == word
+    assert {obj["metadata"]["labels"]["app.kubernetes.io/instance"] for obj in objects} == {word}

@@ -1,4 +1,4 @@
-"""What the chart installs as shipped, and what its values change."""
+"""Test the objects of the default values, and the changes by other values."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 NAME = "gate-gpugate"
 PEM = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
-# Requests about claims are refused while nobody answers.
+# Requests for claims are denied while the webhook is unavailable.
 WAITING = ("--is-upgrade", "--set", "webhooks.claims.failurePolicy=Fail")
 GROUPS = ("pools", "nodeclaims", "pods", "workloads", "scaling", "claims", "disruption", "namespaces")
 
@@ -49,8 +49,8 @@ def hooks(render: Render, *flags: str) -> dict[str, Json]:
     }
 
 
-class TestAsShipped:
-    def test_these_objects_are_installed(self, render: Render) -> None:
+class TestDefaults:
+    def test_the_objects(self, render: Render) -> None:
         assert {(kind, name.removeprefix(NAME)) for kind, name in render()} == {
             ("ServiceAccount", ""),
             ("ClusterRole", ""),
@@ -75,26 +75,26 @@ class TestAsShipped:
             *((kind, "-audit-reports") for kind in ("ClusterRole", "ClusterRoleBinding")),
         }
 
-    def test_everything_passes_and_nothing_waits(self, render: Render) -> None:
+    def test_all_requests_are_allowed_while_the_webhook_is_unavailable(self, render: Render) -> None:
         policy = yaml.safe_load(render()["ConfigMap", f"{NAME}-policy"]["data"]["policy.yaml"])
         waiting = {name for name, each in hooks(render).items() if each["failurePolicy"] == "Fail"}
 
-        # What asks whether the webhook is reached is sent by nobody else, and needs to fail to say why it is not.
+        # Only the reachability probe has Fail, because under Ignore the API server does not report the reason of a failure.
         assert (policy["mode"], waiting) == ("audit", {"probe.mutate", "probe.validate"})
 
-    def test_no_pod_is_gone_before_another_is_there(self, render: Render) -> None:
+    def test_a_rollout_keeps_all_replicas(self, render: Render) -> None:
         spec = deployment(render)
 
         assert (spec["replicas"], spec["strategy"]["rollingUpdate"]) == (2, {"maxSurge": 1, "maxUnavailable": 0})
 
-    def test_a_pod_ends_without_losing_a_request(self, render: Render) -> None:
+    def test_a_terminating_pod_finishes_its_requests(self, render: Render) -> None:
         spec = deployment(render)["template"]["spec"]
         paused = spec["containers"][0]["lifecycle"]["preStop"]["sleep"]["seconds"]
 
         assert "--drain=10" in spec["containers"][0]["args"]
         assert spec["terminationGracePeriodSeconds"] >= paused + 10 + 15
 
-    def test_it_does_not_run_on_nodes_with_gpus(self, render: Render) -> None:
+    def test_pods_avoid_nodes_with_gpus(self, render: Render) -> None:
         spec = deployment(render)["template"]["spec"]
         (term,) = spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][
             "nodeSelectorTerms"
@@ -103,12 +103,12 @@ class TestAsShipped:
         assert {"key": "nvidia.com/gpu.present", "operator": "NotIn", "values": ["true"]} in term["matchExpressions"]
         assert [each["key"] for each in spec["tolerations"]] == ["CriticalAddonsOnly"]
 
-    def test_probes_go_to_the_plain_port(self, render: Render) -> None:
+    def test_probes_use_the_health_port(self, render: Render) -> None:
         probes = [container(render)[f"{each}Probe"]["httpGet"]["port"] for each in ("startup", "liveness", "readiness")]
 
         assert probes == ["health", "health", "health"]
 
-    def test_it_is_run_with_these_arguments(self, render: Render) -> None:
+    def test_the_arguments_of_the_server(self, render: Render) -> None:
         assert container(render)["command"] == ["gpugate"]
         assert container(render)["args"] == [
             "serve",
@@ -125,7 +125,7 @@ class TestAsShipped:
             "--karpenter-user=system:serviceaccount:karpenter:karpenter",
         ]
 
-    def test_the_service_leads_to_the_pods(self, render: Render) -> None:
+    def test_the_service_selects_the_pods(self, render: Render) -> None:
         service = render()["Service", NAME]["spec"]
 
         assert service["selector"] == deployment(render)["template"]["metadata"]["labels"]
@@ -137,7 +137,7 @@ class TestAsShipped:
                 "port": 443,
             }
 
-    def test_its_secrets_are_no_others(self, render: Render) -> None:
+    def test_only_its_own_secrets_are_accessible(self, render: Render) -> None:
         objects = render()
         rules = [
             rule
@@ -154,9 +154,7 @@ class TestAsShipped:
         assert not any("*" in str(rule) for rule in rules)
 
     @pytest.mark.parametrize("name", [NAME, f"{NAME}-certificates"])
-    def test_across_the_cluster_it_reads_and_changes_its_own_configurations_only(
-        self, render: Render, name: str
-    ) -> None:
+    def test_cluster_roles_only_read_and_change_its_own_configurations(self, render: Render, name: str) -> None:
         changes = {
             (resource, tuple(rule.get("resourceNames", ())))
             for rule in render()["ClusterRole", name]["rules"]
@@ -169,41 +167,41 @@ class TestAsShipped:
             ("validatingwebhookconfigurations", (NAME,)),
         }
 
-    def test_no_bundle_is_rendered_so_that_nothing_takes_it_back(self, render: Render) -> None:
+    def test_no_bundle_is_rendered(self, render: Render) -> None:
         assert not any("caBundle" in hook["clientConfig"] for hook in hooks(render).values())
 
 
 class TestWebhooks:
     @pytest.mark.parametrize("group", GROUPS)
-    def test_a_group_that_is_turned_off_sends_nothing_and_stays_in_its_place(self, render: Render, group: str) -> None:
+    def test_a_disabled_group_keeps_its_entry_without_rules(self, render: Render, group: str) -> None:
         shipped, found = hooks(render), hooks(render, "--set", f"webhooks.{group}.enabled=false")
         silent = {name for name, each in found.items() if each["rules"] == []}
 
         assert list(found) == list(shipped)
         assert silent == {name for name in shipped if group in name.split(".")}
 
-    def test_a_group_waits_alone(self, render: Render) -> None:
+    def test_fail_applies_to_one_group(self, render: Render) -> None:
         flags = "webhooks.claims.failurePolicy=Fail,webhooks.scaling.mutatingFailurePolicy=Fail"
         found = hooks(render, "--is-upgrade", "--set", flags)
         waiting = {name for name, each in found.items() if each["failurePolicy"] == "Fail" and "probe" not in name}
 
         assert waiting == {"claims.validate", "scaling.mutate"}
 
-    def test_own_taints_and_resources_are_looked_for(self, render: Render) -> None:
+    def test_platform_taints_and_resources_are_in_match_conditions(self, render: Render) -> None:
         found = hooks(render, "--values", str(CHART / "ci" / "platform-values.yaml"))
         expression = found["pods.validate"]["matchConditions"][-1]["expression"]
 
         assert r"matches('^(?s: |example\\.com/npu|dedicated\\.example\\.com/.*)$')" in expression
         assert r"matches('^(?s: |example\\.com/npu|example\\.com/slice-.*|deviceclass" in expression
 
-    def test_excluded_namespaces_and_its_own_are_left_alone(self, render: Render) -> None:
+    def test_excluded_namespaces_include_its_own(self, render: Render) -> None:
         found = hooks(render, "--set", "policy.excluded_namespaces={kube-system,b}")["pods.validate"]
 
         assert found["namespaceSelector"]["matchExpressions"] == [
             {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["b", "guard", "kube-system"]}
         ]
 
-    def test_karpenter_writes_node_pools_without_us(self, render: Render) -> None:
+    def test_requests_of_karpenter_are_not_sent(self, render: Render) -> None:
         found = hooks(render, "--set", "webhooks.karpenterUsers={system:serviceaccount:nodes:k}")
         exempt = {
             name
@@ -217,7 +215,7 @@ class TestWebhooks:
 
 
 class TestCertificates:
-    def test_of_cert_manager_come_with_an_authority(self, render: Render) -> None:
+    def test_cert_manager_creates_a_ca(self, render: Render) -> None:
         objects = render("--values", str(CHART / "ci" / "cert-manager-values.yaml"))
         made = {(kind, name.removeprefix(NAME)) for kind, name in objects if kind in {"Issuer", "Certificate"}}
         names = objects["Certificate", NAME]["spec"]["dnsNames"]
@@ -227,14 +225,14 @@ class TestCertificates:
         configuration = objects["ValidatingWebhookConfiguration", NAME]
         assert configuration["metadata"]["annotations"] == {"cert-manager.io/inject-ca-from": f"guard/{NAME}"}
 
-    def test_of_an_issuer_that_is_there_come_alone(self, render: Render) -> None:
+    def test_an_existing_issuer_needs_only_a_certificate(self, render: Render) -> None:
         objects = render("--values", str(CHART / "ci" / "issuer-values.yaml"))
 
         assert [key for key in objects if key[0] in {"Issuer", "Certificate"}] == [("Certificate", NAME)]
         assert objects["Certificate", NAME]["spec"]["issuerRef"] == {"kind": "ClusterIssuer", "name": "platform"}
 
     @pytest.mark.parametrize(("case", "secret"), [("cert-manager", f"{NAME}-tls"), ("provided", "gpugate-provided")])
-    def test_of_others_are_read_from_their_secret(self, render: Render, case: str, secret: str) -> None:
+    def test_provided_certificates_are_read_from_their_secret(self, render: Render, case: str, secret: str) -> None:
         values = str(CHART / "ci" / f"{case}-values.yaml")
         pod = deployment(render, "--values", values)["template"]["spec"]
 
@@ -247,7 +245,7 @@ class TestCertificates:
 
 
 class TestToggles:
-    def test_an_autoscaler_decides_how_many(self, render: Render) -> None:
+    def test_an_autoscaler_replaces_the_replica_count(self, render: Render) -> None:
         objects = render("--set", "autoscaling.enabled=true")
 
         assert "replicas" not in objects["Deployment", NAME]["spec"]
@@ -272,23 +270,23 @@ class TestToggles:
             ("metrics.dashboard.enabled=true", "ConfigMap", f"{NAME}-dashboard"),
         ],
     )
-    def test_what_watches_it_is_there_when_wanted(self, render: Render, flag: str, kind: str, name: str) -> None:
+    def test_monitoring_objects_are_optional(self, render: Render, flag: str, kind: str, name: str) -> None:
         assert (kind, name) in render("--set", flag)
         assert (kind, name) not in render()
 
     @pytest.mark.parametrize("hook", ["wait", "cleanup"])
-    def test_a_hook_can_be_left_out(self, render: Render, hook: str) -> None:
+    def test_hooks_are_optional(self, render: Render, hook: str) -> None:
         names = {name for _, name in render(*WAITING, "--set", f"hooks.{hook}.enabled=false")}
 
         assert f"{NAME}-{hook}" not in names
 
     @pytest.mark.parametrize(("flags", "there"), [((), False), (WAITING, True)], ids=["Ignore", "Fail"])
-    def test_what_takes_the_configurations_away_first_is_there_where_requests_wait(
+    def test_the_cleanup_job_exists_only_with_fail(
         self, render: Render, flags: tuple[str, ...], *, there: bool
     ) -> None:
         assert (("Job", f"{NAME}-cleanup") in render(*flags)) == there
 
-    def test_namespaces_get_templates_of_the_profiles_they_want(self, render: Render) -> None:
+    def test_namespaces_get_templates_for_their_mig_profiles(self, render: Render) -> None:
         objects = render("--set", "migNamespaces.inference={1g.10gb,1g.10gb+me}")
         templates = {
             name: each["spec"]["spec"]["devices"]["requests"][0]["exactly"]["selectors"][0]["cel"]["expression"]
@@ -301,20 +299,20 @@ class TestToggles:
             "mig-1g-10gb-me": "device.attributes['gpu.nvidia.com'].profile == '1g.10gb+me'",
         }
 
-    def test_a_profile_that_is_listed_twice_has_one_template(self, render: Render) -> None:
+    def test_duplicate_profiles_give_one_template(self, render: Render) -> None:
         kinds = [kind for kind, _ in render("--set", "migNamespaces.inference={1g.10gb,1g.10gb}")]
 
         assert kinds.count("ResourceClaimTemplate") == 1
 
-    def test_templates_are_called_as_policies_name_them(self, render: Render) -> None:
+    def test_template_names_match_those_of_policies(self, render: Render) -> None:
         objects = render("--set", "migNamespaces.inference={1g.10gb}")
 
         assert ("ResourceClaimTemplate", f"{ClaimParams().template_prefix}1g-10gb") in objects
 
-    def test_null_takes_a_default_away(self, render: Render) -> None:
+    def test_null_removes_a_default(self, render: Render) -> None:
         assert "affinity" not in deployment(render, "--set", "pods.affinity=null")["template"]["spec"]
 
-    def test_another_policy_makes_other_pods(self, render: Render) -> None:
+    def test_a_policy_change_replaces_the_pods(self, render: Render) -> None:
         def checksum(*flags: str) -> str:
             annotations = deployment(render, *flags)["template"]["metadata"]["annotations"]
             return str(annotations["gpugate.dev/policy-checksum"])
@@ -322,7 +320,7 @@ class TestToggles:
         assert checksum() != checksum("--set", "policy.mode=warn")
         assert checksum() == checksum("--set", "replicaCount=3")
 
-    def test_the_configuration_is_read_from_what_is_rendered(self, helm: Helm, tmp_path: Path) -> None:
+    def test_the_rendered_policy_file_is_valid(self, helm: Helm, tmp_path: Path) -> None:
         file = tmp_path / "installed.yaml"
         file.write_text(helm.template("--set", "policy.policies.pods/missing-gpu-toleration.mode=warn").stdout)
         ruleset = load_policy_file(file, lambda config: bind(CATALOG, config))
@@ -330,8 +328,8 @@ class TestToggles:
         modes = {rule.policy.id: rule.mode for rule in ruleset.rules}
         assert modes["pods/missing-gpu-toleration"] is Stance.WARN
 
-    def test_no_service_sets_a_variable_that_is_a_fallback_of_a_flag(self, helm: Helm) -> None:
-        # Hooks too: what runs in them reads the same variables.
+    def test_services_set_no_variables_of_flags(self, helm: Helm) -> None:
+        # The programs in hooks read the same variables.
         specs = dict(pod_specs(helm.objects(*WAITING)))
 
         assert len(specs) == 5
@@ -342,7 +340,7 @@ class TestNetworkPolicy:
     def spec(self, render: Render, **values: Any) -> Json:
         return render("--set-json", f"networkPolicy={json.dumps(values)}")["NetworkPolicy", NAME]["spec"]
 
-    def test_as_shipped_both_ports_are_reached_and_no_other(self, render: Render) -> None:
+    def test_by_default_only_both_ports_are_reachable(self, render: Render) -> None:
         spec = self.spec(render)
 
         assert (spec["policyTypes"], "egress" in spec) == (["Ingress"], False)
@@ -351,12 +349,12 @@ class TestNetworkPolicy:
             {"ports": [{"port": "health", "protocol": "TCP"}], "from": [{"namespaceSelector": {}}]},
         ]
 
-    def test_networks_of_api_servers_are_the_only_ones_to_reach_the_webhook(self, render: Render) -> None:
+    def test_only_api_server_networks_reach_the_webhook(self, render: Render) -> None:
         assert self.spec(render, apiServerCidrs=["10.0.0.0/28"], metricsFrom=[])["ingress"] == [
             {"ports": [{"port": "reviews", "protocol": "TCP"}], "from": [{"ipBlock": {"cidr": "10.0.0.0/28"}}]}
         ]
 
-    def test_egress_leads_to_dns_and_api_servers(self, render: Render) -> None:
+    def test_egress_is_limited_to_dns_and_api_servers(self, render: Render) -> None:
         rule = {"to": [{"ipBlock": {"cidr": "192.0.2.1/32"}}]}
         spec = self.spec(render, restrictEgress=True, apiServerPorts=[8443], egress=[rule])
 
@@ -367,7 +365,7 @@ class TestNetworkPolicy:
         }
         assert (api, more) == ({"ports": [{"port": 8443, "protocol": "TCP"}]}, rule)
 
-    def test_it_can_be_left_out(self, render: Render) -> None:
+    def test_the_network_policy_is_optional(self, render: Render) -> None:
         assert ("NetworkPolicy", NAME) not in render("--set", "networkPolicy.enabled=false")
 
 
@@ -379,7 +377,7 @@ class TestMonitoring:
         return group["rules"]
 
     @pytest.mark.parametrize("mode", ["self", "provided"])
-    def test_alerts_are_those_of_the_mode_of_certificates(self, render: Render, mode: str) -> None:
+    def test_alerts_depend_on_the_certificate_mode(self, render: Render, mode: str) -> None:
         listed = yaml.safe_load((CHART / "files" / "alerts.yaml").read_text())["alerts"]
         of_mode = [each for each in listed if each.get("self", mode == "self") == (mode == "self")]
 
@@ -388,7 +386,7 @@ class TestMonitoring:
         ]
         assert 0 < len(of_mode) < len(listed)
 
-    def test_the_dashboard_is_the_file(self, render: Render) -> None:
+    def test_the_dashboard_is_rendered_unchanged(self, render: Render) -> None:
         (text,) = render("--set", "metrics.dashboard.enabled=true")["ConfigMap", f"{NAME}-dashboard"]["data"].values()
 
         assert text == (CHART / "files" / "dashboard.json").read_text()
