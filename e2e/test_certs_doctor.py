@@ -77,7 +77,7 @@ def test_a_healthy_installation_answers_a_probe_and_shows_a_certificate_that_is_
     installed.process.wait_until(answered, "reached by the API server")
     looked_at = installed.diagnosed("--probe").said["looked_at"]
 
-    assert {"a probe through the API server", "the certificate that the webhook shows"} <= set(looked_at)
+    assert {"a probe through the API server", "the serving certificate of the webhook"} <= set(looked_at)
 
 
 def entry(configuration: dict[str, Any], name: str) -> dict[str, Any]:
@@ -180,7 +180,7 @@ BROKEN: dict[str, tuple[Break, str, str]] = {
         "ca-bundle-foreign ca-bundle-incomplete",
         "leading replica",
     ),
-    "expired authority in one caBundle": (expiring_beside_ours, "expired ca-bundle-foreign", "log of the replica"),
+    "expired authority in one caBundle": (expiring_beside_ours, "expired ca-bundle-foreign", "log of the leader"),
     "namespace left out": (
         lambda i: changed(i, "pods", namespaceSelector=leaving_out(NAMESPACE, "kube-system", "mallory")),
         "namespace-selector not-excluded",

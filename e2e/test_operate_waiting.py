@@ -52,8 +52,8 @@ def test_it_is_not_registered(operated: Operated) -> None:
     ran = operated.webhook("wait", "-n", NAMESPACE, "--timeout", "0")
 
     assert ran.returncode == 1
-    assert f"there is no MutatingWebhookConfiguration {NAME}" in ran.stderr
-    assert f"there is no ValidatingWebhookConfiguration {NAME}" in ran.stderr
+    assert f"MutatingWebhookConfiguration {NAME} does not exist" in ran.stderr
+    assert f"ValidatingWebhookConfiguration {NAME} does not exist" in ran.stderr
 
 
 @contextmanager
@@ -120,15 +120,15 @@ def somebody_else(folder: Path) -> Iterator[tuple[str, bytes]]:
 
 
 FAULTS = {
-    "nobody listens": (closed_port, "nobody listens there"),
-    "signed by another authority": (another_authority, "was not signed by an authority in the caBundle"),
-    "another name": (another_name, "has not the name that the API server asks for"),
-    "caBundle of rubbish": (no_pem, "the caBundle of the entry holds no certificates"),
-    "slow": (slow, "no answer came in time"),
-    "404": (elsewhere, "what answers there is not gpugate"),
-    "hangs up": (hangs_up, "the connection was closed without an answer"),
+    "nobody listens": (closed_port, "no process listens at this address"),
+    "signed by another authority": (another_authority, "no authority in the caBundle signed the certificate"),
+    "another name": (another_name, "not valid for the name that the API server verifies"),
+    "caBundle of rubbish": (no_pem, "the caBundle of the entry contains no certificates"),
+    "slow": (slow, "the webhook did not answer in time"),
+    "404": (elsewhere, "the server at this address is not gpugate"),
+    "hangs up": (hangs_up, "the connection was closed without a response"),
     "unknown host": (unknown_host, "the name does not resolve"),
-    "an answer of another webhook": (somebody_else, "the API server asked nobody to mutate and validate"),
+    "an answer of another webhook": (somebody_else, "the API server did not call the webhook to mutate and validate"),
 }
 
 

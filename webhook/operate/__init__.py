@@ -1,1 +1,1 @@
-"""Looking after an installed webhook: what is wrong with it, whether it is reached, turning it off and on, removing it."""
+"""Operations on an installed webhook: doctor, status, wait, disable and enable, rotate, uninstall."""

@@ -1,4 +1,4 @@
-"""Collect the data that `gpugate doctor` needs; nothing in the cluster is changed."""
+"""Collect the data that `gpugate doctor` needs, without changes to the cluster."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def served(reader: Reader, groups: Iterable[str]) -> Mapping[str, frozenset[str]] | Unread:
-    """Return group -> its resources in any version; a group that is not served has none."""
+    """Return API group -> its resources in all versions; a group that is not served has none."""
     found: dict[str, frozenset[str]] = {}
     for group in groups:
         resources: set[str] = set()
@@ -52,19 +52,19 @@ def _versions(reader: Reader, group: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What to examine; None where it is to be found out.
+    """The installation to check, from the flags; None means to look it up in the cluster.
 
     Attributes:
-        namespace: where the webhook runs.
-        service: its Service.
-        service_account: its ServiceAccount; as the configurations are called where nobody says.
-        configuration: what both webhook configurations are called.
-        secret: the Secret of its authorities, which must exist if it is named.
-        lease: the Lease by which one replica leads; called like them too.
-        url: where it is meant to answer; empty where it is behind a Service, or nobody says.
-        meant: what was chosen where the configurations were generated; what nobody says is looked up in the Deployment.
-        probe: whether to ask the webhook too.
-        policy_file: where the rules come from that are given; empty where they are to be found.
+        namespace: the namespace of the webhook.
+        service: the Service of the webhook.
+        service_account: the ServiceAccount of the webhook; the default is the name of the configurations.
+        configuration: the name of both webhook configurations.
+        secret: the Secret of the authorities, which must exist if it is set.
+        lease: the Lease of the leader; the default is the name of the configurations.
+        url: the expected URL of the webhook; empty if it is reached through a Service or unknown.
+        meant: the options with which the configurations were generated; unset ones are read from the Deployment.
+        probe: whether to probe the webhook too.
+        policy_file: the source of the given policies; empty if they are looked up.
     """
 
     namespace: str | None
@@ -80,18 +80,18 @@ class Asked:
 
 
 def collect(connection: Connection, asked: Asked, ruleset: Ruleset | None, now: dt.datetime) -> Case:
-    """Read the cluster, and ask the webhook if that is wanted.
+    """Read the cluster, and probe the webhook if `asked.probe` is set.
 
     Args:
         connection: the cluster.
-        asked: what to examine.
-        ruleset: the rules in force; None reads them from where the webhook does.
+        asked: the installation to check.
+        ruleset: the ruleset in force; None reads it from the ConfigMap of the webhook.
         now: the time.
 
     Raises:
         UnreachableError: the API server does not answer.
-        ApiError: it takes nobody with these credentials.
-        PolicyFileError: the policy file that the webhook reads is refused.
+        ApiError: the API server does not accept these credentials.
+        PolicyFileError: the policy file of the webhook is invalid.
     """
     reader = Reader(connection)
     reader.version()
@@ -139,6 +139,6 @@ def _kept(names: Names) -> tuple[str, str, str, str, str]:
 def _rules(installation: Installation) -> tuple[Ruleset, str]:
     mounted = mounted_policy(installation)
     if mounted is None:
-        return bind(CATALOG, PolicyConfig()), "as shipped: no policy file was given or found"
+        return bind(CATALOG, PolicyConfig()), "shipped modes: no policy file was given or found"
     data = mounted.text.encode()
     return parse_policy_file(Path(mounted.where), data, lambda config: bind(CATALOG, config)), mounted.where

@@ -1,4 +1,4 @@
-"""The data that doctor's checks read, and TLS handshakes with the webhook as an API server makes them."""
+"""The data for the checks of `gpugate doctor`, and TLS handshakes with the webhook, verified as by an API server."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ if TYPE_CHECKING:
     from gpugate.webhook.operate.reachability import Probed
 
 _USERS: Final = "--karpenter-user"
-# Stands for an empty list.
+# The value of the flag for an empty list.
 _NONE: Final = "none"
 _GROUPS: Final = {group.value: group for group in RiskGroup}
 
 
 def completed(meant: Meant, installation: Installation) -> Meant:
-    """Fill in what nobody said of the webhook configurations from what the webhook itself is told of them."""
+    """Complete unset options of the webhook configurations from the arguments of the webhook's container."""
     container = next(_serving(installation), None)
     if container is None:
         return meant
     users = tuple(given(container, _USERS))
     found = replace(
         meant,
-        # Without the flag the usual ones are meant.
+        # Without the flag, the default users apply.
         karpenter_users=tuple(each for each in users if each != _NONE) if users else None,
         without=tuple(_GROUPS[each] for each in given(container, "--without") if each in _GROUPS),
         only_namespaces=tuple(given(container, "--only-namespace")),
@@ -52,7 +52,7 @@ def completed(meant: Meant, installation: Installation) -> Meant:
 
 
 def containers(installation: Installation) -> Iterator[tuple[Object, Object]]:
-    """Yield each container of the namespace's Deployments, with the Pod that it is in."""
+    """Yield each container of the namespace's Deployments, with its Pod spec."""
     deployments = () if isinstance(installation.deployments, Unread) else installation.deployments
     for deployment in deployments:
         pod = deployment["spec"]["template"]["spec"]
@@ -61,7 +61,7 @@ def containers(installation: Installation) -> Iterator[tuple[Object, Object]]:
 
 
 def given(container: Object, flag: str) -> Iterator[str]:
-    """Yield what a flag of a container is given, each time; last by its variable."""
+    """Yield each value of a flag in a container's arguments, then the value of its environment variable."""
     words = _words(container)
     for word, following in zip_longest(words, words[1:], fillvalue=""):
         if word.startswith(f"{flag}="):
@@ -87,14 +87,14 @@ _FLAG: Final = "--policy-file"
 
 
 class MountedPolicy(NamedTuple):
-    """A policy file: where it stands, and its content."""
+    """A policy file: its location and its content."""
 
     where: str
     text: str
 
 
 def mounted_policy(installation: Installation) -> MountedPolicy | None:
-    """Return the policy file that a container of the namespace is started with, where its ConfigMap could be read."""
+    """Return the policy file of a container in the namespace; None if there is none, or its ConfigMap was not read."""
     for pod, container in containers(installation):
         for path in given(container, _FLAG):
             found = _in_config_map(installation, pod, container, PurePosixPath(path))
@@ -121,19 +121,19 @@ def _in_config_map(
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """An installation, and what it is held against.
+    """An installation, and the expected state with which the checks compare it.
 
     Attributes:
-        installation: what the cluster holds.
-        ruleset: the rules in force.
-        rules_from: where they were read, for people.
-        meant: what was chosen where the configurations were generated.
-        url: where the webhook is meant to answer; empty where nobody said.
-        wants_secret: whether somebody named the certificate Secret, so that there must be one.
-        served: API group -> the resources that the cluster serves in it.
-        rights: what the ServiceAccount should be allowed to do; None where there is none.
-        probed: what became of a probe through the API server, None where none was sent.
-        handshakes: what the webhook showed when it was connected to, None where nobody did.
+        installation: the objects in the cluster.
+        ruleset: the ruleset in force.
+        rules_from: the source of the ruleset, for the user.
+        meant: the options with which the configurations were generated.
+        url: the expected URL of the webhook; empty if unknown.
+        wants_secret: whether the user named the certificate Secret, which then must exist.
+        served: API group -> the resources that the cluster serves.
+        rights: the permissions that the ServiceAccount needs; None without a ServiceAccount.
+        probed: the result of a probe through the API server; None if none was sent.
+        handshakes: the results of TLS handshakes with the webhook; None if none were made.
     """
 
     installation: Installation
@@ -149,30 +149,30 @@ class Case:
 
     @property
     def secret(self) -> CertificateSecret | None:
-        """The certificate Secret, where it was read."""
+        """The certificate Secret; None if it does not exist or was not read."""
         found = self.installation.secret
         return found if isinstance(found, CertificateSecret) else None
 
     @property
     def keeps_authorities(self) -> bool:
-        """Whether the webhook is an authority of its own, as far as one can tell."""
+        """Whether the webhook seems to manage its own authorities."""
         bundles = [decoded(entry) for _, entry in self.installation.entries]
         ours = any(common_name(pem).startswith(COMMON_NAME) for bundle in bundles for pem in split(bundle))
         return ours or self.wants_secret or self.secret is not None
 
 
 def error(code: str, found: str, where: str, remedy: str) -> Problem:
-    """Return something to act on now."""
+    """Return a problem to solve now."""
     return Problem(Severity.ERROR, code, found, where, remedy)
 
 
 def warning(code: str, found: str, where: str, remedy: str) -> Problem:
-    """Return something to act on soon."""
+    """Return a problem to solve soon."""
     return Problem(Severity.WARNING, code, found, where, remedy)
 
 
 def note(code: str, found: str, where: str, remedy: str) -> Problem:
-    """Return something to be known."""
+    """Return information that needs no action."""
     return Problem(Severity.NOTE, code, found, where, remedy)
 
 
@@ -181,13 +181,13 @@ _DAY: Final = dt.timedelta(hours=24)
 
 @dataclass(frozen=True, slots=True)
 class Sort:
-    """A sort of certificate.
+    """A type of certificate.
 
     Attributes:
-        word: what it is called.
-        last_part: the share of its life, counted from the end, in which it should have been replaced already.
-        urgent: the share of its life, counted from the end, in which it is an error if that is less than a day.
-        renew: who replaces it.
+        word: its name in messages.
+        last_part: the last share of the lifetime, in which the certificate should have been replaced already.
+        urgent: the last share of the lifetime, in which the problem is an error if less than a day remains.
+        renew: what to do to replace it.
     """
 
     word: str
@@ -196,25 +196,25 @@ class Sort:
     renew: str
 
 
-# Authorities are replaced when a third of their life is left, servers' certificates a tenth of it earlier or later.
+# Authorities are replaced when a third of their lifetime remains, serving certificates a tenth of it earlier or later.
 AUTHORITY: Final = Sort(
     "authority",
     1 / 3,
     1.0,
-    "gpugate makes new authorities by itself: see why it does not in the log of the replica that leads; "
-    "with certificates of your own, make a new one and write its authority into every caBundle first",
+    "gpugate replaces its authorities automatically: see the log of the leader for the reason why it does not; "
+    "for certificates of your own, create a new authority and add it to every caBundle first",
 )
 SERVER: Final = Sort(
-    "certificate of the server",
+    "serving certificate",
     1 / 5,
     1 / 10,
-    "gpugate renews it by itself: see why it does not in the log of this replica; with certificates of your own, put a new "
-    "one into the files of --tls-cert and --tls-key",
+    "gpugate renews it automatically: see the log of this replica for the reason why it does not; for a certificate of "
+    "your own, replace the files of --tls-cert and --tls-key",
 )
 
 
 def check_certificates(case: Case) -> Iterator[Problem]:
-    """Yield which authorities in a `caBundle` or in the Secret expired or will soon, each once."""
+    """Yield the authorities in a `caBundle` or in the Secret that have expired or expire soon, each once."""
     names, now = case.installation.names, case.installation.now
     holders: dict[bytes, list[str]] = {}
     lasting: set[str] = set()
@@ -228,7 +228,7 @@ def check_certificates(case: Case) -> Iterator[Problem]:
 
 
 def expiring(pem: bytes, where: str, now: dt.datetime, sort: Sort, *, last: bool) -> Iterator[Problem]:
-    """Yield whether a certificate is not valid, or will not be for long; `last` where none lasts longer in its place."""
+    """Yield a problem if a certificate is invalid or expires soon; `last`: no certificate beside it lasts longer."""
     begin, end = validity(pem)
     left, life = end - now, end - begin
     name = f"the {sort.word} {common_name(pem) or 'without a name'!r}"
@@ -246,7 +246,7 @@ def expiring(pem: bytes, where: str, now: dt.datetime, sort: Sort, *, last: bool
 
 
 def _collect(holders: dict[bytes, list[str]], bundle: bytes, where: str) -> set[str]:
-    """Note who holds which certificates; returns the fingerprint of the one that lasts longest."""
+    """Add the certificates of a bundle to `holders`; return the fingerprint of the one that lasts longest."""
     found = split(bundle)
     for pem in found:
         holders.setdefault(pem, []).append(where)
@@ -271,7 +271,7 @@ _PORT: Final = 443
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Somebody to connect to: the name that its certificate must have, host and port, and what is trusted (PEM)."""
+    """An address to connect to: the name to verify, host and port, and the trusted authorities (PEM)."""
 
     name: str
     host: str
@@ -285,7 +285,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Handshake:
-    """What became of it: the certificate that was shown (PEM), why it is refused, or why nobody was reached."""
+    """The result of a handshake: the certificate (PEM), why it is refused, or why the address is unreachable."""
 
     target: Target
     certificate: bytes = b""
@@ -294,7 +294,7 @@ class Handshake:
 
 
 def targets(installation: Installation) -> Sequence[Target]:
-    """Return whom the entries lead to: URLs, and the Pods behind the Service; each once with each bundle."""
+    """Return the addresses of the entries: URLs, and the Pods of the Service; each once for each bundle."""
     found: dict[Target, None] = {}
     for _, entry in installation.entries:
         bundle, client = decoded(entry), entry.get("clientConfig") or {}
@@ -309,18 +309,18 @@ def targets(installation: Installation) -> Sequence[Target]:
 
 
 def shake(target: Target) -> Handshake:
-    """Connect once, and hang up when the certificate was seen; sends nothing beyond TLS."""
+    """Make a TLS handshake with a target and close the connection, without sending a request."""
     seen = _shown(target, _context(b""))
     if seen.unreached or seen.refused:
         return seen
     if not split(target.bundle):
-        return Handshake(target, seen.certificate, "the caBundle holds no certificate to check it against")
+        return Handshake(target, seen.certificate, "the caBundle contains no certificate to verify it with")
     checked = _shown(target, _context(target.bundle))
     return Handshake(target, seen.certificate, checked.refused, checked.unreached)
 
 
 def check_handshakes(case: Case) -> Iterator[Problem]:
-    """Yield which certificate an API server would refuse, and which expires soon."""
+    """Yield the certificates that an API server would refuse, and those that expire soon."""
     shown: dict[bytes, Target] = {}
     for each in case.handshakes or ():
         if each.certificate:
@@ -328,7 +328,7 @@ def check_handshakes(case: Case) -> Iterator[Problem]:
         if each.refused:
             text = f"the API server would refuse the certificate of the webhook: {each.refused}"
             remedy = (
-                "name the address with --tls-san of `gpugate serve`; with certificates of your own, make one for it, "
+                "add the name with --tls-san of `gpugate serve`; for certificates of your own, create one for the name, "
                 "signed by an authority in the caBundle"
             )
             yield error("refused", text, f"{each.target}, as {each.target.name}", remedy)
@@ -347,12 +347,12 @@ def _addresses(installation: Installation) -> Iterator[tuple[str, int]]:
 
 def _context(bundle: bytes) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    # Go, and so the API server, does not look at the common name either.
+    # Go, and so the API server, ignores the common name too.
     context.hostname_checks_common_name = False
     if bundle:
         context.load_verify_locations(cadata=b"".join(split(bundle)).decode("ascii"))
     else:
-        # To see the certificate; nothing is sent to whom it belongs.
+        # This connection only reads the certificate, and sends no data to an unverified server.
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     return context
 

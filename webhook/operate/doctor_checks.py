@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def check_authorities(case: Case) -> Iterator[Problem]:
-    """Yield what is wrong with the Secret."""
+    """Yield the problems of the certificate Secret."""
     names = case.installation.names
     where = f"Secret {names.namespace}/{names.secret}"
     log = f"kubectl -n {names.namespace} logs -l app.kubernetes.io/name=gpugate --prefix"
@@ -41,37 +41,35 @@ def check_authorities(case: Case) -> Iterator[Problem]:
     if isinstance(found, Unread):
         return
     if found is None:
-        text = "there is no such Secret: no authority can be kept, and a replica that starts has no certificate"
-        yield error(
-            "secret-missing", text, where, f"the replica that leads makes it at once; see why it does not: {log}"
-        )
+        text = "the Secret does not exist: authorities cannot be stored, and a new replica gets no certificate"
+        yield error("secret-missing", text, where, f"the leader creates it at once; see its log for the reason: {log}")
     elif found.corrupt:
-        text = f"holds no authority that can be used: {found.corrupt}"
-        remedy = f"kubectl -n {names.namespace} delete secret {names.secret}: the replica that leads makes a new one"
+        text = f"contains no valid authority: {found.corrupt}"
+        remedy = f"kubectl -n {names.namespace} delete secret {names.secret}: the leader creates a new one"
         yield error("secret-corrupt", text, where, remedy)
     else:
         if not found.next:
-            text = "holds no next authority, so that the active one cannot be replaced"
-            yield warning("no-next-authority", text, where, f"the replica that leads makes one at once: {log}")
+            text = "contains no next authority, so the active one cannot be replaced"
+            yield warning("no-next-authority", text, where, f"the leader creates one at once: {log}")
         for asked in (ROTATE, DISTRUST):
             wanted = found.annotations.get(asked)
             if wanted is not None and found.answered.get(asked) != wanted:
-                text = f"the annotation {asked}={wanted} asks for what was not done yet"
-                yield warning("not-answered", text, where, f"see what the replica that leads waits for: {log}")
+                text = f"the request in annotation {asked}={wanted} is not processed yet"
+                yield warning("not-answered", text, where, f"see what the leader waits for: {log}")
 
 
 _DEFAULT_PORT = 443
 
 
 def check_endpoints(case: Case) -> Iterator[Problem]:
-    """Yield where requests to the Service get lost."""
+    """Yield the problems of the Service, its ports and its endpoints."""
     names, service = case.installation.names, case.installation.service
     where = f"Service {names.namespace}/{names.service}"
     if isinstance(service, Unread):
         return
     if service is None:
-        text = "there is no such Service, but the webhook configurations send requests to it"
-        yield error("service-missing", text, where, "apply the chart again, or name another Service with --service")
+        text = "the Service does not exist, but the webhook configurations send requests to it"
+        yield error("service-missing", text, where, "apply the chart again, or set --service to another Service")
         return
     yield from _ports(case, service, where)
     yield from _endpoints(case, service, where)
@@ -97,7 +95,7 @@ def _endpoints(case: Case, service: Object, where: str) -> Iterator[Problem]:
     look = f"kubectl -n {installation.names.namespace} get pods -l {','.join(f'{k}={v}' for k, v in selector.items())}"
     if selector and pods is not None and not pods:
         text = f"its selector ({_listed(f'{k}={v}' for k, v in selector.items())}) matches no Pod"
-        yield error("no-pods", text, where, f"{look}: start some, or mend the labels")
+        yield error("no-pods", text, where, f"{look}: start some, or correct the labels")
         return
     if isinstance(installation.endpoint_slices, Unread):
         return
@@ -105,9 +103,11 @@ def _endpoints(case: Case, service: Object, where: str) -> Iterator[Problem]:
     if not ready:
         states = "; ".join(sorted({_state(pod) for pod in pods or ()}))
         text = f"has {known} endpoints, none of them ready{f': {states}' if states else ''}"
-        yield error("no-endpoints", text, where, f"{look}; what a Pod lacks it says at /readyz and in its log")
+        yield error(
+            "no-endpoints", text, where, f"{look}; each Pod reports what it waits for at /readyz and in its log"
+        )
     elif not any(each.get("ports") for each in installation.endpoint_slices):
-        text = "leads to Pods, but to none of their ports: its targetPort names a port that no container has"
+        text = "selects Pods, but none of their ports: no container has a port with the name in targetPort"
         yield error(
             "service-target-port", text, where, f"compare targetPort with the names of the ports: {look} -o yaml"
         )
@@ -120,7 +120,7 @@ def _selected(pods: Several, selector: dict[str, str]) -> Sequence[Object] | Non
 
 
 def _state(pod: Object) -> str:
-    """Say in a word or two why a Pod is not ready."""
+    """Return a short reason why a Pod is not ready."""
     status = pod.get("status") or {}
     for container in status.get("containerStatuses") or ():
         for state in (container.get("state") or {}).values():
@@ -136,26 +136,26 @@ def _listed(values: Iterable[object]) -> str:
     return ", ".join(sorted(map(str, values))) or "none"
 
 
-# The times in a Lease are those of the holder's clock, which may differ from ours by so much.
+# The times in a Lease come from the holder's clock. This is the allowed difference from the local clock.
 _SKEW: Final = dt.timedelta(seconds=60)
 _DURATION_SECONDS: Final = 15
 
 
 def check_lease(case: Case) -> Iterator[Problem]:
-    """Yield that nobody leads: no caBundle is mended, and no authority replaced."""
+    """Yield a missing leader: without one, caBundles are not repaired and authorities are not replaced."""
     names, found = case.installation.names, case.installation.lease
     where = f"Lease {names.namespace}/{names.lease}"
     remedy = f"kubectl -n {names.namespace} get pods: one of them takes over within seconds, if it may write the Lease"
     if isinstance(found, Unread):
         return
     if found is None:
-        yield error("no-leader", "there is no such Lease: no replica has ever led", where, remedy)
+        yield error("no-leader", "the Lease does not exist: no replica has been the leader", where, remedy)
         return
     spec = found.get("spec") or {}
     renewed = _time(spec.get("renewTime"))
     lasts = dt.timedelta(seconds=spec.get("leaseDurationSeconds") or _DURATION_SECONDS)
     if not spec.get("holderIdentity"):
-        yield error("no-leader", "nobody holds it: the last replica that did has ended", where, remedy)
+        yield error("no-leader", "no replica holds the Lease: the last leader has exited", where, remedy)
     elif renewed is None or case.installation.now - renewed > lasts + _SKEW:
         since = f"since {renewed:%Y-%m-%d %H:%M:%S} UTC" if renewed else "ever"
         yield error("no-leader", f"{spec['holderIdentity']} holds it, but has not renewed it {since}", where, remedy)
@@ -168,7 +168,7 @@ def _time(text: object) -> dt.datetime | None:
         return None
 
 
-# Nothing escapes by these, and nothing is refused that should not be.
+# These differences cause neither missed evaluations nor wrong denials.
 _WARNINGS: Final = frozenset(
     {
         Reason.NOT_PROBED,
@@ -182,7 +182,7 @@ _WARNINGS: Final = frozenset(
 
 
 def check_registration(case: Case) -> Iterator[Problem]:
-    """Yield how the live configurations differ from what is generated for the rules in force."""
+    """Yield the differences between the live configurations and those that gpugate generates for the ruleset."""
     installation, secret = case.installation, case.secret
     found = drift(
         case.ruleset,
@@ -202,7 +202,7 @@ def check_registration(case: Case) -> Iterator[Problem]:
 
 
 def registration_needs(installation: Installation) -> Iterable[object]:
-    """Return the configurations, where none of them could be read."""
+    """Return the configurations if none of them could be read, else nothing."""
     found = tuple(installation.configurations.values())
     return found if all(isinstance(each, Unread) for each in found) else ()
 
@@ -215,7 +215,7 @@ def live_configurations(installation: Installation) -> list[Object]:
 
 
 def expected_server(installation: Installation, url: str) -> Server:
-    """Return where the webhook is meant to answer; without a URL, where most entries go."""
+    """Return the expected address of the webhook; without a URL, the one that most entries use."""
     names = installation.names
     if not url and installation.by_url:
         urls = [urlsplit(entry["clientConfig"]["url"]) for _, entry in installation.entries]
@@ -225,7 +225,7 @@ def expected_server(installation: Installation, url: str) -> Server:
 
 
 def check_kinds(case: Case) -> Iterator[Problem]:
-    """Yield a note on the kinds that rules judge and this cluster does not have."""
+    """Yield a note on the kinds that policies evaluate and this cluster does not serve."""
     judged = {(each.group, each.plural) for each in (*mutated(case.ruleset), *validated(case.ruleset))}
     if case.served is None or isinstance(case.served, Unread):
         return
@@ -233,14 +233,14 @@ def check_kinds(case: Case) -> Iterator[Problem]:
     if missing:
         yield note(
             "not-served",
-            f"the cluster does not serve {len(missing)} of {len(judged)} kinds that rules judge: {', '.join(missing)}",
+            f"the cluster does not serve {len(missing)} of {len(judged)} kinds that policies evaluate: {', '.join(missing)}",
             "the API server",
-            "nothing, unless one of them should be there: then install its CustomResourceDefinition",
+            "nothing, unless the cluster should have one of them: then install its CustomResourceDefinition",
         )
 
 
 def failing_groups(case: Case) -> set[str]:
-    """Return the API groups of what rules judge."""
+    """Return the API groups of the kinds that policies evaluate."""
     return {each.group for each in (*mutated(case.ruleset), *validated(case.ruleset))}
 
 
@@ -253,7 +253,7 @@ _API: Final = "authorization.k8s.io/v1"
 
 @dataclass(frozen=True, slots=True)
 class Right:
-    """Something that a ServiceAccount should be allowed to do, and whether it is; in all namespaces where none is named."""
+    """A permission that a ServiceAccount needs, and whether it has it; without a namespace, in all namespaces."""
 
     verb: str
     group: str
@@ -264,14 +264,14 @@ class Right:
 
     @property
     def object(self) -> str:
-        """What it is about."""
+        """The resource, with the name and the namespace of the object."""
         plural, slash, subresource = self.resource.partition("/")
         kind = f"{plural}.{self.group}{slash}{subresource}" if self.group else self.resource
         return f"{kind}{f' {self.name}' if self.name else ''}{f' in {self.namespace}' if self.namespace else ''}"
 
 
 def needed(roles: Iterable[dict[str, Any]]) -> Iterator[Right]:
-    """Yield each right that some Roles and ClusterRoles give; other objects among them give none."""
+    """Yield each permission in Roles and ClusterRoles; other objects are ignored."""
     for role in roles:
         namespace = role["metadata"].get("namespace", "")
         for rule in role.get("rules") or ():
@@ -283,9 +283,9 @@ def needed(roles: Iterable[dict[str, Any]]) -> Iterator[Right]:
 
 
 def ask(connection: Connection, names: Names, rights: Iterable[Right]) -> Sequence[Right] | Unread:
-    """Return which of some rights the ServiceAccount has; asking changes nothing."""
+    """Return the rights with `allowed` set for the ServiceAccount; the reviews change nothing."""
     account = f"{names.namespace}:{names.service_account}"
-    # As the API server takes one for (`k8s.io/apiserver` pkg/authentication/serviceaccount/util.go, v0.36).
+    # The groups of a ServiceAccount (`k8s.io/apiserver` pkg/authentication/serviceaccount/util.go, v0.36).
     groups = ["system:serviceaccounts", f"system:serviceaccounts:{names.namespace}", "system:authenticated"]
     spec = {"user": f"system:serviceaccount:{account}", "groups": groups}
     try:
@@ -295,7 +295,7 @@ def ask(connection: Connection, names: Names, rights: Iterable[Right]) -> Sequen
 
 
 def check_rights(case: Case) -> Iterator[Problem]:
-    """Yield what the ServiceAccount may not do."""
+    """Yield the permissions that the ServiceAccount does not have."""
     if case.rights is None or isinstance(case.rights, Unread):
         return
     lacking = sorted((each for each in case.rights if not each.allowed), key=lambda each: each.object)
@@ -322,7 +322,7 @@ def _answered(connection: Connection, user: dict[str, Any], right: Right) -> Rig
 
 
 def check_reachability(case: Case) -> Iterator[Problem]:
-    """Yield why a probe through the API server was not answered."""
+    """Yield why the webhook did not answer a probe through the API server."""
     found = case.probed
     if found is None or found.incomplete or not found.silent:
         return
@@ -334,18 +334,18 @@ def check_reachability(case: Case) -> Iterator[Problem]:
             "not-reached", f"a probe to {phases} failed: {found.trouble.what}{said}", where, found.trouble.remedy
         )
     else:
-        text = f"a probe to {phases} was answered by nobody: no entry sends it, or what answers is not this webhook"
-        yield error("not-reached", text, where, "apply again what is generated, and see where its entries lead")
+        text = f"a probe to {phases} got no response: no entry sends it, or another server answers"
+        yield error("not-reached", text, where, "apply the registration again, and check the addresses of its entries")
 
 
 class Check(NamedTuple):
-    """A subject.
+    """A check of `gpugate doctor`.
 
     Attributes:
-        what: what is looked at; `{rules}` and fields of `Names` are filled in.
-        problems: looks at it.
-        idle: says why there is nothing to look at; empty where there is.
-        needs: returns facts without which nothing can be said.
+        what: the subject; `{rules}` and fields of `Names` are replaced.
+        problems: yields the problems.
+        idle: returns why the check does not apply; empty if it does.
+        needs: returns the objects that the check needs.
     """
 
     what: str
@@ -359,26 +359,26 @@ def _by_url(case: Case) -> str:
 
 
 def _not_kept(case: Case) -> str:
-    return "" if case.keeps_authorities else "no Secret was named, and nothing says that gpugate is its own authority"
+    return "" if case.keeps_authorities else "no --secret, and no caBundle contains an authority of gpugate"
 
 
 def _not_probed(case: Case) -> str:
-    return "" if case.probed else "--probe sends one"
+    return "" if case.probed else "use --probe to send one"
 
 
 def _no_account(case: Case) -> str:
     account = case.installation.service_account
-    return "there is no such ServiceAccount: --service-account names another" if account is None else ""
+    return "the ServiceAccount does not exist; set another with --service-account" if account is None else ""
 
 
 def _nobody_reached(case: Case) -> str:
     if case.handshakes is None:
-        return "--probe connects to it"
+        return "use --probe to connect to the webhook"
     if not case.handshakes:
-        return "there is no address to connect to"
+        return "no address to connect to"
     unreached = {str(each.target): each.unreached for each in case.handshakes if each.unreached}
     if len(unreached) == len({str(each.target) for each in case.handshakes}):
-        return f"not reached from here: {', '.join(f'{target} ({why})' for target, why in unreached.items())}"
+        return f"unreachable from this machine: {', '.join(f'{target} ({why})' for target, why in unreached.items())}"
     return ""
 
 
@@ -395,11 +395,11 @@ CHECKS: Final = (
         needs=lambda case: registration_needs(case.installation),
     ),
     Check(
-        "how long the authorities in every caBundle are valid",
+        "validity of the authorities in every caBundle",
         doctor_case.check_certificates,
         needs=lambda case: registration_needs(case.installation),
     ),
-    Check("kinds that rules judge and the cluster serves", check_kinds, needs=lambda case: (case.served,)),
+    Check("kinds that policies evaluate and the cluster serves", check_kinds, needs=lambda case: (case.served,)),
     Check("Secret {namespace}/{secret}", check_authorities, _not_kept, lambda case: (case.installation.secret,)),
     Check("Lease {namespace}/{lease}", check_lease, _not_kept, lambda case: (case.installation.lease,)),
     Check(
@@ -415,12 +415,12 @@ CHECKS: Final = (
         lambda case: (case.installation.service_account, case.rights),
     ),
     Check("a probe through the API server", check_reachability, _not_probed, lambda case: (_unprobed(case),)),
-    Check("the certificate that the webhook shows", doctor_case.check_handshakes, _nobody_reached),
+    Check("the serving certificate of the webhook", doctor_case.check_handshakes, _nobody_reached),
 )
 
 
 def examine(case: Case) -> Diagnosis:
-    """Return what is wrong, the worst first, and what was looked at."""
+    """Run all checks; return the problems, ordered by severity, and the checked subjects."""
     names = case.installation.names
     words = {each: getattr(names, each) for each in names.__slots__} | {"rules": case.rules_from}
     problems: list[Problem] = []

@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CertificateSecret:
-    """What may be known of it.
+    """The public content of the certificate Secret.
 
     Attributes:
-        public: key -> content of everything but private keys: `active.crt`, `previous.crt`, `state.json` ...
-        corrupt: why there is nothing in it to go on with, empty where there is.
+        public: key -> content, without private keys: `active.crt`, `previous.crt`, `state.json` ...
+        corrupt: why the content is invalid; empty if it is valid.
         active: the authority that signs, PEM.
-        next: the one that will sign, PEM; empty where none can be used.
-        bundle: every authority that clients are to trust, PEM.
-        answered: the annotations by which people asked for something, as they were answered last.
-        annotations: those of its metadata.
+        next: the authority that will sign next, PEM; empty if there is none.
+        bundle: every authority that clients must trust, PEM.
+        answered: the annotations that request an operation -> the last value that the keeper has processed.
+        annotations: the annotations of the Secret.
     """
 
     public: Mapping[str, bytes]
@@ -47,7 +47,7 @@ class CertificateSecret:
 
 
 def public_parts(secret: Mapping[str, Any]) -> CertificateSecret:
-    """Read a Secret as the API server returns it; private keys are compared with their certificates and dropped."""
+    """Return the public content of a Secret from the API server; private keys are checked and dropped."""
     annotations = (secret.get("metadata") or {}).get("annotations") or {}
     data = {name: _decoded(content) for name, content in (secret.get("data") or {}).items()}
     public = {name: content for name, content in data.items() if not _is_private(name, content)}
@@ -88,7 +88,7 @@ KINDS: Final = (MUTATING, VALIDATING)
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """What the parts of an installation are called; all but the configurations are in `namespace`."""
+    """The names of an installation's objects; all except the configurations are in `namespace`."""
 
     namespace: str = "gpugate"
     service: str = "gpugate"
@@ -100,37 +100,37 @@ class Names:
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """What could not be looked at, which says nothing about whether it is there; `reason` is for people."""
+    """An object that could not be read, so it is unknown whether it exists; `reason` is shown to the user."""
 
     what: str
     reason: str
 
 
-# One object: as it is stored, None where there is none, or not looked at.
+# One object: None if it does not exist, `Unread` if it could not be read.
 Found: TypeAlias = "Object | Unread | None"
-# Several objects: those that there are, or not looked at.
+# Several objects, or `Unread` if they could not be read.
 Several: TypeAlias = "Sequence[Object] | Unread"
 
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """What was read, and when.
+    """The objects of an installation, and when they were read.
 
     Attributes:
-        names: what was looked for.
-        now: when it was read, by the clock of this machine.
+        names: the names of the objects.
+        now: the time of the snapshot, from the local clock.
         server: the version of the API server, such as `v1.36.3`.
-        configurations: `MutatingWebhookConfiguration` and `ValidatingWebhookConfiguration` -> the one of this name.
-        others: every other webhook configuration of the cluster, each with its `kind`.
+        configurations: `MutatingWebhookConfiguration` and `ValidatingWebhookConfiguration` -> the object of each kind.
+        others: all other webhook configurations of the cluster, each with its `kind`.
         namespace: the Namespace.
-        secret: the certificate Secret, without what is private in it.
+        secret: the certificate Secret, without private keys.
         service_account: the ServiceAccount.
-        lease: which replica writes.
+        lease: the Lease of the leader.
         service: the Service.
-        endpoint_slices: those of the Service.
-        deployments: every Deployment of the namespace.
-        pods: every Pod of the namespace.
-        config_maps: the name of a ConfigMap that a Deployment mounts -> its data.
+        endpoint_slices: the EndpointSlices of the Service.
+        deployments: all Deployments of the namespace.
+        pods: all Pods of the namespace.
+        config_maps: the name of each ConfigMap that a Deployment mounts -> its data.
     """
 
     names: Names
@@ -150,7 +150,7 @@ class Installation:
 
     @property
     def unread(self) -> Sequence[Unread]:
-        """What could not be looked at."""
+        """The objects that could not be read."""
         parts = (
             *self.configurations.values(),
             self.others,
@@ -167,7 +167,7 @@ class Installation:
 
     @property
     def entries(self) -> Sequence[tuple[str, Object]]:
-        """Every webhook entry of both configurations, with the kind of the configuration that it is in."""
+        """The webhook entries of both configurations, each with the kind of its configuration."""
         return [
             (kind, entry)
             for kind, found in self.configurations.items()
@@ -177,7 +177,7 @@ class Installation:
 
     @property
     def by_url(self) -> bool:
-        """Whether the API server reaches the webhook by a URL, never through the Service."""
+        """Whether all entries use a URL instead of the Service."""
         reached = [entry.get("clientConfig") or {} for _, entry in self.entries]
         return bool(reached) and all(each.get("url") for each in reached)
 
@@ -186,13 +186,13 @@ _Object: TypeAlias = dict[str, Any]  # Any: the JSON edge
 
 _API: Final = "/apis/admissionregistration.k8s.io/v1"
 _OURS: Final = ("app.kubernetes.io/name", "gpugate")
-# The keeper writes a `caBundle` now and then; more in a row is somebody who fights with us.
+# The keeper may write a `caBundle` between a read and a write. More conflicts in a row mean a competing writer.
 _TRIES: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """One of both, which may not exist."""
+    """One of both webhook configurations, which may not exist."""
 
     kind: str
     name: str
@@ -201,10 +201,10 @@ class Configuration:
         return f"{self.kind} {self.name}"
 
     def read(self, connection: Connection) -> _Object | None:
-        """Return it as the API server has it now, or None if there is none.
+        """Read the configuration; return None if it does not exist.
 
         Raises:
-            CallError: it cannot be read.
+            CallError: the configuration cannot be read.
         """
         try:
             found = orjson.loads(connection.read(self._path, {}))
@@ -215,14 +215,14 @@ class Configuration:
         except orjson.JSONDecodeError:
             found = None
         if not isinstance(found, dict):
-            raise UnreachableError(f"{connection.host} is no API server: {self} is no JSON")
+            raise UnreachableError(f"{connection.host} is not an API server: the response for {self} is invalid JSON")
         return found
 
     def change(self, connection: Connection, how: Callable[[_Object], _Object]) -> bool:
-        """Write it as `how` makes it from what it is now; returns whether there was anything to change.
+        """Write the result of `how` for the current object; return whether that changed it.
 
         Raises:
-            CallError: it cannot be read or written.
+            CallError: the configuration cannot be read or written.
         """
         for attempt in range(_TRIES):
             found = self.read(connection)
@@ -232,7 +232,7 @@ class Configuration:
             try:
                 connection.replace(self._path, wanted)
             except ApiError as error:
-                # Gone, or written by somebody else since it was read.
+                # Another client has deleted or changed the object since it was read.
                 if error.code not in {404, 409} or attempt == _TRIES - 1:
                     raise
             else:
@@ -240,10 +240,10 @@ class Configuration:
         return False
 
     def delete(self, connection: Connection) -> bool:
-        """Delete it; returns whether it was there.
+        """Delete the configuration; return whether it existed.
 
         Raises:
-            CallError: it cannot be deleted.
+            CallError: the configuration cannot be deleted.
         """
         try:
             connection.delete(self._path)
@@ -259,13 +259,13 @@ class Configuration:
 
 
 def both(name: str) -> tuple[Configuration, Configuration]:
-    """Return both configurations of a name: the mutating one, the validating one."""
+    """Return the mutating and the validating configuration of a name."""
     mutating, validating = KINDS
     return Configuration(mutating, name), Configuration(validating, name)
 
 
 def is_ours(found: _Object) -> bool:
-    """Tell whether a configuration says that it is of gpugate, as all do that gpugate and its chart make."""
+    """Return whether a configuration has gpugate's label, which gpugate and its chart always set."""
     key, value = _OURS
     return bool((found["metadata"].get("labels") or {}).get(key) == value)
 
@@ -274,10 +274,10 @@ _NAMESPACE: Final = "kubernetes.io/metadata.name"
 
 
 def found_names(connection: Connection, configuration: str, namespace: str | None) -> Names:
-    """Return the names of the installation whose configurations are called `configuration`.
+    """Return the names of the installation with configurations of the name `configuration`.
 
-    Namespace and Service are those that the entry for probes names; everything else is called after the configurations,
-    as the chart has it. A namespace that is given counts.
+    The probe entry contains the namespace and the Service. The other names derive from the name of the configurations,
+    as in the chart. `namespace` overrides the namespace of the entry.
     """
     names = Names(
         configuration=configuration,

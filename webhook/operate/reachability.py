@@ -1,7 +1,7 @@
 """Diagnose the path from the API server to the webhook: Service, endpoints, Pods and failed calls.
 
-Failures are recognised by the messages of Go's net, crypto/tls and crypto/x509 (1.26), of `k8s.io/apiserver`
-pkg/util/webhook and of `k8s.io/client-go` rest (v0.36). The end-to-end tests provoke most of them.
+Failures are recognised by error messages of Go's net, crypto/tls and crypto/x509 (1.26), `k8s.io/apiserver`
+pkg/util/webhook and `k8s.io/client-go` rest (v0.36). The end-to-end tests cause most of them.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """Why the webhook is not reached.
+    """A reason why the API server does not reach the webhook.
 
     Attributes:
-        what: what is wrong.
-        remedy: what to look at or to do.
-        said: what the API server said, where it did.
+        what: the problem.
+        remedy: what to check or to do.
+        said: the message of the API server; empty if there is none.
     """
 
     what: str
@@ -39,83 +39,83 @@ class Trouble:
 
 _BEFORE: Final = re.compile(r'^.*?failed calling webhook "[^"]*": (failed to call webhook: )?', re.DOTALL)
 
-# The first one that is found in the message counts.
+# The first pattern that matches the message counts.
 _SIGNS: Final[tuple[tuple[str, str, str], ...]] = (
     (
         r"unable to load root certificates|unable to parse bytes as PEM",
-        "the caBundle of the entry holds no certificates",
-        "the leader writes it again within a minute; if it does not, see its log",
+        "the caBundle of the entry contains no certificates",
+        "the leader repairs it within a minute; if it does not, see its log",
     ),
     (
         r"x509: certificate signed by unknown authority",
-        "the certificate that answers was not signed by an authority in the caBundle",
-        "see who answers there, and whether the caBundle of the entry is the one that gpugate publishes: gpugate doctor",
+        "no authority in the caBundle signed the certificate of the webhook",
+        "check which server answers, and whether the caBundle is the one that gpugate publishes: gpugate doctor",
     ),
     (
         r"x509: certificate has expired or is not yet valid",
         "the certificate is not valid now",
-        "compare the clocks of the node and of the API server; the leader makes a new certificate by itself: see its log",
+        "compare the clocks of the node and of the API server; the leader renews the certificate automatically: see its log",
     ),
     (
         r"x509: certificate is (not )?valid for|x509: cannot validate certificate for|legacy Common Name",
-        "the certificate has not the name that the API server asks for",
-        "the Service that the entry names must be gpugate's: see --service and --tls-san of `gpugate serve`",
+        "the certificate is not valid for the name that the API server verifies",
+        "the entry must name the Service of gpugate: see --service and --tls-san of `gpugate serve`",
     ),
-    (r"x509: ", "the certificate is refused", "gpugate doctor looks at each certificate"),
+    (r"x509: ", "the API server refuses the certificate", "run gpugate doctor, which checks each certificate"),
     (
         r"tls: (bad certificate|certificate required|unknown certificate)",
-        "the webhook wants a client certificate that the API server does not show",
-        "give the API server one (--admission-control-config-file), or take --client-ca from `gpugate serve`",
+        "the webhook requires a client certificate, and the API server has none that it accepts",
+        "configure one for the API server (--admission-control-config-file), or remove --client-ca from `gpugate serve`",
     ),
     (
         r"does not look like a TLS handshake|gave HTTP response to HTTPS client",
-        "what answers there speaks no TLS",
-        "the Service must lead to the port for reviews, not to the one for health and metrics",
+        "the server at this address does not use TLS",
+        "point the Service to the port for reviews, not to the port for health and metrics",
     ),
     (
         r'service "[^"]*" not found',
-        "there is no such Service",
-        "apply the chart again, or mend the entry's clientConfig",
+        "the Service does not exist",
+        "apply the chart again, or correct the clientConfig of the entry",
     ),
     (
         r"no endpoints available|no service port|no endpoints",
-        "no Pod behind the Service is ready",
-        "kubectl get pods of the Service; what a Pod lacks it says at /readyz and in its log",
+        "no Pod of the Service is ready",
+        "run kubectl get pods; each Pod reports what it waits for at /readyz and in its log",
     ),
     (
         r"no such host|server misbehaving",
-        "the name does not resolve",
-        "mend the URL of the entry, or the DNS of the API server",
+        "the host name does not resolve",
+        "correct the URL of the entry, or the DNS of the API server",
     ),
     (
         r"connection refused",
-        "nobody listens there",
-        "compare the ports of the Service and of the Pod, and see whether the process runs",
+        "no process listens at this address",
+        "compare the ports of the Service and of the Pod, and check that the process runs",
     ),
     (
         r"no route to host|network is unreachable",
-        "there is no way from the API server to the Pod",
-        "with a network that the API server is no part of, run the Pods with hostNetwork",
+        "the API server has no network route to the Pod",
+        "if the API server is not part of the Pod network, run the Pods with hostNetwork",
     ),
     (
         r"context deadline exceeded|i/o timeout|Client\.Timeout|TLS handshake timeout|request canceled",
-        "no answer came in time",
-        "a firewall or NetworkPolicy drops what the API server sends to the port, or the webhook is too slow: see its log",
+        "the webhook did not answer in time",
+        "check whether a firewall or NetworkPolicy drops packets to the port, and whether the webhook is slow: see its log",
     ),
     (
         r"No agent available|proxy error|error dialing backend|failed to dial",
         "the tunnel from the API server to the nodes is broken",
-        "see the konnectivity agents, or what your provider has instead",
+        "check the konnectivity agents, or the equivalent of your provider",
     ),
     (
         r"could not find the requested resource|not found|405|methodNotAllowed",
-        "what answers there is not gpugate, or not at this path",
+        "the server at this address is not gpugate, or the path is wrong",
         "compare the path of the entry with /mutate and /validate, and the Service's selector with the Pod's labels",
     ),
-    (r"too many requests", "the webhook has more work than it can do", "raise the number of replicas, or their CPU"),
-    (r"EOF|connection reset|broken pipe", "the connection was closed without an answer", "see the log of the webhook"),
+    (r"too many requests", "the webhook is overloaded", "increase the number of replicas, or their CPU"),
+    (r"EOF|connection reset|broken pipe", "the connection was closed without a response", "see the log of the webhook"),
 )
-_UNKNOWN: Final = ("the API server could not ask", "gpugate doctor looks at every part")
+_UNKNOWN: Final = ("the API server could not call the webhook", "run gpugate doctor, which checks each part")
 
 
 def of_message(message: str) -> Trouble:
@@ -130,12 +130,12 @@ PHASES: Final = ("mutate", "validate")
 
 @dataclass(frozen=True, slots=True)
 class Probed:
-    """What became of a probe.
+    """The result of a probe.
 
     Attributes:
-        silent: the phases for which nobody was asked, or that did not answer.
-        trouble: why, where the API server says so.
-        incomplete: whether it could not be found out, because the probe itself was refused or got no answer.
+        silent: the phases without a response of the webhook.
+        trouble: the reason, if the API server reports one.
+        incomplete: whether the result is unknown, because the probe itself was refused or not answered.
     """
 
     silent: Sequence[str]
@@ -144,7 +144,7 @@ class Probed:
 
 
 def probe(connection: Connection, namespace: str, nonce: str) -> Probed:
-    """Have the API server ask the webhook in a namespace once; nothing is stored."""
+    """Send a probe through the API server to the webhook once; nothing is stored."""
     try:
         warnings = connection.try_create(f"/api/v1/namespaces/{namespace}/configmaps", question(namespace, nonce))
     except ApiError as error:
@@ -152,28 +152,31 @@ def probe(connection: Connection, namespace: str, nonce: str) -> Probed:
             return Probed(PHASES, of_message(error.message))
         return Probed(PHASES, _refused(error, namespace), incomplete=True)
     except CallError as error:
-        trouble = Trouble(str(error), "gpugate must reach the API server before it can ask what that reaches")
+        trouble = Trouble(str(error), "check the connection to the API server; the probe is sent through it")
         return Probed(PHASES, trouble, incomplete=True)
     return Probed([phase for phase in PHASES if answer(phase, nonce) not in warnings])
 
 
 def _refused(error: ApiError, namespace: str) -> Trouble:
     if error.code == 401:
-        return Trouble("the API server does not take these credentials", "log in again", error.message)
+        return Trouble("the API server does not accept these credentials", "log in again", error.message)
     if error.code == 404:
-        return Trouble(f"there is no namespace {namespace}", "name the webhook's own with --namespace", error.message)
+        return Trouble(
+            f"namespace {namespace} does not exist", "set --namespace to the namespace of the webhook", error.message
+        )
     if error.code == 403 and "cannot create resource" in error.message:
-        remedy = f"let this user create ConfigMaps in {namespace}; the probe stores none"
-        return Trouble("these credentials may not ask", remedy, error.message)
-    return Trouble("the API server refused the probe before the webhook was asked", "see what refuses it", str(error))
+        remedy = f"allow this user to create ConfigMaps in {namespace}; the probe stores none"
+        return Trouble("these credentials do not allow a probe", remedy, error.message)
+    return Trouble("the API server refused the probe before it called the webhook", "check what refuses it", str(error))
 
 
-# The EndpointSlice controller writes it on each slice of a Service (`k8s.io/api` discovery/v1 well_known_labels.go, v0.36).
+# The EndpointSlice controller sets this label on each slice of a Service (`k8s.io/api` discovery/v1
+# well_known_labels.go, v0.36).
 _SERVICE: Final = "kubernetes.io/service-name"
 
 
 def backends(connection: Connection, names: Names) -> Iterator[Trouble]:
-    """Say what is missing behind the Service; nothing where it is not there or may not be read."""
+    """Yield a Service without ready endpoints; nothing if the Service does not exist or cannot be read."""
     reader = Reader(connection)
     inside = f"namespaces/{names.namespace}"
     what = f"Service {names.namespace}/{names.service}"
@@ -187,14 +190,14 @@ def backends(connection: Connection, names: Names) -> Iterator[Trouble]:
         return
     ready, known = ready_endpoints(slices)
     if not ready:
-        remedy = f"kubectl -n {names.namespace} get pods; what a Pod lacks it says at /readyz and in its log"
+        remedy = f"kubectl -n {names.namespace} get pods; each Pod reports what it waits for at /readyz and in its log"
         yield Trouble(f"{what} has {known} endpoints, none of them ready", remedy)
 
 
 def ready_endpoints(slices: Iterable[Object]) -> tuple[int, int]:
-    """Return how many endpoints are ready, and how many there are.
+    """Return the number of ready endpoints and of all endpoints.
 
-    No condition means ready (`k8s.io/api` discovery/v1 types.go, v0.36).
+    An endpoint without the condition is ready (`k8s.io/api` discovery/v1 types.go, v0.36).
     """
     conditions = [each.get("conditions") or {} for found in slices for each in found.get("endpoints") or ()]
     return sum(each.get("ready") is not False for each in conditions), len(conditions)

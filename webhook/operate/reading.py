@@ -1,4 +1,4 @@
-"""Reads what a cluster holds of one installation; changes nothing."""
+"""Read the objects of one installation from a cluster, without changes to it."""
 
 from __future__ import annotations
 
@@ -18,16 +18,17 @@ if TYPE_CHECKING:
 
 _ADMISSION: Final = "/apis/admissionregistration.k8s.io/v1"
 _PLURALS: Final = {kind: f"{kind.lower()}s" for kind in KINDS}
-# The EndpointSlice controller writes it on each slice of a Service (`k8s.io/api` discovery/v1 well_known_labels.go, v0.36).
+# The EndpointSlice controller sets this label on each slice of a Service (`k8s.io/api` discovery/v1
+# well_known_labels.go, v0.36).
 SERVICE_NAME: Final = "kubernetes.io/service-name"
 
 
 def read_installation(connection: Connection, names: Names, now: dt.datetime) -> Installation:
-    """Read all parts; one that the credentials may not read is `Unread`.
+    """Read all objects; an object that the credentials do not allow to read is `Unread`.
 
     Raises:
         UnreachableError: the API server does not answer.
-        ApiError: it takes nobody with these credentials.
+        ApiError: the API server does not accept these credentials.
     """
     reader = Reader(connection)
     version = reader.version()
@@ -66,25 +67,25 @@ def read_installation(connection: Connection, names: Names, now: dt.datetime) ->
 
 
 class Reader:
-    """Reads objects; what the credentials may not read is `Unread`."""
+    """Reads objects; an object that the credentials do not allow to read is `Unread`."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
     def version(self) -> str:
-        """Return the version of the API server, which also shows that it answers.
+        """Return the version of the API server; the call also verifies that it answers.
 
         Raises:
-            UnreachableError: it does not.
-            ApiError: it takes nobody with these credentials.
+            UnreachableError: the API server does not answer.
+            ApiError: the API server does not accept these credentials.
         """
         try:
             return str(orjson.loads(self._connection.read("/version", {})).get("gitVersion", ""))
         except (orjson.JSONDecodeError, AttributeError):
-            raise UnreachableError(f"{self._connection.host} answers, but not as an API server does") from None
+            raise UnreachableError(f"{self._connection.host} is not an API server: its version is invalid") from None
 
     def one(self, path: str, what: str, kind: str = "") -> Found:
-        """Return an object, None where there is none."""
+        """Return an object; None if it does not exist."""
         try:
             found: dict[str, Any] = self._parsed(path, {})
         except ApiError as error:
@@ -94,7 +95,7 @@ class Reader:
         return {**found, "kind": kind} if kind else found
 
     def several(self, path: str, what: str, parameters: Mapping[str, str] | None = None, kind: str = "") -> Several:
-        """Return the objects at a path; a resource that is not served has none."""
+        """Return the objects at a path; empty if the resource is not served."""
         found: list[Object] = []
         query = {"limit": "500", **(parameters or {})}
         try:
@@ -117,7 +118,7 @@ class Reader:
         except orjson.JSONDecodeError:
             value = None
         if not isinstance(value, dict):
-            raise UnreachableError(f"{self._connection.host}{path} is no answer of an API server")
+            raise UnreachableError(f"{self._connection.host}{path} is not the response of an API server")
         return value
 
 
@@ -132,7 +133,7 @@ def _others(reader: Reader, name: str) -> Several:
 
 
 def _mounted(reader: Reader, namespace: str, deployments: Several) -> Mapping[str, Mapping[str, str]]:
-    """Return the ConfigMaps that Pods of the namespace mount, where they may be read: the policy file is in one."""
+    """Return the readable ConfigMaps that the Deployments mount; one of them contains the policy file."""
     if isinstance(deployments, Unread):
         return {}
     names = {
@@ -153,7 +154,7 @@ def _mounted(reader: Reader, namespace: str, deployments: Several) -> Mapping[st
 
 
 def unread_because(error: CallError) -> str:
-    """Say in a sentence why something could not be read."""
+    """Return why an object could not be read."""
     if isinstance(error, ApiError) and error.code in {401, 403}:
         return "these credentials may not read it"
     return str(error)

@@ -1,4 +1,4 @@
-"""Takes an installation's webhook configurations away, so that nothing waits for a webhook that is gone."""
+"""Delete the webhook configurations of an installation, so that no request waits for a removed webhook."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
 
 class End(Enum):
-    """What became of an object."""
+    """The result of deleting an object."""
 
     DELETED = "deleted"
-    ABSENT = "was not there"
-    FOREIGN = "is not gpugate's: it has no label app.kubernetes.io/name: gpugate"
+    ABSENT = "did not exist"
+    FOREIGN = "does not belong to gpugate: missing label app.kubernetes.io/name: gpugate"
     FAILED = "could not be deleted"
 
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """An object, and what became of it; `reason` says why it could not be deleted."""
+    """An object and the result of deleting it; `reason` states why it could not be deleted."""
 
     what: str
     end: End
@@ -35,17 +35,17 @@ class Removed:
 
     @property
     def gone(self) -> bool:
-        """Whether there is none now."""
+        """Whether the object does not exist now."""
         return self.end in {End.DELETED, End.ABSENT}
 
 
 def remove_configurations(connection: Connection, name: str) -> Sequence[Removed]:
-    """Delete both, if they are ours; one that fails does not keep the other."""
+    """Delete both configurations, if they belong to gpugate; an error for one does not affect the other."""
     return [_configuration(connection, each) for each in both(name)]
 
 
 def remove_what_the_keeper_made(connection: Connection, names: Names) -> Sequence[Removed]:
-    """Delete the certificate Secret and the Lease, which no chart knows of."""
+    """Delete the certificate Secret and the Lease, which Helm does not delete because the keeper creates them."""
     inside = f"namespaces/{names.namespace}"
     return [
         _object(connection, f"/api/v1/{inside}/secrets/{names.secret}", f"Secret {names.namespace}/{names.secret}"),

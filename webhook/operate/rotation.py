@@ -1,7 +1,7 @@
-"""Asks the keeper of the certificates for another authority, and follows what it does.
+"""Request a new certificate authority from the keeper, and follow its progress.
 
-The keeper reads two annotations of its Secret; each new value is a new request. What it has answered stands in the
-Secret's `state.json`.
+The keeper reads two annotations of its Secret; each new value is a new request. It records processed requests in
+`state.json` of the Secret.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _PAUSE_SECONDS: Final = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far the keeper has come with a request.
+    """The progress of the keeper with a request.
 
     Attributes:
-        taken_up: it has read the request.
+        taken_up: the keeper has read the request.
         promoted: the next authority signs.
-        left: what was distrusted is trusted no longer.
+        left: no caBundle contains the distrusted authorities.
     """
 
     taken_up: bool = False
@@ -42,7 +42,7 @@ class Progress:
 
 
 def ask(connection: Connection, names: Names, value: str, *, distrust: bool) -> bool:
-    """Ask for the next authority to be promoted, or for all to be replaced; returns False if there is no Secret.
+    """Request the promotion of the next authority, or the replacement of all; return False if there is no Secret.
 
     Raises:
         CallError: the Secret cannot be written.
@@ -58,7 +58,7 @@ def ask(connection: Connection, names: Names, value: str, *, distrust: bool) -> 
 
 
 def progress(connection: Connection, names: Names, value: str, *, distrust: bool) -> Progress:
-    """Look how far it has come.
+    """Return the progress of a request.
 
     Raises:
         CallError: the Secret cannot be read.
@@ -70,7 +70,7 @@ def progress(connection: Connection, names: Names, value: str, *, distrust: bool
     return Progress(taken_up=True, promoted=promoted, left=distrust and promoted and not previous)
 
 
-def follow(  # noqa: PLR0913 -- what was asked, for how long to look, and whom to tell
+def follow(  # noqa: PLR0913 -- the request, the time limit and the callback
     connection: Connection,
     names: Names,
     value: str,
@@ -80,9 +80,9 @@ def follow(  # noqa: PLR0913 -- what was asked, for how long to look, and whom t
     distrust: bool,
     pause: float = _PAUSE_SECONDS,
 ) -> bool:
-    """Look until it is done, and tell of each step; returns whether it was done in time.
+    """Report each step of a request until it is complete; return whether it was complete within `seconds`.
 
-    A rotation is done when the next authority signs; distrust, when the one before is trusted no longer.
+    A rotation is complete when the next authority signs, distrust when the previous authorities are not trusted.
 
     Raises:
         CallError: the Secret cannot be read.
@@ -108,7 +108,7 @@ def _state(connection: Connection, names: Names) -> tuple[dict[str, Any], bytes]
     except orjson.JSONDecodeError:
         state = None
     if not isinstance(state, dict):
-        raise UnreachableError(f"Secret {names.namespace}/{names.secret} holds no state that gpugate wrote")
+        raise UnreachableError(f"Secret {names.namespace}/{names.secret} contains no state of gpugate")
     return state, secret.public.get("previous.crt", b"")
 
 

@@ -1,6 +1,6 @@
-"""Derive the status of an installation from what was read of it.
+"""Derive the status of an installation from its objects and from the metrics of the API server.
 
-Source: `k8s.io/apiserver` pkg/admission/metrics/metrics.go, v0.36.3. Of these the durations are stable, the counts alpha.
+The metrics are those of `k8s.io/apiserver` pkg/admission/metrics/metrics.go, v0.36.3; durations are stable, counts alpha.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ class _Tally:
 
 
 def read_counters(connection: Connection) -> Mapping[str, Counters] | None:
-    """Return the name of each webhook entry that was asked -> what was counted; None where it may not be read.
+    """Return the name of each called webhook entry -> its counters; None if the metrics cannot be read.
 
-    The right to read is a nonResourceURL, `/metrics`, which administrators have.
+    Reading needs the permission for the nonResourceURL `/metrics`, which administrators have.
     """
     try:
         text = connection.read("/metrics", {}).decode()
@@ -62,10 +62,10 @@ def read_counters(connection: Connection) -> Mapping[str, Counters] | None:
 
 
 def counted(text: str) -> Mapping[str, Counters]:
-    """Read the counters from Prometheus' text format."""
+    """Parse the counters from the Prometheus text format."""
     from prometheus_client.parser import text_string_to_metric_families  # noqa: PLC0415 -- only a status needs it
 
-    # An API server has tens of thousands of other lines.
+    # Filter first, because an API server exposes tens of thousands of other lines.
     ours = "\n".join(line for line in text.splitlines() if line.startswith(_PREFIX))
     tallies: dict[str, _Tally] = defaultdict(_Tally)
     for family in text_string_to_metric_families(f"{ours}\n"):
@@ -85,14 +85,14 @@ def counted(text: str) -> Mapping[str, Counters]:
     return {name: tally.counters() for name, tally in tallies.items()}
 
 
-# What the API server fills in (`k8s.io/kubernetes` pkg/apis/admissionregistration/v1/defaults.go, v1.36).
+# The defaults of the API server (`k8s.io/kubernetes` pkg/apis/admissionregistration/v1/defaults.go, v1.36).
 _DEFAULT_TIMEOUT: Final = 10
 _DEFAULT_FAILURE_POLICY: Final = "Fail"
 _ROLES: Final = ("active", "next", "previous")
 
 
 def status(installation: Installation, counters: Mapping[str, Counters] | None) -> Status:
-    """Return how it fares; without counters no entry has any."""
+    """Return the status of an installation; if `counters` is None, the counters of every entry are None."""
     configurations = installation.configurations
     return Status(
         now=installation.now,
@@ -118,7 +118,7 @@ def _entry(installation: Installation, kind: str, entry: Object, counters: Mappi
         ca_expires=_expiry(entry),
         sent=tuple(dict.fromkeys(name for rule in entry.get("rules") or () for name in rule.get("resources") or ())),
         off=entry["name"] in break_glass.off({"webhooks": [entry]}),
-        # One that was never asked has no lines among the metrics.
+        # The metrics contain no lines for an entry that was never called.
         counters=None if counters is None else counters.get(entry["name"], Counters()),
     )
 
@@ -137,7 +137,7 @@ def _off(installation: Installation) -> str:
             continue
         note = break_glass.note(found)
         parts = [f"since {note.at}" if note.at else "", f"by {note.by}" if note.by else ""]
-        said = " ".join(part for part in parts if part) or "by an unknown person"
+        said = " ".join(part for part in parts if part) or "by an unknown user"
         return f"{said}: {note.reason}" if note.reason else said
     return ""
 
@@ -176,9 +176,9 @@ def _mode(installation: Installation) -> str:
         return ""
 
     def said(config: PolicyConfig) -> str:
-        return str(config.mode) if config.mode else "as each policy is shipped"
+        return str(config.mode) if config.mode else "the shipped mode of each policy"
 
     try:
         return f"{parse_policy_file(Path(found.where), found.text.encode(), said)} ({found.where})"
     except PolicyFileError as error:
-        return f"the policy file is refused: {error}"
+        return f"the policy file is invalid: {error}"

@@ -1,4 +1,4 @@
-"""Turns admission off in an emergency, and on again; needs nothing but an API server."""
+"""Disable admission in an emergency and enable it again; both need only the API server."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """How a configuration is now.
+    """The state of a webhook configuration.
 
     Attributes:
-        configuration: which.
-        exists: whether there is one; nothing is asked without.
-        ours: whether it says that it is of gpugate.
-        on: the entries that something is sent by.
-        off: the entries that are turned off.
-        note: who turned them off.
-        unread: why nothing is known of it.
+        configuration: the configuration.
+        exists: whether it exists; without it the API server sends no requests.
+        ours: whether it has gpugate's label.
+        on: the enabled entries.
+        off: the disabled entries.
+        note: who disabled them, when and why.
+        unread: why it could not be read; empty if it was read.
     """
 
     configuration: Configuration
@@ -44,7 +44,7 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What became of a configuration: changed or not, or why it could not be."""
+    """The result of an operation on a configuration: whether it changed, or why the operation failed."""
 
     configuration: Configuration
     changed: bool = False
@@ -52,24 +52,24 @@ class Done:
 
 
 def states(connection: Connection, name: str) -> Sequence[State]:
-    """Return how both configurations of a name are; what cannot be read says so."""
+    """Return the state of both configurations of a name."""
     return [_state(connection, each) for each in both(name)]
 
 
 def disable(connection: Connection, targets: Sequence[Configuration], note: Note) -> Sequence[Done]:
-    """Make the API server ask nothing any more, as soon as it has heard of it; one that fails does not keep the other."""
+    """Disable all entries, so that API servers stop calling the webhook; an error for one does not affect the other."""
     return [_changed(connection, each, lambda found: break_glass.disabled(found, note)) for each in targets]
 
 
 def enable(connection: Connection, targets: Sequence[Configuration]) -> Sequence[Done]:
-    """Undo what `disable` did, and nothing else."""
+    """Undo only the changes of `disable`."""
     return [_changed(connection, each, break_glass.enabled) for each in targets]
 
 
 def who(connection: Connection) -> str:
-    """Return whom the API server takes us for; empty where it does not say.
+    """Return the user name of this client at the API server; empty if unknown.
 
-    Since Kubernetes 1.28 everybody who is authenticated may ask (`system:basic-user`).
+    Since Kubernetes 1.28 every authenticated user may create a SelfSubjectReview (`system:basic-user`).
     """
     api = "authentication.k8s.io/v1"
     try:

@@ -1,4 +1,4 @@
-"""Waits until the API server really reaches the webhook, and says why when it does not."""
+"""Wait until the API server reaches the webhook, and report why it does not."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from gpugate.webhook.operate.installation import Names
 
 _PAUSE_SECONDS: Final = 1.0
-_INSTALL: Final = "install the chart, or apply what `gpugate registration` prints; or name another with --name"
+_INSTALL: Final = "install the chart, or apply the output of `gpugate registration`; or set --name to another name"
 
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """Whether the API server reaches the webhook: no troubles when it does.
+    """Whether the API server reaches the webhook.
 
     Attributes:
-        troubles: what is wrong, the first one first.
-        incomplete: whether it could not be found out.
+        troubles: why it does not, the most important first; empty if it does.
+        incomplete: whether the result is unknown.
     """
 
     troubles: Sequence[Trouble] = ()
@@ -36,7 +36,7 @@ class Reach:
 
     @property
     def reached(self) -> bool:
-        """Whether it answered for both phases."""
+        """Whether the webhook answered for both phases."""
         return not self.troubles
 
 
@@ -48,7 +48,7 @@ def wait(
     *,
     pause: float = _PAUSE_SECONDS,
 ) -> Reach:
-    """Ask until it is reached or the time is over; at least once. Tells what is wrong whenever it is something else."""
+    """Probe at least once, until the webhook is reached or `seconds` have passed; report each change of the problems."""
     deadline = time.monotonic() + seconds
     told: list[str] = []
     while True:
@@ -63,7 +63,7 @@ def wait(
 
 
 def reach(connection: Connection, names: Names) -> Reach:
-    """Ask once."""
+    """Check the configurations, and probe the webhook once."""
     missing = tuple(_not_registered(connection, names))
     if missing:
         return Reach(missing)
@@ -72,34 +72,35 @@ def reach(connection: Connection, names: Names) -> Reach:
         return Reach()
     if probed.trouble is None:
         phases = " and ".join(probed.silent)
-        return Reach((Trouble(f"the API server asked nobody to {phases}", _not_taken_up(names)),))
+        return Reach((Trouble(f"the API server did not call the webhook to {phases}", _not_taken_up(names)),))
     return Reach((probed.trouble, *backends(connection, names)), probed.incomplete)
 
 
 def _not_registered(connection: Connection, names: Names) -> Iterator[Trouble]:
-    """Say what is missing in the configurations; where they may not be read, the probe tells as much as can be known."""
+    """Yield the missing parts of the configurations; unreadable ones are skipped, because the probe follows."""
     for phase, configuration in zip(PHASES, both(names.configuration), strict=True):
         try:
             found = configuration.read(connection)
         except CallError:
             continue
         if found is None:
-            yield Trouble(f"there is no {configuration}", _INSTALL)
+            yield Trouble(f"{configuration} does not exist", _INSTALL)
             continue
         entries = {each["name"]: each for each in found.get("webhooks") or ()}
         asked = entries.get(entry_name(phase))
         if asked is None:
             yield Trouble(
-                f"{configuration} has no entry {entry_name(phase)}", "apply it again: an older gpugate wrote it"
+                f"{configuration} has no entry {entry_name(phase)}",
+                "apply it again: an older version of gpugate generated it",
             )
         elif not asked["clientConfig"].get("caBundle") and not asked["clientConfig"].get("url"):
             yield Trouble(
-                f"{configuration} has no caBundle yet", "the leader among the webhook's Pods writes it: see their logs"
+                f"{configuration} has no caBundle yet", "the leader writes it: see the logs of the webhook's Pods"
             )
 
 
 def _not_taken_up(names: Names) -> str:
     return (
-        "it takes a configuration up within seconds; if it goes on, "
-        f"{names.namespace} is not the namespace that the entry for probes names (--namespace)"
+        "an API server applies a new configuration within seconds; if the problem persists, "
+        f"{names.namespace} is not the namespace in the probe entry (--namespace)"
     )

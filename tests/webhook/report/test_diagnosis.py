@@ -11,10 +11,10 @@ from gpugate.webhook.report.diagnosis import Diagnosis, Gap, Problem
 from gpugate.webhook.report.located import Severity
 from gpugate.webhook.report.plain import Paint
 
-ERROR = Problem(Severity.ERROR, "no-leader", "nobody holds it", "Lease gpugate/gpugate", "kubectl get pods")
+ERROR = Problem(Severity.ERROR, "no-leader", "no replica holds the Lease", "Lease gpugate/gpugate", "kubectl get pods")
 WARNING = Problem(Severity.WARNING, "timeout", "timeoutSeconds is 30", "webhook a", "set 10 or less")
 ASKED = Gap("Secret gpugate/a", "these credentials may not read it")
-IDLE = Gap("a probe through the API server", "--probe sends one", asked=False)
+IDLE = Gap("a probe through the API server", "use --probe to send one", asked=False)
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ DIAGNOSIS = Diagnosis((ERROR, WARNING), ("Lease gpugate/gpugate",), (ASKED, IDLE
 
 def test_a_person_reads_each_problem_and_what_was_looked_at() -> None:
     assert diagnosis.write_text(DIAGNOSIS) == (
-        "error[no-leader]: nobody holds it\n"
+        "error[no-leader]: no replica holds the Lease\n"
         " --> Lease gpugate/gpugate\n"
         "  = fix: kubectl get pods\n"
         "\n"
@@ -48,7 +48,7 @@ def test_a_person_reads_each_problem_and_what_was_looked_at() -> None:
         "  Lease gpugate/gpugate\n"
         "Not looked at:\n"
         "  Secret gpugate/a: these credentials may not read it\n"
-        "  a probe through the API server: --probe sends one\n"
+        "  a probe through the API server: use --probe to send one\n"
     )
 
 
@@ -71,7 +71,7 @@ def test_a_program_reads_the_same() -> None:
     assert document["problems"][0] == {
         "severity": "error",
         "code": "no-leader",
-        "found": "nobody holds it",
+        "found": "no replica holds the Lease",
         "where": "Lease gpugate/gpugate",
         "remedy": "kubectl get pods",
     }

@@ -1,1 +1,1 @@
-"""`gpugate webhook`: running an installation, a module per subcommand."""
+"""`gpugate webhook`: operations on an installation, one module per subcommand."""

@@ -1,4 +1,4 @@
-"""`gpugate webhook disable`: breaks the glass."""
+"""`gpugate webhook disable`: turn admission off in an emergency."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def main(arguments: Sequence[str]) -> int:
         _tell(found)
         if args.dry_run or not todo:
             return OK
-        if not confirmed("Let every object into the cluster without asking gpugate?", yes=args.yes):
+        if not confirmed("Admit every object without evaluation by gpugate?", yes=args.yes):
             print("nothing was changed", file=sys.stderr)
             return NOT_SO
         note = Note(who(connection), f"{dt.datetime.now(tz=dt.UTC):%Y-%m-%dT%H:%M:%SZ}", args.reason)
@@ -42,15 +42,15 @@ def _tell(found: Sequence[State]) -> None:
     for state in found:
         if state.ours and state.on:
             print(
-                f"{state.configuration}: {len(state.on)} entries get the condition {CONDITION['name']}, which never holds:"
+                f"{state.configuration}: {len(state.on)} entries get the condition {CONDITION['name']}, which is always false:"
             )
             for entry in state.on:
                 print(f"  {entry}")
         elif state.off:
             by = f" by {state.note.by}" if state.note.by else ""
-            print(f"{state.configuration}: is off already, since {state.note.at or 'an unknown time'}{by}")
+            print(f"{state.configuration}: already off since {state.note.at or 'an unknown time'}{by}")
         elif state.ours:
-            print(f"{state.configuration}: has no entries")
+            print(f"{state.configuration}: no entries")
 
 
 def _result(done: Sequence[Done], *, complete: bool) -> int:
@@ -58,15 +58,15 @@ def _result(done: Sequence[Done], *, complete: bool) -> int:
         if each.failure:
             print(f"error: {each.configuration} is still on: {each.failure}", file=sys.stderr)
         else:
-            print(f"{each.configuration}: off; API servers take it up within seconds")
+            print(f"{each.configuration}: off; API servers apply it within seconds")
     if any(each.failure for each in done) or not complete:
         print(
-            "what works without gpugate, and deletes it: kubectl delete mutatingwebhookconfiguration,"
+            "To delete both configurations without gpugate: kubectl delete mutatingwebhookconfiguration,"
             f"validatingwebhookconfiguration {done[0].configuration.name}",
             file=sys.stderr,
         )
         return INCOMPLETE
-    print("To go back: gpugate webhook enable")
+    print("To turn admission on again: gpugate webhook enable")
     return OK
 
 
@@ -74,12 +74,12 @@ def parser() -> argparse.ArgumentParser:
     """Return the parser."""
     made = Parser(
         prog="gpugate webhook disable",
-        description="Turn admission off at once: nothing is refused, changed or held up any more. Nothing is deleted, and "
-        "applying the chart again does not turn it on; `gpugate webhook enable` does.",
+        description="Turn admission off at once: gpugate no longer denies, patches or delays requests. The configurations "
+        "are not deleted. Only `gpugate webhook enable` turns admission on again; applying the chart does not.",
     )
     add_flags(made)
     add = made.add_argument
-    add("--reason", metavar="TEXT", default="", help="why, for whoever finds it later")
-    add("--dry-run", action="store_true", help="say what would be done, and do nothing")
-    add("--yes", "-y", action="store_true", help="do not ask")
+    add("--reason", metavar="TEXT", default="", help="the reason, which `gpugate webhook status` shows")
+    add("--dry-run", action="store_true", help="print the changes without making them")
+    add("--yes", "-y", action="store_true", help="do not ask for confirmation")
     return made

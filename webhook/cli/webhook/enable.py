@@ -1,4 +1,4 @@
-"""`gpugate webhook enable`: undoes `disable`."""
+"""`gpugate webhook enable`: turn admission on after `gpugate webhook disable`."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def main(arguments: Sequence[str]) -> int:
             if not reached.reached:
                 print("error: the API server does not reach the webhook, so it stays off:", file=sys.stderr)
                 tell_troubles(reached, sys.stderr)
-                print("To turn it on nevertheless: gpugate webhook enable --force", file=sys.stderr)
+                print("To turn it on anyway: gpugate webhook enable --force", file=sys.stderr)
                 return INCOMPLETE if reached.incomplete else NOT_SO
         if args.dry_run:
             print("\n".join(f"{each}: would be turned on" for each in todo))
@@ -60,10 +60,10 @@ def parser() -> argparse.ArgumentParser:
     """Return the parser."""
     made = Parser(
         prog="gpugate webhook enable",
-        description="Take away what `gpugate webhook disable` added, when the API server reaches the webhook.",
+        description="Undo `gpugate webhook disable`, if the API server reaches the webhook.",
     )
     add_flags(made)
     add = made.add_argument
-    add("--force", action="store_true", help="also when the API server does not reach it")
-    add("--dry-run", action="store_true", help="say what would be done, and do nothing")
+    add("--force", action="store_true", help="turn admission on even if the API server does not reach the webhook")
+    add("--dry-run", action="store_true", help="print the changes without making them")
     return made

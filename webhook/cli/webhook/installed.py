@@ -26,22 +26,22 @@ if TYPE_CHECKING:
 
 
 def confirmed(question: str, *, yes: bool) -> bool:
-    """Return whether to go on: it was said beforehand, or is said now.
+    """Return whether the user confirms, with --yes or at the prompt.
 
     Raises:
-        UsageError: nobody is there to ask.
+        UsageError: standard input is not a terminal.
     """
     if yes:
         return True
     if not sys.stdin.isatty():
-        raise UsageError(f"{question} Nobody is at a terminal to answer: add --yes")
+        raise UsageError(f"{question} Standard input is not a terminal: confirm with --yes")
     sys.stderr.write(f"{question} [y/N] ")
     sys.stderr.flush()
     return sys.stdin.readline().strip().lower() in {"y", "yes"}
 
 
 def tell_troubles(reach: Reach, out: TextIO) -> None:
-    """Write each trouble with what the API server said and what to do."""
+    """Print each problem with the API server's message and the remedy."""
     for trouble in reach.troubles:
         print(f"  {plain(trouble.what)}", file=out)
         if trouble.said:
@@ -55,7 +55,7 @@ INCOMPLETE: Final = 4
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
-    """Add what every subcommand takes."""
+    """Add the flags of all subcommands."""
     add = parser.add_argument
     options.add_cluster(parser, os.environ)
     add(
@@ -63,29 +63,29 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         "-n",
         metavar="NAME",
         default=os.environ.get("GPUGATE_NAMESPACE"),
-        help="where the webhook runs (default: what its configurations say, else gpugate)",
+        help="namespace of the webhook (default: the one in its configurations, else gpugate)",
     )
     add(
         "--name",
         "--webhook-configuration",
         metavar="NAME",
         default=os.environ.get("GPUGATE_WEBHOOK_CONFIGURATION", "gpugate"),
-        help="what both webhook configurations are called (default: gpugate)",
+        help="name of both webhook configurations (default: gpugate)",
     )
     add(
         "--certificate-secret",
         metavar="NAME",
         default=os.environ.get("GPUGATE_CERTIFICATE_SECRET"),
-        help="the Secret of its certificate authorities (default: the name of the configurations and -certificates)",
+        help="Secret of its certificate authorities (default: the name of the configurations with -certificates)",
     )
 
 
 @contextmanager
 def connected(args: argparse.Namespace) -> Iterator[Connection]:
-    """Open the way to the cluster that is meant; nothing is sent yet.
+    """Create the connection to the selected cluster, without sending a request.
 
     Raises:
-        ClusterError: there is none, or it cannot be used.
+        ClusterError: no cluster is configured, or its configuration is invalid.
     """
     connection = connect(choose_cluster(args.kubeconfig, args.context, os.environ))
     try:
@@ -95,20 +95,20 @@ def connected(args: argparse.Namespace) -> Iterator[Connection]:
 
 
 def names(connection: Connection, args: argparse.Namespace) -> Names:
-    """Return what the parts of the installation are called."""
+    """Return the names of the installation's objects."""
     found = found_names(connection, args.name, args.namespace)
     return replace(found, secret=args.certificate_secret) if args.certificate_secret else found
 
 
 def say_unfit(states: Sequence[State]) -> int | None:
-    """Say why nothing can be done about configurations, and return the exit code; None where one is to be worked on."""
+    """Report unreadable and foreign configurations; return an exit code if no configuration is usable, else None."""
     unread = [state for state in states if state.unread]
     foreign = [state for state in states if state.exists and not state.ours]
     for state in unread:
         print(f"error: {state.configuration}: {state.unread}", file=sys.stderr)
     for state in foreign:
         print(
-            f"error: {state.configuration} is not gpugate's: it has no label app.kubernetes.io/name: gpugate",
+            f"error: {state.configuration} does not belong to gpugate: missing label app.kubernetes.io/name: gpugate",
             file=sys.stderr,
         )
     if any(state.ours for state in states):
@@ -117,8 +117,9 @@ def say_unfit(states: Sequence[State]) -> int | None:
         return INCOMPLETE
     if not foreign:
         print(
-            f"there is no webhook configuration {states[0].configuration.name}: nothing is asked of gpugate. "
-            "Is it called otherwise (--name)? kubectl get mutatingwebhookconfigurations,validatingwebhookconfigurations",
+            f"webhook configuration {states[0].configuration.name} does not exist: the API server does not call gpugate. "
+            "Set --name if it has another name: "
+            "kubectl get mutatingwebhookconfigurations,validatingwebhookconfigurations",
             file=sys.stderr,
         )
     return NOT_SO

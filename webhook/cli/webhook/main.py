@@ -1,4 +1,4 @@
-"""`gpugate webhook`: finds the subcommand and runs it."""
+"""`gpugate webhook`: select the subcommand and run it."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 SUBCOMMANDS: Final = {
-    "status": "what is registered, and how it fares",
-    "wait": "wait until the API server reaches the webhook; says why when it does not",
-    "disable": "EMERGENCY: make the API server ask nothing any more, at once and reversibly",
+    "status": "show the webhook entries and the state of the installation",
+    "wait": "wait until the API server reaches the webhook, and report why it does not",
+    "disable": "EMERGENCY: turn admission off at once; reversible",
     "enable": "undo `disable`",
-    "rotate": "use the next certificate authority now, or replace all because a key leaked",
+    "rotate": "use the next certificate authority now, or replace all after a key leak",
     "uninstall": "delete both webhook configurations",
 }
 _INCOMPLETE: Final = 4
@@ -43,7 +43,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def _run(name: str, arguments: Sequence[str]) -> int:
     subcommand = import_module(f"gpugate.webhook.cli.webhook.{name}")
-    from gpugate.webhook.cluster.errors import CallError  # noqa: PLC0415 -- not before the first import was explained
+    from gpugate.webhook.cluster.errors import CallError  # noqa: PLC0415 -- after the import that explains an error
 
     try:
         code: int = subcommand.main(arguments)
@@ -58,8 +58,8 @@ def _help() -> str:
     lines = "\n".join(f"  {name:<{width}}  {text}" for name, text in SUBCOMMANDS.items())
     return f"""usage: gpugate webhook SUBCOMMAND [ARGUMENT ...]
 
-Look after a webhook that is installed in a cluster.
+Operate a webhook that is installed in a cluster.
 
 {lines}
 
-Exit codes: 0 it is so, or done; 1 it is not; 2 wrong usage or configuration; 4 something could not be read or written."""
+Exit codes: 0 success; 1 negative result, or nothing done; 2 wrong usage or configuration; 4 a read or write failed."""

@@ -1,4 +1,4 @@
-"""`gpugate webhook rotate`: another certificate authority."""
+"""`gpugate webhook rotate`: replace the certificate authority."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
     from gpugate.webhook.operate.rotation import Progress
 
-_ROTATION: Final = """The leader promotes the next authority as soon as every API server has had time to trust it, ten minutes
-after it was published. Replicas then sign new certificates by it within seconds; nothing is interrupted."""
-_DISTRUST: Final = """The leader makes a new authority, publishes it, promotes it after ten minutes, and takes the ones
-before out of every caBundle after ten more. Until then whoever has the old key can still pass for gpugate."""
+_ROTATION: Final = """The leader promotes the next authority ten minutes after its publication, when every API server trusts
+it. The replicas then sign new certificates with it within seconds, without an interruption."""
+_DISTRUST: Final = """The leader creates and publishes a new authority, promotes it after ten minutes, and removes the previous
+authorities from every caBundle after ten more minutes. Until then, a leaked key can still impersonate gpugate."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -30,7 +30,7 @@ def main(arguments: Sequence[str]) -> int:
     )
     print(text)
     if not confirmed(question, yes=args.yes):
-        print("nothing was asked for", file=sys.stderr)
+        print("nothing was requested", file=sys.stderr)
         return NOT_SO
     value = f"{dt.datetime.now(tz=dt.UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
     with connected(args) as connection:
@@ -38,28 +38,28 @@ def main(arguments: Sequence[str]) -> int:
         secret = f"Secret {installation.namespace}/{installation.secret}"
         if not ask(connection, installation, value, distrust=args.distrust):
             print(
-                f"error: there is no {secret}: gpugate keeps no certificates there; "
-                "those of cert-manager or your own are rotated where they are made",
+                f"error: {secret} does not exist: gpugate does not manage certificates there; "
+                "rotate certificates of cert-manager or your own at their source",
                 file=sys.stderr,
             )
             return NOT_SO
-        print(f"asked for, by an annotation of {secret}")
+        print(f"requested with an annotation on {secret}")
         if not args.wait:
-            print("To follow it: gpugate webhook status")
+            print("To follow the progress: gpugate webhook status")
             return OK
         if follow(connection, installation, value, args.timeout, _tell, distrust=args.distrust):
             return OK
-    print(f"error: not done after {args.timeout:g} s; the log of the leader says why", file=sys.stderr)
+    print(f"error: not complete after {args.timeout:g} s; see the log of the leader", file=sys.stderr)
     return NOT_SO
 
 
 def _tell(progress: Progress) -> None:
     if progress.left:
-        print("the authorities before are trusted no longer")
+        print("the previous authorities are no longer trusted")
     elif progress.promoted:
         print("the next authority signs")
     elif progress.taken_up:
-        print("the leader has taken it up")
+        print("the leader has accepted the request")
     sys.stdout.flush()
 
 
@@ -67,12 +67,12 @@ def parser() -> argparse.ArgumentParser:
     """Return the parser."""
     made = Parser(
         prog="gpugate webhook rotate",
-        description="Use the next certificate authority before its time. For installations that keep their own certificates.",
+        description="Use the next certificate authority now, in installations where gpugate manages the certificates.",
     )
     add_flags(made)
     add = made.add_argument
-    add("--distrust", action="store_true", help="a key leaked: replace every authority, and take the old ones away")
-    add("--wait", action="store_true", help="wait until it is done, and tell of each step")
-    add("--timeout", type=seconds, default=1800.0, metavar="TIME", help="with --wait, for how long (default: 30m)")
-    add("--yes", "-y", action="store_true", help="do not ask")
+    add("--distrust", action="store_true", help="replace all authorities and remove the old ones, after a key leak")
+    add("--wait", action="store_true", help="wait until the request is complete, and print each step")
+    add("--timeout", type=seconds, default=1800.0, metavar="TIME", help="time limit of --wait (default: 30m)")
+    add("--yes", "-y", action="store_true", help="do not ask for confirmation")
     return made

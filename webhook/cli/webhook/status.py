@@ -1,4 +1,4 @@
-"""`gpugate webhook status`: what is registered, and how it fares."""
+"""`gpugate webhook status`: show the webhook entries and the state of the installation."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def parser() -> argparse.ArgumentParser:
     """Return the parser."""
     made = Parser(
         prog="gpugate webhook status",
-        description="Show each webhook entry, what the API server has counted for it, and the state of the installation. "
-        "What is wrong with one, `gpugate doctor` says.",
+        description="Show each webhook entry with the API server's counters, and the state of the installation. "
+        "`gpugate doctor` reports problems.",
     )
     add_flags(made)
     made.add_argument("-o", "--output", choices=("text", "json"), default="text", help="default: text")

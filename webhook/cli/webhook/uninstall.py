@@ -1,4 +1,4 @@
-"""`gpugate webhook uninstall`: deletes what makes the API server ask."""
+"""`gpugate webhook uninstall`: delete the webhook configurations."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def _remove(args: argparse.Namespace) -> Sequence[Removed]:
     with connected(args) as connection:
-        # The configurations know the namespace, so they are asked before they go.
+        # The configurations contain the namespace, so they are read before they are deleted.
         installation = names(connection, args) if args.all else None
         done = remove_configurations(connection, args.name)
         return [*done, *remove_what_the_keeper_made(connection, installation)] if installation else done
@@ -53,11 +53,15 @@ def parser() -> argparse.ArgumentParser:
     """Return the parser."""
     made = Parser(
         prog="gpugate webhook uninstall",
-        description="Delete both webhook configurations, so that nothing waits for a webhook that is gone.",
+        description="Delete both webhook configurations, so that no request waits for a removed webhook.",
     )
     add_flags(made)
     add = made.add_argument
-    add("--all", action="store_true", help="the certificate Secret and the Lease too")
-    add("--best-effort", action="store_true", help="do not ask, and end with 0 whatever happens; for Helm's hooks")
-    add("--yes", "-y", action="store_true", help="do not ask")
+    add("--all", action="store_true", help="delete the certificate Secret and the Lease too")
+    add(
+        "--best-effort",
+        action="store_true",
+        help="do not ask for confirmation, and exit with 0 after errors; for Helm hooks",
+    )
+    add("--yes", "-y", action="store_true", help="do not ask for confirmation")
     return made

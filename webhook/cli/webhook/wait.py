@@ -1,4 +1,4 @@
-"""`gpugate webhook wait`: until the API server reaches the webhook."""
+"""`gpugate webhook wait`: wait until the API server reaches the webhook."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def main(arguments: Sequence[str]) -> int:
         if found.reached:
             print(f"the API server reaches gpugate in {installation.namespace}, to mutate and to validate")
             if any(state.off for state in states(connection, args.name)):
-                print("but it is turned off: gpugate webhook enable")
+                print("but admission is off; turn it on with: gpugate webhook enable")
             return OK
     print(f"error: the API server does not reach gpugate after {args.timeout:g} s:", file=sys.stderr)
     tell_troubles(found, sys.stderr)
@@ -43,11 +43,11 @@ def parser() -> argparse.ArgumentParser:
     """Return the parser."""
     made = Parser(
         prog="gpugate webhook wait",
-        description="Wait until the webhook answers a question of the API server (a ConfigMap that is not stored), and say "
-        "why when it does not.",
+        description="Wait until the webhook answers a request of the API server (a dry run of a ConfigMap), and report why "
+        "it does not.",
     )
     add_flags(made)
     made.add_argument(
-        "--timeout", type=seconds, default=60.0, metavar="TIME", help="for how long: 90, 90s, 5m (default: 60s)"
+        "--timeout", type=seconds, default=60.0, metavar="TIME", help="time limit: 90, 90s, 5m (default: 60s)"
     )
     return made

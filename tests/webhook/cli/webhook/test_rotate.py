@@ -37,7 +37,7 @@ def test_it_is_asked_for_by_an_annotation_with_a_new_value(
 def test_there_is_no_secret(webhook: Callable[..., Any]) -> None:
     ran = webhook("rotate", "--yes")
 
-    assert (ran.code, "there is no Secret gpugate/gpugate-certificates" in ran.err) == (1, True)
+    assert (ran.code, "Secret gpugate/gpugate-certificates does not exist" in ran.err) == (1, True)
 
 
 def test_nobody_may_write_it(installed: Cluster, webhook: Callable[..., Any]) -> None:
@@ -72,14 +72,18 @@ class Keeper:
 @pytest.mark.parametrize(
     ("flags", "steps", "told"),
     [
-        ((), [{"pressing": True}, {"pressing": False}], ["the leader has taken it up", "the next authority signs"]),
+        (
+            (),
+            [{"pressing": True}, {"pressing": False}],
+            ["the leader has accepted the request", "the next authority signs"],
+        ),
         (
             ("--distrust",),
             [{"pressing": True}, {"pressing": False, "previous": b"old"}, {"pressing": False}],
             [
-                "the leader has taken it up",
+                "the leader has accepted the request",
                 "the next authority signs",
-                "the authorities before are trusted no longer",
+                "the previous authorities are no longer trusted",
             ],
         ),
     ],
@@ -108,4 +112,4 @@ def test_nobody_takes_it_up(installed: Cluster, webhook: Callable[..., Any]) -> 
 
     ran = webhook("rotate", "--yes", "--wait", "--timeout", "0")
 
-    assert (ran.code, "the log of the leader says why" in ran.err) == (1, True)
+    assert (ran.code, "see the log of the leader" in ran.err) == (1, True)

@@ -36,8 +36,8 @@ def test_it_is_reached_after_a_while_and_each_reason_is_told_once(
     ran = webhook("wait")
 
     assert ran.code == 0
-    assert ran.err.count("nobody listens there") == 1
-    assert ran.err.count("closed without an answer") == 1
+    assert ran.err.count("no process listens at this address") == 1
+    assert ran.err.count("closed without a response") == 1
 
 
 def test_it_is_turned_off_but_reached(installed: Cluster, webhook: Callable[..., Any], nonce: str) -> None:
@@ -46,36 +46,36 @@ def test_it_is_turned_off_but_reached(installed: Cluster, webhook: Callable[...,
 
     ran = webhook("wait")
 
-    assert (ran.code, "but it is turned off: gpugate webhook enable" in ran.out) == (0, True)
+    assert (ran.code, "but admission is off; turn it on with: gpugate webhook enable" in ran.out) == (0, True)
 
 
 NOT_REACHED = {
-    "one phase only": (("mutate",), None, 1, "asked nobody to validate"),
-    "a forged answer": (("mutate", "valid"), None, 1, "asked nobody to validate"),
+    "one phase only": (("mutate",), None, 1, "did not call the webhook to validate"),
+    "a forged answer": (("mutate", "valid"), None, 1, "did not call the webhook to validate"),
     "TLS": (
         (),
         failure(f"{CALLED}tls: failed to verify certificate: x509: certificate signed by unknown authority"),
         1,
-        "was not signed by an authority in the caBundle",
+        "no authority in the caBundle signed the certificate",
     ),
     "no right": (
         (),
         failure('configmaps is forbidden: User "u" cannot create resource "configmaps" in API group', 403, "Forbidden"),
         4,
-        "these credentials may not ask",
+        "these credentials do not allow a probe",
     ),
     "no namespace": (
         (),
         failure('namespaces "gpugate" not found', 404, "NotFound"),
         4,
-        "there is no namespace gpugate",
+        "namespace gpugate does not exist",
     ),
-    "logged out": ((), failure("Unauthorized", 401, "Unauthorized"), 4, "does not take these credentials"),
+    "logged out": ((), failure("Unauthorized", 401, "Unauthorized"), 4, "does not accept these credentials"),
     "another webhook refuses": (
         (),
         failure('admission webhook "other" denied the request: no', 403, "Forbidden"),
         4,
-        "refused the probe before the webhook was asked",
+        "refused the probe before it called the webhook",
     ),
 }
 
@@ -114,8 +114,8 @@ def test_configurations_that_are_not_there(webhook: Callable[..., Any]) -> None:
     ran = webhook("wait", "--timeout", "0")
 
     assert ran.code == 1
-    assert "there is no MutatingWebhookConfiguration gpugate" in ran.err
-    assert "there is no ValidatingWebhookConfiguration gpugate" in ran.err
+    assert "MutatingWebhookConfiguration gpugate does not exist" in ran.err
+    assert "ValidatingWebhookConfiguration gpugate does not exist" in ran.err
 
 
 def test_configurations_without_the_entry_for_probes(installed: Cluster, webhook: Callable[..., Any]) -> None:

@@ -198,8 +198,8 @@ def test_an_address_that_is_not_reached_from_here_is_not_said_to_be_fine() -> No
     diagnosis = examine(replace(case(), handshakes=[Handshake(TARGET, unreached="timed out")]))
 
     assert diagnosis.exit_code == 0
-    assert "the certificate that the webhook shows" not in diagnosis.looked_at
-    assert ("not reached from here: https://10.0.0.1:8443 (timed out)", False) in {
+    assert "the serving certificate of the webhook" not in diagnosis.looked_at
+    assert ("unreachable from this machine: https://10.0.0.1:8443 (timed out)", False) in {
         (gap.reason, gap.asked) for gap in diagnosis.gaps
     }
 
@@ -208,9 +208,12 @@ def test_an_address_that_is_not_reached_from_here_is_not_said_to_be_fine() -> No
     ("probed", "expected"),
     [
         (Probed(()), []),
-        (Probed(("validate",)), ["a probe to validate was answered by nobody"]),
-        (Probed(("mutate", "validate"), Trouble("nobody listens there", "look")), ["nobody listens there"]),
-        (Probed(("mutate", "validate"), Trouble("may not ask", "ask"), incomplete=True), []),
+        (Probed(("validate",)), ["a probe to validate got no response"]),
+        (
+            Probed(("mutate", "validate"), Trouble("no process listens at this address", "look")),
+            ["no process listens at this address"],
+        ),
+        (Probed(("mutate", "validate"), Trouble("do not allow a probe", "ask"), incomplete=True), []),
     ],
 )
 def test_a_probe_that_is_not_answered_is_told(probed: Probed, expected: list[str]) -> None:
@@ -220,7 +223,7 @@ def test_a_probe_that_is_not_answered_is_told(probed: Probed, expected: list[str
 
 
 def test_a_probe_that_could_not_be_sent_was_not_looked_at() -> None:
-    probed = Probed(("mutate", "validate"), Trouble("may not ask", "ask somebody"), incomplete=True)
+    probed = Probed(("mutate", "validate"), Trouble("do not allow a probe", "ask somebody"), incomplete=True)
 
     diagnosis = examine(replace(case(), probed=probed))
 

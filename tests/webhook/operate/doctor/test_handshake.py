@@ -65,7 +65,7 @@ def pair(authority: KeyPair, name: str) -> KeyPair:
         (pair(OURS, "gpugate.gpugate.svc"), OTHER.certificate + OURS.certificate, ""),
         (pair(OURS, "gpugate.other.svc"), OURS.certificate, "Hostname mismatch"),
         (pair(OURS, "gpugate.gpugate.svc"), OTHER.certificate, "unable to get local issuer certificate"),
-        (pair(OURS, "gpugate.gpugate.svc"), b"", "the caBundle holds no certificate"),
+        (pair(OURS, "gpugate.gpugate.svc"), b"", "the caBundle contains no certificate"),
         (
             server_certificate(EXPIRED, ["gpugate.gpugate.svc"], now=NOW - 2 * DAY, lifetime=DAY),
             EXPIRED.certificate,
