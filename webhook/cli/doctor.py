@@ -14,7 +14,7 @@ from gpugate.webhook.cluster.connection import connect
 from gpugate.webhook.cluster.errors import CallError
 from gpugate.webhook.cluster.options import choose_cluster
 from gpugate.webhook.generate.entries import RiskGroup
-from gpugate.webhook.operate.doctor import Asked, collect
+from gpugate.webhook.operate.doctor import DoctorOptions, collect
 from gpugate.webhook.operate.doctor_checks import examine
 from gpugate.webhook.report import diagnosis as diagnosis_json
 from gpugate.webhook.report import diagnosis as diagnosis_text
@@ -46,8 +46,8 @@ def main(arguments: Sequence[str]) -> int:
     return diagnosis.exit_code
 
 
-def _asked(args: argparse.Namespace) -> Asked:
-    return Asked(
+def _asked(args: argparse.Namespace) -> DoctorOptions:
+    return DoctorOptions(
         namespace=args.namespace,
         service=args.service,
         service_account=args.service_account,

@@ -12,9 +12,9 @@ from gpugate.policies.engine.config import PolicyConfig
 from gpugate.policies.engine.ruleset import bind
 from gpugate.webhook.generate.rbac import keeper_rbac, rbac
 from gpugate.webhook.manifests.policy_file import parse_policy_file
-from gpugate.webhook.operate.doctor_case import Case, completed, mounted_policy, shake, targets
-from gpugate.webhook.operate.doctor_checks import ask, failing_groups, needed
-from gpugate.webhook.operate.installation import Unread, found_names
+from gpugate.webhook.operate.doctor_case import Case, complete_options, make_handshake, mounted_policy, targets
+from gpugate.webhook.operate.doctor_checks import failing_groups, required_rights, review_rights
+from gpugate.webhook.operate.installation import Unread, find_names
 from gpugate.webhook.operate.reachability import probe
 from gpugate.webhook.operate.reading import Reader, read_installation
 
@@ -30,28 +30,28 @@ if TYPE_CHECKING:
 
 def served(reader: Reader, groups: Iterable[str]) -> Mapping[str, frozenset[str]] | Unread:
     """Return API group -> its resources in all versions; a group that is not served has none."""
-    found: dict[str, frozenset[str]] = {}
+    by_group: dict[str, frozenset[str]] = {}
     for group in groups:
         resources: set[str] = set()
         for path in _versions(reader, group):
-            listed = reader.one(path, f"resources of {group or 'the core group'}")
+            listed = reader.read_object(path, f"resources of {group or 'the core group'}")
             if isinstance(listed, Unread):
                 return listed
-            resources |= {each["name"] for each in (listed or {}).get("resources") or ()}
-        found[group] = frozenset(resources)
-    return found
+            resources |= {resource["name"] for resource in (listed or {}).get("resources") or ()}
+        by_group[group] = frozenset(resources)
+    return by_group
 
 
 def _versions(reader: Reader, group: str) -> list[str]:
     if not group:
         return ["/api/v1"]
-    described = reader.one(f"/apis/{group}", f"versions of {group}")
+    described = reader.read_object(f"/apis/{group}", f"versions of {group}")
     versions = [] if described is None or isinstance(described, Unread) else described.get("versions") or []
-    return [f"/apis/{group}/{each['version']}" for each in versions]
+    return [f"/apis/{group}/{version['version']}" for version in versions]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class DoctorOptions:
     """The installation to check, from the flags; None means to look it up in the cluster.
 
     Attributes:
@@ -79,12 +79,12 @@ class Asked:
     policy_file: str
 
 
-def collect(connection: Connection, asked: Asked, ruleset: Ruleset | None, now: dt.datetime) -> Case:
-    """Read the cluster, and probe the webhook if `asked.probe` is set.
+def collect(connection: Connection, options: DoctorOptions, ruleset: Ruleset | None, now: dt.datetime) -> Case:
+    """Read the cluster, and probe the webhook if `options.probe` is set.
 
     Args:
         connection: the cluster.
-        asked: the installation to check.
+        options: the installation to check.
         ruleset: the ruleset in force; None reads it from the ConfigMap of the webhook.
         now: the time.
 
@@ -95,48 +95,48 @@ def collect(connection: Connection, asked: Asked, ruleset: Ruleset | None, now: 
     """
     reader = Reader(connection)
     reader.version()
-    installation = read_installation(connection, _names(connection, asked), now)
-    rules, rules_from = (ruleset, asked.policy_file) if ruleset else _rules(installation)
+    installation = read_installation(connection, _names(connection, options), now)
+    rules, rules_from = (ruleset, options.policy_file) if ruleset else _find_ruleset(installation)
     case = Case(
         installation,
         rules,
         rules_from=f"{len(rules.rules)} policies ({rules_from})",
-        meant=completed(asked.meant, installation),
-        url=asked.url,
-        wants_secret=asked.secret is not None,
+        meant=complete_options(options.meant, installation),
+        url=options.url,
+        wants_secret=options.secret is not None,
     )
     names = installation.names
     account = installation.service_account
     has_account = account is not None and not isinstance(account, Unread)
     rights = (
-        *needed(rbac(rules, names.namespace, names.service_account)),
-        *(needed(keeper_rbac(*_kept(names))) if case.keeps_authorities else ()),
+        *required_rights(rbac(rules, names.namespace, names.service_account)),
+        *(required_rights(keeper_rbac(*_keeper_names(names))) if case.keeps_authorities else ()),
     )
     return replace(
         case,
         served=served(reader, failing_groups(case)),
-        rights=ask(connection, names, rights) if has_account else None,
-        probed=probe(connection, names.namespace, secrets.token_hex(16)) if asked.probe else None,
-        handshakes=[shake(each) for each in targets(installation)] if asked.probe else None,
+        rights=review_rights(connection, names, rights) if has_account else None,
+        probed=probe(connection, names.namespace, secrets.token_hex(16)) if options.probe else None,
+        handshakes=[make_handshake(target) for target in targets(installation)] if options.probe else None,
     )
 
 
-def _names(connection: Connection, asked: Asked) -> Names:
-    found = found_names(connection, asked.configuration, asked.namespace)
+def _names(connection: Connection, options: DoctorOptions) -> Names:
+    names = find_names(connection, options.configuration, options.namespace)
     return replace(
-        found,
-        service=asked.service or found.service,
-        service_account=asked.service_account or found.service_account,
-        secret=asked.secret or found.secret,
-        lease=asked.lease or found.lease,
+        names,
+        service=options.service or names.service,
+        service_account=options.service_account or names.service_account,
+        secret=options.secret or names.secret,
+        lease=options.lease or names.lease,
     )
 
 
-def _kept(names: Names) -> tuple[str, str, str, str, str]:
+def _keeper_names(names: Names) -> tuple[str, str, str, str, str]:
     return names.namespace, names.service_account, names.secret, names.lease, names.configuration
 
 
-def _rules(installation: Installation) -> tuple[Ruleset, str]:
+def _find_ruleset(installation: Installation) -> tuple[Ruleset, str]:
     mounted = mounted_policy(installation)
     if mounted is None:
         return bind(CATALOG, PolicyConfig()), "shipped modes: no policy file was given or found"

@@ -34,21 +34,21 @@ _NONE: Final = "none"
 _GROUPS: Final = {group.value: group for group in RiskGroup}
 
 
-def completed(meant: Meant, installation: Installation) -> Meant:
+def complete_options(meant: Meant, installation: Installation) -> Meant:
     """Complete unset options of the webhook configurations from the arguments of the webhook's container."""
-    container = next(_serving(installation), None)
+    container = next(_serving_containers(installation), None)
     if container is None:
         return meant
-    users = tuple(given(container, _USERS))
-    found = replace(
+    users = tuple(flag_values(container, _USERS))
+    options = replace(
         meant,
         # Without the flag, the default users apply.
-        karpenter_users=tuple(each for each in users if each != _NONE) if users else None,
-        without=tuple(_GROUPS[each] for each in given(container, "--without") if each in _GROUPS),
-        only_namespaces=tuple(given(container, "--only-namespace")),
+        karpenter_users=tuple(user for user in users if user != _NONE) if users else None,
+        without=tuple(_GROUPS[user] for user in flag_values(container, "--without") if user in _GROUPS),
+        only_namespaces=tuple(flag_values(container, "--only-namespace")),
     )
-    said = ("karpenter_users", "without", "only_namespaces")
-    return replace(found, **{name: getattr(meant, name) for name in said if getattr(meant, name) is not None})
+    fields = ("karpenter_users", "without", "only_namespaces")
+    return replace(options, **{name: getattr(meant, name) for name in fields if getattr(meant, name) is not None})
 
 
 def containers(installation: Installation) -> Iterator[tuple[Object, Object]]:
@@ -60,7 +60,7 @@ def containers(installation: Installation) -> Iterator[tuple[Object, Object]]:
             yield pod, container
 
 
-def given(container: Object, flag: str) -> Iterator[str]:
+def flag_values(container: Object, flag: str) -> Iterator[str]:
     """Yield each value of a flag in a container's arguments, then the value of its environment variable."""
     words = _words(container)
     for word, following in zip_longest(words, words[1:], fillvalue=""):
@@ -69,13 +69,20 @@ def given(container: Object, flag: str) -> Iterator[str]:
         elif word == flag:
             yield following
     variable = f"GPUGATE_{flag.removeprefix('--').replace('-', '_').upper()}"
-    yield from (each["value"] for each in container.get("env") or () if each["name"] == variable and each.get("value"))
+    yield from (
+        variable_entry["value"]
+        for variable_entry in container.get("env") or ()
+        if variable_entry["name"] == variable and variable_entry.get("value")
+    )
 
 
-def _serving(installation: Installation) -> Iterator[Object]:
-    wanted = installation.names.configuration
+def _serving_containers(installation: Installation) -> Iterator[Object]:
+    configuration = installation.names.configuration
     for _, container in containers(installation):
-        if "serve" in _words(container) and next(given(container, "--webhook-configuration"), wanted) == wanted:
+        if (
+            "serve" in _words(container)
+            and next(flag_values(container, "--webhook-configuration"), configuration) == configuration
+        ):
             yield container
 
 
@@ -96,17 +103,17 @@ class MountedPolicy(NamedTuple):
 def mounted_policy(installation: Installation) -> MountedPolicy | None:
     """Return the policy file of a container in the namespace; None if there is none, or its ConfigMap was not read."""
     for pod, container in containers(installation):
-        for path in given(container, _FLAG):
-            found = _in_config_map(installation, pod, container, PurePosixPath(path))
-            if found:
-                return found
+        for path in flag_values(container, _FLAG):
+            policy = _in_config_map(installation, pod, container, PurePosixPath(path))
+            if policy:
+                return policy
     return None
 
 
 def _in_config_map(
     installation: Installation, spec: Object, container: Object, path: PurePosixPath
 ) -> MountedPolicy | None:
-    maps = {each["name"]: each["configMap"] for each in spec.get("volumes") or () if each.get("configMap")}
+    maps = {volume["name"]: volume["configMap"] for volume in spec.get("volumes") or () if volume.get("configMap")}
     for mount in container.get("volumeMounts") or ():
         source = maps.get(mount["name"])
         if source is None or not path.is_relative_to(mount["mountPath"]):
@@ -150,15 +157,15 @@ class Case:
     @property
     def secret(self) -> CertificateSecret | None:
         """The certificate Secret; None if it does not exist or was not read."""
-        found = self.installation.secret
-        return found if isinstance(found, CertificateSecret) else None
+        secret = self.installation.secret
+        return secret if isinstance(secret, CertificateSecret) else None
 
     @property
     def keeps_authorities(self) -> bool:
         """Whether the webhook seems to manage its own authorities."""
         bundles = [decoded(entry) for _, entry in self.installation.entries]
-        ours = any(common_name(pem).startswith(COMMON_NAME) for bundle in bundles for pem in split(bundle))
-        return ours or self.wants_secret or self.secret is not None
+        has_own = any(common_name(pem).startswith(COMMON_NAME) for bundle in bundles for pem in split(bundle))
+        return has_own or self.wants_secret or self.secret is not None
 
 
 def error(code: str, found: str, where: str, remedy: str) -> Problem:
@@ -180,7 +187,7 @@ _DAY: Final = dt.timedelta(hours=24)
 
 
 @dataclass(frozen=True, slots=True)
-class Sort:
+class CertificateType:
     """A type of certificate.
 
     Attributes:
@@ -197,14 +204,14 @@ class Sort:
 
 
 # Authorities are replaced when a third of their lifetime remains, serving certificates a tenth of it earlier or later.
-AUTHORITY: Final = Sort(
+AUTHORITY: Final = CertificateType(
     "authority",
     1 / 3,
     1.0,
     "gpugate replaces its authorities automatically: see the log of the leader for the reason why it does not; "
     "for certificates of your own, create a new authority and add it to every caBundle first",
 )
-SERVER: Final = Sort(
+SERVER: Final = CertificateType(
     "serving certificate",
     1 / 5,
     1 / 10,
@@ -224,33 +231,37 @@ def check_certificates(case: Case) -> Iterator[Problem]:
         lasting |= _collect(holders, case.secret.bundle, f"Secret {names.namespace}/{names.secret}")
     for pem, where in holders.items():
         more = f" and {len(where) - 1} more" if len(where) > 1 else ""
-        yield from expiring(pem, f"{where[0]}{more}", now, AUTHORITY, last=fingerprint(pem) in lasting)
+        yield from check_expiry(pem, f"{where[0]}{more}", now, AUTHORITY, last=fingerprint(pem) in lasting)
 
 
-def expiring(pem: bytes, where: str, now: dt.datetime, sort: Sort, *, last: bool) -> Iterator[Problem]:
+def check_expiry(
+    pem: bytes, where: str, now: dt.datetime, certificate_type: CertificateType, *, last: bool
+) -> Iterator[Problem]:
     """Yield a problem if a certificate is invalid or expires soon; `last`: no certificate beside it lasts longer."""
     begin, end = validity(pem)
-    left, life = end - now, end - begin
-    name = f"the {sort.word} {common_name(pem) or 'without a name'!r}"
+    remaining, life = end - now, end - begin
+    name = f"the {certificate_type.word} {common_name(pem) or 'without a name'!r}"
     if end <= now:
-        yield error("expired", f"{name} expired {_span(-left)} ago ({_date(end)})", where, sort.renew)
+        yield error("expired", f"{name} expired {_span(-remaining)} ago ({_date(end)})", where, certificate_type.renew)
     elif begin > now:
         clock = "compare the clocks of this machine, of the nodes and of the API server"
         yield error("not-yet-valid", f"{name} is valid only from {_date(begin)}", where, clock)
-    elif left < min(_DAY, life * sort.urgent):
+    elif remaining < min(_DAY, life * certificate_type.urgent):
         level = error if last else warning
-        yield level("expires-soon", f"{name} expires in {_span(left)} ({_date(end)})", where, sort.renew)
-    elif last and left < life * sort.last_part:
-        found = f"{name} should have been replaced already: it expires in {_span(left)} ({_date(end)})"
-        yield warning("renewal-overdue", found, where, sort.renew)
+        yield level(
+            "expires-soon", f"{name} expires in {_span(remaining)} ({_date(end)})", where, certificate_type.renew
+        )
+    elif last and remaining < life * certificate_type.last_part:
+        text = f"{name} should have been replaced already: it expires in {_span(remaining)} ({_date(end)})"
+        yield warning("renewal-overdue", text, where, certificate_type.renew)
 
 
 def _collect(holders: dict[bytes, list[str]], bundle: bytes, where: str) -> set[str]:
     """Add the certificates of a bundle to `holders`; return the fingerprint of the one that lasts longest."""
-    found = split(bundle)
-    for pem in found:
+    certificates = split(bundle)
+    for pem in certificates:
         holders.setdefault(pem, []).append(where)
-    return {fingerprint(max(found, key=lambda pem: validity(pem)[1]))} if found else set()
+    return {fingerprint(max(certificates, key=lambda pem: validity(pem)[1]))} if certificates else set()
 
 
 def _span(span: dt.timedelta) -> str:
@@ -295,52 +306,52 @@ class Handshake:
 
 def targets(installation: Installation) -> Sequence[Target]:
     """Return the addresses of the entries: URLs, and the Pods of the Service; each once for each bundle."""
-    found: dict[Target, None] = {}
+    unique: dict[Target, None] = {}
     for _, entry in installation.entries:
         bundle, client = decoded(entry), entry.get("clientConfig") or {}
         if client.get("url"):
             url = urlsplit(client["url"])
-            found[Target(url.hostname or "", url.hostname or "", url.port or _PORT, bundle)] = None
+            unique[Target(url.hostname or "", url.hostname or "", url.port or _PORT, bundle)] = None
         elif client.get("service"):
             service = client["service"]
             name = f"{service['name']}.{service['namespace']}.svc"
-            found |= {Target(name, host, port, bundle): None for host, port in _addresses(installation)}
-    return list(found)[:_MOST_ADDRESSES]
+            unique |= {Target(name, host, port, bundle): None for host, port in _addresses(installation)}
+    return list(unique)[:_MOST_ADDRESSES]
 
 
-def shake(target: Target) -> Handshake:
+def make_handshake(target: Target) -> Handshake:
     """Make a TLS handshake with a target and close the connection, without sending a request."""
-    seen = _shown(target, _context(b""))
-    if seen.unreached or seen.refused:
-        return seen
+    unverified = _connect(target, _context(b""))
+    if unverified.unreached or unverified.refused:
+        return unverified
     if not split(target.bundle):
-        return Handshake(target, seen.certificate, "the caBundle contains no certificate to verify it with")
-    checked = _shown(target, _context(target.bundle))
-    return Handshake(target, seen.certificate, checked.refused, checked.unreached)
+        return Handshake(target, unverified.certificate, "the caBundle contains no certificate to verify it with")
+    verified = _connect(target, _context(target.bundle))
+    return Handshake(target, unverified.certificate, verified.refused, verified.unreached)
 
 
 def check_handshakes(case: Case) -> Iterator[Problem]:
     """Yield the certificates that an API server would refuse, and those that expire soon."""
-    shown: dict[bytes, Target] = {}
-    for each in case.handshakes or ():
-        if each.certificate:
-            shown.setdefault(each.certificate, each.target)
-        if each.refused:
-            text = f"the API server would refuse the certificate of the webhook: {each.refused}"
+    targets_by_certificate: dict[bytes, Target] = {}
+    for handshake in case.handshakes or ():
+        if handshake.certificate:
+            targets_by_certificate.setdefault(handshake.certificate, handshake.target)
+        if handshake.refused:
+            text = f"the API server would refuse the certificate of the webhook: {handshake.refused}"
             remedy = (
                 "add the name with --tls-san of `gpugate serve`; for certificates of your own, create one for the name, "
                 "signed by an authority in the caBundle"
             )
-            yield error("refused", text, f"{each.target}, as {each.target.name}", remedy)
-    for pem, target in shown.items():
-        yield from expiring(pem, str(target), case.installation.now, SERVER, last=True)
+            yield error("refused", text, f"{handshake.target}, as {handshake.target.name}", remedy)
+    for pem, target in targets_by_certificate.items():
+        yield from check_expiry(pem, str(target), case.installation.now, SERVER, last=True)
 
 
 def _addresses(installation: Installation) -> Iterator[tuple[str, int]]:
     slices: Sequence[Object] = () if isinstance(installation.endpoint_slices, Unread) else installation.endpoint_slices
-    for found in slices:
-        ports = [each["port"] for each in found.get("ports") or () if each.get("port")]
-        for endpoint in found.get("endpoints") or ():
+    for endpoint_slice in slices:
+        ports = [port_entry["port"] for port_entry in endpoint_slice.get("ports") or () if port_entry.get("port")]
+        for endpoint in endpoint_slice.get("endpoints") or ():
             if (endpoint.get("conditions") or {}).get("ready") is not False:
                 yield from ((address, port) for address in endpoint.get("addresses") or () for port in ports[:1])
 
@@ -357,7 +368,7 @@ def _context(bundle: bytes) -> ssl.SSLContext:
     return context
 
 
-def _shown(target: Target, context: ssl.SSLContext) -> Handshake:
+def _connect(target: Target, context: ssl.SSLContext) -> Handshake:
     try:
         with (
             socket.create_connection((target.host, target.port), _SECONDS) as plain,

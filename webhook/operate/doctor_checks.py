@@ -20,7 +20,7 @@ from gpugate.webhook.operate import doctor_case
 from gpugate.webhook.operate.doctor_case import error, note, warning
 from gpugate.webhook.operate.installation import Unread
 from gpugate.webhook.operate.reachability import ready_endpoints
-from gpugate.webhook.operate.reading import unread_because
+from gpugate.webhook.operate.reading import describe_unread
 from gpugate.webhook.report.diagnosis import Diagnosis, Gap, Problem
 from gpugate.webhook.report.located import Severity
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from gpugate.webhook.cluster.connection import Connection
     from gpugate.webhook.operate.doctor_case import Case
-    from gpugate.webhook.operate.installation import Installation, Names, Object, Several
+    from gpugate.webhook.operate.installation import Installation, Names, Object, OptionalObjects
 
 
 def check_authorities(case: Case) -> Iterator[Problem]:
@@ -37,24 +37,24 @@ def check_authorities(case: Case) -> Iterator[Problem]:
     names = case.installation.names
     where = f"Secret {names.namespace}/{names.secret}"
     log = f"kubectl -n {names.namespace} logs -l app.kubernetes.io/name=gpugate --prefix"
-    found = case.installation.secret
-    if isinstance(found, Unread):
+    secret = case.installation.secret
+    if isinstance(secret, Unread):
         return
-    if found is None:
+    if secret is None:
         text = "the Secret does not exist: authorities cannot be stored, and a new replica gets no certificate"
         yield error("secret-missing", text, where, f"the leader creates it at once; see its log for the reason: {log}")
-    elif found.corrupt:
-        text = f"contains no valid authority: {found.corrupt}"
+    elif secret.corrupt:
+        text = f"contains no valid authority: {secret.corrupt}"
         remedy = f"kubectl -n {names.namespace} delete secret {names.secret}: the leader creates a new one"
         yield error("secret-corrupt", text, where, remedy)
     else:
-        if not found.next:
+        if not secret.next:
             text = "contains no next authority, so the active one cannot be replaced"
             yield warning("no-next-authority", text, where, f"the leader creates one at once: {log}")
-        for asked in (ROTATE, DISTRUST):
-            wanted = found.annotations.get(asked)
-            if wanted is not None and found.answered.get(asked) != wanted:
-                text = f"the request in annotation {asked}={wanted} is not processed yet"
+        for annotation in (ROTATE, DISTRUST):
+            requested = secret.annotations.get(annotation)
+            if requested is not None and secret.answered.get(annotation) != requested:
+                text = f"the request in annotation {annotation}={requested} is not processed yet"
                 yield warning("not-answered", text, where, f"see what the leader waits for: {log}")
 
 
@@ -76,14 +76,14 @@ def check_endpoints(case: Case) -> Iterator[Problem]:
 
 
 def _ports(case: Case, service: Object, where: str) -> Iterator[Problem]:
-    has = {each.get("port") for each in service["spec"].get("ports") or ()}
-    used = {
+    ports = {service_port.get("port") for service_port in service["spec"].get("ports") or ()}
+    used_ports = {
         target.get("port", _DEFAULT_PORT)
         for _, entry in case.installation.entries
         if (target := (entry.get("clientConfig") or {}).get("service"))
     }
-    for port in sorted(used - has):
-        text = f"has no port {port}, which the webhook configurations send requests to; it has {_listed(has)}"
+    for port in sorted(used_ports - ports):
+        text = f"has no port {port}, which the webhook configurations send requests to; it has {_listed(ports)}"
         remedy = f"kubectl -n {case.installation.names.namespace} edit service {case.installation.names.service}"
         yield error("service-port", text, where, remedy)
 
@@ -92,28 +92,30 @@ def _endpoints(case: Case, service: Object, where: str) -> Iterator[Problem]:
     installation = case.installation
     selector = service["spec"].get("selector") or {}
     pods = _selected(installation.pods, selector)
-    look = f"kubectl -n {installation.names.namespace} get pods -l {','.join(f'{k}={v}' for k, v in selector.items())}"
+    command = (
+        f"kubectl -n {installation.names.namespace} get pods -l {','.join(f'{k}={v}' for k, v in selector.items())}"
+    )
     if selector and pods is not None and not pods:
         text = f"its selector ({_listed(f'{k}={v}' for k, v in selector.items())}) matches no Pod"
-        yield error("no-pods", text, where, f"{look}: start some, or correct the labels")
+        yield error("no-pods", text, where, f"{command}: start some, or correct the labels")
         return
     if isinstance(installation.endpoint_slices, Unread):
         return
-    ready, known = ready_endpoints(installation.endpoint_slices)
+    ready, total = ready_endpoints(installation.endpoint_slices)
     if not ready:
         states = "; ".join(sorted({_state(pod) for pod in pods or ()}))
-        text = f"has {known} endpoints, none of them ready{f': {states}' if states else ''}"
+        text = f"has {total} endpoints, none of them ready{f': {states}' if states else ''}"
         yield error(
-            "no-endpoints", text, where, f"{look}; each Pod reports what it waits for at /readyz and in its log"
+            "no-endpoints", text, where, f"{command}; each Pod reports what it waits for at /readyz and in its log"
         )
-    elif not any(each.get("ports") for each in installation.endpoint_slices):
+    elif not any(endpoint_slice.get("ports") for endpoint_slice in installation.endpoint_slices):
         text = "selects Pods, but none of their ports: no container has a port with the name in targetPort"
         yield error(
-            "service-target-port", text, where, f"compare targetPort with the names of the ports: {look} -o yaml"
+            "service-target-port", text, where, f"compare targetPort with the names of the ports: {command} -o yaml"
         )
 
 
-def _selected(pods: Several, selector: dict[str, str]) -> Sequence[Object] | None:
+def _selected(pods: OptionalObjects, selector: dict[str, str]) -> Sequence[Object] | None:
     if isinstance(pods, Unread):
         return None
     return [pod for pod in pods if selector.items() <= (pod["metadata"].get("labels") or {}).items()]
@@ -143,15 +145,15 @@ _DURATION_SECONDS: Final = 15
 
 def check_lease(case: Case) -> Iterator[Problem]:
     """Yield a missing leader: without one, caBundles are not repaired and authorities are not replaced."""
-    names, found = case.installation.names, case.installation.lease
+    names, lease = case.installation.names, case.installation.lease
     where = f"Lease {names.namespace}/{names.lease}"
     remedy = f"kubectl -n {names.namespace} get pods: one of them takes over within seconds, if it may write the Lease"
-    if isinstance(found, Unread):
+    if isinstance(lease, Unread):
         return
-    if found is None:
+    if lease is None:
         yield error("no-leader", "the Lease does not exist: no replica has been the leader", where, remedy)
         return
-    spec = found.get("spec") or {}
+    spec = lease.get("spec") or {}
     renewed = _time(spec.get("renewTime"))
     lasts = dt.timedelta(seconds=spec.get("leaseDurationSeconds") or _DURATION_SECONDS)
     if not spec.get("holderIdentity"):
@@ -184,7 +186,7 @@ _WARNINGS: Final = frozenset(
 def check_registration(case: Case) -> Iterator[Problem]:
     """Yield the differences between the live configurations and those that gpugate generates for the ruleset."""
     installation, secret = case.installation, case.secret
-    found = drift(
+    differences = drift(
         case.ruleset,
         live_configurations(installation),
         expected_server(installation, case.url),
@@ -193,23 +195,27 @@ def check_registration(case: Case) -> Iterator[Problem]:
         name=installation.names.configuration,
         meant=case.meant,
     )
-    unread = [each.what for each in installation.configurations.values() if isinstance(each, Unread)]
-    for each in found:
-        if each.reason is Reason.MISSING and each.where in unread:
+    unread = [difference.what for difference in installation.configurations.values() if isinstance(difference, Unread)]
+    for difference in differences:
+        if difference.reason is Reason.MISSING and difference.where in unread:
             continue
-        severity = Severity.WARNING if each.reason in _WARNINGS else Severity.ERROR
-        yield Problem(severity, each.reason.value, each.found, each.where, each.remedy)
+        severity = Severity.WARNING if difference.reason in _WARNINGS else Severity.ERROR
+        yield Problem(severity, difference.reason.value, difference.found, difference.where, difference.remedy)
 
 
 def registration_needs(installation: Installation) -> Iterable[object]:
     """Return the configurations if none of them could be read, else nothing."""
-    found = tuple(installation.configurations.values())
-    return found if all(isinstance(each, Unread) for each in found) else ()
+    configurations = tuple(installation.configurations.values())
+    return configurations if all(isinstance(configuration, Unread) for configuration in configurations) else ()
 
 
 def live_configurations(installation: Installation) -> list[Object]:
     """Return every webhook configuration that was read."""
-    own = [each for each in installation.configurations.values() if each is not None and not isinstance(each, Unread)]
+    own = [
+        configuration
+        for configuration in installation.configurations.values()
+        if configuration is not None and not isinstance(configuration, Unread)
+    ]
     others = () if isinstance(installation.others, Unread) else installation.others
     return [*own, *others]
 
@@ -219,21 +225,23 @@ def expected_server(installation: Installation, url: str) -> Server:
     names = installation.names
     if not url and installation.by_url:
         urls = [urlsplit(entry["clientConfig"]["url"]) for _, entry in installation.entries]
-        hosts = [f"{each.scheme}://{each.netloc}" for each in urls]
+        hosts = [f"{url_parts.scheme}://{url_parts.netloc}" for url_parts in urls]
         url = max(hosts, key=hosts.count)
     return Server(b"", names.namespace, url, names.service)
 
 
 def check_kinds(case: Case) -> Iterator[Problem]:
     """Yield a note on the kinds that policies evaluate and this cluster does not serve."""
-    judged = {(each.group, each.plural) for each in (*mutated(case.ruleset), *validated(case.ruleset))}
+    evaluated = {(kind.group, kind.plural) for kind in (*mutated(case.ruleset), *validated(case.ruleset))}
     if case.served is None or isinstance(case.served, Unread):
         return
-    missing = _names((group, plural) for group, plural in judged if plural not in case.served.get(group, frozenset()))
+    missing = _names(
+        (group, plural) for group, plural in evaluated if plural not in case.served.get(group, frozenset())
+    )
     if missing:
         yield note(
             "not-served",
-            f"the cluster does not serve {len(missing)} of {len(judged)} kinds that policies evaluate: {', '.join(missing)}",
+            f"the cluster does not serve {len(missing)} of {len(evaluated)} kinds that policies evaluate: {', '.join(missing)}",
             "the API server",
             "nothing, unless the cluster should have one of them: then install its CustomResourceDefinition",
         )
@@ -241,7 +249,7 @@ def check_kinds(case: Case) -> Iterator[Problem]:
 
 def failing_groups(case: Case) -> set[str]:
     """Return the API groups of the kinds that policies evaluate."""
-    return {each.group for each in (*mutated(case.ruleset), *validated(case.ruleset))}
+    return {kind.group for kind in (*mutated(case.ruleset), *validated(case.ruleset))}
 
 
 def _names(resources: Iterable[tuple[str, str]]) -> list[str]:
@@ -270,7 +278,7 @@ class Right:
         return f"{kind}{f' {self.name}' if self.name else ''}{f' in {self.namespace}' if self.namespace else ''}"
 
 
-def needed(roles: Iterable[dict[str, Any]]) -> Iterator[Right]:
+def required_rights(roles: Iterable[dict[str, Any]]) -> Iterator[Right]:
     """Yield each permission in Roles and ClusterRoles; other objects are ignored."""
     for role in roles:
         namespace = role["metadata"].get("namespace", "")
@@ -282,31 +290,31 @@ def needed(roles: Iterable[dict[str, Any]]) -> Iterator[Right]:
                             yield Right(verb, group, resource, name, namespace)
 
 
-def ask(connection: Connection, names: Names, rights: Iterable[Right]) -> Sequence[Right] | Unread:
+def review_rights(connection: Connection, names: Names, rights: Iterable[Right]) -> Sequence[Right] | Unread:
     """Return the rights with `allowed` set for the ServiceAccount; the reviews change nothing."""
     account = f"{names.namespace}:{names.service_account}"
     # The groups of a ServiceAccount (`k8s.io/apiserver` pkg/authentication/serviceaccount/util.go, v0.36).
     groups = ["system:serviceaccounts", f"system:serviceaccounts:{names.namespace}", "system:authenticated"]
     spec = {"user": f"system:serviceaccount:{account}", "groups": groups}
     try:
-        return [_answered(connection, spec, each) for each in rights]
+        return [_review_right(connection, spec, right) for right in rights]
     except CallError as failure:
-        return Unread(f"rights of ServiceAccount {names.namespace}/{names.service_account}", unread_because(failure))
+        return Unread(f"rights of ServiceAccount {names.namespace}/{names.service_account}", describe_unread(failure))
 
 
 def check_rights(case: Case) -> Iterator[Problem]:
     """Yield the permissions that the ServiceAccount does not have."""
     if case.rights is None or isinstance(case.rights, Unread):
         return
-    lacking = sorted((each for each in case.rights if not each.allowed), key=lambda each: each.object)
-    for what, group in groupby(lacking, key=lambda each: each.object):
-        verbs = ", ".join(dict.fromkeys(each.verb for each in group))
+    missing = sorted((right for right in case.rights if not right.allowed), key=lambda right: right.object)
+    for what, group in groupby(missing, key=lambda right: right.object):
+        verbs = ", ".join(dict.fromkeys(right.verb for right in group))
         where = f"ServiceAccount {case.installation.names.namespace}/{case.installation.names.service_account}"
         remedy = "apply the roles again: `helm upgrade`, or `gpugate registration ... | kubectl apply -f -`"
         yield error("right-missing", f"may not {verbs} {what}", where, remedy)
 
 
-def _answered(connection: Connection, user: dict[str, Any], right: Right) -> Right:
+def _review_right(connection: Connection, user: dict[str, Any], right: Right) -> Right:
     resource, _, subresource = right.resource.partition("/")
     attributes = {
         "verb": right.verb,
@@ -323,15 +331,18 @@ def _answered(connection: Connection, user: dict[str, Any], right: Right) -> Rig
 
 def check_reachability(case: Case) -> Iterator[Problem]:
     """Yield why the webhook did not answer a probe through the API server."""
-    found = case.probed
-    if found is None or found.incomplete or not found.silent:
+    probed = case.probed
+    if probed is None or probed.incomplete or not probed.silent:
         return
     where = f"the API server, asked in namespace {case.installation.names.namespace}"
-    phases = " and ".join(found.silent)
-    if found.trouble:
-        said = f" ({found.trouble.said})" if found.trouble.said else ""
+    phases = " and ".join(probed.silent)
+    if probed.trouble:
+        api_message = f" ({probed.trouble.message})" if probed.trouble.message else ""
         yield error(
-            "not-reached", f"a probe to {phases} failed: {found.trouble.what}{said}", where, found.trouble.remedy
+            "not-reached",
+            f"a probe to {phases} failed: {probed.trouble.what}{api_message}",
+            where,
+            probed.trouble.remedy,
         )
     else:
         text = f"a probe to {phases} got no response: no entry sends it, or another server answers"
@@ -371,13 +382,13 @@ def _no_account(case: Case) -> str:
     return "the ServiceAccount does not exist; set another with --service-account" if account is None else ""
 
 
-def _nobody_reached(case: Case) -> str:
+def _not_reached(case: Case) -> str:
     if case.handshakes is None:
         return "use --probe to connect to the webhook"
     if not case.handshakes:
         return "no address to connect to"
-    unreached = {str(each.target): each.unreached for each in case.handshakes if each.unreached}
-    if len(unreached) == len({str(each.target) for each in case.handshakes}):
+    unreached = {str(handshake.target): handshake.unreached for handshake in case.handshakes if handshake.unreached}
+    if len(unreached) == len({str(handshake.target) for handshake in case.handshakes}):
         return f"unreachable from this machine: {', '.join(f'{target} ({why})' for target, why in unreached.items())}"
     return ""
 
@@ -415,18 +426,18 @@ CHECKS: Final = (
         lambda case: (case.installation.service_account, case.rights),
     ),
     Check("a probe through the API server", check_reachability, _not_probed, lambda case: (_unprobed(case),)),
-    Check("the serving certificate of the webhook", doctor_case.check_handshakes, _nobody_reached),
+    Check("the serving certificate of the webhook", doctor_case.check_handshakes, _not_reached),
 )
 
 
 def examine(case: Case) -> Diagnosis:
     """Run all checks; return the problems, ordered by severity, and the checked subjects."""
     names = case.installation.names
-    words = {each: getattr(names, each) for each in names.__slots__} | {"rules": case.rules_from}
+    words = {item: getattr(names, item) for item in names.__slots__} | {"rules": case.rules_from}
     problems: list[Problem] = []
     looked_at: list[str] = []
     unread = (*case.installation.unread, case.served, case.rights, _unprobed(case))
-    gaps = [Gap(each.what, each.reason) for each in unread if isinstance(each, Unread)]
+    gaps = [Gap(item.what, item.reason) for item in unread if isinstance(item, Unread)]
     for check in CHECKS:
         what, why = check.what.format(**words), check.idle(case)
         if why:

@@ -49,21 +49,23 @@ class CertificateSecret:
 def public_parts(secret: Mapping[str, Any]) -> CertificateSecret:
     """Return the public content of a Secret from the API server; private keys are checked and dropped."""
     annotations = (secret.get("metadata") or {}).get("annotations") or {}
-    data = {name: _decoded(content) for name, content in (secret.get("data") or {}).items()}
+    data = {name: _decode(content) for name, content in (secret.get("data") or {}).items()}
     public = {name: content for name, content in data.items() if not _is_private(name, content)}
     try:
-        return _usable(authorities.decode(data), public, annotations)
+        return _valid_content(authorities.decode(data), public, annotations)
     except CorruptSecretError as error:
         return CertificateSecret(public, str(error), annotations=annotations)
 
 
-def _usable(found: Authorities, public: Mapping[str, bytes], annotations: Mapping[str, str]) -> CertificateSecret:
+def _valid_content(
+    content: Authorities, public: Mapping[str, bytes], annotations: Mapping[str, str]
+) -> CertificateSecret:
     return CertificateSecret(
         public,
-        active=found.active.certificate,
-        next=found.next.certificate if found.next else b"",
-        bundle=found.bundle,
-        answered=found.answered,
+        active=content.active.certificate,
+        next=content.next.certificate if content.next else b"",
+        bundle=content.bundle,
+        answered=content.answered,
         annotations=annotations,
     )
 
@@ -72,7 +74,7 @@ def _is_private(name: str, content: bytes) -> bool:
     return name.endswith(".key") or b"PRIVATE KEY" in content
 
 
-def _decoded(content: object) -> bytes:
+def _decode(content: object) -> bytes:
     try:
         return base64.b64decode(str(content), validate=True)
     except binascii.Error:
@@ -107,9 +109,9 @@ class Unread:
 
 
 # One object: None if it does not exist, `Unread` if it could not be read.
-Found: TypeAlias = "Object | Unread | None"
+OptionalObject: TypeAlias = "Object | Unread | None"
 # Several objects, or `Unread` if they could not be read.
-Several: TypeAlias = "Sequence[Object] | Unread"
+OptionalObjects: TypeAlias = "Sequence[Object] | Unread"
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,16 +138,16 @@ class Installation:
     names: Names
     now: dt.datetime
     server: str
-    configurations: Mapping[str, Found]
-    others: Several
-    namespace: Found
+    configurations: Mapping[str, OptionalObject]
+    others: OptionalObjects
+    namespace: OptionalObject
     secret: CertificateSecret | Unread | None
-    service_account: Found
-    lease: Found
-    service: Found
-    endpoint_slices: Several
-    deployments: Several
-    pods: Several
+    service_account: OptionalObject
+    lease: OptionalObject
+    service: OptionalObject
+    endpoint_slices: OptionalObjects
+    deployments: OptionalObjects
+    pods: OptionalObjects
     config_maps: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @property
@@ -170,16 +172,16 @@ class Installation:
         """The webhook entries of both configurations, each with the kind of its configuration."""
         return [
             (kind, entry)
-            for kind, found in self.configurations.items()
-            if found is not None and not isinstance(found, Unread)
-            for entry in found.get("webhooks") or ()
+            for kind, configuration in self.configurations.items()
+            if configuration is not None and not isinstance(configuration, Unread)
+            for entry in configuration.get("webhooks") or ()
         ]
 
     @property
     def by_url(self) -> bool:
         """Whether all entries use a URL instead of the Service."""
-        reached = [entry.get("clientConfig") or {} for _, entry in self.entries]
-        return bool(reached) and all(each.get("url") for each in reached)
+        clients = [entry.get("clientConfig") or {} for _, entry in self.entries]
+        return bool(clients) and all(client.get("url") for client in clients)
 
 
 _Object: TypeAlias = dict[str, Any]  # Any: the JSON edge
@@ -207,30 +209,30 @@ class Configuration:
             CallError: the configuration cannot be read.
         """
         try:
-            found = orjson.loads(connection.read(self._path, {}))
+            configuration = orjson.loads(connection.read(self._path, {}))
         except ApiError as error:
             if error.code == 404:
                 return None
             raise
         except orjson.JSONDecodeError:
-            found = None
-        if not isinstance(found, dict):
+            configuration = None
+        if not isinstance(configuration, dict):
             raise UnreachableError(f"{connection.host} is not an API server: the response for {self} is invalid JSON")
-        return found
+        return configuration
 
-    def change(self, connection: Connection, how: Callable[[_Object], _Object]) -> bool:
+    def change(self, connection: Connection, edit: Callable[[_Object], _Object]) -> bool:
         """Write the result of `how` for the current object; return whether that changed it.
 
         Raises:
             CallError: the configuration cannot be read or written.
         """
         for attempt in range(_TRIES):
-            found = self.read(connection)
-            wanted = found and how(found)
-            if not wanted or wanted == found:
+            current = self.read(connection)
+            changed = current and edit(current)
+            if not changed or changed == current:
                 return False
             try:
-                connection.replace(self._path, wanted)
+                connection.replace(self._path, changed)
             except ApiError as error:
                 # Another client has deleted or changed the object since it was read.
                 if error.code not in {404, 409} or attempt == _TRIES - 1:
@@ -264,16 +266,16 @@ def both(name: str) -> tuple[Configuration, Configuration]:
     return Configuration(mutating, name), Configuration(validating, name)
 
 
-def is_ours(found: _Object) -> bool:
+def is_ours(configuration: _Object) -> bool:
     """Return whether a configuration has gpugate's label, which gpugate and its chart always set."""
     key, value = _OURS
-    return bool((found["metadata"].get("labels") or {}).get(key) == value)
+    return bool((configuration["metadata"].get("labels") or {}).get(key) == value)
 
 
 _NAMESPACE: Final = "kubernetes.io/metadata.name"
 
 
-def found_names(connection: Connection, configuration: str, namespace: str | None) -> Names:
+def find_names(connection: Connection, configuration: str, namespace: str | None) -> Names:
     """Return the names of the installation with configurations of the name `configuration`.
 
     The probe entry contains the namespace and the Service. The other names derive from the name of the configurations,
@@ -299,9 +301,9 @@ def found_names(connection: Connection, configuration: str, namespace: str | Non
 
 
 def _probes(connection: Connection, configuration: str) -> Iterator[dict[str, Any]]:
-    for phase, each in zip(("mutate", "validate"), both(configuration), strict=True):
+    for phase, object_ in zip(("mutate", "validate"), both(configuration), strict=True):
         try:
-            found = each.read(connection)
+            live = object_.read(connection)
         except CallError:
             continue
-        yield from (e for e in (found or {}).get("webhooks") or () if e["name"] == entry_name(phase))
+        yield from (e for e in (live or {}).get("webhooks") or () if e["name"] == entry_name(phase))

@@ -29,18 +29,18 @@ class Trouble:
     Attributes:
         what: the problem.
         remedy: what to check or to do.
-        said: the message of the API server; empty if there is none.
+        message: the message of the API server; empty if there is none.
     """
 
     what: str
     remedy: str
-    said: str = ""
+    message: str = ""
 
 
-_BEFORE: Final = re.compile(r'^.*?failed calling webhook "[^"]*": (failed to call webhook: )?', re.DOTALL)
+_PREFIX: Final = re.compile(r'^.*?failed calling webhook "[^"]*": (failed to call webhook: )?', re.DOTALL)
 
 # The first pattern that matches the message counts.
-_SIGNS: Final[tuple[tuple[str, str, str], ...]] = (
+_FAILURES: Final[tuple[tuple[str, str, str], ...]] = (
     (
         r"unable to load root certificates|unable to parse bytes as PEM",
         "the caBundle of the entry contains no certificates",
@@ -118,11 +118,11 @@ _SIGNS: Final[tuple[tuple[str, str, str], ...]] = (
 _UNKNOWN: Final = ("the API server could not call the webhook", "run gpugate doctor, which checks each part")
 
 
-def of_message(message: str) -> Trouble:
+def explain_failure(message: str) -> Trouble:
     """Explain why an API server could not call a webhook."""
-    said = _BEFORE.sub("", message, count=1)
-    what, remedy = next(((what, remedy) for sign, what, remedy in _SIGNS if re.search(sign, said)), _UNKNOWN)
-    return Trouble(what, remedy, said)
+    reason = _PREFIX.sub("", message, count=1)
+    what, remedy = next(((what, remedy) for sign, what, remedy in _FAILURES if re.search(sign, reason)), _UNKNOWN)
+    return Trouble(what, remedy, reason)
 
 
 PHASES: Final = ("mutate", "validate")
@@ -149,15 +149,15 @@ def probe(connection: Connection, namespace: str, nonce: str) -> Probed:
         warnings = connection.try_create(f"/api/v1/namespaces/{namespace}/configmaps", question(namespace, nonce))
     except ApiError as error:
         if any(f'failed calling webhook "{entry_name(phase)}"' in error.message for phase in PHASES):
-            return Probed(PHASES, of_message(error.message))
-        return Probed(PHASES, _refused(error, namespace), incomplete=True)
+            return Probed(PHASES, explain_failure(error.message))
+        return Probed(PHASES, _explain_refusal(error, namespace), incomplete=True)
     except CallError as error:
         trouble = Trouble(str(error), "check the connection to the API server; the probe is sent through it")
         return Probed(PHASES, trouble, incomplete=True)
     return Probed([phase for phase in PHASES if answer(phase, nonce) not in warnings])
 
 
-def _refused(error: ApiError, namespace: str) -> Trouble:
+def _explain_refusal(error: ApiError, namespace: str) -> Trouble:
     if error.code == 401:
         return Trouble("the API server does not accept these credentials", "log in again", error.message)
     if error.code == 404:
@@ -178,20 +178,20 @@ _SERVICE: Final = "kubernetes.io/service-name"
 def backends(connection: Connection, names: Names) -> Iterator[Trouble]:
     """Yield a Service without ready endpoints; nothing if the Service does not exist or cannot be read."""
     reader = Reader(connection)
-    inside = f"namespaces/{names.namespace}"
+    namespace = f"namespaces/{names.namespace}"
     what = f"Service {names.namespace}/{names.service}"
-    service = reader.one(f"/api/v1/{inside}/services/{names.service}", what)
+    service = reader.read_object(f"/api/v1/{namespace}/services/{names.service}", what)
     if service is None or isinstance(service, Unread):
         return
-    slices = reader.several(
-        f"/apis/discovery.k8s.io/v1/{inside}/endpointslices", what, {"labelSelector": f"{_SERVICE}={names.service}"}
+    slices = reader.read_objects(
+        f"/apis/discovery.k8s.io/v1/{namespace}/endpointslices", what, {"labelSelector": f"{_SERVICE}={names.service}"}
     )
     if isinstance(slices, Unread):
         return
-    ready, known = ready_endpoints(slices)
+    ready, total = ready_endpoints(slices)
     if not ready:
         remedy = f"kubectl -n {names.namespace} get pods; each Pod reports what it waits for at /readyz and in its log"
-        yield Trouble(f"{what} has {known} endpoints, none of them ready", remedy)
+        yield Trouble(f"{what} has {total} endpoints, none of them ready", remedy)
 
 
 def ready_endpoints(slices: Iterable[Object]) -> tuple[int, int]:
@@ -199,5 +199,9 @@ def ready_endpoints(slices: Iterable[Object]) -> tuple[int, int]:
 
     An endpoint without the condition is ready (`k8s.io/api` discovery/v1 types.go, v0.36).
     """
-    conditions = [each.get("conditions") or {} for found in slices for each in found.get("endpoints") or ()]
-    return sum(each.get("ready") is not False for each in conditions), len(conditions)
+    conditions = [
+        condition.get("conditions") or {}
+        for endpoint_slice in slices
+        for condition in endpoint_slice.get("endpoints") or ()
+    ]
+    return sum(condition.get("ready") is not False for condition in conditions), len(conditions)

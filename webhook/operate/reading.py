@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from gpugate.webhook.cluster.connection import Connection
-    from gpugate.webhook.operate.installation import Found, Names, Object, Several
+    from gpugate.webhook.operate.installation import Names, Object, OptionalObject, OptionalObjects
 
 _ADMISSION: Final = "/apis/admissionregistration.k8s.io/v1"
 _PLURALS: Final = {kind: f"{kind.lower()}s" for kind in KINDS}
@@ -32,37 +32,43 @@ def read_installation(connection: Connection, names: Names, now: dt.datetime) ->
     """
     reader = Reader(connection)
     version = reader.version()
-    inside = f"namespaces/{names.namespace}"
+    namespace = f"namespaces/{names.namespace}"
     configurations = {
-        kind: reader.one(f"{_ADMISSION}/{_PLURALS[kind]}/{names.configuration}", f"{kind} {names.configuration}", kind)
+        kind: reader.read_object(
+            f"{_ADMISSION}/{_PLURALS[kind]}/{names.configuration}", f"{kind} {names.configuration}", kind
+        )
         for kind in KINDS
     }
-    secret = reader.one(f"/api/v1/{inside}/secrets/{names.secret}", f"Secret {names.namespace}/{names.secret}")
-    deployments = reader.several(f"/apis/apps/v1/{inside}/deployments", f"Deployments of {names.namespace}")
+    secret = reader.read_object(
+        f"/api/v1/{namespace}/secrets/{names.secret}", f"Secret {names.namespace}/{names.secret}"
+    )
+    deployments = reader.read_objects(f"/apis/apps/v1/{namespace}/deployments", f"Deployments of {names.namespace}")
     return Installation(
         names=names,
         now=now,
         server=version,
         configurations=configurations,
-        others=_others(reader, names.configuration),
-        namespace=reader.one(f"/api/v1/{inside}", f"Namespace {names.namespace}"),
+        others=_read_others(reader, names.configuration),
+        namespace=reader.read_object(f"/api/v1/{namespace}", f"Namespace {names.namespace}"),
         secret=secret if secret is None or isinstance(secret, Unread) else public_parts(secret),
-        service_account=reader.one(
-            f"/api/v1/{inside}/serviceaccounts/{names.service_account}",
+        service_account=reader.read_object(
+            f"/api/v1/{namespace}/serviceaccounts/{names.service_account}",
             f"ServiceAccount {names.namespace}/{names.service_account}",
         ),
-        lease=reader.one(
-            f"/apis/coordination.k8s.io/v1/{inside}/leases/{names.lease}", f"Lease {names.namespace}/{names.lease}"
+        lease=reader.read_object(
+            f"/apis/coordination.k8s.io/v1/{namespace}/leases/{names.lease}", f"Lease {names.namespace}/{names.lease}"
         ),
-        service=reader.one(f"/api/v1/{inside}/services/{names.service}", f"Service {names.namespace}/{names.service}"),
-        endpoint_slices=reader.several(
-            f"/apis/discovery.k8s.io/v1/{inside}/endpointslices",
+        service=reader.read_object(
+            f"/api/v1/{namespace}/services/{names.service}", f"Service {names.namespace}/{names.service}"
+        ),
+        endpoint_slices=reader.read_objects(
+            f"/apis/discovery.k8s.io/v1/{namespace}/endpointslices",
             f"EndpointSlices of Service {names.namespace}/{names.service}",
             {"labelSelector": f"{SERVICE_NAME}={names.service}"},
         ),
         deployments=deployments,
-        pods=reader.several(f"/api/v1/{inside}/pods", f"Pods of {names.namespace}"),
-        config_maps=_mounted(reader, names.namespace, deployments),
+        pods=reader.read_objects(f"/api/v1/{namespace}/pods", f"Pods of {names.namespace}"),
+        config_maps=_read_config_maps(reader, names.namespace, deployments),
     )
 
 
@@ -84,35 +90,37 @@ class Reader:
         except (orjson.JSONDecodeError, AttributeError):
             raise UnreachableError(f"{self._connection.host} is not an API server: its version is invalid") from None
 
-    def one(self, path: str, what: str, kind: str = "") -> Found:
+    def read_object(self, path: str, what: str, kind: str = "") -> OptionalObject:
         """Return an object; None if it does not exist."""
         try:
-            found: dict[str, Any] = self._parsed(path, {})
+            value: dict[str, Any] = self._read(path, {})
         except ApiError as error:
-            return None if error.code == 404 else Unread(what, unread_because(error))
+            return None if error.code == 404 else Unread(what, describe_unread(error))
         except CallError as error:
-            return Unread(what, unread_because(error))
-        return {**found, "kind": kind} if kind else found
+            return Unread(what, describe_unread(error))
+        return {**value, "kind": kind} if kind else value
 
-    def several(self, path: str, what: str, parameters: Mapping[str, str] | None = None, kind: str = "") -> Several:
+    def read_objects(
+        self, path: str, what: str, parameters: Mapping[str, str] | None = None, kind: str = ""
+    ) -> OptionalObjects:
         """Return the objects at a path; empty if the resource is not served."""
-        found: list[Object] = []
+        objects: list[Object] = []
         query = {"limit": "500", **(parameters or {})}
         try:
             while True:
-                page: dict[str, Any] = self._parsed(path, query)
-                found += page.get("items") or ()
+                page: dict[str, Any] = self._read(path, query)
+                objects += page.get("items") or ()
                 token = (page.get("metadata") or {}).get("continue")
                 if not token:
                     break
                 query["continue"] = token
         except ApiError as error:
-            return () if error.code == 404 else Unread(what, unread_because(error))
+            return () if error.code == 404 else Unread(what, describe_unread(error))
         except CallError as error:
-            return Unread(what, unread_because(error))
-        return [{**each, "kind": kind} for each in found] if kind else found
+            return Unread(what, describe_unread(error))
+        return [{**item, "kind": kind} for item in objects] if kind else objects
 
-    def _parsed(self, path: str, parameters: Mapping[str, str]) -> dict[str, Any]:
+    def _read(self, path: str, parameters: Mapping[str, str]) -> dict[str, Any]:
         try:
             value = orjson.loads(self._connection.read(path, parameters))
         except orjson.JSONDecodeError:
@@ -122,17 +130,17 @@ class Reader:
         return value
 
 
-def _others(reader: Reader, name: str) -> Several:
-    found: list[Object] = []
+def _read_others(reader: Reader, name: str) -> OptionalObjects:
+    others: list[Object] = []
     for kind in KINDS:
-        listed = reader.several(f"{_ADMISSION}/{_PLURALS[kind]}", f"other {kind}s", kind=kind)
+        listed = reader.read_objects(f"{_ADMISSION}/{_PLURALS[kind]}", f"other {kind}s", kind=kind)
         if isinstance(listed, Unread):
             return listed
-        found += (each for each in listed if each["metadata"]["name"] != name)
-    return found
+        others += (configuration for configuration in listed if configuration["metadata"]["name"] != name)
+    return others
 
 
-def _mounted(reader: Reader, namespace: str, deployments: Several) -> Mapping[str, Mapping[str, str]]:
+def _read_config_maps(reader: Reader, namespace: str, deployments: OptionalObjects) -> Mapping[str, Mapping[str, str]]:
     """Return the readable ConfigMaps that the Deployments mount; one of them contains the policy file."""
     if isinstance(deployments, Unread):
         return {}
@@ -143,17 +151,17 @@ def _mounted(reader: Reader, namespace: str, deployments: Several) -> Mapping[st
         if volume.get("configMap")
     }
     read = {
-        name: reader.one(f"/api/v1/namespaces/{namespace}/configmaps/{name}", f"ConfigMap {namespace}/{name}")
+        name: reader.read_object(f"/api/v1/namespaces/{namespace}/configmaps/{name}", f"ConfigMap {namespace}/{name}")
         for name in sorted(names)
     }
     return {
-        name: found.get("data") or {}
-        for name, found in read.items()
-        if found is not None and not isinstance(found, Unread)
+        name: config_map.get("data") or {}
+        for name, config_map in read.items()
+        if config_map is not None and not isinstance(config_map, Unread)
     }
 
 
-def unread_because(error: CallError) -> str:
+def describe_unread(error: CallError) -> str:
     """Return why an object could not be read."""
     if isinstance(error, ApiError) and error.code in {401, 403}:
         return "these credentials may not read it"

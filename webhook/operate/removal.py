@@ -34,43 +34,45 @@ class Removed:
     reason: str = ""
 
     @property
-    def gone(self) -> bool:
+    def is_absent(self) -> bool:
         """Whether the object does not exist now."""
         return self.end in {End.DELETED, End.ABSENT}
 
 
 def remove_configurations(connection: Connection, name: str) -> Sequence[Removed]:
     """Delete both configurations, if they belong to gpugate; an error for one does not affect the other."""
-    return [_configuration(connection, each) for each in both(name)]
+    return [_remove_configuration(connection, configuration) for configuration in both(name)]
 
 
-def remove_what_the_keeper_made(connection: Connection, names: Names) -> Sequence[Removed]:
+def remove_keeper_objects(connection: Connection, names: Names) -> Sequence[Removed]:
     """Delete the certificate Secret and the Lease, which Helm does not delete because the keeper creates them."""
-    inside = f"namespaces/{names.namespace}"
+    namespace = f"namespaces/{names.namespace}"
     return [
-        _object(connection, f"/api/v1/{inside}/secrets/{names.secret}", f"Secret {names.namespace}/{names.secret}"),
-        _object(
+        _remove_object(
+            connection, f"/api/v1/{namespace}/secrets/{names.secret}", f"Secret {names.namespace}/{names.secret}"
+        ),
+        _remove_object(
             connection,
-            f"/apis/coordination.k8s.io/v1/{inside}/leases/{names.lease}",
+            f"/apis/coordination.k8s.io/v1/{namespace}/leases/{names.lease}",
             f"Lease {names.namespace}/{names.lease}",
         ),
     ]
 
 
-def _configuration(connection: Connection, configuration: Configuration) -> Removed:
+def _remove_configuration(connection: Connection, configuration: Configuration) -> Removed:
     try:
-        found = configuration.read(connection)
-        if found is None:
+        live = configuration.read(connection)
+        if live is None:
             return Removed(str(configuration), End.ABSENT)
-        if not is_ours(found):
+        if not is_ours(live):
             return Removed(str(configuration), End.FOREIGN)
-        there = configuration.delete(connection)
+        existed = configuration.delete(connection)
     except CallError as error:
         return Removed(str(configuration), End.FAILED, str(error))
-    return Removed(str(configuration), End.DELETED if there else End.ABSENT)
+    return Removed(str(configuration), End.DELETED if existed else End.ABSENT)
 
 
-def _object(connection: Connection, path: str, what: str) -> Removed:
+def _remove_object(connection: Connection, path: str, what: str) -> Removed:
     try:
         connection.delete(path)
     except ApiError as error:

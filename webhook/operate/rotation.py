@@ -33,15 +33,15 @@ class Progress:
     Attributes:
         taken_up: the keeper has read the request.
         promoted: the next authority signs.
-        left: no caBundle contains the distrusted authorities.
+        retired: no caBundle contains the distrusted authorities.
     """
 
     taken_up: bool = False
     promoted: bool = False
-    left: bool = False
+    retired: bool = False
 
 
-def ask(connection: Connection, names: Names, value: str, *, distrust: bool) -> bool:
+def request_rotation(connection: Connection, names: Names, value: str, *, distrust: bool) -> bool:
     """Request the promotion of the next authority, or the replacement of all; return False if there is no Secret.
 
     Raises:
@@ -67,7 +67,7 @@ def progress(connection: Connection, names: Names, value: str, *, distrust: bool
     if (state.get("answered") or {}).get(DISTRUST if distrust else ROTATE) != value:
         return Progress()
     promoted = not state.get("pressing")
-    return Progress(taken_up=True, promoted=promoted, left=distrust and promoted and not previous)
+    return Progress(taken_up=True, promoted=promoted, retired=distrust and promoted and not previous)
 
 
 def follow(  # noqa: PLR0913 -- the request, the time limit and the callback
@@ -75,7 +75,7 @@ def follow(  # noqa: PLR0913 -- the request, the time limit and the callback
     names: Names,
     value: str,
     seconds: float,
-    tell: Callable[[Progress], None],
+    report: Callable[[Progress], None],
     *,
     distrust: bool,
     pause: float = _PAUSE_SECONDS,
@@ -90,11 +90,11 @@ def follow(  # noqa: PLR0913 -- the request, the time limit and the callback
     deadline = time.monotonic() + seconds
     last = Progress()
     while True:
-        found = progress(connection, names, value, distrust=distrust)
-        if found != last:
-            last = found
-            tell(found)
-        if found.left if distrust else found.promoted:
+        current = progress(connection, names, value, distrust=distrust)
+        if current != last:
+            last = current
+            report(current)
+        if current.retired if distrust else current.promoted:
             return True
         if time.monotonic() + pause > deadline:
             return False

@@ -58,17 +58,17 @@ def read_counters(connection: Connection) -> Mapping[str, Counters] | None:
         text = connection.read("/metrics", {}).decode()
     except (CallError, UnicodeDecodeError):
         return None
-    return counted(text)
+    return parse_counters(text)
 
 
-def counted(text: str) -> Mapping[str, Counters]:
+def parse_counters(text: str) -> Mapping[str, Counters]:
     """Parse the counters from the Prometheus text format."""
     from prometheus_client.parser import text_string_to_metric_families  # noqa: PLC0415 -- only a status needs it
 
     # Filter first, because an API server exposes tens of thousands of other lines.
-    ours = "\n".join(line for line in text.splitlines() if line.startswith(_PREFIX))
+    own_lines = "\n".join(line for line in text.splitlines() if line.startswith(_PREFIX))
     tallies: dict[str, _Tally] = defaultdict(_Tally)
-    for family in text_string_to_metric_families(f"{ours}\n"):
+    for family in text_string_to_metric_families(f"{own_lines}\n"):
         for sample in family.samples:
             tally = tallies[sample.labels.get("name", "")]
             if sample.name == _COUNT:
@@ -103,8 +103,8 @@ def status(installation: Installation, counters: Mapping[str, Counters] | None) 
         leader=_leader(installation),
         authorities=tuple(_authorities(installation)),
         mode=_mode(installation),
-        unread=tuple(f"{each.what}: {each.reason}" for each in installation.unread),
-        incomplete=any(isinstance(found, Unread) for found in configurations.values()),
+        unread=tuple(f"{unread.what}: {unread.reason}" for unread in installation.unread),
+        incomplete=any(isinstance(configuration, Unread) for configuration in configurations.values()),
     )
 
 
@@ -132,13 +132,13 @@ def _expiry(entry: Object) -> dt.datetime | None:
 
 
 def _off(installation: Installation) -> str:
-    for found in installation.configurations.values():
-        if found is None or isinstance(found, Unread) or not break_glass.off(found):
+    for configuration in installation.configurations.values():
+        if configuration is None or isinstance(configuration, Unread) or not break_glass.off(configuration):
             continue
-        note = break_glass.note(found)
+        note = break_glass.note(configuration)
         parts = [f"since {note.at}" if note.at else "", f"by {note.by}" if note.by else ""]
-        said = " ".join(part for part in parts if part) or "by an unknown user"
-        return f"{said}: {note.reason}" if note.reason else said
+        summary = " ".join(part for part in parts if part) or "by an unknown user"
+        return f"{summary}: {note.reason}" if note.reason else summary
     return ""
 
 
@@ -147,11 +147,11 @@ def _deployments(installation: Installation) -> Iterator[tuple[str, int, int]]:
         return
     service = installation.service
     selector = {} if service is None or isinstance(service, Unread) else service["spec"].get("selector") or {}
-    for each in installation.deployments:
-        labels = each["spec"]["template"]["metadata"].get("labels") or {}
+    for deployment in installation.deployments:
+        labels = deployment["spec"]["template"]["metadata"].get("labels") or {}
         if selector and selector.items() <= labels.items():
-            ready = (each.get("status") or {}).get("readyReplicas", 0)
-            yield each["metadata"]["name"], ready, each["spec"].get("replicas", 1)
+            ready = (deployment.get("status") or {}).get("readyReplicas", 0)
+            yield deployment["metadata"]["name"], ready, deployment["spec"].get("replicas", 1)
 
 
 def _leader(installation: Installation) -> str:
@@ -171,14 +171,14 @@ def _authorities(installation: Installation) -> Iterator[Authority]:
 
 
 def _mode(installation: Installation) -> str:
-    found = mounted_policy(installation)
-    if found is None:
+    policy = mounted_policy(installation)
+    if policy is None:
         return ""
 
-    def said(config: PolicyConfig) -> str:
+    def describe_mode(config: PolicyConfig) -> str:
         return str(config.mode) if config.mode else "the shipped mode of each policy"
 
     try:
-        return f"{parse_policy_file(Path(found.where), found.text.encode(), said)} ({found.where})"
+        return f"{parse_policy_file(Path(policy.where), policy.text.encode(), describe_mode)} ({policy.where})"
     except PolicyFileError as error:
         return f"the policy file is invalid: {error}"

@@ -43,7 +43,7 @@ class State:
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class Switched:
     """The result of an operation on a configuration: whether it changed, or why the operation failed."""
 
     configuration: Configuration
@@ -53,20 +53,22 @@ class Done:
 
 def states(connection: Connection, name: str) -> Sequence[State]:
     """Return the state of both configurations of a name."""
-    return [_state(connection, each) for each in both(name)]
+    return [_state(connection, configuration) for configuration in both(name)]
 
 
-def disable(connection: Connection, targets: Sequence[Configuration], note: Note) -> Sequence[Done]:
+def disable(connection: Connection, targets: Sequence[Configuration], note: Note) -> Sequence[Switched]:
     """Disable all entries, so that API servers stop calling the webhook; an error for one does not affect the other."""
-    return [_changed(connection, each, lambda found: break_glass.disabled(found, note)) for each in targets]
+    return [
+        _change(connection, configuration, lambda live: break_glass.disabled(live, note)) for configuration in targets
+    ]
 
 
-def enable(connection: Connection, targets: Sequence[Configuration]) -> Sequence[Done]:
+def enable(connection: Connection, targets: Sequence[Configuration]) -> Sequence[Switched]:
     """Undo only the changes of `disable`."""
-    return [_changed(connection, each, break_glass.enabled) for each in targets]
+    return [_change(connection, configuration, break_glass.enabled) for configuration in targets]
 
 
-def who(connection: Connection) -> str:
+def current_user(connection: Connection) -> str:
     """Return the user name of this client at the API server; empty if unknown.
 
     Since Kubernetes 1.28 every authenticated user may create a SelfSubjectReview (`system:basic-user`).
@@ -83,25 +85,25 @@ def who(connection: Connection) -> str:
 
 def _state(connection: Connection, configuration: Configuration) -> State:
     try:
-        found = configuration.read(connection)
+        live = configuration.read(connection)
     except CallError as error:
         return State(configuration, unread=str(error))
-    if found is None:
+    if live is None:
         return State(configuration)
     return State(
         configuration,
         exists=True,
-        ours=is_ours(found),
-        on=break_glass.on(found),
-        off=break_glass.off(found),
-        note=break_glass.note(found),
+        ours=is_ours(live),
+        on=break_glass.on(live),
+        off=break_glass.off(live),
+        note=break_glass.note(live),
     )
 
 
-def _changed(
-    connection: Connection, configuration: Configuration, how: Callable[[dict[str, Any]], dict[str, Any]]
-) -> Done:
+def _change(
+    connection: Connection, configuration: Configuration, edit: Callable[[dict[str, Any]], dict[str, Any]]
+) -> Switched:
     try:
-        return Done(configuration, configuration.change(connection, how))
+        return Switched(configuration, configuration.change(connection, edit))
     except CallError as error:
-        return Done(configuration, failure=str(error))
+        return Switched(configuration, failure=str(error))

@@ -44,21 +44,21 @@ def wait(
     connection: Connection,
     names: Names,
     seconds: float,
-    tell: Callable[[Reach], None],
+    report: Callable[[Reach], None],
     *,
     pause: float = _PAUSE_SECONDS,
 ) -> Reach:
     """Probe at least once, until the webhook is reached or `seconds` have passed; report each change of the problems."""
     deadline = time.monotonic() + seconds
-    told: list[str] = []
+    reported: list[str] = []
     while True:
-        found = reach(connection, names)
-        if found.reached or time.monotonic() + pause > deadline:
-            return found
-        troubles = [trouble.what for trouble in found.troubles]
-        if troubles != told:
-            told = troubles
-            tell(found)
+        result = reach(connection, names)
+        if result.reached or time.monotonic() + pause > deadline:
+            return result
+        troubles = [trouble.what for trouble in result.troubles]
+        if troubles != reported:
+            reported = troubles
+            report(result)
         time.sleep(pause)
 
 
@@ -80,20 +80,20 @@ def _not_registered(connection: Connection, names: Names) -> Iterator[Trouble]:
     """Yield the missing parts of the configurations; unreadable ones are skipped, because the probe follows."""
     for phase, configuration in zip(PHASES, both(names.configuration), strict=True):
         try:
-            found = configuration.read(connection)
+            live = configuration.read(connection)
         except CallError:
             continue
-        if found is None:
+        if live is None:
             yield Trouble(f"{configuration} does not exist", _INSTALL)
             continue
-        entries = {each["name"]: each for each in found.get("webhooks") or ()}
-        asked = entries.get(entry_name(phase))
-        if asked is None:
+        entries = {entry["name"]: entry for entry in live.get("webhooks") or ()}
+        probe_entry = entries.get(entry_name(phase))
+        if probe_entry is None:
             yield Trouble(
                 f"{configuration} has no entry {entry_name(phase)}",
                 "apply it again: an older version of gpugate generated it",
             )
-        elif not asked["clientConfig"].get("caBundle") and not asked["clientConfig"].get("url"):
+        elif not probe_entry["clientConfig"].get("caBundle") and not probe_entry["clientConfig"].get("url"):
             yield Trouble(
                 f"{configuration} has no caBundle yet", "the leader writes it: see the logs of the webhook's Pods"
             )

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpugate.webhook.operate.reachability import of_message
+from gpugate.webhook.operate.reachability import explain_failure
 
 _POST = 'failed to call webhook: Post "https://gpugate.gpugate.svc:443/validate?timeout=3s": '
 # Recorded from kube-apiserver v1.36.3, but for those that need a cluster with a network of its own.
@@ -34,8 +34,8 @@ MESSAGES = {
 
 @pytest.mark.parametrize(("said", "what"), MESSAGES.items(), ids=MESSAGES.values())
 def test_what_the_api_server_says_is_explained(said: str, what: str) -> None:
-    found = of_message(f'Internal error occurred: failed calling webhook "probe.validate.gpugate.dev": {said}')
+    found = explain_failure(f'Internal error occurred: failed calling webhook "probe.validate.gpugate.dev": {said}')
 
     assert what in found.what
     assert found.remedy
-    assert found.said == said.removeprefix("failed to call webhook: ")
+    assert found.message == said.removeprefix("failed to call webhook: ")

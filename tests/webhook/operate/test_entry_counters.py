@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from gpugate.webhook.operate.status import counted
+from gpugate.webhook.operate.status import parse_counters
 from gpugate.webhook.report.status import Counters
 
 # As kube-apiserver v1.36.3 writes them.
@@ -28,12 +28,12 @@ apiserver_admission_webhook_admission_duration_seconds_count{{name="slow",operat
 
 
 def test_operations_and_answers_are_summed_by_the_entry() -> None:
-    assert counted(METRICS)["pods.validate.gpugate.dev"] == Counters(calls=100, refused=4, failed=3, p99=0.025)
+    assert parse_counters(METRICS)["pods.validate.gpugate.dev"] == Counters(calls=100, refused=4, failed=3, p99=0.025)
 
 
 def test_nothing_is_said_of_answers_slower_than_any_bucket() -> None:
-    assert counted(METRICS)["slow"] == Counters(calls=1)
+    assert parse_counters(METRICS)["slow"] == Counters(calls=1)
 
 
 def test_metrics_without_webhooks() -> None:
-    assert counted("apiserver_request_total 1\n") == {}
+    assert parse_counters("apiserver_request_total 1\n") == {}

@@ -10,7 +10,7 @@ from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.config import PolicyConfig
 from gpugate.policies.engine.ruleset import bind
 from gpugate.webhook.generate.registration import Server, webhook_configurations
-from gpugate.webhook.operate.installation import Names, found_names
+from gpugate.webhook.operate.installation import Names, find_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,15 +46,15 @@ def test_names_are_those_that_the_configurations_say(
             cluster.store.put(plural, found)
     connection = connected(cluster, tmp_path)
 
-    assert found_names(connection, "gpugate", None) == names
-    assert found_names(connection, "gpugate", "given").namespace == "given"
+    assert find_names(connection, "gpugate", None) == names
+    assert find_names(connection, "gpugate", "given").namespace == "given"
     connection.close()
 
 
 def test_parts_are_called_after_the_configurations(cluster: Cluster, tmp_path: Path) -> None:
     connection = connected(cluster, tmp_path)
 
-    found = found_names(connection, "gate-a", None)
+    found = find_names(connection, "gate-a", None)
     connection.close()
 
     assert (found.service, found.secret, found.lease) == ("gate-a", "gate-a-certificates", "gate-a")

@@ -7,39 +7,47 @@ import sys
 from typing import TYPE_CHECKING
 
 from gpugate.webhook.cli.options import Parser
-from gpugate.webhook.cli.webhook.installed import INCOMPLETE, NOT_SO, OK, add_flags, confirmed, connected, say_unfit
+from gpugate.webhook.cli.webhook.installed import (
+    INCOMPLETE,
+    NOT_DONE,
+    OK,
+    add_flags,
+    confirmed,
+    connected,
+    report_unusable,
+)
 from gpugate.webhook.generate.break_glass import CONDITION, Note
-from gpugate.webhook.operate.switching import disable, states, who
+from gpugate.webhook.operate.switching import current_user, disable, states
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
-    from gpugate.webhook.operate.switching import Done, State
+    from gpugate.webhook.operate.switching import State, Switched
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run the subcommand and return its exit code."""
     args = parser().parse_args(arguments)
     with connected(args) as connection:
-        found = states(connection, args.name)
-        unfit = say_unfit(found)
-        if unfit is not None:
-            return unfit
-        todo = [state for state in found if state.ours and state.on]
-        _tell(found)
-        if args.dry_run or not todo:
+        current = states(connection, args.name)
+        exit_code = report_unusable(current)
+        if exit_code is not None:
+            return exit_code
+        targets = [state for state in current if state.ours and state.on]
+        _print_states(current)
+        if args.dry_run or not targets:
             return OK
         if not confirmed("Admit every object without evaluation by gpugate?", yes=args.yes):
             print("nothing was changed", file=sys.stderr)
-            return NOT_SO
-        note = Note(who(connection), f"{dt.datetime.now(tz=dt.UTC):%Y-%m-%dT%H:%M:%SZ}", args.reason)
-        done = disable(connection, [state.configuration for state in todo], note)
-        return _result(done, complete=not any(state.unread for state in found))
+            return NOT_DONE
+        note = Note(current_user(connection), f"{dt.datetime.now(tz=dt.UTC):%Y-%m-%dT%H:%M:%SZ}", args.reason)
+        done = disable(connection, [state.configuration for state in targets], note)
+        return _print_results(done, complete=not any(state.unread for state in current))
 
 
-def _tell(found: Sequence[State]) -> None:
-    for state in found:
+def _print_states(current: Sequence[State]) -> None:
+    for state in current:
         if state.ours and state.on:
             print(
                 f"{state.configuration}: {len(state.on)} entries get the condition {CONDITION['name']}, which is always false:"
@@ -53,13 +61,13 @@ def _tell(found: Sequence[State]) -> None:
             print(f"{state.configuration}: no entries")
 
 
-def _result(done: Sequence[Done], *, complete: bool) -> int:
-    for each in done:
-        if each.failure:
-            print(f"error: {each.configuration} is still on: {each.failure}", file=sys.stderr)
+def _print_results(done: Sequence[Switched], *, complete: bool) -> int:
+    for result in done:
+        if result.failure:
+            print(f"error: {result.configuration} is still on: {result.failure}", file=sys.stderr)
         else:
-            print(f"{each.configuration}: off; API servers apply it within seconds")
-    if any(each.failure for each in done) or not complete:
+            print(f"{result.configuration}: off; API servers apply it within seconds")
+    if any(result.failure for result in done) or not complete:
         print(
             "To delete both configurations without gpugate: kubectl delete mutatingwebhookconfiguration,"
             f"validatingwebhookconfiguration {done[0].configuration.name}",
@@ -72,14 +80,14 @@ def _result(done: Sequence[Done], *, complete: bool) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser."""
-    made = Parser(
+    command = Parser(
         prog="gpugate webhook disable",
         description="Turn admission off at once: gpugate no longer denies, patches or delays requests. The configurations "
         "are not deleted. Only `gpugate webhook enable` turns admission on again; applying the chart does not.",
     )
-    add_flags(made)
-    add = made.add_argument
+    add_flags(command)
+    add = command.add_argument
     add("--reason", metavar="TEXT", default="", help="the reason, which `gpugate webhook status` shows")
     add("--dry-run", action="store_true", help="print the changes without making them")
     add("--yes", "-y", action="store_true", help="do not ask for confirmation")
-    return made
+    return command

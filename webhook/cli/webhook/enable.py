@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from gpugate.webhook.cli.options import Parser
 from gpugate.webhook.cli.webhook.installed import (
     INCOMPLETE,
-    NOT_SO,
+    NOT_DONE,
     OK,
     add_flags,
     connected,
     names,
-    say_unfit,
-    tell_troubles,
+    print_troubles,
+    report_unusable,
 )
 from gpugate.webhook.operate.switching import enable, states
 from gpugate.webhook.operate.waiting import reach
@@ -28,42 +28,42 @@ def main(arguments: Sequence[str]) -> int:
     """Run the subcommand and return its exit code."""
     args = parser().parse_args(arguments)
     with connected(args) as connection:
-        found = states(connection, args.name)
-        unfit = say_unfit(found)
-        if unfit is not None:
-            return unfit
-        todo = [state.configuration for state in found if state.ours and (state.off or state.note.at)]
-        unread = any(state.unread for state in found)
-        if not todo:
+        current = states(connection, args.name)
+        exit_code = report_unusable(current)
+        if exit_code is not None:
+            return exit_code
+        targets = [state.configuration for state in current if state.ours and (state.off or state.note.at)]
+        unread = any(state.unread for state in current)
+        if not targets:
             print(f"{args.name} is on")
             return INCOMPLETE if unread else OK
         if not args.force:
             reached = reach(connection, names(connection, args))
             if not reached.reached:
                 print("error: the API server does not reach the webhook, so it stays off:", file=sys.stderr)
-                tell_troubles(reached, sys.stderr)
+                print_troubles(reached, sys.stderr)
                 print("To turn it on anyway: gpugate webhook enable --force", file=sys.stderr)
-                return INCOMPLETE if reached.incomplete else NOT_SO
+                return INCOMPLETE if reached.incomplete else NOT_DONE
         if args.dry_run:
-            print("\n".join(f"{each}: would be turned on" for each in todo))
+            print("\n".join(f"{result}: would be turned on" for result in targets))
             return OK
-        done = enable(connection, todo)
-    for each in done:
-        if each.failure:
-            print(f"error: {each.configuration} is still off: {each.failure}", file=sys.stderr)
+        done = enable(connection, targets)
+    for result in done:
+        if result.failure:
+            print(f"error: {result.configuration} is still off: {result.failure}", file=sys.stderr)
         else:
-            print(f"{each.configuration}: on")
-    return INCOMPLETE if unread or any(each.failure for each in done) else OK
+            print(f"{result.configuration}: on")
+    return INCOMPLETE if unread or any(result.failure for result in done) else OK
 
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser."""
-    made = Parser(
+    command = Parser(
         prog="gpugate webhook enable",
         description="Undo `gpugate webhook disable`, if the API server reaches the webhook.",
     )
-    add_flags(made)
-    add = made.add_argument
+    add_flags(command)
+    add = command.add_argument
     add("--force", action="store_true", help="turn admission on even if the API server does not reach the webhook")
     add("--dry-run", action="store_true", help="print the changes without making them")
-    return made
+    return command

@@ -12,7 +12,7 @@ from gpugate.webhook.cli import options
 from gpugate.webhook.cli.options import UsageError
 from gpugate.webhook.cluster.connection import connect
 from gpugate.webhook.cluster.options import choose_cluster
-from gpugate.webhook.operate.installation import found_names
+from gpugate.webhook.operate.installation import find_names
 from gpugate.webhook.report.plain import plain
 
 if TYPE_CHECKING:
@@ -40,17 +40,17 @@ def confirmed(question: str, *, yes: bool) -> bool:
     return sys.stdin.readline().strip().lower() in {"y", "yes"}
 
 
-def tell_troubles(reach: Reach, out: TextIO) -> None:
+def print_troubles(reach: Reach, out: TextIO) -> None:
     """Print each problem with the API server's message and the remedy."""
     for trouble in reach.troubles:
         print(f"  {plain(trouble.what)}", file=out)
-        if trouble.said:
-            print(f"    the API server says: {plain(trouble.said)}", file=out)
+        if trouble.message:
+            print(f"    the API server says: {plain(trouble.message)}", file=out)
         print(f"    {plain(trouble.remedy)}", file=out)
 
 
 OK: Final = 0
-NOT_SO: Final = 1
+NOT_DONE: Final = 1
 INCOMPLETE: Final = 4
 
 
@@ -96,11 +96,13 @@ def connected(args: argparse.Namespace) -> Iterator[Connection]:
 
 def names(connection: Connection, args: argparse.Namespace) -> Names:
     """Return the names of the installation's objects."""
-    found = found_names(connection, args.name, args.namespace)
-    return replace(found, secret=args.certificate_secret) if args.certificate_secret else found
+    installation_names = find_names(connection, args.name, args.namespace)
+    return (
+        replace(installation_names, secret=args.certificate_secret) if args.certificate_secret else installation_names
+    )
 
 
-def say_unfit(states: Sequence[State]) -> int | None:
+def report_unusable(states: Sequence[State]) -> int | None:
     """Report unreadable and foreign configurations; return an exit code if no configuration is usable, else None."""
     unread = [state for state in states if state.unread]
     foreign = [state for state in states if state.exists and not state.ours]
@@ -122,4 +124,4 @@ def say_unfit(states: Sequence[State]) -> int | None:
             "kubectl get mutatingwebhookconfigurations,validatingwebhookconfigurations",
             file=sys.stderr,
         )
-    return NOT_SO
+    return NOT_DONE

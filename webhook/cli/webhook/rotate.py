@@ -7,8 +7,8 @@ import sys
 from typing import TYPE_CHECKING, Final
 
 from gpugate.webhook.cli.options import Parser, seconds
-from gpugate.webhook.cli.webhook.installed import NOT_SO, OK, add_flags, confirmed, connected, names
-from gpugate.webhook.operate.rotation import ask, follow
+from gpugate.webhook.cli.webhook.installed import NOT_DONE, OK, add_flags, confirmed, connected, names
+from gpugate.webhook.operate.rotation import follow, request_rotation
 
 if TYPE_CHECKING:
     import argparse
@@ -31,30 +31,30 @@ def main(arguments: Sequence[str]) -> int:
     print(text)
     if not confirmed(question, yes=args.yes):
         print("nothing was requested", file=sys.stderr)
-        return NOT_SO
+        return NOT_DONE
     value = f"{dt.datetime.now(tz=dt.UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
     with connected(args) as connection:
         installation = names(connection, args)
         secret = f"Secret {installation.namespace}/{installation.secret}"
-        if not ask(connection, installation, value, distrust=args.distrust):
+        if not request_rotation(connection, installation, value, distrust=args.distrust):
             print(
                 f"error: {secret} does not exist: gpugate does not manage certificates there; "
                 "rotate certificates of cert-manager or your own at their source",
                 file=sys.stderr,
             )
-            return NOT_SO
+            return NOT_DONE
         print(f"requested with an annotation on {secret}")
         if not args.wait:
             print("To follow the progress: gpugate webhook status")
             return OK
-        if follow(connection, installation, value, args.timeout, _tell, distrust=args.distrust):
+        if follow(connection, installation, value, args.timeout, _print_progress, distrust=args.distrust):
             return OK
     print(f"error: not complete after {args.timeout:g} s; see the log of the leader", file=sys.stderr)
-    return NOT_SO
+    return NOT_DONE
 
 
-def _tell(progress: Progress) -> None:
-    if progress.left:
+def _print_progress(progress: Progress) -> None:
+    if progress.retired:
         print("the previous authorities are no longer trusted")
     elif progress.promoted:
         print("the next authority signs")
@@ -65,14 +65,14 @@ def _tell(progress: Progress) -> None:
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser."""
-    made = Parser(
+    command = Parser(
         prog="gpugate webhook rotate",
         description="Use the next certificate authority now, in installations where gpugate manages the certificates.",
     )
-    add_flags(made)
-    add = made.add_argument
+    add_flags(command)
+    add = command.add_argument
     add("--distrust", action="store_true", help="replace all authorities and remove the old ones, after a key leak")
     add("--wait", action="store_true", help="wait until the request is complete, and print each step")
     add("--timeout", type=seconds, default=1800.0, metavar="TIME", help="time limit of --wait (default: 30m)")
     add("--yes", "-y", action="store_true", help="do not ask for confirmation")
-    return made
+    return command

@@ -23,19 +23,19 @@ def main(arguments: Sequence[str]) -> int:
     args = parser().parse_args(arguments)
     with connected(args) as connection:
         installation = read_installation(connection, names(connection, args), dt.datetime.now(tz=dt.UTC))
-        found = status(installation, read_counters(connection))
+        result = status(installation, read_counters(connection))
     write = status_json.write_json if args.output == "json" else status_text.write_text
-    sys.stdout.write(write(found))
-    return found.exit_code
+    sys.stdout.write(write(result))
+    return result.exit_code
 
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser."""
-    made = Parser(
+    command = Parser(
         prog="gpugate webhook status",
         description="Show each webhook entry with the API server's counters, and the state of the installation. "
         "`gpugate doctor` reports problems.",
     )
-    add_flags(made)
-    made.add_argument("-o", "--output", choices=("text", "json"), default="text", help="default: text")
-    return made
+    add_flags(command)
+    command.add_argument("-o", "--output", choices=("text", "json"), default="text", help="default: text")
+    return command

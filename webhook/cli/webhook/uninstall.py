@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from gpugate.policies.engine.config import GpugateError
 from gpugate.webhook.cli.options import Parser
-from gpugate.webhook.cli.webhook.installed import INCOMPLETE, NOT_SO, OK, add_flags, confirmed, connected, names
-from gpugate.webhook.operate.removal import End, remove_configurations, remove_what_the_keeper_made
+from gpugate.webhook.cli.webhook.installed import INCOMPLETE, NOT_DONE, OK, add_flags, confirmed, connected, names
+from gpugate.webhook.operate.removal import End, remove_configurations, remove_keeper_objects
 
 if TYPE_CHECKING:
     import argparse
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 def main(arguments: Sequence[str]) -> int:
     """Run the subcommand and return its exit code."""
     args = parser().parse_args(arguments)
-    what = (
+    question = (
         f"Delete both webhook configurations {args.name}{', the certificate Secret and the Lease' if args.all else ''}?"
     )
-    if not confirmed(what, yes=args.yes or args.best_effort):
+    if not confirmed(question, yes=args.yes or args.best_effort):
         print("nothing was deleted", file=sys.stderr)
-        return NOT_SO
+        return NOT_DONE
     try:
         done = _remove(args)
     except GpugateError as error:
@@ -33,12 +33,12 @@ def main(arguments: Sequence[str]) -> int:
             raise
         print(f"error: {error}", file=sys.stderr)
         return OK
-    for each in done:
-        reason = f": {each.reason}" if each.reason else ""
-        print(f"{each.what} {each.end.value}{reason}", file=sys.stdout if each.gone else sys.stderr)
-    if args.best_effort or all(each.gone for each in done):
+    for removed in done:
+        reason = f": {removed.reason}" if removed.reason else ""
+        print(f"{removed.what} {removed.end.value}{reason}", file=sys.stdout if removed.is_absent else sys.stderr)
+    if args.best_effort or all(removed.is_absent for removed in done):
         return OK
-    return INCOMPLETE if any(each.end is End.FAILED for each in done) else NOT_SO
+    return INCOMPLETE if any(removed.end is End.FAILED for removed in done) else NOT_DONE
 
 
 def _remove(args: argparse.Namespace) -> Sequence[Removed]:
@@ -46,17 +46,17 @@ def _remove(args: argparse.Namespace) -> Sequence[Removed]:
         # The configurations contain the namespace, so they are read before they are deleted.
         installation = names(connection, args) if args.all else None
         done = remove_configurations(connection, args.name)
-        return [*done, *remove_what_the_keeper_made(connection, installation)] if installation else done
+        return [*done, *remove_keeper_objects(connection, installation)] if installation else done
 
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser."""
-    made = Parser(
+    command = Parser(
         prog="gpugate webhook uninstall",
         description="Delete both webhook configurations, so that no request waits for a removed webhook.",
     )
-    add_flags(made)
-    add = made.add_argument
+    add_flags(command)
+    add = command.add_argument
     add("--all", action="store_true", help="delete the certificate Secret and the Lease too")
     add(
         "--best-effort",
@@ -64,4 +64,4 @@ def parser() -> argparse.ArgumentParser:
         help="do not ask for confirmation, and exit with 0 after errors; for Helm hooks",
     )
     add("--yes", "-y", action="store_true", help="do not ask for confirmation")
-    return made
+    return command

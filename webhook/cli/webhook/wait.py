@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from gpugate.webhook.cli.options import Parser, seconds
-from gpugate.webhook.cli.webhook.installed import INCOMPLETE, NOT_SO, OK, add_flags, connected, names, tell_troubles
+from gpugate.webhook.cli.webhook.installed import INCOMPLETE, NOT_DONE, OK, add_flags, connected, names, print_troubles
 from gpugate.webhook.operate.switching import states
 from gpugate.webhook.operate.waiting import wait
 
@@ -22,32 +22,32 @@ def main(arguments: Sequence[str]) -> int:
     args = parser().parse_args(arguments)
     with connected(args) as connection:
         installation = names(connection, args)
-        found = wait(connection, installation, args.timeout, _tell)
-        if found.reached:
+        result = wait(connection, installation, args.timeout, _print_progress)
+        if result.reached:
             print(f"the API server reaches gpugate in {installation.namespace}, to mutate and to validate")
             if any(state.off for state in states(connection, args.name)):
                 print("but admission is off; turn it on with: gpugate webhook enable")
             return OK
     print(f"error: the API server does not reach gpugate after {args.timeout:g} s:", file=sys.stderr)
-    tell_troubles(found, sys.stderr)
-    return INCOMPLETE if found.incomplete else NOT_SO
+    print_troubles(result, sys.stderr)
+    return INCOMPLETE if result.incomplete else NOT_DONE
 
 
-def _tell(found: Reach) -> None:
+def _print_progress(result: Reach) -> None:
     print("waiting:", file=sys.stderr)
-    tell_troubles(found, sys.stderr)
+    print_troubles(result, sys.stderr)
     sys.stderr.flush()
 
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser."""
-    made = Parser(
+    command = Parser(
         prog="gpugate webhook wait",
         description="Wait until the webhook answers a request of the API server (a dry run of a ConfigMap), and report why "
         "it does not.",
     )
-    add_flags(made)
-    made.add_argument(
+    add_flags(command)
+    command.add_argument(
         "--timeout", type=seconds, default=60.0, metavar="TIME", help="time limit: 90, 90s, 5m (default: 60s)"
     )
-    return made
+    return command

@@ -11,7 +11,7 @@ from operate.doctor.installed import AUTHORITIES, NOW, authorities, case, endpoi
 
 from gpugate.certs.pki import certificate_authority, server_certificate
 from gpugate.webhook.operate import doctor_case, doctor_checks
-from gpugate.webhook.operate.doctor_case import AUTHORITY, SERVER, Handshake, Target, expiring
+from gpugate.webhook.operate.doctor_case import AUTHORITY, SERVER, Handshake, Target, check_expiry
 from gpugate.webhook.operate.doctor_checks import Right, examine
 from gpugate.webhook.operate.installation import Unread, public_parts
 from gpugate.webhook.operate.reachability import Probed, Trouble
@@ -149,7 +149,7 @@ def test_an_authority_is_to_be_replaced_in_time(
 ) -> None:
     pem = certificate_authority("a", now=NOW - age, lifetime=AUTHORITY_LIFE).certificate
 
-    found = expiring(pem, "somewhere", NOW, AUTHORITY, last=last)
+    found = check_expiry(pem, "somewhere", NOW, AUTHORITY, last=last)
 
     assert [(each.code, each.severity.value) for each in found] == expected
 
@@ -169,7 +169,7 @@ def test_a_certificate_of_a_day_is_not_always_about_to_expire(
 ) -> None:
     pem = server_certificate(AUTHORITIES.active, ["a"], now=NOW, lifetime=DAY).certificate
 
-    found = expiring(pem, "somewhere", NOW + age, SERVER, last=True)
+    found = check_expiry(pem, "somewhere", NOW + age, SERVER, last=True)
 
     assert [(each.code, each.severity.value) for each in found] == expected
 
@@ -252,7 +252,7 @@ def test_what_roles_give_is_what_is_needed() -> None:
     }
     binding = {"kind": "RoleBinding", "metadata": {"name": "gpugate"}}
 
-    assert list(doctor_checks.needed([role, binding])) == [
+    assert list(doctor_checks.required_rights([role, binding])) == [
         Right("get", "", "secrets", "a", "gpugate"),
         Right("update", "", "secrets", "a", "gpugate"),
     ]

@@ -12,7 +12,7 @@ import pytest
 
 from gpugate.certs.pki import certificate_authority, server_certificate
 from gpugate.certs.serving import server_context
-from gpugate.webhook.operate.doctor_case import Target, shake
+from gpugate.webhook.operate.doctor_case import Target, make_handshake
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -77,7 +77,7 @@ def pair(authority: KeyPair, name: str) -> KeyPair:
 )
 def test_a_certificate_is_checked_as_an_api_server_does(shown: KeyPair | None, bundle: bytes, says: str) -> None:
     with listening(shown) as port:
-        found = shake(Target("gpugate.gpugate.svc", "127.0.0.1", port, bundle))
+        found = make_handshake(Target("gpugate.gpugate.svc", "127.0.0.1", port, bundle))
 
     assert (bool(found.refused), says in found.refused, found.unreached) == (bool(says), True, "")
 
@@ -86,7 +86,7 @@ def test_the_certificate_is_kept_also_where_it_is_refused() -> None:
     shown = pair(OURS, "gpugate.other.svc")
 
     with listening(shown) as port:
-        found = shake(Target("gpugate.gpugate.svc", "127.0.0.1", port, OURS.certificate))
+        found = make_handshake(Target("gpugate.gpugate.svc", "127.0.0.1", port, OURS.certificate))
 
     assert found.certificate == shown.certificate
 
@@ -95,6 +95,6 @@ def test_nobody_there_is_not_a_certificate_that_is_refused() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
 
-    found = shake(Target("gpugate.gpugate.svc", "127.0.0.1", port, OURS.certificate))
+    found = make_handshake(Target("gpugate.gpugate.svc", "127.0.0.1", port, OURS.certificate))
 
     assert (found.refused, found.unreached) == ("", "connection refused")

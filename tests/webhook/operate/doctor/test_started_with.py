@@ -9,7 +9,7 @@ from operate.doctor.installed import installation
 
 from gpugate.webhook.generate.entries import RiskGroup
 from gpugate.webhook.generate.meant import Meant
-from gpugate.webhook.operate.doctor_case import completed
+from gpugate.webhook.operate.doctor_case import complete_options
 from gpugate.webhook.operate.installation import Unread
 
 ARGUMENTS = ["--karpenter-user=a", "--without=pods", "--without", "scaling", "--only-namespace=training"]
@@ -31,13 +31,13 @@ def started(*arguments: str) -> dict[str, Any]:
     ids=["everything", "nothing", "nobody of Karpenter's", "a group of another version"],
 )
 def test_it_is_read_from_the_arguments(arguments: list[str], meant: Meant) -> None:
-    assert completed(Meant(), installation(deployments=(started("serve", *arguments),))) == meant
+    assert complete_options(Meant(), installation(deployments=(started("serve", *arguments),))) == meant
 
 
 def test_what_somebody_says_wins() -> None:
     said = Meant(fail=(), karpenter_users=("b",), without=(), only_namespaces=("c",))
 
-    assert completed(said, installation(deployments=(started("serve", *ARGUMENTS),))) == said
+    assert complete_options(said, installation(deployments=(started("serve", *ARGUMENTS),))) == said
 
 
 @pytest.mark.parametrize(
@@ -51,4 +51,4 @@ def test_what_somebody_says_wins() -> None:
     ids=["unread", "none", "of another program", "of another installation"],
 )
 def test_nobody_may_say(deployments: Any) -> None:
-    assert completed(Meant(), installation(deployments=deployments)) == Meant()
+    assert complete_options(Meant(), installation(deployments=deployments)) == Meant()
