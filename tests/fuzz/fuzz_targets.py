@@ -24,7 +24,7 @@ from gpugate.policies.sdk.facts import NoFacts
 from gpugate.webhook.admission.app import create_app
 from gpugate.webhook.admission.asgi import AdmissionAsgi
 from gpugate.webhook.admission.front.connection import Connection
-from gpugate.webhook.admission.front.limits import Limits, Place
+from gpugate.webhook.admission.front.limits import Limits, Slot
 from gpugate.webhook.admission.front.server import Front
 from gpugate.webhook.admission.gate import Gate, Observation, Rules
 from gpugate.webhook.check.options import Options
@@ -224,9 +224,9 @@ def heads() -> Target:
     made = loop.run_until_complete(front())
 
     async def connected(pieces: list[bytes]) -> bytes:
-        place, transport = made.places.enter("127.0.0.1"), _Transport()
-        assert isinstance(place, Place)
-        connection = Connection(made, place)
+        slot, transport = made.slots.enter("127.0.0.1"), _Transport()
+        assert isinstance(slot, Slot)
+        connection = Connection(made, slot)
         connection.connection_made(transport)
         for piece in pieces:
             connection.data_received(piece)
@@ -252,7 +252,7 @@ def heads() -> Target:
         assert not written or codes, written[:100]
         assert not [code for code in codes if code >= 500 and code not in {501, 503, 505}], written[:200]
         assert made.load.waiting == 0
-        assert made.places.open == 0
+        assert made.slots.open == 0
 
     def seeds() -> Iterator[bytes]:
         body = next(_files("tests/fixtures/reviews/*.json"))

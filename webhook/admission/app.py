@@ -60,8 +60,8 @@ def seconds_left(query: bytes | str, waited: float) -> float:
         waited: the seconds since the review arrived.
     """
     text = query if isinstance(query, str) else query.decode("latin-1")
-    found = _TIMEOUT.search(text)
-    timeout = _seconds(found[1]) if found else DEFAULT_SECONDS
+    match = _TIMEOUT.search(text)
+    timeout = _seconds(match[1]) if match else DEFAULT_SECONDS
     return max(0.0, timeout * _SHARE - waited)
 
 
@@ -124,9 +124,9 @@ def _refuse_other_paths() -> None:
 
 def _admission(gate: Gate, phase: Phase) -> Callable[[], Response]:
     def view() -> Response:
-        refused = unsupported(request.headers.get("Content-Type", ""), request.headers.get("Content-Encoding", ""))
-        if refused:
-            return _json(415, status(415, refused))
+        refusal = unsupported(request.headers.get("Content-Type", ""), request.headers.get("Content-Encoding", ""))
+        if refusal:
+            return _json(415, status(415, refusal))
         # Werkzeug's own limit would truncate a chunked body silently. Reading one byte more shows that it is too large.
         if (request.content_length or 0) > MAX_BODY:
             answer = gate.too_large(phase, request.stream.read(HEAD))

@@ -47,7 +47,7 @@ class _Reply:
     ) -> Callable[[bytes], object]:
         self.code = int(line.split(" ", 1)[0])
         self.headers = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers]
-        return _refuse_write
+        return _reject_write
 
 
 def call(wsgi: WSGIApplication, scope: Scope, headers: dict[bytes, bytes]) -> tuple[int, Headers, bytes]:
@@ -95,7 +95,7 @@ def text(headers: dict[bytes, bytes], name: bytes) -> str:
     return headers.get(name, b"").decode("latin-1")
 
 
-def _refuse_write(_: bytes) -> None:
+def _reject_write(_: bytes) -> None:
     raise RuntimeError("WSGI applications that call write() (PEP 3333) are unsupported")
 
 
@@ -125,21 +125,21 @@ class _Request:
 
     Attributes:
         phase: the webhook that the review is for; None if the request is not a review.
-        refused: why the body is not read; empty if it is read.
+        refusal: why the body is not read; empty if it is read.
         data: the body; only its first bytes if it is too large.
-        held: the account of the body; None for a small body.
+        account: the account of the body; None for a small body.
         complete: whether the client has sent the whole body.
         too_large: whether the body exceeds the size limit.
-        no_room: whether the server is overloaded, so that the client should retry.
+        overloaded: whether the server is overloaded, so that the client should retry.
     """
 
     phase: Phase | None
-    refused: str = ""
+    refusal: str = ""
     data: bytes = b""
-    held: Body | None = None
+    account: Body | None = None
     complete: bool = False
     too_large: bool = False
-    no_room: bool = False
+    overloaded: bool = False
 
 
 class _ClientGoneError(Exception):
@@ -182,16 +182,16 @@ class AdmissionAsgi:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         headers: dict[bytes, bytes] = dict(scope["headers"])
-        request = _asked(scope, headers)
+        request = _new_request(scope, headers)
         try:
             await self._read(scope, headers, receive, request)
             # Probes do not wait for a turn, so that the kubelet does not restart a server under load.
             if scope["scheme"] == "https":
                 await self._turns.take()
-            code, answered, content = await self._settled(scope, headers, request)
+            code, reply_headers, content = await self._answer_when_ready(scope, headers, request)
             # Free the body now, because the client may be slow to read the response.
-            self._let_go(request)
-            await _start(send, code, answered)
+            self._release_body(request)
+            await _start(send, code, reply_headers)
             if request.complete:
                 await send({"type": "http.response.body", "body": content})
                 return
@@ -201,15 +201,15 @@ class AdmissionAsgi:
         except _ClientGoneError:
             return
         finally:
-            self._let_go(request)
+            self._release_body(request)
 
-    def _let_go(self, request: _Request) -> None:
+    def _release_body(self, request: _Request) -> None:
         size, request.data = len(request.data), b""
-        if request.held is not None:
-            size = request.held.size
-            self._load.bodies.end(request.held)
-            request.held = None
-        self._load.answered(size)
+        if request.account is not None:
+            size = request.account.size
+            self._load.bodies.end(request.account)
+            request.account = None
+        self._load.count_freed(size)
 
     async def _read(self, scope: Scope, headers: dict[bytes, bytes], receive: Receive, request: _Request) -> None:
         """Read a whole body, or the part that shows that it is not needed.
@@ -227,49 +227,49 @@ class AdmissionAsgi:
             request.complete = not message.get("more_body", False)
             size += len(part)
             request.too_large = request.too_large or size > MAX_BODY
-            if request.phase is None or request.refused:
+            if request.phase is None or request.refusal:
                 return
             if request.too_large:
                 parts.append(part)
                 if size >= HEAD:
                     break
-            elif request.held is None and size <= _ACCOUNTED_FROM:
+            elif request.account is None and size <= _ACCOUNTED_FROM:
                 parts.append(part)
-            elif not self._hold(scope, request, parts, part):
+            elif not self._account_for(scope, request, parts, part):
                 return
-        if request.held is None:
+        if request.account is None:
             request.data = parts[0] if len(parts) == 1 else b"".join(parts)
         elif not request.too_large:
-            request.data = self._load.bodies.finish(request.held)
+            request.data = self._load.bodies.finish(request.account)
 
-    def _hold(self, scope: Scope, request: _Request, before: list[bytes], part: bytes) -> bool:
+    def _account_for(self, scope: Scope, request: _Request, earlier_parts: list[bytes], part: bytes) -> bool:
         """Account for a part of a body and for the parts before it; return False if the memory limit is reached."""
         bodies = self._load.bodies
-        if request.held is None:
+        if request.account is None:
             client = scope.get("client")
-            request.held = bodies.begin(client[0] if client else "")
-            part = b"".join((*before, part))
+            request.account = bodies.begin(client[0] if client else "")
+            part = b"".join((*earlier_parts, part))
             # The first bytes contain the uid, which the response needs if the body is too large.
             request.data = part[:HEAD]
-        if bodies.take(request.held, part):
+        if bodies.take(request.account, part):
             return True
-        request.no_room = True
+        request.overloaded = True
         self._count(FrontEvent.SHED_BYTES)
         return False
 
-    async def _settled(self, scope: Scope, headers: dict[bytes, bytes], request: _Request) -> _Response:
+    async def _answer_when_ready(self, scope: Scope, headers: dict[bytes, bytes], request: _Request) -> _Response:
         """Answer; wait first if cluster data is missing that may arrive soon."""
         paused = 0.0
-        for pause in self._load.patience.pauses():
+        for pause in self._load.data_wait.pauses():
             answer = await self._answer_in_turn(scope, headers, request, paused, may_wait=True)
             if answer is not None:
                 return answer
             if not paused:
                 self._count(FrontEvent.AWAITED_FACTS)
-            before = self._turns.now()
-            with self._load.patience.waiting():
+            started = self._turns.now()
+            with self._load.data_wait.waiting():
                 await asyncio.sleep(pause)
-            paused += self._turns.now() - before
+            paused += self._turns.now() - started
             await self._turns.take()
         answer = await self._answer_in_turn(scope, headers, request, paused, may_wait=False)
         assert answer is not None  # noqa: S101 -- for the type checker: the result is None only with may_wait
@@ -282,13 +282,13 @@ class AdmissionAsgi:
         if self._large is None or len(request.data) < _LARGE:
             return self._answer(scope, headers, request, paused, may_wait=may_wait)
         while True:
-            with self._large.turn() as taken:
-                if taken or self._load.is_late(self._waited(scope)):
+            with self._large.turn() as acquired:
+                if acquired or self._load.is_late(self._waiting_seconds(scope)):
                     return self._answer(scope, headers, request, paused, may_wait=may_wait)
             await asyncio.sleep(_LARGE_PAUSE)
             await self._turns.take()
 
-    def _waited(self, scope: Scope) -> float:
+    def _waiting_seconds(self, scope: Scope) -> float:
         """Return the seconds since the request was complete."""
         complete = scope["state"].get("complete")
         return self._turns.now() - complete if complete is not None else 0.0
@@ -296,32 +296,34 @@ class AdmissionAsgi:
     def _answer(
         self, scope: Scope, headers: dict[bytes, bytes], request: _Request, paused: float, *, may_wait: bool
     ) -> _Response | None:
-        waited = self._waited(scope)
+        waited = self._waiting_seconds(scope)
         late = not paused and (scope["state"].get("full") or self._load.is_late(waited))
         if scope["scheme"] == "https" and late:
             self._count(FrontEvent.SHED_WORK)
-            request.no_room = True
-        if request.no_room:
-            return _said(429, _BUSY, _RETRY)
+            request.overloaded = True
+        if request.overloaded:
+            return _error_response(429, _BUSY, _RETRY)
         if request.phase is not None:
             started = perf_counter()
-            left = seconds_left(scope["query_string"], waited)
-            answer = self._review(request.phase, left, request, may_wait=may_wait and self._load.patience.allows(left))
-            self._load.took(perf_counter() - started)
+            remaining = seconds_left(scope["query_string"], waited)
+            answer = self._review(
+                request.phase, remaining, request, may_wait=may_wait and self._load.data_wait.allows(remaining)
+            )
+            self._load.add_duration(perf_counter() - started)
             if answer is None:
                 return None
             if self._span is not None:
                 self._span(headers.get(b"traceparent", b""))
             return answer.status, _json_headers(answer.body), answer.body
         if request.too_large:
-            return _said(413, "the body is too large")
+            return _error_response(413, "the body is too large")
         if b"%" in scope["raw_path"]:
-            return _said(404, f"{scope['method']}: not found")
+            return _error_response(404, f"{scope['method']}: not found")
         return call(self._wsgi, scope, headers)
 
-    def _review(self, phase: Phase, left: float, request: _Request, *, may_wait: bool) -> Answer | None:
-        if request.refused:
-            return Answer(415, status(415, request.refused))
+    def _review(self, phase: Phase, remaining: float, request: _Request, *, may_wait: bool) -> Answer | None:
+        if request.refusal:
+            return Answer(415, status(415, request.refusal))
         if request.too_large:
             return self._gate.too_large(phase, request.data[:HEAD])
         # A large review creates many objects without cycles and frees them all. Collections meanwhile double its time.
@@ -329,13 +331,13 @@ class AdmissionAsgi:
         if pauses:
             gc.disable()
         try:
-            return self._gate.answer(phase, request.data, left, may_wait=may_wait)
+            return self._gate.answer(phase, request.data, remaining, may_wait=may_wait)
         finally:
             if pauses:
                 gc.enable()
 
 
-def _asked(scope: Scope, headers: dict[bytes, bytes]) -> _Request:
+def _new_request(scope: Scope, headers: dict[bytes, bytes]) -> _Request:
     # The raw path is compared, because a percent-encoded path is another spelling of a plain one.
     path = scope["raw_path"].decode("ascii", "replace")
     phase = ADMISSION.get(path) if scope["method"] == "POST" and scope["scheme"] == "https" else None
@@ -362,7 +364,7 @@ async def _start(send: Send, code: int, headers: Headers) -> None:
     await send({"type": "http.response.start", "status": code, "headers": headers})
 
 
-def _said(code: int, message: str, *headers: tuple[bytes, bytes]) -> tuple[int, Headers, bytes]:
+def _error_response(code: int, message: str, *headers: tuple[bytes, bytes]) -> tuple[int, Headers, bytes]:
     body = status(code, message)
     return code, [*_json_headers(body), *headers], body
 

@@ -38,10 +38,10 @@ def signature(path: Path) -> Signature:
     Links are followed, because the kubelet changes a mounted ConfigMap or Secret by pointing a link to a new directory.
     """
     try:
-        found = os.stat(path)  # noqa: PTH116 -- the method of Path creates another object on each of many calls
+        status = os.stat(path)  # noqa: PTH116 -- the method of Path creates another object on each of many calls
     except (OSError, ValueError):
         return None
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +91,8 @@ class CertificateFiles:
         pair, clients = None, b""
         if self._pair is not None:
             certificate, key = self._pair
-            given = KeyPair(content[certificate], content[key])
-            pair = validate_server(given, self._names, now, (str(certificate), str(key)))
+            configured = KeyPair(content[certificate], content[key])
+            pair = validate_server(configured, self._names, now, (str(certificate), str(key)))
         if self._client_ca is not None:
             clients = validate_authorities(content[self._client_ca], now, str(self._client_ca))
         return Content(pair, clients)
@@ -165,9 +165,9 @@ class Certificate:
         """
         self._now = now
         self._files = CertificateFiles(options)
-        self._made = None if options.tls_cert else _made(options, now())
+        self._created = None if options.tls_cert else _created(options, now())
         self._leafs = leafs
-        self._seen = self._signatures()
+        self._signatures_in_use = self._signatures()
         self._refused = ""
         try:
             self._identity = self._read(now())
@@ -182,7 +182,7 @@ class Certificate:
     @property
     def is_behind(self) -> bool:
         """Whether the shared memory contains a pair that is not in use yet; cheap enough for each connection."""
-        return self._leafs is not None and self._leafs.version != self._seen_leaf
+        return self._leafs is not None and self._leafs.version != self._version_in_use
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -195,19 +195,19 @@ class Certificate:
         After an error, each call tries again, because the cause can end without a change to a file, such as a wrong
         clock or a full disk. The same error is returned once.
         """
-        seen = self._signatures()
-        if seen == self._seen:
+        signatures = self._signatures()
+        if signatures == self._signatures_in_use:
             if not self._refused:
                 return None
-            before = self._refused
-            said = self.reload()
-            return None if said == before else said
-        self._seen = seen
+            previous_error = self._refused
+            error = self.reload()
+            return None if error == previous_error else error
+        self._signatures_in_use = signatures
         return self.reload()
 
     def reload(self) -> str | None:
         """Load the files and the memory again; return None if there are none, an empty text on success, or the error."""
-        if not self._files and not self._kept:
+        if not self._files and not self._has_published:
             return None
         try:
             now = self._now()
@@ -216,9 +216,9 @@ class Certificate:
         except (CertificateError, FileError) as error:
             self._refused = str(error)
             # An invalid file of client authorities must not delay a new pair from memory.
-            if self._kept:
+            if self._has_published:
                 with contextlib.suppress(CertificateError):
-                    self._identity = self._made_of(self._content)
+                    self._identity = self._identity_from(self._content)
         except Exception as error:  # noqa: BLE001 -- no error may end the process or replace the certificate in use
             self._refused = f"{self._files}: cannot be used ({described(error)})"
         else:
@@ -226,20 +226,20 @@ class Certificate:
         return self._refused
 
     @property
-    def _kept(self) -> bool:
+    def _has_published(self) -> bool:
         return self._leafs is not None and self._leafs.version > 0
 
     def _signatures(self) -> object:
-        self._seen_leaf = self._leafs.version if self._leafs else 0
-        return self._files.signatures(), self._seen_leaf
+        self._version_in_use = self._leafs.version if self._leafs else 0
+        return self._files.signatures(), self._version_in_use
 
     def _read(self, now: dt.datetime | None) -> Identity:
         self._content = self._files.read(now)
-        return self._made_of(self._content)
+        return self._identity_from(self._content)
 
-    def _made_of(self, content: Content) -> Identity:
-        authority, pair = self._made or (None, content.pair)
-        if self._leafs is not None and self._kept:
+    def _identity_from(self, content: Content) -> Identity:
+        authority, pair = self._created or (None, content.pair)
+        if self._leafs is not None and self._has_published:
             authority, pair = None, self._leafs.get()
         if pair is None:
             raise CertificateError("the certificate is being written")
@@ -252,7 +252,7 @@ def names(options: ServeOptions) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*options.tls_san, *host, "localhost", "127.0.0.1", "::1")))
 
 
-def _made(options: ServeOptions, now: dt.datetime) -> tuple[bytes, KeyPair]:
+def _created(options: ServeOptions, now: dt.datetime) -> tuple[bytes, KeyPair]:
     name = f"gpugate-{secrets.token_hex(4)}"
     try:
         authority = certificate_authority(name, now=now, lifetime=LIFETIME, names=names(options))

@@ -74,8 +74,8 @@ def outcome_decisions(outcome: Outcome, phase: Phase) -> set[str]:
 
     A mutating response never denies, so a finding that would deny counts as a warning there.
     """
-    by_stance = _VALIDATING if phase is _VALIDATE else _MUTATING
-    words = {by_stance[finding.stance] for finding in outcome.findings}
+    by_mode = _VALIDATING if phase is _VALIDATE else _MUTATING
+    words = {by_mode[finding.stance] for finding in outcome.findings}
     if outcome.patches:
         words.add(PATCHED)
     if outcome.skipped:
@@ -91,7 +91,7 @@ OTHER: Final = "other"
 UNREAD: Final = "unread"
 
 
-def judged_kinds(catalog: Iterable[Policy]) -> Mapping[tuple[str, str], str]:
+def evaluated_kinds(catalog: Iterable[Policy]) -> Mapping[tuple[str, str], str]:
     """Return group and kind -> name, for every kind that policies evaluate or look up, and every workload.
 
     Kinds of different groups that share a name share it here.

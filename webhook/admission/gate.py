@@ -64,7 +64,7 @@ class Observation:
 Observe: TypeAlias = "Callable[[Observation], None]"
 
 
-def _unobserved(_: Observation) -> None:
+def _ignore(_: Observation) -> None:
     """Observe nothing."""
 
 
@@ -76,7 +76,7 @@ class Gate:
         rules: Rules,
         facts: Facts,
         clock: Callable[[], dt.datetime],
-        observe: Observe = _unobserved,
+        observe: Observe = _ignore,
         budget: CpuBudget | None = None,
     ) -> None:
         """Create a gate. A gate with a budget must be created and used in the main thread."""
@@ -131,7 +131,7 @@ class Gate:
         started = perf_counter()
         # Read once, so that a reload during the evaluation does not affect this review.
         rules = self._rules
-        out_of_time = None if seconds_left is None else _after(started + seconds_left)
+        out_of_time = None if seconds_left is None else _deadline_check(started + seconds_left)
         review: Review | None = None
         try:
             if self._budget:
@@ -159,7 +159,7 @@ class Gate:
             release(error)
             return self._refused(phase, refusal, started, rules, review)
         if answer is not None:
-            self._tell(Observation(phase, perf_counter() - started, rules.generation, review, verdict))
+            self._notify(Observation(phase, perf_counter() - started, rules.generation, review, verdict))
         return answer
 
     def too_large(self, phase: Phase, head: bytes) -> Answer:
@@ -169,18 +169,18 @@ class Gate:
     def _refused(
         self, phase: Phase, error: ReviewError, started: float, rules: Rules, review: Review | None = None
     ) -> Answer:
-        self._tell(Observation(phase, perf_counter() - started, rules.generation, review, error=error))
+        self._notify(Observation(phase, perf_counter() - started, rules.generation, review, error=error))
         if isinstance(error, UnacceptableError):
             return Answer(200, refuse(error, phase, rules.generation if review else ""))
         return Answer(error.code, status(error.code, error.message))
 
-    def _tell(self, observation: Observation) -> None:
+    def _notify(self, observation: Observation) -> None:
         # An error in the log or the metrics must not fail the request.
         with suppress(Exception):
             self._observe(observation)
 
 
-def _after(deadline: float) -> Callable[[], bool]:
+def _deadline_check(deadline: float) -> Callable[[], bool]:
     return lambda: perf_counter() >= deadline
 
 

@@ -66,11 +66,11 @@ class DriftReport:
         self._registration = registration
         self._now = now
         self._rules = shared.rules
-        self._policy_file = PolicyFileWatch(shared.options.policy_file, shared.rules, self._use, _heard)
+        self._policy_file = PolicyFileWatch(shared.options.policy_file, shared.rules, self._use, _ignore_reload)
         self._clock = clock
         # When each difference was first seen, and which differences were logged.
         self._since: dict[Drift, float] = {}
-        self._written: frozenset[Drift] = frozenset()
+        self._logged: frozenset[Drift] = frozenset()
 
     def tell(self, authorities: Authorities | None) -> None:
         """Compare the configurations and report; without an API server there is nothing to compare."""
@@ -80,7 +80,7 @@ class DriftReport:
         except ClusterFailure:
             return  # the keeper has just read the same objects and reported the error
         keeping = self._keeping
-        found = drift(
+        differences = drift(
             self._rules.ruleset,
             live,
             Server(b"", keeping.namespace, keeping.url, keeping.service),
@@ -89,26 +89,28 @@ class DriftReport:
             name=keeping.configuration,
             meant=keeping.meant,
         )
-        self._shared.metrics.drift(Counter(each.reason.value for each in found))
-        self._since = {each: self._since.get(each, self._clock()) for each in found}
-        lasting = {each for each in found if self._clock() - self._since[each] >= _LASTING_SECONDS}
-        for each in found:
-            if each in lasting and each not in self._written:
+        self._shared.metrics.drift(Counter(difference.reason.value for difference in differences))
+        self._since = {difference: self._since.get(difference, self._clock()) for difference in differences}
+        lasting = {
+            difference for difference in differences if self._clock() - self._since[difference] >= _LASTING_SECONDS
+        }
+        for difference in differences:
+            if difference in lasting and difference not in self._logged:
                 self._shared.log.event(
                     "warning",
                     "webhook configuration is not as generated",
-                    reason=each.reason.value,
-                    where=each.where,
-                    found=each.found,
-                    remedy=each.remedy,
+                    reason=difference.reason.value,
+                    where=difference.where,
+                    found=difference.found,
+                    remedy=difference.remedy,
                 )
-        self._written = frozenset(lasting)
+        self._logged = frozenset(lasting)
 
     def _use(self, rules: Rules) -> None:
         self._rules = rules
 
 
-def _heard(_: Reload) -> None:
+def _ignore_reload(_: Reload) -> None:
     """Do nothing: the supervisor reads the same file and logs the reload."""
 
 
@@ -126,8 +128,8 @@ class KeeperReport:
         self._log = log
         self._clock = clock
         self._leaf: Leaf | None = None
-        self._said: dict[str, float] = {}
-        self._saying = threading.Lock()
+        self._logged_at: dict[str, float] = {}
+        self._lock = threading.Lock()
 
     def tell(self, state: State, *, leads: bool, skew: dt.timedelta | None) -> None:
         """Report the state after a step."""
@@ -156,13 +158,13 @@ class KeeperReport:
 
     def trouble(self, *texts: str) -> None:
         """Log problems, each at most once a minute."""
-        with self._saying:
+        with self._lock:
             now = self._clock()
             for text in texts:
-                if now - self._said.get(text, -_AGAIN_SECONDS) >= _AGAIN_SECONDS:
-                    self._said[text] = now
+                if now - self._logged_at.get(text, -_AGAIN_SECONDS) >= _AGAIN_SECONDS:
+                    self._logged_at[text] = now
                     self._log.event("error", "certificates are not kept as they should be", reason=text)
-            self._said = {text: at for text, at in self._said.items() if now - at < _AGAIN_SECONDS}
+            self._logged_at = {text: at for text, at in self._logged_at.items() if now - at < _AGAIN_SECONDS}
 
     def _measure(self, state: State, *, leads: bool, skew: dt.timedelta | None) -> None:
         metrics, authorities = self._metrics, state.authorities
@@ -192,7 +194,7 @@ class Skewed(Protocol):
         """The API server's clock minus the local clock, a new object for each measurement; None before the first."""
 
 
-def awake_or_asleep() -> float:
+def boot_time() -> float:
     """Return the seconds of a monotonic clock that also counts while the machine is suspended."""
     clock = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
     return time.clock_gettime(clock)
@@ -208,14 +210,14 @@ class ServerClock:
         self,
         skewed: Skewed,
         wall: Callable[[], dt.datetime] = wall_clock,
-        steady: Callable[[], float] = awake_or_asleep,
+        steady: Callable[[], float] = boot_time,
     ) -> None:
         self._skewed = skewed
         self._wall = wall
         self._steady = steady
         self._measured: dt.timedelta | None = None
-        self._told = wall()
-        self._told_at = steady()
+        self._server_time = wall()
+        self._measured_at = steady()
 
     def __call__(self) -> dt.datetime:
         """Return the time in UTC."""
@@ -223,8 +225,8 @@ class ServerClock:
         if measured is None:
             return self._wall()
         if measured is not self._measured:
-            self._measured, self._told, self._told_at = measured, self._wall() + measured, self._steady()
-        return self._told + dt.timedelta(seconds=self._steady() - self._told_at)
+            self._measured, self._server_time, self._measured_at = measured, self._wall() + measured, self._steady()
+        return self._server_time + dt.timedelta(seconds=self._steady() - self._measured_at)
 
 
 # A single wait does not count the time while the machine is suspended, so longer waits are divided.
@@ -232,12 +234,12 @@ _SLICE_SECONDS: Final = 1.0
 
 
 def wait(
-    seconds: float, wake: threading.Event, over: Callable[[], bool], clock: Callable[[], float] = awake_or_asleep
+    seconds: float, wake: threading.Event, over: Callable[[], bool], clock: Callable[[], float] = boot_time
 ) -> None:
     """Wait for `seconds`, until `wake` is set, or until `over` returns true, which is called once a second."""
     end = clock() + seconds
-    while (left := end - clock()) > 0 and not over():
-        if wake.wait(min(left, _SLICE_SECONDS)):
+    while (remaining := end - clock()) > 0 and not over():
+        if wake.wait(min(remaining, _SLICE_SECONDS)):
             return
 
 
@@ -259,10 +261,10 @@ def run_keeper(number: int, shared: Shared, keeping: Keeping) -> None:
     """
     if shared.options.cluster is None:
         raise ClusterError("the certificates of gpugate need a cluster, and none is configured")
-    _Keeping(number, shared, keeping, shared.options.cluster).run()
+    _KeeperProcess(number, shared, keeping, shared.options.cluster).run()
 
 
-class _Keeping:
+class _KeeperProcess:
     """Runs the keeper and the threads that wake it; the main thread sends heartbeats."""
 
     def __init__(self, number: int, shared: Shared, keeping: Keeping, cluster: ClusterOptions) -> None:
@@ -279,7 +281,7 @@ class _Keeping:
         secret = NamedSecret(self._connection, keeping.namespace, keeping.secret)
         # The clock counts while the machine is suspended, so a replica that wakes up late has lost its lease.
         self._election = LeaderElection(
-            connect(cluster, CALL_SECONDS), keeping.namespace, keeping.lease, own_identity(), Chance(awake_or_asleep)
+            connect(cluster, CALL_SECONDS), keeping.namespace, keeping.lease, own_identity(), Chance(boot_time)
         )
         self._now = clock = ServerClock(self._connection)
         self._keeper = Keeper(
@@ -292,15 +294,17 @@ class _Keeping:
         self._leaf: Leaf | None = None
         self._report = KeeperReport(shared.metrics, shared.log, time.monotonic)
         self._drift = DriftReport(shared, keeping, registration, clock, time.monotonic)
-        places = (secret.location, *named_object.configurations(keeping.configuration).values())
-        self._watches = [NamedWatch(self._connection, each, self._wake.set, self._unwatched) for each in places]
+        watched = (secret.location, *named_object.configurations(keeping.configuration).values())
+        self._watches = [
+            NamedWatch(self._connection, location, self._wake.set, self._report_lost_watch) for location in watched
+        ]
 
     def run(self) -> None:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: self._stopped.set())
         signal.signal(signal.SIGHUP, lambda *_: self._wake.set())
-        runs = [self._keep, self._election.run, *(each.run for each in self._watches)]
-        threads = [threading.Thread(target=self._go_on, args=(each,), daemon=True) for each in runs]
+        runs = [self._keep, self._election.run, *(run.run for run in self._watches)]
+        threads = [threading.Thread(target=self._run_until_stopped, args=(run,), daemon=True) for run in runs]
         for thread in threads:
             thread.start()
         while os.getppid() == self._parent:
@@ -321,7 +325,7 @@ class _Keeping:
             thread.join(max(0.0, end - time.monotonic()))
         self._shared.log.close()
 
-    def _go_on(self, run: Callable[[threading.Event], None]) -> None:
+    def _run_until_stopped(self, run: Callable[[threading.Event], None]) -> None:
         """Run until the keeper stops; unreadable credentials or a bug must not end the renewal of certificates."""
         while not self._stopped.is_set():
             try:
@@ -334,15 +338,15 @@ class _Keeping:
     def _keep(self, stopped: threading.Event) -> None:
         while not stopped.is_set():
             self._wake.clear()
-            before = self._leading()
+            leading = self._leading()
             pause = self._step()
-            wait(pause, self._wake, lambda before=before: stopped.is_set() or self._leading() != before)  # type: ignore[misc] # bound now
+            wait(pause, self._wake, lambda leading=leading: stopped.is_set() or self._leading() != leading)  # type: ignore[misc] # bound now
 
     def _leading(self) -> tuple[bool, str]:
         """Return whether this replica is the leader, and the problem with its Lease; a new leader starts a step."""
         return self._election.is_leader, self._election.trouble
 
-    def _unwatched(self, reason: str) -> None:
+    def _report_lost_watch(self, reason: str) -> None:
         # Watches also end when the keeper stops, which is not a problem.
         if not self._stopped.is_set():
             self._report.trouble(reason)

@@ -47,28 +47,28 @@ def line(fields: Mapping[str, Value]) -> bytes:
     Control, bidirectional and other unprintable characters become Python's escapes, and other characters outside ASCII
     become JSON's. So neither the line nor its parsed fields can change a terminal.
     """
-    written = b""
+    encoded = b""
     for longest in _LONGEST_FIELDS:
-        shown = {
+        fitted = {
             # Most fields need no change, and this condition saves them a call.
             key: value
             if isinstance(value, str) and len(value) <= longest and value.isprintable()
-            else _shown(value, longest)
+            else _fit_value(value, longest)
             for key, value in fields.items()
         }
-        written = _encoded(shown)
-        if len(written) <= LONGEST_LINE:
+        encoded = _encode(fitted)
+        if len(encoded) <= LONGEST_LINE:
             break
-    return written
+    return encoded
 
 
-def _encoded(fields: dict[str, Value]) -> bytes:
+def _encode(fields: dict[str, Value]) -> bytes:
     # orjson takes a tenth of the time of json, but cannot escape characters outside ASCII.
-    written = orjson.dumps(fields, option=orjson.OPT_APPEND_NEWLINE)
-    return written if written.isascii() else f"{json.dumps(fields, separators=(',', ':'))}\n".encode("ascii")
+    encoded = orjson.dumps(fields, option=orjson.OPT_APPEND_NEWLINE)
+    return encoded if encoded.isascii() else f"{json.dumps(fields, separators=(',', ':'))}\n".encode("ascii")
 
 
-def _shown(value: Value, longest: int) -> Value:
+def _fit_value(value: Value, longest: int) -> Value:
     if isinstance(value, str):
         # Shorten first, because escaping only lengthens a text.
         return cut(plain(value[: longest + 1]), longest)
@@ -76,8 +76,8 @@ def _shown(value: Value, longest: int) -> Value:
     if isinstance(value, (int, float)):
         return value
     most = longest // _SHORTEST_ITEMS
-    shown = [cut(plain(item[: longest + 1]), longest) for item in value[:most]]
-    return shown if len(value) <= most else [*shown, f"and {len(value) - most} more"]
+    fitted = [cut(plain(item[: longest + 1]), longest) for item in value[:most]]
+    return fitted if len(value) <= most else [*fitted, f"and {len(value) - most} more"]
 
 
 # About 10,000 lines of the usual length.
@@ -146,21 +146,21 @@ class LineQueue:
         self._writer = None
         with self._changed:
             # Lines in an unfinished write are dropped too.
-            lost = len(self._lines) + self._in_flight
+            dropped = len(self._lines) + self._in_flight
             self._lines.clear()
             self._bytes = 0
-        if lost:
-            self._on_drop(lost)
+        if dropped:
+            self._on_drop(dropped)
 
     def _write_all(self) -> None:
         while True:
             with self._changed:
                 if not self._lines:
                     self._wait_for_lines()
-                chunk, self._in_flight = self._taken()
+                chunk, self._in_flight = self._take_lines()
             if not chunk:
                 return
-            if not self._written(chunk):
+            if not self._write(chunk):
                 self._on_drop(self._in_flight)
             self._in_flight = 0
 
@@ -171,7 +171,7 @@ class LineQueue:
             # Waking this thread for every line would take most of the time that the caller spends on a line.
             self._changed.wait(_GATHER_SECONDS)
 
-    def _taken(self) -> tuple[bytes, int]:
+    def _take_lines(self) -> tuple[bytes, int]:
         """Remove from the queue the lines that fit into one write; return them and their number."""
         lines: list[bytes] = []
         size = 0
@@ -181,7 +181,7 @@ class LineQueue:
         self._bytes -= size
         return b"".join(lines), len(lines)
 
-    def _written(self, chunk: bytes) -> bool:
+    def _write(self, chunk: bytes) -> bool:
         while chunk:
             try:
                 chunk = chunk[os.write(self._descriptor, chunk) :]
@@ -231,10 +231,10 @@ def located(error: BaseException) -> str:
     """Return an exception's type and the last line of gpugate in its traceback, such as `KeyError at gpu_demand.py:12`."""
     name = type(error).__name__
     frames = list(traceback.walk_tb(error.__traceback__))
-    ours = [f for f in frames if str(f[0].f_globals.get("__name__", "")).partition(".")[0] == _PACKAGE] or frames
-    if not ours:
+    own_frames = [f for f in frames if str(f[0].f_globals.get("__name__", "")).partition(".")[0] == _PACKAGE] or frames
+    if not own_frames:
         return name
-    frame, number = ours[-1]
+    frame, number = own_frames[-1]
     return f"{name} at {frame.f_code.co_filename.rpartition('/')[2]}:{number}"
 
 
@@ -307,10 +307,10 @@ class Log:
 
     def observe(self, observation: Observation) -> None:
         """Log a review, unless it was allowed unchanged."""
-        decided = decision(observation)
-        if decided != PASSED:
-            fields = self._head(_level(decided, observation), "review")
-            _add_review(fields, decided, observation)
+        review_decision = decision(observation)
+        if review_decision != PASSED:
+            fields = self._head(_level(review_decision, observation), "review")
+            _add_review(fields, review_decision, observation)
             self._queue.put(line(fields))
 
     def event(self, level: Level, message: str, **fields: Value) -> None:
@@ -323,15 +323,15 @@ class Log:
         return {"time": time, "level": level, "message": message}
 
 
-def _level(decided: str, observation: Observation) -> Level:
-    if decided == BROKE or (observation.error is not None and observation.error.code >= 500):
+def _level(review_decision: str, observation: Observation) -> Level:
+    if review_decision == BROKE or (observation.error is not None and observation.error.code >= 500):
         return "error"
-    return "warning" if decided == REFUSED else "info"
+    return "warning" if review_decision == REFUSED else "info"
 
 
-def _add_review(fields: dict[str, Value], decided: str, observation: Observation) -> None:
+def _add_review(fields: dict[str, Value], review_decision: str, observation: Observation) -> None:
     review, verdict, error = observation.review, observation.verdict, observation.error
-    fields["decision"] = decided
+    fields["decision"] = review_decision
     fields["phase"] = observation.phase.value
     if review is not None:
         fields["uid"] = review.uid

@@ -22,7 +22,15 @@ from prometheus_client.multiprocess import MultiProcessCollector, mark_process_d
 
 from gpugate.policies.engine.evaluate import Phase
 from gpugate.policies.sdk.findings import Stance
-from gpugate.webhook.admission.decisions import BROKE, OTHER, UNREAD, decision, judged_kinds, kind_of, outcome_decisions
+from gpugate.webhook.admission.decisions import (
+    BROKE,
+    OTHER,
+    UNREAD,
+    decision,
+    evaluated_kinds,
+    kind_of,
+    outcome_decisions,
+)
 from gpugate.webhook.admission.front.limits import FrontEvent
 from gpugate.webhook.generate.drift_reasons import Reason
 
@@ -250,7 +258,7 @@ DIRECTORY_VARIABLE: Final = "PROMETHEUS_MULTIPROC_DIR"
 _MILLISECONDS: Final = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000)
 _BUCKETS: Final = tuple(duration / 1000 for duration in _MILLISECONDS)
 # Indexed by the mode, which is a number; the property of the enumeration is slower.
-_MODES: Final = tuple(stance.word for stance in Stance)
+_MODES: Final = tuple(mode.word for mode in Stance)
 _CODES: Final = (400, 413, 422, 500, 504)
 
 
@@ -283,7 +291,7 @@ class Metrics:
         """
         policies = tuple(catalog)
         self._policies = frozenset(policy.id for policy in policies)
-        self._kinds = judged_kinds(policies)
+        self._kinds = evaluated_kinds(policies)
         self._kind_names = frozenset(self._kinds.values())
         self._directory = os.environ.get(DIRECTORY_VARIABLE)
         self._registry = CollectorRegistry()
@@ -364,10 +372,10 @@ class Metrics:
         """Set until when, in Unix time, a live webhook configuration trusts the serving certificate."""
         self._set(BUNDLE_EXPIRY, trusted_until, configuration)
 
-    def drift(self, found: Mapping[str, int]) -> None:
+    def drift(self, differences: Mapping[str, int]) -> None:
         """Set the number of differences for each reason."""
         for reason in Reason:
-            self._set(DRIFT, found.get(reason.value, 0), reason.value)
+            self._set(DRIFT, differences.get(reason.value, 0), reason.value)
 
     def clock_skew(self, seconds: float) -> None:
         """Set the API server's clock minus the local clock."""

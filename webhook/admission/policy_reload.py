@@ -47,9 +47,9 @@ def load_rules(path: Path | None) -> Rules:
         PolicyFileError: the file cannot be read or is invalid; the message states the location and the fix.
     """
     if path is None:
-        return Rules(_bound(PolicyConfig()), SHIPPED)
+        return Rules(_bind_all(PolicyConfig()), SHIPPED)
     data = read_policy_file(path)
-    return Rules(parse_policy_file(path, data, _bound), generation(data))
+    return Rules(parse_policy_file(path, data, _bind_all), generation(data))
 
 
 class PolicyFileWatch:
@@ -60,7 +60,7 @@ class PolicyFileWatch:
     """
 
     def __init__(
-        self, path: Path | None, rules: Rules, use: Callable[[Rules], None], told: Callable[[Reload], None]
+        self, path: Path | None, rules: Rules, use: Callable[[Rules], None], report: Callable[[Reload], None]
     ) -> None:
         """Start with a loaded ruleset.
 
@@ -68,54 +68,54 @@ class PolicyFileWatch:
             path: the policy file; None never reloads.
             rules: the result of `load_rules` for this path.
             use: called with each new ruleset.
-            told: called with the result of each change, and once for each invalid version of the file.
+            report: called with the result of each change, and once for each invalid version of the file.
         """
         self._path = path
         self._rules = rules
         self._use = use
-        self._told = told
+        self._report = report
         self._failed = False
         # Differs from the signature of every file, so that the first poll detects a change since `load_rules`.
-        self._seen: Signature = ()
+        self._signature: Signature = ()
 
     def poll(self) -> None:
         """Reload the file if its inode, size or times changed since the last read."""
         if self._path is None:
             return
-        seen = signature(self._path)
-        if seen != self._seen:
-            self._seen = seen
+        current = signature(self._path)
+        if current != self._signature:
+            self._signature = current
             self._read(self._path, always=False)
 
     def reload(self) -> None:
         """Reload the file and bind every policy again, even if the file is unchanged."""
         if self._path is None:
-            self._told(Reload(self._rules.generation))
+            self._report(Reload(self._rules.generation))
             return
-        self._seen = signature(self._path)
+        self._signature = signature(self._path)
         self._read(self._path, always=True)
 
     def _read(self, path: Path, *, always: bool) -> None:
         try:
             data = _content(path)
-            known = generation(data) == self._rules.generation and not always
-            rules = self._rules if known else Rules(parse_policy_file(path, data, _bound), generation(data))
+            unchanged = generation(data) == self._rules.generation and not always
+            rules = self._rules if unchanged else Rules(parse_policy_file(path, data, _bind_all), generation(data))
         except PolicyFileError as error:
             self._fail(str(error))
             return
         except Exception as error:  # noqa: BLE001 -- no error in a file may replace the ruleset in force
             self._fail(f"{path}: cannot be used ({described(error)})")
             return
-        if not known:
+        if not unchanged:
             self._rules = rules
             self._use(rules)
-        if self._failed or not known:
+        if self._failed or not unchanged:
             self._failed = False
-            self._told(Reload(rules.generation))
+            self._report(Reload(rules.generation))
 
     def _fail(self, error: str) -> None:
         self._failed = True
-        self._told(Reload(self._rules.generation, error))
+        self._report(Reload(self._rules.generation, error))
 
 
 def _content(path: Path) -> bytes:
@@ -125,5 +125,5 @@ def _content(path: Path) -> bytes:
     return read_policy_file(path)
 
 
-def _bound(config: PolicyConfig) -> Ruleset:
+def _bind_all(config: PolicyConfig) -> Ruleset:
     return bind(CATALOG, config)

@@ -57,10 +57,10 @@ def within(text: str, size: int) -> str:
 
 def listed(items: Iterable[str], length: int) -> str:
     """Join items with commas in about `length` characters; a count replaces the rest."""
-    shown, rest, used = [], 0, 0
+    shown, rest, used_length = [], 0, 0
     for item in items:
-        used += len(item) + 1
-        if used > length - len(" and 10000 more"):
+        used_length += len(item) + 1
+        if used_length > length - len(" and 10000 more"):
             rest += 1
         else:
             shown.append(item)
@@ -80,15 +80,15 @@ def denial(verdict: Verdict) -> str:
     """Write the denials of a verdict with their hints, one line each, in at most 1 KiB."""
     reasons = verdict.reasons(Stance.ENFORCE)
     shown: list[str] = []
-    room = LONGEST_MESSAGE - len("\nand 1000000 more")
+    remaining = LONGEST_MESSAGE - len("\nand 1000000 more")
     for reason in reasons:
         text = within(plain(_with_hint(reason)[:LONGEST_MESSAGE]), LONGEST_MESSAGE)
         # The first denial is always shown. The limit leaves space for the count of the others.
-        if shown and len(text.encode()) > room:
+        if shown and len(text.encode()) > remaining:
             shown.append(f"and {len(reasons) - len(shown)} more")
             break
-        shown.append(within(text, room))
-        room -= len(shown[-1].encode()) + 1
+        shown.append(within(text, remaining))
+        remaining -= len(shown[-1].encode()) + 1
     return "\n".join(shown)
 
 
@@ -102,11 +102,11 @@ def warnings(verdict: Verdict, *, and_denials: bool) -> list[str]:
     reasons = verdict.reasons(Stance.WARN)
     if and_denials:
         reasons = verdict.reasons(Stance.ENFORCE) + reasons
-    told = list(dict.fromkeys(brief(_warning(reason), LONGEST_WARNING) for reason in reasons[:_MOST_COMPARED]))
-    unseen = max(0, len(reasons) - _MOST_COMPARED)
-    if len(told) + unseen > MOST_WARNINGS:
-        told[MOST_WARNINGS - 1 :] = [f"and {len(told) + unseen - MOST_WARNINGS + 1} more warnings"]
-    return told
+    texts = list(dict.fromkeys(brief(_warning(reason), LONGEST_WARNING) for reason in reasons[:_MOST_COMPARED]))
+    not_compared = max(0, len(reasons) - _MOST_COMPARED)
+    if len(texts) + not_compared > MOST_WARNINGS:
+        texts[MOST_WARNINGS - 1 :] = [f"and {len(texts) + not_compared - MOST_WARNINGS + 1} more warnings"]
+    return texts
 
 
 def _warning(reason: Violation | Finding | Outcome) -> str:
@@ -128,7 +128,7 @@ LARGEST: Final = 1024 * 1024
 _STRICT: Final = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_SUBCLASS
 
 
-def written(operations: Sequence[Operation]) -> bytes:
+def encode_operations(operations: Sequence[Operation]) -> bytes:
     """Encode patch operations as JSON.
 
     Raises:
@@ -140,15 +140,15 @@ def written(operations: Sequence[Operation]) -> bytes:
     return data
 
 
-_ASKED_BY: Final = GroupVersionKind("", "v1", "ConfigMap")
+_PROBE_KIND: Final = GroupVersionKind("", "v1", "ConfigMap")
 
 
-def answers(request: Request, phase: Phase) -> Sequence[str]:
+def probe_warnings(request: Request, phase: Phase) -> Sequence[str]:
     """Return the warning that answers a reachability probe; empty for any other request.
 
     A probe is a dry run on a kind that no policy evaluates, and the response repeats only the digits of its nonce.
     """
-    if not request.dry_run or request.kind != _ASKED_BY:
+    if not request.dry_run or request.kind != _PROBE_KIND:
         return ()
     metadata = (request.object or {}).get("metadata")
     annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
@@ -205,22 +205,22 @@ def encode(review: Review, verdict: Verdict, phase: Phase, generation: str) -> b
     """
     mutating = phase is Phase.MUTATE
     response: _Response = {"uid": review.uid, "allowed": mutating or verdict.allowed}
-    told, annotations = warnings(verdict, and_denials=mutating), _annotations(verdict)
-    told += answers(review.request, phase)
+    texts, annotations = warnings(verdict, and_denials=mutating), _annotations(verdict)
+    texts += probe_warnings(review.request, phase)
     if not response["allowed"]:
         response["status"] = _failure(_code(verdict), denial(verdict))
     elif mutating and verdict.operations and review.request.operation is not AdmissionOperation.DELETE:
-        operations = written(verdict.operations)
+        operations = encode_operations(verdict.operations)
         if len(operations) > LARGEST:
-            told = [f"{_NOT_MUTATED}the patch is larger than {LARGEST >> 20} MiB", *told[: MOST_WARNINGS - 1]]
+            texts = [f"{_NOT_MUTATED}the patch is larger than {LARGEST >> 20} MiB", *texts[: MOST_WARNINGS - 1]]
             annotations["unpatched"] = annotations.pop("patched", "")
         else:
             response["patch"] = base64.b64encode(operations).decode("ascii")
             response["patchType"] = "JSONPatch"
-    if told:
-        response["warnings"] = told
+    if texts:
+        response["warnings"] = texts
     response["auditAnnotations"] = {"generation": generation, **annotations}
-    return _written(review.api_version, response)
+    return _encode_review(review.api_version, response)
 
 
 def refuse(error: UnacceptableError, phase: Phase, generation: str = "") -> bytes:
@@ -232,18 +232,20 @@ def refuse(error: UnacceptableError, phase: Phase, generation: str = "") -> byte
     if phase is Phase.MUTATE:
         response["warnings"] = [brief(_NOT_MUTATED + error.message, LONGEST_WARNING)]
     else:
-        response["status"] = _failure(error.code, _shown(error.message))
+        response["status"] = _failure(error.code, _shorten_message(error.message))
     if generation:
         response["auditAnnotations"] = {"generation": generation}
-    return _written(error.api_version, response)
+    return _encode_review(error.api_version, response)
 
 
 def status(code: int, message: str) -> bytes:
     """Encode a `metav1.Status`, the body of every HTTP error; the API server shows its message to the user."""
-    return orjson.dumps({"kind": "Status", "apiVersion": "v1", "metadata": {}, **_failure(code, _shown(message))})
+    return orjson.dumps(
+        {"kind": "Status", "apiVersion": "v1", "metadata": {}, **_failure(code, _shorten_message(message))}
+    )
 
 
-def _written(api_version: str, response: _Response) -> bytes:
+def _encode_review(api_version: str, response: _Response) -> bytes:
     return orjson.dumps({"kind": KIND, "apiVersion": api_version, "response": response})
 
 
@@ -251,7 +253,7 @@ def _failure(code: int, message: str) -> Status:
     return {"status": "Failure", "message": message, "reason": _REASONS.get(code, ""), "code": code}
 
 
-def _shown(message: str) -> str:
+def _shorten_message(message: str) -> str:
     return within(plain(message[: LONGEST_MESSAGE + 1]), LONGEST_MESSAGE)
 
 
@@ -265,17 +267,17 @@ def _code(verdict: Verdict) -> int:
 def _annotations(verdict: Verdict) -> dict[str, str]:
     """Return the audit annotations: for each decision, the policies that made it. The keys are legal annotation names."""
     # Most policies pass, and their outcomes are empty.
-    said = [o for o in verdict.outcomes if o.findings or o.patches or o.skipped or o.error]
+    notable = [o for o in verdict.outcomes if o.findings or o.patches or o.skipped or o.error]
     by_key = {
-        "denied": [o.policy for o in said if _reaches(o, Stance.ENFORCE)],
-        "patched": [o.policy for o in said if o.patches],
-        "warned": [o.policy for o in said if _reaches(o, Stance.WARN)],
-        "recorded": [o.policy for o in said if _reaches(o, Stance.AUDIT)],
-        "skipped": [o.policy for o in said if o.skipped],
-        "broke": [o.policy for o in said if o.error],
+        "denied": [o.policy for o in notable if _reaches(o, Stance.ENFORCE)],
+        "patched": [o.policy for o in notable if o.patches],
+        "warned": [o.policy for o in notable if _reaches(o, Stance.WARN)],
+        "recorded": [o.policy for o in notable if _reaches(o, Stance.AUDIT)],
+        "skipped": [o.policy for o in notable if o.skipped],
+        "broke": [o.policy for o in notable if o.error],
     }
     return {key: listed(policies, _LONGEST_ANNOTATION) for key, policies in by_key.items() if policies}
 
 
-def _reaches(outcome: Outcome, stance: Stance) -> bool:
-    return any(finding.stance is stance for finding in outcome.findings)
+def _reaches(outcome: Outcome, mode: Stance) -> bool:
+    return any(finding.stance is mode for finding in outcome.findings)

@@ -59,7 +59,7 @@ _ALL_BUT_OPENING: Final = _EVERY_BYTE.translate(None, b"{[")
 _ALL_BUT_BRACKETS_AND_QUOTES: Final = _EVERY_BYTE.translate(None, _BRACKETS + b'"')
 
 
-def holds_more_than(text: bytes, nodes: int) -> bool:
+def has_more_values_than(text: bytes, nodes: int) -> bool:
     """Return whether a JSON text contains more than `nodes` values; an empty object or list counts as two."""
     # A value takes at least one byte, and so does its separator.
     if len(text) <= 2 * nodes or len(text.translate(None, _ALL_BUT_SEPARATORS)) < nodes:
@@ -73,13 +73,13 @@ def is_deeper_than(text: bytes, levels: int) -> bool:
     if len(text.translate(None, _ALL_BUT_OPENING)) <= levels:
         return False
     marks = _without_escapes(text).translate(_ALIKE, _ALL_BUT_BRACKETS_AND_QUOTES)
-    left = _outside_strings(marks)
+    remaining = _outside_strings(marks)
     # Each round removes the innermost level. Most objects need only a few rounds; the others are scanned once.
     for depth in range(_FEW):
-        if not left:
+        if not remaining:
             return depth > levels
-        left = left.replace(b"[]", b"")
-    return _FEW + max(accumulate(1 if mark == _OPENING else -1 for mark in left), default=0) > levels
+        remaining = remaining.replace(b"[]", b"")
+    return _FEW + max(accumulate(1 if mark == _OPENING else -1 for mark in remaining), default=0) > levels
 
 
 def _without_escapes(text: bytes) -> bytes:
@@ -184,7 +184,7 @@ def attribute(body: bytes) -> Attributed:
     """
     if len(body) > MAX_BODY:
         raise too_large(body[:HEAD])
-    if holds_more_than(body, MAX_NODES):
+    if has_more_values_than(body, MAX_NODES):
         raise attributed_by_head(413, f"the review has more than {MAX_NODES:,} values", body)
     envelope = _parse(body)
     if not isinstance(envelope, dict):
@@ -210,10 +210,10 @@ def too_large(head: bytes) -> ReviewError:
 
 def attributed_by_head(code: int, message: str, head: bytes) -> ReviewError:
     """Return an error for an unreadable review, with the uid if the first bytes of the review contain it."""
-    found = _HEAD.match(head[:HEAD])
-    if found is None:
+    match = _HEAD.match(head[:HEAD])
+    if match is None:
         return UnattributableError(code, message)
-    return UnacceptableError(code, message, found[2].decode("ascii"), found[1].decode("ascii"))
+    return UnacceptableError(code, message, match[2].decode("ascii"), match[1].decode("ascii"))
 
 
 def _parse(body: bytes) -> Json:
@@ -248,24 +248,24 @@ def decode(body: bytes) -> Review:
         UnattributableError: the body is not an AdmissionReview, or has no valid uid.
         UnacceptableError: the review has a uid, but is too large, is nested too deeply or contains an invalid request.
     """
-    found = attribute(body)
+    attributed = attribute(body)
     try:
-        return Review(found.uid, found.api_version, _checked(found.members))
+        return Review(attributed.uid, attributed.api_version, _check_request(attributed.members))
     except ValidationError as error:
-        raise UnacceptableError(400, _described(error), found.uid, found.api_version) from None
+        raise UnacceptableError(400, _describe_error(error), attributed.uid, attributed.api_version) from None
     except ReviewError as error:
-        raise UnacceptableError(error.code, error.message, found.uid, found.api_version) from None
+        raise UnacceptableError(error.code, error.message, attributed.uid, attributed.api_version) from None
 
 
-def _checked(members: dict[str, Json]) -> Request:
+def _check_request(members: dict[str, Json]) -> Request:
     wire = WireRequest.model_validate(members)
     kind = _kind(wire.kind)
-    judged = wire.old_object if wire.operation is Operation.DELETE else wire.object
+    target = wire.old_object if wire.operation is Operation.DELETE else wire.object
     if wire.operation in {Operation.CREATE, Operation.UPDATE} and wire.object is None:
         raise ReviewError(400, f"request.object is missing from a {wire.operation}")
     if wire.operation is Operation.UPDATE and wire.old_object is None:
         raise ReviewError(400, "request.oldObject is missing from an UPDATE")
-    if wire.operation is Operation.DELETE and judged is None:
+    if wire.operation is Operation.DELETE and target is None:
         # The API server sends the stored object since Kubernetes 1.15. Without it, the deleted object is unknown.
         raise ReviewError(400, "request.oldObject is missing from a DELETE")
     for member, obj in (("object", wire.object), ("oldObject", wire.old_object)):
@@ -274,7 +274,7 @@ def _checked(members: dict[str, Json]) -> Request:
             kind.api_version,
         ):
             raise ReviewError(400, f"request.{member} is not of request.kind")
-    metadata = _metadata(judged)
+    metadata = _metadata(target)
     namespace = wire.namespace or ""
     if _text(metadata, "namespace") not in {"", namespace}:
         raise ReviewError(400, "request.namespace differs from the namespace of the object")
@@ -310,7 +310,7 @@ def _text(metadata: dict[str, Any], key: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _described(error: ValidationError) -> str:
+def _describe_error(error: ValidationError) -> str:
     """Return the first validation error and its path, without the value."""
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
     return f"request.{'.'.join(str(part) for part in first['loc'])}: {first['msg']}"

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from gpugate.webhook.admission.gate import Rules
     from gpugate.webhook.admission.options import Keeping
     from gpugate.webhook.admission.policy_reload import Reload
-    from gpugate.webhook.admission.workers import Told
+    from gpugate.webhook.admission.workers import WorkerExit
 
 # A limit of 0 applies only to dump files. At one byte the kernel does not start a program for the dump either
 # (fs/coredump.c, Linux 6.12).
@@ -72,16 +72,16 @@ READY = "ready: "
 HEALTH = "health: "
 
 
-def how_to_register(url: str, *, made: bool, ca_file: Path | None, policy_file: Path | None) -> str:
+def registration_help(url: str, *, created: bool, ca_file: Path | None, policy_file: Path | None) -> str:
     """Return the commands that register a server at `url` and that test it.
 
     Args:
         url: scheme, host and port.
-        made: whether the certificate and its authority were created at start.
+        created: whether the certificate and its authority were created at start.
         ca_file: the file with that authority.
         policy_file: the policy file in force.
     """
-    file = shlex.quote(str(ca_file)) if made and ca_file else "CA_FILE"
+    file = shlex.quote(str(ca_file)) if created and ca_file else "CA_FILE"
     rules = f" --policy-file {shlex.quote(str(policy_file))}" if policy_file else ""
     lines = [
         "To register it in a cluster that can reach this address:",
@@ -89,14 +89,14 @@ def how_to_register(url: str, *, made: bool, ca_file: Path | None, policy_file: 
         "To test it:",
         f"  curl --cacert {file} -H 'Content-Type: application/json' --data-binary @review.json {url}/validate",
     ]
-    if not made:
+    if not created:
         lines.insert(2, "  where CA_FILE contains the CA (PEM) of the certificate in --tls-cert")
     elif ca_file is None:
         lines.insert(2, "  where this command writes CA_FILE: gpugate serve --ca-file CA_FILE")
     return "\n".join(lines)
 
 
-def how_it_is_kept(keeping: Keeping) -> str:
+def certificates_help(keeping: Keeping) -> str:
     """Return a sentence that names the Secret of the authorities and the webhook configurations that trust them."""
     return (
         f"The authorities in the Secret {keeping.namespace}/{keeping.secret} sign the serving certificate; "
@@ -107,7 +107,7 @@ def how_it_is_kept(keeping: Keeping) -> str:
 __all__ = ["ServeError", "ServeOptions", "serve"]
 
 # Reviews create and free many objects without reference cycles (tests/webhook/admission/test_freed_bodies.py).
-# `Load.answered` also collects by the size of bodies, in case a cycle exists.
+# `Load.count_freed` also collects by the size of bodies, in case a cycle exists.
 _COLLECT_AFTER: Final = (50_000, 20, 100)
 
 
@@ -161,7 +161,7 @@ class _Parent:
         gc.freeze()
         gc.set_threshold(*_COLLECT_AFTER)
         supervisor = Supervisor(
-            lambda number: _work(number, shared),
+            lambda number: _run_process(number, shared),
             shared.board,
             (shared.admission, shared.health),
             shared.options.drain_seconds,
@@ -174,7 +174,7 @@ class _Parent:
         url = _url("https", shared.options, shared.admission)
         lines = [
             f"gpugate {__version__} with {_summary(shared.rules.ruleset)}",
-            self._how_to_register(url),
+            self._registration_text(url),
             f"{HEALTH}{_url('http', shared.options, shared.health)}",
             f"{READY}{url}",
         ]
@@ -183,20 +183,20 @@ class _Parent:
         sys.stdout.write("\n".join(lines) + "\n")
         sys.stdout.flush()
 
-    def _how_to_register(self, url: str) -> str:
+    def _registration_text(self, url: str) -> str:
         options = self._shared.options
         if options.keeping is not None:
-            return how_it_is_kept(options.keeping)
-        made = self._shared.certificate.identity.authority is not None
-        return how_to_register(url, made=made, ca_file=options.ca_file, policy_file=options.policy_file)
+            return certificates_help(options.keeping)
+        created = self._shared.certificate.identity.authority is not None
+        return registration_help(url, created=created, ca_file=options.ca_file, policy_file=options.policy_file)
 
     def _tick(self) -> None:
         self._policy_file.poll()
-        self._tell_of_certificate(self._shared.poll_certificate())
+        self._log_certificate(self._shared.poll_certificate())
 
     def _reload(self) -> None:
         self._policy_file.reload()
-        self._tell_of_certificate(self._shared.poll_certificate(again=True))
+        self._log_certificate(self._shared.poll_certificate(force=True))
 
     def _use(self, rules: Rules) -> None:
         self._shared.rules = rules
@@ -213,20 +213,22 @@ class _Parent:
         else:
             self._shared.log.event("info", "policy file in force", generation=reload.generation)
 
-    def _tell_of_certificate(self, error: str | None) -> None:
+    def _log_certificate(self, error: str | None) -> None:
         if error:
             self._shared.log.event("error", "certificate invalid, the last valid one stays in use", error=error)
         elif error is not None:
             expires = self._shared.certificate.identity.not_after.isoformat()
             self._shared.log.event("info", "certificate in use", expires=expires)
 
-    def _ended(self, told: Told) -> None:
-        self._shared.metrics.forget(told.pid)
+    def _ended(self, worker_exit: WorkerExit) -> None:
+        self._shared.metrics.forget(worker_exit.pid)
         self._shared.metrics.worker_restarted()
-        self._shared.log.event("error", "worker ended, another is started", pid=told.pid, exit_code=told.exit_code)
+        self._shared.log.event(
+            "error", "worker ended, another is started", pid=worker_exit.pid, exit_code=worker_exit.exit_code
+        )
 
 
-def _work(number: int, shared: Shared) -> None:
+def _run_process(number: int, shared: Shared) -> None:
     """Run one process: the first `workers` are workers, the next one is the keeper."""
     options = shared.options
     if options.keeping is None or number < options.workers:

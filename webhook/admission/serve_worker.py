@@ -10,7 +10,7 @@ from gpugate.policies.sdk.facts import NoFacts
 from gpugate.webhook.admission.app import create_app
 from gpugate.webhook.admission.asgi import AdmissionAsgi
 from gpugate.webhook.admission.cpu_budget import CpuBudget
-from gpugate.webhook.admission.decisions import judged_kinds
+from gpugate.webhook.admission.decisions import evaluated_kinds
 from gpugate.webhook.admission.front.server import Front
 from gpugate.webhook.admission.gate import Gate
 from gpugate.webhook.admission.policy_reload import PolicyFileWatch
@@ -82,7 +82,7 @@ class _Parts:
         from gpugate.webhook.cluster.connection import connect  # noqa: PLC0415 -- imports the Kubernetes client
         from gpugate.webhook.cluster.facts import ClusterWatch  # noqa: PLC0415 -- as above
 
-        watch = ClusterWatch(connect(options), Needs(self._shared.rules.ruleset.rules), self._told)
+        watch = ClusterWatch(connect(options), Needs(self._shared.rules.ruleset.rules), self._log_kind_state)
         watch.start()
         return watch
 
@@ -92,7 +92,7 @@ class _Parts:
         from gpugate.policies.catalog import CATALOG  # noqa: PLC0415 -- only for the kinds of a span
         from gpugate.webhook.admission.tracing import Tracer, otlp_provider  # noqa: PLC0415 -- an extra
 
-        return Tracer(otlp_provider(), judged_kinds(CATALOG))
+        return Tracer(otlp_provider(), evaluated_kinds(CATALOG))
 
     def _observe(self, observation: Observation) -> None:
         self._shared.metrics.observe(observation)
@@ -105,9 +105,9 @@ class _Parts:
         if self._cluster:
             self._cluster.update_needs(Needs(rules.ruleset.rules))
         self._next = rules, monotonic() + _FACTS_SECONDS
-        self._take_up_next()
+        self._apply_next()
 
-    def _take_up_next(self) -> None:
+    def _apply_next(self) -> None:
         if self._next is not None:
             rules, latest = self._next
             if not (self._cluster and self._cluster.unread()) or monotonic() >= latest:
@@ -118,7 +118,7 @@ class _Parts:
         # Workers do not log the reload, because the supervisor reads the same file and logs it once.
         self._shared.metrics.reloaded(reload.generation, not reload.error)
 
-    def _told(self, state: KindState) -> None:
+    def _log_kind_state(self, state: KindState) -> None:
         self._shared.metrics.facts(state.kind.name, state.objects, served=state.served)
         if state.reason:
             self._shared.log.event(
@@ -134,16 +134,16 @@ class _Parts:
 
     def _tick(self, front: Front) -> None:
         self._policy_file.poll()
-        self._take_up_next()
+        self._apply_next()
         self._shared.poll_certificate()
         for kind, seconds in self._cluster.ages().items() if self._cluster else ():
             self._shared.metrics.facts_age(kind.name, seconds)
-        self._shared.metrics.connections(front.places.open)
+        self._shared.metrics.connections(front.slots.open)
         self._shared.metrics.body_bytes(front.load.bodies.bytes)
 
     def _reload(self) -> None:
         self._policy_file.reload()
-        self._shared.poll_certificate(again=True)
+        self._shared.poll_certificate(force=True)
 
     def _stop(self) -> None:
         if self._cluster:

@@ -37,9 +37,9 @@ class Shared:
     admission: socket.socket
     health: socket.socket
 
-    def poll_certificate(self, *, again: bool = False) -> str | None:
+    def poll_certificate(self, *, force: bool = False) -> str | None:
         """Load a changed certificate, or any certificate with `again`; returns the result of `Certificate.poll`."""
-        error = self.certificate.reload() if again else self.certificate.poll()
+        error = self.certificate.reload() if force else self.certificate.poll()
         if error is not None:
             self.metrics.certificate_reloaded(not error)
             self.metrics.certificate(self.certificate.identity.not_after)

@@ -81,15 +81,15 @@ class Tracer:
         observation, self._observation = self._observation, None
         if observation is None:
             return
-        decided = decision(observation)
+        review_decision = decision(observation)
         span = self._tracer.start_span(
             f"admission {observation.phase.value}",
             self._context.extract({"traceparent": traceparent.decode("latin-1")}),
             SpanKind.SERVER,
-            _attributes(observation, decided, kind_of(observation, self._kinds)),
+            _attributes(observation, review_decision, kind_of(observation, self._kinds)),
             start_time=self._ended - round(observation.seconds * 1e9),
         )
-        if decided == BROKE or (observation.error is not None and observation.error.code >= 500):
+        if review_decision == BROKE or (observation.error is not None and observation.error.code >= 500):
             span.set_status(Status(StatusCode.ERROR))
         span.end(self._ended)
 
@@ -101,14 +101,14 @@ class Tracer:
         shutdown.join(seconds)
 
 
-def _attributes(observation: Observation, decided: str, kind: str) -> dict[str, AttributeValue]:
+def _attributes(observation: Observation, review_decision: str, kind: str) -> dict[str, AttributeValue]:
     attributes: dict[str, AttributeValue] = {
         "gpugate.phase": observation.phase.value,
         "gpugate.kind": kind,
         "gpugate.operation": observation.review.request.operation.value if observation.review else UNREAD,
-        "gpugate.decision": decided,
+        "gpugate.decision": review_decision,
         "gpugate.generation": observation.generation,
     }
-    if decided == DENIED and observation.verdict is not None:
+    if review_decision == DENIED and observation.verdict is not None:
         attributes["gpugate.denied"] = [o.policy for o in observation.verdict.outcomes if denies(o)]
     return attributes

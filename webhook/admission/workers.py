@@ -83,8 +83,8 @@ class Board:
 
     def missing(self) -> tuple[str, ...]:
         """Return what the workers need before all are ready, and whether the server shuts down."""
-        said = [(worker, self._read(worker)[2]) for worker in range(self._workers)]
-        missing = tuple(f"{self._names[worker]}: {text}" for worker, text in said if text)
+        rows = [(worker, self._read(worker)[2]) for worker in range(self._workers)]
+        missing = tuple(f"{self._names[worker]}: {text}" for worker, text in rows if text)
         return ("shutting down", *missing) if self.is_draining else missing
 
     def _read(self, worker: int) -> tuple[int, bool, str]:
@@ -147,15 +147,15 @@ class Worker:
         front = make_front()
         leave: asyncio.Future[int] = front.loop.create_future()
         for number in (signal.SIGTERM, signal.SIGINT):
-            front.loop.add_signal_handler(number, _settle, leave, number)
+            front.loop.add_signal_handler(number, _set_signal, leave, number)
         front.loop.add_signal_handler(signal.SIGHUP, duties.reload)
         keeping_time = asyncio.create_task(front.keep_time())
         front.accept_from(health, None)
         await self._wait_for_facts(duties, leave)
         front.accept_from(*admission)
         ticking = asyncio.create_task(self._tick(front, duties, leave))
-        asked = await leave
-        if asked == signal.SIGTERM:
+        received = await leave
+        if received == signal.SIGTERM:
             # Kubernetes needs time to remove this Pod from the endpoints, so connections are accepted meanwhile.
             front.drain()
             await self._wait(self._drain_seconds)
@@ -173,7 +173,7 @@ class Worker:
         while True:
             if os.getppid() != self._parent:
                 # Without a supervisor, the worker would be neither restarted nor ended.
-                _settle(leave, signal.SIGINT)
+                _set_signal(leave, signal.SIGINT)
             duties.tick(front)
             self._board.beat(self._number, duties.missing())
             await asyncio.sleep(_TICK_SECONDS)
@@ -181,11 +181,11 @@ class Worker:
     async def _wait(self, seconds: float) -> None:
         """Wait, but only while the supervisor runs."""
         end = asyncio.get_running_loop().time() + seconds
-        while os.getppid() == self._parent and (left := end - asyncio.get_running_loop().time()) > 0:  # noqa: ASYNC110 -- the exit of a parent causes no event
-            await asyncio.sleep(min(left, _TICK_SECONDS))
+        while os.getppid() == self._parent and (remaining := end - asyncio.get_running_loop().time()) > 0:  # noqa: ASYNC110 -- the exit of a parent causes no event
+            await asyncio.sleep(min(remaining, _TICK_SECONDS))
 
 
-def _settle(leave: asyncio.Future[int], number: int) -> None:
+def _set_signal(leave: asyncio.Future[int], number: int) -> None:
     # The supervisor decides what a second signal means.
     if not leave.done():
         leave.set_result(number)
@@ -196,19 +196,19 @@ _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 # that the API server waits (`timeoutSeconds`, Kubernetes v1.36).
 _STUCK_SECONDS: Final = 30
 # A worker that dies within this many seconds is likely to die again, so its replacement starts after the same time.
-_YOUNG: Final = 1.0
+_EARLY_EXIT_SECONDS: Final = 1.0
 # Longer than the workers wait for open connections after they stop accepting.
 _SUPERVISOR_LEAVE_SECONDS: Final = 20.0
 
 
-class Told(NamedTuple):
+class WorkerExit(NamedTuple):
     """A worker that exited: its process id and exit code; a negative code is a signal."""
 
     pid: int
     exit_code: int
 
 
-class _Hired:
+class _RunningWorker:
     """The supervisor's record of a running worker."""
 
     def __init__(self, process: ForkProcess) -> None:
@@ -230,7 +230,7 @@ class Supervisor:
         board: Board,
         listeners: Sequence[socket.socket],
         drain_seconds: float,
-        ended: Callable[[Told], None],
+        ended: Callable[[WorkerExit], None],
         stuck_seconds: int = _STUCK_SECONDS,
     ) -> None:
         self._work = work
@@ -240,8 +240,8 @@ class Supervisor:
         self._ended = ended
         self._stuck_seconds = stuck_seconds
         self._context = multiprocessing.get_context("fork")
-        self._hired: dict[int, _Hired] = {}
-        self._due: dict[int, float] = {}
+        self._running: dict[int, _RunningWorker] = {}
+        self._restart_at: dict[int, float] = {}
         self._signals: list[int] = []
 
     def run(self, workers: int, ready: Callable[[], None], tick: Callable[[], None], reload: Callable[[], None]) -> int:
@@ -253,33 +253,37 @@ class Supervisor:
             tick: called once a second.
             reload: called after a SIGHUP, before the workers receive it.
         """
-        wake, woken = socket.socketpair()
-        for end in (wake, woken):
+        wake, wake_reader = socket.socketpair()
+        for end in (wake, wake_reader):
             end.setblocking(False)  # noqa: FBT003 -- the signature of socket
-        before = {number: signal.signal(number, self._note) for number in _SIGNALS}
+        previous_handlers = {number: signal.signal(number, self._record_signal) for number in _SIGNALS}
         signal.set_wakeup_fd(wake.fileno(), warn_on_full_buffer=False)
         try:
             for number in range(workers):
-                self._hire(number)
-            return self._watch(woken, ready, tick, reload)
+                self._start_worker(number)
+            return self._watch(wake_reader, ready, tick, reload)
         finally:
             signal.set_wakeup_fd(-1)
-            for number, handler in before.items():
+            for number, handler in previous_handlers.items():
                 signal.signal(number, handler)
-            for hired in self._hired.values():
-                hired.process.kill()
+            for running in self._running.values():
+                running.process.kill()
             wake.close()
-            woken.close()
+            wake_reader.close()
 
     def _watch(
-        self, woken: socket.socket, ready: Callable[[], None], tick: Callable[[], None], reload: Callable[[], None]
+        self,
+        wake_reader: socket.socket,
+        ready: Callable[[], None],
+        tick: Callable[[], None],
+        reload: Callable[[], None],
     ) -> int:
         announced = False
         next_tick = time.monotonic()
         while True:
-            for number in self._heard(woken, next_tick if announced else time.monotonic() + 0.02):
+            for number in self._wait_for_signals(wake_reader, next_tick if announced else time.monotonic() + 0.02):
                 if number != signal.SIGHUP:
-                    return self._leave(woken, number)
+                    return self._leave(wake_reader, number)
                 reload()
                 self._send(signal.SIGHUP)
             self._replace_dead()
@@ -291,81 +295,85 @@ class Supervisor:
                 self._end_stuck()
                 tick()
 
-    def _leave(self, woken: socket.socket, number: int) -> int:
+    def _leave(self, wake_reader: socket.socket, number: int) -> int:
         """Wait until the workers have exited; a second signal or the time limit kills them."""
         self._board.drain()
         self._send(number)
         # Workers are not restarted during the shutdown.
-        self._due.clear()
+        self._restart_at.clear()
         accepting = time.monotonic() + (self._drain_seconds if number == signal.SIGTERM else 0)
         end = accepting + _SUPERVISOR_LEAVE_SECONDS
-        while self._hired:
+        while self._running:
             now = time.monotonic()
             if self._listeners and now >= accepting:
                 # The kernel accepts connections as long as any process has the listener open.
                 for listener in self._listeners:
                     listener.close()
                 self._listeners = ()
-            again = [heard for heard in self._heard(woken, now + 0.1) if heard != signal.SIGHUP]
-            if again or now >= end:
+            signals = [
+                received for received in self._wait_for_signals(wake_reader, now + 0.1) if received != signal.SIGHUP
+            ]
+            if signals or now >= end:
                 return 1
-            for worker in [w for w, hired in self._hired.items() if hired.process.exitcode is not None]:
-                self._hired.pop(worker).process.join()
+            for worker in [w for w, running in self._running.items() if running.process.exitcode is not None]:
+                self._running.pop(worker).process.join()
         return 0
 
-    def _heard(self, woken: socket.socket, until: float) -> list[int]:
+    def _wait_for_signals(self, wake_reader: socket.socket, until: float) -> list[int]:
         """Wait for a signal or for the exit of a worker; return the received signals."""
         if not self._signals:
-            waited_for: list[socket.socket | int] = [woken]
-            waited_for += [hired.process.sentinel for hired in self._hired.values()]
-            connection.wait(waited_for, max(0, min([until, *self._due.values()]) - time.monotonic()))
+            waited_for: list[socket.socket | int] = [wake_reader]
+            waited_for += [running.process.sentinel for running in self._running.values()]
+            connection.wait(waited_for, max(0, min([until, *self._restart_at.values()]) - time.monotonic()))
         while True:
             try:
-                if not woken.recv(64):
+                if not wake_reader.recv(64):
                     break
             except BlockingIOError:
                 break
-        heard, self._signals = self._signals, []
-        return heard
+        received, self._signals = self._signals, []
+        return received
 
-    def _hire(self, worker: int) -> None:
+    def _start_worker(self, worker: int) -> None:
         self._board.clear(worker)
-        process = self._context.Process(target=self._become, args=(worker,), name=f"gpugate worker {worker + 1}")
+        process = self._context.Process(target=self._run_worker, args=(worker,), name=f"gpugate worker {worker + 1}")
         process.start()
-        self._hired[worker] = _Hired(process)
+        self._running[worker] = _RunningWorker(process)
 
-    def _become(self, worker: int) -> None:
+    def _run_worker(self, worker: int) -> None:
         signal.set_wakeup_fd(-1)
         for number in _SIGNALS:
             signal.signal(number, signal.SIG_DFL)
         self._work(worker)
 
     def _replace_dead(self) -> None:
-        for worker, hired in list(self._hired.items()):
-            code = hired.process.exitcode
+        for worker, running in list(self._running.items()):
+            code = running.process.exitcode
             if code is not None:
-                del self._hired[worker]
+                del self._running[worker]
                 self._board.clear(worker)
-                self._ended(Told(hired.process.pid or 0, code))
-                lived = time.monotonic() - hired.started
-                self._due[worker] = time.monotonic() + (_YOUNG if lived < _YOUNG else 0)
-        for worker, due in list(self._due.items()):
-            if time.monotonic() >= due:
-                del self._due[worker]
-                self._hire(worker)
+                self._ended(WorkerExit(running.process.pid or 0, code))
+                lived = time.monotonic() - running.started
+                self._restart_at[worker] = time.monotonic() + (
+                    _EARLY_EXIT_SECONDS if lived < _EARLY_EXIT_SECONDS else 0
+                )
+        for worker, restart_at in list(self._restart_at.items()):
+            if time.monotonic() >= restart_at:
+                del self._restart_at[worker]
+                self._start_worker(worker)
 
     def _end_stuck(self) -> None:
-        for worker, hired in self._hired.items():
+        for worker, running in self._running.items():
             beats = self._board.beats(worker)
-            hired.silent_ticks = hired.silent_ticks + 1 if beats == hired.beats else 0
-            hired.beats = beats
-            if hired.silent_ticks * _TICK_SECONDS >= self._stuck_seconds:
-                hired.process.kill()
+            running.silent_ticks = running.silent_ticks + 1 if beats == running.beats else 0
+            running.beats = beats
+            if running.silent_ticks * _TICK_SECONDS >= self._stuck_seconds:
+                running.process.kill()
 
     def _send(self, number: int) -> None:
-        for hired in self._hired.values():
-            if hired.process.pid is not None and hired.process.exitcode is None:
-                os.kill(hired.process.pid, number)
+        for running in self._running.values():
+            if running.process.pid is not None and running.process.exitcode is None:
+                os.kill(running.process.pid, number)
 
-    def _note(self, number: int, _frame: object) -> None:
+    def _record_signal(self, number: int, _frame: object) -> None:
         self._signals.append(number)

@@ -16,7 +16,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.evaluate import Phase
 from gpugate.policies.sdk.facts import NoFacts
-from gpugate.webhook.admission.decisions import judged_kinds
+from gpugate.webhook.admission.decisions import evaluated_kinds
 from gpugate.webhook.admission.gate import Gate, Observation
 from gpugate.webhook.admission.log import Log
 from gpugate.webhook.admission.metrics import Metrics
@@ -41,7 +41,7 @@ class Everything:
         self._log_file = log_file
         self._log = Log(descriptor=descriptor)
         self._metrics = Metrics(CATALOG)
-        self._tracer = Tracer(provider, judged_kinds(CATALOG))
+        self._tracer = Tracer(provider, evaluated_kinds(CATALOG))
         self._gate = Gate(load_rules(None), NoFacts(), lambda: dt.datetime.now(dt.UTC), self._observe)
 
     def _observe(self, observation: Observation) -> None:

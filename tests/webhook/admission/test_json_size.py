@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpugate.webhook.admission.review import holds_more_than, is_deeper_than
+from gpugate.webhook.admission.review import has_more_values_than, is_deeper_than
 
 texts = st.text(alphabet='{}[],:"\\ \n\u00e9a', max_size=12)
 values = st.recursive(
@@ -34,7 +34,7 @@ def depth(value: Any) -> int:
 @given(values, st.booleans(), st.integers(0, 60), st.integers(0, 300))
 def test_values_are_counted_outside_strings(value: Any, ascii_only: bool, nodes: int, blanks: int) -> None:  # noqa: FBT001 -- drawn
     text = json.dumps(value, ensure_ascii=ascii_only).encode() + b" " * blanks
-    assert holds_more_than(text, nodes) is (count(value) > nodes and len(text) > 2 * nodes)
+    assert has_more_values_than(text, nodes) is (count(value) > nodes and len(text) > 2 * nodes)
 
 
 @given(values, st.booleans(), st.integers(0, 6))
@@ -65,7 +65,7 @@ def test_deep_and_wide(levels: int, wide: int) -> None:
     ],
 )
 def test_more_than_three_values(text: bytes, more: bool) -> None:  # noqa: FBT001 -- a table's column
-    assert holds_more_than(text, 3) is more
+    assert has_more_values_than(text, 3) is more
 
 
 HOSTILE = 2**20
@@ -83,4 +83,4 @@ FORMS = [
 
 @pytest.mark.parametrize(("text", "more"), FORMS)
 def test_hostile_texts_are_told_without_parsing(text: bytes, more: bool) -> None:  # noqa: FBT001 -- a table's column
-    assert holds_more_than(text, 500_000) is more
+    assert has_more_values_than(text, 500_000) is more

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from collections.abc import Set as AbstractSet
 
-    from gpugate.webhook.admission.front.limits import Limits, Place
+    from gpugate.webhook.admission.front.limits import Limits, Slot
     from gpugate.webhook.admission.front.server import Front
 
 _WITH_BODY = frozenset({b"POST", b"PUT", b"PATCH"})
@@ -59,7 +59,7 @@ class HeadSize:
         return None
 
 
-def refused(method: bytes, version: str, url: bytes, headers: Iterable[tuple[bytes, bytes]]) -> Refusal | None:
+def find_head_error(method: bytes, version: str, url: bytes, headers: Iterable[tuple[bytes, bytes]]) -> Refusal | None:
     """Return the error in a head, None if it is valid; header names are in lower case.
 
     The parser has already rejected heads that two servers could read differently: both Content-Length and
@@ -96,7 +96,7 @@ def _framing(method: bytes, version: str, values: dict[bytes, list[bytes]]) -> R
     return None
 
 
-def stranger(transport: asyncio.BaseTransport, allowed: AbstractSet[str] | None) -> Refusal | None:
+def check_client(transport: asyncio.BaseTransport, allowed: AbstractSet[str] | None) -> Refusal | None:
     """Return why a client is not allowed; None if it is.
 
     Args:
@@ -106,12 +106,12 @@ def stranger(transport: asyncio.BaseTransport, allowed: AbstractSet[str] | None)
     """
     if allowed is None or transport.get_extra_info("ssl_object") is None:
         return None
-    if names(transport.get_extra_info("peercert") or {}).isdisjoint(allowed):
+    if certificate_names(transport.get_extra_info("peercert") or {}).isdisjoint(allowed):
         return Refusal(HTTPStatus.FORBIDDEN, "the client certificate has no allowed name (--client-name)")
     return None
 
 
-def names(certificate: dict[str, Any]) -> set[str]:
+def certificate_names(certificate: dict[str, Any]) -> set[str]:
     """Return the common names and DNS names of a certificate in the format of `ssl.SSLSocket.getpeercert`."""
     subject = {value for part in certificate.get("subject", ()) for kind, value in part if kind == "commonName"}
     return subject | {value for kind, value in certificate.get("subjectAltName", ()) if kind == "DNS"}
@@ -198,32 +198,32 @@ class Connection(HttpToolsProtocol):
     of the connection.
     """
 
-    def __init__(self, front: Front, place: Place) -> None:
+    def __init__(self, front: Front, slot: Slot) -> None:
         super().__init__(front.config, front.state, {})
         self._front = front
-        self._place = place
+        self._slot = slot
         self._stage = _Stage.HEAD
         self._deadline = math.inf
         self._waiting = 0
-        self._in_head = False
+        self._reads_head = False
         # The bytes received in the current stage of this request, and the bytes of its body.
-        self._fed = 0
+        self._received = 0
         self._body = 0
         self._head = HeadSize(front.limits)
         self._refusal: Refusal | None = None
         self._done = False
-        self._stranger: Refusal | None = None
+        self._client_refusal: Refusal | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Start the deadline for the first request."""
-        self._stranger = stranger(transport, self._front.client_names)
+        self._client_refusal = check_client(transport, self._front.client_names)
         super().connection_made(CoalescingTransport(cast("asyncio.Transport", transport), self.loop))
         self._wait(_Stage.HEAD, self._front.limits.header)
         self._front.open.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Release the resources of the connection."""
-        self._place.release()
+        self._slot.release()
         self._front.open.discard(self)
         self._front.load.waiting -= self._waiting
         if self._stage in {_Stage.BODY, _Stage.ANSWER}:
@@ -238,41 +238,41 @@ class Connection(HttpToolsProtocol):
         self._unset_keepalive_if_required()
         if self._stage is _Stage.IDLE:
             self._wait(_Stage.HEAD, self._front.limits.header)
-        before = self._stage, self.cycle
+        previous = self._stage, self.cycle
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserUpgrade as upgrade:
             self._decline(data[upgrade.args[0] :])
         except httptools.HttpParserError as error:
-            self._refuse(self._refusal or _misread(str(error)))
+            self._refuse(self._refusal or _parse_error(str(error)))
         else:
-            self._fed = self._fed + len(data) if (self._stage, self.cycle) == before else 0
-            self._bound_what_is_no_body()
+            self._received = self._received + len(data) if (self._stage, self.cycle) == previous else 0
+            self._limit_overhead()
 
     def on_message_begin(self) -> None:
         """Reset the head size for a new request."""
         super().on_message_begin()
-        self._in_head = True
+        self._reads_head = True
         self._head = HeadSize(self._front.limits)
 
     def on_url(self, url: bytes) -> None:
         """Store the target, within limits."""
         super().on_url(url)
-        self._demand(self._head.url(len(self.url)))
+        self._require_none(self._head.url(len(self.url)))
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Store a header, within limits."""
-        self._demand(self._head.header(name, value))
+        self._require_none(self._head.header(name, value))
         super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         """Check the head, and start the application."""
         method, version = self.parser.get_method(), self.parser.get_http_version()
-        self._demand(self._stranger or refused(method, version, self.url, self.headers))
+        self._require_none(self._client_refusal or find_head_error(method, version, self.url, self.headers))
         if self.parser.should_upgrade():
             return
         super().on_headers_complete()
-        self._in_head, self._body = False, 0
+        self._reads_head, self._body = False, 0
         if self._front.draining:
             self.cycle.keep_alive = False
         self._wait(_Stage.BODY, self._front.limits.body)
@@ -299,13 +299,13 @@ class Connection(HttpToolsProtocol):
         if self._waiting:
             self._waiting -= 1
             self._front.load.waiting -= 1
-        more = bool(self.pipeline)
+        has_pipelined = bool(self.pipeline)
         super().on_response_complete()
-        if self._refusal is not None and not more:
+        if self._refusal is not None and not has_pipelined:
             self._refuse(self._refusal)
-        elif self.transport.is_closing() or (self._done and not more):
+        elif self.transport.is_closing() or (self._done and not has_pipelined):
             self.end()
-        elif self._in_head:
+        elif self._reads_head:
             self._wait(_Stage.HEAD, self._front.limits.header)
         elif self._stage is _Stage.ANSWER and not self._waiting:
             self._stage = _Stage.IDLE
@@ -330,9 +330,9 @@ class Connection(HttpToolsProtocol):
     def leave_after_answer(self) -> None:
         """Close the connection after the response to the last received request, if one is pending."""
         # uvicorn puts new requests at the front of the pipeline, so its first entry is the last request.
-        due = [cycle for cycle, _ in self.pipeline] or [self.cycle]
-        if self._stage in {_Stage.BODY, _Stage.ANSWER} and not due[0].response_started:
-            due[0].keep_alive = False
+        pending = [cycle for cycle, _ in self.pipeline] or [self.cycle]
+        if self._stage in {_Stage.BODY, _Stage.ANSWER} and not pending[0].response_started:
+            pending[0].keep_alive = False
 
     def expire(self, now: float) -> None:
         """Close the connection if its deadline has passed."""
@@ -354,25 +354,25 @@ class Connection(HttpToolsProtocol):
 
     def _decline(self, rest: bytes) -> None:
         """Parse a request with an Upgrade header as one without it; a server may ignore Upgrade (RFC 9110, 7.8)."""
-        kept = [(name, value) for name, value in self.headers if name not in {b"upgrade", b"connection"}]
+        headers = [(name, value) for name, value in self.headers if name not in {b"upgrade", b"connection"}]
         head = [self.parser.get_method() + b" " + self.url + b" HTTP/1.1"]
-        head += [name + b": " + value for name, value in (*kept, (b"connection", b"close"))]
+        head += [name + b": " + value for name, value in (*headers, (b"connection", b"close"))]
         self.parser = httptools.HttpRequestParser(self)
         self.data_received(b"\r\n".join((*head, b"", rest)))
 
     def _wait(self, stage: _Stage, seconds: float) -> None:
         self._stage, self._deadline = stage, self.loop.time() + seconds
 
-    def _demand(self, refusal: Refusal | None) -> None:
+    def _require_none(self, refusal: Refusal | None) -> None:
         if refusal is not None:
             self._refusal = refusal
             raise _RefusedError
 
-    def _bound_what_is_no_body(self) -> None:
+    def _limit_overhead(self) -> None:
         """Reject heads without an end, and chunks whose sizes and extensions are larger than their content."""
-        if self._stage is _Stage.HEAD and self._fed > self._front.limits.head + self._front.limits.url:
+        if self._stage is _Stage.HEAD and self._received > self._front.limits.head + self._front.limits.url:
             self._refuse(Refusal(431, f"the head is longer than {self._front.limits.head} bytes"))
-        elif self._stage is _Stage.BODY and self._fed - self._body > self._front.limits.head + self._body:
+        elif self._stage is _Stage.BODY and self._received - self._body > self._front.limits.head + self._body:
             self._refuse(Refusal(400, "the chunks are smaller than their sizes and extensions"))
 
     def _refuse(self, refusal: Refusal) -> None:
@@ -390,9 +390,9 @@ class Connection(HttpToolsProtocol):
         if self.pipeline:
             self._refusal = refusal
             return
-        self._front.count(FrontEvent.CLIENT_REFUSED if refusal is self._stranger else FrontEvent.BAD_REQUEST)
+        self._front.count(FrontEvent.CLIENT_REFUSED if refusal is self._client_refusal else FrontEvent.BAD_REQUEST)
         if not self.transport.is_closing() and not (self._stage is _Stage.BODY and self.cycle.response_started):
-            self.transport.write(_written(refusal))
+            self.transport.write(_encode_refusal(refusal))
         self.end()
 
 
@@ -400,13 +400,13 @@ class _RefusedError(Exception):
     """Raised in a callback to stop the parser."""
 
 
-def _misread(error: str) -> Refusal:
+def _parse_error(error: str) -> Refusal:
     if _OVERFLOW in error:
         return Refusal(413, "the body is too large")
     return Refusal(400, f"invalid HTTP/1.1 request: {error}")
 
 
-def _written(refusal: Refusal) -> bytes:
+def _encode_refusal(refusal: Refusal) -> bytes:
     body = status(refusal.code, refusal.message)
     line = f"HTTP/1.1 {refusal.code} {HTTPStatus(refusal.code).phrase}"
     head = (line, "content-type: application/json", f"content-length: {len(body)}", "connection: close", "", "")

@@ -72,7 +72,7 @@ class FrontEvent(Enum):
     AWAITED_FACTS = "awaited_facts"
 
 
-class Place:
+class Slot:
     """One of the allowed connections; `release` takes effect once."""
 
     __slots__ = ("_connections", "_source")
@@ -97,7 +97,7 @@ class Connections:
         self._by_source: Counter[str] = Counter()
         self.open = 0
 
-    def enter(self, source: str) -> Place | FrontEvent:
+    def enter(self, source: str) -> Slot | FrontEvent:
         """Count a connection from an address, or return the event of the limit that it exceeds."""
         if self.open >= self._most:
             return FrontEvent.REFUSED_TOTAL
@@ -105,7 +105,7 @@ class Connections:
             return FrontEvent.REFUSED_SOURCE
         self.open += 1
         self._by_source[source] += 1
-        return Place(self, source)
+        return Slot(self, source)
 
     def leave(self, source: str) -> None:
         """Count a closed connection; addresses without connections are deleted."""

@@ -25,7 +25,7 @@ _FIRST_PAUSE: Final = 0.01
 _LEAST: Final = 0.5
 
 
-class Patience:
+class DataWait:
     """Limits how many reviews of a worker wait for cluster data, because each one keeps its body in memory."""
 
     def __init__(self, limits: Limits) -> None:
@@ -35,10 +35,10 @@ class Patience:
 
     def pauses(self) -> Iterator[float]:
         """Yield the seconds to wait before each further evaluation: each pause is longer, up to the total limit."""
-        left, pause = self._most_seconds, _FIRST_PAUSE
-        while left > 0:
-            yield min(pause, left)
-            left -= pause
+        remaining, pause = self._most_seconds, _FIRST_PAUSE
+        while remaining > 0:
+            yield min(pause, remaining)
+            remaining -= pause
             pause *= 2
 
     def allows(self, seconds_left: float) -> bool:
@@ -74,7 +74,7 @@ class Load:
 
     def __init__(self, limits: Limits) -> None:
         self._most_seconds = limits.waiting
-        self.patience = Patience(limits)
+        self.data_wait = DataWait(limits)
         self.mean = _FIRST_GUESS
         self._uncollected = 0
         self.bodies = Bodies(limits, monotonic)
@@ -89,14 +89,14 @@ class Load:
         """Return whether a request has waited too long; `waited` is in seconds."""
         return waited > self._most_seconds
 
-    def answered(self, size: int) -> None:
+    def count_freed(self, size: int) -> None:
         """Count a freed body of `size` bytes, and collect garbage after many bytes."""
         self._uncollected += size
         if self._uncollected >= _COLLECT_AFTER:
             self._uncollected = 0
             gc.collect()
 
-    def took(self, seconds: float) -> None:
+    def add_duration(self, seconds: float) -> None:
         """Add the duration of a request to the mean; a very long one counts as `_MOST_LEARNED`.
 
         Otherwise a review of half a minute would make the worker reject requests for hundreds of reviews.
@@ -115,7 +115,7 @@ class Turns:
         self._loop = loop
         self._load = load
         self._queue: deque[asyncio.Future[None]] = deque()
-        self._left = 1
+        self._remaining = 1
         self._counting = False
 
     def now(self) -> float:
@@ -124,26 +124,26 @@ class Turns:
 
     async def take(self) -> None:
         """Wait for a turn, in the order of the calls."""
-        if self._queue or not self._left:
+        if self._queue or not self._remaining:
             turn = self._loop.create_future()
             self._queue.append(turn)
             await turn
             return
-        self._left -= 1
+        self._remaining -= 1
         if not self._counting:
             self._counting = True
             self._loop.call_soon(self._next)
 
     def _next(self) -> None:
-        self._left = max(1, int(_TURN_SECONDS / self._load.mean))
+        self._remaining = max(1, int(_TURN_SECONDS / self._load.mean))
         self._counting = bool(self._queue)
         if self._counting:
             self._loop.call_soon(self._next)
-        while self._queue and self._left:
+        while self._queue and self._remaining:
             turn = self._queue.popleft()
             if not turn.done():
                 turn.set_result(None)
-                self._left -= 1
+                self._remaining -= 1
 
 
 class LargeReviews:

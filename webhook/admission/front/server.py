@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gpugate.webhook.admission.asgi import Asgi
-    from gpugate.webhook.admission.front.limits import Limits, Place
+    from gpugate.webhook.admission.front.limits import Limits, Slot
 
 Context: TypeAlias = "Callable[[], ssl.SSLContext]"
 
@@ -82,15 +82,15 @@ class Front:
             proxy_headers=False,
         )
         self.config.load()
-        self.places = Connections(limits.connections, limits.per_source)
+        self.slots = Connections(limits.connections, limits.per_source)
         self._listeners: list[socket.socket] = []
         self._starting: set[asyncio.Task[None]] = set()
 
     def accept_from(self, listener: socket.socket, tls: Context | None) -> None:
         """Accept connections; `tls` returns the context for the next connection, None is plain HTTP."""
-        places = self.places if tls else Connections(_HEALTH_CONNECTIONS, _HEALTH_CONNECTIONS)
+        slots = self.slots if tls else Connections(_HEALTH_CONNECTIONS, _HEALTH_CONNECTIONS)
         self._listeners.append(listener)
-        self.loop.add_reader(listener, self._accept, listener, tls, places)
+        self.loop.add_reader(listener, self._accept, listener, tls, slots)
 
     def stop_accepting(self) -> None:
         """Close the listeners, so that other processes get new connections."""
@@ -128,7 +128,7 @@ class Front:
             connection.end()
         await asyncio.sleep(0)
 
-    def _accept(self, listener: socket.socket, tls: Context | None, places: Connections) -> None:
+    def _accept(self, listener: socket.socket, tls: Context | None, slots: Connections) -> None:
         # Accept a few at a time: one per iteration would delay a burst, and all would leave none for other workers.
         for _ in range(_ACCEPTED_AT_ONCE):
             try:
@@ -137,38 +137,38 @@ class Front:
                 return
             except OSError:
                 self.loop.remove_reader(listener)
-                self.loop.call_later(_PAUSE_SECONDS, self._accept_again, listener, tls, places)
+                self.loop.call_later(_PAUSE_SECONDS, self._accept_again, listener, tls, slots)
                 return
-            self._begin(client, address[0], tls, places)
+            self._begin(client, address[0], tls, slots)
 
-    def _begin(self, client: socket.socket, source: str, tls: Context | None, places: Connections) -> None:
-        place = places.enter(source)
-        if isinstance(place, FrontEvent):
-            self.count(place)
+    def _begin(self, client: socket.socket, source: str, tls: Context | None, slots: Connections) -> None:
+        slot = slots.enter(source)
+        if isinstance(slot, FrontEvent):
+            self.count(slot)
             client.close()
             return
         self.count(FrontEvent.ACCEPTED)
         client.setblocking(False)  # noqa: FBT003 -- as above
         client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        task = self.loop.create_task(self._start(client, tls, place))
+        task = self.loop.create_task(self._start(client, tls, slot))
         self._starting.add(task)
         task.add_done_callback(self._starting.discard)
 
-    def _accept_again(self, listener: socket.socket, tls: Context | None, places: Connections) -> None:
+    def _accept_again(self, listener: socket.socket, tls: Context | None, slots: Connections) -> None:
         if listener in self._listeners:
-            self.loop.add_reader(listener, self._accept, listener, tls, places)
+            self.loop.add_reader(listener, self._accept, listener, tls, slots)
 
-    async def _start(self, client: socket.socket, tls: Context | None, place: Place) -> None:
+    async def _start(self, client: socket.socket, tls: Context | None, slot: Slot) -> None:
         seconds = self.limits.handshake if tls else None
         try:
             await self.loop.connect_accepted_socket(
-                lambda: Connection(self, place),
+                lambda: Connection(self, slot),
                 client,
                 ssl=tls() if tls else None,
                 ssl_handshake_timeout=seconds,
                 ssl_shutdown_timeout=seconds,
             )
         except (OSError, ssl.SSLError) as error:
-            place.release()
+            slot.release()
             late = isinstance(error, ConnectionAbortedError)
             self.count(FrontEvent.HANDSHAKE_TIMEOUT if late else FrontEvent.HANDSHAKE_FAILED)

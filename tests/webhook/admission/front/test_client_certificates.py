@@ -16,7 +16,7 @@ from handshakes import trusting
 from gpugate.certs.pki import KeyPair, certificate_authority, server_certificate
 from gpugate.certs.serving import server_context
 from gpugate.webhook.admission.asgi import AdmissionAsgi
-from gpugate.webhook.admission.front.connection import stranger
+from gpugate.webhook.admission.front.connection import check_client
 from gpugate.webhook.admission.front.limits import FrontEvent, Limits
 from gpugate.webhook.admission.front.server import Front, listen
 
@@ -167,4 +167,4 @@ class Plain(asyncio.BaseTransport):
 
 
 def test_probes_are_not_asked() -> None:
-    assert stranger(Plain(), frozenset()) is None
+    assert check_client(Plain(), frozenset()) is None

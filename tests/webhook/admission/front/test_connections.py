@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from gpugate.webhook.admission.front.limits import Connections, FrontEvent, Place
+from gpugate.webhook.admission.front.limits import Connections, FrontEvent, Slot
 
 
-def entered(connections: Connections, source: str) -> Place:
-    place = connections.enter(source)
-    assert isinstance(place, Place)
-    return place
+def entered(connections: Connections, source: str) -> Slot:
+    slot = connections.enter(source)
+    assert isinstance(slot, Slot)
+    return slot
 
 
 def test_the_bound_in_all() -> None:
@@ -23,16 +23,16 @@ def test_the_bound_of_one_source_leaves_room_for_others() -> None:
     entered(connections, "a")
     entered(connections, "a")
     assert connections.enter("a") is FrontEvent.REFUSED_SOURCE
-    assert isinstance(connections.enter("b"), Place)
+    assert isinstance(connections.enter("b"), Slot)
 
 
 @pytest.mark.parametrize("times", [1, 2])
 def test_a_place_is_given_back_once(times: int) -> None:
     connections = Connections(2, 1)
-    place = entered(connections, "a")
+    slot = entered(connections, "a")
     entered(connections, "b")
     for _ in range(times):
-        place.release()
+        slot.release()
     assert connections.open == 1
     entered(connections, "a")
     assert connections.enter("c") is FrontEvent.REFUSED_TOTAL

@@ -25,9 +25,9 @@ def test_garbage_is_collected_after_every_64_mib_of_bodies() -> None:
     gc.disable()
     try:
         cycle = weakref.ref(Cycle())
-        load.answered(64 * 1024 * 1024 - 1)
+        load.count_freed(64 * 1024 * 1024 - 1)
         kept = cycle() is not None
-        load.answered(1)
+        load.count_freed(1)
         assert (kept, cycle()) == (True, None)
     finally:
         gc.enable()
@@ -45,14 +45,14 @@ def test_garbage_is_collected_after_every_64_mib_of_bodies() -> None:
 def test_full_is_more_than_a_second_of_work(seconds: float, waiting: int, full: bool) -> None:  # noqa: FBT001 -- a table's column
     load = Load(Limits(waiting=1))
     for _ in range(1000):
-        load.took(seconds)
+        load.add_duration(seconds)
     load.waiting = waiting
     assert load.is_full is full
 
 
 def test_one_review_that_takes_half_a_minute_turns_nobody_away() -> None:
     load = Load(Limits(waiting=1))
-    load.took(30)
+    load.add_duration(30)
     load.waiting = 100
     assert not load.is_full
 
@@ -81,7 +81,7 @@ def test_a_turn_of_the_loop_holds_some_work_and_no_more(seconds: float, most: in
     async def ask() -> None:
         loop, load = asyncio.get_running_loop(), Load(Limits())
         for _ in range(1000):
-            load.took(seconds)
+            load.add_duration(seconds)
         turns = Turns(loop, load)
         asked = [loop.create_task(taken(turns, order, "x")) for _ in range(20)]
         while not all(task.done() for task in asked):

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpugate.webhook.admission.front.connection import HeadSize, refused
+from gpugate.webhook.admission.front.connection import HeadSize, find_head_error
 from gpugate.webhook.admission.front.limits import Limits
 
 HOST = (b"host", b"gpugate.gpugate.svc")
@@ -23,7 +23,7 @@ LENGTH = (b"content-length", b"2")
 def test_heads_that_are_taken(
     method: bytes, version: str, url: bytes, headers: tuple[tuple[bytes, bytes], ...]
 ) -> None:
-    assert refused(method, version, url, headers) is None
+    assert find_head_error(method, version, url, headers) is None
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_heads_that_are_taken(
 def test_heads_that_are_refused(
     method: bytes, version: str, url: bytes, headers: tuple[tuple[bytes, bytes], ...], code: int
 ) -> None:
-    refusal = refused(method, version, url, headers)
+    refusal = find_head_error(method, version, url, headers)
     assert refusal is not None
     assert refusal.code == code
 
