@@ -91,7 +91,7 @@ def test_each_port_has_its_own_paths(client: FlaskClient, scheme: str, path: str
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"])
 @pytest.mark.parametrize("path", ["/mutate", "/validate"])
-def test_9_other_methods(client: FlaskClient, path: str, method: str) -> None:
+def test_other_methods(client: FlaskClient, path: str, method: str) -> None:
     response = client.open(path, method=method)
     assert (response.status_code, response.headers["Allow"]) == (405, "POST")
 
@@ -100,11 +100,11 @@ def test_9_other_methods(client: FlaskClient, path: str, method: str) -> None:
     "path", ["/", "/validate/", "/mutate/", "/x/../validate", "/%2e%2e/validate", "/Validate", "/static/x"]
 )
 @pytest.mark.parametrize("method", ["GET", "POST"])
-def test_12_13_paths_match_exactly_and_are_never_redirected(client: FlaskClient, path: str, method: str) -> None:
+def test_paths_match_exactly_and_are_never_redirected(client: FlaskClient, path: str, method: str) -> None:
     assert client.open(path, method=method).status_code == 404
 
 
-def test_12_doubled_slash(client: FlaskClient) -> None:
+def test_doubled_slash(client: FlaskClient) -> None:
     assert client.post("/", environ_overrides={"PATH_INFO": "//validate"}).status_code == 404
 
 
@@ -123,7 +123,7 @@ def test_unsupported_media_type(client: FlaskClient, captured: Callable[[str], b
 
 
 @pytest.mark.parametrize("media_type", ["", "application/json", "Application/JSON; charset=UTF-8"])
-def test_15_supported_media_type(client: FlaskClient, captured: Callable[[str], bytes], media_type: str) -> None:
+def test_supported_media_type(client: FlaskClient, captured: Callable[[str], bytes], media_type: str) -> None:
     response = client.post("/validate", data=captured("pod-delete.validate"), headers={"Content-Type": media_type})
     assert response.status_code == 200
 
@@ -156,7 +156,7 @@ def test_a_mistake_of_ours_is_no_traceback(captured: Callable[[str], bytes]) -> 
     assert (response.status_code, b"canary" in response.data) == (500, False)
 
 
-def test_27_body_larger_than_it_says(client: FlaskClient, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_body_larger_than_it_says(client: FlaskClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(review, "MAX_BODY", 100)
     monkeypatch.setattr("gpugate.webhook.admission.app.MAX_BODY", 100)
     head = b'{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{"uid":"u",'
@@ -205,7 +205,7 @@ def through_the_fast_path(gate: Gate, app: Flask, path: str, body: bytes) -> tup
         "",
     ],
 )
-def test_72_flask_and_the_fast_path_give_the_same_bytes(
+def test_flask_and_the_fast_path_give_the_same_bytes(
     gate: Gate, app: Flask, captured: Callable[[str], bytes], path: str, name: str
 ) -> None:
     body = captured(name) if name else b"{"

@@ -70,13 +70,13 @@ def test_check_and_webhook_agree(name: str, library: Any) -> None:
 
 
 @examples
-def test_P_072_a_denial_is_told_as_one_of_ours(name: str, library: Any) -> None:  # noqa: N802 -- the contract's number
+def test_a_denial_is_told_as_one_of_ours(name: str, library: Any) -> None:
     outcome = library.outcome(name)
     assert outcome.admitted or outcome.message.startswith(DENIED)
 
 
 @examples
-def test_P_094_two_libraries_apply_its_patch_alike(name: str, library: Any) -> None:  # noqa: N802 -- the contract's number
+def test_two_libraries_apply_its_patch_alike(name: str, library: Any) -> None:
     outcome = library.outcome(name)
     patch = json.loads(outcome.calls[0].response.patch or b"[]")
     assert jsonpatch.apply_patch(as_it_says(name).object, patch) == outcome.mutated

@@ -33,37 +33,37 @@ def decision(outcome: Outcome) -> tuple[object, ...]:
 
 
 @examples
-def test_P_092_mutated_again_it_stays_as_it_is(name: str, library: Any) -> None:  # noqa: N802 -- the contract's number
+def test_mutated_again_it_stays_as_it_is(name: str, library: Any) -> None:
     mutated = library.outcome(name).mutated
     again = library(name).admit(with_object(name, mutated))
     assert (patches(again), again.mutated) == ([], mutated)
 
 
 @examples
-def test_P_036_a_delete_is_let_through_without_a_word(name: str, library: Any) -> None:  # noqa: N802 -- the contract's number
+def test_a_delete_is_let_through_without_a_word(name: str, library: Any) -> None:
     outcome = library(name).admit(deletion(name))
     assert (outcome.admitted, patches(outcome), outcome.warnings, words(outcome)) == (True, [], (), set())
 
 
 @examples
-def test_P_035_an_unchanged_update_is_not_held_up(name: str, library: Any) -> None:  # noqa: N802 -- the contract's number
+def test_an_unchanged_update_is_not_held_up(name: str, library: Any) -> None:
     outcome = library(name).admit(unchanged(name))
     assert (outcome.admitted, patches(outcome), words(outcome) - {"warned", "recorded"}) == (True, [], set())
 
 
 @examples
-def test_P_040_a_dry_run_is_decided_alike(name: str, library: Any) -> None:  # noqa: N802 -- the contract's number
+def test_a_dry_run_is_decided_alike(name: str, library: Any) -> None:
     dry = library(name).admit(as_it_says(name).as_dry_run())
     assert decision(dry) == decision(library.outcome(name))
 
 
 @examples
-def test_P_077_v1beta1_is_decided_alike(name: str, library: Any) -> None:  # noqa: N802 -- the contract's number
+def test_v1beta1_is_decided_alike(name: str, library: Any) -> None:
     beta = library(name, version="v1beta1").admit(as_it_says(name))
     assert decision(beta) == decision(library.outcome(name))
 
 
 @of_each([name for name in FILES if not known_by_name(name)])
-def test_P_034_a_generated_name_is_decided_alike(name: str, library: Any) -> None:  # noqa: N802 -- the contract's number
+def test_a_generated_name_is_decided_alike(name: str, library: Any) -> None:
     generated, named = library(name).admit(with_generated_name(name)), library.outcome(name)
     assert (generated.admitted, generated.audit_annotations) == (named.admitted, named.audit_annotations)

@@ -129,7 +129,7 @@ class TestF23:
 
 
 @pytest.mark.parametrize("phase", PHASES)
-def test_F_23_even_an_interrupt_is_answered(phase: Phase) -> None:  # noqa: N802 -- the fault's number
+def test_even_an_interrupt_is_answered(phase: Phase) -> None:
     told = answered(gate(raising(KeyboardInterrupt())), phase, review())
     assert told["allowed"] is (phase is Phase.MUTATE)
 
@@ -160,7 +160,7 @@ def test_129_nor_is_one_that_is_nested_too_deeply() -> None:
     assert (told["allowed"], "patch" in told) == (True, False)
 
 
-def test_P_078_a_patch_that_is_too_large_is_not_sent() -> None:  # noqa: N802 -- the contract's number
+def test_a_patch_that_is_too_large_is_not_sent() -> None:
     told = answered(gate(patching({"a": "x" * LARGEST})), Phase.MUTATE, review())
     assert (told["allowed"], "patch" in told, told["warnings"]) == (
         True,
@@ -218,7 +218,7 @@ def test_what_no_rule_names_is_allowed(members: dict[str, Any], phase: Phase) ->
     assert told == {"uid": "u", "allowed": True, "auditAnnotations": {"generation": "g"}}
 
 
-def test_72_the_path_decides_what_is_answered() -> None:
+def test_the_path_decides_what_is_answered() -> None:
     both = gate(finding("pods/x"), patching({"a": "b"}))
     mutating, validating = (answered(both, phase, review()) for phase in (Phase.MUTATE, Phase.VALIDATE))
     assert (mutating["allowed"], "patch" in mutating, validating["allowed"], "patch" in validating) == (
@@ -229,7 +229,7 @@ def test_72_the_path_decides_what_is_answered() -> None:
     )
 
 
-def test_73_a_uid_that_comes_again_is_judged_again() -> None:
+def test_a_uid_that_comes_again_is_judged_again() -> None:
     observed: list[Observation] = []
     same = gate(finding("pods/x"), observed=observed)
     answers = [same.validate(review()) for _ in range(2)]

@@ -71,18 +71,18 @@ def tolerates(outcome: Outcome) -> bool:
     return TOLERATION in outcome.mutated["spec"]["tolerations"]
 
 
-def test_P_090_a_toleration_that_was_removed_is_added_again(api_server: ApiServer, pod: Json) -> None:  # noqa: N802 -- the contract's number
+def test_a_toleration_that_was_removed_is_added_again(api_server: ApiServer, pod: Json) -> None:
     outcome = admitted(api_server, pod, without_our_toleration)
     assert (outcome.admitted, tolerates(outcome)) == (True, True)
 
 
-def test_P_090_we_are_called_twice_at_most(api_server: ApiServer, pod: Json) -> None:  # noqa: N802 -- the contract's number
+def test_we_are_called_twice_at_most(api_server: ApiServer, pod: Json) -> None:
     outcome = admitted(api_server, pod, without_our_toleration, reinvoked="IfNeeded")
     assert [call.webhook for call in outcome.calls].count("mutate.gpugate.dev") == 2
     assert not tolerates(outcome)
 
 
-def test_P_091_we_change_nothing_when_called_again_for_nothing(api_server: ApiServer, pod: Json) -> None:  # noqa: N802 -- the contract's number
+def test_we_change_nothing_when_called_again_for_nothing(api_server: ApiServer, pod: Json) -> None:
     other = [{"op": "add", "path": "/metadata/annotations", "value": {"a": "b"}}]
     outcome = admitted(api_server, pod, once(lambda request: patching(request, other)))
     ours = [call.response for call in outcome.calls if call.webhook == "mutate.gpugate.dev"]

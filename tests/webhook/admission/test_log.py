@@ -141,7 +141,7 @@ def test_line_of_a_refusal(
 
 
 @pytest.mark.parametrize("outcome", [DENIED, PATCHED], ids=["denied", "patched"])
-def test_93_no_content_of_the_object(log: Log, log_file: Path, outcome: Outcome) -> None:
+def test_no_content_of_the_object(log: Log, log_file: Path, outcome: Outcome) -> None:
     log.observe(judged(Verdict(REQUEST, (outcome,), operations=OPERATIONS)))
     assert b"canary" not in log_file.read_bytes()
 

@@ -109,7 +109,7 @@ def test_a_change_is_taken_up(watched: Watched, change: Callable[[Watched], None
     assert (watched.generations, watched.told) == ([generation(WARN)], [Reload(generation(WARN))])
 
 
-def test_F_21_a_config_map_is_swapped_as_the_kubelet_does(tmp_path: Path) -> None:  # noqa: N802 -- the fault's number
+def test_a_config_map_is_swapped_as_the_kubelet_does(tmp_path: Path) -> None:
     def project(name: str, text: str) -> Path:
         folder = tmp_path / name
         folder.mkdir()
@@ -182,7 +182,7 @@ FAILURES = [
 
 @pytest.mark.parametrize(("failure", "message"), FAILURES)
 class TestLastGood:
-    def test_F_21_stays(self, watched: Watched, failure: Callable[[Watched], None], message: str) -> None:  # noqa: N802 -- the fault's number
+    def test_stays(self, watched: Watched, failure: Callable[[Watched], None], message: str) -> None:
         failure(watched)
         watched.watch.poll()
         (told,) = watched.told
@@ -242,7 +242,7 @@ def test_a_refused_file_is_refused_at_start(tmp_path: Path) -> None:
         load_rules(tmp_path / "policy.yaml")
 
 
-def test_F_22_every_answer_is_of_one_generation(tmp_path: Path) -> None:  # noqa: N802 -- the fault's number
+def test_every_answer_is_of_one_generation(tmp_path: Path) -> None:
     """Two hundred reloads of two files that decide differently, while another thread answers."""
     review = (REVIEWS / "nodepool-create-unlimited.validate.json").read_bytes()
     enforcing = HEAD + "policies:\n  nodepools/missing-gpu-limit: {mode: enforce}\n"

@@ -91,70 +91,70 @@ def asked(request: pytest.FixtureRequest, asking: Callable[[str, str], Asked]) -
     return asking(name, f"/{path}")
 
 
-def test_P_050_200_and_json(asked: Asked) -> None:  # noqa: N802 -- the contract's number
+def test_200_and_json(asked: Asked) -> None:
     assert (asked.answer.status, asked.answer.headers["content-type"]) == (200, "application/json")
 
 
-def test_P_054_the_api_server_accepts_it(asked: Asked) -> None:  # noqa: N802 -- the contract's number
+def test_the_api_server_accepts_it(asked: Asked) -> None:
     verify(asked.answer, asked.uid, "admission.k8s.io/v1", mutating=asked.mutating)
 
 
-def test_P_057_uid_is_echoed(asked: Asked) -> None:  # noqa: N802 -- the contract's number
+def test_uid_is_echoed(asked: Asked) -> None:
     assert asked.response["uid"] == asked.uid
 
 
-def test_P_058_type_is_that_of_the_request(asked: Asked) -> None:  # noqa: N802 -- the contract's number
+def test_type_is_that_of_the_request(asked: Asked) -> None:
     assert (asked.envelope["apiVersion"], asked.envelope["kind"]) == ("admission.k8s.io/v1", "AdmissionReview")
 
 
-def test_P_059_patch_and_its_type_together(asked: Asked) -> None:  # noqa: N802 -- the contract's number
+def test_patch_and_its_type_together(asked: Asked) -> None:
     assert ("patch" in asked.response, asked.response.get("patchType")) in {(False, None), (True, "JSONPatch")}
 
 
-def test_P_060_no_patch_from_validation(asked: Asked) -> None:  # noqa: N802 -- the contract's number
+def test_no_patch_from_validation(asked: Asked) -> None:
     assert asked.mutating or "patch" not in asked.response
 
 
-def test_P_062_patches_are_well_conducted(asked: Asked) -> None:  # noqa: N802 -- the contract's number
+def test_patches_are_well_conducted(asked: Asked) -> None:
     patch = verify(asked.answer, asked.uid, "admission.k8s.io/v1", mutating=asked.mutating).patch
     if patch:
         check(asked.request["object"], json.loads(patch))
 
 
-def test_P_064_no_empty_patch(asked: Asked) -> None:  # noqa: N802 -- the contract's number
+def test_no_empty_patch(asked: Asked) -> None:
     patch = verify(asked.answer, asked.uid, "admission.k8s.io/v1", mutating=asked.mutating).patch
     assert patch == b"" or json.loads(patch)
 
 
-def test_P_070_a_denial_says_why(asked: Asked) -> None:  # noqa: N802 -- the contract's number
+def test_a_denial_says_why(asked: Asked) -> None:
     if not asked.response["allowed"]:
         status = asked.response["status"]
         assert status["message"]
         assert len(status["message"]) <= 1024
 
 
-def test_P_071_a_denial_has_a_code_and_a_reason(asked: Asked) -> None:  # noqa: N802 -- the contract's number
+def test_a_denial_has_a_code_and_a_reason(asked: Asked) -> None:
     if not asked.response["allowed"]:
         status = asked.response["status"]
         assert (status["code"] >= 400, status["status"], bool(status["reason"])) == (True, "Failure", True)
 
 
-def test_P_073_no_status_where_it_is_allowed(asked: Asked) -> None:  # noqa: N802 -- the contract's number
+def test_no_status_where_it_is_allowed(asked: Asked) -> None:
     assert not (asked.response["allowed"] and "status" in asked.response)
 
 
-def test_P_074_mutation_never_denies(asked: Asked) -> None:  # noqa: N802 -- the contract's number
+def test_mutation_never_denies(asked: Asked) -> None:
     assert not asked.mutating or asked.response["allowed"]
 
 
-def test_P_075_no_annotation_is_dropped(asked: Asked) -> None:  # noqa: N802 -- the contract's number
+def test_no_annotation_is_dropped(asked: Asked) -> None:
     annotations = AuditAnnotations()
     for key, value in asked.response.get("auditAnnotations", {}).items():
         annotations.add("validate.gpugate.dev", key, value)
     assert annotations.dropped == []
 
 
-def test_P_076_no_warning_is_dropped_or_cut(asked: Asked) -> None:  # noqa: N802 -- the contract's number
+def test_no_warning_is_dropped_or_cut(asked: Asked) -> None:
     recorder, warnings = WarningRecorder(), asked.response.get("warnings", [])
     for warning in warnings:
         recorder.add(warning)
@@ -162,11 +162,11 @@ def test_P_076_no_warning_is_dropped_or_cut(asked: Asked) -> None:  # noqa: N802
     assert all(len(warning) <= 120 and not warning.startswith("Warning") for warning in warnings)
 
 
-def test_P_078_bounded(asked: Asked) -> None:  # noqa: N802 -- the contract's number
+def test_bounded(asked: Asked) -> None:
     assert len(asked.answer.body) < 16 * 1024
 
 
-def test_P_080_no_member_that_nobody_knows(asked: Asked) -> None:  # noqa: N802 -- the contract's number
+def test_no_member_that_nobody_knows(asked: Asked) -> None:
     assert asked.response.keys() <= MEMBERS
 
 
@@ -184,14 +184,14 @@ def test_what_cannot_be_judged_is_warned_of_by_mutation(name: str, asking: Calla
 @pytest.mark.parametrize(
     "uid", ["a", "x" * 253, "~!#$%&'()*+,-./:;<=>?@[]^_`{|}", "00000000-0000-0000-0000-000000000000"]
 )
-def test_P_057_any_uid_is_echoed_byte_for_byte(webhook: Any, path: str, uid: str) -> None:  # noqa: N802 -- the contract's number
+def test_any_uid_is_echoed_byte_for_byte(webhook: Any, path: str, uid: str) -> None:
     review = json.loads(SENT["pod-delete.validate"])
     review["request"]["uid"] = uid
     _, _, body = webhook.request("POST", path, json.dumps(review).encode())
     assert json.loads(body)["response"]["uid"] == uid
 
 
-def test_P_065_no_patch_with_a_deletion_whatever_is_deleted(webhook: Any) -> None:  # noqa: N802 -- the contract's number
+def test_no_patch_with_a_deletion_whatever_is_deleted(webhook: Any) -> None:
     review = json.loads(SENT["pod-create-gpu-untolerated.mutate"])
     request = review["request"]
     request |= {"operation": "DELETE", "object": None, "oldObject": request["object"]}
@@ -213,7 +213,7 @@ def test_P_065_no_patch_with_a_deletion_whatever_is_deleted(webhook: Any) -> Non
     ],
 )
 @pytest.mark.parametrize("method", ["GET", "POST"])
-def test_P_013_never_a_redirect(webhook: Any, method: str, path: str) -> None:  # noqa: N802 -- the contract's number
+def test_never_a_redirect(webhook: Any, method: str, path: str) -> None:
     status, _, _ = webhook.request(method, path, SENT["pod-delete.validate"])
     assert not 300 <= status < 400
 

@@ -45,17 +45,17 @@ def client(service: Any) -> Iterator[Client]:
     made.close()
 
 
-def test_P_004_the_name_of_the_service_is_in_the_certificate(client: Client, body: bytes) -> None:  # noqa: N802 -- the contract's number
+def test_the_name_of_the_service_is_in_the_certificate(client: Client, body: bytes) -> None:
     assert client.post(body, 10).status == 200
 
 
-def test_P_004_no_other_name_is(service: Any, body: bytes) -> None:  # noqa: N802 -- the contract's number
+def test_no_other_name_is(service: Any, body: bytes) -> None:
     client = client_of(service, "other.gpugate-system.svc")
     with pytest.raises(TransportError, match="x509"):
         client.post(body, 10)
 
 
-def test_P_008_idle_connections_are_used_again(client: Client, body: bytes) -> None:  # noqa: N802 -- the contract's number
+def test_idle_connections_are_used_again(client: Client, body: bytes) -> None:
     with ThreadPoolExecutor(25) as side_by_side:
         answers = list(side_by_side.map(lambda _: client.post(body, 30), range(200)))
     opened = client.opened
@@ -64,5 +64,5 @@ def test_P_008_idle_connections_are_used_again(client: Client, body: bytes) -> N
     assert client.opened == opened <= 25
 
 
-def test_P_002_the_timeout_of_the_query_is_understood(client: Client, body: bytes) -> None:  # noqa: N802 -- the contract's number
+def test_the_timeout_of_the_query_is_understood(client: Client, body: bytes) -> None:
     assert [client.post(body, seconds).status for seconds in (1, 10, 29.5, 30)] == [200] * 4

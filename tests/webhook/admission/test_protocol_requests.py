@@ -43,37 +43,37 @@ def untouched(outcome: Outcome) -> bool:
 
 
 @pytest.mark.parametrize("version", ["v1", "v1beta1"])
-def test_P_030_answered_in_the_version_it_was_asked_in(webhook: Any, pod: Json, version: str) -> None:  # noqa: N802 -- the contract's number
+def test_answered_in_the_version_it_was_asked_in(webhook: Any, pod: Json, version: str) -> None:
     sent = reviews.body(create(pod), "u", f"admission.k8s.io/{version}")
     _, _, body = webhook.request("POST", "/validate", sent)
     assert json.loads(body)["apiVersion"] == f"admission.k8s.io/{version}"
 
 
-def test_P_031_73_two_reviews_of_one_uid_are_two_reviews(webhook: Any, pod: Json, bad_pool: Json) -> None:  # noqa: N802 -- the contract's number
+def test_two_reviews_of_one_uid_are_two_reviews(webhook: Any, pod: Json, bad_pool: Json) -> None:
     answers = [webhook.validate(reviews.body(create(obj), "u")) for obj in (pod, bad_pool, pod)]
     assert [answer["allowed"] for answer in answers] == [True, False, True]
 
 
-def test_P_031_every_call_has_a_uid_of_its_own(api_server: ApiServer, pod: Json) -> None:  # noqa: N802 -- the contract's number
+def test_every_call_has_a_uid_of_its_own(api_server: ApiServer, pod: Json) -> None:
     with ThreadPoolExecutor(8) as side_by_side:
         outcomes = list(side_by_side.map(api_server.admit, [create(pod)] * 100))
     assert all(outcome.admitted and patched(outcome) for outcome in outcomes)
 
 
-def test_P_033_judged_by_the_kind_it_was_converted_to(api_server: ApiServer, bad_pool: Json) -> None:  # noqa: N802 -- the contract's number
+def test_judged_by_the_kind_it_was_converted_to(api_server: ApiServer, bad_pool: Json) -> None:
     sent_as = Endpoint(GroupVersion("karpenter.sh", "v1beta1"), "NodePool", "nodepools")
     outcome = api_server.admit(replace(create(bad_pool), requested=sent_as))
     assert "missing-gpu-limit" in outcome.message
 
 
-def test_P_034_generate_name(api_server: ApiServer, pod: Json) -> None:  # noqa: N802 -- the contract's number
+def test_generate_name(api_server: ApiServer, pod: Json) -> None:
     metadata = {key: value for key, value in pod["metadata"].items() if key != "name"}
     outcome = api_server.admit(create(pod | {"metadata": metadata | {"generateName": "job-"}}))
     assert outcome.admitted
     assert patched(outcome)
 
 
-def test_P_035_an_update_adds_what_is_missing_nowhere_else(api_server: ApiServer, pod: Json) -> None:  # noqa: N802 -- the contract's number
+def test_an_update_adds_what_is_missing_nowhere_else(api_server: ApiServer, pod: Json) -> None:
     labelled = pod | {"metadata": pod["metadata"] | {"labels": {"a": "b"}}}
     outcome = api_server.admit(update(pod, labelled))
     assert (outcome.admitted, patched(outcome)) == (True, False)
@@ -81,7 +81,7 @@ def test_P_035_an_update_adds_what_is_missing_nowhere_else(api_server: ApiServer
 
 @pytest.mark.parametrize("collection", [False, True], ids=["one", "collection"])
 @pytest.mark.parametrize("kind", ["pod", "bad_pool"])
-def test_P_036_delete(  # noqa: N802 -- the contract's number
+def test_delete(
     api_server: ApiServer,
     kind: str,
     collection: bool,  # noqa: FBT001 -- a table's column
@@ -99,7 +99,7 @@ def test_P_036_delete(  # noqa: N802 -- the contract's number
         ("proxy", "PodProxyOptions"),
     ],
 )
-def test_P_037_connect(api_server: ApiServer, pod: Json, name: str, kind: str) -> None:  # noqa: N802 -- the contract's number
+def test_connect(api_server: ApiServer, pod: Json, name: str, kind: str) -> None:
     assert untouched(api_server.admit(connect(pod, name, kind, container="c")))
 
 
@@ -123,7 +123,7 @@ SUBRESOURCES: dict[str, Callable[[Json], Attributes]] = {
 
 
 @pytest.mark.parametrize("name", SUBRESOURCES)
-def test_P_038_70_subresources_go_through(api_server: ApiServer, pod: Json, name: str) -> None:  # noqa: N802 -- the contract's number
+def test_subresources_go_through(api_server: ApiServer, pod: Json, name: str) -> None:
     assert untouched(api_server.admit(SUBRESOURCES[name](pod)))
 
 
@@ -139,7 +139,7 @@ def test_other_kinds_go_through(api_server: ApiServer, obj: Json) -> None:
     assert untouched(api_server.admit(create(obj)))
 
 
-def test_P_040_a_dry_run_is_decided_as_the_real_one(api_server: ApiServer, bad_pool: Json) -> None:  # noqa: N802 -- the contract's number
+def test_a_dry_run_is_decided_as_the_real_one(api_server: ApiServer, bad_pool: Json) -> None:
     real, dry = api_server.admit(create(bad_pool)), api_server.admit(create(bad_pool).as_dry_run())
     assert (dry.admitted, dry.message) == (real.admitted, real.message)
 
@@ -152,17 +152,17 @@ def test_P_040_a_dry_run_is_decided_as_the_real_one(api_server: ApiServer, bad_p
         pytest.param({"username": "a", "uid": "1", "groups": ["g"] * 10_000, "extra": {"k": ["v"]}}, id="many-groups"),
     ],
 )
-def test_P_042_users(api_server: ApiServer, pod: Json, user: Json) -> None:  # noqa: N802 -- the contract's number
+def test_users(api_server: ApiServer, pod: Json, user: Json) -> None:
     assert api_server.admit(create(pod, user=user)).admitted
 
 
-def test_P_041_unknown_members_are_ignored(webhook: Any, pod: Json) -> None:  # noqa: N802 -- the contract's number
+def test_unknown_members_are_ignored(webhook: Any, pod: Json) -> None:
     review = reviews.review(create(pod | {"future": {"a": 1}}), "u")
     review["request"]["future"] = {"a": [1]}
     assert webhook.validate(go_json.encode(review))["allowed"]
 
 
-def test_P_043_50_the_largest_request_there_is(api_server: ApiServer, pod: Json) -> None:  # noqa: N802 -- the contract's number
+def test_the_largest_request_there_is(api_server: ApiServer, pod: Json) -> None:
     """3 MiB of `<` are 18 MiB when Go has written them, and the stored object comes along."""
     large = pod | {"metadata": pod["metadata"] | {"annotations": {"a": "<" * 3 * 1024 * 1024}}}
     stored = pod | {"metadata": pod["metadata"] | {"annotations": {"a": "<" * 1536 * 1024}}}
@@ -170,7 +170,7 @@ def test_P_043_50_the_largest_request_there_is(api_server: ApiServer, pod: Json)
 
 
 @pytest.mark.parametrize("levels", [1_000, 9_000])
-def test_P_044_48_nested_too_deep_is_denied_and_said(api_server: ApiServer, levels: int) -> None:  # noqa: N802 -- the contract's number
+def test_nested_too_deep_is_denied_and_said(api_server: ApiServer, levels: int) -> None:
     deep = namespaced("example.com/v1", "Foo", spec="DEEP")
 
     class Deep:

@@ -125,14 +125,14 @@ def test_contract_of_a_refusal(message: str, uid: str, version: str, phase: Phas
 
 @settings(deadline=None)
 @given(texts, st.sampled_from([400, 404, 405, 413, 415, 418, 500]))
-def test_P_051_error_body_is_a_status(message: str, code: int) -> None:  # noqa: N802 -- the contract's number
+def test_error_body_is_a_status(message: str, code: int) -> None:
     body = answered(status(code, message))
     assert (body["kind"], body["apiVersion"], body["status"], body["code"]) == ("Status", "v1", "Failure", code)
     assert body["message"].isprintable()
     assert len(body["message"].encode()) <= 1024
 
 
-def test_P_059_patch_is_base64_of_rfc_6902() -> None:  # noqa: N802 -- the contract's number
+def test_patch_is_base64_of_rfc_6902() -> None:
     review, judged = verdict(operations=(ADD,))
     told = response((review, judged), Phase.MUTATE)
     patched = jsonpatch.apply_patch(review.request.object, base64.b64decode(told["patch"]))
@@ -163,7 +163,7 @@ def test_no_patch(found: tuple[Review, Verdict], phase: Phase) -> None:
         ),
     ],
 )
-def test_P_071_code_and_reason_of_a_denial(found: tuple[Review, Verdict], code: int, reason: str) -> None:  # noqa: N802 -- the contract's number
+def test_code_and_reason_of_a_denial(found: tuple[Review, Verdict], code: int, reason: str) -> None:
     told = response(found)["status"]
     assert (told["code"], told["reason"]) == (code, reason)
 

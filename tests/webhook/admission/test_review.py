@@ -188,7 +188,7 @@ def test_accepted(sent: bytes) -> None:
 
 
 @pytest.mark.parametrize("uid", ["a", UID, "x" * 253, "~!#$%&'()*"], ids=["short", "uuid", "long", "odd"])
-def test_P_057_uid_is_kept_as_it_is(uid: str) -> None:  # noqa: N802 -- the contract's number
+def test_uid_is_kept_as_it_is(uid: str) -> None:
     assert decode(body(uid=uid)).uid == uid
 
 
@@ -225,18 +225,18 @@ def test_names(sent: bytes, expected: tuple[str, str, str]) -> None:
     assert (request.name, request.generate_name, request.shown_name) == expected
 
 
-def test_P_033_both_kinds_are_kept() -> None:  # noqa: N802 -- the contract's number
+def test_both_kinds_are_kept() -> None:
     sent = {"group": "", "version": "v0", "kind": "Pod"}
     found = decode(body(requestKind=sent)).request
     assert (found.kind, found.requested_kind) == (GroupVersionKind("", "v1", "Pod"), GroupVersionKind("", "v0", "Pod"))
 
 
-def test_P_036_deletion_judges_the_stored_object() -> None:  # noqa: N802 -- the contract's number
+def test_deletion_judges_the_stored_object() -> None:
     request = decode(body(operation="DELETE", object=None, oldObject=POD)).request
     assert [subject.field.value for subject in request.subjects] == [POD]
 
 
-def test_P_037_connect(captured: Callable[[str], bytes]) -> None:  # noqa: N802 -- the contract's number
+def test_connect(captured: Callable[[str], bytes]) -> None:
     request = decode(captured("pod-exec-connect.mutate")).request
     found = (request.operation, request.kind.kind, request.subresource, request.name, request.old_object)
     assert found == (Operation.CONNECT, "PodExecOptions", "exec", "gpu-pod", None)
@@ -250,21 +250,21 @@ def test_P_037_connect(captured: Callable[[str], bytes]) -> None:  # noqa: N802 
         ("pod-status-update.mutate", "Pod", "status"),
     ],
 )
-def test_P_038_subresources(captured: Callable[[str], bytes], name: str, kind: str, subresource: str) -> None:  # noqa: N802 -- the contract's number
+def test_subresources(captured: Callable[[str], bytes], name: str, kind: str, subresource: str) -> None:
     request = decode(captured(name)).request
     assert (request.kind.kind, request.subresource) == (kind, subresource)
 
 
-def test_P_039_a_namespace_is_in_itself() -> None:  # noqa: N802 -- the contract's number
+def test_a_namespace_is_in_itself() -> None:
     kind = {"group": "", "version": "v1", "kind": "Namespace"}
     namespace = {"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "team"}}
     assert decode(body(kind=kind, object=namespace, name="team")).request.namespace == "team"
 
 
-def test_P_040_dry_run(captured: Callable[[str], bytes]) -> None:  # noqa: N802 -- the contract's number
+def test_dry_run(captured: Callable[[str], bytes]) -> None:
     assert decode(captured("scaledobject-create-dry-run.validate")).request.dry_run
 
 
-def test_P_042_user_and_groups() -> None:  # noqa: N802 -- the contract's number
+def test_user_and_groups() -> None:
     request: Request = decode(body()).request
     assert (request.user, request.groups) == ("admin", ("system:masters",))

@@ -115,12 +115,12 @@ def test_a_field_of_the_wrong_type(
 
 
 @pytest.mark.parametrize(("phase", "allowed"), [("mutate", True), ("validate", False)], ids=["mutate", "validate"])
-def test_26_a_huge_review_with_a_uid_is_answered(webhook: Any, phase: str, allowed: bool) -> None:  # noqa: FBT001 -- a table's column
+def test_a_huge_review_with_a_uid_is_answered(webhook: Any, phase: str, allowed: bool) -> None:  # noqa: FBT001 -- a table's column
     response = getattr(webhook, phase)(HEAD.ljust(TOO_LARGE))
     assert (response["uid"], response["allowed"]) == ("u", allowed)
 
 
-def test_27_a_huge_chunked_review_is_answered(webhook: Any) -> None:
+def test_a_huge_chunked_review_is_answered(webhook: Any) -> None:
     connection = webhook.connect()
     connection.request("POST", "/validate", iter([HEAD, *[b" " * 1024 * 1024] * 33]), encode_chunked=True)
     answer = json.loads(connection.getresponse().read())
@@ -149,12 +149,12 @@ def test_healthy(webhook: Any, path: str) -> None:
         assert (answer.status, answer.read()) == (200, b"ok\n")
 
 
-def test_14_a_timeout_in_the_query(webhook: Any, captured: Callable[[str], bytes]) -> None:
+def test_a_timeout_in_the_query(webhook: Any, captured: Callable[[str], bytes]) -> None:
     status, _, _ = webhook.request("POST", "/validate?timeout=10s", captured("pod-delete.validate"))
     assert status == 200
 
 
-def test_36_many_reviews_on_one_connection(webhook: Any, captured: Callable[[str], bytes]) -> None:
+def test_many_reviews_on_one_connection(webhook: Any, captured: Callable[[str], bytes]) -> None:
     connection = webhook.connect()
     statuses = set()
     for _ in range(1000):
@@ -166,7 +166,7 @@ def test_36_many_reviews_on_one_connection(webhook: Any, captured: Callable[[str
     assert statuses == {(200, None)}
 
 
-def test_P_003_http_1_1_is_agreed_on(webhook: Any) -> None:  # noqa: N802 -- the contract's number
+def test_http_1_1_is_agreed_on(webhook: Any) -> None:
     address = urlsplit(webhook.url)
     trust = ssl.create_default_context(cafile=webhook.ca_file)
     trust.set_alpn_protocols(["h2", "http/1.1"])

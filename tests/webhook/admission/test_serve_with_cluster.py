@@ -83,7 +83,7 @@ def test_readiness_waits_until_the_cluster_answers(serve: Callable[..., Any], ap
     assert eventually(lambda: webhook.readiness() == "ok\n")
 
 
-def test_F_12_an_outage_changes_nothing(  # noqa: N802 -- a number
+def test_an_outage_changes_nothing(
     serve: Callable[..., Any], api: FakeApiServer, captured: Callable[[str], bytes], scaled_object: Any
 ) -> None:
     api.start().store.put(HPAS, autoscaler(scaled_object))

@@ -70,14 +70,14 @@ def hook(
         ),
     ],
 )
-def test_P_090_reinvocation(mutating: list[Webhook], expected: dict[str, str]) -> None:  # noqa: N802 -- the contract's number
+def test_reinvocation(mutating: list[Webhook], expected: dict[str, str]) -> None:
     outcome = ApiServer(mutating=tuple(mutating)).admit(create(POD))
     assert outcome.mutated is not None
     assert outcome.mutated["metadata"]["labels"] == {"remove": "me", **expected}
     assert len(outcome.calls) == max(len(mutating), sum(map(int, expected.values())))
 
 
-def test_P_093_defaults_are_filled_in_after_each_patch() -> None:  # noqa: N802 -- the contract's number
+def test_defaults_are_filled_in_after_each_patch() -> None:
     second = InProcess(allowing)
     api_server = ApiServer(
         (hook(patch({"op": "remove", "path": "/spec/containers"})), Webhook("b.example.com", second)),
@@ -87,7 +87,7 @@ def test_P_093_defaults_are_filled_in_after_each_patch() -> None:  # noqa: N802 
     assert second.seen[0]["object"]["spec"]["containers"] == ["default"]
 
 
-def test_P_034_the_name_is_generated_before_validation() -> None:  # noqa: N802 -- the contract's number
+def test_the_name_is_generated_before_validation() -> None:
     mutating, validating = InProcess(allowing), InProcess(allowing)
     generated = POD | {"metadata": {"generateName": "g-", "namespace": "team"}}
     ApiServer((Webhook("m.example.com", mutating),), (Webhook("v.example.com", validating),)).admit(create(generated))
@@ -148,7 +148,7 @@ def test_a_patch_that_must_not_be_sent_fails_the_test(
         ApiServer((hook(patch(operation)),)).admit(create(POD))
 
 
-def test_P_065_so_does_a_patch_of_a_deletion() -> None:  # noqa: N802 -- the contract's number
+def test_so_does_a_patch_of_a_deletion() -> None:
     with pytest.raises(CallError, match="where there is no object"):
         ApiServer((hook(patch(ADD)),)).admit(delete(POD))
 
@@ -177,7 +177,7 @@ def test_denial(status: Any, code: int, message: str) -> None:
         pytest.param([str(n) * 1000 for n in range(6)], [str(n) * 256 for n in range(6)], id="many-long-ones-are-cut"),
     ],
 )
-def test_P_076_warnings(sent: list[str], shown: list[str]) -> None:  # noqa: N802 -- the contract's number
+def test_warnings(sent: list[str], shown: list[str]) -> None:
     recorder = WarningRecorder()
     for text in sent:
         recorder.add(text)
@@ -197,13 +197,13 @@ def test_P_076_warnings(sent: list[str], shown: list[str]) -> None:  # noqa: N80
     ],
     ids=["word", "punctuation", "63", "64", "slash", "dash-first", "empty"],
 )
-def test_P_075_annotation_keys(key: str, kept: bool) -> None:  # noqa: FBT001, N802 -- a table's column; the contract's number
+def test_annotation_keys(key: str, kept: bool) -> None:  # noqa: FBT001 -- a table's column
     annotations = AuditAnnotations()
     annotations.add("w.example.com", key, "v")
     assert annotations.kept == ({f"w.example.com/{key}": "v"} if kept else {})
 
 
-def test_P_075_the_first_value_stays() -> None:  # noqa: N802 -- the contract's number
+def test_the_first_value_stays() -> None:
     annotations = AuditAnnotations()
     for value in ("one", "two", "one"):
         annotations.add("w.example.com", "k", value)

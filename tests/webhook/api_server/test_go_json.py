@@ -25,7 +25,7 @@ def test_written(value: Any, written: bytes) -> None:
     assert go_json.encode(value) == written + b"\n"
 
 
-def test_P_045_no_infinity() -> None:  # noqa: N802 -- the contract's number
+def test_no_infinity() -> None:
     with pytest.raises(ValueError, match="not JSON compliant"):
         go_json.encode(float("inf"))
 

@@ -80,6 +80,6 @@ def test_read(found: HttpAnswer, read: Response) -> None:
     assert verify(found, "u", V1, mutating=True) == read
 
 
-def test_P_077_v1beta1_is_verified_less() -> None:  # noqa: N802 -- the contract's number
+def test_v1beta1_is_verified_less() -> None:
     found = patching(ASKED, ADD, uid="other", patchType=None)
     assert verify(found, "u", "admission.k8s.io/v1beta1", mutating=True).patch == json.dumps(ADD).encode()

@@ -37,7 +37,7 @@ def attributes_of(request: dict[str, Any]) -> Attributes:
 
 
 @pytest.mark.parametrize("path", CAPTURED, ids=lambda path: path.stem)
-def test_P_032_the_members_of_a_captured_review_in_their_order(path: Path) -> None:  # noqa: N802 -- the contract's number
+def test_the_members_of_a_captured_review_in_their_order(path: Path) -> None:
     captured = json.loads(path.read_bytes())
     request = captured["request"]
     made = json.loads(reviews.body(attributes_of(request), request["uid"], captured["apiVersion"]))
@@ -99,7 +99,7 @@ def test_request(attributes: Attributes, expected: dict[str, Any]) -> None:
     assert {key: made.get(key) for key in expected} == expected
 
 
-def test_P_041_managed_fields_are_included() -> None:  # noqa: N802 -- the contract's number
+def test_managed_fields_are_included() -> None:
     entry = request(create(POD))["object"]["metadata"]["managedFields"][0]
     assert (entry["fieldsType"], entry["fieldsV1"]["f:metadata"]["f:name"]) == ("FieldsV1", {})
 

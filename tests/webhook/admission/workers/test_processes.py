@@ -62,7 +62,7 @@ def test_as_many_workers_as_asked_for(start: Callable[..., Any], count: int) -> 
     assert len(workers(start("--workers", str(count)))) == count
 
 
-def test_F_01_a_worker_that_is_killed_is_replaced(start: Callable[..., Any], denied: bytes) -> None:  # noqa: N802 -- a number
+def test_a_worker_that_is_killed_is_replaced(start: Callable[..., Any], denied: bytes) -> None:
     webhook = start("--workers", "1")
     (killed,) = workers(webhook)
     os.kill(killed, signal.SIGKILL)
@@ -70,7 +70,7 @@ def test_F_01_a_worker_that_is_killed_is_replaced(start: Callable[..., Any], den
     assert denies(webhook, denied)
 
 
-def test_F_06_a_second_signal_ends_it_at_once(start: Callable[..., Any]) -> None:  # noqa: N802 -- a number
+def test_a_second_signal_ends_it_at_once(start: Callable[..., Any]) -> None:
     webhook = start("--drain", "600")
     webhook.process.send_signal(signal.SIGTERM)
     assert eventually(lambda: "shutting down" in webhook.readiness())
@@ -78,7 +78,7 @@ def test_F_06_a_second_signal_ends_it_at_once(start: Callable[..., Any]) -> None
     assert webhook.process.wait(PATIENCE_SECONDS) == 1
 
 
-def test_F_04_after_a_sigterm_it_answers_and_asks_to_leave(start: Callable[..., Any], denied: bytes) -> None:  # noqa: N802 -- a number
+def test_after_a_sigterm_it_answers_and_asks_to_leave(start: Callable[..., Any], denied: bytes) -> None:
     webhook = start("--drain", "600", "--workers", "1")
     webhook.process.send_signal(signal.SIGTERM)
     assert eventually(lambda: "shutting down" in webhook.readiness())
@@ -99,7 +99,7 @@ def test_it_leaves_when_nobody_is_connected(start: Callable[..., Any], number: i
     assert webhook.process.wait(PATIENCE_SECONDS) == 0
 
 
-def test_F_43_a_sighup_reads_the_policy_file_again_in_place(  # noqa: N802 -- a number
+def test_a_sighup_reads_the_policy_file_again_in_place(
     start: Callable[..., Any], denied: bytes, tmp_path: Path
 ) -> None:
     file = tmp_path / "policy.yaml"
@@ -112,7 +112,7 @@ def test_F_43_a_sighup_reads_the_policy_file_again_in_place(  # noqa: N802 -- a 
     assert (workers(webhook), True) == before
 
 
-def test_F_21_a_broken_policy_file_leaves_the_last_good_one(  # noqa: N802 -- a number
+def test_a_broken_policy_file_leaves_the_last_good_one(
     start: Callable[..., Any], denied: bytes, tmp_path: Path
 ) -> None:
     file = tmp_path / "policy.yaml"

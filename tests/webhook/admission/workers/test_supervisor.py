@@ -7,7 +7,7 @@ from pathlib import Path
 SCRIPT = Path(__file__).with_name("stuck_worker.py")
 
 
-def test_F_24_a_worker_that_is_stuck_is_ended() -> None:  # noqa: N802 -- a number
+def test_a_worker_that_is_stuck_is_ended() -> None:
     with subprocess.Popen([sys.executable, str(SCRIPT)], stdout=subprocess.PIPE, text=True) as process:  # noqa: S603 -- ours
         assert process.stdout is not None
         line = process.stdout.readline()

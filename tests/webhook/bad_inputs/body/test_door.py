@@ -35,12 +35,12 @@ def test_unknown_kinds_are_allowed_and_not_judged(
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_66_connect(ask: Callable[..., Any], captured: Callable[[str], bytes], path: str) -> None:
+def test_connect(ask: Callable[..., Any], captured: Callable[[str], bytes], path: str) -> None:
     sent = captured("pod-exec-connect.mutate")
     assert ask(path, sent, uid=json.loads(sent)["request"]["uid"])["allowed"] is True
 
 
-def test_72_review_of_the_mutating_webhook_sent_to_validate_gets_no_patch(
+def test_review_of_the_mutating_webhook_sent_to_validate_gets_no_patch(
     ask: Callable[..., Any], captured: Callable[[str], bytes]
 ) -> None:
     sent = captured("pod-create-gpu-untolerated.mutate")
@@ -48,7 +48,7 @@ def test_72_review_of_the_mutating_webhook_sent_to_validate_gets_no_patch(
     assert ("patch" in ask("/mutate", sent, uid=uid), "patch" in ask("/validate", sent, uid=uid)) == (True, False)
 
 
-def test_72_review_of_the_validating_webhook_sent_to_mutate_is_allowed(
+def test_review_of_the_validating_webhook_sent_to_mutate_is_allowed(
     ask: Callable[..., Any], captured: Callable[[str], bytes]
 ) -> None:
     sent = captured("nodepool-create.validate")
@@ -56,7 +56,7 @@ def test_72_review_of_the_validating_webhook_sent_to_mutate_is_allowed(
     assert ask("/mutate", sent, uid=uid)["allowed"] is True
 
 
-def test_73_the_same_review_many_times_at_once_is_answered_each_time(
+def test_the_same_review_many_times_at_once_is_answered_each_time(
     webhook: Any, captured: Callable[[str], bytes]
 ) -> None:
     sent = captured("pod-create-gpu-untolerated.mutate")

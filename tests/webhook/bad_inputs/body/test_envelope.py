@@ -80,16 +80,16 @@ def test_uids_are_echoed_exactly(ask: Callable[..., Any], review: Callable[..., 
 
 
 @pytest.mark.parametrize("path", ["/mutate", "/validate"])
-def test_54_v1beta1_is_answered_as_v1beta1(ask: Callable[..., Any], review: Callable[..., Any], path: str) -> None:
+def test_v1beta1_is_answered_as_v1beta1(ask: Callable[..., Any], review: Callable[..., Any], path: str) -> None:
     version = "admission.k8s.io/v1beta1"
     assert ask(path, review(POD) | {"apiVersion": version}, api_version=version)["allowed"] is True
 
 
-def test_54_v1beta1_is_denied_as_v1beta1(denied: Callable[..., None], review: Callable[..., Any]) -> None:
+def test_v1beta1_is_denied_as_v1beta1(denied: Callable[..., None], review: Callable[..., Any]) -> None:
     version = "admission.k8s.io/v1beta1"
     denied(review(POD, operation="PATCH") | {"apiVersion": version}, 400, "operation", api_version=version)
 
 
-def test_57_a_response_in_the_request_is_ignored(ask: Callable[..., Any], review: Callable[..., Any]) -> None:
+def test_a_response_in_the_request_is_ignored(ask: Callable[..., Any], review: Callable[..., Any]) -> None:
     sent = review(POD) | {"response": {"uid": "other", "allowed": False, "patch": "W10=", "patchType": "JSONPatch"}}
     assert ask("/validate", sent)["allowed"] is True

@@ -135,7 +135,7 @@ def test_odd_values_are_data(
         pytest.param("{" + ",".join(f'"k{number}":0' for number in range(350_000)) + "}", id="350000-keys"),
     ],
 )
-def test_49_more_values_than_are_read_are_evaluated_or_denied(
+def test_more_values_than_are_read_are_evaluated_or_denied(
     ask: Callable[..., Any], with_object: Callable[[str], bytes], value: str
 ) -> None:
     answer = ask("/validate", with_object(pod_with(value)))
@@ -147,7 +147,7 @@ def nested(levels: int) -> str:
     return pod_with("[" * (levels - 2) + "]" * (levels - 2))
 
 
-def test_48_200_levels(ask: Callable[..., Any], with_object: Callable[[str], bytes]) -> None:
+def test_200_levels(ask: Callable[..., Any], with_object: Callable[[str], bytes]) -> None:
     assert ask("/validate", with_object(nested(200)))["allowed"] is True
 
 
@@ -156,17 +156,17 @@ def test_too_many_levels(denied: Callable[..., None], with_object: Callable[[str
     denied(with_object(nested(levels)), 413, "nested more than 200 levels")
 
 
-def test_48_levels_without_end_and_without_a_uid(refused: Callable[..., None]) -> None:
+def test_levels_without_end_and_without_a_uid(refused: Callable[..., None]) -> None:
     refused(b"[" * 200_000, 413, "nested more than 200 levels")
 
 
-def test_45_of_two_requests_the_last_is_answered(ask: Callable[..., Any], review: Callable[..., Any]) -> None:
+def test_of_two_requests_the_last_is_answered(ask: Callable[..., Any], review: Callable[..., Any]) -> None:
     first = json.dumps(review(POD, uid="first"))
     body = first[:-1] + ', "request": ' + json.dumps(review(POD, uid="last")["request"]) + "}"
     assert ask("/validate", body.encode(), uid="last")["uid"] == "last"
 
 
-def test_45_of_two_names_the_last_is_taken(ask: Callable[..., Any], with_object: Callable[[str], bytes]) -> None:
+def test_of_two_names_the_last_is_taken(ask: Callable[..., Any], with_object: Callable[[str], bytes]) -> None:
     text = json.dumps(POD).replace('"namespace"', '"name": "b", "namespace"')
     assert ask("/validate", with_object(text))["allowed"] is True
 

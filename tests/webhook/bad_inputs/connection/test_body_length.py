@@ -12,11 +12,11 @@ UID = "0f4a1c2e-large"
 NAMED = b'{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{"uid":"%s",' % UID.encode()
 
 
-def test_17_no_length(wire: Any) -> None:
+def test_no_length(wire: Any) -> None:
     wire.refused(411, "Content-Length", b"POST /validate HTTP/1.1\r\nHost: gpugate\r\n\r\n")
 
 
-def test_18_no_body(wire: Any) -> None:
+def test_no_body(wire: Any) -> None:
     wire.refused(400, "empty", wire.post(body=b""))
 
 
@@ -46,13 +46,13 @@ def test_lengths_beyond_any_bound(wire: Any, length: bytes) -> None:
     wire.refused_early(413, "large", wire.post(b"Content-Length: " + length, body=b"x" * 1024))
 
 
-def test_20_rest_of_a_body_is_no_request(wire: Any) -> None:
+def test_rest_of_a_body_is_no_request(wire: Any) -> None:
     length = b"Content-Length: %d" % len(wire.good)
     first, second = wire.to_the_end(wire.post(length, body=wire.good + b'{"a":1}'))
     assert (first.status, first.response["allowed"], second.status) == (200, True, 400)
 
 
-def test_20_length_in_the_middle_of_the_review(wire: Any) -> None:
+def test_length_in_the_middle_of_the_review(wire: Any) -> None:
     first, second = wire.to_the_end(wire.post(b"Content-Length: 1000"))
     assert (first.status, first.response["allowed"], first.response["status"]["code"]) == (200, False, 400)
     assert second.status == 400
@@ -65,21 +65,21 @@ def test_body_that_ends_early_is_not_answered(wire: Any, sent: bytes | None) -> 
     assert wire.to_the_end(request, half_close=True) == []
 
 
-def test_26_too_large_with_a_uid_is_denied_before_the_body_came(wire: Any) -> None:
+def test_too_large_with_a_uid_is_denied_before_the_body_came(wire: Any) -> None:
     head = NAMED.ljust(600)
     (answer,) = wire.asked(wire.post(b"Content-Length: %d" % TOO_LARGE, body=head))
     response = answer.response
     assert (response["uid"], response["allowed"], response["status"]["code"]) == (UID, False, 413)
 
 
-def test_26_too_large_with_a_uid_is_not_mutated(wire: Any) -> None:
+def test_too_large_with_a_uid_is_not_mutated(wire: Any) -> None:
     head = NAMED.ljust(600)
     (answer,) = wire.asked(wire.post(b"Content-Length: %d" % TOO_LARGE, body=head, path=b"/mutate"))
     response = answer.response
     assert (response["uid"], response["allowed"], len(response["warnings"])) == (UID, True, 1)
 
 
-def test_26_client_that_sends_all_of_it_reads_the_answer(wire: Any) -> None:
+def test_client_that_sends_all_of_it_reads_the_answer(wire: Any) -> None:
     (answer,) = wire.asked(wire.post(body=NAMED.ljust(TOO_LARGE)))
     assert (answer.response["uid"], answer.response["status"]["code"]) == (UID, 413)
 
@@ -96,7 +96,7 @@ def test_too_large_without_a_uid(wire: Any, head: bytes) -> None:
     wire.refused_early(413, "32 MiB", wire.post(b"Content-Length: %d" % TOO_LARGE, body=head))
 
 
-def test_26_just_small_enough_is_read(wire: Any) -> None:
+def test_just_small_enough_is_read(wire: Any) -> None:
     wire.allowed(wire.post(body=wire.good.ljust(32 * MIB)))
 
 
@@ -113,5 +113,5 @@ def test_too_large_in_chunks_with_a_uid(wire: Any, size: int) -> None:
     assert (response["uid"], response["allowed"], response["status"]["code"]) == (UID, False, 413)
 
 
-def test_27_too_large_in_chunks_without_a_uid(wire: Any) -> None:
+def test_too_large_in_chunks_without_a_uid(wire: Any) -> None:
     wire.refused(413, "32 MiB", wire.post(b"Transfer-Encoding: chunked", body=chunked(b" " * TOO_LARGE, MIB)))

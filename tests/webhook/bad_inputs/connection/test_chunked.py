@@ -51,7 +51,7 @@ def test_chunks(wire: Any, pattern: bytes) -> None:
     wire.allowed(wire.post(CHUNKED, body=pattern % (len(wire.good), wire.good)))
 
 
-def test_24_many_chunks_that_come_one_by_one(wire: Any) -> None:
+def test_many_chunks_that_come_one_by_one(wire: Any) -> None:
     parts = [wire.good[start : start + 100] for start in range(0, len(wire.good), 100)]
     chunks = [b"%x\r\n%s\r\n" % (len(part), part) for part in parts]
     wire.allowed(wire.post(CHUNKED, body=b""), *chunks, b"0\r\n\r\n")
@@ -80,5 +80,5 @@ def test_chunks_that_are_none(wire: Any, body: bytes) -> None:
     wire.refused({400, 413, 431}, "chunk|HTTP/1.1|header|head|large", wire.post(CHUNKED, body=body))
 
 
-def test_25_last_line_end_missing(wire: Any) -> None:
+def test_last_line_end_missing(wire: Any) -> None:
     assert wire.to_the_end(wire.post(CHUNKED, body=b"2\r\n{}\r\n0\r\n"), half_close=True) == []

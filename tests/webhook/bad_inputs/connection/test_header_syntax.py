@@ -25,11 +25,11 @@ def test_large_heads(wire: Any, headers: list[bytes]) -> None:
     wire.refused(431, "head", wire.post(*headers))
 
 
-def test_28_heads_within_the_bounds(wire: Any) -> None:
+def test_heads_within_the_bounds(wire: Any) -> None:
     wire.allowed(wire.post(b"X-Long: " + b"x" * 7 * KIB, *[b"X-%d: x" % number for number in range(90)]))
 
 
-def test_28_request_line_without_end(wire: Any) -> None:
+def test_request_line_without_end(wire: Any) -> None:
     wire.refused({400, 414, 431}, "URL|head", b"POST /" + b"a" * KIB * KIB)
 
 

@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def test_32_http_1_0_is_answered_and_closed(wire: Any) -> None:
+def test_http_1_0_is_answered_and_closed(wire: Any) -> None:
     (answer,) = wire.to_the_end(wire.post().replace(b"HTTP/1.1", b"HTTP/1.0", 1))
     assert (answer.status, answer.response["allowed"]) == (200, True)
 
 
-def test_32_http_0_9(wire: Any) -> None:
+def test_http_0_9(wire: Any) -> None:
     assert [answer.status for answer in wire.to_the_end(b"GET /validate\r\n\r\n")] in ([], [400])
 
 
@@ -38,7 +38,7 @@ def test_other_versions(wire: Any, version: bytes) -> None:
     wire.refused(400, "HTTP/1.1", wire.post().replace(b"HTTP/1.1", version, 1))
 
 
-def test_32_preface_of_http_2(wire: Any) -> None:
+def test_preface_of_http_2(wire: Any) -> None:
     wire.refused(400, "HTTP/1.1", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00")
 
 
@@ -54,7 +54,7 @@ def test_upgrades_are_ignored(wire: Any, headers: list[bytes]) -> None:
     wire.allowed(wire.post(*headers))
 
 
-def test_33_continue_is_said_before_the_body_comes(wire: Any) -> None:
+def test_continue_is_said_before_the_body_comes(wire: Any) -> None:
     head, _, body = wire.post(b"Expect: 100-continue").partition(b"\r\n\r\n")
     with wire.tls() as sock, sock.makefile("rb") as stream:
         sock.sendall(head + b"\r\n\r\n")
@@ -81,12 +81,12 @@ def test_pipelined_requests_are_answered_in_order(wire: Any, captured: Callable[
     assert uids(answers) == [json.loads(body)["request"]["uid"] for body in bodies]
 
 
-def test_34_bad_request_behind_a_good_one(wire: Any) -> None:
+def test_bad_request_behind_a_good_one(wire: Any) -> None:
     good, bad = wire.to_the_end(wire.post() + b"\x00\x00\x00\r\n\r\n")
     assert (good.status, bad.status) == (200, 400)
 
 
-def test_36_a_thousand_requests_on_one_connection(wire: Any) -> None:
+def test_a_thousand_requests_on_one_connection(wire: Any) -> None:
     with wire.tls() as sock, sock.makefile("rb") as stream:
         for _ in range(1000):
             sock.sendall(wire.post())

@@ -24,7 +24,7 @@ def test_other_methods(wire: Any, method: bytes, path: bytes) -> None:
 
 
 @pytest.mark.parametrize("path", REVIEW_PATHS)
-def test_9_HEAD_has_no_body(wire: Any, path: bytes) -> None:  # noqa: N802 -- the method's name
+def test_HEAD_has_no_body(wire: Any, path: bytes) -> None:  # noqa: N802 -- the method's name
     (answer,) = wire.to_the_end(b"HEAD %s HTTP/1.1\r\nHost: gpugate\r\n\r\n" % path, head=True)
     assert (answer.status, answer.headers["Allow"], answer.headers["Connection"]) == (405, "POST", "close")
 
@@ -77,7 +77,7 @@ def test_methods_that_do_not_exist(wire: Any, method: bytes) -> None:
         pytest.param(b"/%ff", id="12-no-UTF-8"),
     ],
 )
-def test_12_paths_match_exactly_and_are_never_redirected(wire: Any, path: bytes) -> None:
+def test_paths_match_exactly_and_are_never_redirected(wire: Any, path: bytes) -> None:
     wire.refused(404, "not found", wire.post(path=path))
 
 
@@ -85,7 +85,7 @@ def test_12_paths_match_exactly_and_are_never_redirected(wire: Any, path: bytes)
     "path",
     [pytest.param(b"/validate#x", id="12-fragment"), pytest.param(b"/vali\x00date", id="12-NUL")],
 )
-def test_12_targets_that_may_not_be_sent(wire: Any, path: bytes) -> None:
+def test_targets_that_may_not_be_sent(wire: Any, path: bytes) -> None:
     wire.refused({400, 404}, "target|URL|invalid|not found", wire.post(path=path))
 
 
@@ -114,5 +114,5 @@ def test_timeouts_that_make_no_sense_are_not_taken(wire: Any, query: bytes) -> N
     "size",
     [pytest.param(9 * 1024, id="14-query-of-9-KB"), pytest.param(1024 * 1024, id="14-query-of-1-MB")],
 )
-def test_14_long_urls(wire: Any, size: int) -> None:
+def test_long_urls(wire: Any, size: int) -> None:
     wire.refused(414, "URL", wire.post(path=b"/validate?timeout=" + b"1" * size))

@@ -61,7 +61,7 @@ def test_no_tls_is_not_answered(wire: Any, sent: bytes) -> None:
         pytest.param(client_hello(TLS_1_2, RSA_WITH_NULL_MD5), {HANDSHAKE_FAILURE}, id="4-no-common-cipher"),
     ],
 )
-def test_4_old_tls_gets_an_alert_or_nothing(wire: Any, hello: bytes, alerts: set[int]) -> None:
+def test_old_tls_gets_an_alert_or_nothing(wire: Any, hello: bytes, alerts: set[int]) -> None:
     with wire.tcp() as sock:
         sock.sendall(hello)
         answer = received(sock)
@@ -86,11 +86,11 @@ def certificate(wire: Any, server_name: str | None) -> tuple[bytes | None, bool]
     "server_name",
     [pytest.param(None, id="5-no-name"), pytest.param("other.example", id="5-name-of-another-host")],
 )
-def test_5_any_server_name_gets_the_same_certificate(wire: Any, server_name: str | None) -> None:
+def test_any_server_name_gets_the_same_certificate(wire: Any, server_name: str | None) -> None:
     assert certificate(wire, server_name) == (certificate(wire, "localhost")[0], True)
 
 
-def test_32_http_2_is_not_agreed_on(wire: Any) -> None:
+def test_http_2_is_not_agreed_on(wire: Any) -> None:
     trust = ssl.create_default_context()
     trust.check_hostname = False
     trust.verify_mode = ssl.CERT_NONE

@@ -105,7 +105,7 @@ def test_specs_of_pods(judged: Callable[..., Any], review: Callable[..., Any], s
     judged(review(make("v1/Pod", {"spec": spec})), says)
 
 
-def test_74_node_pool_without_spec_lacks_what_its_policies_need(
+def test_node_pool_without_spec_lacks_what_its_policies_need(
     judged: Callable[..., Any], review: Callable[..., Any]
 ) -> None:
     judged(review(make("karpenter.sh/v1/NodePool", {"spec": ...})), "nodeClassRef")

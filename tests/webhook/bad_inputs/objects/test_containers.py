@@ -90,7 +90,7 @@ def test_gpus_of_every_list_are_tolerated(ask: Callable[..., Any], review: Calla
     assert [operation["path"].split("/")[:3] for operation in operations] == [["", "spec", "tolerations"]]
 
 
-def test_76_debug_container_added_to_a_running_pod(judged: Callable[..., Any], review: Callable[..., Any]) -> None:
+def test_debug_container_added_to_a_running_pod(judged: Callable[..., Any], review: Callable[..., Any]) -> None:
     old, new = pod({"containers": [C]}), pod({"containers": [C], "ephemeralContainers": [HIDDEN]})
     sent = review(new, operation="UPDATE", oldObject=old, subResource="ephemeralcontainers")
     judged(sent, "NVIDIA_VISIBLE_DEVICES")
@@ -132,6 +132,6 @@ def test_placement(judged: Callable[..., Any], review: Callable[..., Any], membe
     judged(review(pod({"containers": [C]} | member)), None)
 
 
-def test_83_toleration_of_everything_is_warned_of(judged: Callable[..., Any], review: Callable[..., Any]) -> None:
+def test_toleration_of_everything_is_warned_of(judged: Callable[..., Any], review: Callable[..., Any]) -> None:
     answer = judged(review(pod({"containers": [C], "tolerations": [{"operator": "Exists"}]})), None)
     assert "pods/wildcard-toleration" in answer["warnings"][0]

@@ -56,12 +56,12 @@ def test_updates(judged: Callable[..., Any], review: Callable[..., Any], old: An
     judged(review(new, operation="UPDATE", oldObject=old), says)
 
 
-def test_87_what_was_there_before_is_warned_of(ask: Callable[..., Any], review: Callable[..., Any]) -> None:
+def test_what_was_there_before_is_warned_of(ask: Callable[..., Any], review: Callable[..., Any]) -> None:
     answer = ask("/validate", review(BAD, operation="UPDATE", oldObject=BAD))
     assert "pods/hidden-gpu-access" in answer["warnings"][0]
 
 
 @pytest.mark.parametrize("path", ["/mutate", "/validate"])
-def test_87_deletion_of_a_bad_object(ask: Callable[..., Any], review: Callable[..., Any], path: str) -> None:
+def test_deletion_of_a_bad_object(ask: Callable[..., Any], review: Callable[..., Any], path: str) -> None:
     answer = ask(path, review(BAD, operation="DELETE", object=None, oldObject=BAD))
     assert (answer["allowed"], "patch" in answer) == (True, False)

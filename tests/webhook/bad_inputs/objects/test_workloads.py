@@ -49,7 +49,7 @@ def test_templates_are_warned_of(judged: Callable[..., Any], review: Callable[..
 
 
 @pytest.mark.parametrize("path", ["/mutate", "/validate"])
-def test_88_workloads_of_unknown_kinds_are_untouched(
+def test_workloads_of_unknown_kinds_are_untouched(
     ask: Callable[..., Any], review: Callable[..., Any], path: str
 ) -> None:
     answer = ask(path, review(obj("example.com/v1", "Deployment", JOB)))
@@ -82,7 +82,7 @@ def test_claims(judged: Callable[..., Any], review: Callable[..., Any], sent: An
     judged(review(sent), says)
 
 
-def test_89_long_expression_of_a_device_class(judged: Callable[..., Any], review: Callable[..., Any]) -> None:
+def test_long_expression_of_a_device_class(judged: Callable[..., Any], review: Callable[..., Any]) -> None:
     expression = "device.driver == 'gpu.nvidia.com' && " * 3000
     spec = {"selectors": [{"cel": {"expression": expression + "true"}}, {"cel": None}, None]}
     judged(review(obj("resource.k8s.io/v1", "DeviceClass", spec, name="a.example.com")), None)
