@@ -27,7 +27,7 @@ MOST_CALLS = 300
 CONVERGED_SECONDS = 30
 
 
-def test_leaders_that_are_killed_are_followed_by_others(
+def test_another_replica_replaces_a_killed_leader(
     fleet: Fleet, load: Callable[..., Any], counts: Callable[[int, int], int], show: Callable[..., None]
 ) -> None:
     fleet.start(3, *OUTLASTING)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 LINES = 1_000
 
 
-def test_a_log_that_nobody_reads_holds_nothing_up(
+def test_an_unread_log_does_not_block(
     serve: Callable[..., Any], load: Callable[..., Any], counts: Callable[[int, int], int], show: Callable[..., None]
 ) -> None:
     server = serve(stderr=subprocess.PIPE)

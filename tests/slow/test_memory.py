@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 GROWTH_MEGABYTES = 12
 
 
-def test_memory_stays_where_it_was(
+def test_memory_does_not_grow(
     serve: Callable[..., Any], load: Callable[..., Any], counts: Callable[[int, int], int], show: Callable[..., None]
 ) -> None:
     server = serve()

@@ -37,7 +37,7 @@ def judged_by_generation() -> Any:
     return case("nodepool-create-unlimited.validate", "/validate", denied=decisions)
 
 
-def test_every_answer_is_by_one_generation(
+def test_every_response_has_one_generation(
     serve: Callable[..., Any],
     load: Callable[..., Any],
     counts: Callable[[int, int], int],
@@ -61,7 +61,7 @@ def test_every_answer_is_by_one_generation(
     assert (report.faults(), len(report.generations)) == ([], 2)
 
 
-def test_a_broken_file_leaves_the_last_good_rules_in_force(
+def test_an_invalid_file_keeps_the_last_valid_ruleset(
     serve: Callable[..., Any], load: Callable[..., Any], tmp_path: Path
 ) -> None:
     file = tmp_path / "policy.yaml"
@@ -76,7 +76,7 @@ def test_a_broken_file_leaves_the_last_good_rules_in_force(
     assert (report.faults(), list(report.generations), server.ready()) == ([], [generation(STRICT)], True)
 
 
-def test_a_new_worker_begins_with_the_last_good_rules(
+def test_a_new_worker_starts_with_the_last_valid_ruleset(
     serve: Callable[..., Any], load: Callable[..., Any], tmp_path: Path
 ) -> None:
     file = tmp_path / "policy.yaml"

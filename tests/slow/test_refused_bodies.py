@@ -46,7 +46,7 @@ def smallest_soon(worker: int, wanted: float) -> float:
 
 
 @pytest.mark.parametrize("program", [UNCOLLECTED, ""], ids=["uncollected", "as-shipped"])
-def test_no_body_that_was_turned_away_is_kept(
+def test_rejected_bodies_are_freed(
     serve: Callable[..., Any], counts: Callable[[int, int], int], show: Callable[..., None], program: str
 ) -> None:
     server = serve(program=program, workers=1)

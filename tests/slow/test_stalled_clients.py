@@ -16,7 +16,7 @@ SHARE_OF_SLOW_READERS = 10
 
 
 @pytest.mark.parametrize("kind", kinds())
-def test_the_others_are_answered_while_connections_stall(
+def test_other_clients_are_answered_while_connections_stall(
     serve: Callable[..., Any],
     load: Callable[..., Any],
     stall: Callable[..., Any],
@@ -38,7 +38,7 @@ def test_the_others_are_answered_while_connections_stall(
     assert report.faults() == []
 
 
-def test_a_source_beyond_its_cap_is_refused_and_the_others_are_served(
+def test_a_source_above_its_limit_does_not_affect_others(
     serve: Callable[..., Any],
     load: Callable[..., Any],
     stall: Callable[..., Any],
@@ -56,9 +56,7 @@ def test_a_source_beyond_its_cap_is_refused_and_the_others_are_served(
     assert (report.faults(), cap <= opened <= 2 * cap) == ([], True)
 
 
-def test_places_are_free_again_when_their_holders_have_gone(
-    serve: Callable[..., Any], stall: Callable[..., Any]
-) -> None:
+def test_slots_are_free_after_connections_close(serve: Callable[..., Any], stall: Callable[..., Any]) -> None:
     server = serve("--max-connections-per-source", "64")
     first = stall(server, "tls-only", 400, ("127.0.0.2",), again=False)
     wait_until(lambda: first.counts().held == 0, "the header deadline has ended all")

@@ -42,7 +42,7 @@ def received(connection: ssl.SSLSocket) -> bytes:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])
-def test_a_request_in_flight_is_answered_before_the_server_leaves(
+def test_a_request_in_flight_is_answered_before_the_server_exits(
     serve: Callable[..., Any], half_sent: Callable[..., Any], number: signal.Signals
 ) -> None:
     server = serve("--drain", "1")

@@ -40,7 +40,7 @@ def test_a_killed_worker_loses_only_what_it_was_answering(
     assert (others, report.wrong, server.process.poll()) == ([], [], None)
 
 
-def test_a_worker_that_stood_still_gives_no_wrong_answers(
+def test_a_suspended_worker_gives_no_wrong_responses(
     serve: Callable[..., Any], load: Callable[..., Any], show: Callable[..., None]
 ) -> None:
     server = serve()

@@ -66,7 +66,7 @@ def test_healthy(client: FlaskClient, path: str) -> None:
     assert (client.get(path, base_url=PLAIN).status_code, client.get(path, base_url=PLAIN).data) == (200, b"ok\n")
 
 
-def test_not_ready_says_what_is_missing(gate: Gate) -> None:
+def test_not_ready_lists_the_missing_parts(gate: Gate) -> None:
     client = made(gate, "worker 1: nodepools not listed", "shutting down").test_client()
     answer = client.get("/readyz", base_url=PLAIN)
     assert (answer.status_code, answer.text) == (
@@ -138,7 +138,7 @@ def test_errors_are_status_objects(client: FlaskClient, method: str, path: str, 
     assert (response.mimetype, json.loads(response.data)["code"]) == ("application/json", code)
 
 
-def test_123_no_debugger_whatever_the_environment_says(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_cannot_enable_the_debugger(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FLASK_DEBUG", "1")
     assert made(gate).debug is False
 
@@ -151,12 +151,12 @@ class _Broken(Gate):
         raise KeyError("canary")
 
 
-def test_a_mistake_of_ours_is_no_traceback(captured: Callable[[str], bytes]) -> None:
+def test_an_internal_error_has_no_traceback(captured: Callable[[str], bytes]) -> None:
     response = made(_Broken()).test_client().post("/validate", data=captured("pod-delete.validate"))
     assert (response.status_code, b"canary" in response.data) == (500, False)
 
 
-def test_body_larger_than_it_says(client: FlaskClient, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_body_larger_than_its_content_length(client: FlaskClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(review, "MAX_BODY", 100)
     monkeypatch.setattr("gpugate.webhook.admission.app.MAX_BODY", 100)
     head = b'{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{"uid":"u",'

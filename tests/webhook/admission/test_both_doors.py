@@ -70,7 +70,7 @@ def test_check_and_webhook_agree(name: str, library: Any) -> None:
 
 
 @examples
-def test_a_denial_is_told_as_one_of_ours(name: str, library: Any) -> None:
+def test_a_denial_names_the_webhook(name: str, library: Any) -> None:
     outcome = library.outcome(name)
     assert outcome.admitted or outcome.message.startswith(DENIED)
 

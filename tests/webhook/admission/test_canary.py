@@ -108,7 +108,7 @@ PLACES = [
     "name", ["pod-create-gpu-untolerated.mutate", "pod-create-training.validate", "pod-update-by-job-controller.mutate"]
 )
 @pytest.mark.parametrize(("path", "value"), PLACES)
-def test_t_11_a_secret_in_a_pod(
+def test_a_secret_in_a_pod(
     everything: Everything, path: tuple[str | int, ...], value: Any, name: str, phase: Phase
 ) -> None:
     assert CANARY not in everything.told(phase, with_canary(name, path, value))
@@ -116,17 +116,15 @@ def test_t_11_a_secret_in_a_pod(
 
 @pytest.mark.parametrize("name", ["ec2nodeclass-create.mutate", "nodepool-update.validate", "deployment-create.mutate"])
 @pytest.mark.parametrize(("path", "value"), [place for place in PLACES if CONTAINER[-1] not in place.values[0]])
-def test_t_11_a_secret_in_another_object(
-    everything: Everything, path: tuple[str | int, ...], value: Any, name: str
-) -> None:
+def test_a_secret_in_another_object(everything: Everything, path: tuple[str | int, ...], value: Any, name: str) -> None:
     assert CANARY not in everything.told(Phase.VALIDATE, with_canary(name, path, value))
 
 
-def test_t_11_a_secret_in_what_is_not_json(everything: Everything) -> None:
+def test_a_secret_in_invalid_json(everything: Everything) -> None:
     assert CANARY not in everything.told(Phase.VALIDATE, f'{{"token": "{CANARY}'.encode())
 
 
-def test_t_11_a_secret_in_a_broken_policy(everything: Everything, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_secret_in_a_broken_policy(everything: Everything, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object, **__: object) -> Callable[[], None]:
         raise ValueError(CANARY)
 

@@ -88,7 +88,7 @@ def test_ca_file_that_cannot_be_written(tmp_path: Path, clock: Clock) -> None:
         Certificate(ServeOptions("127.0.0.1", 0, ca_file=tmp_path), clock)
 
 
-def test_a_made_certificate_never_changes(clock: Clock) -> None:
+def test_a_created_certificate_never_changes(clock: Clock) -> None:
     certificate = Certificate(ServeOptions("127.0.0.1", 0), clock)
     assert (certificate.poll(), certificate.reload()) == (None, None)
 
@@ -116,7 +116,7 @@ def test_missing_file(tmp_path: Path, clock: Clock) -> None:
 
 
 @pytest.mark.parametrize("pair", [pair for pair, _ in BAD.values()], ids=BAD)
-def test_handshakes_go_on_with_the_last_good_one(in_force: Certificate, tmp_path: Path, pair: KeyPair) -> None:
+def test_handshakes_use_the_last_valid_certificate(in_force: Certificate, tmp_path: Path, pair: KeyPair) -> None:
     # The dates of these certificates have nothing to do with the clock of this machine.
     client = trusting(AUTHORITY.certificate)
     client.verify_flags |= 0x200000  # type: ignore[operator]  # X509_V_FLAG_NO_CHECK_TIME
@@ -158,7 +158,7 @@ SPOILED: dict[str, tuple[Callable[[Path], object], str]] = {
 
 
 @pytest.mark.parametrize(("spoil", "says"), SPOILED.values(), ids=SPOILED)
-def test_what_is_no_file_any_more_leaves_the_last_good_one(
+def test_a_path_without_a_file_keeps_the_last_valid_one(
     in_force: Certificate, tmp_path: Path, spoil: Callable[[Path], object], says: str
 ) -> None:
     before = in_force.identity
@@ -167,14 +167,12 @@ def test_what_is_no_file_any_more_leaves_the_last_good_one(
     assert in_force.identity is before
 
 
-def test_a_reason_is_told_once(in_force: Certificate, tmp_path: Path) -> None:
+def test_a_reason_is_returned_once(in_force: Certificate, tmp_path: Path) -> None:
     put(tmp_path, BAD["expired"][0])
     assert [bool(in_force.poll()) for _ in range(3)] == [True, False, False]
 
 
-def test_what_was_refused_is_taken_up_when_its_time_has_come(
-    in_force: Certificate, tmp_path: Path, clock: Clock
-) -> None:
+def test_a_refused_certificate_is_used_once_it_is_valid(in_force: Certificate, tmp_path: Path, clock: Clock) -> None:
     put(tmp_path, server_certificate(AUTHORITY, [NAME], now=NOW + DAY, lifetime=DAY))
     assert "not valid before" in (in_force.poll() or "")
     clock.time = NOW + DAY - DAY / 24
@@ -204,7 +202,7 @@ def test_a_disk_that_was_full_is_tried_again(
     assert (in_force.poll(), in_force.identity.not_after) == ("", NOW + 2 * DAY)
 
 
-def test_one_of_two_files_alone_is_not_taken_up(in_force: Certificate, tmp_path: Path) -> None:
+def test_one_of_two_files_alone_is_not_loaded(in_force: Certificate, tmp_path: Path) -> None:
     before = in_force.identity
     put(tmp_path, KeyPair(OTHER.certificate, PAIR.key))
     assert "does not match" in (in_force.poll() or "")
@@ -225,7 +223,7 @@ def test_a_link_that_was_turned_is_noticed(tmp_path: Path, clock: Clock) -> None
     assert (certificate.poll(), certificate.identity.not_after) == ("", NOW + 2 * DAY)
 
 
-def test_a_folder_in_which_anybody_can_replace_files(in_force: Certificate, tmp_path: Path) -> None:
+def test_a_world_writable_folder(in_force: Certificate, tmp_path: Path) -> None:
     assert in_force.warnings == ()
     tmp_path.chmod(0o777)
     (warning,) = in_force.warnings
@@ -268,7 +266,7 @@ def test_clients_are_never_let_in_without_authorities(asking: Certificate, tmp_p
     assert (let_in(asking, CLIENTS), let_in(asking, AUTHORITY)) == (True, False)
 
 
-def test_a_made_certificate_asks_clients_for_theirs(tmp_path: Path, clock: Clock) -> None:
+def test_a_created_certificate_with_client_authentication(tmp_path: Path, clock: Clock) -> None:
     (tmp_path / "ca.crt").write_bytes(CLIENTS.certificate)
     certificate = Certificate(ServeOptions("127.0.0.1", 0, client_ca=tmp_path / "ca.crt"), clock)
     made = certificate.identity.authority

@@ -42,11 +42,11 @@ def tear(leafs: LeafMemory, pair: KeyPair) -> None:
     leafs._memory[100] ^= 1
 
 
-def test_one_made_at_start_has_to_do_until_there_is_another(certificate: Certificate) -> None:
+def test_a_created_certificate_is_used_until_there_is_another(certificate: Certificate) -> None:
     assert (certificate.poll(), certificate.is_behind, certificate.identity.authority is None) == (None, False, False)
 
 
-def test_a_new_one_is_taken_up(certificate: Certificate, leafs: LeafMemory) -> None:
+def test_a_new_pair_is_used(certificate: Certificate, leafs: LeafMemory) -> None:
     before = certificate.identity
     leafs.put(PAIR)
     assert (certificate.is_behind, certificate.poll(), certificate.is_behind) == (True, "", False)
@@ -54,14 +54,14 @@ def test_a_new_one_is_taken_up(certificate: Certificate, leafs: LeafMemory) -> N
     assert served(certificate)
 
 
-def test_one_that_was_taken_up_is_left_alone(certificate: Certificate, leafs: LeafMemory) -> None:
+def test_a_pair_in_use_is_not_loaded_again(certificate: Certificate, leafs: LeafMemory) -> None:
     leafs.put(PAIR)
     certificate.poll()
     before = certificate.identity
     assert (certificate.poll(), certificate.identity is before) == (None, True)
 
 
-def test_a_hangup_takes_up_what_there_is(certificate: Certificate, leafs: LeafMemory) -> None:
+def test_sighup_applies_the_current_files(certificate: Certificate, leafs: LeafMemory) -> None:
     leafs.put(LONGER)
     assert (certificate.reload(), certificate.identity.not_after) == ("", NOW + 2 * DAY)
 
@@ -77,7 +77,7 @@ def test_a_half_written_one_is_tried_again(certificate: Certificate, leafs: Leaf
     assert (certificate.poll(), certificate.identity.not_after) == ("", NOW + 2 * DAY)
 
 
-def test_one_that_cannot_be_used_leaves_the_last_good_one(certificate: Certificate, leafs: LeafMemory) -> None:
+def test_an_invalid_certificate_keeps_the_last_valid_one(certificate: Certificate, leafs: LeafMemory) -> None:
     leafs.put(PAIR)
     certificate.poll()
     before = certificate.identity

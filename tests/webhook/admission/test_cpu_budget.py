@@ -105,7 +105,7 @@ def answered(budget: CpuBudget, phase: Phase, check: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("check", [quadratic, catches_everything])
-def test_a_slow_policy_ends_and_the_request_is_denied(budget: CpuBudget, check: Any) -> None:
+def test_a_slow_policy_is_stopped_and_the_request_is_denied(budget: CpuBudget, check: Any) -> None:
     started = time.thread_time()
     told = answered(budget, Phase.VALIDATE, check)
     assert time.thread_time() - started < LONG / 2
@@ -113,7 +113,7 @@ def test_a_slow_policy_ends_and_the_request_is_denied(budget: CpuBudget, check: 
     assert "pods/own" in told["status"]["message"]
 
 
-def test_a_slow_mutation_ends_and_changes_nothing(budget: CpuBudget) -> None:
+def test_a_slow_mutation_is_stopped_and_patches_nothing(budget: CpuBudget) -> None:
     told = answered(budget, Phase.MUTATE, slow_mutation)
     assert (told["allowed"], "patch" in told) == (True, False)
     assert told["warnings"][0].startswith("[gpugate] not mutated: out of time")
@@ -134,12 +134,12 @@ def test_nothing_is_raised_outside_a_review(budget: CpuBudget) -> None:
     assert signal.getitimer(signal.ITIMER_PROF) == (0.0, 0.0)
 
 
-def test_what_is_derived_for_all_reviews_does_not_count(budget: CpuBudget) -> None:
+def test_values_derived_for_all_reviews_do_not_count(budget: CpuBudget) -> None:
     assert answered(budget, Phase.VALIDATE, derives_slowly)["status"]["code"] == 403
 
 
 @pytest.mark.parametrize("where", ["start", "pause"])
-def test_after_a_pause_the_rest_of_the_budget_is_left(budget: CpuBudget, where: str) -> None:
+def test_after_a_pause_the_rest_of_the_budget_remains(budget: CpuBudget, where: str) -> None:
     budget.start()
     with contextlib.nullcontext() if where == "start" else budget.paused():
         pass

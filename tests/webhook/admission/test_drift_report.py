@@ -68,7 +68,7 @@ def told(tmp_path: Path) -> Told:
     return Told(file)
 
 
-def test_what_is_as_generated_says_so(told: Told) -> None:
+def test_no_drift_is_zero(told: Told) -> None:
     assert (told.tell(), told.log.lines) == ({}, [])
     assert told.metrics.value("gpugate_webhook_config_drift", reason="missing") == 0
 
@@ -80,7 +80,7 @@ def test_differences_are_counted_by_their_reason(told: Told) -> None:
     assert told.tell() == {"missing": 1, "ca-bundle-empty": len(told.live.objects[0]["webhooks"])}
 
 
-def test_a_difference_that_lasts_is_written_once_and_again_when_it_comes_back(told: Told) -> None:
+def test_a_lasting_difference_is_logged_once_for_each_occurrence(told: Told) -> None:
     removed = told.live.objects.pop()
     written = []
     for live in ([], [], [], [removed], [], []):
@@ -90,21 +90,21 @@ def test_a_difference_that_lasts_is_written_once_and_again_when_it_comes_back(to
     assert written == [[], ["missing"], ["missing"], ["missing"], ["missing"], ["missing"] * 2]
 
 
-def test_a_difference_that_is_gone_at_once_is_not_written(told: Told) -> None:
+def test_a_brief_difference_is_not_logged(told: Told) -> None:
     removed = told.live.objects.pop()
     counts = [told.tell(), told.tell(after=1)]
     told.live.objects.append(removed)
     assert (counts, told.tell(), told.log.lines) == ([{"missing": 1}, {"missing": 1}], {}, [])
 
 
-def test_configurations_that_cannot_be_read_did_not_drift(told: Told) -> None:
+def test_unreadable_configurations_report_no_drift(told: Told) -> None:
     told.live.objects.pop()
     before = told.tell()
     told.live.failure = ClusterFailure("the API server cannot be reached")
     assert told.tell() == before == {"missing": 1}
 
 
-def test_a_policy_file_that_changed_is_what_counts(told: Told) -> None:
+def test_a_changed_policy_file_is_in_force(told: Told) -> None:
     before = told.tell()
     told.policy_file.write_text(FEWER)
     assert (before, bool(told.tell())) == ({}, True)

@@ -40,13 +40,13 @@ def test_mutated_again_it_stays_as_it_is(name: str, library: Any) -> None:
 
 
 @examples
-def test_a_delete_is_let_through_without_a_word(name: str, library: Any) -> None:
+def test_a_delete_is_allowed_without_warnings(name: str, library: Any) -> None:
     outcome = library(name).admit(deletion(name))
     assert (outcome.admitted, patches(outcome), outcome.warnings, words(outcome)) == (True, [], (), set())
 
 
 @examples
-def test_an_unchanged_update_is_not_held_up(name: str, library: Any) -> None:
+def test_an_unchanged_update_is_allowed(name: str, library: Any) -> None:
     outcome = library(name).admit(unchanged(name))
     assert (outcome.admitted, patches(outcome), words(outcome) - {"warned", "recorded"}) == (True, [], set())
 

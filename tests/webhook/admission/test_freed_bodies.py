@@ -116,7 +116,7 @@ def test_an_answer_keeps_nothing_of_the_body(gate: Gate, body: bytes, phase: Pha
 
 
 @pytest.mark.usefixtures("uncollected")
-def test_nor_does_one_that_cannot_be_written(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_response_that_fails_to_encode_keeps_nothing_of_the_body(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object) -> bytes:
         raise ValueError
 

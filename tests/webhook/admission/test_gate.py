@@ -136,7 +136,7 @@ class TestRefused:
         told = response(gate.too_large(phase, head))
         assert (told["uid"], told["allowed"]) == ("u", allowed)
 
-    def test_our_own_mistake(self, phase: Phase, allowed: bool) -> None:  # noqa: FBT001 -- a table's column
+    def test_an_internal_error(self, phase: Phase, allowed: bool) -> None:  # noqa: FBT001 -- a table's column
         def broken_clock() -> dt.datetime:
             raise RuntimeError(CANARY)
 
@@ -172,7 +172,7 @@ def test_every_review_is_observed_once(
     assert [(o.verdict is not None, o.error is not None) for o in observed] == [(judged, refused)]
 
 
-def test_an_observer_that_fails_costs_nothing() -> None:
+def test_an_error_of_the_observer_is_ignored() -> None:
     def observe(_: Observation) -> None:
         raise OSError
 
@@ -187,5 +187,5 @@ def test_templates_only_warn(gate: Gate) -> None:
     assert (told["allowed"], len(told["warnings"])) == (True, 1)
 
 
-def test_captured_exec_is_none_of_our_business(gate: Gate, captured: Callable[[str], bytes]) -> None:
+def test_captured_exec_is_allowed(gate: Gate, captured: Callable[[str], bytes]) -> None:
     assert response(gate.mutate(captured("pod-exec-connect.mutate"))).keys() == {"uid", "allowed", "auditAnnotations"}

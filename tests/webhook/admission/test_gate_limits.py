@@ -83,7 +83,7 @@ def answered(gate: Gate, phase: Phase, body: bytes, seconds_left: float | None =
 
 
 class TestOutOfTime:
-    def test_validating_denies_and_says_what_to_do(self) -> None:
+    def test_validating_denies_with_a_hint(self) -> None:
         told = answered(gate(finding("pods/slow")), Phase.VALIDATE, review(), 0)
         status = told["status"]
         assert (told["allowed"], status["code"], status["reason"]) == (False, 504, "Timeout")
@@ -98,11 +98,11 @@ class TestOutOfTime:
         assert told["warnings"][0].startswith("[gpugate] not mutated: out of time after 0.0 s, in pods/patches: apply")
 
     @pytest.mark.parametrize("seconds_left", [None, 60.0])
-    def test_there_is_time_enough(self, seconds_left: float | None) -> None:
+    def test_there_is_enough_time(self, seconds_left: float | None) -> None:
         told = answered(gate(finding("pods/quick")), Phase.VALIDATE, review(), seconds_left)
         assert told["status"]["code"] == 403
 
-    def test_what_no_policy_judges_is_allowed(self) -> None:
+    def test_a_kind_without_policies_is_allowed(self) -> None:
         kind = {"group": "", "version": "v1", "kind": "Foo"}
         body = review(kind=kind, object={"kind": "Foo", "apiVersion": "v1"})
         assert answered(gate(finding("pods/slow")), Phase.VALIDATE, body, 0)["allowed"]
@@ -147,12 +147,12 @@ NO_JSON = [
 
 
 @pytest.mark.parametrize("value", NO_JSON)
-def test_129_a_patch_that_json_cannot_say_is_not_sent(value: Any) -> None:
+def test_a_patch_that_json_cannot_represent_is_not_sent(value: Any) -> None:
     told = answered(gate(patching(value)), Phase.MUTATE, review())
     assert (told["uid"], told["allowed"], "patch" in told, len(told["warnings"])) == ("u", True, False, 1)
 
 
-def test_129_nor_is_one_that_is_nested_too_deeply() -> None:
+def test_a_patch_that_is_nested_too_deeply_is_not_sent() -> None:
     value: Json = "a"
     for _ in range(300):
         value = [value]
@@ -171,9 +171,7 @@ def test_a_patch_that_is_too_large_is_not_sent() -> None:
 
 
 @pytest.mark.parametrize("phase", PHASES)
-def test_129_an_answer_that_cannot_be_written_gives_way_to_a_constant(
-    phase: Phase, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_response_that_cannot_be_encoded_becomes_an_error(phase: Phase, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object) -> bytes:
         raise ValueError
 
@@ -183,7 +181,7 @@ def test_129_an_answer_that_cannot_be_written_gives_way_to_a_constant(
 
 
 @pytest.mark.parametrize("phase", PHASES)
-def test_our_own_mistake_in_reading_is_answered_by_the_head(phase: Phase, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_internal_decoding_error_is_attributed_by_the_head(phase: Phase, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(_: bytes) -> Review:
         raise MemoryError
 
@@ -192,7 +190,7 @@ def test_our_own_mistake_in_reading_is_answered_by_the_head(phase: Phase, monkey
     assert (told["uid"], told["allowed"]) == ("u", phase is Phase.MUTATE)
 
 
-def test_what_is_too_large_is_observed_with_its_uid() -> None:
+def test_a_too_large_review_is_observed_with_its_uid() -> None:
     observed: list[Observation] = []
     gate(observed=observed).too_large(Phase.VALIDATE, review()[:512])
     (one,) = observed
@@ -213,7 +211,7 @@ ALLOWED = [
 
 @pytest.mark.parametrize("phase", PHASES)
 @pytest.mark.parametrize("members", ALLOWED)
-def test_what_no_rule_names_is_allowed(members: dict[str, Any], phase: Phase) -> None:
+def test_a_kind_without_a_rule_is_allowed(members: dict[str, Any], phase: Phase) -> None:
     told = answered(gate(finding("pods/x"), patching({"a": "b"})), phase, review(**members))
     assert told == {"uid": "u", "allowed": True, "auditAnnotations": {"generation": "g"}}
 
@@ -229,21 +227,21 @@ def test_the_path_decides_what_is_answered() -> None:
     )
 
 
-def test_a_uid_that_comes_again_is_judged_again() -> None:
+def test_a_repeated_uid_is_evaluated_again() -> None:
     observed: list[Observation] = []
     same = gate(finding("pods/x"), observed=observed)
     answers = [same.validate(review()) for _ in range(2)]
     assert (answers[0], len(observed)) == (answers[1], 2)
 
 
-def test_other_rules_judge_from_the_next_review_on() -> None:
+def test_a_new_ruleset_applies_from_the_next_review() -> None:
     used = gate(finding("pods/x"))
     used.use(Rules(bind((), PolicyConfig()), "h"))
     told = answered(used, Phase.VALIDATE, review())
     assert (used.rules.generation, told["allowed"], told["auditAnnotations"]) == ("h", True, {"generation": "h"})
 
 
-def test_a_review_keeps_the_rules_it_began_with() -> None:
+def test_a_review_keeps_its_ruleset() -> None:
     other = Rules(bind((), PolicyConfig()), "h")
 
     @validates(POD)

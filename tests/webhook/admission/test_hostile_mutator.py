@@ -76,13 +76,13 @@ def test_a_toleration_that_was_removed_is_added_again(api_server: ApiServer, pod
     assert (outcome.admitted, tolerates(outcome)) == (True, True)
 
 
-def test_we_are_called_twice_at_most(api_server: ApiServer, pod: Json) -> None:
+def test_the_webhook_is_called_twice_at_most(api_server: ApiServer, pod: Json) -> None:
     outcome = admitted(api_server, pod, without_our_toleration, reinvoked="IfNeeded")
     assert [call.webhook for call in outcome.calls].count("mutate.gpugate.dev") == 2
     assert not tolerates(outcome)
 
 
-def test_we_change_nothing_when_called_again_for_nothing(api_server: ApiServer, pod: Json) -> None:
+def test_a_second_call_patches_nothing(api_server: ApiServer, pod: Json) -> None:
     other = [{"op": "add", "path": "/metadata/annotations", "value": {"a": "b"}}]
     outcome = admitted(api_server, pod, once(lambda request: patching(request, other)))
     ours = [call.response for call in outcome.calls if call.webhook == "mutate.gpugate.dev"]
@@ -101,7 +101,7 @@ def test_we_change_nothing_when_called_again_for_nothing(api_server: ApiServer, 
         pytest.param(resources(cpu="1"), "pods/gpu-node-squatter", id="no-GPU-any-more"),
     ],
 )
-def test_validation_judges_what_another_made_of_it(
+def test_validation_evaluates_the_object_of_another_webhook(
     api_server: ApiServer, pod: Json, behaviour: Callable[[Json], Any], policy: str
 ) -> None:
     outcome = admitted(api_server, pod, behaviour, ours_again="Never")
@@ -109,7 +109,7 @@ def test_validation_judges_what_another_made_of_it(
     assert f'"validate.gpugate.dev" denied the request: [{policy}]' in outcome.message
 
 
-def test_validation_judges_what_another_mended(api_server: ApiServer, pod: Json) -> None:
+def test_validation_evaluates_the_fix_of_another_webhook(api_server: ApiServer, pod: Json) -> None:
     broken = json.loads(json.dumps(pod).replace('"nvidia.com/gpu": "1"', '"nvidia.com/gpu": "1500m"'))
     assert not api_server.admit(create(broken)).admitted
     assert admitted(api_server, broken, once(resources(nvidia_com__gpu="1"))).admitted

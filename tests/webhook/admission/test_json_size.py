@@ -38,7 +38,7 @@ def test_values_are_counted_outside_strings(value: Any, ascii_only: bool, nodes:
 
 
 @given(values, st.booleans(), st.integers(0, 6))
-def test_depth_is_told_outside_strings(value: Any, ascii_only: bool, levels: int) -> None:  # noqa: FBT001 -- drawn
+def test_depth_is_counted_outside_strings(value: Any, ascii_only: bool, levels: int) -> None:  # noqa: FBT001 -- drawn
     text = json.dumps(value, ensure_ascii=ascii_only).encode()
     assert is_deeper_than(text, levels) is (depth(value) > levels)
 
@@ -82,5 +82,5 @@ FORMS = [
 
 
 @pytest.mark.parametrize(("text", "more"), FORMS)
-def test_hostile_texts_are_told_without_parsing(text: bytes, more: bool) -> None:  # noqa: FBT001 -- a table's column
+def test_hostile_texts_are_rejected_without_parsing(text: bytes, more: bool) -> None:  # noqa: FBT001 -- a table's column
     assert has_more_values_than(text, 500_000) is more

@@ -79,7 +79,7 @@ def test_when_the_authority_ends(told: Told) -> None:
     assert found == expiry(AUTHORITIES.active.certificate).timestamp()
 
 
-def test_nothing_is_said_of_an_authority_that_is_not_known(told: Told) -> None:
+def test_an_unknown_authority_is_not_reported(told: Told) -> None:
     assert told.tell(State()).metrics.value("gpugate_certificate_authority_expiry_timestamp_seconds") is None
 
 
@@ -109,7 +109,7 @@ def test_clocks_that_differ(told: Told, seconds: int, says: list[str]) -> None:
     assert [text in reason for text, reason in zip(says, told.log.reasons(), strict=True)] == [True] * len(says)
 
 
-def test_a_trouble_is_written_at_once_and_then_once_a_minute(told: Told) -> None:
+def test_a_problem_is_logged_at_once_and_then_once_a_minute(told: Told) -> None:
     written = []
     for second in range(0, 180, 5):
         told.seconds = second
@@ -119,27 +119,27 @@ def test_a_trouble_is_written_at_once_and_then_once_a_minute(told: Told) -> None
     assert written == [0, 60, 120]
 
 
-def test_keeping_that_broke_is_told(told: Told) -> None:
+def test_an_error_of_the_keeper_is_reported(told: Told) -> None:
     told.tell(GOOD)
     told.report.broke("internal error: KeyError", leads=True)
     assert told.metrics.value("gpugate_certificates_kept") == 0
     assert told.log.reasons() == ["internal error: KeyError"]
 
 
-def test_troubles_are_written_independently_of_each_other(told: Told) -> None:
+def test_problems_are_logged_independently(told: Told) -> None:
     told.tell(replace(GOOD, troubles=("one",)))
     told.tell(replace(GOOD, troubles=("one", "two")))
     assert told.log.reasons() == ["one", "two"]
 
 
-def test_a_certificate_is_told_of_once(told: Told) -> None:
+def test_a_certificate_is_logged_once(told: Told) -> None:
     for _ in range(3):
         told.tell(GOOD)
     made = [fields for _, message, fields in told.log.lines if message == "certificate made"]
     assert made == [{"authority": LEAF.authority[:16], "expires": "2026-11-22T12:00:00+00:00"}]
 
 
-def test_what_was_done_is_told(told: Told) -> None:
+def test_completed_actions_are_logged(told: Told) -> None:
     told.tell(replace(GOOD, done=("created the next CA",)))
     assert ("info", "certificate authorities", {"did": "created the next CA"}) in told.log.lines
 

@@ -152,13 +152,15 @@ def review(obj: dict[str, Any]) -> bytes:
         pytest.param(PLAIN, objects.NAMESPACE, NAMESPACE, PROTECTED, id="its namespace"),
     ],
 )
-def test_what_comes_while_it_waits_counts(obj: dict[str, Any], kind: Kind, late: dict[str, Any], path: str) -> None:
+def test_data_that_arrives_during_the_wait_is_used(
+    obj: dict[str, Any], kind: Kind, late: dict[str, Any], path: str
+) -> None:
     asked = Asked(LateFacts(*([] if kind is objects.NAMESPACE else [SEES_NAMESPACE])))
     assert path in asked.patched(obj, (kind, late))
     assert (len(asked.observed), asked.events) == (1, [FrontEvent.AWAITED_FACTS])
 
 
-def test_what_never_comes_is_not_waited_for_longer_than_allowed() -> None:
+def test_the_wait_for_missing_data_is_limited() -> None:
     asked = Asked(LateFacts(SEES_NAMESPACE), Limits(late_facts=0.05))
     assert PROTECTED not in asked.patched(OF_A_JOB)
     (observation,) = asked.observed

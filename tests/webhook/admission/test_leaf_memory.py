@@ -20,19 +20,19 @@ def test_there_is_none_at_first(memory: LeafMemory) -> None:
     assert (memory.version, memory.get()) == (0, None)
 
 
-def test_what_was_put_last_is_got(memory: LeafMemory) -> None:
+def test_the_last_pair_is_returned(memory: LeafMemory) -> None:
     for pair in (PAIR, OTHER):
         memory.put(pair)
     assert (memory.version, memory.get()) == (2, OTHER)
 
 
-def test_a_shorter_one_leaves_nothing_of_the_one_before(memory: LeafMemory) -> None:
+def test_a_shorter_pair_replaces_a_longer_one(memory: LeafMemory) -> None:
     memory.put(PAIR)
     memory.put(KeyPair(b"c", b"k"))
     assert memory.get() == KeyPair(b"c", b"k")
 
 
-def test_what_has_no_place_is_refused_and_the_last_one_stays(memory: LeafMemory) -> None:
+def test_a_pair_that_does_not_fit_keeps_the_last_one(memory: LeafMemory) -> None:
     memory.put(PAIR)
     with pytest.raises(ValueError, match="do not fit"):
         memory.put(KeyPair(b"x" * 65536, b""))
@@ -40,7 +40,7 @@ def test_what_has_no_place_is_refused_and_the_last_one_stays(memory: LeafMemory)
 
 
 @pytest.mark.parametrize("written", range(0, 48 + len(CONTENT), 97))
-def test_a_write_that_stopped_in_the_middle_is_none(memory: LeafMemory, written: int) -> None:
+def test_an_unfinished_write_is_ignored(memory: LeafMemory, written: int) -> None:
     complete = LeafMemory()
     for pair in (OTHER, PAIR):
         complete.put(pair)
@@ -57,7 +57,7 @@ def test_after_a_write_that_stopped_the_next_one_counts(memory: LeafMemory) -> N
     assert (torn, memory.get()) == (None, OTHER)
 
 
-def test_no_process_ever_sees_half_of_one() -> None:
+def test_no_process_reads_half_of_a_pair() -> None:
     memory, done = LeafMemory(), LeafMemory()
     child = os.fork()
     if not child:

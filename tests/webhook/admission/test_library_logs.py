@@ -115,12 +115,12 @@ def run(script: str) -> list[dict[str, str]]:
         ),
     ],
 )
-def test_one_line_without_what_exceptions_say(script: str, level: str, message: str, error: str | None) -> None:
+def test_one_line_without_the_messages_of_exceptions(script: str, level: str, message: str, error: str | None) -> None:
     (line,) = run(script)
     assert (line["level"], line["message"]) == (level, message)
     assert line.get("error", "").startswith(error or "")
     assert "canary" not in json.dumps(line)
 
 
-def test_what_is_not_a_warning_is_left_out() -> None:
+def test_records_below_warning_are_ignored() -> None:
     assert run("logging.getLogger('uvicorn.error').info('Started')") == []

@@ -107,7 +107,7 @@ def test_every_field_of_a_review(log: Log, lines: Callable[[], list[dict[str, An
 
 
 @pytest.mark.parametrize("outcomes", [(), (WARNED,)], ids=["passed", "warned"])
-def test_no_line_for_what_goes_through(
+def test_no_line_for_a_review_that_passes(
     log: Log, lines: Callable[[], list[dict[str, Any]]], outcomes: tuple[Outcome, ...]
 ) -> None:
     log.observe(judged(Verdict(REQUEST, outcomes)))

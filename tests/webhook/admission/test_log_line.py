@@ -30,7 +30,7 @@ ESCAPED = set(string.printable) - set("\t\n\r\x0b\x0c")
         pytest.param("x" * 254, "x" * 250 + "...", id="too-long"),
     ],
 )
-def test_what_a_reader_of_the_json_sees(text: str, shown: str) -> None:
+def test_the_parsed_line(text: str, shown: str) -> None:
     assert json.loads(line({"name": text})) == {"name": shown}
 
 

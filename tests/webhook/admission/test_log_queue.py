@@ -40,7 +40,7 @@ def read(stream: IO[bytes] | None) -> bytes:
     return stream.read()
 
 
-def test_f_33_lines_that_nobody_reads_hold_nothing_up(start: Callable[[str], subprocess.Popen[bytes]]) -> None:
+def test_unread_log_lines_do_not_block(start: Callable[[str], subprocess.Popen[bytes]]) -> None:
     process = start(f"""
         from gpugate.webhook.admission.log import Log
 
@@ -122,7 +122,7 @@ def test_without_a_thread_a_full_pipe_drops(pipe: tuple[int, int]) -> None:
 
 
 @pytest.mark.parametrize("threaded", [False, True], ids=["at-once", "from-a-thread"])
-def test_a_reader_that_is_gone_drops(pipe: tuple[int, int], threaded: bool) -> None:  # noqa: FBT001 -- a table's column
+def test_a_closed_pipe_drops_lines(pipe: tuple[int, int], threaded: bool) -> None:  # noqa: FBT001 -- a table's column
     reader, writer = pipe
     os.close(reader)
     dropped: list[int] = []

@@ -80,7 +80,7 @@ def judged(*outcomes: Outcome, phase: Phase = Phase.VALIDATE, request: Request =
         ),
     ],
 )
-def test_reviews_by_what_became_of_them(metrics: Metrics, observation: Observation, labels: str) -> None:
+def test_reviews_by_decision(metrics: Metrics, observation: Observation, labels: str) -> None:
     metrics.observe(observation)
     assert samples(metrics, "gpugate_reviews_total") == {f"gpugate_reviews_total{{{labels}}}": 1}
 
@@ -192,11 +192,11 @@ def test_reload_that_succeeded(metrics: Metrics) -> None:
     assert "gpugate_config_hash" not in found
 
 
-def test_nothing_is_said_that_is_not_known(metrics: Metrics) -> None:
+def test_unknown_values_are_not_reported(metrics: Metrics) -> None:
     assert b"gpugate_certificate_expiry" not in metrics.exposition("")[1]
 
 
-def test_t_28_the_number_of_series_does_not_depend_on_what_is_reviewed(metrics: Metrics) -> None:
+def test_the_number_of_series_does_not_depend_on_reviews(metrics: Metrics) -> None:
     def review(number: int) -> Observation:
         kind = GroupVersionKind(f"group-{number}.io", "v1", f"Kind{number}")
         name = f"name-{number}"

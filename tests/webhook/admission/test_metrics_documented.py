@@ -56,7 +56,7 @@ def test_the_page_lists_every_metric() -> None:
     ]
 
 
-def test_what_is_exposed_is_what_the_table_says() -> None:
+def test_exposed_metrics_match_the_table() -> None:
     families = text_string_to_metric_families(exposed().exposition("")[1].decode())
     found = {
         (f.name.removesuffix("_total"), f.type, f.documentation, frozenset(f.samples[0].labels) - {"le"})

@@ -106,7 +106,7 @@ def test_workers_together(tmp_path: Path, workers: int, good: int, connections: 
     assert not any("pid" in name for name in found)
 
 
-def test_what_a_dead_worker_counted_stays_and_its_gauges_go(tmp_path: Path) -> None:
+def test_a_dead_worker_keeps_its_counters_and_loses_its_gauges(tmp_path: Path) -> None:
     found = run(
         tmp_path,
         """
@@ -121,13 +121,13 @@ def test_what_a_dead_worker_counted_stays_and_its_gauges_go(tmp_path: Path) -> N
     assert found["gpugate_config_last_reload_successful"] == 1
 
 
-def test_nothing_is_left_of_the_gauges_of_the_last_worker(tmp_path: Path) -> None:
+def test_gauges_of_the_last_worker_are_deleted(tmp_path: Path) -> None:
     found = run(tmp_path, "Worker(1).end(); show()")
     assert found[REVIEWS] == 100
     assert not any(name.startswith(("gpugate_config", "gpugate_certificate", "gpugate_connections")) for name in found)
 
 
-def test_workers_that_die_again_and_again_leave_one_file_of_each_sort(tmp_path: Path) -> None:
+def test_dead_workers_leave_one_file_of_each_type(tmp_path: Path) -> None:
     found = run(
         tmp_path,
         """
@@ -156,7 +156,7 @@ def test_a_worker_killed_while_it_made_a_file_stops_no_scrape(tmp_path: Path) ->
     assert found[REVIEWS] == 100
 
 
-def test_told_too_late_where_the_files_are(tmp_path: Path) -> None:
+def test_the_directory_variable_is_set_too_late(tmp_path: Path) -> None:
     script = """
         import os, sys
         import prometheus_client

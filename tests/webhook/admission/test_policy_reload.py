@@ -76,7 +76,7 @@ def test_the_generation_is_of_the_bytes_that_were_parsed(tmp_path: Path) -> None
     assert load_rules(file).generation == generation(AUDIT)
 
 
-def test_a_file_that_stays_as_it_was_is_no_news(watched: Watched) -> None:
+def test_an_unchanged_file_is_not_reported(watched: Watched) -> None:
     watched.watch.poll()
     assert (watched.used, watched.told) == ([], [])
 
@@ -103,7 +103,7 @@ def renamed(watched: Watched) -> None:
 
 
 @pytest.mark.parametrize("change", [in_place, renamed])
-def test_a_change_is_taken_up(watched: Watched, change: Callable[[Watched], None]) -> None:
+def test_a_change_is_applied(watched: Watched, change: Callable[[Watched], None]) -> None:
     change(watched)
     watched.watch.poll()
     assert (watched.generations, watched.told) == ([generation(WARN)], [Reload(generation(WARN))])
@@ -188,19 +188,21 @@ class TestLastGood:
         (told,) = watched.told
         assert (watched.used, told.generation, message in told.error) == ([], generation(AUDIT), True)
 
-    def test_is_told_once(self, watched: Watched, failure: Callable[[Watched], None], message: str) -> None:  # noqa: ARG002 -- the table's
+    def test_is_reported_once(self, watched: Watched, failure: Callable[[Watched], None], message: str) -> None:  # noqa: ARG002 -- the table's
         failure(watched)
         watched.watch.poll()
         watched.watch.poll()
         assert len(watched.told) == 1
 
-    def test_is_told_again_on_demand(self, watched: Watched, failure: Callable[[Watched], None], message: str) -> None:
+    def test_is_reported_again_on_reload(
+        self, watched: Watched, failure: Callable[[Watched], None], message: str
+    ) -> None:
         failure(watched)
         watched.watch.poll()
         watched.watch.reload()
         assert message in watched.told[1].error
 
-    def test_gives_way_to_a_good_file(self, watched: Watched, failure: Callable[[Watched], None], message: str) -> None:  # noqa: ARG002 -- the table's
+    def test_a_valid_file_replaces_it(self, watched: Watched, failure: Callable[[Watched], None], message: str) -> None:  # noqa: ARG002 -- the table's
         failure(watched)
         watched.watch.poll()
         if watched.path.is_dir():
@@ -210,7 +212,7 @@ class TestLastGood:
         assert (watched.generations, watched.told[-1]) == ([generation(WARN)], Reload(generation(WARN)))
 
 
-def test_the_old_file_come_back_is_told_but_not_bound_again(watched: Watched) -> None:
+def test_a_restored_file_is_reported_but_not_bound_again(watched: Watched) -> None:
     watched.replace("")
     watched.watch.poll()
     watched.replace(AUDIT)
@@ -218,14 +220,14 @@ def test_the_old_file_come_back_is_told_but_not_bound_again(watched: Watched) ->
     assert (watched.used, watched.told[1:]) == ([], [Reload(generation(AUDIT))])
 
 
-def test_another_failure_is_told_too(watched: Watched) -> None:
+def test_another_failure_is_returned_too(watched: Watched) -> None:
     for text in ("", "- a\n"):
         watched.replace(text)
         watched.watch.poll()
     assert ["0 documents" in watched.told[0].error, "not an object" in watched.told[1].error] == [True, True]
 
 
-def test_our_own_mistake_keeps_the_rules(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_internal_error_keeps_the_ruleset(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gpugate.webhook.admission.policy_reload.bind", None)
     watched.replace(WARN)
     watched.watch.poll()

@@ -62,5 +62,5 @@ NO_PROBES = {
 
 
 @pytest.mark.parametrize("request_", NO_PROBES.values(), ids=NO_PROBES)
-def test_nothing_else_is_answered_so(request_: Request) -> None:
+def test_other_requests_are_not_answered_as_probes(request_: Request) -> None:
     assert "warnings" not in answered(request_, Phase.VALIDATE)

@@ -115,7 +115,7 @@ def test_no_patch_from_validation(asked: Asked) -> None:
     assert asked.mutating or "patch" not in asked.response
 
 
-def test_patches_are_well_conducted(asked: Asked) -> None:
+def test_patches_follow_the_rules(asked: Asked) -> None:
     patch = verify(asked.answer, asked.uid, "admission.k8s.io/v1", mutating=asked.mutating).patch
     if patch:
         check(asked.request["object"], json.loads(patch))
@@ -126,7 +126,7 @@ def test_no_empty_patch(asked: Asked) -> None:
     assert patch == b"" or json.loads(patch)
 
 
-def test_a_denial_says_why(asked: Asked) -> None:
+def test_a_denial_has_a_message(asked: Asked) -> None:
     if not asked.response["allowed"]:
         status = asked.response["status"]
         assert status["message"]
@@ -166,17 +166,17 @@ def test_bounded(asked: Asked) -> None:
     assert len(asked.answer.body) < 16 * 1024
 
 
-def test_no_member_that_nobody_knows(asked: Asked) -> None:
+def test_no_unknown_member(asked: Asked) -> None:
     assert asked.response.keys() <= MEMBERS
 
 
 @pytest.mark.parametrize("name", UNUSABLE)
-def test_what_cannot_be_judged_is_refused_by_validation(name: str, asking: Callable[[str, str], Asked]) -> None:
+def test_validation_denies_a_review_that_cannot_be_evaluated(name: str, asking: Callable[[str, str], Asked]) -> None:
     assert asking(name, "/validate").response["allowed"] is False
 
 
 @pytest.mark.parametrize("name", UNUSABLE)
-def test_what_cannot_be_judged_is_warned_of_by_mutation(name: str, asking: Callable[[str, str], Asked]) -> None:
+def test_mutation_warns_about_a_review_that_cannot_be_evaluated(name: str, asking: Callable[[str, str], Asked]) -> None:
     assert asking(name, "/mutate").response["warnings"]
 
 

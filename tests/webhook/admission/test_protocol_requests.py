@@ -60,7 +60,7 @@ def test_every_call_has_a_uid_of_its_own(api_server: ApiServer, pod: Json) -> No
     assert all(outcome.admitted and patched(outcome) for outcome in outcomes)
 
 
-def test_judged_by_the_kind_it_was_converted_to(api_server: ApiServer, bad_pool: Json) -> None:
+def test_evaluated_as_the_converted_kind(api_server: ApiServer, bad_pool: Json) -> None:
     sent_as = Endpoint(GroupVersion("karpenter.sh", "v1beta1"), "NodePool", "nodepools")
     outcome = api_server.admit(replace(create(bad_pool), requested=sent_as))
     assert "missing-gpu-limit" in outcome.message
@@ -162,7 +162,7 @@ def test_unknown_members_are_ignored(webhook: Any, pod: Json) -> None:
     assert webhook.validate(go_json.encode(review))["allowed"]
 
 
-def test_the_largest_request_there_is(api_server: ApiServer, pod: Json) -> None:
+def test_the_largest_request(api_server: ApiServer, pod: Json) -> None:
     """3 MiB of `<` are 18 MiB when Go has written them, and the stored object comes along."""
     large = pod | {"metadata": pod["metadata"] | {"annotations": {"a": "<" * 3 * 1024 * 1024}}}
     stored = pod | {"metadata": pod["metadata"] | {"annotations": {"a": "<" * 1536 * 1024}}}
@@ -170,7 +170,7 @@ def test_the_largest_request_there_is(api_server: ApiServer, pod: Json) -> None:
 
 
 @pytest.mark.parametrize("levels", [1_000, 9_000])
-def test_nested_too_deep_is_denied_and_said(api_server: ApiServer, levels: int) -> None:
+def test_nested_too_deep_is_denied_with_a_message(api_server: ApiServer, levels: int) -> None:
     deep = namespaced("example.com/v1", "Foo", spec="DEEP")
 
     class Deep:

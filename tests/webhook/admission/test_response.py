@@ -192,7 +192,7 @@ def test_message_of_one_long_denial_is_cut() -> None:
     assert response(verdict(finding(message="x" * 5000)))["status"]["message"].endswith("x...")
 
 
-def test_a_mutating_answer_warns_of_what_it_cannot_refuse() -> None:
+def test_a_mutating_response_warns_about_findings_that_deny() -> None:
     told = response(
         verdict(malformed=(Violation(("spec", "containers"), "must be a list, not a string"),)), Phase.MUTATE
     )
@@ -217,7 +217,7 @@ def test_warnings_are_counted_past_twenty() -> None:
     assert (len(warnings), warnings[-1]) == (20, "and 11 more warnings")
 
 
-def test_annotations_say_what_each_policy_made_of_it() -> None:
+def test_annotations_list_the_policies_of_each_decision() -> None:
     patch = Patch("set", ("metadata",), {}, "adds it")
     found = verdict(
         outcomes=(
@@ -241,5 +241,5 @@ def test_annotations_say_what_each_policy_made_of_it() -> None:
     }
 
 
-def test_a_clean_answer_says_nothing_more() -> None:
+def test_a_response_without_findings_has_no_other_members() -> None:
     assert response(verdict()) == {"uid": "u", "allowed": True, "auditAnnotations": {"generation": "g"}}

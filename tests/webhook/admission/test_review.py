@@ -143,7 +143,7 @@ def test_uid_is_known_but_the_review_is_unacceptable(sent: bytes, code: int, mes
     assert (refused.value.uid, refused.value.api_version, refused.value.code) == (UID, "admission.k8s.io/v1", code)
 
 
-def test_what_is_wrong_is_said_without_the_value() -> None:
+def test_errors_do_not_contain_the_value() -> None:
     with pytest.raises(UnacceptableError) as refused:
         decode(body(name=["canary"], operation="canary"))
     assert "canary" not in refused.value.message
@@ -231,7 +231,7 @@ def test_both_kinds_are_kept() -> None:
     assert (found.kind, found.requested_kind) == (GroupVersionKind("", "v1", "Pod"), GroupVersionKind("", "v0", "Pod"))
 
 
-def test_deletion_judges_the_stored_object() -> None:
+def test_deletion_evaluates_the_stored_object() -> None:
     request = decode(body(operation="DELETE", object=None, oldObject=POD)).request
     assert [subject.field.value for subject in request.subjects] == [POD]
 
@@ -255,7 +255,7 @@ def test_subresources(captured: Callable[[str], bytes], name: str, kind: str, su
     assert (request.kind.kind, request.subresource) == (kind, subresource)
 
 
-def test_a_namespace_is_in_itself() -> None:
+def test_the_namespace_of_a_namespace_is_its_name() -> None:
     kind = {"group": "", "version": "v1", "kind": "Namespace"}
     namespace = {"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "team"}}
     assert decode(body(kind=kind, object=namespace, name="team")).request.namespace == "team"

@@ -64,7 +64,7 @@ def outcome(webhook: Any, review: bytes) -> dict[str, str]:
     return dict(webhook.validate(review)["auditAnnotations"])
 
 
-def test_what_is_looked_up_decides(
+def test_cluster_data_decides(
     serve: Callable[..., Any], api: FakeApiServer, captured: Callable[[str], bytes], scaled_object: Any
 ) -> None:
     webhook = (api.start(), serve("--workers", "2"))[1]

@@ -41,20 +41,20 @@ def machine() -> Machine:
     return Machine()
 
 
-def test_before_an_answer_our_own_clock_has_to_do(machine: Machine) -> None:
+def test_before_a_response_the_local_clock_is_used(machine: Machine) -> None:
     machine.set_by = 5 * SECOND
     assert machine.clock()() == TRUE + 5 * SECOND
 
 
 @pytest.mark.parametrize("wrong", [-DAY, -7200 * SECOND, 7200 * SECOND, DAY], ids=str)
-def test_a_clock_that_is_wrong_all_along_does_not_matter(machine: Machine, wrong: dt.timedelta) -> None:
+def test_a_constant_clock_skew_has_no_effect(machine: Machine, wrong: dt.timedelta) -> None:
     machine.set_by = wrong
     machine.hear()
     assert machine.clock()() == machine.true
 
 
 @pytest.mark.parametrize("jump", [-DAY, DAY], ids=["back", "ahead"])
-def test_a_jump_between_answers_is_not_seen(machine: Machine, jump: dt.timedelta) -> None:
+def test_a_clock_jump_between_responses_has_no_effect(machine: Machine, jump: dt.timedelta) -> None:
     clock = machine.clock()
     machine.hear()
     clock()
@@ -63,7 +63,7 @@ def test_a_jump_between_answers_is_not_seen(machine: Machine, jump: dt.timedelta
 
 
 @pytest.mark.parametrize("jump", [-DAY, DAY], ids=["back", "ahead"])
-def test_an_answer_after_a_jump_tells_the_same(machine: Machine, jump: dt.timedelta) -> None:
+def test_a_response_after_a_clock_jump_gives_the_same_time(machine: Machine, jump: dt.timedelta) -> None:
     clock = machine.clock()
     machine.hear()
     clock()
@@ -72,7 +72,7 @@ def test_an_answer_after_a_jump_tells_the_same(machine: Machine, jump: dt.timede
     assert clock() == machine.true
 
 
-def test_the_time_goes_on_for_days_without_an_answer(machine: Machine) -> None:
+def test_the_time_continues_for_days_without_a_response(machine: Machine) -> None:
     clock = machine.clock()
     machine.hear()
     clock()

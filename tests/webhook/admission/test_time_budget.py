@@ -39,5 +39,5 @@ def test_most_of_the_timeout_is_left(query: str, seconds: float, kind: type[str 
 
 
 @pytest.mark.parametrize(("waited", "seconds"), [(0.5, 7.5), (8, 0), (100, 0)])
-def test_what_was_waited_is_gone(waited: float, seconds: float) -> None:
+def test_the_waiting_time_reduces_the_rest(waited: float, seconds: float) -> None:
     assert seconds_left("timeout=10s", waited) == pytest.approx(seconds)

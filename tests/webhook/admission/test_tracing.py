@@ -95,7 +95,7 @@ def test_nothing_of_the_object(spans: Spans) -> None:
 @pytest.mark.parametrize(
     ("code", "status"), [(400, StatusCode.UNSET), (500, StatusCode.ERROR), (504, StatusCode.ERROR)]
 )
-def test_what_is_our_fault_is_an_error(spans: Spans, code: int, status: StatusCode) -> None:
+def test_an_internal_error_is_logged_as_an_error(spans: Spans, code: int, status: StatusCode) -> None:
     span = spans.of(Observation(Phase.MUTATE, 0.1, "3f2a", error=UnattributableError(code, "canary")))
     assert span.status.status_code is status
     assert dict(span.attributes or {})["gpugate.kind"] == "unread"
@@ -114,7 +114,7 @@ def test_parent(spans: Spans, traceparent: bytes, parent: str | None) -> None:
     assert (format(found.span_id, "016x") if found else None) == parent
 
 
-def test_what_the_api_server_does_not_sample_is_not_sent(spans: Spans) -> None:
+def test_spans_that_the_api_server_does_not_sample_are_not_sent(spans: Spans) -> None:
     spans.tracer.observe(judged())
     spans.tracer.span(f"00-{TRACE}-{PARENT}-00".encode())
     assert spans.finished() == ()
@@ -136,7 +136,7 @@ class _Stuck(SpanExporter):
         return SpanExportResult.SUCCESS
 
 
-def test_a_collector_that_does_not_answer_holds_nothing_up() -> None:
+def test_an_unreachable_collector_does_not_block() -> None:
     exporter = _Stuck()
     provider = TracerProvider(shutdown_on_exit=False)
     provider.add_span_processor(BatchSpanProcessor(exporter, max_queue_size=8, max_export_batch_size=4))
@@ -180,7 +180,7 @@ def collector() -> Iterator[tuple[str, list[tuple[str, bytes]]]]:
         pytest.param({"OTEL_SERVICE_NAME": "admission-east"}, b"admission-east", id="the-users"),
     ],
 )
-def test_variables_say_where_spans_go(
+def test_variables_configure_the_exporter(
     monkeypatch: pytest.MonkeyPatch,
     collector: tuple[str, list[tuple[str, bytes]]],
     variables: dict[str, str],

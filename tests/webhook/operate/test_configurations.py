@@ -52,7 +52,7 @@ def meanwhile(cluster: Cluster, times: int) -> Callable[[Json], Json]:
 
 
 @pytest.mark.parametrize("times", [0, 1, 4])
-def test_what_somebody_else_writes_meanwhile_is_not_lost(cluster: Cluster, connection: Connection, times: int) -> None:
+def test_concurrent_changes_are_not_lost(cluster: Cluster, connection: Connection, times: int) -> None:
     mutating, _ = both("gpugate")
 
     assert mutating.change(connection, meanwhile(cluster, times))
@@ -62,21 +62,21 @@ def test_what_somebody_else_writes_meanwhile_is_not_lost(cluster: Cluster, conne
     assert labels.get("theirs") == ("0" if times else None)
 
 
-def test_somebody_who_never_stops_writing(cluster: Cluster, connection: Connection) -> None:
+def test_a_writer_that_never_stops(cluster: Cluster, connection: Connection) -> None:
     mutating, _ = both("gpugate")
 
     with pytest.raises(ApiError, match="409"):
         mutating.change(connection, meanwhile(cluster, 100))
 
 
-def test_one_that_is_as_it_should_be_is_not_written(cluster: Cluster, connection: Connection) -> None:
+def test_an_unchanged_configuration_is_not_written(cluster: Cluster, connection: Connection) -> None:
     mutating, _ = both("gpugate")
 
     assert not mutating.change(connection, lambda found: found)
     assert cluster.asked("PUT") == []
 
 
-def test_one_that_is_not_there(cluster: Cluster, connection: Connection) -> None:
+def test_one_that_does_not_exist(cluster: Cluster, connection: Connection) -> None:
     absent, _ = both("another")
 
     assert (absent.read(connection), absent.change(connection, labelled), absent.delete(connection)) == (

@@ -33,7 +33,7 @@ MESSAGES = {
 
 
 @pytest.mark.parametrize(("said", "what"), MESSAGES.items(), ids=MESSAGES.values())
-def test_what_the_api_server_says_is_explained(said: str, what: str) -> None:
+def test_messages_of_the_api_server_are_explained(said: str, what: str) -> None:
     found = explain_failure(f'Internal error occurred: failed calling webhook "probe.validate.gpugate.dev": {said}')
 
     assert what in found.what

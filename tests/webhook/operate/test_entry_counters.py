@@ -31,7 +31,7 @@ def test_operations_and_answers_are_summed_by_the_entry() -> None:
     assert parse_counters(METRICS)["pods.validate.gpugate.dev"] == Counters(calls=100, refused=4, failed=3, p99=0.025)
 
 
-def test_nothing_is_said_of_answers_slower_than_any_bucket() -> None:
+def test_no_latency_above_the_largest_bucket() -> None:
     assert parse_counters(METRICS)["slow"] == Counters(calls=1)
 
 

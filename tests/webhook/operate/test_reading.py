@@ -51,7 +51,7 @@ def read(api: FakeApiServer, folder: Path) -> Installation:
         connection.close()
 
 
-def test_every_part_is_there_or_is_not(api: FakeApiServer, tmp_path: Path) -> None:
+def test_each_object_exists_or_not(api: FakeApiServer, tmp_path: Path) -> None:
     found = read(api, tmp_path)
 
     assert found.server == "v1.36.3"
@@ -61,7 +61,7 @@ def test_every_part_is_there_or_is_not(api: FakeApiServer, tmp_path: Path) -> No
     assert (found.service, found.lease, found.unread) == (None, None, [])
 
 
-def test_what_may_not_be_read_is_not_said_to_be_absent(api: FakeApiServer, tmp_path: Path) -> None:
+def test_unreadable_objects_are_not_reported_as_missing(api: FakeApiServer, tmp_path: Path) -> None:
     api.forbidden = {"secrets", "mutatingwebhookconfigurations"}
 
     found = read(api, tmp_path)
@@ -82,7 +82,7 @@ def test_an_api_server_that_does_not_answer_is_an_error(tmp_path: Path) -> None:
     server.stop()
 
 
-def test_nothing_private_of_the_secret_is_kept() -> None:
+def test_private_keys_are_dropped() -> None:
     found = public_parts(secret())
 
     kept = pickle.dumps({name: getattr(found, name) for name in found.__slots__})
@@ -107,7 +107,7 @@ def test_a_private_key_under_another_name_is_dropped_too() -> None:
         ("state.json", b"{", "state.json is not valid JSON"),
     ],
 )
-def test_a_corrupt_secret_says_what_is_wrong(key: str, content: bytes, says: str) -> None:
+def test_a_corrupt_secret_has_a_reason(key: str, content: bytes, says: str) -> None:
     stored = secret()
     stored["data"][key] = base64.b64encode(content).decode()
 

@@ -23,47 +23,47 @@ class Account:
         return fits
 
 
-def test_bodies_take_what_room_there_is() -> None:
+def test_bodies_use_all_free_memory() -> None:
     account = Account()
     account.began("a", 60)
     assert (account.fits("a", 41), account.fits("a", 40), account.bodies.bytes) == (False, True, 60)
 
 
-def test_a_body_that_ended_leaves_its_room() -> None:
+def test_an_ended_body_frees_its_memory() -> None:
     account = Account()
     account.bodies.end(account.began("a", 100))
     assert (account.bodies.bytes, account.fits("b", 100)) == (0, True)
 
 
-def test_a_finished_body_is_whole_and_still_counts() -> None:
+def test_a_finished_body_is_complete_and_still_counts() -> None:
     account = Account()
     body = account.began("a", 1)
     account.bodies.take(body, b"yz")
     assert (account.bodies.finish(body), account.bodies.bytes) == (b"xyz", 3)
 
 
-def test_a_source_with_more_than_half_gives_way_to_another_at_once() -> None:
+def test_a_source_with_more_than_half_of_the_memory_is_evicted_at_once() -> None:
     account = Account()
     first, second = account.began("attacker", 40), account.began("attacker", 60)
     assert account.fits("api-server", 50)
     assert (first.evicted, second.evicted, account.bodies.bytes) == (True, True, 0)
 
 
-def test_no_more_of_it_gives_way_than_is_needed() -> None:
+def test_only_the_needed_memory_is_evicted() -> None:
     account = Account()
     first, second = account.began("attacker", 40), account.began("attacker", 60)
     assert account.fits("api-server", 40)
     assert (first.evicted, first.content, second.evicted, account.bodies.bytes) == (True, b"", False, 60)
 
 
-def test_a_source_with_half_is_safe_from_another() -> None:
+def test_a_source_with_half_of_the_memory_is_not_evicted() -> None:
     account = Account()
     account.began("a", 50)
     account.began("b", 50)
     assert (account.fits("a", 1), account.fits("b", 1), account.fits("c", 1)) == (False, False, False)
 
 
-def test_what_has_been_coming_for_long_gives_way_to_what_is_newer() -> None:
+def test_an_old_unfinished_body_is_evicted_for_a_newer_one() -> None:
     account = Account()
     old = account.began("a", 50)
     account.now = 0.5
@@ -75,7 +75,7 @@ def test_what_has_been_coming_for_long_gives_way_to_what_is_newer() -> None:
     assert (old.evicted, young.evicted) == (True, False)
 
 
-def test_what_is_older_takes_no_room_from_what_is_newer() -> None:
+def test_an_older_body_does_not_evict_a_newer_one() -> None:
     account = Account()
     old = account.began("a", 50)
     account.began("a", 50)
@@ -83,7 +83,7 @@ def test_what_is_older_takes_no_room_from_what_is_newer() -> None:
     assert not account.bodies.take(old, b"x")
 
 
-def test_a_finished_body_never_gives_way() -> None:
+def test_a_finished_body_is_never_evicted() -> None:
     account = Account()
     body = account.began("attacker", 100)
     account.bodies.finish(body)
@@ -91,14 +91,14 @@ def test_a_finished_body_never_gives_way() -> None:
     assert (account.fits("api-server", 1), body.evicted) == (False, False)
 
 
-def test_a_body_that_gave_way_takes_nothing_more() -> None:
+def test_an_evicted_body_takes_no_more_parts() -> None:
     account = Account()
     body = account.began("attacker", 100)
     account.fits("api-server", 100)
     assert (account.bodies.take(body, b"x"), account.bodies.bytes) == (False, 0)
 
 
-def test_sources_without_bodies_are_forgotten() -> None:
+def test_sources_without_bodies_are_deleted() -> None:
     account = Account()
     for number in range(100):
         account.fits(str(number), number)

@@ -103,7 +103,7 @@ def answered(
         pytest.param(client_certificate(CLIENTS, "x", ["y", "z"], now=NOW), {"z"}, id="one-of-its-dns-names"),
     ],
 )
-def test_who_is_let_in(served: Callable[..., Counter[FrontEvent]], shown: KeyPair, names: set[str]) -> None:
+def test_allowed_clients(served: Callable[..., Counter[FrontEvent]], shown: KeyPair, names: set[str]) -> None:
     answer, counted = answered(served, shown, names=frozenset(names))
     assert answer.startswith(b"HTTP/1.1 200 ")
     assert counted == {FrontEvent.ACCEPTED: 1}
@@ -119,7 +119,7 @@ def test_who_is_let_in(served: Callable[..., Counter[FrontEvent]], shown: KeyPai
         pytest.param(client_certificate(CLIENTS, "x", ["*"], now=NOW), {"kube-apiserver"}, id="wildcard"),
     ],
 )
-def test_who_is_not(served: Callable[..., Counter[FrontEvent]], shown: KeyPair, names: set[str]) -> None:
+def test_rejected_clients(served: Callable[..., Counter[FrontEvent]], shown: KeyPair, names: set[str]) -> None:
     answer, counted = answered(served, shown, names=frozenset(names))
     head, _, body = answer.partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 403 Forbidden\r\n")
@@ -128,7 +128,7 @@ def test_who_is_not(served: Callable[..., Counter[FrontEvent]], shown: KeyPair, 
     assert counted == {FrontEvent.ACCEPTED: 1, FrontEvent.CLIENT_REFUSED: 1}
 
 
-def test_a_stranger_gets_one_answer_whatever_it_sends(served: Callable[..., Counter[FrontEvent]]) -> None:
+def test_an_unknown_client_gets_one_response_to_any_request(served: Callable[..., Counter[FrontEvent]]) -> None:
     answers = []
 
     async def client(port: int) -> None:
@@ -166,5 +166,5 @@ class Plain(asyncio.BaseTransport):
     """A connection without TLS."""
 
 
-def test_probes_are_not_asked() -> None:
+def test_a_connection_without_tls_is_allowed() -> None:
     assert check_client(Plain(), frozenset()) is None

@@ -27,7 +27,7 @@ def test_the_bound_of_one_source_leaves_room_for_others() -> None:
 
 
 @pytest.mark.parametrize("times", [1, 2])
-def test_a_place_is_given_back_once(times: int) -> None:
+def test_a_slot_is_released_once(times: int) -> None:
     connections = Connections(2, 1)
     slot = entered(connections, "a")
     entered(connections, "b")

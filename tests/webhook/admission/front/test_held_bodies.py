@@ -115,7 +115,7 @@ async def answered(reader: asyncio.StreamReader) -> tuple[int, dict[str, str]]:
 
 
 @pytest.mark.parametrize(("size", "status"), [(64 * KIB, 200), (64 * KIB + 1, 429)])
-def test_bodies_up_to_64_kib_need_no_room(served: Any, size: int, status: int) -> None:
+def test_bodies_up_to_64_kib_are_not_counted(served: Any, size: int, status: int) -> None:
     async def client(server: Server) -> None:
         await server.hold(ATTACKER, IN_FLIGHT)
         found, _ = await asked(await server.connect(ATTACKER), size)
@@ -124,7 +124,7 @@ def test_bodies_up_to_64_kib_need_no_room(served: Any, size: int, status: int) -
     served(client)
 
 
-def test_a_client_that_is_told_to_call_again_does_so_on_the_same_connection(served: Any) -> None:
+def test_a_client_retries_on_the_same_connection(served: Any) -> None:
     async def client(server: Server) -> None:
         _, held = await server.hold(ATTACKER, IN_FLIGHT)
         streams = await server.connect(ATTACKER)
@@ -150,7 +150,7 @@ def test_another_source_is_answered_at_once(served: Any) -> None:
     served(client)
 
 
-def test_a_body_that_gave_way_is_told_to_call_again(served: Any) -> None:
+def test_the_client_of_an_evicted_body_should_retry(served: Any) -> None:
     async def client(server: Server) -> None:
         reader, writer = await server.hold(ATTACKER, IN_FLIGHT)
         await asked(await server.connect(API_SERVER), IN_FLIGHT)
@@ -168,7 +168,7 @@ def test_a_body_that_gave_way_is_told_to_call_again(served: Any) -> None:
         pytest.param(head(IN_FLIGHT).replace(b"/validate", b"/%76alidate"), id="another-path"),
     ],
 )
-def test_what_is_no_review_is_answered_without_its_body(served: Any, request_head: bytes) -> None:
+def test_other_requests_are_answered_without_their_body(served: Any, request_head: bytes) -> None:
     async def client(server: Server) -> None:
         reader, writer = await server.connect(ATTACKER)
         writer.write(request_head + b" " * 100 * KIB)

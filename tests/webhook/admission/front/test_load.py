@@ -11,7 +11,7 @@ from gpugate.webhook.admission.front.load import Load, Turns
 
 
 @pytest.mark.parametrize(("waited", "late"), [(0.9, False), (1.0, False), (1.1, True)])
-def test_late_is_what_waited_longer_than_work_may_wait(waited: float, late: bool) -> None:  # noqa: FBT001 -- a table's column
+def test_a_request_above_the_waiting_limit_is_late(waited: float, late: bool) -> None:  # noqa: FBT001 -- a table's column
     assert Load(Limits(waiting=1)).is_late(waited) is late
 
 
@@ -50,7 +50,7 @@ def test_full_is_more_than_a_second_of_work(seconds: float, waiting: int, full: 
     assert load.is_full is full
 
 
-def test_one_review_that_takes_half_a_minute_turns_nobody_away() -> None:
+def test_one_slow_review_does_not_reject_others() -> None:
     load = Load(Limits(waiting=1))
     load.add_duration(30)
     load.waiting = 100
@@ -62,7 +62,7 @@ async def taken(turns: Turns, order: list[str], name: str) -> None:
     order.append(name)
 
 
-def test_turns_are_taken_in_the_order_of_asking() -> None:
+def test_turns_are_taken_in_order() -> None:
     order: list[str] = []
 
     async def ask() -> None:
@@ -74,7 +74,7 @@ def test_turns_are_taken_in_the_order_of_asking() -> None:
 
 
 @pytest.mark.parametrize(("seconds", "most"), [pytest.param(1, 1, id="slow"), pytest.param(0.0005, 4, id="quick")])
-def test_a_turn_of_the_loop_holds_some_work_and_no_more(seconds: float, most: int) -> None:
+def test_an_iteration_of_the_loop_does_limited_work(seconds: float, most: int) -> None:
     order: list[str] = []
     per_turn: list[int] = []
 
@@ -93,7 +93,7 @@ def test_a_turn_of_the_loop_holds_some_work_and_no_more(seconds: float, most: in
     assert (sum(per_turn), max(per_turn)) == (20, most)
 
 
-def test_a_request_that_gave_up_takes_no_turn() -> None:
+def test_a_cancelled_request_takes_no_turn() -> None:
     order: list[str] = []
 
     async def ask() -> None:

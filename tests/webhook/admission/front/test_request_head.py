@@ -51,11 +51,11 @@ def test_heads_that_are_refused(
     assert refusal.code == code
 
 
-def test_a_url_within_the_bound() -> None:
+def test_a_url_within_the_limit() -> None:
     assert HeadSize(Limits(url=10)).url(10) is None
 
 
-def test_a_url_beyond_the_bound() -> None:
+def test_a_url_above_the_limit() -> None:
     refusal = HeadSize(Limits(url=10)).url(11)
     assert refusal is not None
     assert refusal.code == 414
@@ -69,7 +69,7 @@ def test_a_url_beyond_the_bound() -> None:
         pytest.param(Limits(headers=2), 2, b"", id="28-their-number"),
     ],
 )
-def test_the_header_that_is_too_much(limits: Limits, taken: int, value: bytes) -> None:
+def test_one_header_above_the_limit(limits: Limits, taken: int, value: bytes) -> None:
     size = HeadSize(limits)
     assert [size.header(b"name", b"short!") for _ in range(taken)] == [None] * taken
     refusal = size.header(b"name", value)

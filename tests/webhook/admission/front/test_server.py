@@ -45,7 +45,7 @@ async def asked(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> b
     return head.split(b" ")[1]
 
 
-def test_an_answer_that_was_taken_late_is_no_reason_to_end_the_connection_later() -> None:
+def test_a_slow_reader_keeps_its_connection_after_reading() -> None:
     codes = []
 
     async def client(front: Front, port: int) -> None:
@@ -64,7 +64,7 @@ def test_an_answer_that_was_taken_late_is_no_reason_to_end_the_connection_later(
 
 
 @pytest.mark.parametrize("waiting", [0, 1_000_000], ids=["idle", "more-work-than-can-be-done"])
-def test_probes_are_answered_whatever_there_is_to_do(waiting: int) -> None:
+def test_probes_are_answered_under_load(waiting: int) -> None:
     codes = []
 
     async def client(front: Front, port: int) -> None:

@@ -11,14 +11,14 @@ def test_workers_that_have_not_served_yet_are_missing() -> None:
     assert (board.missing(), board.is_serving) == (("worker 2: starting",), False)
 
 
-def test_ready_when_every_worker_serves_and_misses_nothing() -> None:
+def test_ready_when_every_worker_serves_and_is_complete() -> None:
     board = Board(2)
     board.beat(0, ())
     board.beat(1, ())
     assert (board.missing(), board.is_serving) == ((), True)
 
 
-def test_what_a_worker_misses_is_said() -> None:
+def test_missing_parts_of_a_worker_are_listed() -> None:
     board = Board(1)
     board.beat(0, ("nodepools.karpenter.sh not listed yet", "jobs.batch not listed yet"))
     assert board.missing() == ("worker 1: nodepools.karpenter.sh not listed yet; jobs.batch not listed yet",)
@@ -30,7 +30,7 @@ def test_a_long_list_is_cut() -> None:
     assert len(board.missing()[0]) < 300
 
 
-def test_draining_is_said_first_and_whatever_workers_say() -> None:
+def test_draining_is_reported_first() -> None:
     board = Board(1)
     board.beat(0, ())
     board.drain()
@@ -56,7 +56,7 @@ def test_other_processes_see_it() -> None:
     assert (board.beats(0), board.missing()) == (1, ())
 
 
-def test_a_process_that_is_no_worker_is_called_by_its_name() -> None:
+def test_a_process_besides_the_workers_has_its_own_name() -> None:
     board = Board(1, ("certificates",))
     board.beat(0, ())
     before, serving = board.missing(), board.is_serving
@@ -65,7 +65,7 @@ def test_a_process_that_is_no_worker_is_called_by_its_name() -> None:
     assert (board.missing(), board.is_serving) == (("certificates: not trusted yet",), True)
 
 
-def test_a_process_that_is_no_worker_is_waited_for_once() -> None:
+def test_a_process_besides_the_workers_delays_readiness_once() -> None:
     board = Board(1, ("certificates",))
     board.beat(0, ())
     missing = []

@@ -62,7 +62,7 @@ def test_as_many_workers_as_asked_for(start: Callable[..., Any], count: int) -> 
     assert len(workers(start("--workers", str(count)))) == count
 
 
-def test_a_worker_that_is_killed_is_replaced(start: Callable[..., Any], denied: bytes) -> None:
+def test_a_killed_worker_is_replaced(start: Callable[..., Any], denied: bytes) -> None:
     webhook = start("--workers", "1")
     (killed,) = workers(webhook)
     os.kill(killed, signal.SIGKILL)
@@ -78,7 +78,7 @@ def test_a_second_signal_ends_it_at_once(start: Callable[..., Any]) -> None:
     assert webhook.process.wait(PATIENCE_SECONDS) == 1
 
 
-def test_after_a_sigterm_it_answers_and_asks_to_leave(start: Callable[..., Any], denied: bytes) -> None:
+def test_after_a_sigterm_responses_close_the_connection(start: Callable[..., Any], denied: bytes) -> None:
     webhook = start("--drain", "600", "--workers", "1")
     webhook.process.send_signal(signal.SIGTERM)
     assert eventually(lambda: "shutting down" in webhook.readiness())
@@ -92,7 +92,7 @@ def test_after_a_sigterm_it_answers_and_asks_to_leave(start: Callable[..., Any],
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["sigterm", "sigint"])
-def test_it_leaves_when_nobody_is_connected(start: Callable[..., Any], number: int) -> None:
+def test_it_exits_when_no_client_is_connected(start: Callable[..., Any], number: int) -> None:
     webhook = start("--drain", "0")
     webhook.disconnect()
     webhook.process.send_signal(number)
@@ -112,7 +112,7 @@ def test_a_sighup_reads_the_policy_file_again_in_place(
     assert (workers(webhook), True) == before
 
 
-def test_a_broken_policy_file_leaves_the_last_good_one(
+def test_an_invalid_policy_file_keeps_the_last_valid_one(
     start: Callable[..., Any], denied: bytes, tmp_path: Path
 ) -> None:
     file = tmp_path / "policy.yaml"
@@ -123,7 +123,7 @@ def test_a_broken_policy_file_leaves_the_last_good_one(
     assert (denies(webhook, denied), webhook.readiness()) == (True, "ok\n")
 
 
-def test_a_worker_that_starts_later_has_the_last_good_policy_file(
+def test_a_later_worker_has_the_last_valid_policy_file(
     start: Callable[..., Any], denied: bytes, tmp_path: Path
 ) -> None:
     file = tmp_path / "policy.yaml"

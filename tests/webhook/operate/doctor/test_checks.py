@@ -27,7 +27,7 @@ def told(**parts: Any) -> dict[str, str]:
     return {each.code: each.severity.value for each in problems if each.severity is not Severity.NOTE}
 
 
-def test_nothing_is_wrong_with_a_healthy_one() -> None:
+def test_a_healthy_installation_has_no_problems() -> None:
     diagnosis = examine(case())
 
     assert (told(), diagnosis.exit_code) == ({}, 0)
@@ -69,7 +69,7 @@ BROKEN: dict[str, tuple[dict[str, Any], dict[str, str]]] = {
 
 
 @pytest.mark.parametrize(("parts", "expected"), BROKEN.values(), ids=BROKEN)
-def test_a_part_that_is_broken_is_told(parts: dict[str, Any], expected: dict[str, str]) -> None:
+def test_each_broken_part_is_reported(parts: dict[str, Any], expected: dict[str, str]) -> None:
     assert told(**parts) == expected
 
 
@@ -84,7 +84,7 @@ def test_a_part_that_is_broken_is_told(parts: dict[str, Any], expected: dict[str
         ({"phase": "Pending"}, "Pending"),
     ],
 )
-def test_where_no_endpoint_is_ready_the_pods_say_why(status: dict[str, Any], says: str) -> None:
+def test_without_ready_endpoints_the_states_of_pods_are_listed(status: dict[str, Any], says: str) -> None:
     (problem,) = examine(case(endpoint_slices=(), pods=(pod(**status),))).problems
 
     assert says in problem.found
@@ -96,7 +96,7 @@ def test_a_lease_is_not_stale_for_the_skew_of_a_clock() -> None:
     assert told(lease={"spec": {"holderIdentity": "a", "leaseDurationSeconds": 15, "renewTime": renewed}}) == {}
 
 
-def test_what_may_not_be_read_is_said_and_the_rest_is_looked_at() -> None:
+def test_unreadable_objects_are_listed_and_the_rest_is_checked() -> None:
     diagnosis = examine(case(secret=FORBIDDEN))
 
     assert (diagnosis.exit_code, diagnosis.problems) == (4, ())
@@ -109,7 +109,7 @@ def test_an_error_counts_more_than_what_could_not_be_read() -> None:
     assert examine(case(secret=FORBIDDEN, service=None)).exit_code == 1
 
 
-def test_a_configuration_that_may_not_be_read_is_not_said_to_be_gone() -> None:
+def test_an_unreadable_configuration_is_not_reported_as_missing() -> None:
     configurations = case().installation.configurations
     kind = "MutatingWebhookConfiguration"
 
@@ -174,7 +174,7 @@ def test_a_certificate_of_a_day_is_not_always_about_to_expire(
     assert [(each.code, each.severity.value) for each in found] == expected
 
 
-def test_an_authority_in_many_places_is_told_once() -> None:
+def test_an_authority_in_many_objects_is_reported_once() -> None:
     later = replace(case(), installation=replace(case().installation, now=NOW + 89 * DAY + 23 * HOUR))
 
     found = [each for each in doctor_case.check_certificates(later) if each.code == "expires-soon"]
@@ -186,7 +186,7 @@ def test_an_authority_in_many_places_is_told_once() -> None:
 TARGET = Target("gpugate.gpugate.svc", "10.0.0.1", 8443, AUTHORITIES.bundle)
 
 
-def test_a_certificate_that_is_refused_is_told() -> None:
+def test_a_refused_certificate_is_reported() -> None:
     (problem,) = doctor_case.check_handshakes(
         replace(case(), handshakes=[Handshake(TARGET, refused="Hostname mismatch")])
     )
@@ -194,7 +194,7 @@ def test_a_certificate_that_is_refused_is_told() -> None:
     assert (problem.code, problem.where) == ("refused", "https://10.0.0.1:8443, as gpugate.gpugate.svc")
 
 
-def test_an_address_that_is_not_reached_from_here_is_not_said_to_be_fine() -> None:
+def test_an_unreachable_address_is_not_reported_as_healthy() -> None:
     diagnosis = examine(replace(case(), handshakes=[Handshake(TARGET, unreached="timed out")]))
 
     assert diagnosis.exit_code == 0
@@ -216,13 +216,13 @@ def test_an_address_that_is_not_reached_from_here_is_not_said_to_be_fine() -> No
         (Probed(("mutate", "validate"), Trouble("do not allow a probe", "ask"), incomplete=True), []),
     ],
 )
-def test_a_probe_that_is_not_answered_is_told(probed: Probed, expected: list[str]) -> None:
+def test_an_unanswered_probe_is_reported(probed: Probed, expected: list[str]) -> None:
     found = [each.found for each in doctor_checks.check_reachability(replace(case(), probed=probed))]
 
     assert [text in each for text, each in zip(expected, found, strict=True)] == [True] * len(expected)
 
 
-def test_a_probe_that_could_not_be_sent_was_not_looked_at() -> None:
+def test_a_probe_that_could_not_be_sent_is_listed_as_not_checked() -> None:
     probed = Probed(("mutate", "validate"), Trouble("do not allow a probe", "ask somebody"), incomplete=True)
 
     diagnosis = examine(replace(case(), probed=probed))
@@ -231,7 +231,7 @@ def test_a_probe_that_could_not_be_sent_was_not_looked_at() -> None:
     assert "a probe through the API server" not in diagnosis.looked_at
 
 
-def test_rights_that_are_missing_are_told_by_object() -> None:
+def test_missing_rights_are_reported_by_object() -> None:
     held = [
         Right("get", "", "namespaces", allowed=True),
         Right("list", "", "namespaces"),
@@ -244,7 +244,7 @@ def test_rights_that_are_missing_are_told_by_object() -> None:
     assert found == ["may not list, watch namespaces", "may not update secrets gpugate-certificates in gpugate"]
 
 
-def test_what_roles_give_is_what_is_needed() -> None:
+def test_required_rights_are_those_of_the_roles() -> None:
     role = {
         "kind": "Role",
         "metadata": {"name": "gpugate", "namespace": "gpugate"},

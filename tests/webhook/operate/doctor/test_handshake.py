@@ -82,7 +82,7 @@ def test_a_certificate_is_checked_as_an_api_server_does(shown: KeyPair | None, b
     assert (bool(found.refused), says in found.refused, found.unreached) == (bool(says), True, "")
 
 
-def test_the_certificate_is_kept_also_where_it_is_refused() -> None:
+def test_a_refused_certificate_is_returned() -> None:
     shown = pair(OURS, "gpugate.other.svc")
 
     with listening(shown) as port:
@@ -91,7 +91,7 @@ def test_the_certificate_is_kept_also_where_it_is_refused() -> None:
     assert found.certificate == shown.certificate
 
 
-def test_nobody_there_is_not_a_certificate_that_is_refused() -> None:
+def test_an_unreachable_address_is_not_a_refused_certificate() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
 

@@ -33,7 +33,7 @@ def deployment(container: dict[str, Any], volume: dict[str, Any] | None = None) 
     ],
     ids=["argument", "two arguments", "environment", "one file mounted"],
 )
-def test_it_is_found_by_what_the_container_is_started_with(container: dict[str, Any]) -> None:
+def test_the_policy_file_of_the_container_is_used(container: dict[str, Any]) -> None:
     found = mounted_policy(installation(deployments=(deployment(container),), config_maps=DATA))
 
     assert found == ("ConfigMap gpugate/rules, policy.yaml", "mode: audit")

@@ -34,7 +34,7 @@ def test_it_is_read_from_the_arguments(arguments: list[str], meant: Meant) -> No
     assert complete_options(Meant(), installation(deployments=(started("serve", *arguments),))) == meant
 
 
-def test_what_somebody_says_wins() -> None:
+def test_flags_override_the_arguments_of_the_container() -> None:
     said = Meant(fail=(), karpenter_users=("b",), without=(), only_namespaces=("c",))
 
     assert complete_options(said, installation(deployments=(started("serve", *ARGUMENTS),))) == said
@@ -50,5 +50,5 @@ def test_what_somebody_says_wins() -> None:
     ],
     ids=["unread", "none", "of another program", "of another installation"],
 )
-def test_nobody_may_say(deployments: Any) -> None:
+def test_without_a_serving_container_nothing_is_completed(deployments: Any) -> None:
     assert complete_options(Meant(), installation(deployments=deployments)) == Meant()
