@@ -1,9 +1,9 @@
 """Whole servers under load and faults: `pytest tests/slow [--counts full]`.
 
-Fixtures: `serve(...)` starts a server, `load(server, ...)` a checked load on it, `stall(server, kind, ...)` connections
-that do not get on, `balance(lag)` a balancer, `fleet` replicas that keep their certificates behind
-one; all end with the test. `counts(small, full)` chooses how often, and
-`show(name, figures)` prints a line at the end of the run.
+Fixtures: `serve(...)` starts a server, `load(server, ...)` a checked load on it, `stall(server, kind, ...)` stalled
+connections, `balance(lag)` a balancer, and `fleet` replicas with their own certificates behind a balancer. All end with
+the test. `counts(small, full)` selects the number of repetitions, and `show(name, figures)` prints a line at the end of
+the run.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_ignore_collect(config: pytest.Config) -> bool | None:
-    # They run only where the command line names this folder, or a test of it.
+    # These tests run only if the command line names this folder or one of its tests.
     folder = Path(__file__).parent
     named = [config.invocation_params.dir / argument.partition("::")[0] for argument in config.args]
     return None if any(path.resolve().is_relative_to(folder) for path in named) else True

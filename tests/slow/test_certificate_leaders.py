@@ -1,4 +1,4 @@
-"""Whoever writes the authorities dies at any moment, or is not the only one: nobody ever meets what it does not trust."""
+"""The leader dies at any moment, or a second one exists: no client gets a certificate that it does not trust."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
     from harness.fleet import Fleet
 
-# Calls of the load that pass before the next death, at 100 in a second.
+# Calls of the load before the next kill, at 100 per second.
 MOST_CALLS = 300
-# A Lease that nobody renews lasts 15 s; candidates look every 2.0 to 4.4 s.
+# A Lease without renewal lasts 15 s; candidates check it every 2.0 to 4.4 s.
 CONVERGED_SECONDS = 30
 
 
@@ -40,7 +40,7 @@ def test_another_replica_replaces_a_killed_leader(
             leader = fleet.leader()
             assert leader
             os.kill(leader.keeper, signal.SIGKILL)
-            # In a short run the dead one's Lease is as if it had run out.
+            # A short run sets the Lease of the killed leader to expired.
             if counts(1, 0):
                 fleet.cluster.release()
             times.append(fleet.wait_for_promotions(1, CONVERGED_SECONDS))
@@ -63,7 +63,7 @@ def test_two_that_lead_at_once_lose_nothing(
     running = load(fleet.balancer.address, published=fleet.published(SHORT_LAG))
     with Witness(fleet, SHORT_LAG) as witness:
         for number in range(counts(3, 50)):
-            # Both hear of it at once.
+            # Both candidates see it at once.
             fleet.cluster.ask_to_rotate(str(number))
             fleet.wait_for_promotions(1, CONVERGED_SECONDS)
     leading = [each.metric("gpugate_certificates_leader") for each in fleet.replicas]
@@ -77,7 +77,7 @@ def test_two_that_lead_at_once_lose_nothing(
 
 
 def jumps(cluster: KeptCluster) -> list[str]:
-    """Return each authority that began to sign, and had not been the next one in the state before."""
+    """Return each authority that started to sign without being the next one in the previous state."""
     contents = [authorities.decode(cluster.decoded(each)) for each in cluster.history(SECRETS)]
     return [
         str(new.promoted_at) for old, new in itertools.pairwise(contents) if new.active not in (old.active, old.next)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from harness.fleet import Fleet
 
-# Allocators keep what was freed; a leak of one certificate or context in each renewal is far more.
+# Allocators keep freed memory; a leak of one certificate or context per renewal is far larger.
 GROWN_MEGABYTES = 25
 PATIENCE_SECONDS = 3600
 
@@ -33,7 +33,7 @@ def test_promotions_and_renewals_lose_nothing(
     full = counts(0, 1)
     fleet.start(3, *(LONG if full else SHORT))
     running = load(fleet.balancer.address, published=fleet.published(LONG_LAG if full else SHORT_LAG))
-    # What is allocated once is allocated by then.
+    # Objects that are allocated once exist by then.
     fleet.wait_for_promotions(4, PATIENCE_SECONDS)
     before, made_before = (
         {pid: (descriptors(pid), megabytes(pid)) for pid in processes(fleet)},
@@ -50,7 +50,7 @@ def test_promotions_and_renewals_lose_nothing(
     growth = {"descriptors": f"{max(more):+}", "memory": f"{max(grown):+.1f}MB"}
     show("certificate renewed", {"renewals": made, "seen": len(report.certificates), **growth})
     assert report.faults() == []
-    # Those of connections to API servers and of the load come and go.
+    # Descriptors of connections to API servers and of the load vary.
     assert max(more) < 40
     assert max(grown) < GROWN_MEGABYTES
     assert made > made_before
@@ -65,7 +65,7 @@ def test_a_replica_that_was_stopped_is_trusted_when_it_goes_on(
         suspended = [stopped.pid, *stopped.workers()]
         for pid in suspended:
             os.kill(pid, signal.SIGSTOP)
-        # Long enough that its certificate expires, and that its authority signs no more.
+        # Long enough for its certificate to expire and for its authority to be replaced.
         fleet.cluster.release()
         fleet.wait_for_promotions(4, PATIENCE_SECONDS)
         for pid in suspended:

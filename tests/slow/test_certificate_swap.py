@@ -1,4 +1,4 @@
-"""Certificates change as the kubelet changes them: new handshakes see the new one, open connections stay."""
+"""The kubelet replaces certificates: new handshakes get the new one, and open connections stay open."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-# Whichever worker takes a connection: this many handshakes in a row are not all of one.
+# Any worker may accept a connection; this many handshakes in a row reach more than one.
 HANDSHAKES = 12
 
 
@@ -64,7 +64,7 @@ def test_authorities_of_clients_that_overlap_lose_nothing(
     running = load(server, folder.ca_file, client=client.file)
     rotations = counts(5, 50)
     for _ in range(rotations):
-        # Each is in force everywhere before the next, as the server's own certificate of the same folder shows.
+        # Every worker uses each pair before the next one; the serving certificate of the same folder shows it.
         wait_until_seen(folder.swap(client.prepare()), server, folder, client.file)
         client.renew()
         wait_until_seen(folder.swap(client.authority), server, folder, client.file)

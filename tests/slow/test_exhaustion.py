@@ -1,4 +1,4 @@
-"""What the server writes is not read, or it has no file descriptors left: requests do not suffer, and it recovers."""
+"""Standard error is not read, or no file descriptor is free: requests are answered, and the server recovers."""
 
 from __future__ import annotations
 

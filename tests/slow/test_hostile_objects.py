@@ -1,4 +1,4 @@
-"""Objects that are as large as an API server accepts are answered, and other reviews are not kept waiting."""
+"""Objects of the largest accepted size are answered, and other reviews do not wait for them."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from harness.cases import hostile
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# What others may wait longer than without them, in milliseconds: the CPU budget of one review, which is what the server
-# promises. The goal is less, and measured with --counts full: 15 to 20 ms where both clients meet one worker, 100 to 120
-# where each keeps a worker busy and two cores also run the clients.
+# The additional wait that other reviews may have, in milliseconds: the CPU budget of one review, which the server
+# guarantees. The goal is less. Measured with --counts full: 15 to 20 ms if both clients reach one worker, 100 to 120 ms
+# if each keeps a worker busy and two cores also run the clients.
 BUDGET, GOAL = 250, 100
 
 

@@ -1,4 +1,4 @@
-"""Processes do not grow with what they have answered."""
+"""Processes do not grow with the number of answered reviews."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from harness.processes import megabytes
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# What the allocator may keep of its busiest moment.
+# The memory that the allocator may keep after its peak.
 GROWTH_MEGABYTES = 12
 
 

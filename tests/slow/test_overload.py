@@ -1,4 +1,4 @@
-"""Ten times what can be answered: what is too much is told so, nobody is left waiting, and it passes."""
+"""Ten times the possible load: excess requests are rejected, no request waits without a response, and the server recovers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TIMES = 10
 def test_a_burst_is_shed_and_passes(
     serve: Callable[..., Any], load: Callable[..., Any], counts: Callable[[int, int], int], show: Callable[..., None]
 ) -> None:
-    # All of it comes from one address, as from API servers behind a proxy.
+    # All requests come from one address, like those of API servers behind a proxy.
     server = serve("--max-connections-per-source", "4096")
     measuring = load(server, cases=(heavy(),), rate=0, at_once=8, fresh=0)
     seconds = wait_until(lambda: measuring.progress().answered >= 200, "the capacity is known")

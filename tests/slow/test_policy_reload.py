@@ -1,4 +1,4 @@
-"""Rules change while reviews are answered: each answer is by the rules of one generation, and nothing is lost."""
+"""The policy file changes under load: each response has one generation, and no request is lost."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-# 0 when any process has refused the file.
+# 0 if any process has rejected the file.
 METRIC = "gpugate_config_last_reload_successful"
 POLICY = "nodepools/missing-gpu-limit"
 FILE = f"apiVersion: gpugate.dev/v1\nkind: PolicyConfig\npolicies:\n  {POLICY}: {{mode: %s}}\n"
@@ -26,7 +26,7 @@ def generation(text: str) -> str:
 
 
 def put(file: Path, text: str) -> None:
-    """Replace it as a whole."""
+    """Replace the file atomically."""
     new = file.with_suffix(".new")
     new.write_text(text)
     new.rename(file)

@@ -1,6 +1,6 @@
-"""Bodies that are turned away leave nothing behind, whatever is wrong with them: resident memory stays where it was.
+"""Rejected bodies of every kind are freed: resident memory does not grow.
 
-Each kind is sent to a server that collects no garbage, so that what a cycle holds is seen, and to one as it ships.
+Each kind is sent to a server without garbage collection, which shows memory in cycles, and to an unmodified server.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 GROWTH_MEGABYTES = 5
 SETTLED_SECONDS = 15
-# No collection at all, neither Python's own nor one that the server asks for.
+# No garbage collection, neither by Python nor by the server.
 UNCOLLECTED = "import gc; gc.disable(); gc.collect = lambda *_: 0; "
 
 
 def largest(server: Any, worker: int, kind: Kind) -> float:
-    """Return how large a worker gets, in MB of resident memory, when it is sent a few of a kind."""
+    """Return the resident memory of a worker in MB after a few requests of a kind."""
     sizes = [megabytes(worker)]
     for _ in range(kind.warming):
         sent(server, kind, 1)
@@ -33,7 +33,7 @@ def largest(server: Any, worker: int, kind: Kind) -> float:
 
 
 def smallest_soon(worker: int, wanted: float) -> float:
-    """Return the resident memory once it is as small as wanted, or after a while; a worker hears late of who has gone."""
+    """Return the resident memory once it is small enough, or after a while; a worker sees closed connections late."""
     found = [megabytes(worker)]
 
     def is_small() -> bool:

@@ -1,4 +1,4 @@
-"""A rolling update of three replicas behind a balancer that hears of it late loses nothing."""
+"""A rolling update of three replicas behind a balancer with a delay loses no request."""
 
 from __future__ import annotations
 

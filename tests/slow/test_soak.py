@@ -1,6 +1,6 @@
-"""Everything at once, for as long as `--minutes` says: nothing is lost, and no process grows.
+"""All disturbances together, for `--minutes`: no request is lost, and no process grows.
 
-Mixed traffic, policy reloads, rotations of authorities and certificates, an API server that fails, and hostile bodies.
+Mixed traffic, policy reloads, rotations of authorities and certificates, a failing API server, and hostile bodies.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ if TYPE_CHECKING:
     from harness.fleet import Fleet
 
 RATE = 20
-# A keeper that met an error looks again after 5 s: a certificate must last for several of those, as real ones do.
+# A keeper retries after an error in 5 s; a certificate must outlast several retries, as real ones do.
 PERIODS = ("--authority-life=60m", "--authority-rotation=10s", "--certificate-life=45s", "--propagation=7s")
-# Calls that pass between two disturbances.
+# Calls between two disturbances.
 CALLS = 40
-# The most that API servers wait: what is lost is lost, and not slow on a machine with much to do.
+# The longest timeout of API servers, so that a lost call is not just slow on a busy machine.
 TIMEOUT_SECONDS = 30
-# Medians of a quarter of the samples; what the allocator takes at its busiest moment comes and goes.
+# Medians of a quarter of the samples, because the peaks of the allocator vary.
 GROWTH_MEGABYTES = 10
 FLAPS = ("watch=", "leases", "secrets")
 
 
 def flap(fleet: Fleet) -> None:
-    """Let the API server end every watch, and then answer badly for a while."""
+    """Make the API server end every watch, and then return errors for a while."""
     api = fleet.cluster.api
     for text in FLAPS:
         api.answers += [
@@ -62,7 +62,7 @@ def test_everything_at_once_loses_nothing(
     others = tuple(each for each in usual() if each.denied != POLICY)
     cases = (judged_by_generation(), *others, case("nodepool-update.validate", "/validate"))
     for each, kind in itertools.product(replicas, KINDS.values()):
-        # What is allocated once is allocated by then.
+        # Objects that are allocated once exist by then.
         sent(each, kind, kind.warming, busy=True)
     running = load(
         fleet.balancer.address, published=fleet.published(LONG_LAG), cases=cases, rate=RATE, timeout=TIMEOUT_SECONDS
@@ -105,6 +105,6 @@ def test_everything_at_once_loses_nothing(
     assert report.faults() == []
     assert (len(report.generations), promotions >= 1) == (2, True)
     assert max(grown.values()) < GROWTH_MEGABYTES
-    # Nobody died.
+    # No worker died.
     assert [pid for each in replicas for pid in (each.pid, *each.workers())] == processes
     wait_until(lambda: all(each.ready() for each in replicas), "every replica is ready")

@@ -1,4 +1,4 @@
-"""Clients that open connections and do not get on take nothing from those that do."""
+"""Clients that open connections and stall do not affect other clients."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from harness.stall_kinds import kinds
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# Each costs the server an answer for every request that is not read.
+# Each connection costs the server the responses that its client does not read.
 SHARE_OF_SLOW_READERS = 10
 
 

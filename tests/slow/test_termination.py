@@ -1,4 +1,4 @@
-"""What is in flight when the server is told to leave is answered; told twice, it leaves."""
+"""After a SIGTERM the server answers requests in flight; after a second signal it exits."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ UID = "0b5a41e0-33a1-4be7-bc1c-2c06f4a8a8ba"
 
 @pytest.fixture
 def half_sent(closing: Any) -> Iterator[Callable[[Any], tuple[ssl.SSLSocket, bytes]]]:
-    """Send half of a review; gives the connection and the other half."""
+    """Send half of a review; yield the connection and the other half."""
 
     def send(server: Any) -> tuple[ssl.SSLSocket, bytes]:
         body = usual()[0].body(UID)

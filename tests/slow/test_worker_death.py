@@ -1,4 +1,4 @@
-"""What the death, or the standstill, of one worker costs."""
+"""The effect of a killed or suspended worker."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A TCP balancer in the manner of a Service: each new connection goes to one of the endpoints and stays there.
+"""A TCP balancer like a Service: each new connection goes to one of the endpoints and stays there.
 
-A backend is an endpoint from when its `/readyz` answers 200 until `lag` seconds after it stopped doing so: the time that
-kube-proxy and the others take to hear of it.
+A backend is an endpoint from the first 200 of its `/readyz` until `lag` seconds after the last one. The lag is the time
+until kube-proxy and others see the change.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Balancer:
         self._server = await loop.create_server(lambda: _Side(self), "127.0.0.1", 0)
 
     async def stop(self) -> None:
-        """Take no more connections."""
+        """Stop accepting connections."""
         self._server.close()
 
     async def address(self) -> Address:
@@ -38,7 +38,7 @@ class Balancer:
         return list(self._endpoints)
 
     async def watch(self, backend: Address, health: Address) -> None:
-        """Take this backend in, and later out, as its readiness says."""
+        """Add and remove a backend by its readiness."""
         self._probes[backend] = asyncio.get_running_loop().create_task(self._follow(backend, health))
 
     async def _follow(self, backend: Address, health: Address) -> None:
@@ -69,7 +69,7 @@ async def _ready(health: Address) -> bool:
 
 
 class _Side(asyncio.Protocol):
-    """One end of a connection; the client's end opens the backend's."""
+    """One side of a connection; the client side opens the backend side."""
 
     def __init__(self, balancer: Balancer | None = None, other: _Side | None = None) -> None:
         self._balancer = balancer
@@ -78,7 +78,7 @@ class _Side(asyncio.Protocol):
         self._closed = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # uvloop's transports are none by inheritance.
+        # uvloop's transports do not inherit from asyncio.Transport.
         self._transport = cast("asyncio.Transport", transport)
         if self._balancer is not None:
             self._opening = asyncio.get_running_loop().create_task(self._open(self._balancer.pick()))

@@ -1,4 +1,4 @@
-"""What is sent, and what the right answer to it is."""
+"""The requests of a load and their expected responses."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 REVIEWS = Path(__file__).parents[2] / "fixtures" / "reviews"
-# The request's uid comes first in the API server's JSON, and is the only one that we replace.
+# The uid of the request comes first in the API server's JSON; only this one is replaced.
 _UID = "00000000-0000-4000-8000-000000000000"
 
 
 class WrongAnswerError(Exception):
-    """An answer that does not match its request."""
+    """A response that does not match its request."""
 
 
 @dataclass(slots=True)
 class Case:
     """A review without its uid, and the decision expected.
 
-    `denied` is the policy that denies it, or "" when it is allowed; where it depends on the rules in force, a mapping
-    from generation to that. `patched` is the pointer of what the patch must have added, or "" when there is no patch.
+    `denied` is the policy that denies it, or "" if it is allowed; a mapping from generation to policy if it depends on
+    the ruleset. `patched` is the JSON pointer that the patch must add, or "" if there is no patch.
     """
 
     path: str
@@ -43,10 +43,10 @@ class Case:
         return b"".join((self.before, uid.encode(), self.after))
 
     def check(self, uid: str, answer: bytes) -> str:
-        """Return the generation of the rules that answered, "" when it does not say.
+        """Return the generation in the response, "" if it has none.
 
         Raises:
-            WrongAnswerError: this is not the answer to that request.
+            WrongAnswerError: the response does not match the request.
         """
         review = orjson.loads(answer)
         response = review["response"]
@@ -73,12 +73,12 @@ class Case:
 
 
 def case(review: str, path: str, *, denied: str | Mapping[str, str] = "", patched: str = "") -> Case:
-    """Make a case of a captured review."""
+    """Return a case for a captured review."""
     return _of(json.loads((REVIEWS / f"{review}.json").read_text()), path, denied, patched)
 
 
 def heavy() -> Case:
-    """Make a case that takes some 20 ms to judge: a NodePool with hundreds of requirements."""
+    """Return a case that takes about 20 ms to evaluate: a NodePool with hundreds of requirements."""
     captured = json.loads((REVIEWS / "nodepool-create.validate.json").read_text())
     captured["request"]["object"]["spec"]["template"]["spec"]["requirements"] += [
         {"key": "karpenter.k8s.aws/instance-cpu", "operator": "Gt", "values": [str(number % 10)]}
@@ -95,7 +95,7 @@ def _of(captured: Any, path: str, denied: str | Mapping[str, str], patched: str)
 
 
 def usual() -> tuple[Case, ...]:
-    """What a cluster sends: Pods that are patched, left alone and validated, and an object that is denied."""
+    """Return the requests of a cluster: Pods that are patched, unchanged and validated, and a denied object."""
     return (
         case("pod-create-gpu-untolerated.mutate", "/mutate", patched='"key": "nvidia.com/gpu"'),
         case("pod-create-by-job.validate", "/validate"),
@@ -107,13 +107,13 @@ def usual() -> tuple[Case, ...]:
 
 @dataclass(slots=True)
 class AnyDecision(Case):
-    """A review whose answer must only be one: the object is there to take time."""
+    """A review with any verdict; its object only takes time."""
 
     def check(self, uid: str, answer: bytes) -> str:
         """Compare the uid only.
 
         Raises:
-            WrongAnswerError: this is not the answer to that request.
+            WrongAnswerError: the response does not match the request.
         """
         response = orjson.loads(answer)["response"]
         if response["uid"] != uid:
@@ -122,7 +122,7 @@ class AnyDecision(Case):
 
 
 def hostile() -> tuple[Case, ...]:
-    """Make objects of up to 3 MiB, the most that an API server accepts, each with far more of something than is usual."""
+    """Return objects of up to 3 MiB, the limit of an API server, each with an unusually large part."""
     gpu = {"limits": {"nvidia.com/gpu": "1"}}
     claimed = [{"name": f"c{n}", "resources": {**gpu, "claims": [{"name": f"r{n}"}]}} for n in range(2_500)]
     claims = [{"name": f"r{n}", "resourceClaimTemplateName": "t"} for n in range(2_500)]

@@ -1,6 +1,6 @@
-"""A certificate in a folder as the kubelet mounts it: links through `..data`, which one rename turns to another folder.
+"""A certificate in a folder as the kubelet mounts it: links through `..data`, which a rename points to another folder.
 
-So does `k8s.io/kubernetes` pkg/volume/util/atomic_writer.go, v1.36.
+The procedure is that of `k8s.io/kubernetes` pkg/volume/util/atomic_writer.go, v1.36.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ class CertificateFolder:
         return ("--tls-cert", str(self.certificate), "--tls-key", str(self.key))
 
     def swap(self, client_authorities: bytes = b"") -> str:
-        """Put a new certificate of the same authority there; returns the SHA-256 of it.
+        """Write a new certificate of the same authority; return its SHA-256.
 
-        With `client_authorities` (PEM), who vouches for clients is in the same folder.
+        `client_authorities` (PEM) are written to the same folder.
         """
         pair = server_certificate(self._authority, ["localhost", "127.0.0.1"], now=_now(), lifetime=_LIFETIME)
         self._swaps += 1
@@ -58,7 +58,7 @@ class CertificateFolder:
 
 
 class ClientCertificate:
-    """The certificate that clients show, in a file with its key; each `renew` is by a new authority of the same name."""
+    """A client certificate in a file with its key; each `renew` uses a new authority of the same name."""
 
     def __init__(self, folder: Path) -> None:
         self.file = folder / "client.pem"
@@ -66,12 +66,12 @@ class ClientCertificate:
         self.renew()
 
     def prepare(self) -> bytes:
-        """Make the authority of the next one; returns it and the one in use."""
+        """Create the next authority; return it together with the one in use."""
         self._following = certificate_authority("clients", now=_now(), lifetime=_LIFETIME)
         return self.authority + self._following.certificate
 
     def renew(self) -> None:
-        """Show a certificate of the authority that was prepared."""
+        """Write a certificate of the prepared authority."""
         self._made = self._following
         pair = client_certificate(self._made, now=_now())
         new = self.file.with_suffix(".new")
@@ -80,7 +80,7 @@ class ClientCertificate:
 
     @property
     def authority(self) -> bytes:
-        """Who vouches for the certificate in use."""
+        """The authority of the certificate in use."""
         return self._made.certificate
 
 

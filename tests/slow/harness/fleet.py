@@ -1,4 +1,4 @@
-"""Replicas that keep their certificates in one cluster, behind a balancer."""
+"""Replicas that manage their certificates in one cluster, behind a balancer."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Fleet:
-    """`replicas` are those that were started, ready and endpoints of the balancer when `start` returns."""
+    """Replicas behind a balancer; `replicas` are ready and endpoints of the balancer when `start` returns."""
 
     def __init__(
         self, cluster: KeptCluster, balancer: RunningBalancer, folder: Callable[[], Path], closing: ExitStack
@@ -41,11 +41,11 @@ class Fleet:
         return self.replicas
 
     def published(self, lag: float) -> Published:
-        """Return what a load needs to trust as API servers do that are up to so many seconds late."""
+        """Return the trust of API servers that read bundles with a delay of up to some seconds, for a load."""
         return Published(self.cluster.api.url, lag, SERVER_NAME)
 
     def wait_for_promotions(self, number: int, patience: float) -> float:
-        """Wait until so many more authorities began to sign; returns how many seconds it took."""
+        """Wait until more authorities have started to sign; return the seconds that it took."""
         before = self.cluster.promotions()
         return wait_until(
             lambda: self.cluster.promotions() >= before + number, f"{number} more promotions", patience, pause=0.1

@@ -1,8 +1,8 @@
-"""HTTP/1.1 over TLS as the API server speaks it to webhooks.
+"""HTTP/1.1 over TLS with the behaviour of the API server towards webhooks.
 
-At most 25 idle connections, the one used last first, each for 90 s at most; active ones unbounded (Go's net/http
-Transport as `k8s.io/client-go` transport/cache.go sets it up, v0.36). A connection found closed before anything was
-written is replaced; one that closes later loses its request, because a POST is not sent again.
+It keeps at most 25 idle connections, each for at most 90 s, and reuses the last used one first; active connections are
+unlimited (Go's net/http Transport in the setup of `k8s.io/client-go` transport/cache.go, v0.36). It replaces a connection
+that is closed before a write. A connection that closes later loses its request, because a POST is not repeated.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ IDLE_SECONDS = 90
 
 
 class LostError(Exception):
-    """A request that got no answer; the text is the reason."""
+    """A request without a response; the text is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Connection:
 
 
 class Trusting(Protocol):
-    """Whom a client trusts when it opens a connection, and by which name it asks for the server."""
+    """The authorities that a client trusts for a new connection, and the server name that it verifies."""
 
     name: str
 
@@ -76,7 +76,7 @@ class Trusting(Protocol):
 
 
 class Trust:
-    """Whom a client trusts, and the certificate that it shows, if any: as it is in the file (PEM, with its key) now."""
+    """The authorities that a client trusts, and its certificate, read from a file (PEM, with its key) each time."""
 
     name = "localhost"
 
@@ -101,7 +101,7 @@ class Pool:
         self._idle: list[Connection] = []
 
     def idle(self) -> Connection | None:
-        """Take the idle connection used last, if there is one."""
+        """Return the last used idle connection, if there is one."""
         while self._idle:
             connection = self._idle.pop()
             if connection.usable:

@@ -1,7 +1,7 @@
-"""A steady load of reviews, every answer of which is checked.
+"""A steady load of reviews with a check of every response.
 
-It calls again as the API server does: only after 429 or 5xx with an integer `Retry-After`, at most 10 times, within the
-timeout (`k8s.io/client-go` rest/with_retry.go, v0.36). Everything else that is no answer is lost.
+It retries like the API server: only after 429 or 5xx with an integer `Retry-After`, at most 10 times, within the
+timeout (`k8s.io/client-go` rest/with_retry.go, v0.36). Every other failure is a lost call.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 RETRIES = 10
-# The reason why a call is lost that was told to come again until its time was over.
+# The reason of a call that was retried until its time limit.
 SHED = "shed until its deadline"
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to send where.
+    """The requests of a load and their destination.
 
     Attributes:
         address: host and port.
-        ca_file: whom to trust; not looked at where `published` says where that is published.
-        client: the certificate to show, with its key, where one is asked for.
-        cases: sent in turn.
-        rate: calls begun in a second, whatever becomes of those before; 0: as fast as `at_once` calls go.
-        at_once: how many calls run at once when there is no rate.
-        fresh: the share of calls that get a connection of their own.
-        timeout: seconds that a call may take in all, in the request as `?timeout=`.
+        ca_file: the trusted authorities; ignored if `published` is set.
+        client: the client certificate with its key, if the server requires one.
+        cases: the requests, sent in turn.
+        rate: calls to start per second, independent of earlier calls; 0 is the fastest rate with `at_once` calls.
+        at_once: the number of concurrent calls without a rate.
+        fresh: the share of calls on a new connection.
+        timeout: the time limit of a call in seconds, sent as `?timeout=`.
     """
 
     address: tuple[str, int]
@@ -68,14 +68,14 @@ class Load:
             self._spawn(self._one_after_the_other())
 
     async def stop(self) -> None:
-        """Begin no more calls."""
+        """Start no more calls."""
         self._stopping.set()
 
     async def progress(self) -> Progress:
         return Progress(*(getattr(self._report, name) for name in Progress.__dataclass_fields__))
 
     async def finish(self) -> Report:
-        """Begin no more calls, wait for those that are out, and say what became of all."""
+        """Start no more calls, wait for those in progress, and return the results."""
         await self.stop()
         while self._tasks:
             await asyncio.gather(*self._tasks)
@@ -95,7 +95,7 @@ class Load:
                 await asyncio.sleep(-behind)
                 continue
             self._spawn(self._call())
-            # A task begins when we let it.
+            # A task starts at the next await.
             await asyncio.sleep(0)
 
     async def _one_after_the_other(self) -> None:

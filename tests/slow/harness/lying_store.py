@@ -1,4 +1,4 @@
-"""Lets everybody hold the Lease: nobody ever sees that of another, and each write of it succeeds."""
+"""Let every replica hold the Lease: none sees the Lease of another, and each write succeeds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One connection that is used again and again, and never opened anew."""
+"""A single connection for many requests, which is never reopened."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class OneConnection:
             trust.load_cert_chain(client)
         self._connection = http.client.HTTPSConnection(*address, context=trust, timeout=PATIENCE_SECONDS)
         self._connection.connect()
-        # A second one would not be this one.
+        # Do not reconnect.
         self._connection.auto_open = 0
         self.certificate = hashlib.sha256(self._connection.sock.getpeercert(binary_form=True)).hexdigest()
 
@@ -32,7 +32,7 @@ class OneConnection:
 
         Raises:
             OSError: the connection is closed.
-            HTTPException: it was closed by the last answer, or what comes back is not HTTP.
+            HTTPException: the last response closed the connection, or the response is not HTTP.
         """
         case = usual()[0]
         self._connection.request("POST", case.path, case.body(UID), {"Content-Type": "application/json"})

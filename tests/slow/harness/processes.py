@@ -1,4 +1,4 @@
-"""What /proc says of a process, and waiting until it says something."""
+"""Process states from /proc, and waiting for a condition."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TICK = os.sysconf("SC_CLK_TCK")
 def wait_until(
     true: Callable[[], object], what: str, patience: float = PATIENCE_SECONDS, pause: float = _PAUSE_SECONDS
 ) -> float:
-    """Wait for a condition; returns how many seconds it took."""
+    """Wait for a condition; return the seconds that it took."""
     started = time.monotonic()
     while not true():
         assert time.monotonic() - started < patience, f"waited in vain until {what}"
@@ -28,7 +28,7 @@ def wait_until(
 
 
 def children(pid: int) -> list[int]:
-    """The processes that a process has started and that have not ended."""
+    """Return the running children of a process."""
     try:
         listed = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     except OSError:
@@ -37,17 +37,17 @@ def children(pid: int) -> list[int]:
 
 
 def alive(pid: int) -> bool:
-    """Whether any thread of it runs still; until the last has ended its connections are open."""
+    """Return whether any thread of a process runs; its connections are open until the last thread has ended."""
     return any(_fields(thread)[0] not in {"Z", "X"} for thread in _threads(pid))
 
 
 def megabytes(pid: int) -> float:
-    """Resident memory."""
+    """Return the resident memory of a process."""
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE / 2**20
 
 
 def descriptors(pid: int) -> int:
-    """How many files and sockets it has open."""
+    """Return the number of open files and sockets of a process."""
     return len(list(Path(f"/proc/{pid}/fd").iterdir()))
 
 
@@ -60,12 +60,12 @@ def _threads(pid: int) -> list[Path]:
     try:
         return list(Path(f"/proc/{pid}/task").glob("*/stat"))
     except FileNotFoundError:
-        # It went away while we looked.
+        # The process exited meanwhile.
         return []
 
 
 def _fields(stat: Path) -> list[str]:
-    """The fields after the name, which may hold anything: state first (proc_pid_stat(5)); of what has gone, dead."""
+    """Return the fields after the process name, the state first (proc_pid_stat(5)); ["X"], dead, if there is no process."""
     try:
         return stat.read_text().rpartition(")")[2].split()
     except OSError:

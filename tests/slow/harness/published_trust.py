@@ -1,7 +1,7 @@
-"""Trusts a server as API servers do: by the bundles of webhook configurations, of which each of them hears late.
+"""Trust in a server as of API servers: by the bundles of webhook configurations, which each of them reads late.
 
-Each connection is that of another API server: it knows what was published up to some time ago, and which entry it calls
-by is chosen at random. A bundle is taken as it is, so that one that is empty or lacks an authority fails the connection.
+Each connection represents another API server: it knows the bundles up to some time ago and uses a random entry. A
+bundle is used unchanged, so an empty bundle, or one without the authority, fails the connection.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _POLL_SECONDS = 0.03
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """Where configurations are published, how many seconds late somebody may hear of it, and the server's name."""
+    """Where configurations are published, the longest delay of an API server in seconds, and the server's name."""
 
     api_server: str
     lag: float
@@ -32,7 +32,7 @@ class Published:
 
 
 class PublishedTrust:
-    """Follows the configurations from when it is made; what is there then counts as having been there for long."""
+    """Follows the configurations; those that exist at its creation count as old."""
 
     def __init__(self, published: Published) -> None:
         self.name = published.name
@@ -43,10 +43,10 @@ class PublishedTrust:
 
     @property
     def context(self) -> ssl.SSLContext:
-        """What the next connection trusts.
+        """Return the TLS context of the next connection.
 
         Raises:
-            SSLError: a bundle is no bundle.
+            SSLError: a bundle is invalid.
         """
         known_at = time.monotonic() - random.uniform(0, self._published.lag)  # noqa: S311 -- no secret
         bundles = next(bundles for since, bundles in reversed(self._states) if since <= known_at)

@@ -1,4 +1,4 @@
-"""Requests that are turned away, of every kind, and a client that sends them and checks how."""
+"""Every kind of rejected request, and a client that sends them and checks the responses."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def with_arguments(number: int) -> bytes:
 
 def with_host_names(number: int) -> bytes:
     def change(pod: Any) -> None:
-        # No policy reads them, so that they have no bound of their own.
+        # No policy reads these fields, so they have no limit of their own.
         pod["spec"]["hostAliases"] = [{"ip": "10.0.0.1", "hostnames": ["a"] * number}]
 
     return review("pod-create-gpu-tolerated.mutate", change)
@@ -55,16 +55,16 @@ def with_user_data(size: int) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A request that is turned away.
+    """A rejected request.
 
     Attributes:
-        body: what is sent.
-        statuses: the HTTP statuses it may be answered with.
-        denied: the code of the denial, where it is answered by a review.
-        at_once: how many are sent side by side.
-        sent: after how many bytes the client leaves; None for one that stays.
-        warming: after how many the process was as large as it gets. Many small values fill arenas of Python's allocator,
-            which objects of the server share; how many of those are left when the values are freed differs.
+        body: the body to send.
+        statuses: the allowed HTTP statuses of the response.
+        denied: the code of the denial, if the response is a review.
+        at_once: the number of concurrent requests.
+        sent: the bytes after which the client disconnects; None if it stays connected.
+        warming: the number of requests after which the process reaches its largest size. Many small values fill arenas
+            of Python's allocator, which objects of the server share; the number of remaining arenas varies.
     """
 
     body: Callable[[], bytes]
@@ -100,12 +100,12 @@ KINDS = {
 
 
 class Client:
-    """Sends requests of one kind, over a connection that is used again for as long as the server keeps it."""
+    """Sends requests of one kind over a connection, and reconnects when the server closes it."""
 
     def __init__(self, server: Any, kind: Kind, *, busy: bool) -> None:
         self._address = server.address
         self._busy = busy
-        # Who answers is of no interest here.
+        # The server's certificate does not matter here.
         self._trust = ssl.create_default_context()
         self._trust.check_hostname, self._trust.verify_mode = False, ssl.CERT_NONE
         self._kind = kind
@@ -150,7 +150,7 @@ class Client:
 
 
 def sent(server: Any, kind: Kind, number: int, *, busy: bool = False) -> None:
-    """Send so many requests of a kind, and check each answer; one that is busy may tell clients to call again."""
+    """Send requests of a kind and check each response; an overloaded server may ask for a retry."""
     with contextlib.ExitStack() as closing, ThreadPoolExecutor(kind.at_once) as pool:
         clients = [
             closing.enter_context(contextlib.closing(Client(server, kind, busy=busy))) for _ in range(kind.at_once)

@@ -1,8 +1,8 @@
-"""An object in a process of its own, so that what measures does not disturb what is measured.
+"""An object in a separate process, so that the measurement does not affect the server.
 
-`Remote(Load, plan)` makes `Load(plan)` in a new process under uvloop; `remote.call("method", ...)` awaits a method of it
-there and returns what it returned; `start` is awaited first, and `stop` last. The process ends with `close`, or when
-its pipe closes because we are gone.
+`Remote(Load, plan)` creates `Load(plan)` in a new process with uvloop. `remote.call("method", ...)` awaits a method of it
+in that process and returns its result; `start` is awaited first, and `stop` last. The process ends with `close`, or when
+its pipe closes because the parent has exited.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a load saw."""
+"""The results of a load."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """A call that got no answer: why, and from when to when it was out (seconds of the monotonic clock)."""
+    """A call without a response: the reason, its start and its end (seconds of the monotonic clock)."""
 
     reason: str
     began: float
@@ -19,8 +19,8 @@ class Lost:
 class Progress:
     """Counts while a load runs.
 
-    `shed` answers said to come again, `told_to_close` that their connection closes; `generations` and `certificates` are
-    how often each was seen, in answers and in handshakes.
+    `shed` counts responses that ask for a retry, `told_to_close` those that close their connection. `generations` and
+    `certificates` count how often each was seen, in responses and in handshakes.
     """
 
     sent: int = 0
@@ -35,7 +35,7 @@ class Progress:
 
 @dataclass(slots=True)
 class Report(Progress):
-    """The whole; `seconds` of every answered call, `longest_exchange` of one request and its response."""
+    """The results of a load; `seconds` of every answered call, `longest_exchange` of one request and its response."""
 
     lost: list[Lost] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
@@ -43,12 +43,12 @@ class Report(Progress):
     longest_exchange: float = 0.0
 
     def percentile(self, share: float) -> float:
-        """Return the seconds that this share of the answered calls did not exceed; one must have been answered."""
+        """Return the quantile of the seconds of answered calls; at least one call must have been answered."""
         ordered = sorted(self.seconds)
         return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
     def figures(self) -> dict[str, object]:
-        """What to show of it."""
+        """The figures to show."""
         shown: dict[str, object] = {"sent": self.sent, "lost": len(self.lost), "wrong": len(self.wrong)}
         if self.shed:
             shown["shed"] = self.shed
@@ -57,6 +57,6 @@ class Report(Progress):
         return shown
 
     def faults(self) -> list[str]:
-        """Say each kind of loss and of wrong answer once, with how often it came."""
+        """Return each kind of loss and of wrong response once, with its count."""
         kinds = Counter([lost.reason for lost in self.lost] + self.wrong)
         return [f"{count} x {kind}" for kind, count in kinds.most_common(20)]

@@ -1,4 +1,4 @@
-"""The parts of a test that run in processes of their own, as the test sees them."""
+"""Proxies for the parts of a test that run in separate processes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class RunningLoad(Remote):
         return progress
 
     def pass_calls(self, number: int, patience: float = 300) -> None:
-        """Wait until so many more calls were begun."""
+        """Wait until more calls have started."""
         until = self.progress().sent + number
         wait_until(lambda: self.progress().sent >= until, f"{until} calls were begun", patience)
 
@@ -35,7 +35,7 @@ class RunningLoad(Remote):
 
 
 class RunningStalls(Remote):
-    """Ready when every connection was tried once."""
+    """Stalled connections; ready when every connection was tried once."""
 
     def __init__(
         self, address: Address, kind: Kind, number: int, sources: tuple[str, ...], *, again: bool = True

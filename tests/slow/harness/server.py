@@ -24,14 +24,14 @@ WORKERS = 2
 
 
 class Server:
-    """Started when made, and ready then.
+    """A server that is started and ready after its creation.
 
     Args:
-        folder: for its authority and its log.
-        flags: of `gpugate serve`, besides the address and the workers.
-        stderr: where its log goes; a file in the folder when not given.
-        before: a command to run it by.
-        program: Python to run first.
+        folder: the folder for its authority and its log.
+        flags: flags of `gpugate serve`, besides the address and the workers.
+        stderr: the destination of its log; None is a file in the folder.
+        before: a command that runs the server.
+        program: Python code to run first.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class Server:
         return children(self.pid)
 
     def get(self, path: str) -> tuple[int, str]:
-        """Ask the health port; status 0 when nobody answers."""
+        """Send a request to the health port; the status is 0 without a response."""
         host, port = self.health
         try:
             with urllib.request.urlopen(f"http://{host}:{port}{path}", timeout=PATIENCE_SECONDS) as response:
@@ -108,11 +108,11 @@ class Server:
         self.process.send_signal(number)
 
     def wait(self) -> int:
-        """Wait for its end; returns its exit code."""
+        """Wait for the server to exit; return its exit code."""
         return self.process.wait(PATIENCE_SECONDS)
 
     def stop(self) -> None:
-        """End it and whatever it started, also when it hangs or is stopped."""
+        """Kill the server and its children, also if it hangs or is suspended."""
         pids = [self.pid, *self.workers()]
         for pid in pids:
             with contextlib.suppress(ProcessLookupError):

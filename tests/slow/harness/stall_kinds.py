@@ -1,4 +1,4 @@
-"""The ways to hold a connection and not get on with it."""
+"""The ways to stall a connection."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ _HEAD = (
     b"POST /validate?timeout=10s HTTP/1.1\r\nHost: gpugate.gpugate.svc\r\nContent-Type: application/json\r\n"
     b"Content-Length: %d\r\n\r\n"
 )
-# As much as is allowed is announced and little of it sent.
+# Announces the largest allowed body and sends little of it.
 _LARGEST = 32 * 1024 * 1024
 _PIPELINED = 40
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What a connection does once it is open.
+    """The behaviour of an open connection.
 
     Attributes:
-        tls: whether it makes the handshake first.
-        first: sent at once.
-        drip: of this, one byte is sent each second, over and over.
-        reads: whether it takes what comes back; the receive buffer of one that does not is as small as can be.
+        tls: whether it makes a TLS handshake first.
+        first: the bytes to send at once.
+        drip: bytes to send repeatedly, one each second.
+        reads: whether the client reads responses; otherwise its receive buffer has the smallest size.
     """
 
     tls: bool = True

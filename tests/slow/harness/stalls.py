@@ -1,6 +1,6 @@
-"""Holds connections that do not get on, of one kind, and opens again what the server closes.
+"""Keep stalled connections of one kind open, and reopen those that the server closes.
 
-They come from 127.0.0.2 to 127.0.0.9, so that a cap on the connections of one source does not meet whoever comes from
+They come from 127.0.0.2 to 127.0.0.9, so that the limit on the connections of one source does not affect clients at
 127.0.0.1.
 """
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from harness.stall_kinds import Kind
 
 SOURCES = tuple(f"127.0.0.{number}" for number in range(2, 10))
-# Handshakes under way at once; more would only wait for each other.
+# The number of concurrent handshakes; more would only wait for each other.
 _OPENING_AT_ONCE = 64
-# Small enough that the kernel's buffers do not take for the client what it does not read (bytes).
+# In bytes; small, so that the kernel's buffers do not hide that the client does not read.
 _SMALL_BUFFER, _SMALL_SEGMENT = 2304, 536
 
 
@@ -49,18 +49,18 @@ class Stalls:
         self._again = again
         self._at_once = asyncio.Semaphore(_OPENING_AT_ONCE)
         self._tls = ssl.create_default_context()
-        # Who answers is of no interest here, and costs time.
+        # The server's certificate does not matter here, and verifying it takes time.
         self._tls.check_hostname = False
         self._tls.verify_mode = ssl.CERT_NONE
         self._tasks: set[asyncio.Task[None]] = set()
         self.counts = Counts()
 
     async def start(self) -> None:
-        """Try all once."""
+        """Try to open every connection once."""
         await asyncio.gather(*(self._open() for _ in range(self._number)))
 
     async def stop(self) -> None:
-        """Open none again; those that are open end with the process."""
+        """Stop reopening connections; open ones end with the process."""
         self._again = False
 
     async def counted(self) -> Counts:
@@ -100,7 +100,7 @@ class _Stall(asyncio.Protocol):
         self._closed = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # uvloop's transports are none by inheritance.
+        # uvloop's transports do not inherit from asyncio.Transport.
         self._transport = cast("asyncio.Transport", transport)
         kind, counts = self._stalls.kind, self._stalls.counts
         counts.opened += 1

@@ -1,4 +1,4 @@
-"""Looks at every replica each time that anything is written, and holds it against what API servers may know by then."""
+"""Check every replica after each write against the bundles that API servers may know by then."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _LOOK_SECONDS = 1.0
 
 
 class Witness:
-    """As long as its context lasts: `looks` is how often it looked, `broken` what it saw that must never be.
+    """Checks replicas while its context is open: `looks` is the number of checks, `broken` the violations.
 
-    A bundle counts from when it was written until `lag` seconds after another one was.
+    A bundle counts from its write until `lag` seconds after the next write.
     """
 
     def __init__(self, fleet: Fleet, lag: float) -> None:
@@ -55,7 +55,7 @@ class Witness:
             news = self._news(seen)
             seen += len(news)
             written = [change for change in news if change.plural in {*_PLURALS, SECRETS}]
-            # What was there until now counts from now on for as long as anybody may be late.
+            # API servers may use the previous bundle until the longest delay has passed.
             self._count([*live, *(change.object for change in written if change.plural in _PLURALS)])
             if written:
                 self._look()

@@ -1,4 +1,4 @@
-"""An installation as a fake API server holds it, and what that says to probes."""
+"""An installation in a fake API server, and its responses to probes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ KINDS = (
 
 
 class Cluster(FakeApiServer):
-    """Serves what an installation is made of; nothing is installed at first."""
+    """Serves the objects of an installation; empty at first."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -44,7 +44,7 @@ class Cluster(FakeApiServer):
             self.serve(group, (version,), kind, plural, namespaced=namespaced)
 
     def install(self) -> None:
-        """Make both configurations, as they are generated."""
+        """Store both configurations, as gpugate generates them."""
         mutating, validating = webhook_configurations(bind(CATALOG, PolicyConfig()), Server(b"ca"))
         self.store.put(MUTATING, mutating)
         self.store.put(VALIDATING, validating)
@@ -53,14 +53,14 @@ class Cluster(FakeApiServer):
         return [*self.store.all(MUTATING), *self.store.all(VALIDATING)]
 
     def contents(self) -> list[Json]:
-        """What the configurations hold, whatever their version is."""
+        """Return the configurations without their resource version."""
         found = copy.deepcopy(self.configurations())
         for each in found:
             del each["metadata"]["resourceVersion"]
         return found
 
     def secret(self, **annotations: str) -> None:
-        """Make the Secret of the authorities, as the keeper writes it."""
+        """Store the Secret of the authorities, as the keeper writes it."""
         data = {
             key: base64.b64encode(value).decode()
             for key, value in encode(create_authorities(Periods(), dt.datetime.now(tz=dt.UTC))).items()
@@ -70,12 +70,12 @@ class Cluster(FakeApiServer):
 
 
 def answer(nonce: str, *phases: str) -> Answer:
-    """What the API server says to a probe that was answered."""
+    """Return the API server's response to an answered probe."""
     said = ", ".join(f'299 - "gpugate answered {nonce} at {phase}"' for phase in phases)
     return Answer("configmaps?dryRun=All", 201, b"{}", {"Warning": said} if said else {})
 
 
 def failure(message: str, code: int = 500, reason: str = "InternalError") -> Answer:
-    """What the API server says to a probe that it could not pass on."""
+    """Return the API server's response to a probe that it could not send to the webhook."""
     body = {"kind": "Status", "code": code, "reason": reason, "message": message}
     return Answer("configmaps?dryRun=All", code, json.dumps(body).encode())

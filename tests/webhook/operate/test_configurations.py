@@ -39,7 +39,7 @@ def labelled(found: Json, **labels: str) -> Json:
 
 
 def meanwhile(cluster: Cluster, times: int) -> Callable[[Json], Json]:
-    """Change a configuration, while somebody else writes it too, so many times."""
+    """Change a configuration, while another client writes it some times."""
     left = [times]
 
     def change(found: Json) -> Json:

@@ -5,7 +5,7 @@ import pytest
 from gpugate.webhook.operate.reachability import explain_failure
 
 _POST = 'failed to call webhook: Post "https://gpugate.gpugate.svc:443/validate?timeout=3s": '
-# Recorded from kube-apiserver v1.36.3, but for those that need a cluster with a network of its own.
+# Recorded from kube-apiserver v1.36.3, except those that need a cluster with a Pod network.
 MESSAGES = {
     f"{_POST}dial tcp 127.0.0.1:41517: connect: connection refused": "no process listens",
     f"{_POST}tls: failed to verify certificate: x509: certificate signed by unknown authority": "no authority in the caBundle signed",

@@ -3,7 +3,7 @@ from __future__ import annotations
 from gpugate.webhook.operate.status import parse_counters
 from gpugate.webhook.report.status import Counters
 
-# As kube-apiserver v1.36.3 writes them.
+# The format of kube-apiserver v1.36.3.
 _POD = 'name="pods.validate.gpugate.dev",operation="CREATE"'
 METRICS = f"""
 # HELP apiserver_request_total [STABLE] Counter of apiserver requests

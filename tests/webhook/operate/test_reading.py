@@ -1,4 +1,4 @@
-"""What is read of an installation from an API server, and what is not kept of it."""
+"""Reading an installation from an API server, and dropping its private content."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ADMISSION = "admissionregistration.k8s.io"
 
 @pytest.fixture
 def api() -> Iterator[FakeApiServer]:
-    """Holds both configurations, the Secret and the Namespace, and a webhook configuration of somebody else."""
+    """Return an API server with both configurations, the Secret, the Namespace and a foreign webhook configuration."""
     server = FakeApiServer()
     for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"):
         server.serve(ADMISSION, ("v1",), kind, f"{kind.lower()}s", namespaced=False)

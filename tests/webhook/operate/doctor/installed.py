@@ -1,4 +1,4 @@
-"""A healthy installation in memory, to change one part of."""
+"""A healthy installation in memory, for tests that change one part."""
 
 from __future__ import annotations
 
@@ -66,5 +66,5 @@ def installation(**parts: Any) -> Installation:
 
 
 def case(**parts: Any) -> Case:
-    """A case whose installation has some parts other than in a healthy one."""
+    """Return a case whose installation differs from a healthy one in some parts."""
     return Case(installation(**parts), RULESET, rules_from="57 policies (as shipped)", meant=Meant())

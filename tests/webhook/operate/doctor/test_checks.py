@@ -1,4 +1,4 @@
-"""What each check says of an installation of which one part is not as it should be."""
+"""The problems that each check reports for an installation with one broken part."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FORBIDDEN = Unread("Secret gpugate/gpugate-certificates", "these credentials may
 
 
 def told(**parts: Any) -> dict[str, str]:
-    """Code -> severity of what is said beside notes."""
+    """Return code -> severity of the problems, without notes."""
     problems = examine(case(**parts)).problems
     return {each.code: each.severity.value for each in problems if each.severity is not Severity.NOTE}
 

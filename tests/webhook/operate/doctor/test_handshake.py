@@ -1,4 +1,4 @@
-"""What a TLS server on loopback is found to show."""
+"""TLS handshakes with a server on loopback."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ EXPIRED = certificate_authority("expired", now=NOW - 2 * DAY, lifetime=DAY)
 
 @contextmanager
 def listening(pair: KeyPair | None) -> Iterator[int]:
-    """Answer TLS handshakes with a certificate, or without one say something that is no TLS."""
+    """Answer TLS handshakes with a certificate, or send other data without one."""
     listener = socket.create_server(("127.0.0.1", 0))
 
     def answer() -> None:

@@ -1,4 +1,4 @@
-"""Where the policy file is found that the webhook's Pods are started with."""
+"""The policy file that the webhook's Pods use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was chosen for the webhook configurations, as the webhook's Deployment says it."""
+"""The options of the webhook configurations, read from the webhook's Deployment."""
 
 from __future__ import annotations
 
