@@ -35,7 +35,7 @@ AREAS: Final = (
         ("tests/webhook/admission", "tests/webhook/bad_inputs"),
         # Thousands of tests that try for every example what others show of a few.
         without=(
-            "tests/webhook/admission/test_both_doors.py",
+            "tests/webhook/admission/test_both_entry_points.py",
             "tests/webhook/admission/test_canary.py",
             "tests/webhook/admission/test_example_laws.py",
             "tests/webhook/bad_inputs/objects/test_any_kind.py",

@@ -17,7 +17,7 @@ FILES = {
     "policies/pods/examples/own/bad-pod.yaml": "",
     "policies/pods/examples/other/bad-pod.yaml": "",
     "tests/policies/test_examples.py": "",
-    "tests/webhook/admission/test_both_doors.py": "",
+    "tests/webhook/admission/test_both_entry_points.py": "",
     "tests/webhook/report/test_text.py": "import layout\n",
     "tests/webhook/report/test_text_colour.py": "",
     "tests/webhook/report/json/test_keys.py": "from gpugate.webhook.report import places, quoting\n",
@@ -26,7 +26,7 @@ FILES = {
     "tests/webhook/test_others.py": "    from gpugate.webhook.report.places import Place\n",
     "tests/slow/test_load.py": "import gpugate.webhook.report.places\n",
 }
-EXAMPLES = {"tests/policies/test_examples.py", "tests/webhook/admission/test_both_doors.py"}
+EXAMPLES = {"tests/policies/test_examples.py", "tests/webhook/admission/test_both_entry_points.py"}
 
 
 @pytest.fixture

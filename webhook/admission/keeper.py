@@ -72,7 +72,7 @@ class DriftReport:
         self._since: dict[Drift, float] = {}
         self._logged: frozenset[Drift] = frozenset()
 
-    def tell(self, authorities: Authorities | None) -> None:
+    def update(self, authorities: Authorities | None) -> None:
         """Compare the configurations and report; without an API server there is nothing to compare."""
         self._policy_file.poll()
         try:
@@ -131,7 +131,7 @@ class KeeperReport:
         self._logged_at: dict[str, float] = {}
         self._lock = threading.Lock()
 
-    def tell(self, state: State, *, leads: bool, skew: dt.timedelta | None) -> None:
+    def update(self, state: State, *, leads: bool, skew: dt.timedelta | None) -> None:
         """Report the state after a step."""
         self._measure(state, leads=leads, skew=skew)
         for text in state.done:
@@ -369,8 +369,8 @@ class _KeeperProcess:
             self._missing = state.waiting
         if self._election.trouble:
             state = replace(state, troubles=(*state.troubles, self._election.trouble))
-        self._report.tell(state, leads=self._election.is_leader, skew=self._connection.clock_skew)
-        self._drift.tell(state.authorities)
+        self._report.update(state, leads=self._election.is_leader, skew=self._connection.clock_skew)
+        self._drift.update(state.authorities)
         pause = _TRY_AGAIN_SECONDS if state.troubles else random.uniform(*_LOOK_AGAIN_SECONDS)  # noqa: S311 -- as above
         if state.due is not None:
             pause = min(pause, (state.due - self._now()).total_seconds())

@@ -1,8 +1,8 @@
 """The fake API server in front of real webhook processes.
 
-`api_server` has the webhook with the shipped modes registered, mutating and validating. `library(name)` gives one whose
-webhook judges with the configuration and the facts of an example; `library.outcome(name)` is what becomes of the request
-that the example shows.
+`api_server` has the webhook with the shipped modes registered, mutating and validating. `library(name)` returns one
+whose webhook uses the configuration and the cluster data of an example. `library.outcome(name)` is the outcome of the
+request in the example.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ EXAMPLE_SERVER = Path(__file__).parents[1] / "example_server.py"
 
 @pytest.fixture(scope="session")
 def registered(start_process: Callable[..., Any]) -> Iterator[Callable[..., ApiServer]]:
-    """Make an API server that knows a webhook process, mutating and validating."""
-    # Processes outlive the connections to them, so that none waits at its end for a client to leave.
+    """Create an API server with a webhook process, registered as mutating and validating."""
+    # Connections close before the processes, so that no process waits at its end for a client.
     assert start_process
     clients: list[Client] = []
 
@@ -64,7 +64,7 @@ class Library:
             tuple(replace(webhook, version=version) for webhook in webhooks)
             for webhooks in (self._api_server.mutating, self._api_server.validating)
         )
-        # The server tells by the uid which example a review is of.
+        # The uid tells the server which example a review belongs to.
         return replace(
             self._api_server,
             mutating=mutating,

@@ -1,4 +1,4 @@
-"""A log that remembers, and metrics as a scrape shows them."""
+"""A log in memory, and metrics read from a scrape."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class FakeLog:
-    """`lines` are level, message and fields of each event."""
+    """A log in memory; `lines` are level, message and fields of each event."""
 
     lines: list[tuple[Level, str, dict[str, Value]]] = field(default_factory=list)
 
@@ -24,7 +24,7 @@ class FakeLog:
         self.lines.append((level, message, fields))
 
     def reasons(self) -> list[str]:
-        """Return why something is wrong, for each line that says so."""
+        """Return the reasons in the lines that have one."""
         return [str(fields["reason"]) for level, _, fields in self.lines if level != "info"]
 
 
@@ -33,7 +33,7 @@ class Scraped(Metrics):
         super().__init__(CATALOG)
 
     def value(self, name: str, **labels: str) -> float | None:
-        """Return a metric as it is exposed; None if nothing is known to say."""
+        """Return the exposed value of a metric; None if it is not exposed."""
         families = text_string_to_metric_families(self.exposition("")[1].decode())
         found = [s.value for family in families for s in family.samples if (s.name, s.labels) == (name, labels)]
         return found[0] if found else None

@@ -44,16 +44,16 @@ def gate() -> Gate:
     return Gate(Rules(bind(CATALOG, PolicyConfig()), "g"), NoFacts(), lambda: dt.datetime(2026, 11, 21, tzinfo=dt.UTC))
 
 
-def made(gate: Gate, *missing: str) -> Flask:
+def create(gate: Gate, *missing: str) -> Flask:
     app = create_app(gate, KnownHealth(*missing))
-    # As reviews come; probes and scrapes come without TLS.
+    # Reviews use TLS; probes and scrapes do not.
     app.config["PREFERRED_URL_SCHEME"] = "https"
     return app
 
 
 @pytest.fixture(scope="module")
 def app(gate: Gate) -> Flask:
-    return made(gate)
+    return create(gate)
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def test_healthy(client: FlaskClient, path: str) -> None:
 
 
 def test_not_ready_lists_the_missing_parts(gate: Gate) -> None:
-    client = made(gate, "worker 1: nodepools not listed", "shutting down").test_client()
+    client = create(gate, "worker 1: nodepools not listed", "shutting down").test_client()
     answer = client.get("/readyz", base_url=PLAIN)
     assert (answer.status_code, answer.text) == (
         503,
@@ -140,7 +140,7 @@ def test_errors_are_status_objects(client: FlaskClient, method: str, path: str, 
 
 def test_environment_cannot_enable_the_debugger(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FLASK_DEBUG", "1")
-    assert made(gate).debug is False
+    assert create(gate).debug is False
 
 
 class _Broken(Gate):
@@ -152,7 +152,7 @@ class _Broken(Gate):
 
 
 def test_an_internal_error_has_no_traceback(captured: Callable[[str], bytes]) -> None:
-    response = made(_Broken()).test_client().post("/validate", data=captured("pod-delete.validate"))
+    response = create(_Broken()).test_client().post("/validate", data=captured("pod-delete.validate"))
     assert (response.status_code, b"canary" in response.data) == (500, False)
 
 

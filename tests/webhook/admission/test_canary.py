@@ -32,7 +32,7 @@ CONTAINER = ("request", "object", "spec", "containers", 0)
 
 
 class Everything:
-    """A gate, and all that it told anybody."""
+    """A gate, and all its output: response, log, metrics and spans."""
 
     def __init__(self, log_file: Path, descriptor: int) -> None:
         self._exporter = InMemorySpanExporter()
@@ -50,7 +50,7 @@ class Everything:
         self._tracer.observe(observation)
         self._tracer.span()
 
-    def told(self, phase: Phase, review: bytes) -> str:
+    def outputs(self, phase: Phase, review: bytes) -> str:
         answer = self._gate.answer(phase, review).body
         patch = json.loads(answer).get("response", {}).get("patch", "")
         spans = [span.to_json() for span in self._exporter.get_finished_spans()]
@@ -111,17 +111,17 @@ PLACES = [
 def test_a_secret_in_a_pod(
     everything: Everything, path: tuple[str | int, ...], value: Any, name: str, phase: Phase
 ) -> None:
-    assert CANARY not in everything.told(phase, with_canary(name, path, value))
+    assert CANARY not in everything.outputs(phase, with_canary(name, path, value))
 
 
 @pytest.mark.parametrize("name", ["ec2nodeclass-create.mutate", "nodepool-update.validate", "deployment-create.mutate"])
 @pytest.mark.parametrize(("path", "value"), [place for place in PLACES if CONTAINER[-1] not in place.values[0]])
 def test_a_secret_in_another_object(everything: Everything, path: tuple[str | int, ...], value: Any, name: str) -> None:
-    assert CANARY not in everything.told(Phase.VALIDATE, with_canary(name, path, value))
+    assert CANARY not in everything.outputs(Phase.VALIDATE, with_canary(name, path, value))
 
 
 def test_a_secret_in_invalid_json(everything: Everything) -> None:
-    assert CANARY not in everything.told(Phase.VALIDATE, f'{{"token": "{CANARY}'.encode())
+    assert CANARY not in everything.outputs(Phase.VALIDATE, f'{{"token": "{CANARY}'.encode())
 
 
 def test_a_secret_in_a_broken_policy(everything: Everything, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,4 +130,4 @@ def test_a_secret_in_a_broken_policy(everything: Everything, monkeypatch: pytest
 
     monkeypatch.setattr("gpugate.webhook.admission.gate.evaluate", fail)
     review = (REVIEWS / "pod-create-training.validate.json").read_bytes()
-    assert CANARY not in everything.told(Phase.VALIDATE, review)
+    assert CANARY not in everything.outputs(Phase.VALIDATE, review)

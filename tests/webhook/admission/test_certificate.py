@@ -62,8 +62,8 @@ def lasting(lifetime: dt.timedelta) -> KeyPair:
 
 def test_one_is_made_when_none_is_given(tmp_path: Path, clock: Clock) -> None:
     ca_file = tmp_path / "ca.crt"
-    made = Certificate(ServeOptions("127.0.0.1", 0, ca_file=ca_file), clock).identity
-    assert made.authority == ca_file.read_bytes()
+    created = Certificate(ServeOptions("127.0.0.1", 0, ca_file=ca_file), clock).identity
+    assert created.authority == ca_file.read_bytes()
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_missing_file(tmp_path: Path, clock: Clock) -> None:
 
 @pytest.mark.parametrize("pair", [pair for pair, _ in BAD.values()], ids=BAD)
 def test_handshakes_use_the_last_valid_certificate(in_force: Certificate, tmp_path: Path, pair: KeyPair) -> None:
-    # The dates of these certificates have nothing to do with the clock of this machine.
+    # The dates of these certificates are independent of the local clock.
     client = trusting(AUTHORITY.certificate)
     client.verify_flags |= 0x200000  # type: ignore[operator]  # X509_V_FLAG_NO_CHECK_TIME
     put(tmp_path, pair)
@@ -269,9 +269,9 @@ def test_clients_are_never_let_in_without_authorities(asking: Certificate, tmp_p
 def test_a_created_certificate_with_client_authentication(tmp_path: Path, clock: Clock) -> None:
     (tmp_path / "ca.crt").write_bytes(CLIENTS.certificate)
     certificate = Certificate(ServeOptions("127.0.0.1", 0, client_ca=tmp_path / "ca.crt"), clock)
-    made = certificate.identity.authority
+    created = certificate.identity.authority
     (tmp_path / "ca.crt").write_bytes(OTHER.certificate + CLIENTS.certificate)
-    assert (certificate.poll(), certificate.identity.authority) == ("", made)
+    assert (certificate.poll(), certificate.identity.authority) == ("", created)
 
 
 def test_a_pair_from_memory_does_not_wait_for_the_authorities_of_clients(tmp_path: Path, clock: Clock) -> None:

@@ -1,4 +1,4 @@
-"""A certificate that another process makes: taken up where it stands in memory, whole or not at all."""
+"""A certificate that another process creates: it is read from shared memory, completely or not at all."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def certificate(leafs: LeafMemory) -> Certificate:
 
 
 def served(certificate: Certificate) -> bytes:
-    """Return the certificate that a client sees which trusts the authority."""
+    """Return the server's certificate for a client that trusts the authority."""
     client = trusting(AUTHORITY.certificate)
-    # The dates of these certificates have nothing to do with the clock of this machine.
+    # The dates of these certificates are independent of the local clock.
     client.verify_flags |= 0x200000  # type: ignore[operator]  # X509_V_FLAG_NO_CHECK_TIME
     _, end = shaken(certificate.identity.context, client, NAME)
     return end.getpeercert(binary_form=True) or b""
@@ -71,8 +71,8 @@ def test_a_half_written_one_is_tried_again(certificate: Certificate, leafs: Leaf
     certificate.poll()
     before = certificate.identity
     tear(leafs, LONGER)
-    said = [certificate.poll(), certificate.poll()]
-    assert (said, certificate.identity is before) == (["the certificate is being written", None], True)
+    errors = [certificate.poll(), certificate.poll()]
+    assert (errors, certificate.identity is before) == (["the certificate is being written", None], True)
     leafs._memory[100] ^= 1
     assert (certificate.poll(), certificate.identity.not_after) == ("", NOW + 2 * DAY)
 

@@ -1,4 +1,4 @@
-"""A review that takes too much CPU ends, wherever it is; the worker goes on."""
+"""A review that exceeds its CPU budget is stopped at any point, and the worker continues."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.objects import Kind
 
 SECONDS = 0.05
-# Many times the budget: a review that takes this long was not ended.
+# Many times the budget: a review that takes this long was not stopped.
 LONG = 2.0
 
 
@@ -100,23 +100,23 @@ def answered(budget: CpuBudget, phase: Phase, check: Any) -> dict[str, Any]:
     rules = Rules(bind((Policy("pods/own", "", (check,)),), PolicyConfig()), "g")
     gate = Gate(rules, Namespaces(), lambda: dt.datetime(2026, 11, 21, tzinfo=dt.UTC), budget=budget)
     answer = gate.answer(phase, review())
-    told: dict[str, Any] = json.loads(answer.body)["response"]
-    return told
+    review_response: dict[str, Any] = json.loads(answer.body)["response"]
+    return review_response
 
 
 @pytest.mark.parametrize("check", [quadratic, catches_everything])
 def test_a_slow_policy_is_stopped_and_the_request_is_denied(budget: CpuBudget, check: Any) -> None:
     started = time.thread_time()
-    told = answered(budget, Phase.VALIDATE, check)
+    review_response = answered(budget, Phase.VALIDATE, check)
     assert time.thread_time() - started < LONG / 2
-    assert (told["allowed"], told["status"]["code"]) == (False, 504)
-    assert "pods/own" in told["status"]["message"]
+    assert (review_response["allowed"], review_response["status"]["code"]) == (False, 504)
+    assert "pods/own" in review_response["status"]["message"]
 
 
 def test_a_slow_mutation_is_stopped_and_patches_nothing(budget: CpuBudget) -> None:
-    told = answered(budget, Phase.MUTATE, slow_mutation)
-    assert (told["allowed"], "patch" in told) == (True, False)
-    assert told["warnings"][0].startswith("[gpugate] not mutated: out of time")
+    review_response = answered(budget, Phase.MUTATE, slow_mutation)
+    assert (review_response["allowed"], "patch" in review_response) == (True, False)
+    assert review_response["warnings"][0].startswith("[gpugate] not mutated: out of time")
 
 
 def test_reviews_before_and_after_it_are_answered(budget: CpuBudget) -> None:
@@ -149,7 +149,7 @@ def test_after_a_pause_the_rest_of_the_budget_remains(budget: CpuBudget, where: 
 
 
 def test_an_interrupt_while_the_budget_is_stopped_leaves_nothing_behind() -> None:
-    """However early or late the timer expires, nothing is raised after the second `stop`."""
+    """Whenever the timer expires, nothing is raised after the second `stop`."""
     before = signal.getsignal(signal.SIGPROF)
     try:
         for step in range(40):

@@ -30,7 +30,7 @@ FEWER = AUDIT + 'policies:\n  "*/*": {mode: "off"}\n  nodepools/single-instance-
 
 
 class Live:
-    """The configurations of a cluster; reading them fails with `failure` where there is one."""
+    """The configurations of a cluster; reading them raises `failure` if it is set."""
 
     def __init__(self, policy_file: Path) -> None:
         made = webhook_configurations(load_rules(policy_file).ruleset, Server(AUTHORITIES.bundle))
@@ -43,7 +43,7 @@ class Live:
         return self.objects
 
 
-class Told:
+class ReportCase:
     def __init__(self, policy_file: Path) -> None:
         self.log, self.metrics, self.live, self.policy_file = FakeLog(), Scraped(), Live(policy_file), policy_file
         options = ServeOptions("127.0.0.1", 0, policy_file=policy_file)
@@ -53,68 +53,68 @@ class Told:
         self.seconds = 0.0
         self.report = DriftReport(cast("Shared", shared), KEEPING, live, lambda: NOW, lambda: self.seconds)
 
-    def tell(self, after: float = 60) -> dict[str, float]:
-        """Return how many differences there are so many seconds later, by reason."""
+    def update(self, after: float = 60) -> dict[str, float]:
+        """Update the report after some seconds; return the number of differences by reason."""
         self.seconds += after
-        self.report.tell(AUTHORITIES)
+        self.report.update(AUTHORITIES)
         counts = {each.value: self.metrics.value("gpugate_webhook_config_drift", reason=each.value) for each in Reason}
         return {reason: count for reason, count in counts.items() if count}
 
 
 @pytest.fixture
-def told(tmp_path: Path) -> Told:
+def case(tmp_path: Path) -> ReportCase:
     file = tmp_path / "policy.yaml"
     file.write_text(AUDIT)
-    return Told(file)
+    return ReportCase(file)
 
 
-def test_no_drift_is_zero(told: Told) -> None:
-    assert (told.tell(), told.log.lines) == ({}, [])
-    assert told.metrics.value("gpugate_webhook_config_drift", reason="missing") == 0
+def test_no_drift_is_zero(case: ReportCase) -> None:
+    assert (case.update(), case.log.lines) == ({}, [])
+    assert case.metrics.value("gpugate_webhook_config_drift", reason="missing") == 0
 
 
-def test_differences_are_counted_by_their_reason(told: Told) -> None:
-    told.live.objects.pop()
-    for hook in told.live.objects[0]["webhooks"]:
+def test_differences_are_counted_by_their_reason(case: ReportCase) -> None:
+    case.live.objects.pop()
+    for hook in case.live.objects[0]["webhooks"]:
         hook["clientConfig"]["caBundle"] = ""
-    assert told.tell() == {"missing": 1, "ca-bundle-empty": len(told.live.objects[0]["webhooks"])}
+    assert case.update() == {"missing": 1, "ca-bundle-empty": len(case.live.objects[0]["webhooks"])}
 
 
-def test_a_lasting_difference_is_logged_once_for_each_occurrence(told: Told) -> None:
-    removed = told.live.objects.pop()
+def test_a_lasting_difference_is_logged_once_for_each_occurrence(case: ReportCase) -> None:
+    removed = case.live.objects.pop()
     written = []
     for live in ([], [], [], [removed], [], []):
-        told.live.objects[1:] = live
-        told.tell()
-        written.append(told.log.reasons())
+        case.live.objects[1:] = live
+        case.update()
+        written.append(case.log.reasons())
     assert written == [[], ["missing"], ["missing"], ["missing"], ["missing"], ["missing"] * 2]
 
 
-def test_a_brief_difference_is_not_logged(told: Told) -> None:
-    removed = told.live.objects.pop()
-    counts = [told.tell(), told.tell(after=1)]
-    told.live.objects.append(removed)
-    assert (counts, told.tell(), told.log.lines) == ([{"missing": 1}, {"missing": 1}], {}, [])
+def test_a_brief_difference_is_not_logged(case: ReportCase) -> None:
+    removed = case.live.objects.pop()
+    counts = [case.update(), case.update(after=1)]
+    case.live.objects.append(removed)
+    assert (counts, case.update(), case.log.lines) == ([{"missing": 1}, {"missing": 1}], {}, [])
 
 
-def test_unreadable_configurations_report_no_drift(told: Told) -> None:
-    told.live.objects.pop()
-    before = told.tell()
-    told.live.failure = ClusterFailure("the API server cannot be reached")
-    assert told.tell() == before == {"missing": 1}
+def test_unreadable_configurations_report_no_drift(case: ReportCase) -> None:
+    case.live.objects.pop()
+    before = case.update()
+    case.live.failure = ClusterFailure("the API server cannot be reached")
+    assert case.update() == before == {"missing": 1}
 
 
-def test_a_changed_policy_file_is_in_force(told: Told) -> None:
-    before = told.tell()
-    told.policy_file.write_text(FEWER)
-    assert (before, bool(told.tell())) == ({}, True)
+def test_a_changed_policy_file_is_in_force(case: ReportCase) -> None:
+    before = case.update()
+    case.policy_file.write_text(FEWER)
+    assert (before, bool(case.update())) == ({}, True)
 
 
-def test_nothing_of_a_certificate_is_written(told: Told) -> None:
-    for hook in told.live.objects[0]["webhooks"]:
+def test_nothing_of_a_certificate_is_written(case: ReportCase) -> None:
+    for hook in case.live.objects[0]["webhooks"]:
         hook["clientConfig"]["caBundle"] = "anVuaw=="
-    told.tell()
-    told.tell()
-    assert told.log.lines
-    assert "BEGIN" not in str(told.log.lines)
-    assert "anVuaw==" not in str(told.log.lines)
+    case.update()
+    case.update()
+    assert case.log.lines
+    assert "BEGIN" not in str(case.log.lines)
+    assert "anVuaw==" not in str(case.log.lines)

@@ -1,4 +1,4 @@
-"""The laws that every example of the library keeps on its way through the API server."""
+"""Laws for every example of the library when it is sent through the API server."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def patches(outcome: Outcome) -> list[bytes]:
 
 
 def words(outcome: Outcome) -> set[str]:
-    """What was made of the request, in words of the audit annotations."""
+    """Return the decisions on the request, in the words of the audit annotations."""
     return {key.partition("/")[2] for key in outcome.audit_annotations} - {"skipped", "generation"}
 
 
 def decision(outcome: Outcome) -> tuple[object, ...]:
-    """Everything that must not depend on how the same request comes."""
+    """Return the parts of an outcome that must not depend on how the same request is sent."""
     return outcome.admitted, outcome.message, outcome.warnings, dict(outcome.audit_annotations), patches(outcome)
 
 

@@ -1,4 +1,4 @@
-"""Reference counts alone free a body once it is answered, however it is answered: nothing waits for a collection."""
+"""Reference counts alone free a body after any response, without a garbage collection."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _raises(pod: Field, _: AnyContext) -> Iterator[Violation]:
             int(label)
         except ValueError as error:
             kept = error
-        # The frame holds the exception, and the exception its frame.
+        # The frame refers to the exception, and the exception to its frame.
         raise KeyError(label) from kept
     yield from ()
 
@@ -58,7 +58,7 @@ def gate() -> Gate:
 
 @pytest.fixture(scope="module")
 def uncollected() -> Iterator[None]:
-    """Let no collection free anything, and look only at what the test makes."""
+    """Disable collections, and consider only objects that the test creates."""
     gc.collect()
     gc.disable()
     gc.freeze()
@@ -107,7 +107,7 @@ BODIES = [
 @pytest.mark.parametrize("seconds_left", [None, 0.0], ids=["in-time", "out-of-time"])
 @pytest.mark.parametrize("body", BODIES)
 def test_an_answer_keeps_nothing_of_the_body(gate: Gate, body: bytes, phase: Phase, seconds_left: float | None) -> None:
-    # What is made once, such as caches of a module, is there after the first answer.
+    # Objects that are created once, such as caches of a module, exist after the first response.
     gate.answer(phase, body, seconds_left)
     gc.collect()
     before = sys.getrefcount(body)
@@ -142,7 +142,7 @@ def test_no_example_of_the_library_leaves_anything_to_collect() -> None:
     for name in FILES:
         judge(name)
     gc.collect()
-    # Nothing made so far is looked at again, so that a look after each takes no time.
+    # Collections ignore existing objects, so that a collection after each review is fast.
     gc.freeze()
     left = []
     for name in FILES:
@@ -165,8 +165,8 @@ def test_released_exceptions_know_neither_frames_nor_each_other() -> None:
     error = raised()
     inner = error.__cause__
     assert inner is not None
-    # A chain that ends where it began.
+    # A chain of exceptions with a cycle.
     inner.__cause__ = error
     release(error)
-    told = [(each.__traceback__, each.__cause__, each.__context__) for each in (error, inner)]
-    assert told == [(None, None, None)] * 2
+    references = [(each.__traceback__, each.__cause__, each.__context__) for each in (error, inner)]
+    assert references == [(None, None, None)] * 2

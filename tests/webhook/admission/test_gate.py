@@ -80,13 +80,13 @@ def review(labels: dict[str, str] | None = None, **members: Any) -> bytes:
 
 def response(answer: Answer) -> dict[str, Any]:
     assert answer.status == 200
-    told: dict[str, Any] = json.loads(answer.body)["response"]
-    return told
+    review_response: dict[str, Any] = json.loads(answer.body)["response"]
+    return review_response
 
 
 def test_mutate_patches(gate: Gate) -> None:
-    told = response(gate.mutate(review()))
-    assert (told["allowed"], told["patchType"], told["auditAnnotations"]) == (
+    review_response = response(gate.mutate(review()))
+    assert (review_response["allowed"], review_response["patchType"], review_response["auditAnnotations"]) == (
         True,
         "JSONPatch",
         {"generation": "g", "patched": "pods/seen"},
@@ -94,9 +94,9 @@ def test_mutate_patches(gate: Gate) -> None:
 
 
 def test_validate_denies(gate: Gate) -> None:
-    told = response(gate.validate(review({"bad": "1"})))
+    review_response = response(gate.validate(review({"bad": "1"})))
     message = "[pods/bad-label] metadata.labels.bad: is bad; take it away"
-    assert (told["allowed"], told["status"]["message"]) == (False, message)
+    assert (review_response["allowed"], review_response["status"]["message"]) == (False, message)
 
 
 def test_validate_allows(gate: Gate) -> None:
@@ -114,13 +114,13 @@ def test_an_exemption_holds_by_the_clock() -> None:
 
 
 def test_a_broken_policy_denies_and_is_named(gate: Gate) -> None:
-    told = response(gate.validate(review({"breaks": "1"})))
-    assert (told["allowed"], told["status"]["code"], told["auditAnnotations"]) == (
+    review_response = response(gate.validate(review({"breaks": "1"})))
+    assert (review_response["allowed"], review_response["status"]["code"], review_response["auditAnnotations"]) == (
         False,
         500,
         {"generation": "g", "broke": "pods/breaks"},
     )
-    assert CANARY not in json.dumps(told)
+    assert CANARY not in json.dumps(review_response)
 
 
 @pytest.mark.parametrize(
@@ -128,20 +128,20 @@ def test_a_broken_policy_denies_and_is_named(gate: Gate) -> None:
 )
 class TestRefused:
     def test_unacceptable(self, gate: Gate, phase: Phase, allowed: bool) -> None:  # noqa: FBT001 -- a table's column
-        told = response(gate.answer(phase, review(operation="PATCH")))
-        assert (told["uid"], told["allowed"], "patch" in told) == ("u", allowed, False)
+        review_response = response(gate.answer(phase, review(operation="PATCH")))
+        assert (review_response["uid"], review_response["allowed"], "patch" in review_response) == ("u", allowed, False)
 
     def test_too_large(self, gate: Gate, phase: Phase, allowed: bool) -> None:  # noqa: FBT001 -- a table's column
         head = b'{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{"uid":"u",'.ljust(HEAD)
-        told = response(gate.too_large(phase, head))
-        assert (told["uid"], told["allowed"]) == ("u", allowed)
+        review_response = response(gate.too_large(phase, head))
+        assert (review_response["uid"], review_response["allowed"]) == ("u", allowed)
 
     def test_an_internal_error(self, phase: Phase, allowed: bool) -> None:  # noqa: FBT001 -- a table's column
         def broken_clock() -> dt.datetime:
             raise RuntimeError(CANARY)
 
-        told = response(Gate(rules(), NoFacts(), broken_clock).answer(phase, review()))
-        assert (told["allowed"], CANARY in json.dumps(told)) == (allowed, False)
+        review_response = response(Gate(rules(), NoFacts(), broken_clock).answer(phase, review()))
+        assert (review_response["allowed"], CANARY in json.dumps(review_response)) == (allowed, False)
 
 
 def test_without_a_uid_the_answer_is_an_http_error(gate: Gate) -> None:
@@ -183,8 +183,8 @@ def test_templates_only_warn(gate: Gate) -> None:
     template = {"metadata": {"labels": {"bad": "1"}}, "spec": {}}
     deployment = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {}, "spec": {"template": template}}
     kind = {"group": "apps", "version": "v1", "kind": "Deployment"}
-    told = response(gate.validate(review(kind=kind, object=deployment)))
-    assert (told["allowed"], len(told["warnings"])) == (True, 1)
+    review_response = response(gate.validate(review(kind=kind, object=deployment)))
+    assert (review_response["allowed"], len(review_response["warnings"])) == (True, 1)
 
 
 def test_captured_exec_is_allowed(gate: Gate, captured: Callable[[str], bytes]) -> None:

@@ -1,4 +1,4 @@
-"""What a gate answers when there is no time, when a policy ends the process, and when an answer cannot be written."""
+"""The responses of a gate without time, after a policy raises SystemExit, and when encoding fails."""
 
 from __future__ import annotations
 
@@ -78,29 +78,31 @@ def review(**members: Any) -> bytes:
 def answered(gate: Gate, phase: Phase, body: bytes, seconds_left: float | None = None) -> dict[str, Any]:
     answer = gate.answer(phase, body, seconds_left)
     assert answer.status == 200
-    told: dict[str, Any] = json.loads(answer.body)["response"]
-    return told
+    review_response: dict[str, Any] = json.loads(answer.body)["response"]
+    return review_response
 
 
 class TestOutOfTime:
     def test_validating_denies_with_a_hint(self) -> None:
-        told = answered(gate(finding("pods/slow")), Phase.VALIDATE, review(), 0)
-        status = told["status"]
-        assert (told["allowed"], status["code"], status["reason"]) == (False, 504, "Timeout")
+        review_response = answered(gate(finding("pods/slow")), Phase.VALIDATE, review(), 0)
+        status = review_response["status"]
+        assert (review_response["allowed"], status["code"], status["reason"]) == (False, 504, "Timeout")
         assert status["message"] == (
             "out of time after 0.0 s, in pods/slow: apply the object again; "
             "if that fails too, make it smaller or raise timeoutSeconds of the webhook"
         )
 
     def test_mutating_changes_nothing_and_warns(self) -> None:
-        told = answered(gate(patching({"a": "b"})), Phase.MUTATE, review(), 0)
-        assert (told["allowed"], "patch" in told) == (True, False)
-        assert told["warnings"][0].startswith("[gpugate] not mutated: out of time after 0.0 s, in pods/patches: apply")
+        review_response = answered(gate(patching({"a": "b"})), Phase.MUTATE, review(), 0)
+        assert (review_response["allowed"], "patch" in review_response) == (True, False)
+        assert review_response["warnings"][0].startswith(
+            "[gpugate] not mutated: out of time after 0.0 s, in pods/patches: apply"
+        )
 
     @pytest.mark.parametrize("seconds_left", [None, 60.0])
     def test_there_is_enough_time(self, seconds_left: float | None) -> None:
-        told = answered(gate(finding("pods/quick")), Phase.VALIDATE, review(), seconds_left)
-        assert told["status"]["code"] == 403
+        review_response = answered(gate(finding("pods/quick")), Phase.VALIDATE, review(), seconds_left)
+        assert review_response["status"]["code"] == 403
 
     def test_a_kind_without_policies_is_allowed(self) -> None:
         kind = {"group": "", "version": "v1", "kind": "Foo"}
@@ -124,14 +126,14 @@ class TestF23:
         assert (status["code"], "[pods/raises] could not judge this object" in status["message"]) == (500, True)
 
     def test_a_warning_policy_that_breaks_warns(self, error: BaseException) -> None:
-        told = answered(gate(raising(error, Stance.WARN)), Phase.VALIDATE, review())
-        assert (told["allowed"], "[pods/raises] broke" in told["warnings"][0]) == (True, True)
+        review_response = answered(gate(raising(error, Stance.WARN)), Phase.VALIDATE, review())
+        assert (review_response["allowed"], "[pods/raises] broke" in review_response["warnings"][0]) == (True, True)
 
 
 @pytest.mark.parametrize("phase", PHASES)
 def test_even_an_interrupt_is_answered(phase: Phase) -> None:
-    told = answered(gate(raising(KeyboardInterrupt())), phase, review())
-    assert told["allowed"] is (phase is Phase.MUTATE)
+    review_response = answered(gate(raising(KeyboardInterrupt())), phase, review())
+    assert review_response["allowed"] is (phase is Phase.MUTATE)
 
 
 NO_JSON = [
@@ -148,26 +150,31 @@ NO_JSON = [
 
 @pytest.mark.parametrize("value", NO_JSON)
 def test_a_patch_that_json_cannot_represent_is_not_sent(value: Any) -> None:
-    told = answered(gate(patching(value)), Phase.MUTATE, review())
-    assert (told["uid"], told["allowed"], "patch" in told, len(told["warnings"])) == ("u", True, False, 1)
+    review_response = answered(gate(patching(value)), Phase.MUTATE, review())
+    assert (
+        review_response["uid"],
+        review_response["allowed"],
+        "patch" in review_response,
+        len(review_response["warnings"]),
+    ) == ("u", True, False, 1)
 
 
 def test_a_patch_that_is_nested_too_deeply_is_not_sent() -> None:
     value: Json = "a"
     for _ in range(300):
         value = [value]
-    told = answered(gate(patching({"a": value})), Phase.MUTATE, review())
-    assert (told["allowed"], "patch" in told) == (True, False)
+    review_response = answered(gate(patching({"a": value})), Phase.MUTATE, review())
+    assert (review_response["allowed"], "patch" in review_response) == (True, False)
 
 
 def test_a_patch_that_is_too_large_is_not_sent() -> None:
-    told = answered(gate(patching({"a": "x" * LARGEST})), Phase.MUTATE, review())
-    assert (told["allowed"], "patch" in told, told["warnings"]) == (
+    review_response = answered(gate(patching({"a": "x" * LARGEST})), Phase.MUTATE, review())
+    assert (review_response["allowed"], "patch" in review_response, review_response["warnings"]) == (
         True,
         False,
         ["[gpugate] not mutated: the patch is larger than 1 MiB"],
     )
-    assert told["auditAnnotations"] == {"generation": "g", "unpatched": "pods/patches"}
+    assert review_response["auditAnnotations"] == {"generation": "g", "unpatched": "pods/patches"}
 
 
 @pytest.mark.parametrize("phase", PHASES)
@@ -176,8 +183,12 @@ def test_a_response_that_cannot_be_encoded_becomes_an_error(phase: Phase, monkey
         raise ValueError
 
     monkeypatch.setattr("gpugate.webhook.admission.gate.encode", broken)
-    told = answered(gate(finding("pods/x")), phase, review())
-    assert (told["uid"], told["allowed"], told["auditAnnotations"]) == ("u", phase is Phase.MUTATE, {"generation": "g"})
+    review_response = answered(gate(finding("pods/x")), phase, review())
+    assert (review_response["uid"], review_response["allowed"], review_response["auditAnnotations"]) == (
+        "u",
+        phase is Phase.MUTATE,
+        {"generation": "g"},
+    )
 
 
 @pytest.mark.parametrize("phase", PHASES)
@@ -186,8 +197,8 @@ def test_an_internal_decoding_error_is_attributed_by_the_head(phase: Phase, monk
         raise MemoryError
 
     monkeypatch.setattr("gpugate.webhook.admission.gate.decode", broken)
-    told = answered(gate(finding("pods/x")), phase, review())
-    assert (told["uid"], told["allowed"]) == ("u", phase is Phase.MUTATE)
+    review_response = answered(gate(finding("pods/x")), phase, review())
+    assert (review_response["uid"], review_response["allowed"]) == ("u", phase is Phase.MUTATE)
 
 
 def test_a_too_large_review_is_observed_with_its_uid() -> None:
@@ -212,8 +223,8 @@ ALLOWED = [
 @pytest.mark.parametrize("phase", PHASES)
 @pytest.mark.parametrize("members", ALLOWED)
 def test_a_kind_without_a_rule_is_allowed(members: dict[str, Any], phase: Phase) -> None:
-    told = answered(gate(finding("pods/x"), patching({"a": "b"})), phase, review(**members))
-    assert told == {"uid": "u", "allowed": True, "auditAnnotations": {"generation": "g"}}
+    review_response = answered(gate(finding("pods/x"), patching({"a": "b"})), phase, review(**members))
+    assert review_response == {"uid": "u", "allowed": True, "auditAnnotations": {"generation": "g"}}
 
 
 def test_the_path_decides_what_is_answered() -> None:
@@ -237,8 +248,12 @@ def test_a_repeated_uid_is_evaluated_again() -> None:
 def test_a_new_ruleset_applies_from_the_next_review() -> None:
     used = gate(finding("pods/x"))
     used.use(Rules(bind((), PolicyConfig()), "h"))
-    told = answered(used, Phase.VALIDATE, review())
-    assert (used.rules.generation, told["allowed"], told["auditAnnotations"]) == ("h", True, {"generation": "h"})
+    review_response = answered(used, Phase.VALIDATE, review())
+    assert (used.rules.generation, review_response["allowed"], review_response["auditAnnotations"]) == (
+        "h",
+        True,
+        {"generation": "h"},
+    )
 
 
 def test_a_review_keeps_its_ruleset() -> None:
@@ -250,5 +265,5 @@ def test_a_review_keeps_its_ruleset() -> None:
         yield Violation(pod.path, "is a Pod")
 
     used = gate(Policy("pods/swaps", "", (swaps,)), finding("pods/x"))
-    told = answered(used, Phase.VALIDATE, review())
-    assert told["auditAnnotations"] == {"generation": "g", "denied": "pods/swaps,pods/x"}
+    review_response = answered(used, Phase.VALIDATE, review())
+    assert review_response["auditAnnotations"] == {"generation": "g", "denied": "pods/swaps,pods/x"}

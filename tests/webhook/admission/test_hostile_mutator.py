@@ -1,4 +1,4 @@
-"""Another mutating webhook undoes or spoils what ours did: what counts in the end is the object that would be stored."""
+"""Another mutating webhook reverts or breaks gpugate's patch: the verdict is on the object that would be stored."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def without_our_toleration(request: Json) -> Any:
 
 
 def once(behaviour: Callable[[Json], Any]) -> Callable[[Json], Any]:
-    """Behave so at the first call, and well afterwards."""
+    """Apply a behaviour only on the first call."""
     turns = iter([behaviour])
 
     def behave(request: Json) -> Any:
@@ -46,7 +46,7 @@ def once(behaviour: Callable[[Json], Any]) -> Callable[[Json], Any]:
 
 
 def resources(**amounts: str) -> Callable[[Json], Any]:
-    """Ask for other resources."""
+    """Set other resources."""
     named = {name.replace("__", "/").replace("_", "."): amount for name, amount in amounts.items()}
     value = {"limits": named, "requests": named}
     return lambda request: patching(request, [{"op": "replace", "path": RESOURCES, "value": value}])
@@ -60,7 +60,7 @@ def admitted(
     reinvoked: Literal["Never", "IfNeeded"] = "Never",
     ours_again: Literal["Never", "IfNeeded"] = "IfNeeded",
 ) -> Outcome:
-    """Take a Pod past our mutation, another one and our validation."""
+    """Send a Pod through gpugate's mutation, another webhook and gpugate's validation."""
     hostile = Webhook("other.example.com", InProcess(behaviour), reinvocation_policy=reinvoked, ours=False)
     ours = tuple(replace(webhook, reinvocation_policy=ours_again) for webhook in api_server.mutating)
     return replace(api_server, mutating=(*ours, hostile)).admit(create(pod))

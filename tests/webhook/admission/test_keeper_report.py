@@ -37,8 +37,8 @@ GOOD = State(
 
 
 @dataclass
-class Told:
-    """A report, and what it told; `seconds` is its clock."""
+class ReportCase:
+    """A report with its log and metrics; `seconds` is its clock."""
 
     seconds: float = 0.0
 
@@ -46,14 +46,14 @@ class Told:
         self.log, self.metrics = FakeLog(), Scraped()
         self.report = KeeperReport(self.metrics, cast("Log", self.log), lambda: self.seconds)
 
-    def tell(self, state: State, *, leads: bool = True, skew: dt.timedelta | None = None) -> Told:
-        self.report.tell(state, leads=leads, skew=skew)
+    def update(self, state: State, *, leads: bool = True, skew: dt.timedelta | None = None) -> ReportCase:
+        self.report.update(state, leads=leads, skew=skew)
         return self
 
 
 @pytest.fixture
-def told() -> Told:
-    return Told()
+def case() -> ReportCase:
+    return ReportCase()
 
 
 @pytest.mark.parametrize(
@@ -65,22 +65,22 @@ def told() -> Told:
         pytest.param(State(), 0, id="nothing-yet"),
     ],
 )
-def test_whether_certificates_are_kept(told: Told, state: State, good: int) -> None:
-    assert told.tell(state).metrics.value("gpugate_certificates_kept") == good
+def test_whether_certificates_are_kept(case: ReportCase, state: State, good: int) -> None:
+    assert case.update(state).metrics.value("gpugate_certificates_kept") == good
 
 
 @pytest.mark.parametrize("leads", [True, False])
-def test_who_leads(told: Told, leads: bool) -> None:  # noqa: FBT001 -- a table's column
-    assert told.tell(GOOD, leads=leads).metrics.value("gpugate_certificates_leader") == leads
+def test_who_leads(case: ReportCase, leads: bool) -> None:  # noqa: FBT001 -- a table's column
+    assert case.update(GOOD, leads=leads).metrics.value("gpugate_certificates_leader") == leads
 
 
-def test_when_the_authority_ends(told: Told) -> None:
-    found = told.tell(GOOD).metrics.value("gpugate_certificate_authority_expiry_timestamp_seconds")
+def test_when_the_authority_ends(case: ReportCase) -> None:
+    found = case.update(GOOD).metrics.value("gpugate_certificate_authority_expiry_timestamp_seconds")
     assert found == expiry(AUTHORITIES.active.certificate).timestamp()
 
 
-def test_an_unknown_authority_is_not_reported(told: Told) -> None:
-    assert told.tell(State()).metrics.value("gpugate_certificate_authority_expiry_timestamp_seconds") is None
+def test_an_unknown_authority_is_not_reported(case: ReportCase) -> None:
+    assert case.update(State()).metrics.value("gpugate_certificate_authority_expiry_timestamp_seconds") is None
 
 
 TRUSTED = expiry(AUTHORITIES.active.certificate).timestamp()
@@ -94,59 +94,59 @@ BUNDLES = {
 
 
 @pytest.mark.parametrize(("bundles", "until"), BUNDLES.values(), ids=BUNDLES)
-def test_until_when_bundles_vouch(told: Told, bundles: dict[str, bytes], until: float | None) -> None:
+def test_until_when_bundles_vouch(case: ReportCase, bundles: dict[str, bytes], until: float | None) -> None:
     state = replace(GOOD, live=(LiveConfiguration(MUTATING, bundles),))
-    assert told.tell(state).metrics.value(BUNDLE_EXPIRY, configuration=MUTATING) == until
+    assert case.update(state).metrics.value(BUNDLE_EXPIRY, configuration=MUTATING) == until
 
 
 @pytest.mark.parametrize(
     ("seconds", "says"),
     [(0, []), (59, []), (61, ["+61 s from this Pod's"]), (-86_400, ["-86400 s from this Pod's"])],
 )
-def test_clocks_that_differ(told: Told, seconds: int, says: list[str]) -> None:
-    told.tell(GOOD, skew=seconds * SECOND)
-    assert told.metrics.value("gpugate_clock_skew_seconds") == seconds
-    assert [text in reason for text, reason in zip(says, told.log.reasons(), strict=True)] == [True] * len(says)
+def test_clocks_that_differ(case: ReportCase, seconds: int, says: list[str]) -> None:
+    case.update(GOOD, skew=seconds * SECOND)
+    assert case.metrics.value("gpugate_clock_skew_seconds") == seconds
+    assert [text in reason for text, reason in zip(says, case.log.reasons(), strict=True)] == [True] * len(says)
 
 
-def test_a_problem_is_logged_at_once_and_then_once_a_minute(told: Told) -> None:
+def test_a_problem_is_logged_at_once_and_then_once_a_minute(case: ReportCase) -> None:
     written = []
     for second in range(0, 180, 5):
-        told.seconds = second
-        before = len(told.log.reasons())
-        told.tell(replace(GOOD, troubles=("refused",)))
-        written += [second] * (len(told.log.reasons()) - before)
+        case.seconds = second
+        before = len(case.log.reasons())
+        case.update(replace(GOOD, troubles=("refused",)))
+        written += [second] * (len(case.log.reasons()) - before)
     assert written == [0, 60, 120]
 
 
-def test_an_error_of_the_keeper_is_reported(told: Told) -> None:
-    told.tell(GOOD)
-    told.report.broke("internal error: KeyError", leads=True)
-    assert told.metrics.value("gpugate_certificates_kept") == 0
-    assert told.log.reasons() == ["internal error: KeyError"]
+def test_an_error_of_the_keeper_is_reported(case: ReportCase) -> None:
+    case.update(GOOD)
+    case.report.broke("internal error: KeyError", leads=True)
+    assert case.metrics.value("gpugate_certificates_kept") == 0
+    assert case.log.reasons() == ["internal error: KeyError"]
 
 
-def test_problems_are_logged_independently(told: Told) -> None:
-    told.tell(replace(GOOD, troubles=("one",)))
-    told.tell(replace(GOOD, troubles=("one", "two")))
-    assert told.log.reasons() == ["one", "two"]
+def test_problems_are_logged_independently(case: ReportCase) -> None:
+    case.update(replace(GOOD, troubles=("one",)))
+    case.update(replace(GOOD, troubles=("one", "two")))
+    assert case.log.reasons() == ["one", "two"]
 
 
-def test_a_certificate_is_logged_once(told: Told) -> None:
+def test_a_certificate_is_logged_once(case: ReportCase) -> None:
     for _ in range(3):
-        told.tell(GOOD)
-    made = [fields for _, message, fields in told.log.lines if message == "certificate made"]
+        case.update(GOOD)
+    made = [fields for _, message, fields in case.log.lines if message == "certificate made"]
     assert made == [{"authority": LEAF.authority[:16], "expires": "2026-11-22T12:00:00+00:00"}]
 
 
-def test_completed_actions_are_logged(told: Told) -> None:
-    told.tell(replace(GOOD, done=("created the next CA",)))
-    assert ("info", "certificate authorities", {"did": "created the next CA"}) in told.log.lines
+def test_completed_actions_are_logged(case: ReportCase) -> None:
+    case.update(replace(GOOD, done=("created the next CA",)))
+    assert ("info", "certificate authorities", {"did": "created the next CA"}) in case.log.lines
 
 
-def test_nothing_of_a_key_or_a_certificate_is_written(told: Told) -> None:
-    told.tell(replace(GOOD, done=("d",), troubles=("t",), waiting="w"), skew=100 * SECOND)
-    written = str(told.log.lines)
+def test_nothing_of_a_key_or_a_certificate_is_written(case: ReportCase) -> None:
+    case.update(replace(GOOD, done=("d",), troubles=("t",), waiting="w"), skew=100 * SECOND)
+    written = str(case.log.lines)
     content = (LEAF.pair, AUTHORITIES.active)
     lines = [line.decode() for pair in content for pem in (pair.certificate, pair.key) for line in pem.splitlines()]
     assert [line for line in lines if line in written] == []

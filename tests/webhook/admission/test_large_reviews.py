@@ -88,7 +88,7 @@ async def ask(lock: LargeReviews, body: bytes, waiting: float = 1) -> int:
     async def send(message: Any) -> None:
         sent.append(message)
 
-    # Nothing but reviews comes here, so there is no other application to ask.
+    # Only reviews are sent, so no other application is needed.
     app = AdmissionAsgi(gate, None, load, Turns(loop, load), lambda _: None, large=lock)  # type: ignore[arg-type] -- as said
     await app({**SCOPE, "state": {"complete": loop.time()}}, receive, send)
     status: int = sent[0]["status"]

@@ -1,4 +1,4 @@
-"""What made a Pod, or is named in it, is heard of a moment after the Pod came: its review waits for that moment."""
+"""A watch reports the owner of a Pod, or an object that it names, after the Pod arrives: the review waits for it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ TOLERATED = "/spec/tolerations"
 
 
 class LateFacts:
-    """Everything is known of every kind, and there is nothing of it but namespaces, until more is put there."""
+    """Cluster data that contains only namespaces until a test adds objects; all kinds are available."""
 
     def __init__(self, *namespaces: dict[str, Any], known: bool = True) -> None:
         self._known = known
@@ -77,8 +77,8 @@ PLAIN = pod({})
 SEES_NAMESPACE = {"metadata": {"name": "team"}}
 
 
-class Asked:
-    """A worker's application, asked once."""
+class Worker:
+    """The application of a worker, for one review."""
 
     def __init__(self, facts: LateFacts, limits: Limits | None = None) -> None:
         self.facts = facts
@@ -89,7 +89,7 @@ class Asked:
         self.gate = Gate(rules, facts, lambda: dt.datetime(2026, 11, 21, tzinfo=dt.UTC), self.observed.append)
 
     def patched(self, obj: dict[str, Any], *late: tuple[Kind, dict[str, Any]], given: str = "10s") -> set[str]:
-        """Ask what is patched in an object, while other objects come: all of them once the review waits."""
+        """Return the patch of an object; other objects arrive as soon as the review waits."""
         return asyncio.run(self._patched(obj, late, given))
 
     async def _patched(self, obj: dict[str, Any], late: tuple[tuple[Kind, dict[str, Any]], ...], given: str) -> Any:
@@ -108,7 +108,7 @@ class Asked:
             for kind, other in late:
                 self.facts.put(kind, other)
 
-        # Nothing but reviews comes here, so there is no other application to ask.
+        # Only reviews are sent, so no other application is needed.
         application = AdmissionAsgi(self.gate, None, load, turns, count)  # type: ignore[arg-type] -- as said
         await application(scope(given), receive, send)
         response = json.loads(sent[1]["body"])["response"]
@@ -155,15 +155,15 @@ def review(obj: dict[str, Any]) -> bytes:
 def test_data_that_arrives_during_the_wait_is_used(
     obj: dict[str, Any], kind: Kind, late: dict[str, Any], path: str
 ) -> None:
-    asked = Asked(LateFacts(*([] if kind is objects.NAMESPACE else [SEES_NAMESPACE])))
-    assert path in asked.patched(obj, (kind, late))
-    assert (len(asked.observed), asked.events) == (1, [FrontEvent.AWAITED_FACTS])
+    worker = Worker(LateFacts(*([] if kind is objects.NAMESPACE else [SEES_NAMESPACE])))
+    assert path in worker.patched(obj, (kind, late))
+    assert (len(worker.observed), worker.events) == (1, [FrontEvent.AWAITED_FACTS])
 
 
 def test_the_wait_for_missing_data_is_limited() -> None:
-    asked = Asked(LateFacts(SEES_NAMESPACE), Limits(late_facts=0.05))
-    assert PROTECTED not in asked.patched(OF_A_JOB)
-    (observation,) = asked.observed
+    worker = Worker(LateFacts(SEES_NAMESPACE), Limits(late_facts=0.05))
+    assert PROTECTED not in worker.patched(OF_A_JOB)
+    (observation,) = worker.observed
     assert observation.verdict is not None
     skipped = [outcome.skipped for outcome in observation.verdict.outcomes if outcome.skipped]
     assert skipped[0][0].startswith("Job train is not known")
@@ -183,16 +183,16 @@ def test_a_validating_review_is_answered_at_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("obj", "asked", "given"),
+    ("obj", "worker", "given"),
     [
-        pytest.param(PLAIN, Asked(LateFacts(SEES_NAMESPACE)), "10s", id="nothing is missing"),
-        pytest.param(OF_A_JOB, Asked(LateFacts(known=False)), "10s", id="Jobs are not read at all"),
-        pytest.param(OF_A_JOB, Asked(LateFacts(SEES_NAMESPACE)), "500ms", id="there is no time"),
+        pytest.param(PLAIN, Worker(LateFacts(SEES_NAMESPACE)), "10s", id="nothing is missing"),
+        pytest.param(OF_A_JOB, Worker(LateFacts(known=False)), "10s", id="Jobs are not read at all"),
+        pytest.param(OF_A_JOB, Worker(LateFacts(SEES_NAMESPACE)), "500ms", id="there is no time"),
         pytest.param(
-            OF_A_JOB, Asked(LateFacts(SEES_NAMESPACE), Limits(awaiting_facts=0)), "10s", id="too many wait already"
+            OF_A_JOB, Worker(LateFacts(SEES_NAMESPACE), Limits(awaiting_facts=0)), "10s", id="too many wait already"
         ),
     ],
 )
-def test_does_not_wait(obj: dict[str, Any], asked: Asked, given: str) -> None:
-    asked.patched(obj, given=given)
-    assert (len(asked.observed), asked.events) == (1, [])
+def test_does_not_wait(obj: dict[str, Any], worker: Worker, given: str) -> None:
+    worker.patched(obj, given=given)
+    assert (len(worker.observed), worker.events) == (1, [])

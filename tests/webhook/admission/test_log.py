@@ -50,23 +50,25 @@ def lines(log_file: Path) -> Callable[[], list[dict[str, Any]]]:
     return lambda: [json.loads(line) for line in log_file.read_bytes().splitlines()]
 
 
-def judged(verdict: Verdict, phase: Phase = Phase.VALIDATE) -> Observation:
+def evaluated(verdict: Verdict, phase: Phase = Phase.VALIDATE) -> Observation:
     return Observation(phase, 0.0012345, "3f2a", Review("u", "admission.k8s.io/v1", REQUEST), verdict)
 
 
 @pytest.mark.parametrize(
     ("observation", "decision", "policies", "mode"),
     [
-        pytest.param(judged(Verdict(REQUEST, (DENIED, WARNED))), "denied", ["pods/x"], "enforce", id="denied"),
+        pytest.param(evaluated(Verdict(REQUEST, (DENIED, WARNED))), "denied", ["pods/x"], "enforce", id="denied"),
         pytest.param(
-            judged(Verdict(REQUEST, (PATCHED, WARNED), operations=OPERATIONS), Phase.MUTATE),
+            evaluated(Verdict(REQUEST, (PATCHED, WARNED), operations=OPERATIONS), Phase.MUTATE),
             "patched",
             ["pods/y"],
             "enforce",
             id="patched",
         ),
-        pytest.param(judged(Verdict(REQUEST, malformed=(Violation((), "m"),))), "malformed", [], None, id="malformed"),
-        pytest.param(judged(Verdict(REQUEST, (BROKEN,))), "broke", ["pods/z"], "warn", id="broke"),
+        pytest.param(
+            evaluated(Verdict(REQUEST, malformed=(Violation((), "m"),))), "malformed", [], None, id="malformed"
+        ),
+        pytest.param(evaluated(Verdict(REQUEST, (BROKEN,))), "broke", ["pods/z"], "warn", id="broke"),
     ],
 )
 def test_line_of_a_review(
@@ -83,7 +85,7 @@ def test_line_of_a_review(
 
 
 def test_every_field_of_a_review(log: Log, lines: Callable[[], list[dict[str, Any]]]) -> None:
-    log.observe(judged(Verdict(REQUEST, (DENIED,))))
+    log.observe(evaluated(Verdict(REQUEST, (DENIED,))))
     assert lines() == [
         {
             "time": "2026-11-21T08:30:00.250Z",
@@ -110,7 +112,7 @@ def test_every_field_of_a_review(log: Log, lines: Callable[[], list[dict[str, An
 def test_no_line_for_a_review_that_passes(
     log: Log, lines: Callable[[], list[dict[str, Any]]], outcomes: tuple[Outcome, ...]
 ) -> None:
-    log.observe(judged(Verdict(REQUEST, outcomes)))
+    log.observe(evaluated(Verdict(REQUEST, outcomes)))
     assert lines() == []
 
 
@@ -142,7 +144,7 @@ def test_line_of_a_refusal(
 
 @pytest.mark.parametrize("outcome", [DENIED, PATCHED], ids=["denied", "patched"])
 def test_no_content_of_the_object(log: Log, log_file: Path, outcome: Outcome) -> None:
-    log.observe(judged(Verdict(REQUEST, (outcome,), operations=OPERATIONS)))
+    log.observe(evaluated(Verdict(REQUEST, (outcome,), operations=OPERATIONS)))
     assert b"canary" not in log_file.read_bytes()
 
 

@@ -1,4 +1,4 @@
-"""The log as real processes see it: over a pipe that is read slowly, or not at all."""
+"""The log of real processes, through a pipe that is read slowly or not at all."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_unread_log_lines_do_not_block(start: Callable[[str], subprocess.Popen[b
         log.close(0.1)
         print(sum(dropped))
     """)
-    # Standard error is read only when the process is gone.
+    # Standard error is read only after the process has exited.
     dropped = int(read(process.stdout))
     assert process.wait(PATIENCE_SECONDS) == 0
     written = [json.loads(line)["number"] for line in read(process.stderr).splitlines()]

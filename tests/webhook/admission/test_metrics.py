@@ -34,13 +34,13 @@ def metrics() -> Metrics:
 
 
 def samples(metrics: Metrics, prefix: str = "gpugate_") -> dict[str, float]:
-    """Every sample that is not zero, as `name{labels}`."""
+    """Return every sample that is not zero, as `name{labels}`."""
     lines = metrics.exposition("")[1].decode().splitlines()
     values = dict(line.rsplit(" ", 1) for line in lines if line.startswith(prefix))
     return {name: float(value) for name, value in values.items() if float(value) and "_created" not in name}
 
 
-def judged(*outcomes: Outcome, phase: Phase = Phase.VALIDATE, request: Request = POD) -> Observation:
+def evaluated(*outcomes: Outcome, phase: Phase = Phase.VALIDATE, request: Request = POD) -> Observation:
     operations = ({"op": "add", "path": "/spec", "value": 1},) if PATCHED in outcomes else ()
     verdict = Verdict(request, outcomes, operations=operations)
     return Observation(phase, 0.0004, "3f2a", Review("u", "admission.k8s.io/v1", request), verdict)
@@ -49,14 +49,16 @@ def judged(*outcomes: Outcome, phase: Phase = Phase.VALIDATE, request: Request =
 @pytest.mark.parametrize(
     ("observation", "labels"),
     [
-        pytest.param(judged(), 'decision="passed",kind="Pod",operation="CREATE",phase="validate"', id="passed"),
-        pytest.param(judged(DENIED), 'decision="denied",kind="Pod",operation="CREATE",phase="validate"', id="denied"),
+        pytest.param(evaluated(), 'decision="passed",kind="Pod",operation="CREATE",phase="validate"', id="passed"),
         pytest.param(
-            judged(PATCHED, phase=Phase.MUTATE),
+            evaluated(DENIED), 'decision="denied",kind="Pod",operation="CREATE",phase="validate"', id="denied"
+        ),
+        pytest.param(
+            evaluated(PATCHED, phase=Phase.MUTATE),
             'decision="patched",kind="Pod",operation="CREATE",phase="mutate"',
             id="patched",
         ),
-        pytest.param(judged(BROKE), 'decision="broke",kind="Pod",operation="CREATE",phase="validate"', id="broke"),
+        pytest.param(evaluated(BROKE), 'decision="broke",kind="Pod",operation="CREATE",phase="validate"', id="broke"),
         pytest.param(
             Observation(
                 Phase.VALIDATE,
@@ -69,7 +71,7 @@ def judged(*outcomes: Outcome, phase: Phase = Phase.VALIDATE, request: Request =
             id="malformed",
         ),
         pytest.param(
-            judged(request=Request(GroupVersionKind("x.io", "v1", "Pod"), Operation.DELETE, None)),
+            evaluated(request=Request(GroupVersionKind("x.io", "v1", "Pod"), Operation.DELETE, None)),
             'decision="passed",kind="other",operation="DELETE",phase="validate"',
             id="kind-of-another-group",
         ),
@@ -108,7 +110,7 @@ def test_reviews_by_decision(metrics: Metrics, observation: Observation, labels:
 def test_what_each_policy_decided(
     metrics: Metrics, outcome: Outcome, phase: Phase, decisions: list[str], mode: str
 ) -> None:
-    metrics.observe(judged(outcome, phase=phase))
+    metrics.observe(evaluated(outcome, phase=phase))
     assert samples(metrics, "gpugate_policy_outcomes_total") == {
         f'gpugate_policy_outcomes_total{{decision="{decision}",mode="{mode}",policy="{POLICY}"}}': 1
         for decision in decisions
@@ -122,7 +124,7 @@ def test_refusals_by_code(metrics: Metrics, code: int, label: str) -> None:
 
 
 def test_durations_in_seconds(metrics: Metrics) -> None:
-    metrics.observe(judged())
+    metrics.observe(evaluated())
     name = "gpugate_review_duration_seconds"
     found = samples(metrics, name)
     assert (found[f'{name}_sum{{phase="validate"}}'], found[f'{name}_count{{phase="validate"}}']) == (0.0004, 1)
@@ -201,7 +203,7 @@ def test_the_number_of_series_does_not_depend_on_reviews(metrics: Metrics) -> No
         kind = GroupVersionKind(f"group-{number}.io", "v1", f"Kind{number}")
         name = f"name-{number}"
         request = Request(kind, Operation.CREATE, {}, name=name, namespace=name, user=name, groups=(name,))
-        return judged(DENIED, request=request)
+        return evaluated(DENIED, request=request)
 
     metrics.observe(review(0))
     before = len(metrics.exposition("")[1].splitlines())

@@ -23,7 +23,7 @@ PAGE = (Path(__file__).parents[3] / "docs" / "metrics.md").read_text()
 
 
 def rows(heading: str) -> list[list[str]]:
-    """Return the cells of the first table after a heading, without its head."""
+    """Return the cells of the first table after a heading, without its header row."""
     section = PAGE.partition(f"{heading}\n")[2]
     table = re.findall(r"(?m)^\|.*\|$", section)[2:]
     ends = next((place for place, row in enumerate(table) if row.startswith("|---")), len(table) + 1)
@@ -81,7 +81,7 @@ def test_names_follow_the_conventions(metric: Metric) -> None:
         ("`operation`", {*Operation, UNREAD}),
         ("`decision` of a review", set(REVIEW_DECISIONS)),
         ("`decision` of a policy", set(OUTCOME_DECISIONS)),
-        ("`mode`", {stance.word for stance in Stance if stance}),
+        ("`mode`", {mode.word for mode in Stance if mode}),
         ("`configuration`", {MUTATING, VALIDATING}),
         ("`reason`", {reason.value for reason in Reason}),
         ("`event`", {event.value for event in FrontEvent}),

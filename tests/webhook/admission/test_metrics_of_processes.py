@@ -1,4 +1,4 @@
-"""Metrics over several processes: the values of real workers, forked from a supervisor, become one."""
+"""Metrics of several processes: the values of real workers, forked from a supervisor, are combined."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 if TYPE_CHECKING:
     from pathlib import Path
 
-# Workers say what they counted, then wait to be told to go; the parent scrapes as any process would.
+# Workers report their counts and wait for the end; the parent scrapes like any process.
 SUPERVISOR = """
 import os, sys
 import datetime as dt

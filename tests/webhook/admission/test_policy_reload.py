@@ -31,14 +31,14 @@ def generation(text: str) -> str:
 
 
 class Watched:
-    """A policy file, its watch, and what that used and told."""
+    """A policy file, its watch, and the arguments of its callbacks."""
 
     def __init__(self, path: Path, text: str = AUDIT) -> None:
         self.path = path
         path.write_text(text)
         self.used: list[Rules] = []
-        self.told: list[Reload] = []
-        self.watch = PolicyFileWatch(path, load_rules(path), self.used.append, self.told.append)
+        self.reloads: list[Reload] = []
+        self.watch = PolicyFileWatch(path, load_rules(path), self.used.append, self.reloads.append)
 
     @property
     def generations(self) -> list[str]:
@@ -63,11 +63,11 @@ def test_without_a_file_every_policy_is_as_shipped() -> None:
 
 
 def test_without_a_file_nothing_changes() -> None:
-    told: list[Reload] = []
-    watch = PolicyFileWatch(None, load_rules(None), lambda _: None, told.append)
+    reloads: list[Reload] = []
+    watch = PolicyFileWatch(None, load_rules(None), lambda _: None, reloads.append)
     watch.poll()
     watch.reload()
-    assert told == [Reload(SHIPPED)]
+    assert reloads == [Reload(SHIPPED)]
 
 
 def test_the_generation_is_of_the_bytes_that_were_parsed(tmp_path: Path) -> None:
@@ -78,20 +78,20 @@ def test_the_generation_is_of_the_bytes_that_were_parsed(tmp_path: Path) -> None
 
 def test_an_unchanged_file_is_not_reported(watched: Watched) -> None:
     watched.watch.poll()
-    assert (watched.used, watched.told) == ([], [])
+    assert (watched.used, watched.reloads) == ([], [])
 
 
 def test_a_file_that_did_not_change_is_not_read(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Path, "open", None)
     watched.watch.poll()
-    assert watched.told == []
+    assert watched.reloads == []
 
 
 def test_a_change_between_loading_and_watching_is_seen(tmp_path: Path) -> None:
     watched = Watched(tmp_path / "policy.yaml")
     watched.replace(WARN)
     watched.watch.poll()
-    assert (watched.generations, watched.told) == ([generation(WARN)], [Reload(generation(WARN))])
+    assert (watched.generations, watched.reloads) == ([generation(WARN)], [Reload(generation(WARN))])
 
 
 def in_place(watched: Watched) -> None:
@@ -106,7 +106,7 @@ def renamed(watched: Watched) -> None:
 def test_a_change_is_applied(watched: Watched, change: Callable[[Watched], None]) -> None:
     change(watched)
     watched.watch.poll()
-    assert (watched.generations, watched.told) == ([generation(WARN)], [Reload(generation(WARN))])
+    assert (watched.generations, watched.reloads) == ([generation(WARN)], [Reload(generation(WARN))])
 
 
 def test_a_config_map_is_swapped_as_the_kubelet_does(tmp_path: Path) -> None:
@@ -123,15 +123,15 @@ def test_a_config_map_is_swapped_as_the_kubelet_does(tmp_path: Path) -> None:
     path = tmp_path / "policy.yaml"
     path.symlink_to("..data/policy.yaml")
     used: list[Rules] = []
-    told: list[Reload] = []
-    watch = PolicyFileWatch(path, load_rules(path), used.append, told.append)
+    reloads: list[Reload] = []
+    watch = PolicyFileWatch(path, load_rules(path), used.append, reloads.append)
     watch.poll()
 
     project("..2026_01_02", WARN)
     shutil.rmtree(first)
     watch.poll()
 
-    assert ([rules.generation for rules in used], told) == ([generation(WARN)], [Reload(generation(WARN))])
+    assert ([rules.generation for rules in used], reloads) == ([generation(WARN)], [Reload(generation(WARN))])
 
 
 def removed(watched: Watched) -> None:
@@ -185,14 +185,14 @@ class TestLastGood:
     def test_stays(self, watched: Watched, failure: Callable[[Watched], None], message: str) -> None:
         failure(watched)
         watched.watch.poll()
-        (told,) = watched.told
-        assert (watched.used, told.generation, message in told.error) == ([], generation(AUDIT), True)
+        (reloads,) = watched.reloads
+        assert (watched.used, reloads.generation, message in reloads.error) == ([], generation(AUDIT), True)
 
     def test_is_reported_once(self, watched: Watched, failure: Callable[[Watched], None], message: str) -> None:  # noqa: ARG002 -- the table's
         failure(watched)
         watched.watch.poll()
         watched.watch.poll()
-        assert len(watched.told) == 1
+        assert len(watched.reloads) == 1
 
     def test_is_reported_again_on_reload(
         self, watched: Watched, failure: Callable[[Watched], None], message: str
@@ -200,7 +200,7 @@ class TestLastGood:
         failure(watched)
         watched.watch.poll()
         watched.watch.reload()
-        assert message in watched.told[1].error
+        assert message in watched.reloads[1].error
 
     def test_a_valid_file_replaces_it(self, watched: Watched, failure: Callable[[Watched], None], message: str) -> None:  # noqa: ARG002 -- the table's
         failure(watched)
@@ -209,7 +209,7 @@ class TestLastGood:
             watched.path.rmdir()
         watched.replace(WARN)
         watched.watch.poll()
-        assert (watched.generations, watched.told[-1]) == ([generation(WARN)], Reload(generation(WARN)))
+        assert (watched.generations, watched.reloads[-1]) == ([generation(WARN)], Reload(generation(WARN)))
 
 
 def test_a_restored_file_is_reported_but_not_bound_again(watched: Watched) -> None:
@@ -217,26 +217,26 @@ def test_a_restored_file_is_reported_but_not_bound_again(watched: Watched) -> No
     watched.watch.poll()
     watched.replace(AUDIT)
     watched.watch.poll()
-    assert (watched.used, watched.told[1:]) == ([], [Reload(generation(AUDIT))])
+    assert (watched.used, watched.reloads[1:]) == ([], [Reload(generation(AUDIT))])
 
 
 def test_another_failure_is_returned_too(watched: Watched) -> None:
     for text in ("", "- a\n"):
         watched.replace(text)
         watched.watch.poll()
-    assert ["0 documents" in watched.told[0].error, "not an object" in watched.told[1].error] == [True, True]
+    assert ["0 documents" in watched.reloads[0].error, "not an object" in watched.reloads[1].error] == [True, True]
 
 
 def test_an_internal_error_keeps_the_ruleset(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gpugate.webhook.admission.policy_reload.bind", None)
     watched.replace(WARN)
     watched.watch.poll()
-    assert (watched.used, "cannot be used (TypeError" in watched.told[0].error) == ([], True)
+    assert (watched.used, "cannot be used (TypeError" in watched.reloads[0].error) == ([], True)
 
 
 def test_on_demand_the_same_file_is_bound_again(watched: Watched) -> None:
     watched.watch.reload()
-    assert (watched.generations, watched.told) == ([generation(AUDIT)], [Reload(generation(AUDIT))])
+    assert (watched.generations, watched.reloads) == ([generation(AUDIT)], [Reload(generation(AUDIT))])
 
 
 def test_a_refused_file_is_refused_at_start(tmp_path: Path) -> None:
@@ -245,7 +245,7 @@ def test_a_refused_file_is_refused_at_start(tmp_path: Path) -> None:
 
 
 def test_every_answer_is_of_one_generation(tmp_path: Path) -> None:
-    """Two hundred reloads of two files that decide differently, while another thread answers."""
+    """Reload two files with different decisions two hundred times, while another thread answers."""
     review = (REVIEWS / "nodepool-create-unlimited.validate.json").read_bytes()
     enforcing = HEAD + "policies:\n  nodepools/missing-gpu-limit: {mode: enforce}\n"
     off = HEAD + "policies:\n  '*': {mode: off}\n"
@@ -262,7 +262,7 @@ def test_every_answer_is_of_one_generation(tmp_path: Path) -> None:
 
     thread = threading.Thread(target=answer)
     before = sys.getswitchinterval()
-    # So often that reviews are interrupted at every point, and that all reloads are over soon.
+    # Often enough to interrupt reviews at every point, and few enough to finish soon.
     sys.setswitchinterval(0.0001)
     thread.start()
     try:

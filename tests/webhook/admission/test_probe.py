@@ -16,7 +16,7 @@ from gpugate.webhook.generate.probe import question
 NONCE = "0123456789abcdef"
 
 
-def asked(obj: dict[str, Any] | None = None) -> Request:
+def probe_request(obj: dict[str, Any] | None = None) -> Request:
     return Request(
         kind=GroupVersionKind("", "v1", "ConfigMap"),
         operation=Operation.CREATE,
@@ -34,7 +34,7 @@ def answered(request: Request, phase: Phase) -> dict[str, Any]:
 
 @pytest.mark.parametrize("phase", [Phase.MUTATE, Phase.VALIDATE])
 def test_a_probe_is_answered_by_a_warning_and_nothing_else(phase: Phase) -> None:
-    assert answered(asked(), phase) == {
+    assert answered(probe_request(), phase) == {
         "uid": "uid",
         "allowed": True,
         "warnings": [f"gpugate answered {NONCE} at {phase.value}"],
@@ -47,17 +47,17 @@ def with_annotation(value: object) -> dict[str, Any]:
 
 
 NO_PROBES = {
-    "not a dry run": replace(asked(), dry_run=False),
-    "a Pod": replace(asked(), kind=GroupVersionKind("", "v1", "Pod")),
-    "deleted": replace(asked(), operation=Operation.DELETE, object=None),
-    "no annotation": asked({"metadata": {"name": "plain"}}),
-    "no metadata": asked({}),
-    "annotations of another type": asked({"metadata": {"annotations": []}}),
-    "no text": asked(with_annotation(7)),
-    "too short": asked(with_annotation("abc")),
-    "too long": asked(with_annotation("a" * 65)),
-    "other characters": asked(with_annotation("0123456789\nWarning: forged")),
-    "another annotation": asked({"metadata": {"annotations": {"gpugate.dev/exempt": NONCE}}}),
+    "not a dry run": replace(probe_request(), dry_run=False),
+    "a Pod": replace(probe_request(), kind=GroupVersionKind("", "v1", "Pod")),
+    "deleted": replace(probe_request(), operation=Operation.DELETE, object=None),
+    "no annotation": probe_request({"metadata": {"name": "plain"}}),
+    "no metadata": probe_request({}),
+    "annotations of another type": probe_request({"metadata": {"annotations": []}}),
+    "no text": probe_request(with_annotation(7)),
+    "too short": probe_request(with_annotation("abc")),
+    "too long": probe_request(with_annotation("a" * 65)),
+    "other characters": probe_request(with_annotation("0123456789\nWarning: forged")),
+    "another annotation": probe_request({"metadata": {"annotations": {"gpugate.dev/exempt": NONCE}}}),
 }
 
 

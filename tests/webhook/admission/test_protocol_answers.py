@@ -1,4 +1,4 @@
-"""The rules that every answer keeps, whatever was asked: each case is sent to both endpoints of the real process."""
+"""The rules for every response to any request: each case is sent to both endpoints of the real process."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ MEMBERS = {"uid", "allowed", "status", "patch", "patchType", "warnings", "auditA
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A review, where it went and what came back."""
+class Exchange:
+    """A review, its endpoint and its response."""
 
     body: bytes
     mutating: bool
@@ -75,109 +75,113 @@ class Asked:
 
 
 @pytest.fixture(scope="module")
-def asking(webhook: Any) -> Callable[[str, str], Asked]:
+def exchange_with(webhook: Any) -> Callable[[str, str], Exchange]:
     @functools.cache
-    def ask(name: str, path: str) -> Asked:
+    def ask(name: str, path: str) -> Exchange:
         status, headers, body = webhook.request("POST", path, SENT[name])
         named = {key.lower(): value for key, value in headers.items()}
-        return Asked(SENT[name], path == "/mutate", HttpAnswer(status, named, body))
+        return Exchange(SENT[name], path == "/mutate", HttpAnswer(status, named, body))
 
     return ask
 
 
 @pytest.fixture(params=[f"{name}{path}" for name in SENT for path in ("/mutate", "/validate")])
-def asked(request: pytest.FixtureRequest, asking: Callable[[str, str], Asked]) -> Asked:
+def exchange(request: pytest.FixtureRequest, exchange_with: Callable[[str, str], Exchange]) -> Exchange:
     name, _, path = request.param.rpartition("/")
-    return asking(name, f"/{path}")
+    return exchange_with(name, f"/{path}")
 
 
-def test_200_and_json(asked: Asked) -> None:
-    assert (asked.answer.status, asked.answer.headers["content-type"]) == (200, "application/json")
+def test_200_and_json(exchange: Exchange) -> None:
+    assert (exchange.answer.status, exchange.answer.headers["content-type"]) == (200, "application/json")
 
 
-def test_the_api_server_accepts_it(asked: Asked) -> None:
-    verify(asked.answer, asked.uid, "admission.k8s.io/v1", mutating=asked.mutating)
+def test_the_api_server_accepts_it(exchange: Exchange) -> None:
+    verify(exchange.answer, exchange.uid, "admission.k8s.io/v1", mutating=exchange.mutating)
 
 
-def test_uid_is_echoed(asked: Asked) -> None:
-    assert asked.response["uid"] == asked.uid
+def test_uid_is_echoed(exchange: Exchange) -> None:
+    assert exchange.response["uid"] == exchange.uid
 
 
-def test_type_is_that_of_the_request(asked: Asked) -> None:
-    assert (asked.envelope["apiVersion"], asked.envelope["kind"]) == ("admission.k8s.io/v1", "AdmissionReview")
+def test_type_is_that_of_the_request(exchange: Exchange) -> None:
+    assert (exchange.envelope["apiVersion"], exchange.envelope["kind"]) == ("admission.k8s.io/v1", "AdmissionReview")
 
 
-def test_patch_and_its_type_together(asked: Asked) -> None:
-    assert ("patch" in asked.response, asked.response.get("patchType")) in {(False, None), (True, "JSONPatch")}
+def test_patch_and_its_type_together(exchange: Exchange) -> None:
+    assert ("patch" in exchange.response, exchange.response.get("patchType")) in {(False, None), (True, "JSONPatch")}
 
 
-def test_no_patch_from_validation(asked: Asked) -> None:
-    assert asked.mutating or "patch" not in asked.response
+def test_no_patch_from_validation(exchange: Exchange) -> None:
+    assert exchange.mutating or "patch" not in exchange.response
 
 
-def test_patches_follow_the_rules(asked: Asked) -> None:
-    patch = verify(asked.answer, asked.uid, "admission.k8s.io/v1", mutating=asked.mutating).patch
+def test_patches_follow_the_rules(exchange: Exchange) -> None:
+    patch = verify(exchange.answer, exchange.uid, "admission.k8s.io/v1", mutating=exchange.mutating).patch
     if patch:
-        check(asked.request["object"], json.loads(patch))
+        check(exchange.request["object"], json.loads(patch))
 
 
-def test_no_empty_patch(asked: Asked) -> None:
-    patch = verify(asked.answer, asked.uid, "admission.k8s.io/v1", mutating=asked.mutating).patch
+def test_no_empty_patch(exchange: Exchange) -> None:
+    patch = verify(exchange.answer, exchange.uid, "admission.k8s.io/v1", mutating=exchange.mutating).patch
     assert patch == b"" or json.loads(patch)
 
 
-def test_a_denial_has_a_message(asked: Asked) -> None:
-    if not asked.response["allowed"]:
-        status = asked.response["status"]
+def test_a_denial_has_a_message(exchange: Exchange) -> None:
+    if not exchange.response["allowed"]:
+        status = exchange.response["status"]
         assert status["message"]
         assert len(status["message"]) <= 1024
 
 
-def test_a_denial_has_a_code_and_a_reason(asked: Asked) -> None:
-    if not asked.response["allowed"]:
-        status = asked.response["status"]
+def test_a_denial_has_a_code_and_a_reason(exchange: Exchange) -> None:
+    if not exchange.response["allowed"]:
+        status = exchange.response["status"]
         assert (status["code"] >= 400, status["status"], bool(status["reason"])) == (True, "Failure", True)
 
 
-def test_no_status_where_it_is_allowed(asked: Asked) -> None:
-    assert not (asked.response["allowed"] and "status" in asked.response)
+def test_no_status_where_it_is_allowed(exchange: Exchange) -> None:
+    assert not (exchange.response["allowed"] and "status" in exchange.response)
 
 
-def test_mutation_never_denies(asked: Asked) -> None:
-    assert not asked.mutating or asked.response["allowed"]
+def test_mutation_never_denies(exchange: Exchange) -> None:
+    assert not exchange.mutating or exchange.response["allowed"]
 
 
-def test_no_annotation_is_dropped(asked: Asked) -> None:
+def test_no_annotation_is_dropped(exchange: Exchange) -> None:
     annotations = AuditAnnotations()
-    for key, value in asked.response.get("auditAnnotations", {}).items():
+    for key, value in exchange.response.get("auditAnnotations", {}).items():
         annotations.add("validate.gpugate.dev", key, value)
     assert annotations.dropped == []
 
 
-def test_no_warning_is_dropped_or_cut(asked: Asked) -> None:
-    recorder, warnings = WarningRecorder(), asked.response.get("warnings", [])
+def test_no_warning_is_dropped_or_cut(exchange: Exchange) -> None:
+    recorder, warnings = WarningRecorder(), exchange.response.get("warnings", [])
     for warning in warnings:
         recorder.add(warning)
     assert recorder.sent == warnings
     assert all(len(warning) <= 120 and not warning.startswith("Warning") for warning in warnings)
 
 
-def test_bounded(asked: Asked) -> None:
-    assert len(asked.answer.body) < 16 * 1024
+def test_bounded(exchange: Exchange) -> None:
+    assert len(exchange.answer.body) < 16 * 1024
 
 
-def test_no_unknown_member(asked: Asked) -> None:
-    assert asked.response.keys() <= MEMBERS
-
-
-@pytest.mark.parametrize("name", UNUSABLE)
-def test_validation_denies_a_review_that_cannot_be_evaluated(name: str, asking: Callable[[str, str], Asked]) -> None:
-    assert asking(name, "/validate").response["allowed"] is False
+def test_no_unknown_member(exchange: Exchange) -> None:
+    assert exchange.response.keys() <= MEMBERS
 
 
 @pytest.mark.parametrize("name", UNUSABLE)
-def test_mutation_warns_about_a_review_that_cannot_be_evaluated(name: str, asking: Callable[[str, str], Asked]) -> None:
-    assert asking(name, "/mutate").response["warnings"]
+def test_validation_denies_a_review_that_cannot_be_evaluated(
+    name: str, exchange_with: Callable[[str, str], Exchange]
+) -> None:
+    assert exchange_with(name, "/validate").response["allowed"] is False
+
+
+@pytest.mark.parametrize("name", UNUSABLE)
+def test_mutation_warns_about_a_review_that_cannot_be_evaluated(
+    name: str, exchange_with: Callable[[str, str], Exchange]
+) -> None:
+    assert exchange_with(name, "/mutate").response["warnings"]
 
 
 @pytest.mark.parametrize("path", ["/mutate", "/validate"])
@@ -218,7 +222,7 @@ def test_never_a_redirect(webhook: Any, method: str, path: str) -> None:
     assert not 300 <= status < 400
 
 
-def test_this_suite_sees_patches_and_denials(asking: Callable[[str, str], Asked]) -> None:
-    answers = [asking(name, path).response for name in SENT for path in ("/mutate", "/validate")]
+def test_this_suite_sees_patches_and_denials(exchange_with: Callable[[str, str], Exchange]) -> None:
+    answers = [exchange_with(name, path).response for name in SENT for path in ("/mutate", "/validate")]
     assert sum("patch" in answer for answer in answers) >= 2
     assert sum(not answer["allowed"] for answer in answers) >= len(UNUSABLE)

@@ -20,7 +20,7 @@ SERVICE = "gpugate.gpugate-system.svc"
 
 @pytest.fixture(scope="module")
 def service(start_process: Callable[[list[str], Path], Any], tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """A webhook behind a Service, whose name is in its certificate."""
+    """A webhook whose certificate contains the name of its Service."""
     ca_file = tmp_path_factory.mktemp("service") / "ca.crt"
     command = [sys.executable, "-m", "gpugate.webhook.cli.main", "serve", "--host", "127.0.0.1", "--port", "0"]
     command += ["--health-port", "0", "--drain", "0", "--workers", "1", "--tls-san", SERVICE, "--ca-file", str(ca_file)]
@@ -33,7 +33,7 @@ def body(captured: Callable[[str], bytes]) -> bytes:
 
 
 def client_of(service: Any, server_name: str) -> Client:
-    # Its URL holds the name of the Service, which only a cluster resolves.
+    # Its URL contains the name of the Service, which only a cluster resolves.
     url = f"https://127.0.0.1:{urlsplit(service.url).port}/validate"
     return Client(url, service.ca_file, server_name=server_name)
 

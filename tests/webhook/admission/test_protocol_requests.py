@@ -1,4 +1,4 @@
-"""Every shape of request that the API server sends is answered, and what does not concern us goes through untouched."""
+"""Every type of request from the API server is answered, and requests without policies are allowed unchanged."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Json = dict[str, Any]
 
 @pytest.fixture
 def pod(captured: Callable[[str], bytes]) -> Json:
-    """A GPU Pod that lacks a toleration, as the API server defaulted it."""
+    """A GPU Pod without its toleration, with the defaults of the API server."""
     obj: Json = json.loads(captured("pod-create-gpu-untolerated.mutate"))["request"]["object"]
     return obj
 
@@ -163,7 +163,7 @@ def test_unknown_members_are_ignored(webhook: Any, pod: Json) -> None:
 
 
 def test_the_largest_request(api_server: ApiServer, pod: Json) -> None:
-    """3 MiB of `<` are 18 MiB when Go has written them, and the stored object comes along."""
+    """Go encodes 3 MiB of `<` as 18 MiB, and the request also contains the stored object."""
     large = pod | {"metadata": pod["metadata"] | {"annotations": {"a": "<" * 3 * 1024 * 1024}}}
     stored = pod | {"metadata": pod["metadata"] | {"annotations": {"a": "<" * 1536 * 1024}}}
     assert api_server.admit(update(stored, large)).admitted

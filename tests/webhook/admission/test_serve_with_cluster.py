@@ -1,4 +1,4 @@
-"""The webhook beside an API server: what it looks up decides, and readiness waits for it."""
+"""The webhook with an API server: cluster data decides reviews, and readiness waits for it."""
 
 from __future__ import annotations
 

@@ -13,9 +13,9 @@ SECOND, DAY = dt.timedelta(seconds=1), dt.timedelta(days=1)
 
 @dataclass
 class Machine:
-    """Its wall clock is set as somebody likes, its steady one goes on; the API server has the true time.
+    """A machine with an adjustable wall clock and a monotonic clock; the API server has the true time.
 
-    `clock_skew` is what the last answer showed, a new object for each answer.
+    `clock_skew` is the skew in the last response, a new object for each response.
     """
 
     seconds: float = 0.0
@@ -81,7 +81,7 @@ def test_the_time_continues_for_days_without_a_response(machine: Machine) -> Non
 
 
 def test_while_suspended_the_time_goes_on() -> None:
-    # The steady clock counts the time of suspension; the wall clock is not right before it is set again.
+    # The monotonic clock counts the time of a suspension; the wall clock is wrong until it is set again.
     machine = Machine()
     clock = machine.clock()
     machine.hear()

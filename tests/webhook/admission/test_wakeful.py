@@ -7,7 +7,7 @@ from gpugate.webhook.admission.keeper import wait
 
 
 def test_the_wait_counts_the_time_of_a_suspension() -> None:
-    # Two looks at the clock a second apart, by which sixteen hours have passed.
+    # Two readings of the clock, between which the machine was suspended for sixteen hours.
     times = iter([0.0, 0.0, 57_600.0])
     wait(57_600, threading.Event(), lambda: False, lambda: next(times))
     assert next(times, None) is None

@@ -5,7 +5,7 @@ from gpugate.webhook.admission.front.limits import Limits
 
 
 class Account:
-    """An account of 100 bytes, in which a body is safe for 1 s."""
+    """An account of 100 bytes, in which a body cannot be evicted for 1 s."""
 
     def __init__(self) -> None:
         self.now = 0.0

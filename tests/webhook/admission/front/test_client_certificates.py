@@ -1,4 +1,4 @@
-"""What becomes of clients by the certificate that they show, or do not show."""
+"""Which clients are allowed, with and without a client certificate."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ AUTHORITY = certificate_authority("ca", now=NOW, lifetime=DAY)
 PAIR = server_certificate(AUTHORITY, ["localhost"], now=NOW, lifetime=DAY)
 CLIENTS = certificate_authority("clients", now=NOW, lifetime=DAY)
 KNOWN = client_certificate(CLIENTS, now=NOW)
-STRANGER = client_certificate(CLIENTS, "curl", now=NOW)
+UNKNOWN_CLIENT = client_certificate(CLIENTS, "curl", now=NOW)
 REQUEST = b"POST /validate HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\n{}"
 
 
@@ -42,7 +42,7 @@ def application(_: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
 
 @pytest.fixture(params=[asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
 def served(request: pytest.FixtureRequest) -> Callable[..., Counter[FrontEvent]]:
-    """Run a client against a front that wants certificates; returns what the front counted."""
+    """Run a client against a front that requires client certificates; return the events that the front counted."""
 
     def run(client: Callable[[int], Awaitable[None]], names: frozenset[str] = frozenset({"kube-apiserver"})) -> Any:
         counted: Counter[FrontEvent] = Counter()
@@ -70,7 +70,7 @@ def served(request: pytest.FixtureRequest) -> Callable[..., Counter[FrontEvent]]
     return run
 
 
-async def said(port: int, shown: KeyPair | None, requests: bytes = REQUEST) -> bytes:
+async def send(port: int, shown: KeyPair | None, requests: bytes = REQUEST) -> bytes:
     reader, writer = await asyncio.open_connection(
         "127.0.0.1", port, ssl=trusting(AUTHORITY.certificate, shown), server_hostname="localhost"
     )
@@ -88,7 +88,7 @@ def answered(
 
     async def client(port: int) -> None:
         get = b"GET " + path + b" HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n"
-        answers.append(await said(port, shown, get))
+        answers.append(await send(port, shown, get))
 
     counted = served(client, **names)
     return answers[0], counted
@@ -112,7 +112,7 @@ def test_allowed_clients(served: Callable[..., Counter[FrontEvent]], shown: KeyP
 @pytest.mark.parametrize(
     ("shown", "names"),
     [
-        pytest.param(STRANGER, {"kube-apiserver"}, id="another-name"),
+        pytest.param(UNKNOWN_CLIENT, {"kube-apiserver"}, id="another-name"),
         pytest.param(KNOWN, set(), id="nobody-is-let-in"),
         pytest.param(KNOWN, {"KUBE-APISERVER"}, id="another-case"),
         pytest.param(client_certificate(CLIENTS, "", now=NOW), {""}, id="no-name"),
@@ -132,7 +132,7 @@ def test_an_unknown_client_gets_one_response_to_any_request(served: Callable[...
     answers = []
 
     async def client(port: int) -> None:
-        answers.append(await said(port, STRANGER, REQUEST * 20))
+        answers.append(await send(port, UNKNOWN_CLIENT, REQUEST * 20))
 
     counted = served(client)
     assert (answers[0].count(b"HTTP/1.1"), counted[FrontEvent.CLIENT_REFUSED]) == (1, 1)
@@ -153,7 +153,7 @@ def test_an_alert_and_nothing_else(
 
     async def client(port: int) -> None:
         try:
-            await said(port, shown)
+            await send(port, shown)
         except ssl.SSLError as error:
             reasons.append(error.reason)
 

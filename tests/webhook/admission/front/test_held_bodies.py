@@ -1,4 +1,4 @@
-"""Clients that hold bodies back: who is answered meanwhile, and how those are told that are not."""
+"""Clients that send bodies slowly: which other clients are answered meanwhile, and which should retry."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Server:
             writer.transport.abort()
 
     async def hold(self, source: str, size: int) -> Streams:
-        """Send all of a body but its last byte, and wait until it is accounted for."""
+        """Send a body without its last byte, and wait until it is counted."""
         reader, writer = await self.connect(source)
         before = self.front.load.bodies.bytes
         writer.write(head(size + 1) + b" " * size)
@@ -69,7 +69,7 @@ class Server:
 
 @pytest.fixture
 def served() -> Callable[[Callable[[Server], Awaitable[None]]], None]:
-    """Run a client against a front that holds 256 KiB, and leaves unfinished bodies alone for an hour."""
+    """Run a client against a front with a limit of 256 KiB, which evicts unfinished bodies only after an hour."""
 
     def run(client: Callable[[Server], Awaitable[None]]) -> None:
         async def serve() -> None:
@@ -100,8 +100,8 @@ def head(size: int) -> bytes:
     return b"POST /validate HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % size
 
 
-async def asked(streams: Streams, size: int = len(REVIEW)) -> tuple[int, dict[str, str]]:
-    """Send a review of so many bytes; returns the status and the headers of the answer."""
+async def send_review(streams: Streams, size: int = len(REVIEW)) -> tuple[int, dict[str, str]]:
+    """Send a review of `size` bytes; return the status and the headers of the response."""
     reader, writer = streams
     writer.write(head(size) + REVIEW.ljust(size))
     return await answered(reader)
@@ -118,7 +118,7 @@ async def answered(reader: asyncio.StreamReader) -> tuple[int, dict[str, str]]:
 def test_bodies_up_to_64_kib_are_not_counted(served: Any, size: int, status: int) -> None:
     async def client(server: Server) -> None:
         await server.hold(ATTACKER, IN_FLIGHT)
-        found, _ = await asked(await server.connect(ATTACKER), size)
+        found, _ = await send_review(await server.connect(ATTACKER), size)
         assert found == status
 
     served(client)
@@ -128,13 +128,13 @@ def test_a_client_retries_on_the_same_connection(served: Any) -> None:
     async def client(server: Server) -> None:
         _, held = await server.hold(ATTACKER, IN_FLIGHT)
         streams = await server.connect(ATTACKER)
-        status, headers = await asked(streams, 65 * KIB)
+        status, headers = await send_review(streams, 65 * KIB)
         assert (status, headers["retry-after"], "connection" in headers) == (429, "1", False)
         held.write(b" ")
         async with asyncio.timeout(30):
             while server.front.load.bodies.bytes:  # noqa: ASYNC110 -- there is no event for it
                 await asyncio.sleep(0.001)
-        status, _ = await asked(streams, 65 * KIB)
+        status, _ = await send_review(streams, 65 * KIB)
         assert status == 200
 
     served(client)
@@ -144,7 +144,7 @@ def test_another_source_is_answered_at_once(served: Any) -> None:
     async def client(server: Server) -> None:
         for _ in range(2):
             await server.hold(ATTACKER, IN_FLIGHT // 2)
-        status, _ = await asked(await server.connect(API_SERVER), IN_FLIGHT // 2)
+        status, _ = await send_review(await server.connect(API_SERVER), IN_FLIGHT // 2)
         assert status == 200
 
     served(client)
@@ -153,7 +153,7 @@ def test_another_source_is_answered_at_once(served: Any) -> None:
 def test_the_client_of_an_evicted_body_should_retry(served: Any) -> None:
     async def client(server: Server) -> None:
         reader, writer = await server.hold(ATTACKER, IN_FLIGHT)
-        await asked(await server.connect(API_SERVER), IN_FLIGHT)
+        await send_review(await server.connect(API_SERVER), IN_FLIGHT)
         writer.write(b" ")
         status, headers = await answered(reader)
         assert (status, headers["retry-after"], server.front.load.bodies.bytes) == (429, "1", 0)

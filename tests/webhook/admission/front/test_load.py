@@ -83,8 +83,8 @@ def test_an_iteration_of_the_loop_does_limited_work(seconds: float, most: int) -
         for _ in range(1000):
             load.add_duration(seconds)
         turns = Turns(loop, load)
-        asked = [loop.create_task(taken(turns, order, "x")) for _ in range(20)]
-        while not all(task.done() for task in asked):
+        tasks = [loop.create_task(taken(turns, order, "x")) for _ in range(20)]
+        while not all(task.done() for task in tasks):
             before = len(order)
             await asyncio.sleep(0)
             per_turn.append(len(order) - before)
@@ -99,10 +99,10 @@ def test_a_cancelled_request_takes_no_turn() -> None:
     async def ask() -> None:
         loop = asyncio.get_running_loop()
         turns = Turns(loop, Load(Limits()))
-        asked = [loop.create_task(taken(turns, order, str(number))) for number in range(4)]
+        tasks = [loop.create_task(taken(turns, order, str(number))) for number in range(4)]
         await asyncio.sleep(0)
-        asked[2].cancel()
-        await asyncio.gather(*asked, return_exceptions=True)
+        tasks[2].cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     asyncio.run(ask())
     assert order == ["0", "1", "3"]

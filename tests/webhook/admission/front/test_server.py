@@ -23,7 +23,7 @@ def application(_: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
 
 
 def served(client: Callable[[Front, int], Awaitable[None]]) -> None:
-    """Run a client against a front without TLS; nothing in it asks a gate."""
+    """Run a client against a front without TLS and without a gate."""
 
     async def run() -> None:
         gate: Any = None
@@ -38,7 +38,7 @@ def served(client: Callable[[Front, int], Awaitable[None]]) -> None:
     asyncio.run(run())
 
 
-async def asked(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
+async def send_request(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
     writer.write(REQUEST)
     head = await reader.readuntil(b"\r\n\r\n")
     await reader.readexactly(2)
@@ -50,12 +50,12 @@ def test_a_slow_reader_keeps_its_connection_after_reading() -> None:
 
     async def client(front: Front, port: int) -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        codes.append(await asked(reader, writer))
+        codes.append(await send_request(reader, writer))
         (connection,) = front.open
         connection.pause_writing()
         connection.resume_writing()
         connection.expire(front.loop.time() + 60)
-        codes.append(await asked(reader, writer))
+        codes.append(await send_request(reader, writer))
         writer.close()
         await writer.wait_closed()
 
@@ -70,7 +70,7 @@ def test_probes_are_answered_under_load(waiting: int) -> None:
     async def client(front: Front, port: int) -> None:
         front.load.waiting = waiting
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        codes.append(await asked(reader, writer))
+        codes.append(await send_request(reader, writer))
         writer.close()
         await writer.wait_closed()
 

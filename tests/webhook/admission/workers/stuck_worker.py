@@ -1,4 +1,4 @@
-"""A supervisor with a worker that begins to serve and then never comes round again; prints how it ended."""
+"""A supervisor with a worker that starts to serve and then blocks; prints the exit of the worker."""
 
 from __future__ import annotations
 

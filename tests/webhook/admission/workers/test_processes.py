@@ -32,19 +32,19 @@ def start(start_process: Callable[..., Any], tmp_path: Path) -> Iterator[Callabl
 
     yield serve
     for webhook in started:
-        # Some of them are told to leave with a connection open, and would wait for it.
+        # Some servers are stopped with an open connection, and would wait for its end.
         webhook.process.send_signal(signal.SIGKILL)
         webhook.stop()
 
 
 def workers(webhook: Any) -> list[int]:
-    """The process ids of the workers."""
+    """Return the process ids of the workers."""
     pid = webhook.process.pid
     return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
 def denies(webhook: Any, review: bytes) -> bool:
-    """Send a review on a connection of its own, which any worker may take."""
+    """Send a review on a new connection, which any worker may accept."""
     connection = webhook.connect()
     connection.request("POST", "/validate", review, {"Content-Type": "application/json"})
     answer = json.loads(connection.getresponse().read())

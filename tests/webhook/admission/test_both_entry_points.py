@@ -37,24 +37,24 @@ def by_check(name: str) -> Verdict:
 
 
 def annotated(verdict: Verdict) -> dict[str, set[str]]:
-    """What the audit annotations must say: findings in a template are at most warnings at admission."""
-    said: dict[str, set[str]] = {}
+    """Return the expected audit annotations: findings in a template are at most warnings at admission."""
+    summary: dict[str, set[str]] = {}
     for finding in verdict.findings:
-        stance = min(finding.stance, Stance.WARN) if finding.template_of else finding.stance
-        said.setdefault(WORDS[stance], set()).add(finding.policy)
+        mode = min(finding.stance, Stance.WARN) if finding.template_of else finding.stance
+        summary.setdefault(WORDS[mode], set()).add(finding.policy)
     for policy, _ in verdict.patches:
-        said.setdefault("patched", set()).add(policy)
-    return said
+        summary.setdefault("patched", set()).add(policy)
+    return summary
 
 
-def told(outcome: Outcome) -> dict[str, set[str]]:
-    """What the audit event says of policies, by both webhooks together; without what they could not know."""
-    said: dict[str, set[str]] = {}
+def outputs(outcome: Outcome) -> dict[str, set[str]]:
+    """Return the audit annotations of both webhooks, without policies that were not evaluated."""
+    summary: dict[str, set[str]] = {}
     for key, policies in outcome.audit_annotations.items():
         word = key.partition("/")[2]
         if word not in {"skipped", "generation"}:
-            said.setdefault(word, set()).update(policies.split(","))
-    return said
+            summary.setdefault(word, set()).update(policies.split(","))
+    return summary
 
 
 @examples
@@ -63,7 +63,7 @@ def test_check_and_webhook_agree(name: str, library: Any) -> None:
     unpatched = with_defaults(example(name).request).object
 
     assert without_managed_fields(outcome.mutated) == (expected.object or unpatched)
-    assert told(outcome) == annotated(expected)
+    assert outputs(outcome) == annotated(expected)
     assert outcome.calls[0].response.allowed is True
     assert outcome.admitted is not bool(annotated(expected).get("denied"))
     assert outcome.dropped_annotations == ()
