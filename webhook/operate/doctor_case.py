@@ -168,19 +168,19 @@ class Case:
         return has_own or self.wants_secret or self.secret is not None
 
 
-def error(code: str, found: str, where: str, remedy: str) -> Problem:
+def error(code: str, text: str, where: str, remedy: str) -> Problem:
     """Return a problem to solve now."""
-    return Problem(Severity.ERROR, code, found, where, remedy)
+    return Problem(Severity.ERROR, code, text, where, remedy)
 
 
-def warning(code: str, found: str, where: str, remedy: str) -> Problem:
+def warning(code: str, text: str, where: str, remedy: str) -> Problem:
     """Return a problem to solve soon."""
-    return Problem(Severity.WARNING, code, found, where, remedy)
+    return Problem(Severity.WARNING, code, text, where, remedy)
 
 
-def note(code: str, found: str, where: str, remedy: str) -> Problem:
+def note(code: str, text: str, where: str, remedy: str) -> Problem:
     """Return information that needs no action."""
-    return Problem(Severity.NOTE, code, found, where, remedy)
+    return Problem(Severity.NOTE, code, text, where, remedy)
 
 
 _DAY: Final = dt.timedelta(hours=24)
@@ -230,8 +230,8 @@ def check_certificates(case: Case) -> Iterator[Problem]:
     if case.secret:
         lasting |= _collect(holders, case.secret.bundle, f"Secret {names.namespace}/{names.secret}")
     for pem, where in holders.items():
-        more = f" and {len(where) - 1} more" if len(where) > 1 else ""
-        yield from check_expiry(pem, f"{where[0]}{more}", now, AUTHORITY, last=fingerprint(pem) in lasting)
+        suffix = f" and {len(where) - 1} more" if len(where) > 1 else ""
+        yield from check_expiry(pem, f"{where[0]}{suffix}", now, AUTHORITY, last=fingerprint(pem) in lasting)
 
 
 def check_expiry(

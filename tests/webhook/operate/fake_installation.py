@@ -71,8 +71,8 @@ class Cluster(FakeApiServer):
 
 def answer(nonce: str, *phases: str) -> Answer:
     """Return the API server's response to an answered probe."""
-    said = ", ".join(f'299 - "gpugate answered {nonce} at {phase}"' for phase in phases)
-    return Answer("configmaps?dryRun=All", 201, b"{}", {"Warning": said} if said else {})
+    warnings = ", ".join(f'299 - "gpugate answered {nonce} at {phase}"' for phase in phases)
+    return Answer("configmaps?dryRun=All", 201, b"{}", {"Warning": warnings} if warnings else {})
 
 
 def failure(message: str, code: int = 500, reason: str = "InternalError") -> Answer:

@@ -32,10 +32,10 @@ MESSAGES = {
 }
 
 
-@pytest.mark.parametrize(("said", "what"), MESSAGES.items(), ids=MESSAGES.values())
-def test_messages_of_the_api_server_are_explained(said: str, what: str) -> None:
-    found = explain_failure(f'Internal error occurred: failed calling webhook "probe.validate.gpugate.dev": {said}')
+@pytest.mark.parametrize(("message", "what"), MESSAGES.items(), ids=MESSAGES.values())
+def test_messages_of_the_api_server_are_explained(message: str, what: str) -> None:
+    found = explain_failure(f'Internal error occurred: failed calling webhook "probe.validate.gpugate.dev": {message}')
 
     assert what in found.what
     assert found.remedy
-    assert found.message == said.removeprefix("failed to call webhook: ")
+    assert found.message == message.removeprefix("failed to call webhook: ")

@@ -21,16 +21,16 @@ HOUR, DAY = dt.timedelta(hours=1), dt.timedelta(days=1)
 FORBIDDEN = Unread("Secret gpugate/gpugate-certificates", "these credentials may not read it")
 
 
-def told(**parts: Any) -> dict[str, str]:
+def severities(**parts: Any) -> dict[str, str]:
     """Return code -> severity of the problems, without notes."""
     problems = examine(case(**parts)).problems
-    return {each.code: each.severity.value for each in problems if each.severity is not Severity.NOTE}
+    return {problem.code: problem.severity.value for problem in problems if problem.severity is not Severity.NOTE}
 
 
 def test_a_healthy_installation_has_no_problems() -> None:
     diagnosis = examine(case())
 
-    assert (told(), diagnosis.exit_code) == ({}, 0)
+    assert (severities(), diagnosis.exit_code) == ({}, 0)
     assert "Service gpugate/gpugate and its endpoints" in diagnosis.looked_at
 
 
@@ -70,7 +70,7 @@ BROKEN: dict[str, tuple[dict[str, Any], dict[str, str]]] = {
 
 @pytest.mark.parametrize(("parts", "expected"), BROKEN.values(), ids=BROKEN)
 def test_each_broken_part_is_reported(parts: dict[str, Any], expected: dict[str, str]) -> None:
-    assert told(**parts) == expected
+    assert severities(**parts) == expected
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_without_ready_endpoints_the_states_of_pods_are_listed(status: dict[str,
 def test_a_lease_is_not_stale_for_the_skew_of_a_clock() -> None:
     renewed = (NOW - dt.timedelta(seconds=60)).isoformat()
 
-    assert told(lease={"spec": {"holderIdentity": "a", "leaseDurationSeconds": 15, "renewTime": renewed}}) == {}
+    assert severities(lease={"spec": {"holderIdentity": "a", "leaseDurationSeconds": 15, "renewTime": renewed}}) == {}
 
 
 def test_unreadable_objects_are_listed_and_the_rest_is_checked() -> None:
@@ -232,14 +232,14 @@ def test_a_probe_that_could_not_be_sent_is_listed_as_not_checked() -> None:
 
 
 def test_missing_rights_are_reported_by_object() -> None:
-    held = [
+    allowed = [
         Right("get", "", "namespaces", allowed=True),
         Right("list", "", "namespaces"),
         Right("watch", "", "namespaces"),
         Right("update", "", "secrets", "gpugate-certificates", "gpugate"),
     ]
 
-    found = [each.found for each in doctor_checks.check_rights(replace(case(), rights=held))]
+    found = [each.found for each in doctor_checks.check_rights(replace(case(), rights=allowed))]
 
     assert found == ["may not list, watch namespaces", "may not update secrets gpugate-certificates in gpugate"]
 

@@ -35,9 +35,9 @@ def test_it_is_read_from_the_arguments(arguments: list[str], meant: Meant) -> No
 
 
 def test_flags_override_the_arguments_of_the_container() -> None:
-    said = Meant(fail=(), karpenter_users=("b",), without=(), only_namespaces=("c",))
+    flags = Meant(fail=(), karpenter_users=("b",), without=(), only_namespaces=("c",))
 
-    assert complete_options(said, installation(deployments=(started("serve", *ARGUMENTS),))) == said
+    assert complete_options(flags, installation(deployments=(started("serve", *ARGUMENTS),))) == flags
 
 
 @pytest.mark.parametrize(
