@@ -120,7 +120,7 @@ ERRORS = [KeyError("k"), TypeError(), RecursionError(), MemoryError(), SystemExi
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=repr)
-class TestF23:
+class TestBrokenPolicy:
     def test_an_enforcing_policy_that_breaks_denies_and_is_named(self, error: BaseException) -> None:
         status = answered(gate(raising(error)), Phase.VALIDATE, review())["status"]
         assert (status["code"], "[pods/raises] could not judge this object" in status["message"]) == (500, True)
@@ -211,12 +211,12 @@ def test_a_too_large_review_is_observed_with_its_uid() -> None:
 
 ANY_KIND = {"group": "example.org", "version": "v1", "kind": "Thing"}
 ALLOWED = [
-    pytest.param({"kind": ANY_KIND, "object": {"a": 1}}, id="60-unknown-kind"),
-    pytest.param({"kind": ANY_KIND, "operation": "CONNECT", "object": None}, id="66-connect-without-object"),
-    pytest.param({"subResource": "foo"}, id="70-unknown-subresource"),
-    pytest.param({"kind": ANY_KIND, "operation": "DELETE", "object": None, "oldObject": {}}, id="65-empty-old-object"),
-    pytest.param({"kind": {"group": "", "version": "v1", "kind": "List"}, "object": {"items": []}}, id="91-list"),
-    pytest.param({"kind": {"group": "", "version": "v1", "kind": "Binding"}, "object": {"a": {}}}, id="92-binding"),
+    pytest.param({"kind": ANY_KIND, "object": {"a": 1}}, id="unknown-kind"),
+    pytest.param({"kind": ANY_KIND, "operation": "CONNECT", "object": None}, id="connect-without-object"),
+    pytest.param({"subResource": "foo"}, id="unknown-subresource"),
+    pytest.param({"kind": ANY_KIND, "operation": "DELETE", "object": None, "oldObject": {}}, id="empty-old-object"),
+    pytest.param({"kind": {"group": "", "version": "v1", "kind": "List"}, "object": {"items": []}}, id="list"),
+    pytest.param({"kind": {"group": "", "version": "v1", "kind": "Binding"}, "object": {"a": {}}}, id="binding"),
 ]
 
 

@@ -133,7 +133,7 @@ def test_durations_in_seconds(metrics: Metrics) -> None:
 
 
 @pytest.mark.parametrize(
-    ("tell", "expected"),
+    ("report", "expected"),
     [
         pytest.param(
             lambda m: m.front(FrontEvent.SHED_WORK), {'gpugate_front_events_total{event="shed_work"}': 1}, id="front"
@@ -180,9 +180,9 @@ def test_durations_in_seconds(metrics: Metrics) -> None:
     ],
 )
 def test_what_happens_to_the_server(
-    metrics: Metrics, tell: Callable[[Metrics], None], expected: dict[str, float]
+    metrics: Metrics, report: Callable[[Metrics], None], expected: dict[str, float]
 ) -> None:
-    tell(metrics)
+    report(metrics)
     assert samples(metrics) == expected
 
 

@@ -26,7 +26,7 @@ def rows(heading: str) -> list[list[str]]:
     """Return the cells of the first table after a heading, without its header row."""
     section = PAGE.partition(f"{heading}\n")[2]
     table = re.findall(r"(?m)^\|.*\|$", section)[2:]
-    ends = next((place for place, row in enumerate(table) if row.startswith("|---")), len(table) + 1)
+    ends = next((index for index, row in enumerate(table) if row.startswith("|---")), len(table) + 1)
     return [[cell.strip() for cell in row.strip("|").split(" | ")] for row in table[: ends - 1]]
 
 

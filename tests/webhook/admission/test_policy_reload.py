@@ -171,12 +171,12 @@ FAILURES = [
     pytest.param(holding(b""), "holds 0 documents", id="empty"),
     pytest.param(holding(HEAD + "policies:\n  pods/mig-with"), "policies", id="half-written"),
     pytest.param(holding("a: [b"), "not YAML", id="invalid-yaml"),
-    pytest.param(holding(HEAD + "modee: audit\n"), "did you mean `mode`?", id="113-unknown-key"),
-    pytest.param(holding(HEAD + "mode: true\n"), "not a boolean", id="114-wrong-type"),
-    pytest.param(holding(HEAD.replace("v1", "v2")), "must be gpugate.dev/v1", id="122-newer-version"),
-    pytest.param(holding(AUDIT + "#" * 5 * 2**20), "larger than 1 MiB", id="5-MiB"),
+    pytest.param(holding(HEAD + "modee: audit\n"), "did you mean `mode`?", id="unknown-key"),
+    pytest.param(holding(HEAD + "mode: true\n"), "not a boolean", id="wrong-type"),
+    pytest.param(holding(HEAD.replace("v1", "v2")), "must be gpugate.dev/v1", id="newer-version"),
+    pytest.param(holding(AUDIT + "#" * 5 * 2**20), "larger than 1 MiB", id="MiB"),
     pytest.param(holding(AUDIT.encode() + b"# \xff\n"), "not UTF-8", id="not-UTF-8"),
-    pytest.param(holding(AUDIT.encode() + b"# \xe2\x82"), "not UTF-8", id="120-cut-in-a-character"),
+    pytest.param(holding(AUDIT.encode() + b"# \xe2\x82"), "not UTF-8", id="cut-in-a-character"),
 ]
 
 

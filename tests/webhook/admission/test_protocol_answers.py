@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 REVIEWS = Path(__file__).parents[2] / "fixtures" / "reviews"
 UNUSABLE = {
-    "75-malformed": ("pod-create-gpu-untolerated.mutate", b'"containers":[', b'"containers":["x",'),
-    "48-too-deep": ("pod-create-gpu-untolerated.mutate", b'"spec":{', b'"spec":{"x":' + b"[" * 300 + b"]" * 300 + b","),
-    "58-operation": ("pod-create-gpu-untolerated.mutate", b'"CREATE"', b'"PATCH"'),
-    "46-lone-surrogate": ("pod-create-gpu-untolerated.mutate", b'"image":"x"', rb'"image":"\ud800"'),
-    "38-truncated": ("pod-create-gpu-untolerated.mutate", b'"dryRun"', b""),
-    "47-control-characters": (
+    "malformed": ("pod-create-gpu-untolerated.mutate", b'"containers":[', b'"containers":["x",'),
+    "too-deep": ("pod-create-gpu-untolerated.mutate", b'"spec":{', b'"spec":{"x":' + b"[" * 300 + b"]" * 300 + b","),
+    "operation": ("pod-create-gpu-untolerated.mutate", b'"CREATE"', b'"PATCH"'),
+    "lone-surrogate": ("pod-create-gpu-untolerated.mutate", b'"image":"x"', rb'"image":"\ud800"'),
+    "truncated": ("pod-create-gpu-untolerated.mutate", b'"dryRun"', b""),
+    "control-characters": (
         "pod-create-gpu-untolerated.mutate",
         b'"nvidia.com/gpu":"1"',
         rb'"nvidia.com/gpu":"\n\u001b"',

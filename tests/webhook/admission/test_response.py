@@ -74,34 +74,34 @@ def finding(stance: Stance = Stance.ENFORCE, message: str = "found", hint: str =
 
 
 def response(found: tuple[Review, Verdict], phase: Phase = Phase.VALIDATE) -> dict[str, Any]:
-    told: dict[str, Any] = answered(encode(*found, phase, "g"))["response"]
-    return told
+    review_response: dict[str, Any] = answered(encode(*found, phase, "g"))["response"]
+    return review_response
 
 
 @settings(deadline=None)
 @given(verdicts, uids, versions, st.sampled_from([Phase.MUTATE, Phase.VALIDATE]))
-def test_contract(judged: Verdict, uid: str, version: str, phase: Phase) -> None:
+def test_contract(verdict: Verdict, uid: str, version: str, phase: Phase) -> None:
     """The API server accepts the response to every verdict."""
-    answer = answered(encode(Review(uid, version, judged.request), judged, phase, "0123456789ab"))
-    told = answer["response"]
-    assert (answer["apiVersion"], answer["kind"], told["uid"]) == (version, "AdmissionReview", uid)
-    assert told["allowed"] is (phase is Phase.MUTATE or judged.allowed)
-    assert ("patch" in told) == ("patchType" in told)
-    may_patch = phase is Phase.MUTATE and judged.operations and judged.request.operation is not Operation.DELETE
-    assert ("patch" in told) == bool(may_patch)
-    assert ("status" in told) is not told["allowed"]
-    if not told["allowed"]:
-        assert told["status"]["code"] in {403, 422, 500}
-        assert told["status"]["status"] == "Failure"
-        assert 0 < len(told["status"]["message"].encode()) <= 1024
-        assert told["status"]["message"].replace("\n", "").isprintable()
-        assert told["status"]["reason"] in {"Forbidden", "Invalid", "InternalError"}
-    warnings = told.get("warnings", [])
+    answer = answered(encode(Review(uid, version, verdict.request), verdict, phase, "0123456789ab"))
+    review_response = answer["response"]
+    assert (answer["apiVersion"], answer["kind"], review_response["uid"]) == (version, "AdmissionReview", uid)
+    assert review_response["allowed"] is (phase is Phase.MUTATE or verdict.allowed)
+    assert ("patch" in review_response) == ("patchType" in review_response)
+    may_patch = phase is Phase.MUTATE and verdict.operations and verdict.request.operation is not Operation.DELETE
+    assert ("patch" in review_response) == bool(may_patch)
+    assert ("status" in review_response) is not review_response["allowed"]
+    if not review_response["allowed"]:
+        assert review_response["status"]["code"] in {403, 422, 500}
+        assert review_response["status"]["status"] == "Failure"
+        assert 0 < len(review_response["status"]["message"].encode()) <= 1024
+        assert review_response["status"]["message"].replace("\n", "").isprintable()
+        assert review_response["status"]["reason"] in {"Forbidden", "Invalid", "InternalError"}
+    warnings = review_response.get("warnings", [])
     assert len(warnings) <= 20
     assert len(set(warnings)) == len(warnings)
     assert all(0 < len(w) <= 120 and w.isprintable() for w in warnings)
-    assert told["auditAnnotations"]["generation"] == "0123456789ab"
-    for key, value in told["auditAnnotations"].items():
+    assert review_response["auditAnnotations"]["generation"] == "0123456789ab"
+    for key, value in review_response["auditAnnotations"].items():
         assert re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?", key)
         assert 0 < len(value) <= 1024
 
@@ -112,15 +112,15 @@ def test_contract(judged: Verdict, uid: str, version: str, phase: Phase) -> None
 )
 def test_contract_of_a_refusal(message: str, uid: str, version: str, phase: Phase, code: int) -> None:
     answer = answered(refuse(UnacceptableError(code, message, uid, version), phase))
-    told = answer["response"]
-    assert (answer["apiVersion"], answer["kind"], told["uid"]) == (version, "AdmissionReview", uid)
-    assert told["allowed"] is (phase is Phase.MUTATE)
-    assert "patch" not in told
+    review_response = answer["response"]
+    assert (answer["apiVersion"], answer["kind"], review_response["uid"]) == (version, "AdmissionReview", uid)
+    assert review_response["allowed"] is (phase is Phase.MUTATE)
+    assert "patch" not in review_response
     if phase is Phase.MUTATE:
-        assert all(len(w) <= 120 and w.isprintable() for w in told["warnings"])
+        assert all(len(w) <= 120 and w.isprintable() for w in review_response["warnings"])
     else:
-        assert (told["status"]["code"], told["status"]["message"].isprintable()) == (code, True)
-        assert len(told["status"]["message"].encode()) <= 1024
+        assert (review_response["status"]["code"], review_response["status"]["message"].isprintable()) == (code, True)
+        assert len(review_response["status"]["message"].encode()) <= 1024
 
 
 @settings(deadline=None)
@@ -133,17 +133,20 @@ def test_error_body_is_a_status(message: str, code: int) -> None:
 
 
 def test_patch_is_base64_of_rfc_6902() -> None:
-    review, judged = verdict(operations=(ADD,))
-    told = response((review, judged), Phase.MUTATE)
-    patched = jsonpatch.apply_patch(review.request.object, base64.b64decode(told["patch"]))
-    assert (told["patchType"], patched["metadata"]) == ("JSONPatch", {"name": "a", "labels": {"a": "b"}} | {})
+    review, evaluated = verdict(operations=(ADD,))
+    review_response = response((review, evaluated), Phase.MUTATE)
+    patched = jsonpatch.apply_patch(review.request.object, base64.b64decode(review_response["patch"]))
+    assert (review_response["patchType"], patched["metadata"]) == (
+        "JSONPatch",
+        {"name": "a", "labels": {"a": "b"}} | {},
+    )
 
 
 @pytest.mark.parametrize(
     ("found", "phase"),
     [
-        pytest.param(verdict(operations=(ADD,)), Phase.VALIDATE, id="P-060-validating"),
-        pytest.param(verdict(operations=(ADD,), operation=Operation.DELETE), Phase.MUTATE, id="P-065-delete"),
+        pytest.param(verdict(operations=(ADD,)), Phase.VALIDATE, id="validating"),
+        pytest.param(verdict(operations=(ADD,), operation=Operation.DELETE), Phase.MUTATE, id="delete"),
         pytest.param(verdict(operations=()), Phase.MUTATE, id="nothing-to-patch"),
     ],
 )
@@ -164,8 +167,8 @@ def test_no_patch(found: tuple[Review, Verdict], phase: Phase) -> None:
     ],
 )
 def test_code_and_reason_of_a_denial(found: tuple[Review, Verdict], code: int, reason: str) -> None:
-    told = response(found)["status"]
-    assert (told["code"], told["reason"]) == (code, reason)
+    review_response = response(found)["status"]
+    assert (review_response["code"], review_response["reason"]) == (code, reason)
 
 
 def test_message_lists_every_denial_with_its_hint() -> None:
@@ -193,17 +196,20 @@ def test_message_of_one_long_denial_is_cut() -> None:
 
 
 def test_a_mutating_response_warns_about_findings_that_deny() -> None:
-    told = response(
+    review_response = response(
         verdict(malformed=(Violation(("spec", "containers"), "must be a list, not a string"),)), Phase.MUTATE
     )
-    assert (told["allowed"], told["warnings"]) == (True, ["spec.containers: must be a list, not a string"])
+    assert (review_response["allowed"], review_response["warnings"]) == (
+        True,
+        ["spec.containers: must be a list, not a string"],
+    )
 
 
 @pytest.mark.parametrize(
     ("message", "warning"),
     [
         pytest.param("found", "[pods/x] spec: found", id="as-it-is"),
-        pytest.param("a\nb\x1b[31m\u202e", r"[pods/x] spec: a\nb\x1b[31m\u202e", id="P-076-control-characters"),
+        pytest.param("a\nb\x1b[31m\u202e", r"[pods/x] spec: a\nb\x1b[31m\u202e", id="control-characters"),
         pytest.param("y" * 108, f"[pods/x] {'y' * 108}", id="without-the-path-where-that-fits"),
         pytest.param("y" * 500, f"[pods/x] {'y' * 108}...", id="cut"),
     ],

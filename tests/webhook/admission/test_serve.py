@@ -58,26 +58,26 @@ def test_captured_reviews(
     annotations: dict[str, str],
 ) -> None:
     response = getattr(webhook, path)(captured(name))
-    told = response.get("auditAnnotations", {})
-    decided = {key: told[key] for key in ("denied", "patched") if key in told}
+    review_response = response.get("auditAnnotations", {})
+    decided = {key: review_response[key] for key in ("denied", "patched") if key in review_response}
     expected = {key: value for key, value in annotations.items() if key != "skipped"}
     assert (response["allowed"], decided, "patch" in response) == (allowed, expected, "patched" in annotations)
-    assert annotations.items() <= told.items()
+    assert annotations.items() <= review_response.items()
 
 
 @pytest.mark.parametrize(
     ("method", "path", "body", "headers", "code"),
     [
-        pytest.param("POST", "/validate", b"{", {}, 400, id="38-bad-json"),
-        pytest.param("POST", "/validate", b"", {}, 400, id="18-empty-body"),
-        pytest.param("GET", "/validate", None, {}, 405, id="9-get"),
-        pytest.param("OPTIONS", "/mutate", None, {}, 405, id="9-options"),
-        pytest.param("POST", "/validate/", b"{}", {}, 404, id="12-trailing-slash"),
-        pytest.param("POST", "//validate", b"{}", {}, 404, id="12-doubled-slash"),
-        pytest.param("POST", "/x/../validate", b"{}", {}, 404, id="12-dots"),
-        pytest.param("POST", "/validate", b"{}", {"Content-Type": "text/plain"}, 415, id="15-text"),
-        pytest.param("POST", "/validate", b"{}", {"Content-Encoding": "gzip"}, 415, id="16-gzip"),
-        pytest.param("POST", "/validate", b" " * TOO_LARGE, {}, 413, id="26-33-MiB"),
+        pytest.param("POST", "/validate", b"{", {}, 400, id="bad-json"),
+        pytest.param("POST", "/validate", b"", {}, 400, id="empty-body"),
+        pytest.param("GET", "/validate", None, {}, 405, id="get"),
+        pytest.param("OPTIONS", "/mutate", None, {}, 405, id="options"),
+        pytest.param("POST", "/validate/", b"{}", {}, 404, id="trailing-slash"),
+        pytest.param("POST", "//validate", b"{}", {}, 404, id="doubled-slash"),
+        pytest.param("POST", "/x/../validate", b"{}", {}, 404, id="dots"),
+        pytest.param("POST", "/validate", b"{}", {"Content-Type": "text/plain"}, 415, id="text"),
+        pytest.param("POST", "/validate", b"{}", {"Content-Encoding": "gzip"}, 415, id="gzip"),
+        pytest.param("POST", "/validate", b" " * TOO_LARGE, {}, 413, id="33-MiB"),
     ],
 )
 def test_bad_requests(
@@ -89,13 +89,13 @@ def test_bad_requests(
 
 
 MALFORMED = {
-    "77-a-quantity-in-words": (
+    "a-quantity-in-words": (
         ("spec", "containers", 0, "resources", "limits", "nvidia.com/gpu"),
         "8 GPUs",
         'spec.containers[0].resources.limits["nvidia.com/gpu"]: "8 GPUs" is not a quantity',
     ),
-    "75-a-list-where-an-object-belongs": (("spec", "containers", 0), ["c"], "spec.containers[0]: must be an object"),
-    "74-a-spec-that-is-a-list": (("spec",), [], "spec: must be an object, not a list"),
+    "a-list-where-an-object-belongs": (("spec", "containers", 0), ["c"], "spec.containers[0]: must be an object"),
+    "a-spec-that-is-a-list": (("spec",), [], "spec: must be an object, not a list"),
 }
 
 
@@ -219,7 +219,7 @@ def test_stops_on_sigterm(start_webhook: Any, tmp_path: Path) -> None:
     [
         pytest.param(["--policy-file", "nowhere.yaml"], "nowhere.yaml: no such file", id="no-policy-file"),
         pytest.param(["--host", "192.0.2.1"], "cannot listen on 192.0.2.1 port 0", id="not-our-address"),
-        pytest.param(["--port", "99999"], "--port: '99999' is not a whole number from 0 to 65535", id="123-no-port"),
+        pytest.param(["--port", "99999"], "--port: '99999' is not a whole number from 0 to 65535", id="no-port"),
         pytest.param(["--tls-cert", "a", "--tls-key", "b"], "a: no such file", id="no-certificate"),
     ],
 )

@@ -77,9 +77,9 @@ def test_cluster_data_decides(
 
 def test_readiness_waits_until_the_cluster_answers(serve: Callable[..., Any], api: FakeApiServer) -> None:
     webhook = serve("--workers", "1")
-    told = webhook.readiness()
+    readiness = webhook.readiness()
     api.start()
-    assert ("missing: worker 1: facts: " in told, "not listed yet" in told) == (True, True)
+    assert ("missing: worker 1: facts: " in readiness, "not listed yet" in readiness) == (True, True)
     assert eventually(lambda: webhook.readiness() == "ok\n")
 
 

@@ -43,7 +43,7 @@ DENIED = Outcome("pods/x", Stance.ENFORCE, (Finding("pods/x", (), "canary", Stan
 TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 
 
-def judged(*outcomes: Outcome) -> Observation:
+def evaluated(*outcomes: Outcome) -> Observation:
     return Observation(
         Phase.VALIDATE, 0.25, "3f2a", Review("canary", "admission.k8s.io/v1", POD), Verdict(POD, outcomes)
     )
@@ -71,7 +71,7 @@ def spans() -> Spans:
 
 
 def test_span_of_a_review(spans: Spans) -> None:
-    span = spans.of(judged(DENIED))
+    span = spans.of(evaluated(DENIED))
     assert (span.name, span.kind, span.status.status_code) == ("admission validate", SpanKind.SERVER, StatusCode.UNSET)
     assert dict(span.attributes or {}) == {
         "gpugate.phase": "validate",
@@ -84,12 +84,12 @@ def test_span_of_a_review(spans: Spans) -> None:
 
 
 def test_it_lasts_as_long_as_the_review_took(spans: Spans) -> None:
-    span = spans.of(judged())
+    span = spans.of(evaluated())
     assert (span.end_time or 0) - (span.start_time or 0) == 250_000_000
 
 
 def test_nothing_of_the_object(spans: Spans) -> None:
-    assert "canary" not in spans.of(judged(DENIED)).to_json()
+    assert "canary" not in spans.of(evaluated(DENIED)).to_json()
 
 
 @pytest.mark.parametrize(
@@ -110,18 +110,18 @@ def test_an_internal_error_is_logged_as_an_error(spans: Spans, code: int, status
     ],
 )
 def test_parent(spans: Spans, traceparent: bytes, parent: str | None) -> None:
-    found = spans.of(judged(), traceparent).parent
+    found = spans.of(evaluated(), traceparent).parent
     assert (format(found.span_id, "016x") if found else None) == parent
 
 
 def test_spans_that_the_api_server_does_not_sample_are_not_sent(spans: Spans) -> None:
-    spans.tracer.observe(judged())
+    spans.tracer.observe(evaluated())
     spans.tracer.span(f"00-{TRACE}-{PARENT}-00".encode())
     assert spans.finished() == ()
 
 
 def test_one_span_for_each_observation(spans: Spans) -> None:
-    spans.of(judged())
+    spans.of(evaluated())
     spans.tracer.span()
     assert len(spans.finished()) == 1
 
@@ -142,7 +142,7 @@ def test_an_unreachable_collector_does_not_block() -> None:
     provider.add_span_processor(BatchSpanProcessor(exporter, max_queue_size=8, max_export_batch_size=4))
     tracer = Tracer(provider, KINDS)
     for _ in range(100):
-        tracer.observe(judged())
+        tracer.observe(evaluated())
         tracer.span()
     assert exporter.exporting.wait(PATIENCE_SECONDS)
     tracer.close(0.1)
@@ -190,7 +190,7 @@ def test_variables_configure_the_exporter(
     for name, value in {"OTEL_EXPORTER_OTLP_ENDPOINT": url, **variables}.items():
         monkeypatch.setenv(name, value)
     tracer = Tracer(otlp_provider(), KINDS)
-    tracer.observe(judged())
+    tracer.observe(evaluated())
     tracer.span()
     tracer.close(PATIENCE_SECONDS)
     ((path, body),) = received

@@ -20,6 +20,6 @@ def test_a_wake_up_ends_the_wait() -> None:
 
 
 def test_the_end_condition_is_polled() -> None:
-    asked = itertools.count()
-    wait(1e9, threading.Event(), lambda: next(asked) == 1)
-    assert next(asked) == 2
+    calls = itertools.count()
+    wait(1e9, threading.Event(), lambda: next(calls) == 1)
+    assert next(calls) == 2

@@ -59,22 +59,22 @@ DEPLOYMENT = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name"
         pytest.param(
             create(POD),
             {"operation": "CREATE", "name": "a", "namespace": "team", "oldObject": None, "dryRun": False},
-            id="P-034-create",
+            id="create",
         ),
         pytest.param(
             create(POD | {"metadata": {"generateName": "g-", "namespace": "team"}}),
             {"operation": "CREATE", "name": None},
-            id="P-034-generate-name",
+            id="generate-name",
         ),
-        pytest.param(update(POD, POD), {"operation": "UPDATE", "name": "a"}, id="P-035-update"),
-        pytest.param(delete(POD), {"operation": "DELETE", "name": "a", "object": None}, id="P-036-delete"),
+        pytest.param(update(POD, POD), {"operation": "UPDATE", "name": "a"}, id="update"),
+        pytest.param(delete(POD), {"operation": "DELETE", "name": "a", "object": None}, id="delete"),
         pytest.param(
-            delete(POD, collection=True), {"operation": "DELETE", "name": None, "object": None}, id="P-036-collection"
+            delete(POD, collection=True), {"operation": "DELETE", "name": None, "object": None}, id="collection"
         ),
         pytest.param(
             connect(POD, "exec", "PodExecOptions", command=["sh"]),
             {"operation": "CONNECT", "subResource": "exec", "name": "a", "options": None, "oldObject": None},
-            id="P-037-connect",
+            id="connect",
         ),
         pytest.param(
             subresource(DEPLOYMENT, "scale", SCALE, SCALE),
@@ -84,14 +84,14 @@ DEPLOYMENT = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name"
                 "requestSubResource": "scale",
                 "kind": {"group": "autoscaling", "version": "v1", "kind": "Scale"},
             },
-            id="P-038-scale",
+            id="scale",
         ),
         pytest.param(
             create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}}),
             {"name": "team", "namespace": "team"},
-            id="P-039-namespace",
+            id="namespace",
         ),
-        pytest.param(create(POD).as_dry_run(), {"dryRun": True}, id="P-040-dry-run"),
+        pytest.param(create(POD).as_dry_run(), {"dryRun": True}, id="dry-run"),
     ],
 )
 def test_request(attributes: Attributes, expected: dict[str, Any]) -> None:

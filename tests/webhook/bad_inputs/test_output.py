@@ -34,17 +34,17 @@ def nested(levels: int) -> Any:
 @pytest.mark.parametrize(
     "obj",
     [
-        pytest.param(pod([GPU | {"resources": {"limits": {"nvidia.com/gpu": 1e308}}}]), id="129-largest-float"),
-        pytest.param(pod([GPU | {"resources": {"limits": {"nvidia.com/gpu": -0.0}}}]), id="129-minus-zero"),
-        pytest.param(pod([GPU | {"resources": {"limits": {"nvidia.com/gpu": 2**64}}}]), id="129-beyond-64-bits"),
-        pytest.param(pod([GPU], {"annotations": {"karpenter.sh/do-not-disrupt": "\U0001f600" * 20}}), id="129-emoji"),
-        pytest.param(pod([GPU], {"labels": nested(180)}), id="129-180-levels-of-labels"),
-        pytest.param(pod([GPU | {"resources": nested(180)}]), id="129-180-levels-of-resources"),
-        pytest.param(pod([HIDDEN | {"name": HOSTILE}]), id="130-control-characters-in-a-name"),
-        pytest.param(pod([GPU], {"annotations": {"karpenter.sh/do-not-disrupt": HOSTILE}}), id="130-in-an-annotation"),
-        pytest.param(pod([GPU | {"resources": {"limits": {HOSTILE: "x"}}}]), id="130-in-a-resource"),
-        pytest.param(pod([GPU | {"resources": {"limits": {"k" * 9000: "v" * 9000}}}]), id="130-resource-of-9-KB"),
-        pytest.param(pod([HIDDEN | {"name": "n" * 9000}]), id="130-name-of-9-KB"),
+        pytest.param(pod([GPU | {"resources": {"limits": {"nvidia.com/gpu": 1e308}}}]), id="largest-float"),
+        pytest.param(pod([GPU | {"resources": {"limits": {"nvidia.com/gpu": -0.0}}}]), id="minus-zero"),
+        pytest.param(pod([GPU | {"resources": {"limits": {"nvidia.com/gpu": 2**64}}}]), id="beyond-64-bits"),
+        pytest.param(pod([GPU], {"annotations": {"karpenter.sh/do-not-disrupt": "\U0001f600" * 20}}), id="emoji"),
+        pytest.param(pod([GPU], {"labels": nested(180)}), id="180-levels-of-labels"),
+        pytest.param(pod([GPU | {"resources": nested(180)}]), id="180-levels-of-resources"),
+        pytest.param(pod([HIDDEN | {"name": HOSTILE}]), id="control-characters-in-a-name"),
+        pytest.param(pod([GPU], {"annotations": {"karpenter.sh/do-not-disrupt": HOSTILE}}), id="in-an-annotation"),
+        pytest.param(pod([GPU | {"resources": {"limits": {HOSTILE: "x"}}}]), id="in-a-resource"),
+        pytest.param(pod([GPU | {"resources": {"limits": {"k" * 9000: "v" * 9000}}}]), id="resource-of-9-KB"),
+        pytest.param(pod([HIDDEN | {"name": "n" * 9000}]), id="name-of-9-KB"),
     ],
 )
 def test_whatever_comes_the_answer_is_one(

@@ -126,11 +126,11 @@ def test_bodies_up_to_64_kib_are_not_counted(served: Any, size: int, status: int
 
 def test_a_client_retries_on_the_same_connection(served: Any) -> None:
     async def client(server: Server) -> None:
-        _, held = await server.hold(ATTACKER, IN_FLIGHT)
+        _, waiting = await server.hold(ATTACKER, IN_FLIGHT)
         streams = await server.connect(ATTACKER)
         status, headers = await send_review(streams, 65 * KIB)
         assert (status, headers["retry-after"], "connection" in headers) == (429, "1", False)
-        held.write(b" ")
+        waiting.write(b" ")
         async with asyncio.timeout(30):
             while server.front.load.bodies.bytes:  # noqa: ASYNC110 -- there is no event for it
                 await asyncio.sleep(0.001)

@@ -29,18 +29,18 @@ def test_heads_that_are_taken(
 @pytest.mark.parametrize(
     ("method", "version", "url", "headers", "code"),
     [
-        pytest.param(b"POST", "2.0", b"/validate", (HOST, LENGTH), 400, id="32-version"),
-        pytest.param(b"CONNECT", "1.1", b"h:443", (HOST,), 400, id="10-connect"),
-        pytest.param(b"POST", "1.1", b"https://h/validate", (HOST, LENGTH), 400, id="10-absolute"),
-        pytest.param(b"OPTIONS", "1.1", b"*", (HOST,), 400, id="10-asterisk"),
+        pytest.param(b"POST", "2.0", b"/validate", (HOST, LENGTH), 400, id="version"),
+        pytest.param(b"CONNECT", "1.1", b"h:443", (HOST,), 400, id="connect"),
+        pytest.param(b"POST", "1.1", b"https://h/validate", (HOST, LENGTH), 400, id="absolute"),
+        pytest.param(b"OPTIONS", "1.1", b"*", (HOST,), 400, id="asterisk"),
         pytest.param(b"POST", "1.1", b"/validate#x", (HOST, LENGTH), 400, id="fragment"),
-        pytest.param(b"POST", "1.1", b"/validate", (LENGTH,), 400, id="29-no-host"),
-        pytest.param(b"POST", "1.1", b"/validate", (HOST, HOST, LENGTH), 400, id="29-two-hosts"),
-        pytest.param(b"POST", "1.1", b"/validate", (HOST, LENGTH, (b"content_type", b"x")), 400, id="30-underscore"),
-        pytest.param(b"POST", "1.1", b"/validate", (HOST, (b"transfer-encoding", b"gzip, chunked")), 501, id="23-gzip"),
-        pytest.param(b"POST", "1.1", b"/validate", (HOST, LENGTH, (b"expect", b"a-miracle")), 417, id="33-expect"),
-        pytest.param(b"POST", "1.1", b"/validate", (HOST,), 411, id="17-no-length"),
-        pytest.param(b"PUT", "1.1", b"/validate", (HOST,), 411, id="17-no-length-of-a-put"),
+        pytest.param(b"POST", "1.1", b"/validate", (LENGTH,), 400, id="no-host"),
+        pytest.param(b"POST", "1.1", b"/validate", (HOST, HOST, LENGTH), 400, id="two-hosts"),
+        pytest.param(b"POST", "1.1", b"/validate", (HOST, LENGTH, (b"content_type", b"x")), 400, id="underscore"),
+        pytest.param(b"POST", "1.1", b"/validate", (HOST, (b"transfer-encoding", b"gzip, chunked")), 501, id="gzip"),
+        pytest.param(b"POST", "1.1", b"/validate", (HOST, LENGTH, (b"expect", b"a-miracle")), 417, id="expect"),
+        pytest.param(b"POST", "1.1", b"/validate", (HOST,), 411, id="no-length"),
+        pytest.param(b"PUT", "1.1", b"/validate", (HOST,), 411, id="no-length-of-a-put"),
     ],
 )
 def test_heads_that_are_refused(
@@ -64,9 +64,9 @@ def test_a_url_above_the_limit() -> None:
 @pytest.mark.parametrize(
     ("limits", "taken", "value"),
     [
-        pytest.param(Limits(header_line=10), 1, b"longer!", id="28-a-line"),
-        pytest.param(Limits(head=20), 2, b"short", id="28-all-lines"),
-        pytest.param(Limits(headers=2), 2, b"", id="28-their-number"),
+        pytest.param(Limits(header_line=10), 1, b"longer!", id="a-line"),
+        pytest.param(Limits(head=20), 2, b"short", id="all-lines"),
+        pytest.param(Limits(headers=2), 2, b"", id="their-number"),
     ],
 )
 def test_one_header_above_the_limit(limits: Limits, taken: int, value: bytes) -> None:

@@ -15,8 +15,8 @@ def main() -> int:
         board.beat(number, ())
         threading.Event().wait()
 
-    def ended(told: object) -> None:
-        sys.stdout.write(f"{told}\n")
+    def ended(worker_exit: object) -> None:
+        sys.stdout.write(f"{worker_exit}\n")
         sys.stdout.flush()
 
     supervisor = Supervisor(work, board, (), 0, ended, stuck_seconds=1)

@@ -85,10 +85,10 @@ def test_after_a_sigterm_responses_close_the_connection(start: Callable[..., Any
     connection = webhook.connect()
     connection.request("POST", "/validate", denied, {"Content-Type": "application/json"})
     answer = connection.getresponse()
-    told = (answer.status, answer.headers["Connection"])
+    response = (answer.status, answer.headers["Connection"])
     answer.close()
     connection.close()
-    assert told == (200, "close")
+    assert response == (200, "close")
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["sigterm", "sigint"])

@@ -35,21 +35,21 @@ def pod_with(member: str) -> str:
 @pytest.mark.parametrize(
     "body",
     [
-        pytest.param(b'{"a', id="38-truncated"),
-        pytest.param(b"[1,]", id="38-comma-at-the-end"),
-        pytest.param(b"{'a':1}", id="38-single-quotes"),
-        pytest.param(b'{"a":1} // comment', id="38-comment"),
-        pytest.param(b'/* comment */ {"a":1}', id="38-comment-first"),
-        pytest.param(b'{"a":1}{"b":2}', id="38-text-after-the-end"),
-        pytest.param(b"\x00", id="38-NUL"),
-        pytest.param(b'\xef\xbb\xbf{"kind":"AdmissionReview"}', id="40-byte-order-mark"),
-        pytest.param('{"kind":"AdmissionReview"}'.encode("utf-16"), id="41-utf-16"),
-        pytest.param('{"kind":"AdmissionReview"}'.encode("utf-16-le"), id="41-utf-16-without-a-mark"),
-        pytest.param('{"kind":"AdmissionReview"}'.encode("utf-32"), id="41-utf-32"),
-        pytest.param('{"kind":"Ä"}'.encode("latin-1"), id="41-latin-1"),
-        pytest.param(b'{"kind":NaN}', id="42-nan"),
-        pytest.param(b'{"kind":1e999}', id="42-out-of-range"),
-        pytest.param(b'{"kind":"\\ud800"}', id="46-lone-surrogate"),
+        pytest.param(b'{"a', id="truncated"),
+        pytest.param(b"[1,]", id="comma-at-the-end"),
+        pytest.param(b"{'a':1}", id="single-quotes"),
+        pytest.param(b'{"a":1} // comment', id="comment"),
+        pytest.param(b'/* comment */ {"a":1}', id="comment-first"),
+        pytest.param(b'{"a":1}{"b":2}', id="text-after-the-end"),
+        pytest.param(b"\x00", id="NUL"),
+        pytest.param(b'\xef\xbb\xbf{"kind":"AdmissionReview"}', id="byte-order-mark"),
+        pytest.param('{"kind":"AdmissionReview"}'.encode("utf-16"), id="utf-16"),
+        pytest.param('{"kind":"AdmissionReview"}'.encode("utf-16-le"), id="utf-16-without-a-mark"),
+        pytest.param('{"kind":"AdmissionReview"}'.encode("utf-32"), id="utf-32"),
+        pytest.param('{"kind":"Ä"}'.encode("latin-1"), id="latin-1"),
+        pytest.param(b'{"kind":NaN}', id="nan"),
+        pytest.param(b'{"kind":1e999}', id="out-of-range"),
+        pytest.param(b'{"kind":"\\ud800"}', id="lone-surrogate"),
     ],
 )
 def test_no_json(refused: Callable[..., None], body: bytes) -> None:
@@ -59,10 +59,10 @@ def test_no_json(refused: Callable[..., None], body: bytes) -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        pytest.param(b"null", id="39-null"),
-        pytest.param(b'"x"', id="39-string"),
-        pytest.param(b"5", id="39-number"),
-        pytest.param(b"[]", id="39-list"),
+        pytest.param(b"null", id="null"),
+        pytest.param(b'"x"', id="string"),
+        pytest.param(b"5", id="number"),
+        pytest.param(b"[]", id="list"),
     ],
 )
 def test_no_object(refused: Callable[..., None], body: bytes) -> None:
@@ -72,11 +72,11 @@ def test_no_object(refused: Callable[..., None], body: bytes) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        pytest.param(lambda body: body[:-20], id="38-truncated"),
-        pytest.param(lambda body: body[:150], id="38-truncated-soon-after-the-uid"),
-        pytest.param(lambda body: body + b"{}", id="38-text-after-the-end"),
-        pytest.param(lambda body: body.replace(b"}", b",}", 1), id="38-comma-at-the-end"),
-        pytest.param(lambda body: body.replace(b'"a"', b'"\xc4"'), id="41-latin-1"),
+        pytest.param(lambda body: body[:-20], id="truncated"),
+        pytest.param(lambda body: body[:150], id="truncated-soon-after-the-uid"),
+        pytest.param(lambda body: body + b"{}", id="text-after-the-end"),
+        pytest.param(lambda body: body.replace(b"}", b",}", 1), id="comma-at-the-end"),
+        pytest.param(lambda body: body.replace(b'"a"', b'"\xc4"'), id="latin-1"),
     ],
 )
 def test_no_json_behind_a_uid(
@@ -88,17 +88,17 @@ def test_no_json_behind_a_uid(
 @pytest.mark.parametrize(
     "value",
     [
-        pytest.param("NaN", id="42-nan"),
-        pytest.param("Infinity", id="42-infinity"),
-        pytest.param("-Infinity", id="42-minus-infinity"),
-        pytest.param("1e999", id="42-out-of-range"),
-        pytest.param("9" * 5000, id="43-5000-digits"),
-        pytest.param("1e400", id="44-1e400-is-out-of-range"),
-        pytest.param("01", id="43-leading-zero"),
-        pytest.param("0x10", id="43-hexadecimal"),
-        pytest.param(r'"\ud800"', id="46-lone-surrogate"),
-        pytest.param(r'"\udc00\ud800"', id="46-surrogates-the-wrong-way-round"),
-        pytest.param('"\x01"', id="47-control-character-unescaped"),
+        pytest.param("NaN", id="nan"),
+        pytest.param("Infinity", id="infinity"),
+        pytest.param("-Infinity", id="minus-infinity"),
+        pytest.param("1e999", id="out-of-range"),
+        pytest.param("9" * 5000, id="5000-digits"),
+        pytest.param("1e400", id="1e400-is-out-of-range"),
+        pytest.param("01", id="leading-zero"),
+        pytest.param("0x10", id="hexadecimal"),
+        pytest.param(r'"\ud800"', id="lone-surrogate"),
+        pytest.param(r'"\udc00\ud800"', id="surrogates-the-wrong-way-round"),
+        pytest.param('"\x01"', id="control-character-unescaped"),
     ],
 )
 def test_values_that_are_no_json(denied: Callable[..., None], with_object: Callable[[str], bytes], value: str) -> None:
@@ -110,15 +110,15 @@ def test_values_that_are_no_json(denied: Callable[..., None], with_object: Calla
     [
         pytest.param(str(2**63), id="44-2^63"),
         pytest.param(str(2**64), id="44-2^64"),
-        pytest.param(str(-(2**63) - 1), id="44-below-64-bits"),
-        pytest.param("1" * 30, id="44-30-digits"),
-        pytest.param("1e-400", id="44-too-small"),
-        pytest.param(r'"\u0000\u0001\u001b[31m\u202e"', id="47-control-characters"),
-        pytest.param('"' + "[" * 1000 + '"', id="48-brackets-in-a-string"),
-        pytest.param("{" + ",".join(f'"k{number}":0' for number in range(200_000)) + "}", id="49-200000-keys"),
-        pytest.param('"' + "x" * 3 * KIB * KIB + '"', id="49-string-of-3-MiB"),
-        pytest.param('"' + r"\u003c" * 3 * KIB * KIB + '"', id="50-18-MiB-of-escapes"),
-        pytest.param('"a", "x": "b", "x": {"x": 1, "x": 2}', id="45-duplicate-keys"),
+        pytest.param(str(-(2**63) - 1), id="below-64-bits"),
+        pytest.param("1" * 30, id="30-digits"),
+        pytest.param("1e-400", id="too-small"),
+        pytest.param(r'"\u0000\u0001\u001b[31m\u202e"', id="control-characters"),
+        pytest.param('"' + "[" * 1000 + '"', id="brackets-in-a-string"),
+        pytest.param("{" + ",".join(f'"k{number}":0' for number in range(200_000)) + "}", id="200000-keys"),
+        pytest.param('"' + "x" * 3 * KIB * KIB + '"', id="string-of-3-MiB"),
+        pytest.param('"' + r"\u003c" * 3 * KIB * KIB + '"', id="18-MiB-of-escapes"),
+        pytest.param('"a", "x": "b", "x": {"x": 1, "x": 2}', id="duplicate-keys"),
     ],
 )
 @pytest.mark.parametrize("path", ["/mutate", "/validate"])

@@ -23,15 +23,15 @@ def test_no_body(wire: Any) -> None:
 @pytest.mark.parametrize(
     "headers",
     [
-        pytest.param([b"Content-Length: -1"], id="19-negative"),
-        pytest.param([b"Content-Length: +23"], id="19-plus"),
-        pytest.param([b"Content-Length: 23,23"], id="19-list"),
-        pytest.param([b"Content-Length: 23", b"Content-Length: 23"], id="19-twice-the-same"),
-        pytest.param([b"Content-Length: 23", b"Content-Length: 24"], id="19-two"),
-        pytest.param([b"Content-Length: 0x17"], id="19-hexadecimal"),
-        pytest.param([b"Content-Length: 2 3"], id="19-with-a-space"),
-        pytest.param([b"Content-Length: \xd9\xa2\xd9\xa3"], id="19-digits-of-another-script"),
-        pytest.param([b"Content-Length:"], id="19-empty"),
+        pytest.param([b"Content-Length: -1"], id="negative"),
+        pytest.param([b"Content-Length: +23"], id="plus"),
+        pytest.param([b"Content-Length: 23,23"], id="list"),
+        pytest.param([b"Content-Length: 23", b"Content-Length: 23"], id="twice-the-same"),
+        pytest.param([b"Content-Length: 23", b"Content-Length: 24"], id="two"),
+        pytest.param([b"Content-Length: 0x17"], id="hexadecimal"),
+        pytest.param([b"Content-Length: 2 3"], id="with-a-space"),
+        pytest.param([b"Content-Length: \xd9\xa2\xd9\xa3"], id="digits-of-another-script"),
+        pytest.param([b"Content-Length:"], id="empty"),
     ],
 )
 def test_lengths_that_are_no_number(wire: Any, headers: list[bytes]) -> None:
@@ -40,7 +40,7 @@ def test_lengths_that_are_no_number(wire: Any, headers: list[bytes]) -> None:
 
 @pytest.mark.parametrize(
     "length",
-    [pytest.param(b"1" + b"0" * 400, id="19-10^400"), pytest.param(b"%d" % (10 * 1024**4), id="19-10-TiB")],
+    [pytest.param(b"1" + b"0" * 400, id="19-10^400"), pytest.param(b"%d" % (10 * 1024**4), id="10-TiB")],
 )
 def test_lengths_beyond_any_bound(wire: Any, length: bytes) -> None:
     wire.refused_early(413, "large", wire.post(b"Content-Length: " + length, body=b"x" * 1024))
@@ -58,7 +58,7 @@ def test_length_in_the_middle_of_the_review(wire: Any) -> None:
     assert second.status == 400
 
 
-@pytest.mark.parametrize("sent", [b"", b"{", None], ids=["21-nothing", "21-one-byte", "21-all-but-one-byte"])
+@pytest.mark.parametrize("sent", [b"", b"{", None], ids=["nothing", "one-byte", "all-but-one-byte"])
 def test_body_that_ends_early_is_not_answered(wire: Any, sent: bytes | None) -> None:
     body = wire.good if sent is None else sent
     request = wire.post(b"Content-Length: %d" % (len(body) + 1), body=body)
@@ -87,9 +87,9 @@ def test_client_that_sends_all_of_it_reads_the_answer(wire: Any) -> None:
 @pytest.mark.parametrize(
     "head",
     [
-        pytest.param(b"x" * 600, id="26-no-review"),
-        pytest.param(b" " * 512 + NAMED, id="26-uid-after-512-bytes"),
-        pytest.param(NAMED.replace(UID.encode(), b"a\\u0022b").ljust(600), id="26-uid-with-an-escape"),
+        pytest.param(b"x" * 600, id="no-review"),
+        pytest.param(b" " * 512 + NAMED, id="uid-after-512-bytes"),
+        pytest.param(NAMED.replace(UID.encode(), b"a\\u0022b").ljust(600), id="uid-with-an-escape"),
     ],
 )
 def test_too_large_without_a_uid(wire: Any, head: bytes) -> None:
@@ -105,7 +105,7 @@ def chunked(body: bytes, size: int) -> bytes:
     return b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in parts) + b"0\r\n\r\n"
 
 
-@pytest.mark.parametrize("size", [16 * 1024, MIB], ids=["27-chunks-of-16-KB", "27-chunks-of-1-MB"])
+@pytest.mark.parametrize("size", [16 * 1024, MIB], ids=["chunks-of-16-KB", "chunks-of-1-MB"])
 def test_too_large_in_chunks_with_a_uid(wire: Any, size: int) -> None:
     body = chunked(NAMED.ljust(TOO_LARGE), size)
     (answer,) = wire.asked(wire.post(b"Transfer-Encoding: chunked", body=body))

@@ -31,21 +31,21 @@ class Stalled(NamedTuple):
 
 
 STALLED = {
-    "1-nothing": Stalled(b"", tls=False),
-    "2-half-a-client-hello": Stalled(CLIENT_HELLO, tls=False),
-    "2-client-hello-byte-by-byte": Stalled(CLIENT_HELLO[:1], drip=CLIENT_HELLO[1:], tls=False),
-    "7-no-request": Stalled(b""),
-    "7-half-a-request-line": Stalled(b"POST /val"),
-    "7-half-a-header": Stalled(HEAD),
-    "7-header-byte-by-byte": Stalled(HEAD, drip=b"X: " + b"x" * 1000),
-    "7-half-a-header-after-a-good-request": Stalled(HEAD, good_first=True),
-    "8-body-stops": Stalled(HEAD + b'Content-Length: 1000\r\n\r\n{"kind":'),
-    "8-body-never-starts": Stalled(HEAD + b"Content-Length: 1000\r\n\r\n"),
-    "8-body-byte-by-byte": Stalled(HEAD + b"Content-Length: 1000\r\n\r\n", drip=b" " * 1000),
-    "8-chunk-stops": Stalled(HEAD + b"Transfer-Encoding: chunked\r\n\r\nff\r\n{"),
-    "8-last-chunk-missing": Stalled(HEAD + b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n"),
-    "8-body-stops-after-a-good-request": Stalled(HEAD + b"Content-Length: 9\r\n\r\n{", good_first=True),
-    "32-http-0.9": Stalled(b"GET /validate\r\n"),
+    "nothing": Stalled(b"", tls=False),
+    "half-a-client-hello": Stalled(CLIENT_HELLO, tls=False),
+    "client-hello-byte-by-byte": Stalled(CLIENT_HELLO[:1], drip=CLIENT_HELLO[1:], tls=False),
+    "no-request": Stalled(b""),
+    "half-a-request-line": Stalled(b"POST /val"),
+    "half-a-header": Stalled(HEAD),
+    "header-byte-by-byte": Stalled(HEAD, drip=b"X: " + b"x" * 1000),
+    "half-a-header-after-a-good-request": Stalled(HEAD, good_first=True),
+    "body-stops": Stalled(HEAD + b'Content-Length: 1000\r\n\r\n{"kind":'),
+    "body-never-starts": Stalled(HEAD + b"Content-Length: 1000\r\n\r\n"),
+    "body-byte-by-byte": Stalled(HEAD + b"Content-Length: 1000\r\n\r\n", drip=b" " * 1000),
+    "chunk-stops": Stalled(HEAD + b"Transfer-Encoding: chunked\r\n\r\nff\r\n{"),
+    "last-chunk-missing": Stalled(HEAD + b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n"),
+    "body-stops-after-a-good-request": Stalled(HEAD + b"Content-Length: 9\r\n\r\n{", good_first=True),
+    "http-0.9": Stalled(b"GET /validate\r\n"),
 }
 
 

@@ -38,11 +38,11 @@ def received(sock: socket.socket) -> bytes:
 @pytest.mark.parametrize(
     "sent",
     [
-        pytest.param(b"GET /validate HTTP/1.1\r\nHost: gpugate\r\n\r\n", id="3-get"),
-        pytest.param(b"POST /validate HTTP/1.1\r\nHost: gpugate\r\nContent-Length: 2\r\n\r\n{}", id="3-post"),
-        pytest.param(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", id="3-h2c"),
-        pytest.param(bytes(range(256)) * 100, id="35-binary-garbage"),
-        pytest.param(b"SSH-2.0-OpenSSH_9.9\r\n", id="35-ssh"),
+        pytest.param(b"GET /validate HTTP/1.1\r\nHost: gpugate\r\n\r\n", id="get"),
+        pytest.param(b"POST /validate HTTP/1.1\r\nHost: gpugate\r\nContent-Length: 2\r\n\r\n{}", id="post"),
+        pytest.param(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", id="h2c"),
+        pytest.param(bytes(range(256)) * 100, id="binary-garbage"),
+        pytest.param(b"SSH-2.0-OpenSSH_9.9\r\n", id="ssh"),
     ],
 )
 def test_no_tls_is_not_answered(wire: Any, sent: bytes) -> None:
@@ -56,9 +56,9 @@ def test_no_tls_is_not_answered(wire: Any, sent: bytes) -> None:
 @pytest.mark.parametrize(
     ("hello", "alerts"),
     [
-        pytest.param(client_hello(TLS_1_0, RSA_WITH_AES_128_CBC_SHA), {PROTOCOL_VERSION}, id="4-tls-1.0"),
-        pytest.param(client_hello(TLS_1_1, RSA_WITH_AES_128_CBC_SHA), {PROTOCOL_VERSION}, id="4-tls-1.1"),
-        pytest.param(client_hello(TLS_1_2, RSA_WITH_NULL_MD5), {HANDSHAKE_FAILURE}, id="4-no-common-cipher"),
+        pytest.param(client_hello(TLS_1_0, RSA_WITH_AES_128_CBC_SHA), {PROTOCOL_VERSION}, id="tls-1.0"),
+        pytest.param(client_hello(TLS_1_1, RSA_WITH_AES_128_CBC_SHA), {PROTOCOL_VERSION}, id="tls-1.1"),
+        pytest.param(client_hello(TLS_1_2, RSA_WITH_NULL_MD5), {HANDSHAKE_FAILURE}, id="no-common-cipher"),
     ],
 )
 def test_old_tls_gets_an_alert_or_nothing(wire: Any, hello: bytes, alerts: set[int]) -> None:
@@ -84,7 +84,7 @@ def certificate(wire: Any, server_name: str | None) -> tuple[bytes | None, bool]
 
 @pytest.mark.parametrize(
     "server_name",
-    [pytest.param(None, id="5-no-name"), pytest.param("other.example", id="5-name-of-another-host")],
+    [pytest.param(None, id="no-name"), pytest.param("other.example", id="name-of-another-host")],
 )
 def test_any_server_name_gets_the_same_certificate(wire: Any, server_name: str | None) -> None:
     assert certificate(wire, server_name) == (certificate(wire, "localhost")[0], True)

@@ -26,30 +26,26 @@ def pod(spec: Any, labels: Any = None) -> Any:
 @pytest.mark.parametrize(
     ("spec", "says"),
     [
-        pytest.param({"containers": None}, None, id="75-null"),
-        pytest.param({"containers": []}, None, id="75-empty"),
-        pytest.param({"containers": {}}, "spec.containers: must be a list, not an object", id="75-object"),
-        pytest.param({"containers": "c"}, "spec.containers: must be a list, not a string", id="75-string"),
-        pytest.param({"containers": [None]}, r"containers\[0\]: must be an object, not null", id="75-element-null"),
-        pytest.param({"containers": [C, "c"]}, r"containers\[1\]: must be an object", id="75-element-a-string"),
-        pytest.param({"containers": [C | {"resources": []}]}, "resources: must be an object", id="75-resources-a-list"),
+        pytest.param({"containers": None}, None, id="null"),
+        pytest.param({"containers": []}, None, id="empty"),
+        pytest.param({"containers": {}}, "spec.containers: must be a list, not an object", id="object"),
+        pytest.param({"containers": "c"}, "spec.containers: must be a list, not a string", id="string"),
+        pytest.param({"containers": [None]}, r"containers\[0\]: must be an object, not null", id="element-null"),
+        pytest.param({"containers": [C, "c"]}, r"containers\[1\]: must be an object", id="element-a-string"),
+        pytest.param({"containers": [C | {"resources": []}]}, "resources: must be an object", id="resources-a-list"),
         pytest.param(
-            {"containers": [C | {"resources": {"limits": "1"}}]}, "limits: must be an object", id="75-limits-a-string"
+            {"containers": [C | {"resources": {"limits": "1"}}]}, "limits: must be an object", id="limits-a-string"
         ),
-        pytest.param({"containers": [C | {"name": 5}]}, "name: must be a string, not a number", id="75-name-a-number"),
-        pytest.param({"containers": [C] * 5000}, None, id="75-5000-containers"),
+        pytest.param({"containers": [C | {"name": 5}]}, "name: must be a string, not a number", id="name-a-number"),
+        pytest.param({"containers": [C] * 5000}, None, id="5000-containers"),
         pytest.param(
             {"containers": [GPU] * 5000, "tolerations": TOLERATIONS},
             "spec.containers has 5000 entries",
-            id="75-5000-GPUs",
+            id="5000-GPUs",
         ),
-        pytest.param({"containers": ["c"] * 5000}, "must be an object", id="75-5000-wrong-elements"),
-        pytest.param(
-            {"containers": [C], "initContainers": {}}, "initContainers: must be a list", id="76-init-an-object"
-        ),
-        pytest.param(
-            {"containers": [C], "tolerations": "x"}, "tolerations: must be a list", id="83-tolerations-a-string"
-        ),
+        pytest.param({"containers": ["c"] * 5000}, "must be an object", id="5000-wrong-elements"),
+        pytest.param({"containers": [C], "initContainers": {}}, "initContainers: must be a list", id="init-an-object"),
+        pytest.param({"containers": [C], "tolerations": "x"}, "tolerations: must be a list", id="tolerations-a-string"),
     ],
 )
 def test_wrong_types(judged: Callable[..., Any], review: Callable[..., Any], spec: Any, says: str | None) -> None:
@@ -63,12 +59,10 @@ SIDECAR = {"restartPolicy": "Always"}
 @pytest.mark.parametrize(
     ("spec", "says"),
     [
-        pytest.param({"containers": [HIDDEN]}, "NVIDIA_VISIBLE_DEVICES", id="76-container"),
-        pytest.param({"containers": [C], "initContainers": [HIDDEN]}, "NVIDIA_VISIBLE_DEVICES", id="76-init"),
-        pytest.param(
-            {"containers": [C], "initContainers": [HIDDEN | SIDECAR]}, "NVIDIA_VISIBLE_DEVICES", id="76-sidecar"
-        ),
-        pytest.param({"containers": [C], "ephemeralContainers": [HIDDEN]}, "NVIDIA_VISIBLE_DEVICES", id="76-ephemeral"),
+        pytest.param({"containers": [HIDDEN]}, "NVIDIA_VISIBLE_DEVICES", id="container"),
+        pytest.param({"containers": [C], "initContainers": [HIDDEN]}, "NVIDIA_VISIBLE_DEVICES", id="init"),
+        pytest.param({"containers": [C], "initContainers": [HIDDEN | SIDECAR]}, "NVIDIA_VISIBLE_DEVICES", id="sidecar"),
+        pytest.param({"containers": [C], "ephemeralContainers": [HIDDEN]}, "NVIDIA_VISIBLE_DEVICES", id="ephemeral"),
     ],
 )
 def test_every_list_of_containers_counts(
@@ -80,9 +74,9 @@ def test_every_list_of_containers_counts(
 @pytest.mark.parametrize(
     "spec",
     [
-        pytest.param({"containers": [GPU]}, id="76-container"),
-        pytest.param({"containers": [C], "initContainers": [GPU]}, id="76-78-init"),
-        pytest.param({"containers": [C], "initContainers": [GPU | SIDECAR]}, id="76-sidecar"),
+        pytest.param({"containers": [GPU]}, id="container"),
+        pytest.param({"containers": [C], "initContainers": [GPU]}, id="init"),
+        pytest.param({"containers": [C], "initContainers": [GPU | SIDECAR]}, id="sidecar"),
     ],
 )
 def test_gpus_of_every_list_are_tolerated(ask: Callable[..., Any], review: Callable[..., Any], spec: Any) -> None:
@@ -99,17 +93,17 @@ def test_debug_container_added_to_a_running_pod(judged: Callable[..., Any], revi
 @pytest.mark.parametrize(
     "image",
     [
-        pytest.param("", id="82-empty"),
-        pytest.param(None, id="82-null"),
-        pytest.param(5, id="82-number"),
-        pytest.param("a" * 10 * 1024, id="82-10-KB"),
-        pytest.param("a/" * 5 * 1024, id="82-10-KB-of-slashes"),
-        pytest.param("a:" * 5 * 1024 + "@", id="82-10-KB-of-colons"),
-        pytest.param("a@sha256:" + "0" * 64, id="82-digest"),
-        pytest.param("REG:5000/x:y@sha256:", id="82-digest-missing"),
-        pytest.param("registry.ex\u0430mple.com/x", id="82-homoglyph"),
-        pytest.param("x:1 ", id="82-space-at-the-end"),
-        pytest.param("x:1\n\x1b[31m", id="82-control-characters"),
+        pytest.param("", id="empty"),
+        pytest.param(None, id="null"),
+        pytest.param(5, id="number"),
+        pytest.param("a" * 10 * 1024, id="10-KB"),
+        pytest.param("a/" * 5 * 1024, id="10-KB-of-slashes"),
+        pytest.param("a:" * 5 * 1024 + "@", id="10-KB-of-colons"),
+        pytest.param("a@sha256:" + "0" * 64, id="digest"),
+        pytest.param("REG:5000/x:y@sha256:", id="digest-missing"),
+        pytest.param("registry.ex\u0430mple.com/x", id="homoglyph"),
+        pytest.param("x:1 ", id="space-at-the-end"),
+        pytest.param("x:1\n\x1b[31m", id="control-characters"),
     ],
 )
 def test_images(judged: Callable[..., Any], review: Callable[..., Any], image: Any) -> None:
@@ -120,12 +114,12 @@ def test_images(judged: Callable[..., Any], review: Callable[..., Any], image: A
 @pytest.mark.parametrize(
     "member",
     [
-        pytest.param({"nodeSelector": None}, id="83-nodeSelector-null"),
-        pytest.param({"tolerations": None}, id="83-tolerations-null"),
-        pytest.param({"tolerations": [{"operator": "Exists"}]}, id="83-toleration-without-key"),
-        pytest.param({"affinity": {"nodeAffinity": {"a": ["x" * 1024] * 1024}}}, id="83-affinity-of-1-MB"),
-        pytest.param({"affinity": "x", "topologySpreadConstraints": 5, "volumes": "y"}, id="83-others-of-wrong-types"),
-        pytest.param({"resourceClaims": None, "runtimeClassName": None}, id="83-claims-null"),
+        pytest.param({"nodeSelector": None}, id="nodeSelector-null"),
+        pytest.param({"tolerations": None}, id="tolerations-null"),
+        pytest.param({"tolerations": [{"operator": "Exists"}]}, id="toleration-without-key"),
+        pytest.param({"affinity": {"nodeAffinity": {"a": ["x" * 1024] * 1024}}}, id="affinity-of-1-MB"),
+        pytest.param({"affinity": "x", "topologySpreadConstraints": 5, "volumes": "y"}, id="others-of-wrong-types"),
+        pytest.param({"resourceClaims": None, "runtimeClassName": None}, id="claims-null"),
     ],
 )
 def test_placement(judged: Callable[..., Any], review: Callable[..., Any], member: Any) -> None:

@@ -28,27 +28,27 @@ def pod(metadata: Any, container: Any = None) -> Any:
 @pytest.mark.parametrize(
     ("metadata", "says"),
     [
-        pytest.param({"labels": None}, None, id="79-null"),
-        pytest.param({"labels": {"a": None}}, None, id="79-value-null"),
-        pytest.param({"labels": {"a": 5}}, "must be a string, not a number: put it in quotes", id="79-value-a-number"),
-        pytest.param({"labels": {"a": ["b"]}}, "must be a string, not a list", id="79-value-a-list"),
-        pytest.param({"labels": ["a"]}, "labels: must be an object of strings", id="79-list"),
-        pytest.param({"labels": {"k" * 400: "v"}}, None, id="79-key-of-400-characters"),
-        pytest.param({"labels": {"": "v"}}, None, id="79-empty-key"),
+        pytest.param({"labels": None}, None, id="null"),
+        pytest.param({"labels": {"a": None}}, None, id="value-null"),
+        pytest.param({"labels": {"a": 5}}, "must be a string, not a number: put it in quotes", id="value-a-number"),
+        pytest.param({"labels": {"a": ["b"]}}, "must be a string, not a list", id="value-a-list"),
+        pytest.param({"labels": ["a"]}, "labels: must be an object of strings", id="list"),
+        pytest.param({"labels": {"k" * 400: "v"}}, None, id="key-of-400-characters"),
+        pytest.param({"labels": {"": "v"}}, None, id="empty-key"),
         pytest.param(
-            {"labels": {"constructor": "v", "__proto__": "v", "__class__": "v"}}, None, id="79-words-of-languages"
+            {"labels": {"constructor": "v", "__proto__": "v", "__class__": "v"}}, None, id="words-of-languages"
         ),
-        pytest.param({"labels": {"__class__": 5}}, "must be a string", id="79-word-of-a-language-and-a-number"),
-        pytest.param({"labels": {HOSTILE: HOSTILE}}, None, id="79-control-characters"),
-        pytest.param({"labels": {HOSTILE: 5}}, "must be a string", id="79-control-characters-in-a-message"),
-        pytest.param({"labels": {"a~1b/c~0": 5}}, "must be a string", id="79-characters-of-JSON-pointers"),
-        pytest.param({"annotations": {"a": "x" * 256 * 1024}}, None, id="80-256-KiB"),
-        pytest.param({"annotations": {"a": HOSTILE}}, None, id="80-control-characters"),
-        pytest.param({"annotations": {"karpenter.sh/do-not-disrupt": HOSTILE}}, None, id="80-in-a-warning"),
+        pytest.param({"labels": {"__class__": 5}}, "must be a string", id="word-of-a-language-and-a-number"),
+        pytest.param({"labels": {HOSTILE: HOSTILE}}, None, id="control-characters"),
+        pytest.param({"labels": {HOSTILE: 5}}, "must be a string", id="control-characters-in-a-message"),
+        pytest.param({"labels": {"a~1b/c~0": 5}}, "must be a string", id="characters-of-JSON-pointers"),
+        pytest.param({"annotations": {"a": "x" * 256 * 1024}}, None, id="256-KiB"),
+        pytest.param({"annotations": {"a": HOSTILE}}, None, id="control-characters"),
+        pytest.param({"annotations": {"karpenter.sh/do-not-disrupt": HOSTILE}}, None, id="in-a-warning"),
         pytest.param(
-            {"annotations": {"karpenter.sh/do-not-disrupt": "x" * 256 * 1024}}, None, id="80-256-KiB-in-a-warning"
+            {"annotations": {"karpenter.sh/do-not-disrupt": "x" * 256 * 1024}}, None, id="256-KiB-in-a-warning"
         ),
-        pytest.param({"annotations": {"karpenter.sh/do-not-disrupt": True}}, "put it in quotes", id="80-boolean"),
+        pytest.param({"annotations": {"karpenter.sh/do-not-disrupt": True}}, "put it in quotes", id="boolean"),
     ],
 )
 def test_labels_and_annotations(
@@ -58,14 +58,14 @@ def test_labels_and_annotations(
 
 
 NAMES = [
-    pytest.param("Upper", id="81-upper-case"),
-    pytest.param("\u00e4\U0001f600", id="81-not-ASCII"),
-    pytest.param("a" * 300, id="81-300-characters"),
-    pytest.param("a" * 300_000, id="81-300-KB"),
-    pytest.param(HOSTILE, id="81-control-characters"),
-    pytest.param('","decision":"passed"}', id="81-JSON"),
-    pytest.param("%s%n{0}${jndi:ldap://x}", id="81-format"),
-    pytest.param("../../etc/passwd", id="81-path"),
+    pytest.param("Upper", id="upper-case"),
+    pytest.param("\u00e4\U0001f600", id="not-ASCII"),
+    pytest.param("a" * 300, id="300-characters"),
+    pytest.param("a" * 300_000, id="300-KB"),
+    pytest.param(HOSTILE, id="control-characters"),
+    pytest.param('","decision":"passed"}', id="JSON"),
+    pytest.param("%s%n{0}${jndi:ldap://x}", id="format"),
+    pytest.param("../../etc/passwd", id="path"),
 ]
 
 
@@ -91,11 +91,9 @@ def test_names_in_the_log(
 @pytest.mark.parametrize(
     "owner",
     [
-        pytest.param({"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "gpu-operator"}, id="84-daemon-set"),
-        pytest.param({"apiVersion": "v1", "kind": "Node", "name": "node-1"}, id="84-static-pod"),
-        pytest.param(
-            {"apiVersion": "nvidia.com/v1", "kind": "ClusterPolicy", "name": "cluster-policy"}, id="84-operator"
-        ),
+        pytest.param({"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "gpu-operator"}, id="daemon-set"),
+        pytest.param({"apiVersion": "v1", "kind": "Node", "name": "node-1"}, id="static-pod"),
+        pytest.param({"apiVersion": "nvidia.com/v1", "kind": "ClusterPolicy", "name": "cluster-policy"}, id="operator"),
     ],
 )
 def test_forged_owners_exempt_from_nothing(
@@ -108,9 +106,9 @@ def test_forged_owners_exempt_from_nothing(
 @pytest.mark.parametrize(
     "metadata",
     [
-        pytest.param({"labels": {"gpugate.dev/ignore": "true"}}, id="84-label"),
-        pytest.param({"annotations": {"gpugate.dev/mode": "audit", "gpugate.dev/ignore": "*"}}, id="84-annotations"),
-        pytest.param({"labels": {"app.kubernetes.io/name": "gpugate", "k8s-app": "kube-proxy"}}, id="84-system-labels"),
+        pytest.param({"labels": {"gpugate.dev/ignore": "true"}}, id="label"),
+        pytest.param({"annotations": {"gpugate.dev/mode": "audit", "gpugate.dev/ignore": "*"}}, id="annotations"),
+        pytest.param({"labels": {"app.kubernetes.io/name": "gpugate", "k8s-app": "kube-proxy"}}, id="system-labels"),
     ],
 )
 def test_labels_and_annotations_exempt_from_nothing(

@@ -19,14 +19,14 @@ POD = {"apiVersion": "v1", "kind": "Pod", "metadata": META, "spec": {"containers
 @pytest.mark.parametrize(
     "obj",
     [
-        pytest.param({"apiVersion": "v1", "kind": "List", "items": [POD]}, id="91-List"),
-        pytest.param({"apiVersion": "v1", "kind": "PodList", "metadata": {}, "items": [POD, None]}, id="91-PodList"),
+        pytest.param({"apiVersion": "v1", "kind": "List", "items": [POD]}, id="List"),
+        pytest.param({"apiVersion": "v1", "kind": "PodList", "metadata": {}, "items": [POD, None]}, id="PodList"),
         pytest.param(
-            {"apiVersion": "meta.k8s.io/v1", "kind": "Table", "rows": [{"cells": [1], "object": POD}]}, id="91-Table"
+            {"apiVersion": "meta.k8s.io/v1", "kind": "Table", "rows": [{"cells": [1], "object": POD}]}, id="Table"
         ),
         pytest.param(
             {"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": META},
-            id="91-PartialObjectMetadata",
+            id="PartialObjectMetadata",
         ),
     ],
 )
@@ -40,13 +40,13 @@ def test_objects_that_stand_for_others(judged: Callable[..., Any], review: Calla
         pytest.param(
             {"apiVersion": "v1", "kind": "Binding", "metadata": META, "target": {"name": "n"}},
             "binding",
-            id="92-Binding",
+            id="Binding",
         ),
-        pytest.param({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": META}, "eviction", id="92-Eviction"),
+        pytest.param({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": META}, "eviction", id="Eviction"),
         pytest.param(
             {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": META, "spec": {"replicas": 1000}},
             "scale",
-            id="92-Scale",
+            id="Scale",
         ),
         pytest.param(
             {
@@ -56,10 +56,10 @@ def test_objects_that_stand_for_others(judged: Callable[..., Any], review: Calla
                 "spec": {"audiences": None},
             },
             "token",
-            id="92-TokenRequest",
+            id="TokenRequest",
         ),
-        pytest.param(POD, "status", id="92-Pod-status"),
-        pytest.param(POD, "resize", id="92-Pod-resize"),
+        pytest.param(POD, "status", id="Pod-status"),
+        pytest.param(POD, "resize", id="Pod-resize"),
     ],
 )
 def test_objects_of_subresources(
@@ -77,7 +77,7 @@ def _environment(canary: str) -> Any:
     return POD | {"spec": {"containers": [container]}, "status": {"message": canary}}
 
 
-@pytest.mark.parametrize("make", [_secret, _environment], ids=["93-secret", "93-environment"])
+@pytest.mark.parametrize("make", [_secret, _environment], ids=["secret", "environment"])
 @pytest.mark.parametrize(
     "change",
     [

@@ -22,24 +22,24 @@ def obj(api_version: str, kind: str, spec: Any, **metadata: Any) -> Any:
 @pytest.mark.parametrize(
     "workload",
     [
-        pytest.param(obj("apps/v1", "Deployment", JOB), id="88-Deployment"),
-        pytest.param(obj("batch/v1", "CronJob", {"jobTemplate": {"spec": JOB}}), id="88-CronJob"),
+        pytest.param(obj("apps/v1", "Deployment", JOB), id="Deployment"),
+        pytest.param(obj("batch/v1", "CronJob", {"jobTemplate": {"spec": JOB}}), id="CronJob"),
         pytest.param(
-            obj("ray.io/v1", "RayJob", {"rayClusterSpec": {"workerGroupSpecs": [JOB, JOB, None, 5]}}), id="88-RayJob"
+            obj("ray.io/v1", "RayJob", {"rayClusterSpec": {"workerGroupSpecs": [JOB, JOB, None, 5]}}), id="RayJob"
         ),
         pytest.param(
             obj("jobset.x-k8s.io/v1alpha2", "JobSet", {"replicatedJobs": [{"template": {"spec": JOB}}, {}]}),
-            id="88-JobSet",
+            id="JobSet",
         ),
         pytest.param(
             obj(
                 "leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", {"leaderWorkerTemplate": {"workerTemplate": TEMPLATE}}
             ),
-            id="88-LeaderWorkerSet",
+            id="LeaderWorkerSet",
         ),
         pytest.param(
             obj("kubeflow.org/v1", "PyTorchJob", {"pytorchReplicaSpecs": {"Master": JOB, "Worker": None, "": JOB}}),
-            id="88-PyTorchJob",
+            id="PyTorchJob",
         ),
     ],
 )
@@ -68,14 +68,14 @@ def claim(version: str, request: Any) -> Any:
 @pytest.mark.parametrize(
     ("sent", "says"),
     [
-        pytest.param(claim("v1", EXACTLY), None, id="89-v1"),
-        pytest.param(claim("v1beta2", EXACTLY), None, id="89-v1beta2"),
-        pytest.param(claim("v1beta1", FLAT), None, id="89-v1beta1"),
-        pytest.param(claim("v1", {"name": "gpu", "exactly": EXACTLY["exactly"] | ADMIN}), "admin", id="89-v1-admin"),
-        pytest.param(claim("v1beta1", FLAT | ADMIN), "admin", id="89-v1beta1-admin"),
-        pytest.param(claim("v1alpha3", FLAT | ADMIN), "admin", id="89-v1alpha3-admin"),
-        pytest.param(claim("v9", EXACTLY | ADMIN), None, id="89-unknown-version"),
-        pytest.param(claim("v1", EXACTLY | {"exactly": "x"}), "exactly|requests", id="89-exactly-a-string"),
+        pytest.param(claim("v1", EXACTLY), None, id="v1"),
+        pytest.param(claim("v1beta2", EXACTLY), None, id="v1beta2"),
+        pytest.param(claim("v1beta1", FLAT), None, id="v1beta1"),
+        pytest.param(claim("v1", {"name": "gpu", "exactly": EXACTLY["exactly"] | ADMIN}), "admin", id="v1-admin"),
+        pytest.param(claim("v1beta1", FLAT | ADMIN), "admin", id="v1beta1-admin"),
+        pytest.param(claim("v1alpha3", FLAT | ADMIN), "admin", id="v1alpha3-admin"),
+        pytest.param(claim("v9", EXACTLY | ADMIN), None, id="unknown-version"),
+        pytest.param(claim("v1", EXACTLY | {"exactly": "x"}), "exactly|requests", id="exactly-a-string"),
     ],
 )
 def test_claims(judged: Callable[..., Any], review: Callable[..., Any], sent: Any, says: str | None) -> None:
@@ -107,22 +107,20 @@ def node_pool(limits: Any) -> Any:
 @pytest.mark.parametrize(
     "spec",
     [
-        pytest.param(
-            TARGET | {"minReplicaCount": 9, "maxReplicaCount": 5, "triggers": []}, id="90-minimum-above-maximum"
-        ),
-        pytest.param(TARGET | {"minReplicaCount": "9", "maxReplicaCount": 5e300}, id="90-numbers-of-wrong-types"),
-        pytest.param(cron("* * * * *" * 10_000), id="90-cron-of-90-KB"),
-        pytest.param(cron("*/0 99 -1 a? L#W"), id="90-cron-of-nonsense"),
-        pytest.param(cron("0-99999999999/1 * * * *"), id="90-cron-of-a-long-range"),
-        pytest.param(cron("\n\x00"), id="90-cron-of-control-characters"),
-        pytest.param(TARGET | {"triggers": [None, 5, {"type": None, "metadata": []}]}, id="90-triggers-of-wrong-types"),
+        pytest.param(TARGET | {"minReplicaCount": 9, "maxReplicaCount": 5, "triggers": []}, id="minimum-above-maximum"),
+        pytest.param(TARGET | {"minReplicaCount": "9", "maxReplicaCount": 5e300}, id="numbers-of-wrong-types"),
+        pytest.param(cron("* * * * *" * 10_000), id="cron-of-90-KB"),
+        pytest.param(cron("*/0 99 -1 a? L#W"), id="cron-of-nonsense"),
+        pytest.param(cron("0-99999999999/1 * * * *"), id="cron-of-a-long-range"),
+        pytest.param(cron("\n\x00"), id="cron-of-control-characters"),
+        pytest.param(TARGET | {"triggers": [None, 5, {"type": None, "metadata": []}]}, id="triggers-of-wrong-types"),
         pytest.param(
             TARGET | {"triggers": [{"type": "prometheus", "metadata": {"query": "((((" * 5000}}]},
-            id="90-query-of-brackets",
+            id="query-of-brackets",
         ),
         pytest.param(
             TARGET | {"triggers": [{"type": "prometheus", "metadata": {"query": "avg(" * 5000 + ")" * 5000}}]},
-            id="90-query-of-5000-levels",
+            id="query-of-5000-levels",
         ),
     ],
 )
@@ -134,12 +132,12 @@ def test_scalers(ask: Callable[..., Any], review: Callable[..., Any], path: str,
 @pytest.mark.parametrize(
     ("limits", "says"),
     [
-        pytest.param(..., "nothing limits", id="90-limits-missing"),
-        pytest.param(None, "nothing limits", id="90-limits-null"),
-        pytest.param({}, "nothing limits", id="90-limits-empty"),
-        pytest.param({"nvidia.com/gpu": "\u221e"}, "is not a quantity", id="90-limit-of-infinity"),
-        pytest.param({"nvidia.com/gpu": "9" * 60}, "nodepools/", id="90-limit-of-60-digits"),
-        pytest.param({"nvidia.com/gpu": ["8"]}, "a list is not a quantity", id="90-limit-a-list"),
+        pytest.param(..., "nothing limits", id="limits-missing"),
+        pytest.param(None, "nothing limits", id="limits-null"),
+        pytest.param({}, "nothing limits", id="limits-empty"),
+        pytest.param({"nvidia.com/gpu": "\u221e"}, "is not a quantity", id="limit-of-infinity"),
+        pytest.param({"nvidia.com/gpu": "9" * 60}, "nodepools/", id="limit-of-60-digits"),
+        pytest.param({"nvidia.com/gpu": ["8"]}, "a list is not a quantity", id="limit-a-list"),
     ],
 )
 def test_limits_of_pools(judged: Callable[..., Any], review: Callable[..., Any], limits: Any, says: str) -> None:
