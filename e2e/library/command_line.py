@@ -34,7 +34,9 @@ def by_check(judged: Case, folder: Path) -> dict[str, frozenset[str]]:
         _written(folder, "judged.json", json.dumps(judged.judged)),
     ]
     report = _printed(check.main, [*flags, "--output", "json", *files])
-    return _words(finding for finding in report["findings"] if finding["file"] == files[-1])
+    # What has one cause is one finding, with the other objects as further locations.
+    places = [(finding, each) for finding in report["findings"] for each in (finding, *finding["related"])]
+    return _words(finding for finding, each in places if each["file"] == files[-1])
 
 
 def by_review(judged: Case, folder: Path) -> dict[str, frozenset[str]]:

@@ -55,10 +55,13 @@ def highest_stance(node_class: Field, ctx: AnyContext) -> Stance:
     pools = ctx.facts.list(NODE_POOL)
     if not isinstance(pools, Known):
         return Stance.WARN
-    starts_gpus = derived(pools, _references, ctx).get((ctx.request.kind.group, node_class["metadata", "name"].text))
-    if starts_gpus is None:
-        return Stance.WARN
-    return Stance.ENFORCE if starts_gpus else Stance.OFF
+    references, group = derived(pools, _references, ctx), ctx.request.kind.group
+    name, prefix = node_class["metadata", "name"].text, node_class["metadata", "generateName"].text
+    if name:
+        starts_gpus = references.get((group, name))
+        return Stance.WARN if starts_gpus is None else Stance.ENFORCE if starts_gpus else Stance.OFF
+    alike = [starts for (of, named), starts in references.items() if of == group and named.startswith(prefix)]
+    return Stance.WARN if any(alike) or not alike else Stance.OFF
 
 
 def _references(pools: Known, ctx: AnyContext) -> dict[tuple[str, str], bool]:

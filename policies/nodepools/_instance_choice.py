@@ -198,6 +198,8 @@ def no_types(types: MatchingTypes, pool: Field, offered: int) -> Violation:
 
 _SIBLINGS_GPU_MEMORY: Final = f"{node_pools.AWS}/instance-gpu-memory"
 _CATEGORY: Final = f"{node_pools.AWS}/instance-category"
+_GPU_NAME: Final = f"{node_pools.AWS}/instance-gpu-name"
+_SIZES: Final = (f"{node_pools.AWS}/instance-cpu", f"{node_pools.AWS}/instance-memory")
 # Dearer or cheaper by more than this is near no more.
 _NEAR: Final = math.log(2.5)
 # A type without a price is taken to cost half as much again: near, but behind those whose price is known to be nearer.
@@ -205,12 +207,15 @@ _UNPRICED: Final = math.log(1.5)
 _SUGGESTED: Final = 3
 
 
-def siblings(present: int, candidates: int, catalogue: InstanceTypes, needed: int) -> tuple[int, ...]:
+def siblings(
+    present: int, candidates: int, catalogue: InstanceTypes, needed: int, *, smaller: bool = True
+) -> tuple[int, ...]:
     """Return the positions of candidates that are most like the dearest of the types present.
 
     They offer the same kind of accelerator, at least as many of it, and, where there are such, at least as much memory
-    on each. Those of the same category (p, g, trn) come first, then the nearest in price. There are three, if as many
-    are near, and as many as needed, near or not.
+    on each. Those with the same accelerator come first, then those with at least its vCPUs and memory, then those of the
+    same category (p, g, trn), then the nearest in price. There are three, if as many are near, and as many as needed,
+    near or not. Without `smaller` all have at least its vCPUs and memory.
     """
     if not present:
         return ()
@@ -218,9 +223,22 @@ def siblings(present: int, candidates: int, catalogue: InstanceTypes, needed: in
     alike = candidates & ~present & _as_many(model, catalogue)
     memory = catalogue.label(_SIBLINGS_GPU_MEMORY, model)
     as_large = alike & catalogue.scales[_SIBLINGS_GPU_MEMORY].at_least(int(memory)) if memory else alike
+    large = as_large or alike
+    for size in _SIZES:
+        large &= catalogue.scales[size].at_least(int(catalogue.label(size, model)))
     category = catalogue.of(_CATEGORY, catalogue.label(_CATEGORY, model))
-    gaps = {position: _price_gap(model, position, catalogue) for position in catalogue.positions_in(as_large or alike)}
-    ordered = sorted(gaps, key=lambda position: (not category >> position & 1, gaps[position]))
+    named = catalogue.label(_GPU_NAME, model)
+    same = catalogue.of(_GPU_NAME, named) if named else category
+    gaps = {
+        position: _price_gap(model, position, catalogue)
+        for position in catalogue.positions_in(as_large or alike if smaller else large)
+    }
+
+    def order(position: int) -> tuple[bool, bool, bool, float]:
+        is_other = not same >> position & 1
+        return is_other, not large >> position & 1, not category >> position & 1, gaps[position]
+
+    ordered = sorted(gaps, key=order)
     near = [position for position in ordered if gaps[position] <= _NEAR]
     return tuple(near[: max(_SUGGESTED, needed)] if len(near) >= needed else ordered[:needed])
 

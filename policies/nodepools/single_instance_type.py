@@ -165,7 +165,9 @@ def _too_few(pool: Field, types: MatchingTypes, counted: int, ctx: Context[Param
         why = "Where EC2 does not offer these types, Karpenter launches no node and Pods stay Pending."
         yield Violation(path, message, at_most, real_names(catalogue), why=why)
         return
-    more = siblings(left, cause.others, catalogue, needed - known - unknown)
+    # A static pool always has the same number of nodes: smaller ones would lower its capacity.
+    is_static = bool(pool["spec", "replicas"])
+    more = siblings(left, cause.others, catalogue, needed - known - unknown, smaller=not is_static)
     hint, fix = more_types(cause, more, types), widened(types, cause, more, needed, counted)
     narrowed = f"narrowed most by {cause.short}"
     names = shown((*catalogue.decode(left), *(types.unknown if unknown else ())))

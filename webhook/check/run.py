@@ -211,27 +211,39 @@ def _report_each_cause_once(judged: Judged) -> None:
 
 
 def _fold(findings: Iterable[Located]) -> list[Located]:
-    """Make findings that have one cause outside of the objects one finding, with the others as further locations.
-
-    Names that the platform has not configured are one cause of each policy, and placeholders are one cause of each file.
-    """
+    """Make findings that have one cause outside of the objects one finding, with the others as further locations."""
     kept: list[Located] = []
-    leaders: dict[tuple[str, str], int] = {}
+    leaders: dict[tuple[str, ...], int] = {}
     related: dict[int, list[Located]] = {}
     for finding in findings:
-        # A finding with a fix stays by itself, so that the fix can be applied.
-        if finding.fix is not None or not (finding.convention or finding.policy == PLACEHOLDERS):
+        cause = _cause(finding)
+        leader = leaders.get(cause)
+        of_one_file = leader is not None and kept[leader].place.file == finding.place.file
+        if not cause or (of_one_file and finding.sort is Sort.PATCH):
             kept.append(finding)
-            continue
-        cause = (finding.policy, "" if finding.convention else finding.place.file)
-        if cause in leaders:
-            related.setdefault(leaders[cause], []).extend((finding, *finding.related))
-        else:
+        elif leader is None:
             leaders[cause] = len(kept)
             kept.append(finding)
+        else:
+            related.setdefault(leader, []).extend((finding, *finding.related))
     for index, further in related.items():
         kept[index] = replace(kept[index], related=(*kept[index].related, *further))
     return kept
+
+
+def _cause(finding: Located) -> tuple[str, ...]:
+    """Name the cause of a finding, where it is outside of the object; empty where it is in the object.
+
+    Names that the platform has not configured are one cause of each policy, and placeholders are one cause of each file.
+    A patch that is made for the same reason in many files is one thing to know.
+    """
+    if finding.convention and finding.fix is None:
+        return (finding.policy,)
+    if finding.policy == PLACEHOLDERS and finding.fix is None:
+        return (finding.policy, finding.place.file)
+    if finding.sort is Sort.PATCH and finding.patches:
+        return (finding.policy, finding.message)
+    return ()
 
 
 def _position(finding: Located) -> tuple[str, int, int, int]:

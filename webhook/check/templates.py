@@ -231,13 +231,13 @@ class Placeholders:
         named = [f"{_cut(text)} ({_lines(lines)})" for (_, text), lines in listed[:_MOST_NAMES]]
         more = len(listed) - len(named)
         tools = sorted({form.value for form, _ in self._lines if form is not Form.MANUAL})
-        kind = "placeholders that were not filled in" if manual else f"a template for {' and '.join(tools)}"
+        kind = "a template with placeholders to fill in" if manual else f"a template for {' and '.join(tools)}"
         message = f"{kind}: {', '.join(named)}{f' and {more} more' if more else ''}"
         declare = "list the file under `templates` in .gpugate.yaml with its tool"
         hint = f"Write the values, or {declare}." if manual else f"Check what the tool renders, or {declare}."
         return Located(
             Sort.VIOLATION,
-            Severity.WARNING if manual else Severity.NOTE,
+            Severity.NOTE,
             message,
             self._first,
             policy=POLICY,

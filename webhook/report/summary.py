@@ -107,8 +107,9 @@ def _fixes(report: Report) -> Iterator[str]:
         yield f"  {plain(line)}"
     if report.unfixed:
         return  # what is left was just said
-    safe = sum(finding.safely_fixable for finding in report.findings)
-    unsafe = sum(finding.unsafely_fixable for finding in report.findings)
+    every = [each for finding in report.findings for each in (finding, *finding.related)]
+    safe = sum(finding.safely_fixable for finding in every)
+    unsafe = sum(finding.unsafely_fixable for finding in every)
     if safe:
         further = f", {unsafe:,} more with --unsafe-fixes" if unsafe else ""
         yield f"{_count(safe, 'finding')} can be mended with --fix{further}"

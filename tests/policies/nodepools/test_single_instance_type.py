@@ -140,7 +140,7 @@ def test_a_static_pool_may_have_one_type_where_that_is_allowed(params: dict[str,
 def test_the_fix_lets_in_the_nearest_types() -> None:
     (found,) = findings(P5)
     assert isinstance(found.fix, Patches)
-    assert [patch.value for patch in found.fix.patches] == ["p5en.48xlarge", "p5e.48xlarge", "p4de.24xlarge"]
+    assert [patch.value for patch in found.fix.patches] == ["p5en.48xlarge", "p5e.48xlarge", "p6-b200.48xlarge"]
 
 
 @pytest.mark.parametrize(
@@ -167,14 +167,16 @@ def test_limits_that_leave_nothing_are_where_to_look() -> None:
 
 
 @pytest.mark.parametrize(
-    ("present", "near"),
+    ("present", "smaller", "near"),
     [
-        ("p5.48xlarge", ["p5en.48xlarge", "p5e.48xlarge", "p4de.24xlarge"]),
-        ("g5.xlarge", ["g6.2xlarge", "g5.2xlarge", "g6.xlarge"]),
-        ("p6-b300.48xlarge", ["p6-b200.48xlarge", "p5e.48xlarge", "p5en.48xlarge"]),
-        ("trn2.48xlarge", ["trn1.32xlarge", "trn1n.32xlarge", "inf1.24xlarge"]),
+        ("p5.48xlarge", True, ["p5en.48xlarge", "p5e.48xlarge", "p6-b200.48xlarge"]),
+        ("g5.xlarge", True, ["g5.2xlarge", "g5.4xlarge", "g5.8xlarge"]),
+        ("g6e.8xlarge", False, ["g6e.16xlarge", "g6e.12xlarge", "g7e.8xlarge"]),
+        ("p6-b300.48xlarge", True, ["p6-b200.48xlarge", "p5e.48xlarge", "p5en.48xlarge"]),
+        ("p6-b300.48xlarge", False, []),
+        ("trn2.48xlarge", True, ["trn1.32xlarge", "trn1n.32xlarge", "inf1.24xlarge"]),
     ],
 )
-def test_siblings_are_alike_in_accelerators_memory_and_price(present: str, near: list[str]) -> None:
-    found = siblings(CATALOGUE.of(TYPE, present), CATALOGUE.accelerated, CATALOGUE, 1)
+def test_siblings_are_alike_in_accelerators_size_and_price(present: str, smaller: bool, near: list[str]) -> None:  # noqa: FBT001 -- a table's column
+    found = siblings(CATALOGUE.of(TYPE, present), CATALOGUE.accelerated, CATALOGUE, 1, smaller=smaller)
     assert [CATALOGUE.names[position] for position in found] == near
