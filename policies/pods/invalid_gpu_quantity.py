@@ -50,6 +50,8 @@ _OF_AWS: Final = "aws.amazon.com/"
 # Whole devices, and the most of them in one machine: a2-megagpu-16g of Google Cloud, NVIDIA DGX-2.
 _WHOLE: Final = frozenset({"nvidia.com/gpu", "amd.com/gpu", "habana.ai/gaudi"})
 _MOST_ANYWHERE: Final = 16
+# A machine that is not known may have more, but not so many times as many.
+_BEYOND: Final = 16
 
 
 class Params(PolicyParams, frozen=True, kw_only=True):
@@ -93,6 +95,8 @@ def _above(name: str, count: int, ctx: Context[Params]) -> tuple[str, Stance, st
     else:
         most, limit, at_most = _most_anywhere(name), "of any known machine", Stance.WARN
         why = "No known machine can run the Pod, so it may stay Pending."
+        if most is not None and count > most * _BEYOND:
+            at_most, why = Stance.ENFORCE, "No machine can run the Pod, so it stays Pending."
     if most is None or count <= most:
         return None
     return f"the Pod asks for {count} {name}, {most} is the most {limit}", at_most, why

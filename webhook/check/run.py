@@ -368,9 +368,6 @@ def _counts(finding: Located, min_stance: Stance) -> bool:
     if finding.convention:
         return False
     if finding.sort is Sort.VIOLATION:
-        # That a file has placeholders says nothing of what the webhook does.
-        stance = (
-            Stance(finding.severity is Severity.WARNING and Stance.WARN) if finding.stance is None else finding.stance
-        )
-        return stance >= min_stance
+        # That a file is a template says nothing of what the webhook does.
+        return finding.stance is not None and finding.stance >= min_stance
     return finding.sort in {Sort.PATCH, Sort.AMBIGUOUS, Sort.IGNORE} and min_stance < Stance.ENFORCE

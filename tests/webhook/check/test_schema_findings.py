@@ -125,6 +125,7 @@ BUDGETS = """\
       - {nodes: "1", schedule: "@daily", duration: 8h}
       - {nodes: "1", schedule: "@weekly", duration: 8h}
 """
+TAGS: dict[str, object] = {"policies": {"nodeclasses/missing-cost-tags": {"mode": "enforce"}}}
 OTHER_FIELDS = {
     "a denial of the field that a rule refuses": (
         CLASS.replace("Team: search", "Team: search\n    karpenter.sh/nodepool: gpu"),
@@ -153,14 +154,14 @@ OTHER_FIELDS = {
 
 @pytest.mark.parametrize(("text", "codes"), OTHER_FIELDS.values(), ids=OTHER_FIELDS)
 def test_no_denial_of_another_field_hides_a_rule(text: str, codes: set[str], tmp_path: Path) -> None:
-    assert {code for code, *_ in told(run(tmp_path, text))} == codes
+    assert {code for code, *_ in told(run(tmp_path, text, TAGS))} == codes
 
 
 def test_a_denial_that_a_comment_suppresses_hides_no_rule(tmp_path: Path) -> None:
     comment = "    karpenter.sh/nodepool: gpu  # gpugate: ignore[nodeclasses/invalid-tag] for the bill\n"
     text = CLASS.replace("    Team: search\n", f"    Team: TBD\n{comment}")
 
-    assert {code for code, *_ in told(run(tmp_path, text))} == {"nodeclasses/missing-cost-tags", "schema"}
+    assert {code for code, *_ in told(run(tmp_path, text, TAGS))} == {"nodeclasses/missing-cost-tags", "schema"}
 
 
 def test_a_field_of_a_wrong_type_that_policies_read_is_told_once(tmp_path: Path) -> None:

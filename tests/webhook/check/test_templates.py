@@ -13,7 +13,6 @@ import msgspec
 import pytest
 
 from gpugate.policies.catalog import CATALOG
-from gpugate.policies.engine.config import PolicyConfig
 from gpugate.policies.engine.ruleset import bind
 from gpugate.policies.sdk.findings import Stance
 from gpugate.webhook.check.options import Options
@@ -22,6 +21,7 @@ from gpugate.webhook.check.templates import Declared
 from gpugate.webhook.manifests.documents import Document, read_text
 from gpugate.webhook.manifests.inputs import Input
 from gpugate.webhook.manifests.placeholders import TOOLS
+from gpugate.webhook.project import starter
 from gpugate.webhook.project.read import Template
 from gpugate.webhook.report import json
 from gpugate.webhook.report.located import Severity, Sort
@@ -38,7 +38,7 @@ POLICY = "nodeclasses/unexpanded-placeholder"
 
 def run(text: str, name: str = "f.yaml", **options: object) -> Report:
     how = Options(dt.date(2026, 1, 1), known=frozenset(policy.id for policy in CATALOG), **options)  # type: ignore[arg-type] # a test's
-    return check([Input(name, explicit=True, data=text.encode())], bind(CATALOG, PolicyConfig()), how).report
+    return check([Input(name, explicit=True, data=text.encode())], bind(CATALOG, starter.configuration()), how).report
 
 
 def about(report: Report) -> list[Located]:
@@ -77,28 +77,28 @@ ONE_FINDING = {
     ),
     "a manual": (
         NODE_CLASS.format(role="<ROLE>", cluster="<<CLUSTER_NAME>>", tag="x"),
-        Severity.WARNING,
-        "placeholders that were not filled in: <ROLE> (line 6), <<CLUSTER_NAME>> (lines 8, 9)",
+        Severity.NOTE,
+        "a template with placeholders to fill in: <ROLE> (line 6), <<CLUSTER_NAME>> (lines 8, 9)",
     ),
     "both": (
         NODE_CLASS.format(role="${ROLE}", cluster="<CLUSTER>", tag="x"),
-        Severity.WARNING,
-        "placeholders that were not filled in: <CLUSTER> (lines 8, 9), ${ROLE} (line 6)",
+        Severity.NOTE,
+        "a template with placeholders to fill in: <CLUSTER> (lines 8, 9), ${ROLE} (line 6)",
     ),
     "a node class of Auto Mode": (
         "apiVersion: eks.amazonaws.com/v1\nkind: NodeClass\nmetadata: {name: a}\nspec: {role: <ROLE>}\n",
-        Severity.WARNING,
-        "placeholders that were not filled in: <ROLE> (line 4)",
+        Severity.NOTE,
+        "a template with placeholders to fill in: <ROLE> (line 4)",
     ),
     "an image": (
         "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec:\n  containers:\n  - {name: a, image: IMG_PLACEHOLDER}\n",
-        Severity.WARNING,
-        "placeholders that were not filled in: IMG_PLACEHOLDER (line 6)",
+        Severity.NOTE,
+        "a template with placeholders to fill in: IMG_PLACEHOLDER (line 6)",
     ),
     "a kind without policies": (
         "apiVersion: example.com/v1\nkind: Bucket\nmetadata: {name: a}\nspec: {name: <BUCKET>}\n",
-        Severity.WARNING,
-        "placeholders that were not filled in: <BUCKET> (line 4)",
+        Severity.NOTE,
+        "a template with placeholders to fill in: <BUCKET> (line 4)",
     ),
     "several documents": (
         "apiVersion: v1\nkind: Pod\nmetadata: {name: $NAME}\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: $NAME}\n",
@@ -121,11 +121,10 @@ def test_one_finding_names_all_placeholders_of_a_file(text: str, severity: Sever
     assert not [finding for finding in report.findings if finding.sort is not Sort.VIOLATION]
 
 
-def test_a_warning_counts_like_one_and_a_note_does_not() -> None:
+def test_that_a_file_is_a_template_never_counts() -> None:
     manual, tool = ONE_FINDING["an image"][0], ONE_FINDING["several documents"][0]
 
-    assert [run(text, schemas=False).exit_code for text in (manual, tool)] == [0, 0]
-    assert [run(text, schemas=False, min_stance=Stance.WARN).exit_code for text in (manual, tool)] == [1, 0]
+    assert [run(text, schemas=False, min_stance=Stance.WARN).exit_code for text in (manual, tool)] == [0, 0]
 
 
 NONE = {
@@ -270,7 +269,7 @@ def test_a_placeholder_that_the_tool_does_not_know_stays_one() -> None:
 
     (finding,) = about(run(text, templates=(Declared("*.yaml", "envsubst"),)))
 
-    assert finding.message == "placeholders that were not filled in: <CLUSTER> (lines 8, 9)"
+    assert finding.message == "a template with placeholders to fill in: <CLUSTER> (lines 8, 9)"
 
 
 def test_a_comment_lets_the_finding_pass() -> None:

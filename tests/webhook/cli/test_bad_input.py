@@ -76,7 +76,7 @@ def test_a_file_is_read_as_kubectl_reads_it_or_is_an_error_with_its_place(
     file = tmp_path / "file.yaml"
     file.write_bytes(content.encode() if isinstance(content, str) else content)
 
-    ran = gpugate("check", "-o", "json", "--ignore", "*", file)
+    ran = gpugate("check", "-o", "json", "--ignore", "*", "--no-schemas", file)
 
     found = [f"{f['line']}:{f['column']} {f['severity']} {f['message']}" for f in json.loads(ran.out)["findings"]]
     assert ran.code == code

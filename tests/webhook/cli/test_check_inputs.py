@@ -64,7 +64,9 @@ def checked(gpugate: Run, *arguments: str | Path) -> dict[str, Any]:
 
 
 def places(report: dict[str, Any]) -> list[tuple[str, int, int | None]]:
-    return [(each["file"], each["line"], each["rendered_line"]) for each in report["findings"]]
+    """File, line and rendered line of each place that findings name; what has one cause is one finding."""
+    found = [(each["file"], each["line"], each["rendered_line"]) for each in report["findings"]]
+    return found + [(each["file"], each["line"], None) for finding in report["findings"] for each in finding["related"]]
 
 
 @pytest.mark.usefixtures("helm")

@@ -63,7 +63,7 @@ CASES = {
         {"a.yaml": AUTOSCALER, "b.yaml": SCALED_OBJECT, "c.yaml": LABELLED},
         ("error", "b.yaml", ["a.yaml"]),
     ),
-    "pods/missing-cost-labels": ({"a.yaml": DEPLOYMENT, "b.yaml": NAMESPACE}, ("warning", "b.yaml", ["a.yaml"])),
+    "pods/missing-cost-labels": ({"a.yaml": DEPLOYMENT, "b.yaml": NAMESPACE}, ("note", "b.yaml", ["a.yaml"])),
     "pods/missing-gpu-toleration": ({"a.yaml": POD, "b.yaml": LABELLED}, ("note", "b.yaml", ["a.yaml"])),
 }
 

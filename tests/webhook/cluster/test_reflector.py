@@ -33,7 +33,7 @@ def test_only_fields_that_policies_read_are_kept(synced: Reflected) -> None:
     assert isinstance(fact, Known)
     assert fact.by_name["a"].value == {
         "metadata": {"name": "a", "namespace": "ml"},
-        "spec": {"replicas": 1, "template": {"spec": {"containers": [{}]}}},
+        "spec": {"replicas": 1, "template": {"spec": {"containers": [{"image": "i"}]}}},
     }
 
 
