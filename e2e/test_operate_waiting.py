@@ -127,7 +127,7 @@ FAULTS = {
     "slow": (slow, "the webhook did not answer in time"),
     "404": (elsewhere, "the server at this address is not gpugate"),
     "hangs up": (hangs_up, "the connection was closed without a response"),
-    "unknown host": (unknown_host, "the name does not resolve"),
+    "unknown host": (unknown_host, "the host name does not resolve"),
     "an answer of another webhook": (somebody_else, "the API server did not call the webhook to mutate and validate"),
 }
 

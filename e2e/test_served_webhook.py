@@ -63,8 +63,8 @@ def test_a_policy_that_is_off_denies_nothing(api: Api, changed: ServedWebhook) -
 
 
 def test_a_policy_file_that_is_refused_says_why(changed: ServedWebhook) -> None:
-    with pytest.raises(PolicyFileError, match="nodeclasses/no-such-policy"):
-        changed.use(OFF.replace("missing-cost-tags", "no-such-policy"))
+    with pytest.raises(PolicyFileError, match="nodepools/no-such-policy"):
+        changed.use(OFF.replace("missing-gpu-limit", "no-such-policy"))
 
 
 @pytest.mark.usefixtures("unregistered")

@@ -76,8 +76,19 @@ def wait_until_all_is_known(api: Api, webhook: ServedWebhook) -> None:
 
 
 def said_of(audited: Ran, uid: str, *actions: str) -> set[str]:
+    """Policies with a finding about an object, also where the finding stands at another object with the same cause."""
     (found,) = [each for each in audited.document["objects"] if each["uid"] == uid]
-    return {finding["policy"] for finding in found["findings"] if finding["action"] in actions}
+    elsewhere = (
+        finding
+        for each in audited.document["objects"]
+        for finding in each["findings"]
+        if any(named_in(related, found["object"]) for related in finding.get("related", ()))
+    )
+    return {finding["policy"] for finding in (*found["findings"], *elsewhere) if finding["action"] in actions}
+
+
+def named_in(related: Json, name: Json) -> bool:
+    return all(related[key] == name[key] for key in ("kind", "namespace", "name"))
 
 
 def done(answers: list[Recreated], *words: str) -> set[str]:

@@ -53,6 +53,10 @@ def _words(findings: Iterable[Mapping[str, Any]]) -> dict[str, frozenset[str]]:
             if not finding["template_of"]:
                 words.setdefault("patched", set()).add(finding["policy"])
             continue
+        if finding["stance"] is None:
+            # That the file is a template, whose values are not known.
+            words.setdefault("template", set()).add(finding["policy"])
+            continue
         stance = Stance[finding["stance"].upper()]
         # At admission the template of a workload is never refused: its Pods are.
         costs = min(stance, Stance.WARN) if finding["template_of"] else stance

@@ -367,7 +367,8 @@ def _report(source: Source, tools: Tools, reading: Reading, options: Options, to
 def _each_cause_once(audited: Sequence[Audited]) -> Iterator[Audited]:
     """Yield the objects without findings that state the cause of another object's finding, which names them instead.
 
-    What blocks an object stays with it, because an audit says what would become of each object.
+    What decides about an object stays with it, because an audit says what would become of each object. What blocks it
+    stays with it in any case: an exemption is for one object.
     """
     places = [(number, finding) for number, each in enumerate(audited) for finding in each.findings]
     leaders = {
@@ -378,6 +379,12 @@ def _each_cause_once(audited: Sequence[Audited]) -> Iterator[Audited]:
     if not leaders:
         yield from audited
         return
+    decided = {
+        n for index, (n, found) in enumerate(places) if index not in leaders and found.action is audited[n].action
+    }
+    for index, (number, finding) in enumerate(places):
+        if number not in decided and finding.action is audited[number].action:
+            leaders.pop(index, None)
     related: dict[int, dict[ObjectName, None]] = {}
     for index, leading in leaders.items():
         for leader in leading:
