@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from webhook_process import GPUGATE, running_webhook
 
 from gpugate.policies.catalog import CATALOG
+from gpugate.webhook.project import starter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[1]
 REVIEWS = ROOT / "tests" / "fixtures" / "reviews"
 MANIFESTS = "tests/fixtures/manifests"
+POLICY_FILE = "build/policy.yaml"
+BRIEF = ("--policy-file", POLICY_FILE, "-o", "concise", "--max-findings", "8", "--statistics")
 DUMP = "tests/fixtures/dumps/ml-platform"
 REPORT = ROOT / "build" / "audit.html"
 COLOURS = {"denied": 31, "allowed, patched": 36, "allowed, with a warning": 33, "allowed": 32}
@@ -75,12 +78,14 @@ def main() -> int:
         for scene in SCENES:
             surprises += not play(scene, webhook)
         print(bold("3. What the webhook logged"), "\n", *(f"\n   {line}" for line in webhook.log()), "\n", sep="")
-    print(bold(f"4. gpugate check {MANIFESTS}"), end="\n\n", flush=True)
-    checked = subprocess.run([*GPUGATE, "check", MANIFESTS], cwd=ROOT, check=False)  # noqa: S603 -- our own program
+    (ROOT / POLICY_FILE).parent.mkdir(exist_ok=True)
+    (ROOT / POLICY_FILE).write_text(starter.POLICY_FILE, encoding="utf-8")
+    print(bold(f"4. gpugate check {MANIFESTS} {' '.join(BRIEF)}"), end="\n\n", flush=True)
+    checked = subprocess.run([*GPUGATE, "check", MANIFESTS, *BRIEF], cwd=ROOT, check=False)  # noqa: S603 -- our own program
     print(f"\nexit code {checked.returncode}: 1 says that something would be denied\n")
     print(bold(f"5. gpugate audit --from {DUMP}"), end="\n\n", flush=True)
     REPORT.parent.mkdir(exist_ok=True)
-    outputs = ["-o", "table", "-o", f"html={REPORT}"]
+    outputs = ["--policy-file", POLICY_FILE, "-o", "table", "-o", f"html={REPORT}"]
     audited = subprocess.run([*GPUGATE, "audit", "--from", DUMP, *outputs], cwd=ROOT, check=False)  # noqa: S603 -- as above
     print(f"\nexit code {audited.returncode}: an audit is no gate\n\n{bold('The report, for a browser:')} {REPORT}")
     return 0 if not surprises and (checked.returncode, audited.returncode) == (1, 0) else 1
