@@ -217,15 +217,12 @@ def _fold(findings: Iterable[Located]) -> list[Located]:
     related: dict[int, list[Located]] = {}
     for finding in findings:
         cause = _cause(finding)
-        leader = leaders.get(cause)
-        of_one_file = leader is not None and kept[leader].place.file == finding.place.file
-        if not cause or (of_one_file and finding.sort is Sort.PATCH):
-            kept.append(finding)
-        elif leader is None:
+        if cause and cause in leaders:
+            related.setdefault(leaders[cause], []).extend((finding, *finding.related))
+            continue
+        if cause:
             leaders[cause] = len(kept)
-            kept.append(finding)
-        else:
-            related.setdefault(leader, []).extend((finding, *finding.related))
+        kept.append(finding)
     for index, further in related.items():
         kept[index] = replace(kept[index], related=(*kept[index].related, *further))
     return kept
@@ -235,7 +232,7 @@ def _cause(finding: Located) -> tuple[str, ...]:
     """Name the cause of a finding, where it is outside of the object; empty where it is in the object.
 
     Names that the platform has not configured are one cause of each policy, and placeholders are one cause of each file.
-    A patch that is made for the same reason in many files is one thing to know.
+    A patch that many objects get for the same reason is one thing to know.
     """
     if finding.convention and finding.fix is None:
         return (finding.policy,)
