@@ -48,7 +48,9 @@ spec:
 
 
 def places(report: Json) -> list[tuple[str, int, int | None]]:
-    return sorted({(each["file"], each["line"], each["rendered_line"]) for each in report["findings"]})
+    """Every place that findings name; what has one cause is one finding."""
+    found = (place for finding in report["findings"] for place in (finding, *finding["related"]))
+    return sorted({(each["file"], each["line"], each["rendered_line"]) for each in found})
 
 
 def test_our_own_chart_is_clean(ran: Callable[..., subprocess.CompletedProcess[str]]) -> None:

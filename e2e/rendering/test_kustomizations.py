@@ -32,7 +32,9 @@ TREE = {
 
 
 def found(report: Json) -> list[tuple[str, str, int, int | None]]:
-    return [(each["object"]["name"], each["file"], each["line"], each["rendered_line"]) for each in report["findings"]]
+    """Every place that findings name; what has one cause is one finding."""
+    places = [place for each in report["findings"] for place in (each, *each["related"])]
+    return [(each["object"]["name"], each["file"], each["line"], each["rendered_line"]) for each in places]
 
 
 def test_overlays_are_judged_and_shown_in_the_files_of_the_base(

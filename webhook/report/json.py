@@ -114,6 +114,7 @@ def _location(finding: Located) -> _Object:
         "file": finding.place.file,
         "line": finding.place.line,
         "column": finding.place.column,
+        "rendered_line": finding.place.rendered or None,
         "path": finding.path,
         "message": finding.message,
     }

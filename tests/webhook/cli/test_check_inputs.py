@@ -65,8 +65,8 @@ def checked(gpugate: Run, *arguments: str | Path) -> dict[str, Any]:
 
 def places(report: dict[str, Any]) -> list[tuple[str, int, int | None]]:
     """File, line and rendered line of each place that findings name; what has one cause is one finding."""
-    found = [(each["file"], each["line"], each["rendered_line"]) for each in report["findings"]]
-    return found + [(each["file"], each["line"], None) for finding in report["findings"] for each in finding["related"]]
+    found = (place for finding in report["findings"] for place in (finding, *finding["related"]))
+    return [(each["file"], each["line"], each["rendered_line"]) for each in found]
 
 
 @pytest.mark.usefixtures("helm")
