@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from cluster.ports import free_ports
 from operated import Operated
-from violating import node_class
+from violating import node_pool
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,7 +47,7 @@ def unserved(api: Api, operated: Operated, webhook: ServedWebhook) -> Iterator[l
 
 def passes(api: Api) -> bool:
     """Tell whether something can be created that every policy would have to be asked about."""
-    return api.create(node_class(), dry_run=True).ok
+    return api.create(node_pool(), dry_run=True).ok
 
 
 def seconds_until(condition: Any) -> float:
