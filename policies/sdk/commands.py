@@ -122,11 +122,13 @@ def command_sign(pod: Field, ctx: AnyContext) -> Sign:
     if wrapper is None:
         return _sign_of_pod(pod, _Budget())
     if command_sign not in wrapper.kept:
-        wrapper.kept[command_sign] = _signs(wrapper)
-    signs = cast("dict[Path, Sign]", wrapper.kept[command_sign])
+        made = _signs(wrapper)
+        # The strongest one is found once, because a workload may have thousands of templates.
+        wrapper.kept[command_sign] = made, max(made.values())
+    signs, strongest = cast("tuple[dict[Path, Sign], Sign]", wrapper.kept[command_sign])
     own = signs.get(pod.path, _NO_SIGN)
     is_gang = wrapper.kind.kind in _GANGS or wrapper.kind.group == "batch.volcano.sh"
-    return max(signs.values(), default=own) if is_gang and own is _NO_SIGN else own
+    return strongest if is_gang and own is _NO_SIGN else own
 
 
 def _signs(wrapper: Wrapper) -> dict[Path, Sign]:

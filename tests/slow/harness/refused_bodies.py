@@ -46,11 +46,11 @@ def with_host_names(number: int) -> bytes:
     return review("pod-create-gpu-tolerated.mutate", change)
 
 
-def with_user_data(size: int) -> bytes:
-    def change(node_class: Any) -> None:
-        node_class["spec"]["userData"] = "x" * size
+def with_annotation(size: int) -> bytes:
+    def change(node_pool: Any) -> None:
+        node_pool["metadata"]["annotations"] = {"example.com/a": "x" * size}
 
-    return review("ec2nodeclass-create.mutate", change)
+    return review("nodepool-create-unlimited.validate", change)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +89,8 @@ KINDS = {
     "another path": Kind(lambda: b"x" * LARGE, (404,), path="/metrics"),
     "deep nesting": Kind(lambda: NAMED + b"[" * MIB + b"]" * MIB + b"}}", denied=413),
     "too many values": Kind(lambda: with_arguments(700_000), denied=413),
-    "denied by a policy": Kind(lambda: with_user_data(2_700 * 1024), denied=403),
-    "out of time": Kind(lambda: with_user_data(2_700 * 1024), denied=504, path="/validate?timeout=1ms"),
+    "denied by a policy": Kind(lambda: with_annotation(2_700 * 1024), denied=403),
+    "out of time": Kind(lambda: with_annotation(2_700 * 1024), denied=504, path="/validate?timeout=1ms"),
     "out of time with many values": Kind(
         lambda: with_host_names(200_000), denied=504, path="/validate?timeout=1ms", warming=30
     ),
