@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     Json = dict[str, Any]
 
 REPOSITORY = Path(__file__).parents[2]
-COSTS = ("--select", "pods/missing-cost-labels")
+COSTS = ("--select", "pods/missing-cost-labels", "--no-schemas")
 CHART = {
     "app/Chart.yaml": "apiVersion: v2\nname: vllm\nversion: 0.1.0\n",
     "app/values.yaml": "gpus: 1\nresources: {limits: {nvidia.com/gpu: 1}}\nsides: 2\n",
