@@ -48,14 +48,16 @@ _FAMILY: Final = "karpenter.k8s.aws/instance-family"
 _NO_MIG: Final = "these GPUs have no MIG: share them by MPS with memory limits, or take a smaller GPU for each model"
 _EITHER: Final = "ask for a MIG slice; on GPUs without MIG (T4, A10G, L4, L40S) use MPS or a smaller GPU for each model"
 _SHOWN: Final = 3
+# Characters of a label's value: apimachinery v0.36.3 `validation.LabelValueMaxLength`.
+_LONGEST_LABEL: Final = 63
 
 
 def remedy(pod: Field, ctx: AnyContext) -> str:
     """Return what to write instead, in words."""
-    products = selected(PRODUCT, ctx)
+    products = [_words(product) for product in selected(PRODUCT, ctx)]
     families = _families(ctx)
     capable = [gpu for gpu in MIG_GPUS if families is None or families & set(gpu.families)]
-    capable = [gpu for gpu in capable if not products or any(_is(gpu.name, product) for product in products)]
+    capable = [gpu for gpu in capable if not products or any(_is(gpu.name, words) for words in products)]
     if not capable:
         return _NO_MIG
     memory = _memory(pod)
@@ -80,9 +82,13 @@ def _families(ctx: AnyContext) -> frozenset[str] | None:
     return frozenset(catalogue.label(_FAMILY, position) for position in catalogue.positions_in(types))
 
 
-def _is(gpu: str, product: str) -> bool:
-    """Tell whether a product label, such as `NVIDIA-A100-SXM4-40GB-SHARED`, is of a GPU of the table of MIG profiles."""
-    words = set(product.split("-"))
+def _words(product: str) -> frozenset[str]:
+    """Split a product label, such as `NVIDIA-A100-SXM4-40GB-SHARED`; one that no node can have has no words."""
+    return frozenset(product.split("-")) if len(product) <= _LONGEST_LABEL else frozenset()
+
+
+def _is(gpu: str, words: frozenset[str]) -> bool:
+    """Tell whether the words of a product label are those of a GPU of the table of MIG profiles."""
     sized = any(word.endswith("GB") for word in words)
     models = ({w for w in model.split() if sized or not w.endswith("GB")} for model in gpu.split(" and "))
     return any(model <= words for model in models)
