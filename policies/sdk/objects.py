@@ -220,7 +220,11 @@ class Request:
     def subjects(self) -> tuple[Subject, ...]:
         """Everything to judge: the object (the old one on DELETE) and every Pod template in it."""
         judged = self.old_object if self.operation is Operation.DELETE else self.object
-        return subjects_of(self.kind, judged, self.added_templates, TemplateField if self.is_template else Field)
+        return self.subjects_with(judged)
+
+    def subjects_with(self, obj: dict[str, Json] | None) -> tuple[Subject, ...]:
+        """Return the subjects of another version of the object, such as the one after mutations."""
+        return subjects_of(self.kind, obj, self.added_templates, TemplateField if self.is_template else Field)
 
     @cached_property
     def written(self) -> tuple[Subject, ...]:

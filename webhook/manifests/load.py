@@ -151,10 +151,10 @@ def _documents(file: Input, data: bytes) -> Iterator[Document | Problem | NotAMa
         return
     for document in read_bytes(file.label, data, templates=True):
         if isinstance(document, Document) and isinstance(document.value, dict) and _PLAN in document.value:
-            from gpugate.webhook.manifests import terraform  # noqa: PLC0415 -- as above
+            from gpugate.webhook.manifests import terraform_plan  # noqa: PLC0415 -- as above
 
-            if terraform.is_plan(document.value):
-                yield from terraform.plan_documents(document)
+            if terraform_plan.is_plan(document.value):
+                yield from terraform_plan.plan_documents(document)
                 continue
         held = list(_in_values(document, file.objects)) if file.objects and isinstance(document, Document) else []
         yield from held or (document,)

@@ -12,7 +12,8 @@ from gpugate.webhook.manifests.documents import Document, Positions, SourceText,
 from gpugate.webhook.manifests.inputs import Input, Language
 from gpugate.webhook.manifests.load import load_files
 from gpugate.webhook.manifests.problems import Problem
-from gpugate.webhook.manifests.terraform import documents, is_plan, plan_documents, referred, template_documents
+from gpugate.webhook.manifests.terraform import documents, referred, template_documents
+from gpugate.webhook.manifests.terraform_plan import is_plan, plan_documents
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -1,0 +1,154 @@
+"""Run mutations until all of them are content with the result, and keep what leads to it as JSON Patch operations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from gpugate.policies.engine import patching
+from gpugate.policies.sdk.field import render
+from gpugate.policies.sdk.findings import Patch, Stance
+
+if TYPE_CHECKING:
+    from gpugate.policies.engine.evaluate import Judge
+    from gpugate.policies.engine.ruleset import Bound
+    from gpugate.policies.sdk.field import Json, Path
+
+# A mutation that is not content with its own result after this many rounds never will be.
+_ROUNDS: Final = 4
+
+
+@dataclass(slots=True)
+class Mutated:
+    """The object after the mutations.
+
+    `working` has the Pod templates changed too, as their Pods will be; `stored` is what the request would store, and
+    `operations` lead to it.
+    """
+
+    working: dict[str, Json]
+    stored: dict[str, Json]
+    operations: tuple[patching.Operation, ...] = ()
+
+
+@dataclass(slots=True)
+class _Changes:
+    """What `Mutated` is made of, while patches are applied. `writers` are the policies by the path that they wrote to."""
+
+    working: patching.Draft
+    stored: patching.Draft
+    operations: list[patching.Operation] = field(default_factory=list)
+    writers: dict[Path, str] = field(default_factory=dict)
+
+
+class _BrokenError(Exception):
+    """Patches that cannot be made: they do not fit the object, or two policies write to one place."""
+
+    def __init__(self, text: str, *policies: str) -> None:
+        super().__init__(text)
+        self.policies = policies
+
+
+def mutate(judge: Judge, *, templates_only: bool) -> Mutated:
+    """Run every mutation that concerns the request, in turn, until all have seen the last change and want no other.
+
+    Where two write to the same place, or one is never content, none of the patches is made and those policies broke.
+
+    Args:
+        judge: what calls the rules and keeps what they find.
+        templates_only: leave the object itself alone, and keep nothing: only see templates as their Pods will be.
+    """
+    untouched = judge.request.object or {}
+    turns = _turns(judge, templates_only=templates_only)
+    if not turns:
+        return Mutated(untouched, untouched)
+    changes = _Changes(patching.Draft(untouched), patching.Draft(untouched))
+    sweep = _Sweep(judge, changes)
+    content = 0
+    try:
+        for turn in range(_ROUNDS * len(turns)):
+            bound, places = turns[turn % len(turns)]
+            if sweep.run(bound, places, keep=turn < len(turns) and not templates_only):
+                content = 0
+                continue
+            content += 1
+            if content == len(turns):
+                return Mutated(changes.working.root, changes.stored.root, tuple(changes.operations))
+    except _BrokenError as broken:
+        judge.fail(broken.policies, str(broken))
+    else:
+        judge.fail(tuple(dict.fromkeys(changes.writers.values())), "still not content with its own patches")
+    return Mutated(untouched, untouched)
+
+
+def _turns(judge: Judge, *, templates_only: bool) -> list[tuple[Bound, list[int]]]:
+    """Return every mutation with the places of the subjects that it concerns."""
+    turns: dict[int, tuple[Bound, list[int]]] = {}
+    for place in range(1 if templates_only else 0, len(judge.request.subjects)):
+        for bound in judge.bound(judge.request.subjects[place], mutating=True):
+            turns.setdefault(id(bound[1]), (bound, []))[1].append(place)
+    return list(turns.values())
+
+
+class _Sweep:
+    """Runs one mutation after the other, each on all of its subjects.
+
+    Subjects are made again once for each mutation that changed something, not for each change: a workload may have
+    thousands of templates.
+    """
+
+    def __init__(self, judge: Judge, changes: _Changes) -> None:
+        self._judge = judge
+        self._changes = changes
+        self._subjects = judge.request.subjects
+        self._memos: dict[int, dict[object, object]] = {}
+
+    def run(self, bound: Bound, places: list[int], *, keep: bool) -> bool:
+        """Run one mutation on its subjects; tell whether it changed anything. `keep` what else it says."""
+        changed = False
+        for place in places:
+            own = self._subjects[place].field.path
+            patched = self._step(bound, place, keep=keep)
+            changed = changed or bool(patched)
+            # What is shared by several templates must not be patched once for each of them.
+            if any(path[: len(own)] != own for path in patched):
+                self._renew()
+        if changed:
+            self._renew()
+        return changed
+
+    def _renew(self) -> None:
+        self._subjects = self._judge.request.subjects_with(self._changes.working.root)
+        self._memos.clear()
+
+    def _step(self, bound: Bound, place: int, *, keep: bool) -> list[Path]:
+        """Run one mutation on one subject, and return the paths that it patched."""
+        rule, handler = bound
+        judge, subject = self._judge, self._subjects[place]
+        patched: list[Path] = []
+        for item in judge.call(rule, handler, subject, self._memos.setdefault(place, {})):
+            if not isinstance(item, Patch):
+                if keep:
+                    judge.record(rule, handler, subject, item)
+                continue
+            allowed = subject.wrapper is not None or judge.may_patch(rule, handler, item)
+            if judge.standing(rule).stance is Stance.ENFORCE and allowed:
+                _apply(self._changes, item, rule.policy.id, in_template=subject.wrapper is not None)
+                judge.record_patch(rule, subject, item)
+                patched.append(item.path)
+            elif keep:
+                judge.record_unmade(rule, subject, item, lowered=not allowed)
+        return patched
+
+
+def _apply(changes: _Changes, patch: Patch, policy: str, *, in_template: bool) -> None:
+    writer = changes.writers.setdefault(patch.path, policy)
+    if writer != policy and patch.op != "append":
+        raise _BrokenError(f"{writer} and {policy} do not agree on {render(patch.path)}", writer, policy)
+    try:
+        operation = changes.working.apply(patch)
+        if not in_template:
+            changes.stored.apply(patch)
+            changes.operations.append(operation)
+    except patching.PatchError as error:
+        raise _BrokenError(f"a patch does not fit: {error}", policy) from None
