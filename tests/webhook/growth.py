@@ -3,8 +3,8 @@
 `superlinear(catalog, cases, ...)` replicates every list, map and string of the objects in turn, and all lists of an
 object at once, because a product of two lists is quadratic only when both grow. It returns what grew too fast. Cost is
 CPU time, so that work inside C functions (`in` on a list, set operations, regular expressions) counts too. Sizes differ
-by a factor of four rather than two, and what looks too fast is measured again: both make the result robust on a busy
-machine.
+by a factor of four rather than two, and what looks too fast is measured again, at last with objects twice as large, where
+the share of a quadratic part is larger still: all three make the result robust on a busy machine, whose caches are shared.
 """
 
 from __future__ import annotations
@@ -160,11 +160,22 @@ def _apart(one: Path, other: Path) -> bool:
 def _measured(
     ruleset: Ruleset, case: Case, paths: tuple[Path, ...], naming: str, count: int, floor: float
 ) -> Growth | None:
-    distinct = naming == "distinct"
     obj = case.request.object or {}
     if len(paths) == 1 and isinstance(_get(obj, paths[0]), str):
         count *= _CHARACTERS
-    requests = [replicated(obj, paths, size, distinct=distinct) for size in (count, _FACTOR * count)]
+    what = ", ".join(erased(path, obj).partition(":")[0] for path in paths)
+    growth = None
+    for size in (count, 2 * count):
+        requests = [replicated(obj, paths, each, distinct=naming == "distinct") for each in (size, _FACTOR * size)]
+        costs = _costs(ruleset, case, requests, floor)
+        if costs is None:
+            return None
+        growth = Growth(case.name, f"{what} ({naming} names)", *costs)
+    return growth
+
+
+def _costs(ruleset: Ruleset, case: Case, requests: list[dict[str, Json]], floor: float) -> tuple[float, float] | None:
+    """Return the CPU seconds of two sizes where the larger costs too much, however often it is measured."""
     smaller = larger = float("inf")
     for _ in range(_REPEATS):
         larger = min(larger, _seconds(ruleset, case, requests[1]))
@@ -173,8 +184,7 @@ def _measured(
         smaller = min(smaller, _seconds(ruleset, case, requests[0]))
         if larger / smaller <= _MOST:
             return None
-    what = ", ".join(erased(path, obj).partition(":")[0] for path in paths)
-    return Growth(case.name, f"{what} ({naming} names)", smaller, larger)
+    return smaller, larger
 
 
 def _seconds(ruleset: Ruleset, case: Case, obj: dict[str, Json]) -> float:
