@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import signal
 import subprocess
 import sys
@@ -11,6 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pod_reviews import pod_review, scope
 
 from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.config import PolicyConfig
@@ -48,32 +48,8 @@ def another_worker(lock: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 def review(size: int) -> bytes:
-    request = {
-        "uid": "u",
-        "kind": {"group": "", "version": "v1", "kind": "Pod"},
-        "resource": {"group": "", "version": "v1", "resource": "pods"},
-        "userInfo": {},
-        "operation": "CREATE",
-        "name": "p",
-        "namespace": "n",
-        "object": {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {"name": "p", "namespace": "n", "annotations": {"a": "x" * size}},
-        },
-    }
-    return json.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}).encode()
-
-
-SCOPE = {
-    "type": "http",
-    "method": "POST",
-    "scheme": "https",
-    "path": "/validate",
-    "raw_path": b"/validate",
-    "query_string": b"timeout=10s",
-    "headers": [(b"content-type", b"application/json")],
-}
+    metadata = {"name": "p", "namespace": "n", "annotations": {"a": "x" * size}}
+    return pod_review({"apiVersion": "v1", "kind": "Pod", "metadata": metadata}, "n")
 
 
 async def ask(lock: LargeReviews, body: bytes, waiting: float = 1) -> int:
@@ -90,7 +66,7 @@ async def ask(lock: LargeReviews, body: bytes, waiting: float = 1) -> int:
 
     # Only reviews are sent, so no other application is needed.
     app = AdmissionAsgi(gate, None, load, Turns(loop, load), lambda _: None, large=lock)  # type: ignore[arg-type] -- as said
-    await app({**SCOPE, "state": {"complete": loop.time()}}, receive, send)
+    await app({**scope("/validate", "10s"), "state": {"complete": loop.time()}}, receive, send)
     status: int = sent[0]["status"]
     return status
 

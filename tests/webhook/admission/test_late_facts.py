@@ -9,6 +9,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pod_reviews import pod_review, scope
 
 from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.config import PolicyConfig
@@ -98,7 +99,7 @@ class Worker:
         sent: list[Any] = []
 
         async def receive() -> dict[str, Any]:
-            return {"type": "http.request", "body": review(obj)}
+            return {"type": "http.request", "body": pod_review(obj)}
 
         async def send(message: Any) -> None:
             sent.append(message)
@@ -110,37 +111,10 @@ class Worker:
 
         # Only reviews are sent, so no other application is needed.
         application = AdmissionAsgi(self.gate, None, load, turns, count)  # type: ignore[arg-type] -- as said
-        await application(scope(given), receive, send)
+        await application({**scope("/mutate", given), "state": {}}, receive, send)
         response = json.loads(sent[1]["body"])["response"]
         patch = json.loads(base64.b64decode(response.get("patch", b"W10=")))
         return {operation["path"] for operation in patch}
-
-
-def scope(given: str) -> dict[str, Any]:
-    return {
-        "type": "http",
-        "method": "POST",
-        "scheme": "https",
-        "path": "/mutate",
-        "raw_path": b"/mutate",
-        "state": {},
-        "query_string": f"timeout={given}".encode(),
-        "headers": [(b"content-type", b"application/json")],
-    }
-
-
-def review(obj: dict[str, Any]) -> bytes:
-    request = {
-        "uid": "u",
-        "kind": {"group": "", "version": "v1", "kind": "Pod"},
-        "resource": {"group": "", "version": "v1", "resource": "pods"},
-        "userInfo": {},
-        "operation": "CREATE",
-        "name": "p",
-        "namespace": "team",
-        "object": obj,
-    }
-    return json.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}).encode()
 
 
 @pytest.mark.parametrize(
@@ -179,7 +153,7 @@ def test_a_validating_review_is_answered_at_once() -> None:
     gate = Gate(
         Rules(bind((policy,), PolicyConfig()), "g"), LateFacts(), lambda: dt.datetime(2026, 11, 21, tzinfo=dt.UTC)
     )
-    assert gate.answer(Phase.VALIDATE, review(PLAIN), may_wait=True)
+    assert gate.answer(Phase.VALIDATE, pod_review(PLAIN), may_wait=True)
 
 
 @pytest.mark.parametrize(
