@@ -117,10 +117,10 @@ def promote_next(authorities: Authorities, periods: Periods, now: dt.datetime) -
     """Make the next CA active, and the active one previous.
 
     Raises:
-        ValueError: there is no next CA.
+        ValueError: no next CA.
     """
     if authorities.next is None:
-        raise ValueError("there is no next CA to promote")
+        raise ValueError("no next CA to promote")
     old = authorities.active.certificate
     if authorities.distrusted:
         # Replicas renew their certificates within seconds. A replica that does not becomes untrusted.

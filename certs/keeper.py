@@ -36,7 +36,7 @@ class State:
         leaf: the serving certificate; None before there is a CA.
         authorities: the CAs that were read last; None before the first successful read.
         live: the webhook configurations that were read last.
-        waiting: why there is no serving certificate, or why clients do not trust it; empty if they do.
+        waiting: why no certificate can be served, or why clients do not trust it; empty if they do.
         troubles: the errors of the last step.
         done: the writes of the last step.
         due: when the next step is due even without a change; None if unknown.

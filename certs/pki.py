@@ -38,7 +38,7 @@ def parse_certificates(pem: bytes, where: str) -> list[x509.Certificate]:
     """Parse the certificates of a PEM chain or bundle, at least one.
 
     Raises:
-        CertificateError: there is no certificate, or one is invalid; begins with `where`.
+        CertificateError: no certificate, or an invalid one; begins with `where`.
     """
     begin_count, end_count = pem.count(b"-----BEGIN CERTIFICATE-----"), pem.count(b"-----END CERTIFICATE-----")
     if not begin_count:
@@ -60,7 +60,7 @@ def parse_private_key(pem: bytes, where: str) -> PrivateKeyTypes:
     """Parse a private key in PEM.
 
     Raises:
-        CertificateError: there is no key, or it is encrypted or invalid; begins with `where`.
+        CertificateError: no key, or an encrypted or invalid one; begins with `where`.
     """
     if b"PRIVATE KEY-----" not in pem:
         raise CertificateError(f"{where}: {_describe_content(pem, _EXPECTED_KEY)}")
@@ -231,7 +231,7 @@ def server_certificate(
         lifetime: from `now` to the end of its validity.
 
     Raises:
-        ValueError: there is no name, a name is neither an IP address nor an ASCII DNS name, or the CA may not sign for
+        ValueError: no name, a name is neither an IP address nor an ASCII DNS name, or the CA may not sign for
             it or is not valid now.
         TypeError: the key of the CA is not an elliptic curve key.
     """
@@ -300,7 +300,7 @@ def common_name(pem: bytes) -> str:
     """Return the common name of the first certificate of a PEM chain, empty if it has none.
 
     Raises:
-        ValueError: there is no certificate in it.
+        ValueError: no certificate in it.
     """
     attributes = x509.load_pem_x509_certificate(pem).subject.get_attributes_for_oid(NameOID.COMMON_NAME)
     return str(attributes[0].value) if attributes else ""
@@ -310,7 +310,7 @@ def validity(pem: bytes) -> tuple[dt.datetime, dt.datetime]:
     """Return the start and the end of the validity of the first certificate of a PEM chain, in UTC.
 
     Raises:
-        ValueError: there is no certificate in it.
+        ValueError: no certificate in it.
     """
     first = x509.load_pem_x509_certificate(pem)
     return first.not_valid_before_utc, first.not_valid_after_utc
@@ -320,7 +320,7 @@ def expiry(pem: bytes) -> dt.datetime:
     """Return the end of the validity of the first certificate of a PEM chain, in UTC.
 
     Raises:
-        ValueError: there is no certificate in it.
+        ValueError: no certificate in it.
     """
     return validity(pem)[1]
 
