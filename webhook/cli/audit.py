@@ -109,7 +109,7 @@ def connected(args: argparse.Namespace) -> tuple[Connection, str] | None:
         if args.kubeconfig or args.context:
             raise UsageError("--from reads a dump, and --kubeconfig or --context a cluster: leave one of them out")
         return None
-    options = choose_cluster(args.kubeconfig, args.context, os.environ)
+    options = choose_cluster(args.kubeconfig, args.context, os.environ, "audit a dump with --from DUMP")
     connection = connect(options)
     return connection, context_name(options) or connection.host
 

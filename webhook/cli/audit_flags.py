@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -13,6 +12,7 @@ from gpugate.webhook.report.audit_formats import FORMATS
 from gpugate.webhook.report.audit_presentation import GROUPS, HOURS_PER_MONTH
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Mapping
 
 _EPILOG: Final = """examples:
@@ -22,10 +22,12 @@ _EPILOG: Final = """examples:
   gpugate audit --from dump.json --compare last-week.json
   gpugate audit --print-rbac | kubectl apply -f -
 
-A dump is what `kubectl get KINDS -A -o json` (or yaml) wrote, a directory of such files, or a must-gather.
+A dump is the output of `kubectl get KINDS -A -o json` (or yaml), a directory of
+such files, or a must-gather.
 
-Exit codes: 0 fine, whatever was found: an audit is no gate; 1 something is as bad as --fail-on says; 2 wrong usage or
-configuration; 3 nothing to audit; 4 the cluster cannot be reached, or less was evaluated than --require-coverage asks."""
+Exit codes: 0 success, with or without findings; 1 a finding reaches --fail-on;
+2 wrong usage or configuration; 3 nothing to audit; 4 the cluster is unreachable,
+or the coverage is below --require-coverage."""
 PAGE: Final = 500
 _QPS: Final = 50.0
 _BURST: Final = 100
@@ -38,7 +40,6 @@ def parser(environ: Mapping[str, str] = os.environ) -> argparse.ArgumentParser:
         description="Say what the policies would block, change and warn about in a cluster, if its objects were created "
         "now, and what GPUs that concerns. Reads only, unless --write-reports is given.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     _add_cluster(made, environ)
     _add_selection(made)

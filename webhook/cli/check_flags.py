@@ -26,7 +26,7 @@ FORMATS: Final = ("text", "concise", "json", "github", "gitlab", "sarif", "junit
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A report with what the formats need beside it."""
+    """A report, and the data that output formats need in addition."""
 
     report: Report
     policies: Sequence[Policy]
@@ -39,7 +39,7 @@ class Shown:
         module = import_module(f"gpugate.webhook.report.{name}")
         text: str
         if name == "text":
-            # A terminal scrolls: what is an error stays readable there, however much else is reported.
+            # Errors stay readable on a terminal, however many other findings there are.
             brief = _is_terminal(file) and not self.view.verbose
             text = module.write(report, self._paint(file), replace(self.view, brief=brief))
         elif name == "concise":
@@ -57,7 +57,7 @@ class Shown:
         return text
 
     def _paint(self, file: str) -> object:
-        from gpugate.webhook.report import plain  # noqa: PLC0415 -- only this format has colours
+        from gpugate.webhook.report import plain  # noqa: PLC0415 -- only this format has colors
 
         return plain.Paint(plain.wanted(self.color, is_terminal=_is_terminal(file), environment=os.environ))
 
@@ -67,8 +67,8 @@ def _is_terminal(file: str) -> bool:
 
 
 def add_selection(made: argparse.ArgumentParser) -> None:
-    """Add the flags that choose among files."""
-    group = made.add_argument_group("choice of files")
+    """Add the flags that select files."""
+    group = made.add_argument_group("file selection")
     add = group.add_argument
     add(
         "--exclude",
@@ -80,22 +80,22 @@ def add_selection(made: argparse.ArgumentParser) -> None:
     add(
         "--force-exclude",
         action="store_true",
-        help="a hook names the files: leave these out too, and pass over non-manifests",
+        help="apply --exclude also to files named as PATH, and pass over non-manifests; for hooks",
     )
-    add("--no-respect-gitignore", action="store_true", help="read also what git ignores")
+    add("--no-respect-gitignore", action="store_true", help="read also files that git ignores")
     add(
         "--changed-since",
         metavar="REF",
-        help="only files that differ from what HEAD has in common with REF, and what is rendered from them",
+        help="check only files that changed since the merge base of HEAD and REF, and what is rendered from them",
     )
     add(
         "--context-from",
         action="append",
         default=[],
         metavar="PATH",
-        help="objects that policies may look up and that are not judged: a dump, files or directories; repeatable",
+        help="use the objects of a dump, file or directory as cluster data, without checking them; repeatable",
     )
-    add("--stdin-filename", metavar="NAME", help="the name that reports give to standard input")
+    add("--stdin-filename", metavar="NAME", help="name of standard input in reports")
 
 
 def add_rendering(made: argparse.ArgumentParser) -> None:
@@ -108,37 +108,43 @@ def add_rendering(made: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="DIR",
-        help="build this kustomization; those below PATH are found without it; repeatable",
+        help="build this kustomization; gpugate finds those below PATH itself; repeatable",
     )
     add(
         "--helm",
         action="append",
         default=[],
         metavar="CHART",
-        help="render this chart, a directory or archive; those below PATH are found without it; repeatable",
+        help="render this chart, a directory or archive; gpugate finds those below PATH itself; repeatable",
     )
     add(
         "--values",
         action="append",
         default=[],
         metavar="FILE",
-        help="values of the chart; repeatable, the last one wins",
+        help="values file of the chart; repeatable, the last one wins",
     )
-    add("--set", action="append", default=[], metavar="K=V", help="one value of the chart, as `helm --set`; repeatable")
-    add("--release", metavar="NAME", help="the name of the release (default: that of the chart's directory)")
-    add("--kube-version", metavar="V", help="the Kubernetes version that charts see (default: the target's)")
-    add("--enable-helm", action="store_true", help="let kustomizations inflate the Helm charts that they name")
+    add(
+        "--set",
+        action="append",
+        default=[],
+        metavar="K=V",
+        help="set a value of the chart, as `helm --set` does; repeatable",
+    )
+    add("--release", metavar="NAME", help="name of the release (default: name of the chart's directory)")
+    add("--kube-version", metavar="V", help="Kubernetes version for charts (default: that of the policy file's target)")
+    add("--enable-helm", action="store_true", help="allow kustomizations to render Helm charts")
     add(
         "--no-render",
         action="store_true",
-        help="read the files beside charts, and those of kustomizations, as they are",
+        help="render nothing: read files outside of charts, and files of kustomizations, as they are",
     )
     add(
         "--render-timeout",
         type=seconds,
         default=60.0,
         metavar="TIME",
-        help="how long one rendering may take, such as 90s or 5m (default: 60s)",
+        help="time limit of one rendering, such as 90s or 5m (default: 60s)",
     )
 
 
@@ -150,17 +156,17 @@ _EPILOG: Final = """examples:
   gpugate check . --diff
   gpugate check . --select 'nodepools/*' --fix
 
-A comment `# gpugate: ignore[ID, ID] reason` lets findings on its line pass, or on the next one when it stands alone;
-with `until=2027-03-31` in the reason, until that day."""
+A comment `# gpugate: ignore[ID, ID] reason` suppresses findings on its line. On a
+line of its own, it suppresses findings on the next line. A suppression with
+`until=2027-03-31` in its reason ends after that day."""
 
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser."""
     made = Parser(
         prog="gpugate check",
-        description="Judge manifests as admission would. Reads files and talks to no network.",
+        description="Check manifests on disk as the webhook would evaluate them. Reads files and uses no network.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     _add_inputs(made)
     add_selection(made)
@@ -176,20 +182,27 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _add_inputs(made: argparse.ArgumentParser) -> None:
-    add = made.add_argument
-    add(
+    group = made.add_argument_group("input")
+    made.add_argument(
         "path",
         nargs="*",
         metavar="PATH",
-        help="a file, a directory, a pattern, a chart, a kustomization, or - (default: .)",
+        help="file, directory, pattern, chart or kustomization; - for standard input (default: .)",
     )
-    add("-f", "--filename", action="append", default=[], metavar="PATH", help="the same as PATH, as kubectl has it")
-    add("-n", "--namespace", default="default", help="the namespace of objects that name none (default: default)")
+    add = group.add_argument
+    add("-f", "--filename", action="append", default=[], metavar="PATH", help="same as PATH, for users of kubectl")
+    add(
+        "-n",
+        "--namespace",
+        default="default",
+        metavar="NAME",
+        help="namespace of objects without one (default: default)",
+    )
     add(
         "--complete-context",
         action=argparse.BooleanOptionalAction,
         default=False,
-        help="these are all objects of the cluster: what is missing here is missing there",
+        help="treat the input as the complete cluster state",
     )
 
 
@@ -197,12 +210,14 @@ def _add_policies(made: argparse.ArgumentParser) -> None:
     group = made.add_argument_group("policies")
     options.add_policy_file(group, options.OF_THE_PROJECT)
     add = group.add_argument
-    add("--select", action="append", default=[], metavar="ID", help="only these policies; ID or pattern, repeatable")
-    add("--ignore", action="append", default=[], metavar="ID", help="without these policies; ID or pattern, repeatable")
+    add(
+        "--select", action="append", default=[], metavar="ID", help="run only these policies; ID or pattern, repeatable"
+    )
+    add("--ignore", action="append", default=[], metavar="ID", help="skip these policies; ID or pattern, repeatable")
     add(
         "--no-ignores",
         action="store_true",
-        help="honour neither `# gpugate: ignore[ID] reason` in files nor the baseline",
+        help="disregard `# gpugate: ignore[ID] reason` comments and the baseline",
     )
     add(
         "--min-mode",
@@ -215,26 +230,30 @@ def _add_policies(made: argparse.ArgumentParser) -> None:
 def _add_baseline(made: argparse.ArgumentParser) -> None:
     group = made.add_argument_group("baseline")
     add = group.add_argument
-    add("--baseline", type=Path, metavar="FILE", help="hide the findings that it records; only new ones count")
-    add("--write-baseline", type=Path, metavar="FILE", help="record what is found now; .json, .yaml or .yml")
-    add("--prune-baseline", action="store_true", help="remove from the baseline what matches nothing any more")
+    add("--baseline", type=Path, metavar="FILE", help="hide the findings that this file records; only new ones count")
+    add("--write-baseline", type=Path, metavar="FILE", help="record the current findings; .json, .yaml or .yml")
+    add("--prune-baseline", action="store_true", help="remove entries without a finding from the baseline")
 
 
 def _add_schemas(made: argparse.ArgumentParser) -> None:
     group = made.add_argument_group("schemas")
     add = group.add_argument
-    folder = "a folder of further schemas, as `gpugate schema add` writes it (default: .gpugate/schemas, where it is)"
+    folder = "folder of additional schemas, written by `gpugate schema add` (default: .gpugate/schemas, if it exists)"
     add("--schemas", type=Path, metavar="DIR", help=folder)
-    add("--no-schemas", action="store_true", help="do not tell what API servers refuse by the schemas of kinds")
+    add("--no-schemas", action="store_true", help="skip CRD and core schema validation")
 
 
 def _add_fixes(made: argparse.ArgumentParser) -> None:
     group = made.add_argument_group("fixes")
     either = group.add_mutually_exclusive_group()
-    either.add_argument("--fix", action="store_true", help="write the changes that are safe, and those admission makes")
-    either.add_argument("--diff", action="store_true", help="print what --fix would change, and write nothing")
+    either.add_argument("--fix", action="store_true", help="apply safe fixes and the patches of mutating policies")
+    either.add_argument(
+        "--diff", action="store_true", help="print the changes of --fix as a diff, without writing them"
+    )
     group.add_argument(
-        "--unsafe-fixes", action="store_true", help="also changes that may alter scheduling or cost, and new objects"
+        "--unsafe-fixes",
+        action="store_true",
+        help="apply also fixes that may change scheduling or cost, or add objects",
     )
 
 
@@ -242,39 +261,54 @@ def _add_output(made: argparse.ArgumentParser) -> None:
     group = made.add_argument_group("output")
     add = group.add_argument
     formats = ", ".join(FORMATS[1:])
-    add("-o", "--output", action="append", metavar="FMT[=FILE]", help=f"text (default), {formats}; repeatable")
-    add("--color", choices=("auto", "always", "never"), default="auto", help="NO_COLOR and FORCE_COLOR are honoured")
-    add("--show-suppressed", action="store_true", help="list what comments and the baseline let pass, with the reason")
+    add(
+        "-o",
+        "--output",
+        action="append",
+        metavar="FMT[=FILE]",
+        help=f"output format: text (default), {formats}; repeatable",
+    )
+    add(
+        "--color",
+        choices=("auto", "always", "never"),
+        default="auto",
+        help="use colors (default: auto, which honors NO_COLOR and FORCE_COLOR)",
+    )
+    add("--show-suppressed", action="store_true", help="list suppressed findings, with the reason")
     add(
         "--show-skipped",
         action="store_true",
-        help="list the parts that were passed over, with the reason: non-manifests, templates, hidden directories",
+        help="list the parts that were passed over (non-manifests, templates, hidden directories), with the reason",
     )
     length = group.add_mutually_exclusive_group()
-    length.add_argument("-q", "--quiet", action="store_true", help="print findings only, no summary")
+    length.add_argument("-q", "--quiet", action="store_true", help="print only findings, without the summary")
     length.add_argument(
         "-v",
         "--verbose",
         action="store_true",
-        help="print every finding in full, also on a terminal, and every reason why a policy was not evaluated",
+        help="print all findings in full, also on a terminal, and all reasons why policies were not evaluated",
     )
     length.add_argument("--summary", action="store_true", help="print only the counts by policy and the summary")
-    add("--statistics", action="store_true", help="end with the number of findings of each policy, worst first")
-    add("--group-by", choices=("policy", "file", "object"), help="group findings, worst group first")
+    add("--statistics", action="store_true", help="print the number of findings of each policy at the end")
+    add("--group-by", choices=("policy", "file", "object"), help="group findings, the worst group first")
     add(
         "--max-findings",
         type=_count,
         metavar="N",
-        help="print only the N worst findings; exit code and counts are about all",
+        help="print only the N worst findings; the exit code and the counts cover all",
     )
-    add("--exit-zero", action="store_true", help="exit with 0 also if findings would deny an object")
+    add("--exit-zero", action="store_true", help="exit with 0 even if an object would be denied")
     add(
         "--allow-empty",
         action="store_true",
-        help="exit with 0, not 3, where there is nothing to check, as with the changed files of a commit",
+        help="exit with 0 instead of 3 if there is nothing to check; for hooks",
     )
     add(
-        "-j", "--jobs", type=_processes, metavar="N", help="processes (default: one per processor, one below 200 files)"
+        "-j",
+        "--jobs",
+        type=_processes,
+        metavar="N",
+        help="number of processes (default: one per CPU; 1 for fewer than 200 files)",
     )
 
 
@@ -286,5 +320,5 @@ def _count(text: str) -> int:
 
 def _processes(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of processes; write 1 or more")
+        raise argparse.ArgumentTypeError(f"invalid number {text!r}: write 1 or more")
     return int(text)

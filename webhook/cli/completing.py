@@ -153,7 +153,7 @@ def _is_file(metavar: str) -> bool:
     return any(word in metavar for word in ("FILE", "PATH", "DIR", "CHART", "."))
 
 
-_FIRST = {"--help": "what commands there are", "--version": "the version"}
+_FIRST = {"--help": "list the commands", "--version": "show the version"}
 
 
 def run() -> int:

@@ -1,14 +1,14 @@
-"""`gpugate completion`: what makes a shell complete command lines."""
+"""`gpugate completion`: print the completion script of a shell."""
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from gpugate.webhook.cli.options import Parser, UsageError
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Sequence
 
 _FILES: Final = {
@@ -18,7 +18,8 @@ _FILES: Final = {
     "powershell": "gpugate.ps1",
     "kubectl": "kubectl_complete-gpugate",
 }
-_EPILOG: Final = """bash, in ~/.bashrc:
+_EPILOG: Final = """examples:
+bash, in ~/.bashrc:
   source <(gpugate completion bash)
 zsh, in ~/.zshrc after compinit:
   source <(gpugate completion zsh)
@@ -26,8 +27,9 @@ fish, once:
   gpugate completion fish > ~/.config/fish/completions/gpugate.fish
 PowerShell, in $PROFILE:
   gpugate completion powershell | Out-String | Invoke-Expression
-kubectl 1.26 or newer, where pip did not put kubectl_complete-gpugate on the PATH; in any directory that is:
-  gpugate completion kubectl > ~/.local/bin/kubectl_complete-gpugate && chmod +x ~/.local/bin/kubectl_complete-gpugate"""
+kubectl 1.26 or newer, if pip did not install kubectl_complete-gpugate in PATH:
+  gpugate completion kubectl > ~/.local/bin/kubectl_complete-gpugate
+  chmod +x ~/.local/bin/kubectl_complete-gpugate"""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -38,10 +40,10 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def script(shell: str) -> str:
-    """Return what a shell reads; it asks `gpugate` at each press of TAB, so that it never needs to be made again.
+    """Return the script of a shell. It calls `gpugate` at each press of TAB, so it stays valid after upgrades.
 
     Raises:
-        UsageError: it is not installed, as in the container image, which has no shell.
+        UsageError: the script is not installed, as in the container image, which has no shell.
     """
     file = Path(__file__).with_name("shells") / _FILES[shell]
     try:
@@ -54,9 +56,8 @@ def parser() -> argparse.ArgumentParser:
     """Return the parser."""
     made = Parser(
         prog="gpugate completion",
-        description="Print what makes a shell complete commands, flags, formats and the ids of policies.",
+        description="Print a script that completes commands, flags, formats and policy ids in a shell.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    made.add_argument("shell", choices=tuple(_FILES), help="the shell, or kubectl for `kubectl gpugate`")
+    made.add_argument("shell", choices=tuple(_FILES), help="shell, or kubectl for `kubectl gpugate`")
     return made

@@ -48,14 +48,14 @@ def shown(project: Project, ruleset: Ruleset, policy_file: Path | None) -> str:
 
 
 class _Origins:
-    """Where in the policy file something stands."""
+    """The locations of values in the policy file."""
 
     def __init__(self, file: Path | None) -> None:
         self._file = file
         self._source: PolicySource | None = policy_source(file, read_policy_file(file)) if file else None
 
     def of(self, path: field.Path, otherwise: str) -> str:
-        """Return file and line of a path; `otherwise` where the file does not have it."""
+        """Return file and line of a path; `otherwise` if the file does not set it."""
         value: Any = self._source.document.value if self._source else None
         for part in path:
             found = isinstance(value, dict) and part in value
@@ -133,7 +133,7 @@ def main(arguments: Sequence[str]) -> int:
     if args.command == "show":
         print(_shown(args, further), end="")
     elif further:
-        made.error(f"unrecognized arguments: {' '.join(further)}")
+        made.refuse(further)
     elif args.command == "init":
         _init()
     else:
@@ -160,7 +160,7 @@ def _init() -> None:
     """Write a project file and the policy file that it names; a policy file that exists is kept.
 
     Raises:
-        UsageError: there is a project file already, or a file cannot be written.
+        UsageError: the project file exists, or a file cannot be written.
     """
     if not _create(Path(FILE), skeleton(starter.FILE)):
         raise UsageError(f"{FILE}: already exists; gpugate does not overwrite it, so edit the file")
@@ -171,7 +171,7 @@ def _init() -> None:
 def _create(file: Path, text: str) -> bool:
     """Write a file; returns False if it exists."""
     try:
-        # Another process that writes the same file at this moment loses nothing.
+        # Exclusive creation never overwrites a file that another process writes at the same time.
         with file.open("x", encoding="utf-8") as opened:
             opened.write(text)
     except FileExistsError:
@@ -181,36 +181,53 @@ def _create(file: Path, text: str) -> bool:
     return True
 
 
-def parser() -> argparse.ArgumentParser:
+def parser() -> Parser:
     """Return the parser."""
-    made = Parser(prog="gpugate config", description="Show the configuration, or begin one.")
+    made = Parser(
+        prog="gpugate config",
+        description="Show the configuration, create a project file, or print JSON schemas.",
+        epilog="examples:\n  gpugate config init\n  gpugate config show --origin\n  gpugate config schema project",
+    )
     commands = made.add_subparsers(dest="command", required=True, metavar="show|init|schema")
     show = commands.add_parser(
         "show",
-        help="the configuration in force, with every default",
-        epilog="Further flags are those of `gpugate check`, and count as they do there.",
+        help="show the effective configuration, including defaults",
+        description="Show the effective configuration, including defaults. Accepts all options of `gpugate check`.",
+        epilog="examples:\n  gpugate config show\n  gpugate config show --origin -p policy.yaml",
     )
     options.add_policy_file(show, options.OF_THE_PROJECT)
     project_flags.add(show)
-    origin = "how `check` runs too, and of each value who says so: a flag, a variable, a line of a file, or nobody"
+    origin = "show the settings of `check` too, and the origin of each value: flag, variable, file and line, or default"
     show.add_argument("--origin", action="store_true", help=origin)
-    commands.add_parser("init", help=f"create {FILE} and {starter.FILE}; existing files are not changed")
-    schema = commands.add_parser("schema", help="the JSON schema of policy.yaml, of the project file, or of an audit")
-    schema.add_argument("of", nargs="?", choices=tuple(_SCHEMAS), default="policy", help="which (default: policy)")
+    commands.add_parser(
+        "init",
+        help=f"create {FILE} and {starter.FILE}",
+        description=f"Create {FILE} and {starter.FILE}. Existing files are not changed.",
+        epilog="examples:\n  gpugate config init",
+    )
+    schema = commands.add_parser(
+        "schema",
+        help="print a JSON schema",
+        description="Print the JSON schema of policy.yaml, the project file, a test file or an audit.",
+        epilog="examples:\n  gpugate config schema project > .gpugate.schema.json",
+    )
+    schema.add_argument(
+        "of", nargs="?", choices=tuple(_SCHEMAS), default="policy", help="which schema (default: policy)"
+    )
     return made
 
 
 def _builtins(config: PolicyConfig) -> _Object:
-    """Return a configuration with the workload classes that hold where it sets none."""
+    """Return a configuration, with the default workload classes if it sets none."""
     document: _Object = msgspec.to_builtins(config)
     document["platform"][_CLASSES] = msgspec.to_builtins(config.platform.classes)
     return document
 
 
 def effective(ruleset: Ruleset) -> _Object:
-    """Return a configuration that says everything it means: what is given, and every default."""
+    """Return a configuration with all defaults written out."""
     document: _Object = {"apiVersion": API_VERSION, "kind": KIND, **_builtins(ruleset.config)}
-    # Each policy has its own mode below, so that there is no ceiling left to say.
+    # Each policy below has its effective mode, so the highest mode is redundant.
     document.pop("mode")
     bound = {rule.policy.id: rule for rule in ruleset.rules}
     document["policies"] = {}

@@ -78,7 +78,8 @@ def parser(environ: Mapping[str, str] = os.environ) -> argparse.ArgumentParser:
         prog="gpugate doctor",
         description="Look at an installed webhook and say what is wrong with it: certificates, webhook configurations, "
         "Service, rights. Changes nothing.",
-        epilog="Exit codes: 0 healthy; 1 at least one error; 2 wrong usage; 4 something could not be looked at.",
+        epilog="examples:\n  gpugate doctor\n  gpugate doctor --probe --context prod\n\n"
+        "Exit codes: 0 healthy; 1 at least one error; 2 wrong usage; 4 an object could not be read.",
     )
     add = made.add_argument
     options.add_cluster(made, environ)

@@ -1,4 +1,4 @@
-"""`gpugate explain`: what a policy is about, from its own file and its examples."""
+"""`gpugate explain`: explain a policy from its documentation and its examples."""
 
 from __future__ import annotations
 
@@ -26,15 +26,19 @@ def main(arguments: Sequence[str]) -> int:
     for index, policy_id in enumerate(parser().parse_args(arguments).id):
         if policy_id not in known:
             near = near_misses(policy_id, known)
-            raise UsageError(f"no policy is called {policy_id}; {_did_you_mean(near)}")
+            raise UsageError(f"unknown policy {policy_id}; {_did_you_mean(near)}")
         print("\n\n" * bool(index) + "\n".join(_page(known[policy_id])))
     return 0
 
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser."""
-    made = Parser(prog="gpugate explain", description="Explain a policy: why, examples, parameters.")
-    made.add_argument("id", metavar="ID", nargs="+", help="such as nodepools/single-instance-type")
+    made = Parser(
+        prog="gpugate explain",
+        description="Explain policies: why, examples, parameters.",
+        epilog="examples:\n  gpugate explain nodepools/single-instance-type",
+    )
+    made.add_argument("id", metavar="ID", nargs="+", help="id of a policy; `gpugate policies` lists them")
     return made
 
 
@@ -93,7 +97,7 @@ def _examples(policy: Policy) -> Iterator[str]:
 
 
 def _pair(files: Sequence[Path]) -> tuple[Path, ...]:
-    """A bad example and what becomes of it; else the first bad one and the first good one."""
+    """Return a denied example and its fixed form; else the first denied and the first allowed one."""
     bad, good = ([file for file in files if file.name.startswith(prefix)] for prefix in ("bad-", "good-"))
     pairs = ((file, file.with_name(file.name.replace("bad-", "fixed-", 1))) for file in bad)
     return next((pair for pair in pairs if pair[1] in files), (*bad[:1], *good[:1]))

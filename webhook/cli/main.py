@@ -27,29 +27,42 @@ class _Command:
 
 
 COMMANDS: Final = {
-    "check": _Command("check", "what admission would do with the manifests in files and directories"),
-    "test": _Command(
-        "test", "whether policies and manifests do what their tests say; *.gpugate-test.yaml, `# expect:`"
-    ),
-    "audit": _Command(
-        "audit", "what is wrong with what a cluster has, what enforcement would break, and what it costs"
-    ),
-    "review": _Command("review", "what admission would do with one object: decision, patch, warnings"),
-    "explain": _Command("explain", "why a policy exists, with examples and its parameters"),
-    "policies": _Command("policies", "every policy there is"),
-    "config": _Command(
-        "config", "the configuration in force (show), a first project file (init), JSON schemas (schema)"
-    ),
-    "schema": _Command("schema", "the schemas of kinds that manifests are held against (list), and further ones (add)"),
-    "registration": _Command("registration", "what makes an API server ask the webhook: objects for kubectl apply"),
-    "doctor": _Command("doctor", "what is wrong with an installed webhook, and what to do about it"),
-    "serve": _Command("serve", "answer admission reviews over HTTPS (the container's entry point)"),
-    "webhook": _Command(
-        "webhook.main", "look after an installed webhook: status, wait, disable (break-glass), enable ..."
-    ),
-    "completion": _Command("completion", "what makes bash, zsh, fish, PowerShell and kubectl complete command lines"),
+    "check": _Command("check", "check manifests, charts and kustomizations on disk"),
+    "test": _Command("test", "run tests of policies and manifests"),
+    "audit": _Command("audit", "report policy violations and GPU cost in a cluster"),
+    "review": _Command("review", "show the admission decision for one object"),
+    "explain": _Command("explain", "explain a policy, with examples and parameters"),
+    "policies": _Command("policies", "list all policies"),
+    "config": _Command("config", "show the configuration, create a project file"),
+    "schema": _Command("schema", "list the schemas that check uses, and add more"),
+    "registration": _Command("registration", "print the webhook configurations and RBAC to apply"),
+    "doctor": _Command("doctor", "diagnose an installed webhook"),
+    "serve": _Command("serve", "serve admission reviews over HTTPS"),
+    "webhook": _Command("webhook.main", "operate an installed webhook: status, disable, rotate ..."),
+    "completion": _Command("completion", "print the completion script of a shell"),
 }
-# What shells ask at each press of TAB; not for people, so no help lists it.
+# Commands of other tools that users try first.
+_MEANT: Final = {
+    "lint": "check",
+    "validate": "check",
+    "verify": "check",
+    "scan": "check",
+    "diff": "check --diff",
+    "fix": "check --fix",
+    "init": "config init",
+    "show": "config show",
+    "list": "policies",
+    "rules": "policies",
+    "run": "serve",
+    "server": "serve",
+    "status": "webhook status",
+    "disable": "webhook disable",
+    "enable": "webhook enable",
+    "uninstall": "webhook uninstall",
+    "install": "registration",
+    "version": "--version",
+}
+# Shells call it at each press of TAB. The help does not list it, because users do not call it.
 _COMPLETE: Final = _Command("completing", "")
 
 _USAGE_ERROR = 2
@@ -64,7 +77,7 @@ def run() -> int:
         if sys.stdout is not None:
             sys.stdout.flush()
     except BrokenPipeError:
-        # Whoever read us (`head`) has gone; Python would complain about it once more when it exits.
+        # The reader (`head`) has closed the pipe. Without this, Python reports the error again when it exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return _BROKEN_PIPE
     except KeyboardInterrupt:
@@ -78,14 +91,29 @@ def main(arguments: Sequence[str]) -> int:
     if name in {"--version", "-V"}:
         print(f"gpugate {__version__}")
         return 0
+    if name == "help" and len(arguments) > 1:
+        return main([*arguments[1:], "--help"])
     if name in {"--help", "-h", "help", ""}:
         print(called(_help()))
         return 0 if name else _USAGE_ERROR
     command = _COMPLETE if name == "__complete" else COMMANDS.get(name)
     if command is None:
-        print(called(f"error: no command is called {name}; `gpugate --help` lists them"), file=sys.stderr)
+        print(called(_unknown(name)), file=sys.stderr)
         return _USAGE_ERROR
     return _run(command, arguments[1:])
+
+
+def _unknown(name: str) -> str:
+    """Say that a command is unknown, and on a second line which one may be meant."""
+    from gpugate.policies.engine.config import near_misses  # noqa: PLC0415 -- `--version` needs none of it
+    from gpugate.webhook.report.plain import plain  # noqa: PLC0415 -- as above
+
+    sort = "flag" if name.startswith("-") else "command"
+    meant = _MEANT.get(name) or next(iter(near_misses(name, [*COMMANDS, "--help", "--version"])), "")
+    if not meant and os.path.exists(name):  # noqa: PTH110 -- a name that no path can have is no error here
+        meant = f"check {name}"
+    suggestion = f"did you mean `gpugate {meant}`? " if meant else ""
+    return f"error: unknown {sort} {plain(name)}\n{plain(suggestion)}`gpugate --help` lists the commands"
 
 
 def _run(command: _Command, arguments: Sequence[str]) -> int:
@@ -104,15 +132,15 @@ def _run(command: _Command, arguments: Sequence[str]) -> int:
         if not error.name or error.name.startswith("gpugate"):
             raise
         print(
-            f"error: {error.name} is not installed: install gpugate with its extra `webhook`: `pip install '.[webhook]'` in its checkout",
+            f"error: {error.name} is not installed\ninstall the extra `webhook`: pip install '.[webhook]' in a checkout of gpugate",
             file=sys.stderr,
         )
         return _USAGE_ERROR
-    except Exception:  # noqa: BLE001 -- Python's own exit code would say that something was denied
-        import traceback  # noqa: PLC0415 -- only a mistake of ours needs it
+    except Exception:  # noqa: BLE001 -- Python's exit code 1 would mean a denial
+        import traceback  # noqa: PLC0415 -- only a bug of gpugate needs it
 
         traceback.print_exc()
-        print("error: this is a mistake in gpugate, not in what you gave it", file=sys.stderr)
+        print("error: this is a bug in gpugate, not in your input", file=sys.stderr)
         return _USAGE_ERROR
     return code
 
@@ -120,19 +148,22 @@ def _run(command: _Command, arguments: Sequence[str]) -> int:
 def _help() -> str:
     width = max(map(len, COMMANDS))
     commands = "\n".join(f"  {name:<{width}}  {command.help}" for name, command in COMMANDS.items())
-    return f"""Policy checks for GPU platforms on Kubernetes: Karpenter, KEDA, DRA and MIG.
+    return f"""Check GPU platforms on Kubernetes against policies: Karpenter, KEDA, DRA, MIG.
 
-usage: gpugate COMMAND [ARGUMENT ...]
+usage: gpugate COMMAND [OPTION ...]
 
+commands:
 {commands}
 
-  -h, --help     this text, or that of a command: gpugate check --help
-  -V, --version  the version
+options:
+  -h, --help     show this help; `gpugate check --help` shows that of a command
+  -V, --version  show the version
 
-Exit codes: 0 fine; 1 something would be denied; 2 wrong usage or configuration; 3 nothing to check; 4 something could
-not be read or judged.
+exit codes:
+  0 success; 1 an object would be denied; 2 wrong usage or configuration;
+  3 nothing to check; 4 an input could not be read or evaluated
 
-Start here:
+examples:
   gpugate check ./manifests
   gpugate explain nodepools/single-instance-type"""
 

@@ -8,88 +8,205 @@ import os
 import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 from urllib.parse import urlsplit
 
-from gpugate.policies.engine.config import GpugateError
+from gpugate.policies.engine.config import GpugateError, near_misses
 from gpugate.webhook.cli.program import called
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from gpugate.policies.engine.ruleset import Ruleset
     from gpugate.webhook.manifests.git import Revision
 
 
-class Parser(argparse.ArgumentParser):
-    """A parser of one command, whose texts call the program as the user did."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:  # Any: argparse's own arguments, passed on
-        super().__init__(*args, **kwargs)
-        self.prog = called(self.prog)
-
-    def format_help(self) -> str:
-        """Return the help."""
-        return called(super().format_help())
-
-
-_WRITTEN: Final = re.compile(r"([0-9]{1,7})([smhd])")
-_UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
-
-
-def duration(text: str) -> dt.timedelta:
-    """Read `90s`, `10m`, `24h` or `30d`.
-
-    Raises:
-        ValueError: it is none of these.
-    """
-    found = _WRITTEN.fullmatch(text)
-    if found is None:
-        raise ValueError(f"{text!r} is no duration")
-    return dt.timedelta(**{_UNITS[found[2]]: int(found[1])})
+_WIDTH: Final = 80
+_ARGUMENT: Final = re.compile(r"argument (\S+): (.+)", re.DOTALL)
+_NO_VALUE: Final = re.compile(r"expected .* arguments?")
+# argparse names the Python function that refused the value.
+_INVALID: Final = re.compile(r"invalid \w+ value: ")
+# Flags of other tools.
+_MEANT: Final = {
+    "format": "output",
+    "dry-run": "diff",
+    "strict": "fail-on",
+    "kube-context": "context",
+    "file": "filename",
+}
+_REQUIRED: Final = "the following arguments are required: "
 
 
-def seconds(text: str) -> float:
-    """Read a duration, or a number of seconds without a unit, into seconds, for argparse.
+class _Help(argparse.HelpFormatter):
+    """Help of at most 80 columns, which fills paragraphs and keeps lines of examples."""
 
-    Raises:
-        ArgumentTypeError: it is neither.
-    """
-    try:
-        return duration(f"{text}s" if text.isdecimal() else text).total_seconds()
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no time; write 90s, 5m or 1h") from None
+    def __init__(self, prog: str) -> None:
+        import shutil  # noqa: PLC0415 -- only help needs it
 
+        super().__init__(prog, width=min(shutil.get_terminal_size().columns, _WIDTH))
 
-# What holds without `--policy-file`.
-OF_THE_PROJECT: Final = "that of the project file, else every policy as shipped"
-INSTALLED: Final = "the one that is installed, else every policy as shipped"
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        paragraphs = text.split("\n\n")
+        # A paragraph with indented lines contains examples.
+        return "\n\n".join(
+            text if "\n  " in text else super(_Help, self)._fill_text(text, width, indent) for text in paragraphs
+        )
 
 
 class UsageError(GpugateError):
     """The arguments do not fit together, or an output cannot be written."""
 
 
-def add_policy_file(parser: argparse._ActionsContainer, default: str = "every policy as shipped") -> None:
-    """Add `--policy-file`; `default` says in words what holds without it."""
+class Parser(argparse.ArgumentParser):
+    """A parser of one command, whose texts call the program as the user did, and whose errors are raised.
+
+    It accepts no abbreviated flags, because a new flag would make them ambiguous in scripts.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:  # Any: argparse's own arguments, passed on
+        defaults: dict[str, Any] = {"allow_abbrev": False, "formatter_class": _Help}  # Any: as above
+        super().__init__(*args, **defaults | kwargs)
+        self.prog = called(self.prog)
+        self._positionals.title, self._optionals.title = "arguments", "options"
+
+    def format_help(self) -> str:
+        """Return the help, with a usage that does not repeat the options."""
+        words = [_shown(action) for action in self._actions if not action.option_strings]
+        self.usage = " ".join([self.prog.replace("%", "%%"), "[OPTION ...]", *words])
+        return called(super().format_help())
+
+    def parse_args(self, *args: Any, **kwargs: Any) -> Any:  # Any: argparse's own arguments and result
+        """Parse arguments.
+
+        Raises:
+            UsageError: an argument is unknown, missing or invalid.
+        """
+        parsed, further = self.parse_known_args(*args, **kwargs)
+        self.refuse(further)
+        return parsed
+
+    def refuse(self, arguments: Sequence[str]) -> None:
+        """Refuse unknown arguments, with a suggestion for the first one.
+
+        Raises:
+            UsageError: there is one.
+        """
+        if not arguments:
+            return
+        name = next((text for text in arguments if text.startswith("-")), arguments[0]).partition("=")[0]
+        sort = "flag" if name.startswith("-") else "argument"
+        raise UsageError(f"unknown {sort} {name}\n{self._suggestion(self._near(name))}")
+
+    def _near(self, name: str) -> Sequence[str]:
+        """Return the flags that `name` may stand for, best first."""
+        flags = [flag.removeprefix("--") for flag in self._option_string_actions if flag.startswith("--")]
+        word = name.removeprefix("--")
+        if word == name or not word:
+            return ()
+        meant = [flag for flag in flags if flag == _MEANT.get(word)]
+        near = meant or [flag for flag in flags if flag.startswith(word)] or near_misses(word, flags)
+        return [f"--{flag}" for flag in near]
+
+    def error(self, message: str) -> NoReturn:
+        """Raise what argparse found, in the words of this program.
+
+        Raises:
+            UsageError: always.
+        """
+        if message.startswith(_REQUIRED):
+            raise UsageError(f"missing argument {message.removeprefix(_REQUIRED)}\n{self._suggestion(())}")
+        found = _ARGUMENT.fullmatch(message)
+        if found is None:
+            raise UsageError(message)
+        name, text = found[1], _INVALID.sub("invalid value ", found[2])
+        action = self._option_string_actions.get(name.partition("/")[0])
+        if action is not None and _NO_VALUE.match(text):
+            text = f"missing value {_shown(action)}"
+        raise UsageError(f"{name}: {text}")
+
+    def _suggestion(self, near: Sequence[str]) -> str:
+        meant = f"did you mean {near[0]}? " if near else ""
+        return f"{meant}`{self.prog} --help` lists the arguments"
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:  # Any: as argparse has it
+        choices = [str(choice) for choice in action.choices or ()]
+        if action.choices is None or value in action.choices:
+            return
+        near = near_misses(str(value), choices)
+        meant = f"; did you mean {near[0]}?" if near else ""
+        raise argparse.ArgumentError(action, f"invalid value {str(value)!r}{meant}\nwrite {listed(choices)}")
+
+
+def _shown(action: argparse.Action) -> str:
+    name = action.metavar if isinstance(action.metavar, str) else action.dest
+    if action.metavar is None and action.choices is not None:
+        name = "|".join(map(str, action.choices))
+    return {
+        "*": f"[{name} ...]",
+        "+": f"{name} ...",
+        "?": f"[{name}]",
+        argparse.PARSER: f"{name} [OPTION ...]",
+    }.get(str(action.nargs), name)
+
+
+def listed(words: Sequence[str]) -> str:
+    """Write words as a list in a sentence: `a, b or c`."""
+    return f"{', '.join(words[:-1])} or {words[-1]}" if len(words) > 1 else "".join(words)
+
+
+_DURATION: Final = re.compile(r"([0-9]{1,7})([smhd])")
+_UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+
+
+def duration(text: str) -> dt.timedelta:
+    """Parse a duration such as `90s`, `10m`, `24h` or `30d`.
+
+    Raises:
+        ValueError: invalid duration.
+    """
+    match = _DURATION.fullmatch(text)
+    if match is None:
+        raise ValueError(f"invalid duration {text!r}")
+    return dt.timedelta(**{_UNITS[match[2]]: int(match[1])})
+
+
+def seconds(text: str) -> float:
+    """Parse a duration, or a number of seconds without a unit, into seconds, for argparse.
+
+    Raises:
+        ArgumentTypeError: invalid duration.
+    """
+    try:
+        return duration(f"{text}s" if text.isdecimal() else text).total_seconds()
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"invalid duration {text!r}: write 90s, 5m or 1h") from None
+
+
+# The defaults of `--policy-file`.
+OF_THE_PROJECT: Final = "that of the project file, else the shipped defaults"
+INSTALLED: Final = "the installed one, else the shipped defaults"
+
+
+def add_policy_file(parser: argparse._ActionsContainer, default: str = "the shipped defaults") -> None:
+    """Add `--policy-file`; `default` describes its default."""
     parser.add_argument(
         "-p",
         "--policy-file",
         type=Path,
         metavar="FILE",
-        help=f"policy.yaml: modes, parameters, exemptions (default: {default})",
+        help=f"policy.yaml with modes, parameters and exemptions (default: {default})",
     )
 
 
 def add_cluster(parser: argparse._ActionsContainer, environ: Mapping[str, str]) -> None:
-    """Add `--kubeconfig` and `--context`, for a cluster that is read once."""
+    """Add `--kubeconfig` and `--context`."""
     file = environ.get("GPUGATE_KUBECONFIG")
     parser.add_argument(
         "--kubeconfig",
         type=Path,
         metavar="FILE",
         default=Path(file) if file else None,
-        help="the way to the cluster (default: in a Pod its ServiceAccount, else as kubectl)",
+        help="kubeconfig of the cluster (default: in a Pod its ServiceAccount, else as kubectl)",
     )
     parser.add_argument(
         "--context", metavar="NAME", default=environ.get("GPUGATE_CONTEXT"), help="context of the kubeconfig"
@@ -97,9 +214,12 @@ def add_cluster(parser: argparse._ActionsContainer, environ: Mapping[str, str]) 
 
 
 def ruleset(policy_file: Path | None, only: Collection[str] | None = None, base: Revision | None = None) -> Ruleset:
-    """Bind policies to the configuration, all or those of some ids; a GpugateError names the place of a mistake.
+    """Bind the policies, all or those with some ids, to the configuration of a policy file.
 
-    With a base revision a policy file of its repository is read from there.
+    With a base revision, a policy file of its repository is read from that revision.
+
+    Raises:
+        GpugateError: the policy file cannot be read or is invalid; the text contains the location.
     """
     from gpugate.policies.catalog import CATALOG  # noqa: PLC0415 -- importing it reads every policy
     from gpugate.policies.engine.ruleset import bind  # noqa: PLC0415
@@ -114,17 +234,17 @@ def ruleset(policy_file: Path | None, only: Collection[str] | None = None, base:
 
 
 def schema_folder(named: Path | None) -> Path | None:
-    """Return the folder of further schemas: the one that is named, else the usual one where it is.
+    """Return the folder of additional schemas: the named one, else the default one if it exists.
 
     Raises:
         LinkError: the folder, or a file in it, is a link out of the repository.
-        UsageError: there is no folder of that name.
+        UsageError: the named folder does not exist.
     """
     from gpugate.webhook.manifests.within import refuse_link  # noqa: PLC0415 -- few commands need it
     from gpugate.webhook.schemas.tables import FOLDER  # noqa: PLC0415
 
     if named is not None and not named.is_dir():
-        raise UsageError(f"--schemas {named}: there is no such folder; `gpugate schema add` makes it")
+        raise UsageError(f"--schemas {named}: no such directory; create it with `gpugate schema add`")
     folder = named or (FOLDER if FOLDER.is_dir() else None)
     for path in (folder, *folder.iterdir()) if folder else ():
         refuse_link(path, "--schemas")
@@ -132,7 +252,7 @@ def schema_folder(named: Path | None) -> Path | None:
 
 
 def outputs(values: Iterable[str], formats: Iterable[str]) -> dict[str, str]:
-    """Read `FORMAT[=FILE]` values into file -> format; the file of standard output is empty.
+    """Parse `FORMAT[=FILE]` values into file -> format; the file is empty for standard output.
 
     Raises:
         UsageError: an unknown format, or two formats for one file.
@@ -141,16 +261,19 @@ def outputs(values: Iterable[str], formats: Iterable[str]) -> dict[str, str]:
     for value in values:
         name, _, file = value.partition("=")
         if name not in known:
-            words = f"{', '.join(known[:-1])} or {known[-1]}"
-            raise UsageError(f"-o {name}: write {words}, with =FILE to write a file")
+            near = near_misses(name, known)
+            meant = f"; did you mean {near[0]}?" if near else ""
+            raise UsageError(f"-o {name}: unknown format{meant}\nwrite {listed(known)}, with =FILE to write a file")
         if file in found:
-            raise UsageError(f"-o {value}: {file or 'standard output'} already gets {found[file]}; add =FILE to one")
+            raise UsageError(
+                f"-o {value}: {file or 'standard output'} already has format {found[file]}; add =FILE to one"
+            )
         found[file] = name
     return found
 
 
 def write(file: str, text: str) -> None:
-    """Write standard output, or a file as a whole or not at all.
+    """Write to standard output, or to a file; a file is written completely or not at all.
 
     Raises:
         LinkError: the file would be written through a link out of the repository.
@@ -163,13 +286,13 @@ def write(file: str, text: str) -> None:
 
     target = Path(file)
     special = target.exists() and not target.is_file()
-    # A link of the tree to a regular file is replaced, and not followed.
+    # A link in the tree to a regular file is replaced, not followed.
     refuse_link(target if special else target.parent, "the output")
     try:
         if special:
-            target.write_text(text, encoding="utf-8")  # a device or a pipe has nothing to lose
+            target.write_text(text, encoding="utf-8")  # a device or a pipe cannot be replaced
             return
-        # A name that nobody can foresee: a repository might have a link there, which would be followed.
+        # The name is random, because a repository could contain a link with a known name, which would be followed.
         unfinished = target.with_name(f".{target.name}.{os.urandom(8).hex()}")
         try:
             unfinished.write_text(text, encoding="utf-8")
@@ -181,10 +304,10 @@ def write(file: str, text: str) -> None:
 
 
 def checked_url(url: str) -> str:
-    """Return a URL that the API server takes (`k8s.io/apiserver` pkg/util/webhook/validation.go, v0.36), or none.
+    """Return a URL that the API server accepts (`k8s.io/apiserver` pkg/util/webhook/validation.go, v0.36); empty stays empty.
 
     Raises:
-        UsageError: it is no such URL.
+        UsageError: invalid URL.
     """
     if not url:
         return url

@@ -1,4 +1,4 @@
-"""`gpugate policies`: one line per policy."""
+"""`gpugate policies`: list all policies."""
 
 from __future__ import annotations
 
@@ -31,13 +31,17 @@ def main(arguments: Sequence[str]) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser."""
-    made = Parser(prog="gpugate policies", description="List every policy with its shipped mode.")
-    made.add_argument("-o", "--output", choices=("text", "json"), default="text", help="default: text")
+    made = Parser(
+        prog="gpugate policies",
+        description="List all policies with their shipped modes.",
+        epilog="examples:\n  gpugate policies\n  gpugate policies -o json",
+    )
+    made.add_argument("-o", "--output", choices=("text", "json"), default="text", help="output format (default: text)")
     return made
 
 
 def _rows(*, header: bool) -> list[str]:
-    # Only a person gets a header: a program counts lines.
+    # No header in a pipe, where programs count lines.
     rows = [("ID", "MODE", "WHAT", "KINDS")] if header else []
     rows += [(p.id, p.mode.word, p.title, ",".join(_kinds(p))) for p in CATALOG]
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
@@ -47,7 +51,7 @@ def _rows(*, header: bool) -> list[str]:
 
 
 def _kinds(policy: Policy) -> list[str]:
-    """The names of the kinds, each once, though a kind may have lived in several groups."""
+    """Return the names of the kinds, without repeating a kind that exists in several API groups."""
     return list(dict.fromkeys(kind.name for kind in policy.kinds))
 
 

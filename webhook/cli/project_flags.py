@@ -72,24 +72,24 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--config",
         type=Path,
         metavar="FILE",
-        help=f"the project file (default: {VARIABLE}, else the nearest .gpugate.yaml or pyproject.toml with [tool.gpugate])",
+        help=f"project file (default: {VARIABLE}, else the nearest .gpugate.yaml or pyproject.toml with [tool.gpugate])",
     )
-    either.add_argument("--no-config", action="store_true", help="read no project file")
+    either.add_argument("--no-config", action="store_true", help="do not read a project file")
 
 
 def add_trust(parser: argparse.ArgumentParser) -> None:
-    """Add the flags that say whose settings hold for a change of a stranger."""
-    group = parser.add_argument_group("changes of strangers")
+    """Add the flags that select the trusted settings for an untrusted change."""
+    group = parser.add_argument_group("untrusted changes")
     group.add_argument(
         "--trust",
         choices=(CHANGE, BASE),
         default=CHANGE,
-        help="read the project file, the policy file, the baseline and schemas from the working directory (change, the default) or from the revision that --base names (base)",
+        help="read project file, policy file, baseline and schemas from the working directory (change, the default) or from the revision of --base (base)",
     )
     group.add_argument(
         "--base",
         metavar="REV",
-        help="the revision that the change is to be merged into (default: GITHUB_BASE_REF or CI_MERGE_REQUEST_DIFF_BASE_SHA)",
+        help="revision that the change will be merged into (default: GITHUB_BASE_REF or CI_MERGE_REQUEST_DIFF_BASE_SHA)",
     )
 
 

@@ -73,8 +73,9 @@ def parser() -> argparse.ArgumentParser:
     made = Parser(
         prog="gpugate registration",
         description="Print what makes an API server ask the webhook, and what lets the webhook read what policies look up.",
-        epilog="Where a policy file turns on more than before, apply it again: "
-        "gpugate registration ... | kubectl apply -f -",
+        epilog="examples:\n  gpugate registration --certificate-secret certificates | kubectl apply -f -\n"
+        "  gpugate registration --ca-file ca.pem -p policy.yaml | kubectl apply -f -\n\n"
+        "Apply the output again after a policy file enables more policies.",
     )
     add = made.add_argument
     add("--url", metavar="URL", default="", help="where it answers: https://HOST:PORT (default: through the Service)")

@@ -155,6 +155,7 @@ def parser() -> argparse.ArgumentParser:
     made = Parser(
         prog="gpugate review",
         description="Show what admission would do with one object: decision, patch, the object as stored, warnings.",
+        epilog="examples:\n  gpugate review pod.yaml\n  gpugate review pool.yaml --old pool-before.yaml --as alice",
     )
     add = made.add_argument
     add("file", metavar="FILE", help="an object or an AdmissionReview, YAML or JSON; - for standard input")

@@ -1,4 +1,4 @@
-"""`gpugate schema`: the schemas that manifests are held against, and further ones."""
+"""`gpugate schema`: list the schemas that `check` uses, and add schemas of other kinds."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _NOTHING = 3
 _INCOMPLETE = 4
-_WIDTH = 120  # characters of a rule or pattern that are shown
+_WIDTH = 120  # characters of a rule or pattern that are printed
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -36,26 +36,35 @@ def main(arguments: Sequence[str]) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser."""
-    made = Parser(prog="gpugate schema", description="The schemas that `gpugate check` holds manifests against.")
+    made = Parser(
+        prog="gpugate schema",
+        description="List the schemas that `gpugate check` uses, and add schemas of other kinds.",
+        epilog="examples:\n  gpugate schema list\n  gpugate schema add crds/",
+    )
     commands = made.add_subparsers(dest="command", required=True, metavar="list|add")
-    listed = commands.add_parser("list", help="every kind with a schema, its versions and the releases they come from")
-    listed.add_argument("-o", "--output", choices=("text", "json"), default="text", help="default: text")
+    listed = commands.add_parser(
+        "list",
+        help="list all kinds with a schema",
+        description="List all kinds with a schema, their versions and the releases that define them.",
+        epilog="examples:\n  gpugate schema list",
+    )
+    listed.add_argument(
+        "-o", "--output", choices=("text", "json"), default="text", help="output format (default: text)"
+    )
     added = commands.add_parser(
         "add",
         help="add the schemas of CustomResourceDefinitions",
-        description="Read CustomResourceDefinitions and keep what `gpugate check` needs of them. One that comes with"
-        " gpugate is put aside by one that you add.",
+        description="Add the schemas of CustomResourceDefinitions. An added schema replaces a bundled one of the same kind.",
+        epilog="examples:\n  gpugate schema add crds/\n  kubectl get crd nodepools.karpenter.sh -o yaml | gpugate schema add -",
     )
-    added.add_argument(
-        "path", nargs="+", metavar="PATH", help="a file, a directory, a pattern, or - for standard input"
-    )
+    added.add_argument("path", nargs="+", metavar="PATH", help="file, directory or pattern; - for standard input")
     for each in (listed, added):
         each.add_argument(
             "--schemas",
             type=Path,
             metavar="DIR",
             default=tables.FOLDER,
-            help=f"the folder of further schemas (default: {tables.FOLDER})",
+            help=f"folder of additional schemas (default: {tables.FOLDER})",
         )
     return made
 
@@ -69,7 +78,7 @@ def _list(folder: Path, output: str) -> int:
         print(msgspec.json.format(msgspec.json.encode(rows), indent=2).decode())
         return 0
     cells = [(row["group"], row["kind"], ",".join(row["versions"]), _from(row)) for row in rows]
-    # Only a person gets a header: a program counts lines.
+    # No header in a pipe, where programs count lines.
     cells = [("GROUP", "KIND", "VERSIONS", "FROM"), *cells] if sys.stdout.isatty() else cells
     widths = [max(len(row[column]) for row in cells) for column in range(3)]
     for row in cells:
@@ -78,7 +87,7 @@ def _list(folder: Path, output: str) -> int:
 
 
 def _core() -> Iterator[Table]:
-    """Yield the tables of the core kinds as if each had one of its own."""
+    """Yield the schema table of each core kind."""
     table = read(tables.BUNDLED / tables.CORE)
     for group, kind in sorted(tables.CORE_KINDS):
         releases = [
@@ -111,7 +120,7 @@ def _row(table: Table) -> dict[str, Any]:
 
 
 def _from(row: dict[str, Any]) -> str:
-    left = f" ({row['rules_not_checked']} rules are not checked)" if row["rules_not_checked"] else ""
+    left = f" ({row['rules_not_checked']} rules not checked)" if row["rules_not_checked"] else ""
     return f"{row['project']} {', '.join(row['releases'])}" if row["project"] else f"{row['sources'][0]}{left}"
 
 
@@ -132,24 +141,24 @@ def _add(paths: Sequence[str], folder: Path) -> int:
     if failed:
         return _INCOMPLETE
     if not places_of:
-        print("no CustomResourceDefinition in what was named", file=sys.stderr)
+        print("error: the input contains no CustomResourceDefinition", file=sys.stderr)
     return 0 if places_of else _NOTHING
 
 
 def _take(document: Document, folder: Path, places_of: dict[tuple[str, str], str]) -> None:
-    """Write the table of a definition and say so; `places_of` are the places of those before it."""
+    """Write the table of a definition and print its file; `places_of` contains the locations of earlier definitions."""
     from gpugate.webhook.schemas.added import table_of, write  # noqa: PLC0415 -- as above
 
     value = document.value if isinstance(document.value, dict) else {}
     added = table_of(value, document.source)
     key = (added.table.group, added.table.kind)
     if key in places_of:
-        raise UsageError(f"{key[1]} of {key[0]} is defined in {places_of[key]} too: leave one out")
+        raise UsageError(f"{key[1]} of {key[0]} is also defined in {places_of[key]}; leave one out")
     places_of[key] = f"{document.source}:{document.first_line}"
-    _told(added, str(write(added.table, folder)))
+    _print_added(added, str(write(added.table, folder)))
 
 
-def _told(added: Added, file: str) -> None:
+def _print_added(added: Added, file: str) -> None:
     table = added.table
     print(f"{table.kind} of {table.group} ({', '.join(table.releases[0].served)}): wrote {file}")
     places_of: dict[tuple[str, str], list[str]] = {}
@@ -161,7 +170,7 @@ def _told(added: Added, file: str) -> None:
 
 
 def _documents(paths: Sequence[str]) -> Iterator[Document | Problem]:
-    """Yield every document of some files, and what cannot be read."""
+    """Yield the documents of files, and a problem for each unreadable part."""
     for found in expand(paths):
         data = found.read() if isinstance(found, Input) else found
         if isinstance(data, Problem):

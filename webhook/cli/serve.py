@@ -183,7 +183,7 @@ def main(arguments: Sequence[str]) -> int:
         if error.name and error.name.startswith("gpugate"):
             raise
         raise UsageError(
-            f"{error.name} is not installed: install gpugate with its extra `webhook`: `pip install '.[webhook]'` in its checkout"
+            f"{error.name} is not installed\ninstall the extra `webhook`: pip install '.[webhook]' in a checkout of gpugate"
         ) from None
 
     cluster = None if args.no_cluster else detect_cluster(args.kubeconfig, args.context, os.environ)
@@ -214,7 +214,8 @@ def parser() -> argparse.ArgumentParser:
     made = Parser(
         prog="gpugate serve",
         description="Answer AdmissionReviews over HTTPS at /mutate and /validate.",
-        epilog="Each flag can be set in the environment: --tls-cert as GPUGATE_TLS_CERT. A flag wins.",
+        epilog="examples:\n  gpugate serve --no-cluster --port 8443\n  gpugate serve --tls-cert tls.crt --tls-key tls.key -p policy.yaml\n\n"
+        "Each flag can be set in the environment: --tls-cert as GPUGATE_TLS_CERT. A flag wins.",
     )
     add = made.add_argument
     add("--host", default=_environment("host") or "0.0.0.0", help="address to listen on (default: all)")  # noqa: S104 -- a Pod is reached by its address

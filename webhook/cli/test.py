@@ -35,39 +35,55 @@ _EPILOG: Final = """examples:
   gpugate test . --coverage=100 -o text -o junit=gpugate-tests.xml
   gpugate test policies/nodepool.gpugate-test.yaml --update
 
-Tests are the cases in files called *.gpugate-test.yaml, and manifests with comments such as `# expect: ID` at the end of
-the line on which that policy finds something, or `# expect: nothing`.
+Tests are the cases in *.gpugate-test.yaml files, and manifests with comments:
+`# expect: ID` on the line of an expected finding, or `# expect: nothing`.
 
-Exit codes: 0 all passed; 1 a test failed, or the coverage is too low; 2 wrong usage or configuration; 3 no tests;
-4 a test or a file of tests is wrong or cannot be read."""
+Exit codes: 0 all tests passed; 1 a test failed, or the coverage is too low;
+2 wrong usage or configuration; 3 no tests; 4 a test is invalid or cannot be
+read."""
 
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser."""
     made = Parser(
         prog="gpugate test",
-        description="Run tests of policies and manifests. Reads files and talks to no network.",
+        description="Run tests of policies and manifests. Reads files and uses no network.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = made.add_argument
-    add("path", nargs="*", metavar="PATH", help="a file, a directory or a pattern (default: .)")
-    add("-k", dest="names", metavar="EXPR", help="only tests whose file or name contains this; `and`, `or`, `not`, ( )")
-    add("-x", dest="stop", action="store_true", help="stop at the first test that does not pass")
-    add("--update", action="store_true", help="rewrite the expectations of tests that fail, and show what changes")
+    add("path", nargs="*", metavar="PATH", help="file, directory or pattern (default: .)")
+    add(
+        "-k",
+        dest="names",
+        metavar="EXPR",
+        help="run only tests whose file or name matches: words with `and`, `or`, `not`, ( )",
+    )
+    add("-x", dest="stop", action="store_true", help="stop at the first failure")
+    add("--update", action="store_true", help="rewrite the expectations of failed tests, and print the diff")
     add(
         "--coverage",
         nargs="?",
         type=_percent,
         const=0.0,
         metavar="MIN",
-        help="say which policies have a passing and a failing test; fail below MIN percent (write --coverage=MIN)",
+        help="report which policies have an allowed and a denied test; fail below MIN percent (write --coverage=MIN)",
     )
-    add("--require-tests", action="store_true", help="fail with 1 when a PATH holds no test")
+    add("--require-tests", action="store_true", help="exit with 1 if a PATH contains no test")
     options.add_policy_file(made, options.OF_THE_PROJECT)
-    add("-o", "--output", action="append", metavar="FMT[=FILE]", help="text (default), junit, json; repeatable")
-    add("--color", choices=("auto", "always", "never"), default="auto", help="NO_COLOR and FORCE_COLOR are honoured")
-    add("-q", "--quiet", action="store_true", help="what failed only, no summary")
+    add(
+        "-o",
+        "--output",
+        action="append",
+        metavar="FMT[=FILE]",
+        help="output format: text (default), junit, json; repeatable",
+    )
+    add(
+        "--color",
+        choices=("auto", "always", "never"),
+        default="auto",
+        help="use colors (default: auto, which honors NO_COLOR and FORCE_COLOR)",
+    )
+    add("-q", "--quiet", action="store_true", help="print only failures, without the summary")
     project_flags.add(made)
     return made
 

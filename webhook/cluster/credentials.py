@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 # One connection for each watched kind, and some for other calls.
 POOL_SIZE: Final = 64
-_REMEDY: Final = "choose a kubeconfig with --kubeconfig, or run without a cluster with --no-cluster"
 
 
 def check(options: ClusterOptions) -> None:
@@ -88,20 +87,27 @@ def _convert_errors(options: ClusterOptions) -> Iterator[None]:
         raise ClusterError(_reason(options, str(error))) from None
     except Exception as error:  # noqa: BLE001 -- the client raises arbitrary errors on an invalid file
         # The text can contain a line of the file, so the message contains only the name of the error.
-        raise ClusterError(f"kubeconfig {_file(options)}: unreadable ({type(error).__name__}): {_REMEDY}") from None
+        raise ClusterError(
+            f"kubeconfig {_file(options)}: unreadable ({type(error).__name__}): {_remedy(options)}"
+        ) from None
 
 
 def _reason(options: ClusterOptions, message: str) -> str:
     if options.in_cluster:
         detail = message.rstrip(".").lower()
-        return f"not in a Pod with a ServiceAccount token ({detail}): set automountServiceAccountToken, or {_REMEDY}"
+        return f"not in a Pod with a ServiceAccount token ({detail}): set automountServiceAccountToken, or {_remedy(options)}"
     file = _file(options)
     if "No configuration found" in message:
-        return f"no kubeconfig at {file}: {_REMEDY}"
+        return f"no kubeconfig at {file}: {_remedy(options)}"
     if options.context and f"name {options.context} in" in message and "/contexts" in message:
         return f"kubeconfig {file} has no context {options.context}: `kubectl config get-contexts` lists the contexts"
     detail = message.removeprefix("Invalid kube-config").removeprefix(" file").removeprefix(". ")
-    return f"kubeconfig {file} is unusable ({detail}): {_REMEDY}"
+    return f"kubeconfig {file} is unusable ({detail}): {_remedy(options)}"
+
+
+def _remedy(options: ClusterOptions) -> str:
+    alternative = f", or {options.alternative}" if options.alternative else ""
+    return f"choose a kubeconfig with --kubeconfig FILE{alternative}"
 
 
 def context_name(options: ClusterOptions) -> str:

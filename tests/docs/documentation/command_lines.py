@@ -13,6 +13,7 @@ import yaml
 
 from documentation.blocks import ROOT
 from documentation.helm_values import values_mistake
+from gpugate.webhook.cli.options import UsageError
 from gpugate.webhook.cli.parsers import parsers
 
 if TYPE_CHECKING:
@@ -103,8 +104,10 @@ def _of_gpugate(arguments: Sequence[str]) -> str:
     try:
         with contextlib.redirect_stderr(said), contextlib.redirect_stdout(said):
             known[name].parse_args(list(arguments[len(name.split()) :]))
-    except SystemExit as ended:
-        return "" if not ended.code else said.getvalue().strip().splitlines()[-1]
+    except UsageError as error:
+        return str(error)
+    except SystemExit:  # --help
+        return ""
     return ""
 
 

@@ -147,7 +147,7 @@ def test_a_number_of_processes_that_is_none_is_wrong_usage(count: str, gpugate: 
     ran = gpugate("check", f"--jobs={count}")
 
     assert (ran.code, ran.out) == (2, "")
-    assert ran.err.endswith(f"argument -j/--jobs: {count!r} is no number of processes; write 1 or more\n")
+    assert ran.err == f"error: -j/--jobs: invalid number {count!r}: write 1 or more\n"
 
 
 def test_the_policy_file_decides(gpugate: Run, manifests: Path, tmp_path: Path) -> None:

@@ -189,7 +189,7 @@ USAGE = {
     "values for several charts": (["--set", "a=b", "--helm", "app", "--helm", "plain"], "here are 2"),
     "values and no rendering": (["--no-render", "--values", "a.yaml"], "--no-render renders nothing"),
     "no history": (["--changed-since", "main"], "there is no git work tree here"),
-    "a time that is none": (["--render-timeout", "soon"], "'soon' is no time"),
+    "a time that is none": (["--render-timeout", "soon"], "invalid duration 'soon': write 90s, 5m or 1h"),
 }
 
 

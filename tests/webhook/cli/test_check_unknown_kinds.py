@@ -62,7 +62,7 @@ def test_an_unknown_kind_is_named(gpugate: Run, train: Path) -> None:
 
 
 def test_an_added_kind_is_evaluated_like_a_known_one(gpugate: Run, train: Path, policy: Path) -> None:
-    ran = gpugate("check", "-o", "json", "--policy", policy, train)
+    ran = gpugate("check", "-o", "json", "--policy-file", policy, train)
 
     document = json.loads(ran.out)
     (finding,) = [each for each in document["findings"] if each["policy"] == TOLERATION]
@@ -75,7 +75,7 @@ def test_an_added_kind_is_evaluated_like_a_known_one(gpugate: Run, train: Path, 
 def test_only_the_version_that_the_policy_file_names_is_added(gpugate: Run, train: Path, policy: Path) -> None:
     train.write_text(TRAIN.replace("example.com/v1", "example.com/v2"))
 
-    document = json.loads(gpugate("check", "-o", "json", "--policy", policy, train).out)
+    document = json.loads(gpugate("check", "-o", "json", "--policy-file", policy, train).out)
 
     assert (document["findings"], [each["apiVersion"] for each in document["unknown_kinds"]]) == (
         [],

@@ -61,7 +61,7 @@ def test_an_api_server_that_does_not_answer_is_not_a_healthy_installation(gpugat
     [
         (["--kubeconfig", "nowhere"], "no kubeconfig at nowhere"),
         (["--policy-file", "nowhere.yaml"], "nowhere.yaml: no such file"),
-        (["--fail", "everything"], "invalid choice: 'everything'"),
+        (["--fail", "everything"], "invalid value 'everything'"),
     ],
 )
 def test_a_mistake_is_named(gpugate: Run, flags: list[str], says: str) -> None:

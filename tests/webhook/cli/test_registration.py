@@ -83,7 +83,7 @@ def test_requests_wait_for_the_groups_that_are_asked_for(gpugate: Run, authority
 def test_what_nodes_and_warnings_come_with_cannot_be_made_to_wait(gpugate: Run, authority: Path, group: str) -> None:
     ran = gpugate("registration", "--ca-file", authority, "--fail", group)
 
-    assert (ran.code, "invalid choice" in ran.err) == (2, True)
+    assert (ran.code, "invalid value" in ran.err) == (2, True)
 
 
 def test_karpenter_is_who_it_is_said_to_be(gpugate: Run, authority: Path) -> None:

@@ -79,7 +79,7 @@ def test_what_is_added_is_used_listed_and_told(capsys: pytest.CaptureFixture[str
     assert capsys.readouterr().out.splitlines() == [f"training.yaml:6:8: {said} (Training/a)"]
     assert main(["schema", "list"]) == 0
     assert capsys.readouterr().out.splitlines()[0].split() == (
-        ["example.com", "Training", "v1", "crd.yaml", "(1", "rules", "are", "not", "checked)"]
+        ["example.com", "Training", "v1", "crd.yaml", "(1", "rules", "not", "checked)"]
     )
 
 
@@ -90,16 +90,16 @@ def test_another_folder_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", "training.yaml", "-q", "--schemas", "ours", "--no-schemas"]) == 0
     assert main(["check", "training.yaml", "-q", "--schemas", "nowhere"]) == 2
     assert capsys.readouterr().err == (
-        "error: --schemas nowhere: there is no such folder; `gpugate schema add` makes it\n"
+        "error: --schemas nowhere: no such directory; create it with `gpugate schema add`\n"
     )
 
 
 BAD: dict[str, tuple[str, int, str]] = {
-    "no definition": (TRAINING, 3, "no CustomResourceDefinition in what was named"),
+    "no definition": (TRAINING, 3, "error: the input contains no CustomResourceDefinition"),
     "a definition of another time": (DEFINITION.replace("io/v1\n", "io/v1beta1\n", 1), 4, "bad.yaml:1: apiVersion is"),
-    "a second of one kind": (f"{DEFINITION}---\n{DEFINITION}", 4, "is defined in bad.yaml:1 too: leave one out"),
+    "a second of one kind": (f"{DEFINITION}---\n{DEFINITION}", 4, "is also defined in bad.yaml:1; leave one out"),
     "no YAML": ("a: [", 4, "bad.yaml:"),
-    "nothing": ("", 3, "no CustomResourceDefinition"),
+    "nothing": ("", 3, "contains no CustomResourceDefinition"),
     "a name that leads elsewhere": (DEFINITION.replace("group: example.com", "group: ../../x"), 4, "no DNS name"),
 }
 

@@ -89,8 +89,8 @@ def test_an_expectation_that_cannot_be_read_passes_no_test(gpugate: Run, folder:
     [
         (["-k", "no such test"], 3, "-k chooses none of the tests"),
         (["-k", "it and"], 2, "a text is missing at the end"),
-        (["-o", "sarif"], 2, "-o sarif: write text, junit or json"),
-        (["-o", "json", "-o", "junit"], 2, "standard output already gets json"),
+        (["-o", "sarif"], 2, "-o sarif: unknown format\nwrite text, junit or json"),
+        (["-o", "json", "-o", "junit"], 2, "standard output already has format json"),
         (["-p", "no.yaml"], 2, "no.yaml: no such file"),
         (["-"], 2, "test reads files"),
         (["--coverage", "x"], 2, "write a number from 0 to 100"),

@@ -84,6 +84,7 @@ def parser() -> argparse.ArgumentParser:
         prog="gpugate webhook disable",
         description="Turn admission off at once: gpugate no longer denies, patches or delays requests. The configurations "
         "are not deleted. Only `gpugate webhook enable` turns admission on again; applying the chart does not.",
+        epilog="examples:\n  gpugate webhook disable --dry-run\n  gpugate webhook disable --yes --reason 'incident 42'",
     )
     add_flags(command)
     add = command.add_argument

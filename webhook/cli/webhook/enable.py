@@ -61,6 +61,7 @@ def parser() -> argparse.ArgumentParser:
     command = Parser(
         prog="gpugate webhook enable",
         description="Undo `gpugate webhook disable`, if the API server reaches the webhook.",
+        epilog="examples:\n  gpugate webhook enable",
     )
     add_flags(command)
     add = command.add_argument

@@ -6,6 +6,7 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
+from gpugate.policies.engine.config import near_misses
 from gpugate.webhook.cli.options import UsageError
 from gpugate.webhook.cli.program import called
 
@@ -13,11 +14,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 SUBCOMMANDS: Final = {
-    "status": "show the webhook entries and the state of the installation",
-    "wait": "wait until the API server reaches the webhook, and report why it does not",
-    "disable": "EMERGENCY: turn admission off at once; reversible",
+    "status": "show the webhook entries and the installation state",
+    "wait": "wait until the API server reaches the webhook",
+    "disable": "turn admission off in an emergency; reversible",
     "enable": "undo `disable`",
-    "rotate": "use the next certificate authority now, or replace all after a key leak",
+    "rotate": "use the next certificate authority now",
     "uninstall": "delete both webhook configurations",
 }
 _INCOMPLETE: Final = 4
@@ -30,14 +31,16 @@ def main(arguments: Sequence[str]) -> int:
         print(called(_help()))
         return 0 if name else 2
     if name not in SUBCOMMANDS:
-        raise UsageError(f"gpugate webhook has no subcommand {name}; `gpugate webhook --help` lists them")
+        near = near_misses(name, SUBCOMMANDS)
+        suggestion = f"did you mean `gpugate webhook {near[0]}`? " if near else ""
+        raise UsageError(f"unknown subcommand {name}\n{suggestion}`gpugate webhook --help` lists the subcommands")
     try:
         return _run(name, arguments[1:])
     except ModuleNotFoundError as error:
         if error.name and error.name.startswith("gpugate"):
             raise
         raise UsageError(
-            f"{error.name} is not installed: install gpugate with its extra `webhook`: `pip install '.[webhook]'` in its checkout"
+            f"{error.name} is not installed\ninstall the extra `webhook`: pip install '.[webhook]' in a checkout of gpugate"
         ) from None
 
 
@@ -56,10 +59,17 @@ def _run(name: str, arguments: Sequence[str]) -> int:
 def _help() -> str:
     width = max(map(len, SUBCOMMANDS))
     lines = "\n".join(f"  {name:<{width}}  {text}" for name, text in SUBCOMMANDS.items())
-    return f"""usage: gpugate webhook SUBCOMMAND [ARGUMENT ...]
+    return f"""usage: gpugate webhook SUBCOMMAND [OPTION ...]
 
 Operate a webhook that is installed in a cluster.
 
+subcommands:
 {lines}
 
-Exit codes: 0 success; 1 negative result, or nothing done; 2 wrong usage or configuration; 4 a read or write failed."""
+exit codes:
+  0 success; 1 negative result, or nothing done; 2 wrong usage or configuration;
+  4 a read or write failed
+
+examples:
+  gpugate webhook status
+  gpugate webhook disable --reason 'incident 42'"""

@@ -68,6 +68,7 @@ def parser() -> argparse.ArgumentParser:
     command = Parser(
         prog="gpugate webhook rotate",
         description="Use the next certificate authority now, in installations where gpugate manages the certificates.",
+        epilog="examples:\n  gpugate webhook rotate --wait",
     )
     add_flags(command)
     add = command.add_argument

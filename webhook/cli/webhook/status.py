@@ -35,6 +35,7 @@ def parser() -> argparse.ArgumentParser:
         prog="gpugate webhook status",
         description="Show each webhook entry with the API server's counters, and the state of the installation. "
         "`gpugate doctor` reports problems.",
+        epilog="examples:\n  gpugate webhook status\n  gpugate webhook status -o json",
     )
     add_flags(command)
     command.add_argument("-o", "--output", choices=("text", "json"), default="text", help="default: text")

@@ -54,6 +54,7 @@ def parser() -> argparse.ArgumentParser:
     command = Parser(
         prog="gpugate webhook uninstall",
         description="Delete both webhook configurations, so that no request waits for a removed webhook.",
+        epilog="examples:\n  gpugate webhook uninstall --all",
     )
     add_flags(command)
     add = command.add_argument

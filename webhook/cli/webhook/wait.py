@@ -45,6 +45,7 @@ def parser() -> argparse.ArgumentParser:
         prog="gpugate webhook wait",
         description="Wait until the webhook answers a request of the API server (a dry run of a ConfigMap), and report why "
         "it does not.",
+        epilog="examples:\n  gpugate webhook wait --timeout 5m",
     )
     add_flags(command)
     command.add_argument(
