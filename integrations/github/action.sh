@@ -49,7 +49,7 @@ check() {
     one_line sarif-file "$sarif"
     one_line policy-file "${INPUT_POLICY_FILE:-}"
     one_line config "${INPUT_CONFIG:-}"
-    one_line min-mode "${INPUT_MIN_MODE:-}"
+    one_line fail-on "${INPUT_FAIL_ON:-}"
     # A report of an earlier step must not pass for that of this one.
     rm -f -- "$sarif" "$summary" "$results"
 
@@ -61,7 +61,7 @@ check() {
     *) fail "the input trust takes auto, base or change" ;;
     esac
     # What is not said here is left to the project file.
-    if [ -n "${INPUT_MIN_MODE:-}" ]; then arguments+=("--min-mode=$INPUT_MIN_MODE"); fi
+    if [ -n "${INPUT_FAIL_ON:-}" ]; then arguments+=("--fail-on=$INPUT_FAIL_ON"); fi
     if [ -n "${INPUT_POLICY_FILE:-}" ]; then arguments+=("--policy-file=$INPUT_POLICY_FILE"); fi
     if [ -n "${INPUT_CONFIG:-}" ]; then arguments+=("--config=$INPUT_CONFIG"); fi
     split_lines "${INPUT_ARGS:-}"

@@ -104,7 +104,7 @@ INPUTS = [
     "INPUT_PATHS",
     "INPUT_POLICY_FILE",
     "INPUT_CONFIG",
-    "INPUT_MIN_MODE",
+    "INPUT_FAIL_ON",
     "INPUT_SARIF_FILE",
     "INPUT_ARGS",
 ]
@@ -130,7 +130,7 @@ def test_nor_is_the_name_of_the_python(step: Run, workspace: Path) -> None:
     assert (ran.code, (workspace / "stolen").exists()) == (2, False)
 
 
-@pytest.mark.parametrize("name", ["INPUT_SARIF_FILE", "INPUT_POLICY_FILE", "INPUT_CONFIG", "INPUT_MIN_MODE"])
+@pytest.mark.parametrize("name", ["INPUT_SARIF_FILE", "INPUT_POLICY_FILE", "INPUT_CONFIG", "INPUT_FAIL_ON"])
 def test_an_input_cannot_add_outputs(name: str, step: Run) -> None:
     ran = step("check", **{name: "x\nfindings=0"})
 

@@ -1,11 +1,10 @@
-"""How a run judges, beside the rules."""
+"""Options of a run of `check`, in addition to the policies."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import TYPE_CHECKING
-
-from gpugate.policies.sdk.findings import Stance
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -15,27 +14,38 @@ if TYPE_CHECKING:
     from gpugate.webhook.check.templates import Declared
 
 
+class FailOn(StrEnum):
+    """The lowest decision that makes the exit code 1. Each one includes those before it."""
+
+    DENY = "deny"
+    MUTATE = "mutate"
+    """The webhook would patch an object."""
+    WARN = "warn"
+    NEVER = "never"
+    """The exit code is never 1; it is still 3 without objects and 4 if an input could not be read or evaluated."""
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How a run judges.
+    """Options of a run.
 
     Attributes:
-        today: the day, for exemptions.
-        namespace: the namespace of objects that name none.
-        complete_context: the files hold every object of the cluster, so that what is missing in them is missing.
-        min_stance: the least that counts for the exit code; below `enforce`, patches count too.
-        known: the id of every policy there is, whether it is in force or not; for comments that name one.
-        ignores: honour the comments that let findings pass.
-        schemas: also tell what API servers refuse by the schemas of kinds.
-        schema_folder: holds the schemas that the user added.
-        templates: files that a tool renders before the API server gets them.
-        whole: the files are all that the project has, so that an exemption that lets nothing off is of no use.
+        today: the current date, for exemptions.
+        namespace: the namespace of objects without one.
+        complete_context: the files contain all objects of the cluster; any other object does not exist.
+        fail_on: the lowest decision that makes the exit code 1.
+        known: the ids of all policies, enabled or not, for comments that name one.
+        ignores: apply the comments that suppress findings.
+        schemas: validate objects with the schemas of their kinds.
+        schema_folder: the folder of the schemas that the user added.
+        templates: files that a tool renders before they are applied.
+        whole: the files are the whole project, so an exemption without a finding is unused.
     """
 
     today: dt.date
     namespace: str = "default"
     complete_context: bool = False
-    min_stance: Stance = Stance.ENFORCE
+    fail_on: FailOn = FailOn.DENY
     known: Collection[str] = ()
     ignores: bool = True
     whole: bool = True

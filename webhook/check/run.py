@@ -15,6 +15,7 @@ from gpugate.policies.engine.ruleset import Needs
 from gpugate.policies.sdk.findings import Stance
 from gpugate.policies.sdk.unknown_kinds import HelmApplications, UnknownKind
 from gpugate.webhook.check.locate import located_problem
+from gpugate.webhook.check.options import FailOn
 from gpugate.webhook.check.session import LocalSession
 from gpugate.webhook.check.templates import POLICY as PLACEHOLDERS
 from gpugate.webhook.manifests.inputs import Input, Passed
@@ -119,7 +120,7 @@ class CheckResult:
 
     @property
     def exit_code(self) -> int:
-        """0 nothing, 1 at least one denial, 3 nothing to check, 4 something could not be read or judged."""
+        """The exit code of `exit_code`."""
         return self.report.exit_code
 
 
@@ -334,7 +335,7 @@ def _report(
         passed=tuple(sorted(judged.passed, key=lambda part: (part.file, part.line))),
         remarks=tuple(sorted(judged.remarks)),
         target=f"Kubernetes {target.kubernetes}, Karpenter {target.karpenter}, KEDA {target.keda}",
-        exit_code=exit_code(findings, judged.objects, options.min_stance),
+        exit_code=exit_code(findings, judged.objects, options.fail_on),
         suppressed=tuple(sorted(judged.suppressed, key=lambda passing: place(passing.finding))),
         names=tuple(name for name in names if name not in set(moved.values())),
         unknown_kinds=_unknown_kinds(judged),
@@ -348,23 +349,26 @@ def _unknown_kinds(judged: Judged) -> tuple[UnknownKind, ...]:
     return tuple(UnknownKind(version, kind, other + gpus, gpus) for version, kind, other, gpus in counts)
 
 
-def exit_code(findings: Sequence[Located], objects: int, min_stance: Stance) -> int:
-    """Return 0 nothing, 1 at least one denial, 3 nothing to check, 4 something could not be read or judged."""
-    if any(_counts(finding, min_stance) for finding in findings):
+def exit_code(findings: Sequence[Located], objects: int, fail_on: FailOn) -> int:
+    """Return 1 if a finding reaches `fail_on`, 4 if an input could not be read or evaluated, 3 without objects, else 0."""
+    if fail_on is not FailOn.NEVER and any(_counts(finding, fail_on) for finding in findings):
         return 1
     if any(finding.sort in INCOMPLETE for finding in findings):
         return 4
     return 0 if objects else 3
 
 
-def _counts(finding: Located, min_stance: Stance) -> bool:
+def _counts(finding: Located, fail_on: FailOn) -> bool:
     if finding.place.altered:
-        return min_stance < Stance.ENFORCE and finding.severity is not Severity.NOTE
+        return fail_on is FailOn.WARN and finding.severity is not Severity.NOTE
     if finding.sort in {Sort.MALFORMED, Sort.SCHEMA}:
         return not finding.exempt
     if finding.convention:
         return False
     if finding.sort is Sort.VIOLATION:
-        # That a file is a template says nothing of what the webhook does.
-        return finding.stance is not None and finding.stance >= min_stance
-    return finding.sort in {Sort.PATCH, Sort.AMBIGUOUS, Sort.IGNORE} and min_stance < Stance.ENFORCE
+        # A finding without a mode, such as a placeholder in a template, has no effect on admission.
+        lowest = Stance.WARN if fail_on is FailOn.WARN else Stance.ENFORCE
+        return finding.stance is not None and finding.stance >= lowest
+    if finding.sort is Sort.PATCH:
+        return fail_on is not FailOn.DENY
+    return finding.sort in {Sort.AMBIGUOUS, Sort.IGNORE} and fail_on is FailOn.WARN

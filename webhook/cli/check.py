@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.catalog import CATALOG
-from gpugate.policies.sdk.findings import Stance
 from gpugate.webhook.check.fix import MendedFile, mend
-from gpugate.webhook.check.options import Options
+from gpugate.webhook.check.options import FailOn, Options
 from gpugate.webhook.check.run import Beside, CheckResult, check, numbered
 from gpugate.webhook.check.session import LocalSession
 from gpugate.webhook.cli import options, project_flags
@@ -62,13 +61,13 @@ class Baselining:
     write: Path | None = None
     prune: bool = False
 
-    def hidden(self, result: CheckResult, min_stance: Stance) -> CheckResult:
+    def hidden(self, result: CheckResult, fail_on: FailOn) -> CheckResult:
         """Return a result without what the baseline hides; a second time nothing more is hidden."""
         if self.known is None or result.report.baseline is not None:
             return result
-        return _hidden(result, self.known, min_stance)
+        return _hidden(result, self.known, fail_on)
 
-    def finished(self, result: CheckResult, min_stance: Stance) -> CheckResult:
+    def finished(self, result: CheckResult, fail_on: FailOn) -> CheckResult:
         """Hide what is still to be hidden, and write what is to be written.
 
         Raises:
@@ -79,8 +78,8 @@ class Baselining:
 
             made = baseline.made_of(str(self.write), result.report.findings)
             _write(made)
-            return _hidden(result, made, min_stance)
-        result = self.hidden(result, min_stance)
+            return _hidden(result, made, fail_on)
+        result = self.hidden(result, fail_on)
         remark = self._prune(result) if self.prune else ""
         remarks = (*result.report.remarks, *([remark] if remark else ()))
         return replace(result, report=replace(result.report, remarks=remarks))
@@ -101,12 +100,12 @@ class Baselining:
         return f"{self.known.file}: pruned of what matches nothing: {len(left.counts)} entries of {len(self.known.counts)} are left"
 
 
-def _hidden(result: CheckResult, known: Baseline, min_stance: Stance) -> CheckResult:
+def _hidden(result: CheckResult, known: Baseline, fail_on: FailOn) -> CheckResult:
     from gpugate.webhook.check import baseline  # noqa: PLC0415 -- few runs have one
     from gpugate.webhook.check.run import exit_code  # noqa: PLC0415
 
     report = baseline.hidden(result.report, known, result.seen)
-    code = exit_code(report.findings, report.objects, min_stance)
+    code = exit_code(report.findings, report.objects, fail_on)
     return replace(result, report=replace(report, exit_code=code))
 
 
@@ -382,7 +381,6 @@ def _context(args: argparse.Namespace) -> tuple[tuple[Request, ...], list[Proble
     return tuple(requests), [problem for problem in problems if not problem.warning]
 
 
-_DENIED = 1
 _EMPTY = 3
 _FILES_PER_PROCESS = 100  # fewer are read before a process has started
 
@@ -412,7 +410,6 @@ def main(arguments: Sequence[str]) -> int:
     for file, name in wanted.items():
         options.write(file, shown.write(name, file))
     passing = {_EMPTY} if args.allow_empty else set()
-    passing |= {_DENIED} if args.exit_zero else set()
     return 0 if result.exit_code in passing else result.exit_code
 
 
@@ -479,7 +476,7 @@ def _judged(
         today=dt.datetime.now(dt.UTC).date(),
         namespace=args.namespace,
         complete_context=args.complete_context,
-        min_stance=Stance[args.min_mode.upper()],
+        fail_on=FailOn(args.fail_on),
         known=frozenset(policy.id for policy in CATALOG),
         ignores=not args.no_ignores,
         schemas=not args.no_schemas,
@@ -489,10 +486,10 @@ def _judged(
     )
     gathered = gather_inputs(paths, args, ruleset.config.target.kubernetes, args.jobs or _processors())
     gathered = replace(gathered, found=_kept(gathered.found, args))
-    result = baseline.hidden(_checked(gathered, ruleset, how, only, args), how.min_stance)
+    result = baseline.hidden(_checked(gathered, ruleset, how, only, args), how.fail_on)
     if args.fix or args.diff:
         result = _mended(gathered, result, ruleset, how, only, args)
-    result = baseline.finished(result, how.min_stance)
+    result = baseline.finished(result, how.fail_on)
     remarks = (*gathered.remarks, *result.report.remarks)
     return replace(result, report=replace(result.report, remarks=remarks))
 

@@ -220,10 +220,10 @@ def _add_policies(made: argparse.ArgumentParser) -> None:
         help="disregard `# gpugate: ignore[ID] reason` comments and the baseline",
     )
     add(
-        "--min-mode",
-        choices=("warn", "enforce"),
-        default="enforce",
-        help="exit with 1 on warnings and patches too (warn), or on denials only (enforce, the default)",
+        "--fail-on",
+        choices=("deny", "mutate", "warn", "never"),
+        default="deny",
+        help="exit with 1 on denials (deny, the default), also on patches (mutate), also on warnings (warn), or never",
     )
 
 
@@ -297,7 +297,6 @@ def _add_output(made: argparse.ArgumentParser) -> None:
         metavar="N",
         help="print only the N worst findings; the exit code and the counts cover all",
     )
-    add("--exit-zero", action="store_true", help="exit with 0 even if an object would be denied")
     add(
         "--allow-empty",
         action="store_true",

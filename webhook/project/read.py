@@ -81,7 +81,7 @@ class ProjectConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     policy_file: str | None = None
     select: tuple[str, ...] | None = None
     ignore: tuple[str, ...] | None = None
-    min_mode: Literal["warn", "enforce"] | None = None
+    fail_on: Literal["deny", "mutate", "warn", "never"] | None = None
     baseline: str | None = None
     namespace: str | None = None
     complete_context: bool | None = None

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gpugate.policies.sdk.findings import Stance
 from gpugate.webhook.check import baseline
+from gpugate.webhook.check.options import FailOn
 from gpugate.webhook.report.located import SuppressedBy
 
 if TYPE_CHECKING:
@@ -147,4 +147,4 @@ def test_a_policy_that_could_not_look_leaves_its_entries(run: Run) -> None:
 def test_a_hidden_finding_does_not_come_back_with_a_lower_threshold(run: Run) -> None:
     known = recorded(run, pod(label="warned"))
 
-    assert hidden(run, known, pod(label="warned"), min_stance=Stance.WARN).findings == ()
+    assert hidden(run, known, pod(label="warned"), fail_on=FailOn.WARN).findings == ()

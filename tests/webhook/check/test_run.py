@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gpugate.policies.sdk.findings import Stance
+from gpugate.webhook.check.options import FailOn
 from gpugate.webhook.report.located import Severity, Skipped, Sort
 
 if TYPE_CHECKING:
@@ -37,30 +37,38 @@ NOT_YAML = "a: b: c\n"
 REPEATED = f"{GOOD}kind: Pod\n"
 NOTHING = "# nothing\n"
 
-EXIT_CODES: dict[str, tuple[tuple[str, ...], Stance, int]] = {
-    "nothing wrong": ((GOOD,), Stance.ENFORCE, 0),
-    "a denial": ((GOOD, DENIED), Stance.ENFORCE, 1),
-    "a denial in a template": ((DEPLOYMENT.format("denied"),), Stance.ENFORCE, 1),
-    "a field of the wrong type": ((MALFORMED,), Stance.ENFORCE, 1),
-    "a warning": ((WARNED,), Stance.ENFORCE, 0),
-    "a warning that counts": ((WARNED,), Stance.WARN, 1),
-    "a patch": ((PATCHED,), Stance.ENFORCE, 0),
-    "a patch that counts": ((PATCHED,), Stance.WARN, 1),
-    "a patch of a template that counts": ((DEPLOYMENT.format("patched"),), Stance.WARN, 1),
-    "a repeated key": ((REPEATED,), Stance.ENFORCE, 0),
-    "a repeated key that counts": ((REPEATED,), Stance.WARN, 1),
-    "nothing to check": ((NOTHING,), Stance.ENFORCE, 3),
-    "something unreadable": ((GOOD, NOT_YAML), Stance.ENFORCE, 4),
-    "a broken policy": ((BROKEN,), Stance.ENFORCE, 4),
-    "a denial beats something unreadable": ((NOT_YAML, DENIED), Stance.ENFORCE, 1),
-    "something unreadable beats nothing to check": ((NOT_YAML, NOTHING), Stance.ENFORCE, 4),
+EXIT_CODES: dict[str, tuple[tuple[str, ...], FailOn, int]] = {
+    "nothing wrong": ((GOOD,), FailOn.DENY, 0),
+    "a denial": ((GOOD, DENIED), FailOn.DENY, 1),
+    "a denial in a template": ((DEPLOYMENT.format("denied"),), FailOn.DENY, 1),
+    "a field of the wrong type": ((MALFORMED,), FailOn.DENY, 1),
+    "a warning": ((WARNED,), FailOn.DENY, 0),
+    "a warning that counts": ((WARNED,), FailOn.WARN, 1),
+    "a patch": ((PATCHED,), FailOn.DENY, 0),
+    "a warning is less than a patch": ((WARNED,), FailOn.MUTATE, 0),
+    "a patch is less than a denial": ((PATCHED,), FailOn.MUTATE, 1),
+    "a denial with a lower threshold": ((DENIED,), FailOn.MUTATE, 1),
+    "a denial that never counts": ((DENIED,), FailOn.NEVER, 0),
+    "a field of the wrong type that never counts": ((MALFORMED,), FailOn.NEVER, 0),
+    "something unreadable, where a denial never counts": ((DENIED, NOT_YAML), FailOn.NEVER, 4),
+    "nothing to check, where a denial never counts": ((NOTHING,), FailOn.NEVER, 3),
+    "a patch that counts": ((PATCHED,), FailOn.WARN, 1),
+    "a patch of a template that counts": ((DEPLOYMENT.format("patched"),), FailOn.WARN, 1),
+    "a repeated key": ((REPEATED,), FailOn.DENY, 0),
+    "a repeated key is a warning": ((REPEATED,), FailOn.MUTATE, 0),
+    "a repeated key that counts": ((REPEATED,), FailOn.WARN, 1),
+    "nothing to check": ((NOTHING,), FailOn.DENY, 3),
+    "something unreadable": ((GOOD, NOT_YAML), FailOn.DENY, 4),
+    "a broken policy": ((BROKEN,), FailOn.DENY, 4),
+    "a denial beats something unreadable": ((NOT_YAML, DENIED), FailOn.DENY, 1),
+    "something unreadable beats nothing to check": ((NOT_YAML, NOTHING), FailOn.DENY, 4),
 }
 EVERY = ("pods/denied", "pods/warned", "pods/patched", "pods/broken")
 
 
-@pytest.mark.parametrize(("texts", "min_stance", "code"), EXIT_CODES.values(), ids=EXIT_CODES)
-def test_the_exit_code_says_the_worst_that_was_found(texts: Any, min_stance: Stance, code: int, run: Run) -> None:
-    assert run(*texts, policies=EVERY, min_stance=min_stance).exit_code == code
+@pytest.mark.parametrize(("texts", "fail_on", "code"), EXIT_CODES.values(), ids=EXIT_CODES)
+def test_the_exit_code_says_the_worst_that_was_found(texts: Any, fail_on: FailOn, code: int, run: Run) -> None:
+    assert run(*texts, policies=EVERY, fail_on=fail_on).exit_code == code
 
 
 FINDINGS = {

@@ -14,8 +14,7 @@ import pytest
 
 from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.ruleset import bind
-from gpugate.policies.sdk.findings import Stance
-from gpugate.webhook.check.options import Options
+from gpugate.webhook.check.options import FailOn, Options
 from gpugate.webhook.check.run import check
 from gpugate.webhook.check.templates import Declared
 from gpugate.webhook.manifests.documents import Document, read_text
@@ -124,7 +123,7 @@ def test_one_finding_names_all_placeholders_of_a_file(text: str, severity: Sever
 def test_that_a_file_is_a_template_never_counts() -> None:
     manual, tool = ONE_FINDING["an image"][0], ONE_FINDING["several documents"][0]
 
-    assert [run(text, schemas=False, min_stance=Stance.WARN).exit_code for text in (manual, tool)] == [0, 0]
+    assert [run(text, schemas=False, fail_on=FailOn.WARN).exit_code for text in (manual, tool)] == [0, 0]
 
 
 NONE = {

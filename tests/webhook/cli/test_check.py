@@ -101,10 +101,10 @@ EXIT_CODES: dict[str, tuple[list[str], int]] = {
     "denied and missing": (["nowhere.yaml", "nodepool-gpu-training-protected.yaml"], 1),
     "warnings": (["ec2nodeclass-gpu-optimized.yaml"], 0),
     "notes on names that are not configured": (["ec2nodeclass-gpu-optimized.yaml", "--select", "*cost-tags"], 0),
-    "such notes never count": (["ec2nodeclass-gpu-optimized.yaml", "--select", "*cost-tags", "--min-mode", "warn"], 0),
-    "warnings that count": (["ec2nodeclass-gpu-optimized.yaml", "--min-mode", "warn"], 1),
-    "denied, and zero is asked for": (["nodepool-gpu-training-protected.yaml", "--exit-zero"], 0),
-    "missing, and zero is asked for": (["nowhere.yaml", "--exit-zero"], 4),
+    "such notes never count": (["ec2nodeclass-gpu-optimized.yaml", "--select", "*cost-tags", "--fail-on", "warn"], 0),
+    "warnings that count": (["ec2nodeclass-gpu-optimized.yaml", "--fail-on", "warn"], 1),
+    "denied, which never fails": (["nodepool-gpu-training-protected.yaml", "--fail-on", "never"], 0),
+    "missing, which is no decision": (["nowhere.yaml", "--fail-on", "never"], 4),
     "-f": (["-f", "nodepool-gpu-training-protected.yaml"], 1),
 }
 

@@ -18,7 +18,7 @@ FILE = ".gpugate.yaml"
 READ = {
     "nothing": (FILE, "", ProjectConfig()),
     "comments": (FILE, skeleton("policy.yaml"), ProjectConfig(policy_file="policy.yaml")),
-    "YAML": (FILE, "paths: [a, b]\nmin_mode: warn\n", ProjectConfig(paths=("a", "b"), min_mode="warn")),
+    "YAML": (FILE, "paths: [a, b]\nfail_on: warn\n", ProjectConfig(paths=("a", "b"), fail_on="warn")),
     "a chart": (
         FILE,
         "charts:\n- {path: c, values: [a.yaml, [a.yaml, b.yaml]]}\n",
@@ -36,7 +36,7 @@ def test_what_a_file_says(name: str, text: str, config: ProjectConfig, tree: Tre
 
 REFUSED = {
     "an unknown key": (FILE, "paths: [a]\nselct: [b]\n", "2:8: selct: unknown key; did you mean `select`?"),
-    "an unknown value": (FILE, "min_mode: enforced\n", "1:11: min_mode: invalid enum value 'enforced'; did you mean `enforce`?"),
+    "an unknown value": (FILE, "fail_on: denyed\n", "1:10: fail_on: invalid enum value 'denyed'; did you mean `deny`?"),
     "a wrong type": (FILE, "paths: manifests\n", "1:8: paths: expected `array`, got `str`"),
     "an unknown key of a chart": (
         FILE,

@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
     Tree = Callable[[dict[str, str]], Path]
 
-FLAGS = {"min_mode": "flag"}
-VARIABLES = {"GPUGATE_MIN_MODE": "warn"}
-TEXT = "# a comment\nmin_mode: enforce\n"
+FLAGS = {"fail_on": "flag"}
+VARIABLES = {"GPUGATE_FAIL_ON": "warn"}
+TEXT = "# a comment\nfail_on: mutate\n"
 PRECEDENCE: dict[str, tuple[dict[str, object], dict[str, str], str, tuple[str, str]]] = {
-    "a flag": (FLAGS, VARIABLES, TEXT, ("flag", "--min-mode")),
-    "a variable": ({}, VARIABLES, TEXT, ("warn", "GPUGATE_MIN_MODE")),
-    "the file": ({}, {}, TEXT, ("enforce", ".gpugate.yaml:2")),
-    "nobody": ({}, {}, "", ("enforce", "default")),
-    "an empty variable, which says nothing": ({}, {"GPUGATE_MIN_MODE": ""}, TEXT, ("enforce", ".gpugate.yaml:2")),
+    "a flag": (FLAGS, VARIABLES, TEXT, ("flag", "--fail-on")),
+    "a variable": ({}, VARIABLES, TEXT, ("warn", "GPUGATE_FAIL_ON")),
+    "the file": ({}, {}, TEXT, ("mutate", ".gpugate.yaml:2")),
+    "nobody": ({}, {}, "", ("deny", "default")),
+    "an empty variable, which says nothing": ({}, {"GPUGATE_FAIL_ON": ""}, TEXT, ("mutate", ".gpugate.yaml:2")),
 }
 
 
@@ -42,7 +42,7 @@ def settled(
 def test_who_says_what_holds(
     flags: dict[str, object], variables: dict[str, str], text: str, expected: tuple[str, str], tree: Tree
 ) -> None:
-    found = settled(tree, text, flags, variables)["min_mode"]
+    found = settled(tree, text, flags, variables)["fail_on"]
 
     assert (found.value, found.origin) == expected
 
@@ -136,7 +136,7 @@ def test_what_a_variable_says(variable: str, text: str, key: str, value: object)
     ("variable", "text", "message"),
     [
         ("GPUGATE_COMPLETE_CONTEXT", "maybe", "^GPUGATE_COMPLETE_CONTEXT='maybe': write true or false$"),
-        ("GPUGATE_MIN_MODE", "audit", "^GPUGATE_MIN_MODE='audit': write warn or enforce$"),
+        ("GPUGATE_FAIL_ON", "audit", "^GPUGATE_FAIL_ON='audit': write deny or mutate or warn or never$"),
     ],
 )
 def test_a_variable_that_says_something_else_is_refused(variable: str, text: str, message: str) -> None:
@@ -166,7 +166,7 @@ NO_PATHS = {
     "exclude[]",  # leaves out
     "select[]",
     "ignore[]",
-    "min_mode",
+    "fail_on",
     "namespace",
     "complete_context",
     "charts[].set[]",  # `helm --set`, which reads no files

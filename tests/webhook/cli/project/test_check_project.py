@@ -21,7 +21,7 @@ def severities(out: str) -> dict[str, str]:
 
 def test_a_file_says_how_check_runs(gpugate: Run, project: Path) -> None:
     (project / ".gpugate.yaml").write_text(
-        f"paths: [manifests]\npolicy_file: policy.yaml\nselect: [{TOLERATION}]\nmin_mode: warn\noutput: [json]\n"
+        f"paths: [manifests]\npolicy_file: policy.yaml\nselect: [{TOLERATION}]\nfail_on: warn\noutput: [json]\n"
     )
     (project / "policy.yaml").write_text(POLICY)
 

@@ -29,7 +29,7 @@ spec:
 POLICY = "pods/missing-cost-labels"
 CONFIG = f"apiVersion: gpugate.dev/v1\nkind: PolicyConfig\npolicies:\n  {POLICY}: {{mode: %s}}\n"
 FILES = {
-    ".gpugate.yaml": f"policy_file: policy.yaml\nselect: [{POLICY}]\nmin_mode: warn\nbaseline: baseline.json\n",
+    ".gpugate.yaml": f"policy_file: policy.yaml\nselect: [{POLICY}]\nfail_on: warn\nbaseline: baseline.json\n",
     "policy.yaml": CONFIG % "enforce",
     "baseline.json": '{"schema": "gpugate.dev/baseline/v1", "findings": []}\n',
     "pod.yaml": "",
@@ -95,7 +95,7 @@ def test_a_project_file_that_the_base_lacks_is_not_read(base: str, gpugate: Run)
         "check",
         "--select",
         "pods/missing-gpu-toleration",
-        "--min-mode",
+        "--fail-on",
         "warn",
         "--trust",
         "base",

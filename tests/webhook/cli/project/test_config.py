@@ -42,13 +42,13 @@ def lines(gpugate: Run, project: Path, monkeypatch: pytest.MonkeyPatch) -> list[
     (project / ".gpugate.yaml").write_text("policy_file: policy.yaml\nnamespace: a\nselect: [pods/*]\n")
     (project / "policy.yaml").write_text(POLICY)
     monkeypatch.setenv("GPUGATE_SELECT", "scaling/*")
-    flags = ("--min-mode", "warn", "--baseline", "b.json", "-f", "c", "b")
+    flags = ("--fail-on", "warn", "--baseline", "b.json", "-f", "c", "b")
     out: str = gpugate("config", "show", "--origin", *flags).out
     return out.splitlines()
 
 
 ORIGINS = {
-    "a flag": "min_mode: warn  # --min-mode",
+    "a flag": "fail_on: warn  # --fail-on",
     "a flag with a file": "baseline: b.json  # --baseline",
     "paths, and those of -f": "paths: [b, c]  # PATH",
     "a variable": "select: [scaling/*]  # GPUGATE_SELECT",
