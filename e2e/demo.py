@@ -85,7 +85,7 @@ def main() -> int:
     print(f"\nexit code {checked.returncode}: 1 says that something would be denied\n")
     print(bold(f"5. gpugate audit --from {DUMP}"), end="\n\n", flush=True)
     REPORT.parent.mkdir(exist_ok=True)
-    outputs = ["--policy-file", POLICY_FILE, "-o", "table", "-o", f"html={REPORT}"]
+    outputs = ["--policy-file", POLICY_FILE, "-o", "text", "-o", f"html={REPORT}"]
     audited = subprocess.run([*GPUGATE, "audit", "--from", DUMP, *outputs], cwd=ROOT, check=False)  # noqa: S603 -- as above
     print(f"\nexit code {audited.returncode}: an audit is no gate\n\n{bold('The report, for a browser:')} {REPORT}")
     return 0 if not surprises and (checked.returncode, audited.returncode) == (1, 0) else 1

@@ -53,11 +53,11 @@ def _words(findings: Iterable[Mapping[str, Any]]) -> dict[str, frozenset[str]]:
             if not finding["template_of"]:
                 words.setdefault("patched", set()).add(finding["policy"])
             continue
-        if finding["stance"] is None:
+        if finding["mode"] is None:
             # That the file is a template, whose values are not known.
             words.setdefault("template", set()).add(finding["policy"])
             continue
-        stance = Stance[finding["stance"].upper()]
+        stance = Stance[finding["mode"].upper()]
         # At admission the template of a workload is never refused: its Pods are.
         costs = min(stance, Stance.WARN) if finding["template_of"] else stance
         words.setdefault(_WORDS[costs], set()).add(finding["policy"])

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _EPILOG: Final = """examples:
   gpugate audit
-  gpugate audit -o table -o html=audit.html
+  gpugate audit -o text -o html=audit.html
   gpugate audit --as-mode as-is --fail-on block
   gpugate audit --from dump.json --compare last-week.json
   gpugate audit --print-rbac | kubectl apply -f -

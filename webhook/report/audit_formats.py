@@ -9,10 +9,11 @@ if TYPE_CHECKING:
     from gpugate.webhook.report.audit_presentation import Presentation
     from gpugate.webhook.report.audited import AuditReport
 
-FORMATS: Final = ("table", "wide", "json", "csv", "markdown", "html", "sarif", "junit", "prometheus")
+FORMATS: Final = ("text", "wide", "json", "csv", "markdown", "html", "sarif", "junit", "prometheus")
 
 
 def render(name: str, report: AuditReport, presentation: Presentation) -> str:
     """Write an audit in one of the formats, ending in a line break."""
-    text: str = import_module(f"gpugate.webhook.report.audit_{name}").render(report, presentation)
+    module = "table" if name == "text" else name
+    text: str = import_module(f"gpugate.webhook.report.audit_{module}").render(report, presentation)
     return text

@@ -96,7 +96,7 @@ def _finding(finding: Located) -> _Object:
         "without_patches": finding.place.altered,
         "path": finding.path,
         "related": [_location(each) for each in finding.related],
-        "stance": finding.stance.word if finding.stance is not None else None,
+        "mode": finding.stance.word if finding.stance is not None else None,
         "at_admission": words.at_admission(finding),
         "note": finding.note,
         "hint": finding.hint,

@@ -43,7 +43,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "policy": finding.policy,
         "path": render(finding.path),
         "message": finding.message,
-        "stance": finding.stance.word,
+        "mode": finding.stance.word,
         "hint": finding.hint,
         "note": finding.note,
         "template_of": finding.template_of.kind if finding.template_of else None,

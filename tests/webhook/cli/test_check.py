@@ -156,7 +156,7 @@ def test_the_policy_file_decides(gpugate: Run, manifests: Path, tmp_path: Path) 
 
     ran = gpugate("check", "-p", file, "-o", "json", manifests / "nodepool-gpu-training-protected.yaml")
 
-    assert (ran.code, {f["stance"] for f in json.loads(ran.out)["findings"]}) == (0, {"warn"})
+    assert (ran.code, {f["mode"] for f in json.loads(ran.out)["findings"]}) == (0, {"warn"})
 
 
 def test_the_namespace_of_objects_without_one(gpugate: Run, manifests: Path) -> None:

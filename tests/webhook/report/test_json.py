@@ -49,7 +49,7 @@ def test_a_finding_has_every_field() -> None:
         "unrendered": None,
         "without_patches": False,
         "path": "spec.tolerations",
-        "stance": "enforce",
+        "mode": "enforce",
         "at_admission": "Pods of this Job would be DENIED (enforce)",
         "note": "",
         "hint": "write another",
@@ -63,7 +63,7 @@ def test_what_no_policy_found_has_nulls() -> None:
 
     (found,) = decoder.loads(json.write(Report((finding,))))["findings"]
 
-    assert [found[key] for key in ("policy", "object", "stance", "fix", "template_of")] == [None] * 5
+    assert [found[key] for key in ("policy", "object", "mode", "fix", "template_of")] == [None] * 5
 
 
 def test_a_replacement_has_its_objects() -> None:

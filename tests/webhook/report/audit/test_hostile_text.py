@@ -27,7 +27,7 @@ def test_nothing_invisible_reaches_the_reader(name: str, hostile: AuditReport, p
 _ESCAPED = {"json": {"\u202e", "\u2066"}, "html": {"\u202e", "\u2066"}}
 
 
-@pytest.mark.parametrize("name", ["table", "wide", "markdown", "junit"])
+@pytest.mark.parametrize("name", ["text", "wide", "markdown", "junit"])
 def test_no_line_is_a_workflow_command(name: str, hostile: AuditReport, presentation: Presentation) -> None:
     lines = render(name, hostile, presentation).split("\n")
 
