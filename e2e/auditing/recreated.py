@@ -83,13 +83,13 @@ class Recreating:
         taken = answer.ok or answer.body.get("reason") == "AlreadyExists"
         assert denied or taken, answer.message
         if denied:
-            action = "block"
+            action = "deny"
         elif _is_mutated(annotations):
             action = "mutate"
         elif any(_is_ours(text, found) for text in answer.warnings):
             action = "warn"
         else:
-            action = "comply"
+            action = "allow"
         return Recreated(action, found, answer)
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 OPEN = ("openreports.io/v1alpha1", "Report", "ClusterReport")
 OLDER = ("wgpolicyk8s.io/v1alpha2", "PolicyReport", "ClusterPolicyReport")
-FOUND = {"block", "mutate", "warn"}
+FOUND = {"deny", "mutate", "warn"}
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +71,7 @@ def test_it_ends_with_one_line_of_log_and_prints_metrics(of_newer: tuple[Ran, ob
     assert ran.errors.count("\n") == 1
     assert {action: ran.line[action] for action in counts} == counts
     assert (ran.line["message"], ran.line["level"], ran.line["reports_failed"]) == ("audit", "info", 0)
-    assert f'gpugate_audit_objects{{action="block"}} {counts["block"]}\n' in ran.metrics
+    assert f'gpugate_audit_objects{{action="deny"}} {counts["deny"]}\n' in ran.metrics
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ class TestAnObject:
         assert answer.ok, answer.message
         uid = denied["metadata"]["uid"]
         # Pods that were made from the old template are looked at as well.
-        until(lambda: cron_job.run().actions()[uid], lambda action: action == "comply")
+        until(lambda: cron_job.run().actions()[uid], lambda action: action == "allow")
 
         assert uid not in reports(api, OPEN)
 

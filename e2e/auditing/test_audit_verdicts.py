@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from auditing.stored import Stored
 
 Json = dict[str, Any]
-ORDER = ("block", "mutate", "warn", "comply")
+ORDER = ("deny", "mutate", "warn", "allow")
 
 
 @pytest.fixture(scope="module", params=["as-shipped", "every-policy"])
@@ -113,7 +113,7 @@ def test_every_object_is_in_the_audit(audited: Ran, stored: Stored) -> None:
 def test_each_would_become_what_the_api_server_makes_of_it(
     audited: Ran, answers: Mapping[str, list[Recreated]], stored: Stored
 ) -> None:
-    said = {uid: "comply" if action == "record" else action for uid, action in audited.actions().items()}
+    said = {uid: "allow" if action == "record" else action for uid, action in audited.actions().items()}
     wrong = {
         named(stored.written[uid]): (said[uid], answer)
         for uid, each in answers.items()
@@ -123,10 +123,10 @@ def test_each_would_become_what_the_api_server_makes_of_it(
     }
 
     assert wrong == {}
-    assert {said[uid] for uid in answers if uid in said} >= {"block", "mutate", "comply"}
+    assert {said[uid] for uid in answers if uid in said} >= {"deny", "mutate", "allow"}
 
 
-@pytest.mark.parametrize(("action", "word"), [("block", "denied"), ("mutate", "patched")])
+@pytest.mark.parametrize(("action", "word"), [("deny", "denied"), ("mutate", "patched")])
 def test_by_the_same_policies(
     audited: Ran, answers: Mapping[str, list[Recreated]], stored: Stored, action: str, word: str
 ) -> None:
@@ -147,7 +147,7 @@ def test_whoever_is_warned_is_warned_of_the_same(
         for uid, each in answers.items()
         if uid in audited.actions()
         # Whoever writes a template is warned of what would become of its Pods.
-        for said in [said_of(audited, uid, "warn", "block")]
+        for said in [said_of(audited, uid, "warn", "deny")]
         for warned in [done(each, "warned", "denied")]
         if said != warned
     }
@@ -157,9 +157,9 @@ def test_whoever_is_warned_is_warned_of_the_same(
 
 def test_a_denial_names_the_policies(audited: Ran, answers: Mapping[str, list[Recreated]]) -> None:
     for uid, each in answers.items():
-        denials = [answer.answer.message for answer in each if answer.action == "block"]
+        denials = [answer.answer.message for answer in each if answer.action == "deny"]
         if denials:
-            assert any(f"[{policy}]" in denials[0] for policy in said_of(audited, uid, "block"))
+            assert any(f"[{policy}]" in denials[0] for policy in said_of(audited, uid, "deny"))
 
 
 def named(obj: Json) -> str:
@@ -173,4 +173,4 @@ def test_gpus_of_the_nodes_are_priced(audited: Ran, api: Api) -> None:
     assert len(nodes) >= 3
     assert pools["gpu-training", "p5.48xlarge"]["gpus"] == 8
     assert pools["gpu-training", "p5.48xlarge"]["usd_per_hour"] > 0
-    assert pools["any", "g5.xlarge"]["held"] == 1
+    assert pools["any", "g5.xlarge"]["allocated"] == 1

@@ -111,11 +111,11 @@ def test_filters_together_and_their_reset(opened: Open, audit: AuditReport) -> N
     assert names(page) == before
 
 
-@pytest.mark.parametrize("column", ["Object", "GPUs held", "$ / hour"])
+@pytest.mark.parametrize("column", ["Object", "GPUs allocated", "$ / hour"])
 def test_lists_are_sorted_by_a_column_and_back(column: str, opened: Open, audit: AuditReport) -> None:
     page = opened(audit)
     button = page.locator("#today .cols button", has_text=column)
-    index = 0 if column == "Object" else ["GPUs held", "$ / hour"].index(column)
+    index = 0 if column == "Object" else ["GPUs allocated", "$ / hour"].index(column)
 
     def values() -> list[Any]:
         if column == "Object":

@@ -19,12 +19,12 @@ from gpugate.webhook.check.run import check
 from gpugate.webhook.manifests.inputs import expand
 from gpugate.webhook.report.audited import (
     Action,
+    AllocatedGpus,
     Audited,
     AuditReport,
     Cluster,
     Cost,
     Finding,
-    Held,
     NotEvaluated,
     PoolUse,
     Unbounded,
@@ -49,7 +49,7 @@ NAMESPACED: Final = WORKLOADS | {
     "ResourceClaim",
     "ResourceClaimTemplate",
 }
-_ACTIONS: Final = {Stance.ENFORCE: Action.BLOCK, Stance.WARN: Action.WARN, Stance.AUDIT: Action.RECORD}
+_ACTIONS: Final = {Stance.ENFORCE: Action.DENY, Stance.WARN: Action.WARN, Stance.AUDIT: Action.RECORD}
 _ORDER: Final = list(Action)
 
 
@@ -95,13 +95,13 @@ def objects(findings: int) -> Iterator[Audited]:
         namespace = f"team-{TEAMS[number % len(TEAMS)]}" if name.kind in NAMESPACED else ""
         suffix = f"-{number // 10}" if number >= 10 else ""
         renamed = replace(name, namespace=namespace, name=f"{NAMES[number * 7 % len(NAMES)]}{suffix}")
-        held, pods = (), 0
+        allocated, pods = (), 0
         if name.kind in WORKLOADS:
             model, pods = chance.choice(list(PRICES)), chance.randint(1, 4)
             gpus = pods * chance.choice((1, 1, 2, 8))
-            held = (Held("nvidia.com/gpu", model, gpus, round(gpus * PRICES[model], 3)),)
+            allocated = (AllocatedGpus("nvidia.com/gpu", model, gpus, round(gpus * PRICES[model], 3)),)
         count += len(found)
-        yield Audited(renamed, f"uid-{number}", pods, held, found)
+        yield Audited(renamed, f"uid-{number}", pods, allocated, found)
 
 
 def all_different(report: AuditReport, *, namespaces: bool = False, alone: bool = False) -> AuditReport:
@@ -129,8 +129,8 @@ def audit(findings: int = 120) -> AuditReport:
         for n in range(findings)
     ]
     found[-1] = replace(found[-1], skipped={"scaling/gpu-ceiling": "NodePools could not be listed"})
-    found.sort(key=lambda a: (_ORDER.index(a.action), -sum(h.usd_per_hour or 0 for h in a.held), str(a.object)))
-    prices = [(a.action, h.usd_per_hour or 0.0) for a in found for h in a.held]
+    found.sort(key=lambda a: (_ORDER.index(a.action), -sum(h.usd_per_hour or 0 for h in a.allocated), str(a.object)))
+    prices = [(a.action, h.usd_per_hour or 0.0) for a in found for h in a.allocated]
     pool = ObjectName("karpenter.sh/v1", "NodePool", "", "gpu-h100")
     return AuditReport(
         cluster=Cluster("prod-us-east-1", "v1.36.3", "arn:aws:sts::111122223333:assumed-role/platform/ana"),
@@ -154,8 +154,8 @@ def audit(findings: int = 120) -> AuditReport:
         coverage=0.973,
         cost=Cost(
             prices="On-demand list prices, us-east-1, table of 2026-07-20; Spot, savings plans and discounts not counted",
-            at_risk=round(sum(usd for action, usd in prices if action is Action.BLOCK), 2),
-            held=round(sum(usd for _, usd in prices), 2),
+            at_risk=round(sum(usd for action, usd in prices if action is Action.DENY), 2),
+            allocated=round(sum(usd for _, usd in prices), 2),
             idle=27.52,
             unbounded=(
                 Unbounded(pool, "has no limit for nvidia.com/gpu", None),
@@ -196,7 +196,7 @@ def hostile() -> AuditReport:
         cluster=Cluster(nasty, nasty, nasty),
         generation=nasty,
         target=nasty,
-        audited=(Audited(name, nasty, 1, (Held(nasty, nasty, 1, 1.0),), (evil,), {nasty: nasty}),),
+        audited=(Audited(name, nasty, 1, (AllocatedGpus(nasty, nasty, 1, 1.0),), (evil,), {nasty: nasty}),),
         counts={nasty: 1},
         not_evaluated=(NotEvaluated(nasty, nasty, 1),),
         cost=replace(

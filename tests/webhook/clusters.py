@@ -69,7 +69,7 @@ def inventory(nodes: Iterable[NodeRecord], pods: Iterable[GpuPod] = (), **others
 
 
 def blocked(name: ObjectName, policy: str = "pods/missing-gpu-toleration") -> Audited:
-    return Audited(name, findings=(Finding(policy, "spec", "is wrong", Stance.ENFORCE, Action.BLOCK),))
+    return Audited(name, findings=(Finding(policy, "spec", "is wrong", Stance.ENFORCE, Action.DENY),))
 
 
 def costed(seen: Inventory, audited: Iterable[Audited] = (), prices: Prices | None = None) -> Costed:

@@ -223,7 +223,7 @@ def _names(report: AuditReport, comparison: Comparison | None) -> Iterator[str]:
 def _objects(report: AuditReport, comparison: Comparison | None) -> Iterator[ObjectName]:
     for each in report.audited:
         yield each.object
-        yield from (finding.made for finding in each.findings if finding.made)
+        yield from (finding.dependent for finding in each.findings if finding.dependent)
         yield from (name for finding in each.findings for name in finding.related)
     if report.cost:
         yield from (each.object for each in report.cost.unbounded)
@@ -250,7 +250,7 @@ def _finding(finding: Finding, names: Pseudonyms) -> Finding:
     return replace(
         finding,
         path=names.text(finding.path),
-        made=_object(finding.made, names) if finding.made else None,
+        dependent=_object(finding.dependent, names) if finding.dependent else None,
         related=tuple(_object(name, names) for name in finding.related),
         others=(),
         message=names.text(finding.message),

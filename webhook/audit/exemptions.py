@@ -84,9 +84,9 @@ def _blocking(audited: Audited) -> dict[ObjectName, set[str]]:
     """
     found: defaultdict[ObjectName, set[str]] = defaultdict(set)
     for finding in audited.findings:
-        if finding.action is Action.BLOCK:
-            made = finding.made if finding.made and finding.made.kind != POD.name else None
-            found[made or audited.object].update((finding.policy, *finding.covers))
+        if finding.action is Action.DENY:
+            dependent = finding.dependent if finding.dependent and finding.dependent.kind != POD.name else None
+            found[dependent or audited.object].update((finding.policy, *finding.covers))
     return found
 
 
@@ -115,7 +115,7 @@ def _entry(
 
 
 def _head(report: AuditReport, day: dt.date, days: int, left: list[str]) -> str:
-    blocked = sum(audited.action is Action.BLOCK for audited in report.audited)
+    blocked = sum(audited.action is Action.DENY for audited in report.audited)
     lines = [
         f"{blocked} objects that policies would block on {day}, let off for {days} days.",
         "Merge the exemptions into your policy file, and delete a name when its object is mended.",

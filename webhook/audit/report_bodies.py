@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from gpugate.webhook.report.report_kinds import ReportKinds
 
 # What makes a finding a result. What is only recorded, such as by an exemption, is none.
-WRITTEN: Final = frozenset({Action.BLOCK, Action.MUTATE, Action.WARN})
+WRITTEN: Final = frozenset({Action.DENY, Action.MUTATE, Action.WARN})
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +48,8 @@ Json = dict[str, Any]  # Any: the JSON edge
 SOURCE: Final = "gpugate"
 CUT: Final = "results-cut"
 # What a warning is worth is not scored: `summary.warn` counts those that are not (openreports v1alpha1 ReportSummary).
-_RESULTS: Final = {Action.BLOCK: "fail", Action.MUTATE: "warn", Action.WARN: "warn"}
-_SEVERITIES: Final = {Action.BLOCK: "high", Action.WARN: "medium", Action.MUTATE: "low"}
+_RESULTS: Final = {Action.DENY: "fail", Action.MUTATE: "warn", Action.WARN: "warn"}
+_SEVERITIES: Final = {Action.DENY: "high", Action.WARN: "medium", Action.MUTATE: "low"}
 _ORDER: Final = list(Action)
 _ID_LENGTH: Final = 16
 
@@ -113,7 +113,7 @@ def _result(finding: Finding, result_id: str, longest: int) -> Json:
         **({"category": family} if family else {}),
         "severity": _SEVERITIES[finding.action],
         "result": _RESULTS[finding.action],
-        "scored": finding.action is Action.BLOCK,
+        "scored": finding.action is Action.DENY,
         "message": short(finding.message, longest),
         "properties": {key: lines(text, longest) for key, text in properties.items() if text},
     }

@@ -102,16 +102,16 @@ class Record:
     _paths: dict[tuple[str, str], list[str]] = field(default_factory=dict)
 
     def add(self, judgement: Judgement, judged: ObjectName) -> None:
-        """Take in what was found in the object itself, or in something that it made.
+        """Add the findings of the owner itself, or of an object that it owns.
 
-        What was found in the template already is not told again of what was made from it.
+        A finding of a template is not repeated for the Pods that were created from it.
         """
-        made = None if judged == self.name else judged
+        dependent = None if judged == self.name else judged
         for found in judgement.findings:
             paths = self._paths.setdefault((found.policy, found.message), [])
             if not any(_same_place(found.path, known) for known in paths):
                 paths.append(found.path)
-                self.findings.append(replace(found, made=made) if made else found)
+                self.findings.append(replace(found, dependent=dependent) if dependent else found)
         for policy, reason in judgement.skipped.items():
             self.skipped.setdefault(policy, reason)
 
@@ -285,9 +285,9 @@ def worst_first(audited: Iterable[Audited]) -> tuple[Audited, ...]:
     """Sort objects by what would become of them, then by the cost of the GPUs that they hold, then by name."""
 
     def place(each: Audited) -> tuple[int, float, float, str, str, str]:
-        usd = sum(held.usd_per_hour or 0 for held in each.held)
+        usd = sum(allocated.usd_per_hour or 0 for allocated in each.allocated)
         name = each.object
-        gpus = sum(held.gpus for held in each.held)
+        gpus = sum(allocated.gpus for allocated in each.allocated)
         return _ORDER.index(each.action), -usd, -gpus, name.namespace, name.kind, name.name
 
     return tuple(sorted(audited, key=place))
@@ -374,7 +374,7 @@ def _each_cause_once(audited: Sequence[Audited]) -> Iterator[Audited]:
     leaders = {
         index: leading
         for index, leading in followers([_statement(audited[n].object, found) for n, found in places]).items()
-        if places[index][1].action is not Action.BLOCK
+        if places[index][1].action is not Action.DENY
     }
     if not leaders:
         yield from audited
@@ -398,7 +398,7 @@ def _each_cause_once(audited: Sequence[Audited]) -> Iterator[Audited]:
 
 
 def _statement(name: ObjectName, finding: Finding) -> Statement:
-    name = finding.made or name
+    name = finding.dependent or name
     return Statement(
         finding.policy,
         finding.message,

@@ -178,7 +178,7 @@ def _list(value: object) -> Iterable[Any]:
 
 # No policy finds a field of the wrong type.
 MALFORMED: Final = ""
-_ACTIONS: Final = {Stance.ENFORCE: Action.BLOCK, Stance.WARN: Action.WARN}
+_ACTIONS: Final = {Stance.ENFORCE: Action.DENY, Stance.WARN: Action.WARN}
 
 
 @dataclass(frozen=True, slots=True)

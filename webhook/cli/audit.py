@@ -315,7 +315,7 @@ def costed(found: Scan, plan: Plan, ruleset: Ruleset) -> AuditReport:
     money = cost_of(found.inventory, report.audited, plan.prices, config.platform, config.target)
     if money is None:
         return replace(report, remarks=(*report.remarks, "nothing is known of nodes, so that nothing can be priced"))
-    audited = (replace(each, held=money.held.get(each.object, ())) for each in report.audited)
+    audited = (replace(each, allocated=money.allocated.get(each.object, ())) for each in report.audited)
     return replace(report, audited=worst_first(audited), cost=money.cost, remarks=(*report.remarks, *money.remarks))
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _EPILOG: Final = """examples:
   gpugate audit
   gpugate audit -o text -o html=audit.html
-  gpugate audit --as-mode as-is --fail-on block
+  gpugate audit --as-mode as-is --fail-on deny
   gpugate audit --from dump.json --compare last-week.json
   gpugate audit --print-rbac | kubectl apply -f -
 
@@ -130,9 +130,7 @@ def _add_output(made: argparse.ArgumentParser) -> None:
 def _add_outcome(made: argparse.ArgumentParser) -> None:
     group = made.add_argument_group("outcome")
     add = group.add_argument
-    add(
-        "--fail-on", choices=("block", "mutate", "warn", "never"), default="never", help="exit with 1 on this, or worse"
-    )
+    add("--fail-on", choices=("deny", "mutate", "warn", "never"), default="never", help="exit with 1 on this, or worse")
     add(
         "--require-coverage",
         "--min-coverage",

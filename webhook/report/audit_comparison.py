@@ -1,4 +1,4 @@
-"""What changed between two audits."""
+"""The difference between two audits."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """A finding that is there in one audit only, with its object."""
+    """A finding that only one of the audits has, with its object."""
 
     object: ObjectName
     finding: Finding
@@ -22,10 +22,9 @@ class Changed:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Findings since an earlier audit: those that are new, those that are fixed, and how many stayed.
+    """The new and the fixed findings since an earlier audit, and the number of unchanged ones.
 
-    `unknown` counts earlier findings of which nobody can say, because this audit did not look at their object, or their
-    policy could not.
+    `unknown` counts earlier findings whose object or policy this audit did not evaluate.
     """
 
     since: dt.datetime

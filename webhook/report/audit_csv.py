@@ -1,4 +1,4 @@
-"""An audit as CSV (RFC 4180), a line for each finding, for spreadsheets."""
+"""An audit as CSV (RFC 4180), one row for each finding."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
 COLUMNS: Final = (
     "action", "namespace", "kind", "name", "apiVersion", "uid", "pods", "gpus", "gpu_models", "usd_per_hour",
-    "policy", "stance", "field", "message", "fix", "note",
+    "policy", "mode", "field", "message", "fix", "note",
 )  # fmt: skip
-# OWASP, "CSV Injection": a spreadsheet takes a cell that begins so for a formula.
+# A spreadsheet evaluates a cell with such a beginning as a formula (OWASP, "CSV Injection").
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "\N{FULLWIDTH EQUALS SIGN}", "\N{FULLWIDTH PLUS SIGN}",
                    "\N{FULLWIDTH HYPHEN-MINUS}", "\N{FULLWIDTH COMMERCIAL AT}")  # fmt: skip
 
 
 def render(report: AuditReport, presentation: Presentation) -> str:
-    """Write an audit; a text that a spreadsheet would run gets an apostrophe in front."""
+    """Write an audit; an apostrophe precedes texts that a spreadsheet would evaluate."""
     out = io.StringIO()
     writer = csv.writer(out, quoting=csv.QUOTE_MINIMAL)
     writer.writerow(COLUMNS)
@@ -38,15 +38,19 @@ def render(report: AuditReport, presentation: Presentation) -> str:
 
 
 def _rows(audited: Audited, presentation: Presentation) -> Iterator[tuple[object, ...]]:
-    name, cost = audited.object, usd(audited.held)
-    gpus = sum(held.gpus for held in audited.held)
+    name, cost = audited.object, usd(audited.allocated)
+    gpus = sum(allocated.gpus for allocated in audited.allocated)
     where = (name.namespace, name.kind, name.name, name.api_version, audited.uid, audited.pods)
-    held = (gpus, say.gpus_of(audited.held) if audited.held else "", "" if cost is None else round(cost, 4))
+    allocated = (
+        gpus,
+        say.gpus_of(audited.allocated) if audited.allocated else "",
+        "" if cost is None else round(cost, 4),
+    )
     for finding in audited.findings:
-        found = (code(finding), finding.stance.word, finding.place, finding.message)
-        yield finding.action.value, *where, *held, *found, "\n".join(words.fixes(finding)), finding.note
+        columns = (code(finding), finding.stance.word, finding.place, finding.message)
+        yield finding.action.value, *where, *allocated, *columns, "\n".join(words.fixes(finding)), finding.note
     if not audited.findings and presentation.include_passed:
-        yield Action.COMPLY.value, *where, *held, "", "", "", "", "", ""
+        yield Action.ALLOW.value, *where, *allocated, "", "", "", "", "", ""
 
 
 def _cell(value: object) -> object:

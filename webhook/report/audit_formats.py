@@ -1,4 +1,4 @@
-"""The formats of an audit; each is imported when it is asked for."""
+"""The output formats of an audit; each is imported on first use."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FORMATS: Final = ("text", "wide", "json", "csv", "markdown", "html", "sarif", "j
 
 
 def render(name: str, report: AuditReport, presentation: Presentation) -> str:
-    """Write an audit in one of the formats, ending in a line break."""
+    """Write an audit in a format of `FORMATS`, with a final newline."""
     module = "table" if name == "text" else name
     text: str = import_module(f"gpugate.webhook.report.audit_{module}").render(report, presentation)
     return text

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from gpugate.webhook.report.audit_presentation import Presentation
     from gpugate.webhook.report.located import ObjectName
 
-_STANCES: Final[Mapping[Stance, documents.StanceName]] = {
+_MODES: Final[Mapping[Stance, documents.ModeName]] = {
     Stance.OFF: "off",
     Stance.AUDIT: "audit",
     Stance.WARN: "warn",
@@ -28,7 +28,7 @@ _STANCES: Final[Mapping[Stance, documents.StanceName]] = {
 
 
 def render(report: AuditReport, presentation: Presentation) -> str:
-    """Write an audit for programs, indented."""
+    """Write an audit, indented."""
     return plain_json(msgspec.json.format(encode(report, presentation), indent=2).decode()) + "\n"
 
 
@@ -39,7 +39,7 @@ def encode(report: AuditReport, presentation: Presentation) -> bytes:
 
 def document(report: AuditReport, presentation: Presentation) -> documents.AuditDocument:
     """Return the document of an audit."""
-    shown = [o for o in report.audited if presentation.include_passed or o.action is not Action.COMPLY]
+    shown = [o for o in report.audited if presentation.include_passed or o.action is not Action.ALLOW]
     cost = report.cost
     return documents.AuditDocument(
         gpugate=__version__,
@@ -68,7 +68,10 @@ def _object(audited: Audited) -> documents.ObjectDocument:
         action=audited.action.value,
         uid=audited.uid,
         pods=audited.pods,
-        held=tuple(msgspec.convert(held, documents.HeldDocument, from_attributes=True) for held in audited.held),
+        allocated=tuple(
+            msgspec.convert(allocated, documents.AllocatedDocument, from_attributes=True)
+            for allocated in audited.allocated
+        ),
         findings=tuple(map(_finding, audited.findings)),
         skipped=dict(audited.skipped),
     )
@@ -83,7 +86,7 @@ def _finding(finding: Finding) -> documents.FindingDocument:
         policy=finding.policy,
         path=finding.path,
         message=finding.message,
-        stance=_STANCES[finding.stance],
+        mode=_MODES[finding.stance],
         action=finding.action.value,
         why=finding.why,
         hint=finding.hint,
@@ -91,7 +94,7 @@ def _finding(finding: Finding) -> documents.FindingDocument:
         fix=_fix(finding.fix),
         patches=tuple(map(_patch, finding.patches)),
         template_of=finding.template_of,
-        made=_name(finding.made) if finding.made else None,
+        dependent=_name(finding.dependent) if finding.dependent else None,
         related=tuple(map(_name, finding.related)),
     )
 

@@ -1,7 +1,6 @@
 """An audit as JUnit XML: a suite for each namespace, a case for each object and policy with findings.
 
-What would be denied fails; what would be changed, warned of or recorded passes and is told as output. What could not be
-looked at is skipped.
+A case fails if the object would be denied. Other findings are output of a passed case. What was not evaluated is skipped.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def render(report: AuditReport, presentation: Presentation) -> str:
-    """Write an audit; an object in which nothing was found is a case when asked for."""
+    """Write an audit; objects without findings are cases with `--include-passed`."""
     root = ET.Element("testsuites", name="gpugate audit", time=f"{presentation.seconds or 0:.3f}")
     by_namespace: dict[str, list[Audited]] = {}
     for audited in report.audited:
@@ -36,7 +35,7 @@ def render(report: AuditReport, presentation: Presentation) -> str:
         if not len(suite):
             ET.SubElement(suite, "testcase", name=plain(namespace), classname="gpugate", time="0")
     _skipped(root, "not evaluated", say.not_evaluated(report))
-    _skipped(root, "could not look", (f"{policy}: {reason}" for policy, reason in skipped(report)))
+    _skipped(root, "policies not evaluated", (f"{policy}: {reason}" for policy, reason in skipped(report)))
     return junit.finished(root)
 
 

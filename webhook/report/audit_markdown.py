@@ -1,4 +1,4 @@
-"""An audit as GitHub and GitLab show it in a summary, an issue or a comment."""
+"""An audit as Markdown for a job summary, an issue or a comment in GitHub and GitLab."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from gpugate.webhook.report.audit_tally import Group
     from gpugate.webhook.report.audited import AuditReport
 
-# A comment holds 65,536 characters and a step's summary 1 MiB; the lines here stay far below the second.
+# GitHub limits a job summary to 1 MiB and a comment to 65,536 characters; this stays far below the first limit.
 _MOST_ROWS: Final = 200
 _PLAIN_ID: Final = re.compile(r"[a-z0-9/-]+")
-_COUNTED: Final = (Action.BLOCK, Action.MUTATE, Action.WARN)
+_COUNTED: Final = (Action.DENY, Action.MUTATE, Action.WARN)
 
 
 def render(report: AuditReport, presentation: Presentation) -> str:
@@ -48,19 +48,19 @@ def _cost(report: AuditReport, presentation: Presentation) -> Iterator[str]:
     if cost is None:
         return
     month = say.money(cost.at_risk, presentation.hours_per_month)
-    yield from ("", f"**${say.money(cost.at_risk)} an hour at risk** (${month} a month), ")
-    yield f"${say.money(cost.held)} held, ${say.money(cost.idle)} idle. {escaped(cost.prices)}"
+    yield from ("", f"**GPU cost at risk: ${say.money(cost.at_risk)} per hour** (${month} per month).")
+    yield f"Allocated: ${say.money(cost.allocated)} per hour, idle: ${say.money(cost.idle)} per hour. {escaped(cost.prices)}"
     if cost.unbounded:
         yield ""
     for each in cost.unbounded:
-        worst = f", ${say.money(each.usd_per_hour)} an hour at worst" if each.usd_per_hour is not None else ""
-        yield f"- without bound: {escaped(str(each.object))}: {escaped(each.reason)}{worst}"
+        worst = f"; at most ${say.money(each.usd_per_hour)} per hour" if each.usd_per_hour is not None else ""
+        yield f"- unbounded: {escaped(str(each.object))}: {escaped(each.reason)}{worst}"
 
 
 def _groups(name: str, groups: list[Group]) -> Iterator[str]:
     if not groups:
         return
-    yield from ("", f"| {name} | denied | changed | warned | GPUs at risk | $/hour |", "|---|---:|---:|---:|---|---:|")
+    yield from ("", f"| {name} | denied | mutated | warned | GPUs at risk | $/hour |", "|---|---:|---:|---:|---|---:|")
     for group in groups[:_MOST_ROWS]:
         counts = " | ".join(f"{group.objects[action]:,}" for action in _COUNTED)
         shown = _id(group.name) if name == "policy" else escaped(group.name)
@@ -73,12 +73,12 @@ def _worst(report: AuditReport) -> Iterator[str]:
     worst = [audited for audited in report.audited if audited.findings]
     growing = say.growth(report)
     if worst:
-        yield from ("", "| object | would | policies | GPUs | $/hour | first fix |", "|---|---|---|---|---:|---|")
+        yield from ("", "| object | action | policies | GPUs | $/hour | first fix |", "|---|---|---|---|---:|---|")
     for audited in worst[:_MOST_ROWS]:
         policies = ", ".join(map(_id, say.policies(audited)))
-        held = f"{escaped(say.gpus_of(audited.held))} | {say.price(audited, growing)}"
+        allocated = f"{escaped(say.gpus_of(audited.allocated))} | {say.price(audited, growing)}"
         fix = escaped(say.first_fix(audited))
-        yield f"| {escaped(str(audited.object))} | {audited.action.value} | {policies} | {held} | {fix} |"
+        yield f"| {escaped(str(audited.object))} | {audited.action.value} | {policies} | {allocated} | {fix} |"
     if len(worst) > _MOST_ROWS:
         yield from ("", f"and {len(worst) - _MOST_ROWS:,} more")
 
@@ -88,10 +88,10 @@ def _id(policy: str) -> str:
 
 
 def _changes(presentation: Presentation) -> Iterator[str]:
-    found = presentation.comparison
-    if found:
-        yield from ("", f"Since {found.since:%Y-%m-%d %H:%M %Z}: {len(found.new):,} new, {len(found.fixed):,} fixed, ")
-        yield f"{found.unchanged:,} unchanged."
+    since = presentation.comparison
+    if since:
+        yield from ("", f"Since {since.since:%Y-%m-%d %H:%M %Z}: {len(since.new):,} new, {len(since.fixed):,} fixed, ")
+        yield f"{since.unchanged:,} unchanged."
 
 
 def _gaps(report: AuditReport) -> Iterator[str]:
@@ -101,7 +101,7 @@ def _gaps(report: AuditReport) -> Iterator[str]:
         yield from ("", "<details><summary>Not evaluated</summary>", "")
         yield from (f"- {escaped(line)}" for line in lines[:_MOST_ROWS])
         yield from ("", "</details>")
-    others = [f"exemption over: {each}" for each in report.expired]
-    others += [f"exemption that matches nothing: {each}" for each in report.unused]
+    others = [f"expired exemption: {each}" for each in report.expired]
+    others += [f"unused exemption: {each}" for each in report.unused]
     if others or report.remarks:
         yield from ("", *(f"- {escaped(line)}" for line in (*others, *report.remarks)))

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from gpugate.webhook.report.audited import Audited, Finding
 
 NOWHERE: Final = Place("")
-_SEVERITIES: Final = {Action.BLOCK: Severity.ERROR, Action.WARN: Severity.WARNING}
+_SEVERITIES: Final = {Action.DENY: Severity.ERROR, Action.WARN: Severity.WARNING}
 
 
 def located(audited: Audited, finding: Finding) -> Located:
-    """Return a finding with its object; what is changed or recorded is a note."""
+    """Return a finding with its object; mutations and recorded findings are notes."""
     sort = Sort.PATCH if finding.patches else Sort.VIOLATION if finding.policy else Sort.MALFORMED
     return Located(
         sort,
@@ -29,7 +29,7 @@ def located(audited: Audited, finding: Finding) -> Located:
         finding.message,
         NOWHERE,
         policy=finding.policy,
-        object=finding.made or audited.object,
+        object=finding.dependent or audited.object,
         path=finding.path,
         stance=finding.stance,
         why=finding.why,
@@ -52,19 +52,19 @@ HOURS_PER_MONTH: Final = 730.0
 
 @dataclass(frozen=True, slots=True)
 class Presentation:
-    """What was asked for.
+    """How an audit is shown.
 
     Attributes:
-        policies: explain what they found.
+        policies: the evaluated policies, for their titles and documentation.
         paint: the colours of a terminal.
-        group_by: the one grouping to show, None for those that the format shows by itself.
-        top: how many rows of a table are shown, 0 for all.
-        include_passed: whether objects are listed in which nothing was found.
-        hours_per_month: what a month's price is reckoned with.
-        comparison: what changed since an earlier audit.
+        group_by: the grouping to show; None for those that a format shows by default.
+        top: the maximum number of rows in a table; 0 for all.
+        include_passed: whether objects without findings are listed.
+        hours_per_month: the hours in a month, for monthly costs.
+        comparison: the difference to an earlier audit.
         anonymized: whether names are pseudonyms.
-        rbac: the rights that the audit needs, as YAML.
-        seconds: how long the run took.
+        rbac: the RBAC objects that the audit needs, as YAML.
+        seconds: the duration of the run.
     """
 
     policies: Sequence[Policy] = ()

@@ -1,4 +1,4 @@
-"""Reads the JSON document of an audit, to compare with it."""
+"""Read the JSON document of an audit, for `--compare`."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from gpugate.policies.sdk.findings import Patch, Patches, Replacement, Stance
 from gpugate.webhook.report import audit_schema as documents
 from gpugate.webhook.report.audited import (
     Action,
+    AllocatedGpus,
     Audited,
     AuditReport,
     Cluster,
     Cost,
     Finding,
-    Held,
     NotEvaluated,
     PoolUse,
     Unbounded,
@@ -31,19 +31,21 @@ T = TypeVar("T")
 
 
 class AuditDocumentError(GpugateError):
-    """A text is no audit that this version can read."""
+    """A text is not an audit, or one of an unsupported version."""
 
 
 def read(text: str | bytes) -> AuditReport:
-    """Read an audit; objects in which nothing was found are there when they were written.
+    """Read an audit, with its objects without findings only if the document contains them.
 
     Raises:
-        AuditDocumentError: it is none; the message says where, and does not name the file.
+        AuditDocumentError: the text is invalid; the message names the location in the text, but not the file.
     """
     try:
         document = msgspec.json.decode(text, type=documents.AuditDocument)
     except (msgspec.DecodeError, UnicodeError) as error:
-        raise AuditDocumentError(f"is no audit of {documents.SCHEMA}: {error}; write one with -o json=FILE") from None
+        raise AuditDocumentError(
+            f"not an audit in the format {documents.SCHEMA}: {error}; write one with -o json=FILE"
+        ) from None
     return AuditReport(
         cluster=_same(document.cluster, Cluster),
         time=document.time,
@@ -61,7 +63,7 @@ def read(text: str | bytes) -> AuditReport:
 
 
 def _same(document: msgspec.Struct, make: Callable[..., T]) -> T:
-    """Make a record of the fields of the same names; `object` is the one that is a record itself."""
+    """Create a record from the fields of the same names; only `object` is a record itself."""
     fields = {name: getattr(document, name) for name in document.__struct_fields__}
     if "object" in fields:
         fields["object"] = _name(fields["object"])
@@ -77,7 +79,7 @@ def _audited(audited: documents.ObjectDocument) -> Audited:
         object=_name(audited.object),
         uid=audited.uid,
         pods=audited.pods,
-        held=tuple(_same(held, Held) for held in audited.held),
+        allocated=tuple(_same(allocated, AllocatedGpus) for allocated in audited.allocated),
         findings=tuple(map(_finding, audited.findings)),
         skipped=audited.skipped,
     )
@@ -88,7 +90,7 @@ def _finding(finding: documents.FindingDocument) -> Finding:
         policy=finding.policy,
         path=finding.path,
         message=finding.message,
-        stance=Stance[finding.stance.upper()],
+        stance=Stance[finding.mode.upper()],
         action=Action(finding.action),
         why=finding.why,
         hint=finding.hint,
@@ -96,7 +98,7 @@ def _finding(finding: documents.FindingDocument) -> Finding:
         fix=_fix(finding.fix) if finding.fix else None,
         patches=tuple(_same(patch, Patch) for patch in finding.patches),
         template_of=finding.template_of,
-        made=_name(finding.made) if finding.made else None,
+        dependent=_name(finding.dependent) if finding.dependent else None,
         related=tuple(map(_name, finding.related)),
     )
 
@@ -111,7 +113,7 @@ def _cost(cost: documents.CostDocument) -> Cost:
     return Cost(
         prices=cost.prices,
         at_risk=cost.at_risk,
-        held=cost.held,
+        allocated=cost.allocated,
         idle=cost.idle,
         unbounded=tuple(_same(each, Unbounded) for each in cost.unbounded),
         wasted=tuple(_same(each, Wasted) for each in cost.wasted),

@@ -1,4 +1,4 @@
-"""An audit as SARIF 2.1.0; a stored object has no file, so that locations are logical ones."""
+"""An audit as SARIF 2.1.0. Locations are logical, because stored objects have no file."""
 
 from __future__ import annotations
 
@@ -16,6 +16,6 @@ if TYPE_CHECKING:
 
 
 def render(report: AuditReport, presentation: Presentation) -> str:
-    """Write an audit; what could not be looked at is a notification of the run."""
+    """Write an audit; what was not evaluated is a notification of the run."""
     findings = [located(audited, finding) for audited in report.audited for finding in audited.findings]
     return sarif.log(Report(tuple(findings)), presentation.policies, Path(), "audit", say.not_evaluated(report))

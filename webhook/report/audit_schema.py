@@ -1,6 +1,6 @@
 """The JSON document of an audit, `gpugate.dev/audit/v1`.
 
-Within a version fields are added, never renamed, removed or given another meaning; readers ignore what they do not know.
+Within a version, fields are only added; readers ignore unknown fields.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from msgspec import Meta
 
 SCHEMA: Final = "gpugate.dev/audit/v1"
 
-ActionName = Literal["block", "mutate", "warn", "record", "comply"]
-StanceName = Literal["off", "audit", "warn", "enforce"]
+ActionName = Literal["deny", "mutate", "warn", "record", "allow"]
+ModeName = Literal["off", "audit", "warn", "enforce"]
 Usd = Annotated[float, Meta(description="US dollars per hour")]
 Gpus = Annotated[float, Meta(description="GPUs; a MIG slice is its share of one")]
 
 
 class PatchDocument(msgspec.Struct, frozen=True):
-    """A change of one place; missing parents are made."""
+    """A change of one field; missing parents are created."""
 
     op: Literal["set", "append", "remove"]
     path: Annotated[tuple[str | int, ...], Meta(description="keys and list indices from the object's root")]
@@ -29,15 +29,15 @@ class PatchDocument(msgspec.Struct, frozen=True):
 
 
 class FixDocument(msgspec.Struct, frozen=True):
-    """How a finding can be mended: by patches, or by writing other objects instead."""
+    """An edit that fixes a finding: patches, or objects that replace the object."""
 
-    safe: Annotated[bool, Meta(description="whether neither scheduling nor cost change beyond the finding")]
+    safe: Annotated[bool, Meta(description="false if the fix may change scheduling or cost")]
     patches: tuple[PatchDocument, ...] | None = None
     objects: tuple[dict[str, Any], ...] | None = None
 
 
 class NameDocument(msgspec.Struct, frozen=True, rename={"api_version": "apiVersion"}):
-    """Which object."""
+    """The name of an object."""
 
     api_version: str
     kind: str
@@ -46,25 +46,29 @@ class NameDocument(msgspec.Struct, frozen=True, rename={"api_version": "apiVersi
 
 
 class FindingDocument(msgspec.Struct, frozen=True):
-    """What one policy found in one object."""
+    """A finding of one policy in one object."""
 
-    policy: Annotated[str, Meta(description="its id; empty for a field of a type that the API server refuses")]
-    path: Annotated[str, Meta(description="the field; empty for the object as a whole")]
+    policy: Annotated[str, Meta(description="id of the policy; empty for a field of the wrong type")]
+    path: Annotated[str, Meta(description="the field; empty for the whole object")]
     message: str
-    stance: Annotated[StanceName, Meta(description="what the finding would cost")]
-    action: Annotated[ActionName, Meta(description="what it would do to the object if that were created now")]
+    mode: Annotated[ModeName, Meta(description="mode of the finding")]
+    action: Annotated[ActionName, Meta(description="what the webhook would do with the object because of this finding")]
     why: str = ""
     hint: str = ""
-    note: Annotated[str, Meta(description="why it costs less than the policy's mode, such as an exemption")] = ""
+    note: Annotated[str, Meta(description="why the mode is lower than that of the policy, such as an exemption")] = ""
     fix: FixDocument | None = None
-    patches: Annotated[tuple[PatchDocument, ...], Meta(description="what the policy itself would change")] = ()
-    template_of: Annotated[str, Meta(description="the workload's kind when its Pod template was judged")] = ""
-    made: Annotated[NameDocument | None, Meta(description="what has this, where the object only made that")] = None
-    related: Annotated[tuple[NameDocument, ...], Meta(description="other objects that have a part in the cause")] = ()
+    patches: Annotated[
+        tuple[PatchDocument, ...], Meta(description="the changes that a mutating policy would make")
+    ] = ()
+    template_of: Annotated[str, Meta(description="kind of the workload, if the finding is in its Pod template")] = ""
+    dependent: Annotated[
+        NameDocument | None, Meta(description="the object with the finding, if the audited object only owns it")
+    ] = None
+    related: Annotated[tuple[NameDocument, ...], Meta(description="other objects with the same cause")] = ()
 
 
-class HeldDocument(msgspec.Struct, frozen=True):
-    """GPUs that running Pods of an object hold."""
+class AllocatedDocument(msgspec.Struct, frozen=True):
+    """GPUs that are allocated to the Pods of an object."""
 
     resource: str
     model: str
@@ -73,19 +77,19 @@ class HeldDocument(msgspec.Struct, frozen=True):
 
 
 class ObjectDocument(msgspec.Struct, frozen=True):
-    """One object that people wrote, with its Pods."""
+    """A top-level owner with its Pods."""
 
     object: NameDocument
     action: ActionName
     uid: str = ""
     pods: int = 0
-    held: tuple[HeldDocument, ...] = ()
+    allocated: tuple[AllocatedDocument, ...] = ()
     findings: tuple[FindingDocument, ...] = ()
-    skipped: Annotated[dict[str, str], Meta(description="policy -> why it could not look")] = {}
+    skipped: Annotated[dict[str, str], Meta(description="policy -> why it was not evaluated")] = {}
 
 
 class NotEvaluatedDocument(msgspec.Struct, frozen=True):
-    """What could not be looked at; how many objects where that is known."""
+    """A kind or object that was not evaluated; `objects` is null if the number is unknown."""
 
     what: str
     reason: str
@@ -93,7 +97,7 @@ class NotEvaluatedDocument(msgspec.Struct, frozen=True):
 
 
 class UnboundedDocument(msgspec.Struct, frozen=True):
-    """Something that can grow without a limit; null: nobody can say what it costs at worst."""
+    """An object whose GPUs have no limit; `usd_per_hour` is null if its worst-case cost is unknown."""
 
     object: NameDocument
     reason: str
@@ -101,7 +105,7 @@ class UnboundedDocument(msgspec.Struct, frozen=True):
 
 
 class WastedDocument(msgspec.Struct, frozen=True):
-    """GPUs that nobody can use because of the shape of what holds the others of their node."""
+    """GPUs that no Pod can use because of the Pods that run beside them."""
 
     object: NameDocument
     reason: str
@@ -116,16 +120,16 @@ class PoolDocument(msgspec.Struct, frozen=True):
     instance_type: str
     nodes: int
     gpus: Gpus
-    held: Gpus
+    allocated: Gpus
     usd_per_hour: Usd | None
 
 
 class CostDocument(msgspec.Struct, frozen=True):
-    """GPU money; what each figure means is in docs/audit.md."""
+    """The cost of GPUs; docs/audit.md defines each figure."""
 
-    prices: Annotated[str, Meta(description="which prices: their day and place")]
+    prices: Annotated[str, Meta(description="source, region and date of the prices")]
     at_risk: Usd
-    held: Usd
+    allocated: Usd
     idle: Usd
     unbounded: tuple[UnboundedDocument, ...] = ()
     wasted: tuple[WastedDocument, ...] = ()
@@ -134,7 +138,7 @@ class CostDocument(msgspec.Struct, frozen=True):
 
 
 class ClusterDocument(msgspec.Struct, frozen=True):
-    """What was audited, and as whom."""
+    """The audited cluster or dump, and the user of the audit."""
 
     name: str
     version: str = ""
@@ -142,34 +146,34 @@ class ClusterDocument(msgspec.Struct, frozen=True):
 
 
 class SummaryDocument(msgspec.Struct, frozen=True):
-    """How many objects would be ..., each counted once, by the worst that was found in it."""
+    """The number of objects by action; each object counts once, with its worst finding."""
 
-    block: int
+    deny: int
     mutate: int
     warn: int
     record: int
-    comply: int
+    allow: int
 
 
 class AuditDocument(msgspec.Struct, frozen=True, tag_field="schema", tag=SCHEMA):
     """One audit of a cluster or a dump by gpugate."""
 
-    gpugate: Annotated[str, Meta(description="the version that wrote it")]
+    gpugate: Annotated[str, Meta(description="version of gpugate that wrote the document")]
     cluster: ClusterDocument
     time: Annotated[dt.datetime, Meta(tz=True)]
-    generation: Annotated[str, Meta(description="which policy configuration was used")]
-    target: Annotated[str, Meta(description="the versions of Kubernetes, Karpenter and KEDA assumed")]
-    coverage: Annotated[float, Meta(ge=0, le=1, description="the share of what should be evaluated that was")]
+    generation: Annotated[str, Meta(description="generation of the policy file")]
+    target: Annotated[str, Meta(description="target versions of Kubernetes, Karpenter and KEDA")]
+    coverage: Annotated[float, Meta(ge=0, le=1, description="evaluated share of what should be evaluated")]
     summary: SummaryDocument
-    counts: Annotated[dict[str, int], Meta(description="kind -> how many objects were read")]
+    counts: Annotated[dict[str, int], Meta(description="kind -> number of objects that were read")]
     objects: Annotated[
         tuple[ObjectDocument, ...],
-        Meta(description="worst first; those in which nothing was found only with --include-passed"),
+        Meta(description="worst first; objects without findings only with --include-passed"),
     ]
     not_evaluated: tuple[NotEvaluatedDocument, ...] = ()
     cost: CostDocument | None = None
-    expired: Annotated[tuple[str, ...], Meta(description="exemptions that are over")] = ()
-    unused: Annotated[tuple[str, ...], Meta(description="exemptions that match nothing")] = ()
+    expired: Annotated[tuple[str, ...], Meta(description="expired exemptions")] = ()
+    unused: Annotated[tuple[str, ...], Meta(description="exemptions that matched no finding")] = ()
     remarks: tuple[str, ...] = ()
     anonymized: Annotated[bool, Meta(description="whether names are pseudonyms")] = False
 

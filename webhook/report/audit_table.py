@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from gpugate.webhook.report import audit_words as say
@@ -10,23 +11,24 @@ from gpugate.webhook.report.audited import Action
 from gpugate.webhook.report.plain import BOLD, CYAN, DIM, GREEN, RED, YELLOW, aligned, plain
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from gpugate.webhook.report.audit_presentation import Presentation
     from gpugate.webhook.report.audit_tally import Sharing
     from gpugate.webhook.report.audited import Audited, AuditReport
+    from gpugate.webhook.report.plain import Paint
 
-_COUNTED: Final = (Action.BLOCK, Action.MUTATE, Action.WARN)
+_COUNTED: Final = (Action.DENY, Action.MUTATE, Action.WARN)
 _COLOURS: Final = {1: (RED, BOLD), 2: (CYAN,), 3: (YELLOW,)}
 
 
 def group_table(report: AuditReport, presentation: Presentation, by: Sharing) -> Iterator[str]:
-    """Yield the objects by what they share; a policy says its mode and title, the others GPUs and money."""
+    """Yield the number of objects by group; for policies with mode and title, else with GPUs and cost."""
     groups = [group for group in grouped(report, by) if group.findings]
     shown = groups[: presentation.top or None]
     titles = {policy.id: policy.title for policy in presentation.policies}
     header = [f"BY {by.upper()}", *(action.value.upper() for action in _COUNTED)]
-    header += ["MODE", "WHAT"] if by == "policy" else ["GPUS AT RISK", "$/HOUR", "$/MONTH"]
+    header += ["MODE", "TITLE"] if by == "policy" else ["GPUS AT RISK", "$/HOUR", "$/MONTH"]
     rows = []
     for group in shown:
         row = [group.name, *(str(group.objects[action]) for action in _COUNTED)]
@@ -39,19 +41,19 @@ def group_table(report: AuditReport, presentation: Presentation, by: Sharing) ->
     right = {1, 2, 3} if by == "policy" else {1, 2, 3, 5, 6}
     yield from aligned(header, rows, presentation.paint, right=right, colours=_COLOURS)
     if len(groups) > len(shown):
-        yield f"and {len(groups) - len(shown):,} more: --group-by {by} --top 0"
+        yield f"and {len(groups) - len(shown):,} more: --top 0"
 
 
 def pool_table(report: AuditReport, presentation: Presentation) -> Iterator[str]:
-    """Yield the GPUs of each pool by instance type."""
+    """Yield the GPUs by NodePool and instance type."""
     pools = report.cost.pools if report.cost else ()
-    header = ("BY POOL", "INSTANCE TYPE", "NODES", "GPUS", "HELD", "IDLE", "$/HOUR")
+    header = ("BY POOL", "INSTANCE TYPE", "NODES", "GPUS", "ALLOCATED", "IDLE", "$/HOUR")
     rows = [
         (
             pool.node_pool or "(none)",
             pool.instance_type,
             f"{pool.nodes:,}",
-            *map(say.number, (pool.gpus, pool.held, pool.gpus - pool.held)),
+            *map(say.number, (pool.gpus, pool.allocated, pool.gpus - pool.allocated)),
             say.money(pool.usd_per_hour),
         )
         for pool in pools[: presentation.top or None]
@@ -60,79 +62,88 @@ def pool_table(report: AuditReport, presentation: Presentation) -> Iterator[str]
 
 
 COLOURS: Final = {
-    Action.BLOCK: (RED, BOLD),
+    Action.DENY: (RED, BOLD),
     Action.MUTATE: (CYAN,),
     Action.WARN: (YELLOW,),
     Action.RECORD: (DIM,),
-    Action.COMPLY: (GREEN,),
+    Action.ALLOW: (GREEN,),
 }
-_LABELS: Final = {
-    Action.BLOCK: "BLOCK",
-    Action.MUTATE: "MUTATE",
-    Action.WARN: "WARN",
-    Action.RECORD: "record",
-    Action.COMPLY: "compliant",
-}
-_MOST_FIX: Final = 60
+# Two fit beside the totals and the worst ten objects on a screen of 50 lines.
+_MOST_COSTS: Final = 2
+_MOST_NAMES: Final = 4
 
 
 def render(report: AuditReport, presentation: Presentation) -> str:
-    """Write an audit."""
-    blocks = [head(report, presentation)]
+    """Write the totals, the worst objects and what was not evaluated; at most `top` lines of each."""
+    blocks: list[Iterable[str]] = [_totals(report, presentation)]
     if presentation.group_by == "pool":
         blocks.append(pool_table(report, presentation))
     elif presentation.group_by:
         blocks.append(group_table(report, presentation, presentation.group_by))
-    elif any(audited.findings for audited in report.audited):
-        blocks += [group_table(report, presentation, by) for by in ("namespace", "policy")]
-    blocks += [
-        cost(report, presentation),
-        _worst(report, presentation),
-        changes(presentation),
-        gaps(report, presentation),
-    ]
+    blocks += [_worst(report, presentation), changes(presentation), _short_gaps(report, presentation)]
     blocks.append(_next(report, presentation))
     return "\n".join("".join(f"{line}\n" for line in block) for block in map(list, blocks) if block)
 
 
+def _totals(report: AuditReport, presentation: Presentation) -> Iterator[str]:
+    objects, kinds = sum(report.counts.values()), len(report.counts)
+    yield f"{_audited(report, presentation)}: {say.plural(objects, 'object')} of {say.plural(kinds, 'kind')}"
+    yield _actions(report, presentation.paint)
+    yield from cost(report, presentation, _MOST_COSTS if presentation.top else 0)
+
+
 def head(report: AuditReport, presentation: Presentation) -> Iterator[str]:
-    """Yield what was audited, and how many objects would be what."""
-    paint, cluster = presentation.paint, report.cluster
-    version = f" ({cluster.version})" if cluster.version else ""
-    user = f" as {cluster.user}" if cluster.user else ""
-    took = f", {presentation.seconds:.1f} s" if presentation.seconds is not None else ""
-    yield plain(f"Audited {cluster.name}{version}{user} at {report.time:%Y-%m-%d %H:%M %Z}{took}")
+    """Yield what was audited, the number of objects by kind, and the number of objects by action."""
+    yield _audited(report, presentation)
     if report.counts:
         yield plain("  " + "  ".join(f"{kind} {count:,}" for kind, count in report.counts.items()))
     yield ""
-    yield paint("If these policies were enforced now", BOLD)
+    yield _actions(report, presentation.paint)
+
+
+def _audited(report: AuditReport, presentation: Presentation) -> str:
+    cluster = report.cluster
+    version = f" ({cluster.version})" if cluster.version else ""
+    user = f" as {cluster.user}" if cluster.user else ""
+    took = f", {presentation.seconds:.1f} s" if presentation.seconds is not None else ""
+    return plain(f"Audited {cluster.name}{version}{user} at {report.time:%Y-%m-%d %H:%M %Z}{took}")
+
+
+def _actions(report: AuditReport, paint: Paint) -> str:
     counts = actions(report)
-    shown = [f"{paint(_LABELS[action], *COLOURS[action])} {paint(f'{counts[action]:,}', BOLD)}" for action in Action]
+    shown = [f"{paint(action.value, *COLOURS[action])} {paint(f'{counts[action]:,}', BOLD)}" for action in Action]
     exempt = sum(1 for _ in suppressed(report))
-    passing = f"   exempt findings {exempt:,}" if exempt else ""
-    yield f"  would {'   '.join(shown)}{passing}"
+    suffix = f"   exempt findings {exempt:,}" if exempt else ""
+    return f"{paint('IF CREATED NOW', BOLD)}  {'   '.join(shown)}{suffix}"
 
 
-def cost(report: AuditReport, presentation: Presentation) -> Iterator[str]:
-    """Yield the GPU money."""
-    money, paint = report.cost, presentation.paint
-    if money is None:
+def cost(report: AuditReport, presentation: Presentation, most: int = 0) -> Iterator[str]:
+    """Yield the cost of GPUs, with at most `most` unbounded and as many wasted objects; 0 for all."""
+    total, paint = report.cost, presentation.paint
+    if total is None:
         return
-    hours = presentation.hours_per_month
-    month = f"${say.money(money.at_risk, hours)} a month of {hours:g} h"
-    at_risk = paint(f"${say.money(money.at_risk)}/h", BOLD, *((RED,) if money.at_risk else ()))
-    yield f"{paint('GPU COST AT RISK', BOLD)}  {at_risk} ({month}) is held by objects that would be denied"
-    margin = " " * len("GPU COST AT RISK  ")
-    yield f"{margin}${say.money(money.held)}/h held in all, ${say.money(money.idle)}/h idle"
-    for each in money.unbounded[: presentation.top or None]:
-        worst = f", ${say.money(each.usd_per_hour)}/h at worst" if each.usd_per_hour is not None else ""
-        yield plain(f"{margin}without bound: {each.object}: {each.reason}{worst}")
-    for waste in money.wasted[: presentation.top or None]:
+    month = f"${say.money(total.at_risk, presentation.hours_per_month)} per month"
+    at_risk = paint(f"${say.money(total.at_risk)}/h", BOLD, *((RED,) if total.at_risk else ()))
+    yield (
+        f"{paint('GPU COST AT RISK', BOLD)}  {at_risk} ({month}); "
+        f"allocated ${say.money(total.allocated)}/h, idle ${say.money(total.idle)}/h"
+    )
+    for each in total.unbounded[: most or None]:
+        worst = f"; at most ${say.money(each.usd_per_hour)}/h" if each.usd_per_hour is not None else ""
+        yield plain(f"  unbounded: {each.object}: {each.reason}{worst}")
+    yield from _rest("unbounded", len(total.unbounded), most)
+    for waste in total.wasted[: most or None]:
         price = f", ${say.money(waste.usd_per_hour)}/h" if waste.usd_per_hour is not None else ""
-        yield plain(f"{margin}wasted: {waste.object}: {waste.reason} ({say.number(waste.gpus)} GPUs{price})")
-    if money.unpriced_gpus:
-        yield f"{margin}{say.number(money.unpriced_gpus)} GPUs have no known price and count as nothing"
-    yield plain(f"{margin}{money.prices}")
+        yield plain(f"  wasted: {waste.object}: {waste.reason} ({say.number(waste.gpus)} GPUs{price})")
+    yield from _rest("wasted", len(total.wasted), most)
+    if total.unpriced_gpus:
+        yield f"  {say.number(total.unpriced_gpus)} GPUs have no price, and no total includes them"
+    yield plain(f"  prices: {total.prices}")
+
+
+def _rest(what: str, count: int, most: int) -> Iterator[str]:
+    if most and count > most:
+        yield f"  {what}: {count - most:,} more: -o wide"
 
 
 def _worst(report: AuditReport, presentation: Presentation) -> Iterator[str]:
@@ -142,10 +153,10 @@ def _worst(report: AuditReport, presentation: Presentation) -> Iterator[str]:
         return
     growing = say.growth(report)
     rows = [_row(audited, growing) for audited in shown]
-    header = ("WORST OBJECTS", "WOULD", "POLICIES", "GPUS", "$/HOUR", "FIRST FIX")
+    header = ("WORST OBJECTS", "ACTION", "POLICIES", "GPUS", "$/HOUR")
     yield from aligned(header, rows, presentation.paint, right={3, 4}, colours={0: (BOLD,)})
     if len(worst) > len(shown):
-        yield f"and {len(worst) - len(shown):,} more: --top 0"
+        yield f"and {len(worst) - len(shown):,} more: --top 0, or every finding with -o wide"
 
 
 def _row(audited: Audited, growing: Mapping[str, str]) -> tuple[str, ...]:
@@ -154,48 +165,68 @@ def _row(audited: Audited, growing: Mapping[str, str]) -> tuple[str, ...]:
         str(audited.object),
         audited.action.value,
         f"{first} +{len(others)}" if others else first,
-        say.gpus_of(audited.held),
+        say.gpus_of(audited.allocated),
         say.price(audited, growing),
-        _cut(say.first_fix(audited)),
     )
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _MOST_FIX else f"{text[: _MOST_FIX - 3]}..."
 
 
 def changes(presentation: Presentation) -> Iterator[str]:
-    """Yield what changed since an earlier audit."""
-    found, paint = presentation.comparison, presentation.paint
-    if found is None:
+    """Yield the difference to an earlier audit."""
+    comparison, paint = presentation.comparison, presentation.paint
+    if comparison is None:
         return
     yield (
-        f"{paint('CHANGES', BOLD)} since {found.since:%Y-%m-%d %H:%M %Z}: {paint(f'+{len(found.new):,} new', RED)}  "
-        f"{paint(f'-{len(found.fixed):,} fixed', GREEN)}  ={found.unchanged:,} unchanged"
+        f"{paint('CHANGES', BOLD)} since {comparison.since:%Y-%m-%d %H:%M %Z}: "
+        f"{paint(f'+{len(comparison.new):,} new', RED)}  {paint(f'-{len(comparison.fixed):,} fixed', GREEN)}  "
+        f"={comparison.unchanged:,} unchanged"
     )
-    for sign, each in ("+", found.new), ("-", found.fixed):
-        for changed in each[: presentation.top or None]:
+    for sign, findings in ("+", comparison.new), ("-", comparison.fixed):
+        for changed in findings[: presentation.top or None]:
             yield plain(f"  {sign} {changed.object}: {changed.finding.policy}: {changed.finding.message}")
-        if presentation.top and len(each) > presentation.top:
-            yield f"  {sign} and {len(each) - presentation.top:,} more: --top 0"
+        if presentation.top and len(findings) > presentation.top:
+            yield f"  {sign} and {len(findings) - presentation.top:,} more: --top 0"
 
 
 def gaps(report: AuditReport, presentation: Presentation) -> Iterator[str]:
-    """Yield what was not looked at, and exemptions to look at."""
+    """Yield what was not evaluated, exemptions to remove, and remarks."""
+    yield from _gaps(report, presentation, say.not_evaluated(report))
+
+
+def _short_gaps(report: AuditReport, presentation: Presentation) -> Iterator[str]:
+    short = (replace(each, what=_few(each.what)) for each in report.not_evaluated)
+    limited = replace(report, not_evaluated=tuple(short))
+    phrases = say.not_evaluated(limited)
+    shown = phrases[: presentation.top or None]
+    rest = [f"{len(phrases) - len(shown):,} more: -o wide"] if len(phrases) > len(shown) else []
+    yield from _gaps(limited, presentation, [*shown, *rest])
+
+
+def _few(text: str) -> str:
+    """Shorten a list of names."""
+    names = text.split(", ")
+    return (
+        text
+        if len(names) <= _MOST_NAMES + 1
+        else f"{', '.join(names[:_MOST_NAMES])} and {len(names) - _MOST_NAMES} more"
+    )
+
+
+def _gaps(report: AuditReport, presentation: Presentation, phrases: Iterable[str]) -> Iterator[str]:
     paint = presentation.paint
-    blind = skipped(report)
-    if report.not_evaluated or blind or report.coverage < 1:
+    policies = skipped(report)
+    if report.not_evaluated or policies or report.coverage < 1:
         yield f"{paint('NOT EVALUATED', BOLD)}  coverage {say.percent(report.coverage)}"
-    yield from (f"  {plain(phrase)}" for phrase in say.not_evaluated(report))
-    for (policy, reason), count in blind.most_common(presentation.top or None):
+    yield from (f"  {plain(phrase)}" for phrase in phrases)
+    for (policy, reason), count in policies.most_common(presentation.top or None):
         yield plain(f"  {policy}: {reason} ({say.plural(count, 'object')})")
-    yield from (plain(f"exemption over: {phrase}") for phrase in report.expired)
-    yield from (plain(f"exemption that matches nothing: {phrase}") for phrase in report.unused)
+    yield from (plain(f"expired exemption: {phrase}") for phrase in report.expired)
+    yield from (plain(f"unused exemption: {phrase}") for phrase in report.unused)
     yield from (plain(remark) for remark in report.remarks)
 
 
 def _next(report: AuditReport, presentation: Presentation) -> Iterator[str]:
-    found = [group.name for group in grouped(report, "policy")]
-    explain = f" · gpugate explain {plain(found[0])}" if found else ""
-    exempt = " · gpugate audit --write-exemptions exemptions.yaml" if actions(report)[Action.BLOCK] else ""
-    yield presentation.paint(f"Next: gpugate audit -o html=audit.html{explain}{exempt}", DIM)
+    names = [group.name for group in grouped(report, "policy")]
+    groups = " · --group-by policy (or namespace, kind, owner, pool)" if names and not presentation.group_by else ""
+    exempt = " · --write-exemptions FILE" if actions(report)[Action.DENY] else ""
+    explain = f" · gpugate explain {plain(names[0])}" if names else ""
+    yield presentation.paint(f"More: -o wide · -o html=audit.html{groups}{exempt}{explain}", DIM)

@@ -1,4 +1,4 @@
-"""The figures of an audit: how many objects would be what, and the GPUs that they hold, by namespace, policy and others."""
+"""The figures of an audit: objects by action and their GPUs, in total and by namespace, policy, kind or owner."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gpugate.webhook.report.audited import Action
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from gpugate.webhook.report.audited import Audited, AuditReport, Finding, Held
+    from gpugate.webhook.report.audited import AllocatedGpus, Audited, AuditReport, Finding
 
 Sharing = Literal["namespace", "policy", "kind", "owner"]
 CLUSTER: Final = "(cluster)"
@@ -25,12 +25,12 @@ class Group:
     """Objects that share a namespace, a policy, a kind or an owner.
 
     Attributes:
-        name: what they share.
-        objects: by what would become of them; of a policy, by what its findings alone would do.
-        at_risk: GPU model -> how many GPUs the objects hold that would be denied.
-        usd_per_hour: what those cost, as far as prices are known; None where none is.
-        mode: the highest stance of its findings.
-        findings: how many.
+        name: the name of the namespace, policy, kind or owner.
+        objects: action -> the number of objects; for a policy, the action of its findings alone.
+        at_risk: GPU model -> the number of GPUs that are allocated to objects that would be denied.
+        usd_per_hour: the cost of these GPUs in USD per hour; None without any price.
+        mode: the highest mode of the findings.
+        findings: the number of findings.
     """
 
     name: str
@@ -42,8 +42,8 @@ class Group:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """Sorts the worst first: by money, then by what would become of the objects, then by name."""
-        counts = (-self.objects[action] for action in (Action.BLOCK, Action.MUTATE, Action.WARN, Action.RECORD))
+        """Sorts by cost, then by action, then by name."""
+        counts = (-self.objects[action] for action in (Action.DENY, Action.MUTATE, Action.WARN, Action.RECORD))
         return (-(self.usd_per_hour or 0.0), *counts, self.name)
 
     def add(self, audited: Audited, action: Action, findings: Sequence[Finding]) -> None:
@@ -51,54 +51,54 @@ class Group:
         self.objects[action] += 1
         self.findings += len(findings)
         self.mode = max((self.mode, *(finding.stance for finding in findings)))
-        if action is Action.BLOCK:
-            for held in audited.held:
-                self.at_risk[model(held)] = self.at_risk.get(model(held), 0.0) + held.gpus
-            price = usd(audited.held)
+        if action is Action.DENY:
+            for allocated in audited.allocated:
+                self.at_risk[model(allocated)] = self.at_risk.get(model(allocated), 0.0) + allocated.gpus
+            price = usd(audited.allocated)
             if price is not None:
                 self.usd_per_hour = (self.usd_per_hour or 0.0) + price
 
 
 def actions(report: AuditReport) -> dict[Action, int]:
-    """Return how many objects would be what, each counted once, with every action."""
+    """Return the number of objects for every action; each object counts once."""
     counts = Counter(audited.action for audited in report.audited)
     return {action: counts[action] for action in Action}
 
 
 def code(finding: Finding) -> str:
-    """Name what found it: the policy, or that a field has a type that the API server refuses."""
+    """Return the policy of a finding, or `MALFORMED` for a field of the wrong type."""
     return finding.policy or MALFORMED
 
 
 def worst(findings: Iterable[Finding]) -> Action:
-    """Return the worst that findings would do."""
-    return min((finding.action for finding in findings), key=_ORDER.index, default=Action.COMPLY)
+    """Return the worst action of findings."""
+    return min((finding.action for finding in findings), key=_ORDER.index, default=Action.ALLOW)
 
 
-def model(held: Held) -> str:
-    """Name a GPU as people do; its resource where the model is not known."""
-    return held.model.upper() or held.resource
+def model(allocated: AllocatedGpus) -> str:
+    """Return the model of a GPU, such as `H100`, or its resource if the model is unknown."""
+    return allocated.model.upper() or allocated.resource
 
 
-def usd(held: Iterable[Held]) -> float | None:
-    """Return the known price an hour; None where none is."""
-    prices = [each.usd_per_hour for each in held if each.usd_per_hour is not None]
+def usd(allocated: Iterable[AllocatedGpus]) -> float | None:
+    """Return the cost in USD per hour, without unpriced GPUs; None if no GPU has a price."""
+    prices = [each.usd_per_hour for each in allocated if each.usd_per_hour is not None]
     return sum(prices) if prices else None
 
 
 def suppressed(report: AuditReport) -> Iterator[tuple[Audited, Finding]]:
-    """Yield what an exemption lets pass: only then has a finding a note and costs no more than a record."""
+    """Yield the findings with an exemption: only these have a note and the mode `audit`."""
     for audited in report.audited:
         yield from ((audited, f) for f in audited.findings if f.note and f.stance is Stance.AUDIT)
 
 
 def skipped(report: AuditReport) -> Counter[tuple[str, str]]:
-    """Return (policy, why it could not look) -> for how many objects."""
+    """Return (policy, why it was not evaluated) -> the number of objects."""
     return Counter(item for audited in report.audited for item in audited.skipped.items())
 
 
 def grouped(report: AuditReport, by: Sharing) -> list[Group]:
-    """Group the objects, worst first; an object is in the group of each policy that found something in it."""
+    """Group the objects, worst first; an object is in the group of each policy with a finding in it."""
     groups: dict[str, Group] = {}
     for audited in report.audited:
         for name, findings in _shares(audited, by):

@@ -1,4 +1,4 @@
-"""An audit for a wide terminal: each finding in a line with its field, message and fix, beside the money and the gaps."""
+"""An audit for a wide terminal: one line for each finding, with its field, message and fix."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from gpugate.webhook.report.audit_presentation import Presentation
     from gpugate.webhook.report.audited import AuditReport
 
-_HEADER: Final = ("WOULD", "OBJECT", "PODS", "GPUS", "$/HOUR", "POLICY", "FIELD", "FOUND", "FIX")
+_HEADER: Final = ("ACTION", "OBJECT", "PODS", "GPUS", "$/HOUR", "POLICY", "FIELD", "FINDING", "FIX")
 
 
 def render(report: AuditReport, presentation: Presentation) -> str:
-    """Write an audit; no finding is left out."""
+    """Write an audit with all findings."""
     by = presentation.group_by or "namespace"
     groups = pool_table(report, presentation) if by == "pool" else group_table(report, presentation, by)
     parts = (head(report, presentation), groups, cost(report, presentation), _findings(report, presentation))
@@ -33,7 +33,7 @@ def _findings(report: AuditReport, presentation: Presentation) -> Iterator[str]:
     growing = say.growth(report)
     rows = []
     for audited in report.audited:
-        shared = (str(audited.object), str(audited.pods), say.gpus_of(audited.held), say.price(audited, growing))
+        shared = (str(audited.object), str(audited.pods), say.gpus_of(audited.allocated), say.price(audited, growing))
         rows += [
             (
                 finding.action.value,
@@ -46,6 +46,6 @@ def _findings(report: AuditReport, presentation: Presentation) -> Iterator[str]:
             for finding in audited.findings
         ]
         if not audited.findings and presentation.include_passed:
-            rows.append((Action.COMPLY.value, *shared, "", "", "", ""))
+            rows.append((Action.ALLOW.value, *shared, "", "", "", ""))
     if rows:
         yield from aligned(_HEADER, rows, presentation.paint, right={2, 3, 4}, colours={1: (BOLD,)})

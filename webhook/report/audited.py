@@ -1,4 +1,4 @@
-"""What an audit finds: one record for each top owner, what could not be looked at, and what it costs."""
+"""The result of an audit: one record for each top-level owner, what was not evaluated, and the cost of GPUs."""
 
 from __future__ import annotations
 
@@ -15,45 +15,45 @@ if TYPE_CHECKING:
 
 
 class Action(StrEnum):
-    """What would become of an object if it were created now, the worst of its findings."""
+    """What the webhook would do with an object if it were created now: the worst of its findings decides."""
 
-    BLOCK = "block"
-    """It would be denied."""
+    DENY = "deny"
+    """The webhook would deny it."""
     MUTATE = "mutate"
-    """It would be stored changed."""
+    """The webhook would patch it."""
     WARN = "warn"
-    """Whoever creates it would be warned."""
+    """The webhook would allow it with a warning."""
     RECORD = "record"
-    """Something would be recorded, and nobody told."""
-    COMPLY = "comply"
-    """Nothing would be found."""
+    """The webhook would allow it, and count its findings in metrics and audit annotations only."""
+    ALLOW = "allow"
+    """No policy has a finding."""
 
 
-_WORST_FIRST: Final = {action: place for place, action in enumerate(Action)}
+_WORST_FIRST: Final = {action: rank for rank, action in enumerate(Action)}
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What one policy found in one object, as `report.located.Located` shows it.
+    """A finding of one policy in one object.
 
     Attributes:
-        policy: its id.
-        path: the field as people write it; empty for the object as a whole.
-        message: what was found.
-        stance: what it would cost.
-        action: what it would do to the object.
-        why: a sentence on what the pattern costs.
+        policy: the id of the policy; empty for a field of the wrong type.
+        path: the field, such as `spec.replicas`; empty for the whole object.
+        message: what is wrong.
+        stance: the mode of the finding.
+        action: what the webhook would do because of it.
+        why: the consequence, in one sentence.
         hint: what to do.
-        note: why it costs less than the policy's mode, such as an exemption.
-        fix: how it can be mended, None where only people can.
-        patches: the changes that the policy would make.
-        template_of: the kind of the workload when a Pod template in it was judged.
-        made: what has this, where it is not the object itself but something that it made, such as one of its Pods when
-            these are not as its template says; `path` is then a path in that.
-        related: other objects whose part in the cause is reported here.
-        others: further objects that have a part in it, as `policies.sdk.findings.Violation` has them.
-        follows: whether it is not reported where a finding at each of these is.
-        covers: policies whose findings at the same path are left out for this one.
+        note: why the mode is lower than that of the policy, such as an exemption.
+        fix: an edit that fixes the finding; None if there is no automatic fix.
+        patches: the changes that a mutating policy would make.
+        template_of: the kind of the workload, if the finding is in its Pod template.
+        dependent: the object with the finding, if it is not the audited object but one that it owns, such as a Pod that
+            differs from its template; `path` is then a path in it.
+        related: other objects with the same cause, which is reported only here.
+        others: further objects that share the cause, as in `policies.sdk.findings.Violation`.
+        follows: whether findings at all of `others` replace this one.
+        covers: policies whose findings at the same path this finding replaces.
     """
 
     policy: str
@@ -67,7 +67,7 @@ class Finding:
     fix: Patches | Replacement | None = None
     patches: tuple[Patch, ...] = ()
     template_of: str = ""
-    made: ObjectName | None = None
+    dependent: ObjectName | None = None
     related: tuple[ObjectName, ...] = ()
     others: tuple[Other, ...] = ()
     follows: bool = False
@@ -75,19 +75,19 @@ class Finding:
 
     @property
     def place(self) -> str:
-        """Where it is: the path, after the name of what has it where that is not the object itself."""
-        return ": ".join(part for part in (str(self.made or ""), self.path) if part)
+        """The location: the path, after the name of the dependent if there is one."""
+        return ": ".join(part for part in (str(self.dependent or ""), self.path) if part)
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """GPUs that running Pods hold.
+class AllocatedGpus:
+    """GPUs that are allocated to Pods.
 
     Attributes:
         resource: the extended resource, such as `nvidia.com/gpu`; a MIG profile counts as its share of a GPU.
-        model: the GPU's name in the catalogue, such as `h100`; empty where the nodes do not say.
-        gpus: how many.
-        usd_per_hour: what they cost an hour, None where no price is known.
+        model: the name of the GPU in the instance catalogue, such as `h100`; empty if unknown.
+        gpus: the number of GPUs.
+        usd_per_hour: their cost in USD per hour; None without a price.
     """
 
     resource: str
@@ -98,33 +98,33 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Audited:
-    """One object that people wrote: a workload with all its Pods, a NodePool, a ScaledObject, ...
+    """A top-level owner: a workload with all its Pods, a NodePool, a ScaledObject, ...
 
     Attributes:
-        object: which.
-        uid: its uid; empty in a dump that does not say.
-        pods: how many Pods of it run, itself included where it is one.
-        held: the GPUs that those hold.
-        findings: what policies found in it, or in its Pods when these were not made from its template.
-        skipped: policy -> why it could not look.
+        object: the name of the object.
+        uid: its uid; empty if a dump does not contain it.
+        pods: the number of its unfinished Pods, including the object itself if it is one.
+        allocated: the GPUs of these Pods.
+        findings: its findings, and those of its Pods that differ from its template.
+        skipped: policy -> why it was not evaluated.
     """
 
     object: ObjectName
     uid: str = ""
     pods: int = 0
-    held: tuple[Held, ...] = ()
+    allocated: tuple[AllocatedGpus, ...] = ()
     findings: tuple[Finding, ...] = ()
     skipped: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def action(self) -> Action:
-        """What would become of it."""
-        return min((finding.action for finding in self.findings), key=_WORST_FIRST.__getitem__, default=Action.COMPLY)
+        """What the webhook would do with it."""
+        return min((finding.action for finding in self.findings), key=_WORST_FIRST.__getitem__, default=Action.ALLOW)
 
 
 @dataclass(frozen=True, slots=True)
 class NotEvaluated:
-    """What could not be looked at: which kind or object, why, and how many objects if that is known."""
+    """A kind or object that was not evaluated, the reason, and the number of objects if known."""
 
     what: str
     reason: str
@@ -133,7 +133,7 @@ class NotEvaluated:
 
 @dataclass(frozen=True, slots=True)
 class Unbounded:
-    """Something that can grow without a limit, and what it can cost an hour at worst; None: nobody can say."""
+    """An object whose GPUs have no limit, and its worst-case cost in USD per hour; None if unknown."""
 
     object: ObjectName
     reason: str
@@ -142,7 +142,7 @@ class Unbounded:
 
 @dataclass(frozen=True, slots=True)
 class Wasted:
-    """GPUs of nodes that nobody can use because of the shape of what holds the others."""
+    """GPUs of nodes that no Pod can use because of the Pods that run beside them."""
 
     object: ObjectName
     reason: str
@@ -158,17 +158,17 @@ class PoolUse:
     instance_type: str
     nodes: int
     gpus: float
-    held: float
+    allocated: float
     usd_per_hour: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """GPU money, each figure as its definition in `docs/audit.md` says; prices as of a day and place, in USD an hour."""
+    """The cost of GPUs in USD per hour, as defined in `docs/audit.md`; `prices` names their source, date and region."""
 
     prices: str
     at_risk: float
-    held: float
+    allocated: float
     idle: float
     unbounded: tuple[Unbounded, ...] = ()
     wasted: tuple[Wasted, ...] = ()
@@ -178,7 +178,7 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """What was audited: its name, the API server's version, as whom; or the dump's path."""
+    """The audited cluster: its name or the paths of the dump, the version of the API server, and the user of the audit."""
 
     name: str
     version: str = ""
@@ -190,17 +190,18 @@ class AuditReport:
     """One audit.
 
     Attributes:
-        cluster: what was looked at.
-        time: when, with its zone.
-        generation: which policy file was used, as the webhook's metric and log name it.
-        target: the versions assumed.
-        audited: every object judged, worst first, then by cost, then by name.
-        counts: kind -> how many objects of it were read.
-        not_evaluated: what could not be.
-        coverage: the share of what should have been evaluated that was, from 0 to 1.
-        cost: None when it was not asked for, or nothing is known of nodes.
-        expired: exemptions that are over, and `unused` ones that matched nothing, in words.
-        remarks: sentences about the run.
+        cluster: the audited cluster or dump.
+        time: the time of the audit, with its time zone.
+        generation: the generation of the policy file, as in the webhook's metrics and log.
+        target: the target versions of Kubernetes, Karpenter and KEDA.
+        audited: every evaluated object, sorted by action, then by cost, then by name.
+        counts: kind -> the number of objects that were read.
+        not_evaluated: what was not evaluated.
+        coverage: the evaluated share of what should be evaluated, from 0 to 1.
+        cost: the cost of GPUs; None with `--no-cost`, or if the nodes are unknown.
+        expired: expired exemptions, as text for the user.
+        unused: exemptions that matched no finding, as text for the user.
+        remarks: further notes for the user.
     """
 
     cluster: Cluster

@@ -29,7 +29,7 @@ NAME = ObjectName("apps/v1", "Deployment", "zqspace", "zqapp")
 
 def report(**finding: object) -> AuditReport:
     found = Finding(
-        **{"policy": "pods/x", "path": "", "message": "", "stance": Stance.ENFORCE, "action": Action.BLOCK, **finding}
+        **{"policy": "pods/x", "path": "", "message": "", "stance": Stance.ENFORCE, "action": Action.DENY, **finding}
     )  # type: ignore[arg-type]
     return AuditReport(
         Cluster("zqcluster", "v1.36.0", "zq@corp"),
@@ -57,7 +57,7 @@ def report(**finding: object) -> AuditReport:
         "exempt until 2027-01-31 (zqowner: zqreason, INC-4312)",
         "zqa,zqb;zqc|zqd zqe=zqf (zqg) 'zqh' <zqi> {zqj} zqk\\zql #zqm $zqn ~zqo %zqp zqq.",
         "ip-10-0-1-2.zqregion.compute.internal",
-        "such as 123.45.67.89 with 4 of 8 held",
+        "such as 123.45.67.89 with 4 of 8 allocated",
     ],
 )
 @pytest.mark.parametrize("field", ["message", "hint", "note", "path"])
@@ -165,7 +165,7 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> tuple[AuditReport, C
     money = costed(seen, found.report.audited, Prices(load_instance_types(), {}, "zqprices.csv"))
     whole = replace(
         found.report,
-        audited=tuple(replace(each, held=money.held.get(each.object, ())) for each in found.report.audited),
+        audited=tuple(replace(each, allocated=money.allocated.get(each.object, ())) for each in found.report.audited),
         cost=money.cost,
         remarks=(*found.report.remarks, *money.remarks),
         cluster=Cluster("zqcluster", "v1.36.0", "zquser"),
@@ -198,6 +198,6 @@ def test_figures_stay(everything: tuple[AuditReport, Comparison]) -> None:
 
     assert whole.cost is not None
     assert left.cost is not None
-    assert (left.cost.held, left.cost.unpriced_gpus) == (whole.cost.held, whole.cost.unpriced_gpus)
+    assert (left.cost.allocated, left.cost.unpriced_gpus) == (whole.cost.allocated, whole.cost.unpriced_gpus)
     assert [each.action for each in left.audited] == [each.action for each in whole.audited]
-    assert [each.held for each in left.audited] == [each.held for each in whole.audited]
+    assert [each.allocated for each in left.audited] == [each.allocated for each in whole.audited]

@@ -19,7 +19,7 @@ VLLM = ObjectName("apps/v1", "Deployment", "serving", "vllm")
 
 
 def finding(path: str = "spec.a", message: str = "is wrong", policy: str = "pods/x") -> Finding:
-    return Finding(policy, path, message, Stance.ENFORCE, Action.BLOCK)
+    return Finding(policy, path, message, Stance.ENFORCE, Action.DENY)
 
 
 def report(*findings: Finding, of: ObjectName = VLLM, **others: Any) -> AuditReport:
@@ -107,5 +107,5 @@ def test_fields_that_a_later_version_adds_are_passed_over_and_those_it_added_may
     ],
 )
 def test_what_is_no_audit_is_refused_with_the_reason(text: str | bytes) -> None:
-    with pytest.raises(AuditDocumentError, match=r"is no audit of gpugate\.dev/audit/v1: ."):
+    with pytest.raises(AuditDocumentError, match=r"not an audit in the format gpugate\.dev/audit/v1: ."):
         compare(text, report())

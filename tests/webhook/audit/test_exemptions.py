@@ -59,7 +59,7 @@ def config(folder: Path, text: str) -> PolicyConfig:
 
 
 def blocked(report: AuditReport) -> set[str]:
-    return {str(each.object) for each in report.audited if each.action is Action.BLOCK}
+    return {str(each.object) for each in report.audited if each.action is Action.DENY}
 
 
 def test_with_the_exemptions_an_audit_blocks_nothing(tmp_path: Path) -> None:

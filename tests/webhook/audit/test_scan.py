@@ -45,7 +45,7 @@ def test_what_a_template_says_is_told_once() -> None:
     (deployment,) = found(audited(*deployed())).values()
 
     tolerations = [finding for finding in deployment.findings if finding.policy == TOLERATION]
-    assert [(f.action, f.path, f.template_of, f.made) for f in tolerations] == [
+    assert [(f.action, f.path, f.template_of, f.dependent) for f in tolerations] == [
         (Action.MUTATE, "spec.template.spec.tolerations", "Deployment", None)
     ]
 
@@ -57,7 +57,7 @@ def test_a_pod_that_is_not_as_its_template_is_judged_by_itself() -> None:
     (report,) = found(audited(deployment, replicas, older)).values()
 
     (finding,) = [finding for finding in report.findings if finding.policy == TOLERATION]
-    assert (finding.path, finding.template_of, str(finding.made)) == ("spec.tolerations", "", "Pod/team/web-0-a")
+    assert (finding.path, finding.template_of, str(finding.dependent)) == ("spec.tolerations", "", "Pod/team/web-0-a")
 
 
 def test_equal_pods_are_judged_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,7 +90,7 @@ def test_what_something_made_is_told_with_its_name() -> None:
     report = found(audited(*deployed(), scaler, hpa))
 
     assert "HorizontalPodAutoscaler/team/keda-hpa-web" not in report
-    made = {str(finding.made) for finding in report["ScaledObject/team/web"].findings if finding.made}
+    made = {str(finding.dependent) for finding in report["ScaledObject/team/web"].findings if finding.dependent}
     assert made == {"HorizontalPodAutoscaler/team/keda-hpa-web"}
 
 
@@ -166,7 +166,7 @@ def test_the_worst_come_first() -> None:
         each.action for each in audited(pod("a"), pod("b", privileged), pod("c", {"containers": []})).report.audited
     ]
 
-    assert actions == [Action.BLOCK, Action.MUTATE, Action.COMPLY]
+    assert actions == [Action.DENY, Action.MUTATE, Action.ALLOW]
 
 
 def test_what_may_not_be_listed_is_stated_and_lowers_the_coverage() -> None:

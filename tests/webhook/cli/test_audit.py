@@ -57,10 +57,10 @@ def names(report: Any, action: str) -> set[str]:
 def test_a_dump_is_audited_as_a_cluster_is(audit: Run) -> None:
     ran, report = audit()
 
-    assert (ran.code, names(report, "block")) == (0, BLOCKED)
+    assert (ran.code, names(report, "deny")) == (0, BLOCKED)
     assert report["counts"]["Pod"] == 29
     assert report["coverage"] == 1
-    assert report["cost"]["held"] > report["cost"]["at_risk"] > 0
+    assert report["cost"]["allocated"] > report["cost"]["at_risk"] > 0
 
 
 def test_pods_are_rolled_up_to_what_somebody_wrote(audit: Run) -> None:
@@ -85,19 +85,19 @@ def test_every_format_is_written(gpugate: Run, tmp_path: Path, name: str) -> Non
 def test_the_table_is_the_default(gpugate: Run) -> None:
     ran = gpugate("audit", "--from", PLATFORM)
 
-    assert "would BLOCK 8" in ran.out
+    assert "IF CREATED NOW  deny 8" in ran.out
 
 
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [
         pytest.param((), 0, id="no-gate"),
-        pytest.param(("--fail-on", "block"), 1, id="block"),
+        pytest.param(("--fail-on", "deny"), 1, id="deny"),
         pytest.param(("--fail-on", "mutate"), 1, id="mutate"),
-        pytest.param(("--fail-on", "block", "-n", "ml-training"), 0, id="nothing-so-bad"),
+        pytest.param(("--fail-on", "deny", "-n", "ml-training"), 0, id="nothing-so-bad"),
         pytest.param(("--fail-on", "warn", "-n", "ml-training"), 1, id="something-worse"),
         pytest.param(("--fail-on", "warn", "-n", "web"), 0, id="nothing-at-all"),
-        pytest.param(("--fail-on", "block", "--as-mode", "warn"), 0, id="as-if-it-only-warned"),
+        pytest.param(("--fail-on", "deny", "--as-mode", "warn"), 0, id="as-if-it-only-warned"),
         pytest.param(("--require-coverage", "100"), 0, id="everything-was-looked-at"),
         pytest.param(("--fail-on", "never", "--min-coverage", "99%"), 0, id="both-spellings"),
     ],
@@ -130,7 +130,7 @@ def test_what_if_the_mode_were_another(audit: Run, tmp_path: Path) -> None:
 
     enforced, installed = (audit("-p", policy, *more)[1] for more in ((), ("--as-mode", "as-is")))
 
-    assert (names(installed, "block"), names(enforced, "block")) == (set(), BLOCKED)
+    assert (names(installed, "deny"), names(enforced, "deny")) == (set(), BLOCKED)
 
 
 def test_the_generation_is_that_of_the_policy_file(audit: Run, tmp_path: Path) -> None:
@@ -212,7 +212,7 @@ def test_exemptions_let_enforcement_begin(audit: Run, tmp_path: Path) -> None:
     audit("--write-exemptions", policy, "--exemption-owner", "platform", "--exemption-days", "30")
     _, report = audit("-p", policy)
 
-    assert names(report, "block") == set()
+    assert names(report, "deny") == set()
 
 
 def test_names_are_taken_out(audit: Run) -> None:
@@ -246,4 +246,4 @@ def test_the_rights_are_those_to_read(gpugate: Run) -> None:
 def test_one_line_sums_up(audit: Run) -> None:
     ran, _ = audit("--summary-log")
 
-    assert json.loads(ran.err)["block"] == len(BLOCKED)
+    assert json.loads(ran.err)["deny"] == len(BLOCKED)

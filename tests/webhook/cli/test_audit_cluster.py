@@ -85,7 +85,7 @@ def test_the_installed_policy_file_is_used(api: FakeApiServer, audit: Run) -> No
 
     _, report = audit("--as-mode", "as-is")
 
-    assert {f["stance"] for each in report["objects"] for f in each["findings"]} == {"audit"}
+    assert {f["mode"] for each in report["objects"] for f in each["findings"]} == {"audit"}
     assert "policy file of ConfigMap gpugate/gpugate-policy" in report["remarks"]
 
 

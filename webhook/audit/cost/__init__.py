@@ -1,1 +1,1 @@
-"""What GPUs cost: which are held, idle or wasted, and what can grow without a limit."""
+"""What GPUs cost: which are allocated, idle or wasted, and what can grow without a limit."""

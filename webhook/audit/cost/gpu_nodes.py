@@ -16,7 +16,7 @@ from gpugate.policies.data.accelerators import IMPLICIT_CLASS_PREFIX
 from gpugate.policies.data.instance_types import ACCELERATOR_NAME, GPU_NAME
 from gpugate.policies.data.mig_profiles import SHARED_SUFFIX, MigGpu, gpus_with, near_miss, profile_of
 from gpugate.policies.sdk.gpu_demand import is_amount
-from gpugate.webhook.report.audited import Held
+from gpugate.webhook.report.audited import AllocatedGpus
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -293,7 +293,7 @@ def _device_part(device: Device, node: GpuNode | None) -> Fraction:
     return part_of_gpu(device.device_class or device.driver, kind)
 
 
-def held_by_owner(holding: Iterable[Holding]) -> dict[ObjectName, tuple[Held, ...]]:
+def allocated_by_owner(holding: Iterable[Holding]) -> dict[ObjectName, tuple[AllocatedGpus, ...]]:
     """Add up by top owner: one record for each resource and model, those without a price apart."""
     owners: defaultdict[ObjectName, list[Holding]] = defaultdict(list)
     for each in holding:
@@ -301,7 +301,7 @@ def held_by_owner(holding: Iterable[Holding]) -> dict[ObjectName, tuple[Held, ..
     return {owner: tuple(_records(of_owner)) for owner, of_owner in owners.items()}
 
 
-def _records(holding: Sequence[Holding]) -> Iterator[Held]:
+def _records(holding: Sequence[Holding]) -> Iterator[AllocatedGpus]:
     sums: defaultdict[tuple[str, str, bool], list[Fraction]] = defaultdict(lambda: [Fraction(0), Fraction(0)])
     for each in holding:
         usd = each.usd
@@ -309,4 +309,4 @@ def _records(holding: Sequence[Holding]) -> Iterator[Held]:
         amounts[0] += each.gpus
         amounts[1] += usd or 0
     for (resource, model, priced), (gpus, usd) in sorted(sums.items()):
-        yield Held(resource, model, float(gpus), float(usd) if priced else None)
+        yield AllocatedGpus(resource, model, float(gpus), float(usd) if priced else None)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from gpugate.webhook.audit.cost.gpu_nodes import GpuNode, Holding, gpu_node, held_by_owner, holdings
+from gpugate.webhook.audit.cost.gpu_nodes import GpuNode, Holding, allocated_by_owner, gpu_node, holdings
 from gpugate.webhook.audit.cost.gpu_pools import gpu_pools, unbounded_pools
 from gpugate.webhook.audit.cost.prices import PLACE
 from gpugate.webhook.audit.cost.scalers import POLICY, supplies_of, unbounded_scalers
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.platform import Platform, Target
     from gpugate.webhook.audit.cost.prices import Prices
     from gpugate.webhook.audit.inventory import Inventory
-    from gpugate.webhook.report.audited import Audited, Held
+    from gpugate.webhook.report.audited import AllocatedGpus, Audited
     from gpugate.webhook.report.located import ObjectName
 
 _NOTHING = Fraction(0)
@@ -32,7 +32,7 @@ class Costed:
     """What GPUs cost, what each object's Pods hold, and sentences about what the figures leave out."""
 
     cost: Cost
-    held: Mapping[ObjectName, tuple[Held, ...]]
+    allocated: Mapping[ObjectName, tuple[AllocatedGpus, ...]]
     remarks: tuple[str, ...]
 
 
@@ -43,7 +43,7 @@ def cost_of(
 
     Args:
         inventory: what was seen while objects were judged.
-        audited: what was found in them; their `held` is not looked at.
+        audited: what was found in them; their `allocated` is not looked at.
         prices: what nodes cost.
         platform: which taints and resources are those of accelerators.
         target: the versions assumed.
@@ -53,7 +53,7 @@ def cost_of(
     audited = tuple(audited)
     nodes = {record.name: node for record in inventory.nodes if (node := gpu_node(record, prices))}
     holding = tuple(holdings(inventory, nodes))
-    blocked = {each.object for each in audited if each.action is Action.BLOCK}
+    blocked = {each.object for each in audited if each.action is Action.DENY}
     on_nodes: defaultdict[str, Fraction] = defaultdict(Fraction)
     for each in holding:
         if each.node:
@@ -62,14 +62,14 @@ def cost_of(
     total = Cost(
         prices=str(prices),
         at_risk=_usd(each for each in holding if each.pod.owner in blocked),
-        held=_usd(holding),
+        allocated=_usd(holding),
         idle=float(sum(idle, _NOTHING)),
         unbounded=tuple(_unbounded(inventory, audited, nodes, prices, platform, target)),
         wasted=tuple(wasted(inventory, nodes, on_nodes, prices)),
         pools=tuple(_pools(nodes.values(), on_nodes)),
         unpriced_gpus=float(_unpriced(nodes.values(), holding)),
     )
-    return Costed(total, held_by_owner(holding), tuple(_remarks(inventory, nodes, on_nodes, holding, prices)))
+    return Costed(total, allocated_by_owner(holding), tuple(_remarks(inventory, nodes, on_nodes, holding, prices)))
 
 
 def _usd(holding: Iterable[Holding]) -> float:
@@ -77,12 +77,12 @@ def _usd(holding: Iterable[Holding]) -> float:
 
 
 def _unpriced(nodes: Collection[GpuNode], holding: Iterable[Holding]) -> Fraction:
-    """Return the GPUs of nodes without a price, and those held on nodes that nothing is known of."""
+    """Return the GPUs of nodes without a price, and those allocated on nodes that nothing is known of."""
     there = sum((node.gpus for node in nodes if node.usd_per_gpu is None), _NOTHING)
     return there + sum((each.gpus for each in holding if each.node is None), _NOTHING)
 
 
-def _pools(nodes: Iterable[GpuNode], held: Mapping[str, Fraction]) -> Iterator[PoolUse]:
+def _pools(nodes: Iterable[GpuNode], allocated: Mapping[str, Fraction]) -> Iterator[PoolUse]:
     groups: defaultdict[tuple[str, str], list[GpuNode]] = defaultdict(list)
     for node in nodes:
         groups[node.record.node_pool, node.record.instance_type].append(node)
@@ -93,7 +93,7 @@ def _pools(nodes: Iterable[GpuNode], held: Mapping[str, Fraction]) -> Iterator[P
             instance_type=kind,
             nodes=len(members),
             gpus=float(sum(node.gpus for node in members)),
-            held=float(sum((held.get(node.record.name, _NOTHING) for node in members), _NOTHING)),
+            allocated=float(sum((allocated.get(node.record.name, _NOTHING) for node in members), _NOTHING)),
             usd_per_hour=float(sum(costs)) if len(costs) == len(members) else None,
         )
 
@@ -120,12 +120,12 @@ def _unbounded(
 def _remarks(
     inventory: Inventory,
     nodes: Mapping[str, GpuNode],
-    held: Mapping[str, Fraction],
+    allocated: Mapping[str, Fraction],
     holding: Iterable[Holding],
     prices: Prices,
 ) -> Iterator[str]:
     if not inventory.pods_known:
-        yield "not all Pods could be read: the GPUs held are at least these, and fewer may be idle"
+        yield "not all Pods could be read: the GPUs allocated are at least these, and fewer may be idle"
     spot = sum(node.is_spot for node in nodes.values())
     if spot:
         yield f"{_of_nodes(spot, nodes)} Spot: their on-demand price is an upper bound"
@@ -141,12 +141,12 @@ def _remarks(
         yield f"GPU nodes of {', '.join(unpriced)} have no price and count in no sum: state one with --price-table"
     lost = sum((each.gpus for each in holding if each.node is None), _NOTHING)
     if lost:
-        yield f"{float(lost):g} GPUs are held on nodes of which no GPUs are known: they count in no sum"
-    over = sorted(name for name, node in nodes.items() if held.get(name, _NOTHING) > node.offered)
+        yield f"{float(lost):g} GPUs are allocated on nodes of which no GPUs are known: they count in no sum"
+    over = sorted(name for name, node in nodes.items() if allocated.get(name, _NOTHING) > node.offered)
     if over:
         many = "" if len(over) == 1 else f" and {len(over) - 1} more"
         yield f"Pods hold more GPUs of node {over[0]}{many} than it offers: it is shared, or changed meanwhile"
-    silent = [n for n in nodes.values() if not any(n.record.accelerators.values()) and not held.get(n.record.name)]
+    silent = [n for n in nodes.values() if not any(n.record.accelerators.values()) and not allocated.get(n.record.name)]
     if silent:
         yield (
             f"{_of_nodes(len(silent), nodes)} offering no GPUs by a device plugin; all of their type count as idle, which is "

@@ -56,23 +56,23 @@ class _Shortfall(Enum):
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """How many GPUs of a node are wasted, and why; `held` are those that Pods hold."""
+    """How many GPUs of a node are wasted, and why; `allocated` are those that Pods hold."""
 
     node: GpuNode
     why: _Shortfall
-    held: Fraction
+    allocated: Fraction
     gpus: Fraction
 
 
 def wasted(
-    inventory: Inventory, nodes: Mapping[str, GpuNode], held: Mapping[str, Fraction], prices: Prices
+    inventory: Inventory, nodes: Mapping[str, GpuNode], allocated: Mapping[str, Fraction], prices: Prices
 ) -> Iterator[Wasted]:
     """Yield what is wasted, by node pool and instance type (a node without a pool by itself), and why.
 
     Args:
         inventory: Pods, and what is reserved on nodes.
         nodes: the nodes with GPUs.
-        held: node -> the GPUs of it that Pods hold.
+        allocated: node -> the GPUs of it that Pods hold.
         prices: for types with fewer of the same GPU.
     """
     shapes = {_shape(pod) for pod in inventory.pods if pod.demand.resources}
@@ -82,7 +82,7 @@ def wasted(
     for name, node in sorted(nodes.items()):
         where = (_object(node), node.record.instance_type)
         sizes[where] += 1
-        of_node = held.get(name, _NOTHING)
+        of_node = allocated.get(name, _NOTHING)
         for found in (_uncut(node, of_node), _idle(node, of_node, inventory.used.get(name), shapes, waiting)):
             if found:
                 groups[*where, found.why].append(found)
@@ -95,20 +95,20 @@ def _shape(pod: GpuPod) -> _Shape:
 
 
 def _idle(
-    node: GpuNode, held: Fraction, used: Room | None, shapes: Iterable[_Shape], waiting: Iterable[_Shape]
+    node: GpuNode, allocated: Fraction, used: Room | None, shapes: Iterable[_Shape], waiting: Iterable[_Shape]
 ) -> _Found | None:
-    idle = node.offered - held
+    idle = node.offered - allocated
     if idle <= 0 or not node.units:
         return None
     whole = node.record.room
     left = whole - (used or Room()) if whole is not None else None
     fitting = _best(node, idle, left, shapes)
     # On a node that no GPU Pod keeps, only what other Pods took the room of is wasted: it goes when it is empty.
-    wanted = idle if held else _best(node, idle, whole, shapes)
+    wanted = idle if allocated else _best(node, idle, whole, shapes)
     starved = wanted - fitting
-    if held and held <= idle and fitting and not any(shape.filling(node, idle, left) for shape in waiting):
-        return _Found(node, _Shortfall.UNDERFILLED, held, idle)
-    return _Found(node, _Shortfall.STARVED, held, starved) if starved > 0 else None
+    if allocated and allocated <= idle and fitting and not any(shape.filling(node, idle, left) for shape in waiting):
+        return _Found(node, _Shortfall.UNDERFILLED, allocated, idle)
+    return _Found(node, _Shortfall.STARVED, allocated, starved) if starved > 0 else None
 
 
 def _best(node: GpuNode, idle: Fraction, room: Room | None, shapes: Iterable[_Shape]) -> Fraction:
@@ -121,11 +121,13 @@ def _best(node: GpuNode, idle: Fraction, room: Room | None, shapes: Iterable[_Sh
     return best
 
 
-def _uncut(node: GpuNode, held: Fraction) -> _Found | None:
+def _uncut(node: GpuNode, allocated: Fraction) -> _Found | None:
     """Return what the slices of a node leave over: four of 1g.20gb are 4 of the 7 compute slices of an H100."""
     is_cut = any(count and profile_of(name) for name, count in node.record.accelerators.items())
     return (
-        _Found(node, _Shortfall.UNCUT, held, node.gpus - node.offered) if is_cut and node.gpus > node.offered else None
+        _Found(node, _Shortfall.UNCUT, allocated, node.gpus - node.offered)
+        if is_cut and node.gpus > node.offered
+        else None
     )
 
 
@@ -140,7 +142,7 @@ def _wasted(obj: ObjectName, found: list[_Found], nodes: int, prices: Prices) ->
     kind = first.node.record.instance_type or "unknown type"
     where = f"{len(found)} of {nodes} nodes of {kind}" if obj.kind == "NodePool" else f"this node of {kind}"
     example = f", such as {first.node.record.name} with" if obj.kind == "NodePool" else ":"
-    shown = f"{example} {_number(first.held)} of {_number(first.node.offered)} held"
+    shown = f"{example} {_number(first.allocated)} of {_number(first.node.offered)} allocated"
     if first.why is _Shortfall.UNDERFILLED:
         smaller = _smaller(first, prices)
         fewer = f"; {smaller} has {gpus_of_type(smaller, prices.catalogue)} of the same GPU" if smaller else ""
@@ -156,13 +158,13 @@ def _wasted(obj: ObjectName, found: list[_Found], nodes: int, prices: Prices) ->
 
 
 def _smaller(found: _Found, prices: Prices) -> str:
-    """Return the cheapest type with as many of the same GPU as are held, and fewer than the node has; or nothing."""
+    """Return the cheapest type with as many of the same GPU as are allocated, and fewer than the node has; or nothing."""
     catalogue = prices.catalogue
     fitting = []
     for position in catalogue.positions_in(catalogue.accelerated if found.node.model else 0):
         name = catalogue.names[position]
         gpus, price = gpus_of_type(name, catalogue), prices.of(name)
-        if price and found.held <= gpus < found.node.gpus and model_of_type(name, catalogue) == found.node.model:
+        if price and found.allocated <= gpus < found.node.gpus and model_of_type(name, catalogue) == found.node.model:
             fitting.append((price, name))
     return min(fitting)[1] if fitting else ""
 

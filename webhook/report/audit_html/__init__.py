@@ -1,4 +1,4 @@
-"""An audit as one HTML file that asks for nothing else: no script, font, style or picture from anywhere."""
+"""An audit as one HTML file that loads no external resources."""
 
 from gpugate.webhook.report.audit_html.page import render
 

@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from gpugate.webhook.report.audit_presentation import Presentation
     from gpugate.webhook.report.audited import AuditReport
 
-_COUNTED: Final = (Action.BLOCK, Action.MUTATE, Action.WARN)
+_COUNTED: Final = (Action.DENY, Action.MUTATE, Action.WARN)
 _SHOWN: Final = (*_COUNTED, Action.RECORD)
-# Bars and figures of more rows are read by nobody, and of ten thousand they are most of the file.
+# More rows are not useful to a reader, and ten thousand of them would be most of the file.
 MOST_NAMESPACES: Final = 200
-_HEADER: Final = ("Denied", "Changed", "Warned")
+_HEADER: Final = ("Denied", "Mutated", "Warned")
 
 
 def namespaces(report: AuditReport, presentation: Presentation) -> Html:
-    """Return the table of namespaces in which something was found."""
+    """Return the table of namespaces with findings."""
     groups = [group for group in grouped(report, "namespace") if group.findings]
     if not groups:
         return NOTHING
@@ -42,13 +42,13 @@ def namespaces(report: AuditReport, presentation: Presentation) -> Html:
         for group in shown
     ]
     header = ("Namespace", *_HEADER, "Objects", "GPUs at risk", "$ / hour", "$ / month")
-    made = markup.table("Objects by namespace, most money at risk first", header, rows, numbers=(1, 2, 3, 5, 6, 7))
+    body = markup.table("Objects by namespace, highest cost at risk first", header, rows, numbers=(1, 2, 3, 5, 6, 7))
     rest = _rest(others, presentation.hours_per_month) if others else NOTHING
-    return tag("section", tag("h2", "Namespaces"), _keys(groups), made, rest, id="namespaces")
+    return tag("section", tag("h2", "Namespaces"), _keys(groups), body, rest, id="namespaces")
 
 
 def policies(report: AuditReport, anchors: Mapping[str, str], titles: Mapping[str, str]) -> Html:
-    """Return the table of policies that found something."""
+    """Return the table of policies with findings."""
     groups = sorted(
         grouped(report, "policy"), key=lambda group: (*(-group.objects[each] for each in Action), group.name)
     )
@@ -66,16 +66,16 @@ def policies(report: AuditReport, anchors: Mapping[str, str], titles: Mapping[st
         for group in groups
     ]
     header = ("Policy", "Mode", *_HEADER, "Objects", "$ / hour at risk")
-    made = markup.table("Objects by policy, most denials first", header, rows, numbers=(2, 3, 4, 6))
-    return tag("section", tag("h2", "Policies"), _keys(groups), made, id="policies")
+    body = markup.table("Objects by policy, most denials first", header, rows, numbers=(2, 3, 4, 6))
+    return tag("section", tag("h2", "Policies"), _keys(groups), body, id="policies")
 
 
 def pools(report: AuditReport) -> Html:
-    """Return the GPUs of each pool by instance type, held and idle."""
-    found = report.cost.pools if report.cost else ()
-    if not found:
+    """Return the allocated and idle GPUs by NodePool and instance type."""
+    uses = report.cost.pools if report.cost else ()
+    if not uses:
         return NOTHING
-    most = max(pool.gpus for pool in found)
+    most = max(pool.gpus for pool in uses)
     rows = [
         markup.row(
             markup.cell(pool.node_pool or "(no pool)"),
@@ -83,28 +83,30 @@ def pools(report: AuditReport) -> Html:
             markup.number(f"{pool.nodes:,}"),
             *(
                 markup.number(say.number(count), float(count))
-                for count in (pool.gpus, pool.held, pool.gpus - pool.held)
+                for count in (pool.gpus, pool.allocated, pool.gpus - pool.allocated)
             ),
-            markup.cell(bar([("held", pool.held), ("idle", pool.gpus - pool.held)], most)),
+            markup.cell(bar([("allocated", pool.allocated), ("idle", pool.gpus - pool.allocated)], most)),
             markup.number(say.money(pool.usd_per_hour), pool.usd_per_hour or 0.0),
         )
-        for pool in found
+        for pool in uses
     ]
-    held, whole = sum(pool.held for pool in found), sum(pool.gpus for pool in found)
-    header = ("NodePool", "Instance type", "Nodes", "GPUs", "Held", "Idle", "Held and idle", "$ / hour")
-    made = markup.table("GPUs by NodePool and instance type", header, rows, numbers=(2, 3, 4, 5, 7))
-    keys = legend((("held", "GPUs held", say.number(held)), ("idle", "GPUs idle", say.number(whole - held))))
-    return tag("section", tag("h2", "GPUs by pool"), keys, made, id="pools")
+    allocated, whole = sum(pool.allocated for pool in uses), sum(pool.gpus for pool in uses)
+    header = ("NodePool", "Instance type", "Nodes", "GPUs", "Allocated", "Idle", "Allocated and idle", "$ / hour")
+    body = markup.table("GPUs by NodePool and instance type", header, rows, numbers=(2, 3, 4, 5, 7))
+    keys = legend(
+        (("allocated", "GPUs allocated", say.number(allocated)), ("idle", "GPUs idle", say.number(whole - allocated)))
+    )
+    return tag("section", tag("h2", "GPUs by pool"), keys, body, id="pools")
 
 
 def _rest(groups: Sequence[Group], hours: float) -> Html:
-    """Say what the namespaces come to that are not in the table; the lists have their objects all the same."""
+    """Return the totals of the namespaces that are not in the table."""
     counts = ", ".join(f"{sum(group.objects[each] for group in groups):,} {VERBS[each]}" for each in _COUNTED)
     priced = [group.usd_per_hour for group in groups if group.usd_per_hour is not None]
     usd = sum(priced) if priced else None
     text = (
-        f"And {len(groups):,} more: objects {counts}; ${say.money(usd)} an hour, ${say.money(usd, hours)} a month at risk. "
-        "What was found in each is in the lists above."
+        f"And {len(groups):,} more: objects {counts}; at risk ${say.money(usd)} per hour, ${say.money(usd, hours)} per month. "
+        "The lists above contain all their findings."
     )
     return tag("p", text, class_="intro")
 

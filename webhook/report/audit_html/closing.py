@@ -1,4 +1,4 @@
-"""The end of the page: what changed, exemptions, what was not looked at, and how the figures are made."""
+"""The end of the page: changes, exemptions, what was not evaluated, and the definitions."""
 
 from __future__ import annotations
 
@@ -18,48 +18,48 @@ if TYPE_CHECKING:
     from gpugate.webhook.report.audited import AuditReport
 
 _METHOD: Final = (
-    "Objects were listed and judged as if they were created now, by the engine and the policy file of the webhook. "
-    "Nothing was changed. Equal Pod templates are judged once. A policy that could not look at what it needs is listed "
-    "under “Not evaluated”, and never counts as passed."
+    "The audit listed the objects and evaluated each one as if it were created now, with the engine and the policy file of "
+    "the webhook. It changed nothing. Equal Pod templates are evaluated once. If a policy had no data for an object, it is "
+    "listed under “Not evaluated” and does not count as passed."
 )
 
 
 def changes(comparison: Comparison | None) -> Html:
-    """Return what changed since an earlier audit."""
+    """Return the difference to an earlier audit."""
     if comparison is None:
         return NOTHING
     parts = [
         tag(
             "p",
-            f"Since {comparison.since:%Y-%m-%d %H:%M %Z}. {comparison.unchanged:,} findings are as they were.",
+            f"Since {comparison.since:%Y-%m-%d %H:%M %Z}. {comparison.unchanged:,} findings are unchanged.",
             class_="intro",
         )
     ]
-    for title, found in (("New", comparison.new), ("Fixed", comparison.fixed)):
-        parts.append(tag("h3", f"{title} ", tag("span", f"{len(found):,}", class_="count")))
-        parts.append(_changed(f"{title} findings", found) if found else tag("p", "None.", class_="intro"))
+    for title, findings in (("New", comparison.new), ("Fixed", comparison.fixed)):
+        parts.append(tag("h3", f"{title} ", tag("span", f"{len(findings):,}", class_="count")))
+        parts.append(_changed(f"{title} findings", findings) if findings else tag("p", "None.", class_="intro"))
     return tag("section", tag("h2", "Changes"), *parts, id="changes")
 
 
-def _changed(caption: str, found: Sequence[Changed]) -> Html:
+def _changed(caption: str, findings: Sequence[Changed]) -> Html:
     rows = [
         markup.row(
             markup.cell(str(each.object)),
             markup.cell(tag("code", code(each.finding))),
             markup.cell(each.finding.message),
         )
-        for each in found
+        for each in findings
     ]
-    return markup.table(caption, ("Object", "Policy", "Found"), rows)
+    return markup.table(caption, ("Object", "Policy", "Finding"), rows)
 
 
 def exemptions(report: AuditReport) -> Html:
-    """Return what exemptions let pass, and those to take out."""
+    """Return the findings with an exemption, and the exemptions to remove."""
     passing = list(suppressed(report))
     if not (passing or report.expired or report.unused):
         return NOTHING
     parts = []
-    for title, texts in (("Over", report.expired), ("Matching nothing", report.unused)):
+    for title, texts in (("Expired", report.expired), ("Unused", report.unused)):
         if texts:
             parts += [tag("h3", title), tag("ul", *(tag("li", text) for text in texts), class_="plain")]
     if passing:
@@ -72,13 +72,13 @@ def exemptions(report: AuditReport) -> Html:
             )
             for audited, finding in passing
         ]
-        parts.append(markup.table("Findings let pass", ("Object", "Policy", "Found", "Because"), rows))
+        parts.append(markup.table("Findings with an exemption", ("Object", "Policy", "Finding", "Reason"), rows))
     return tag("section", tag("h2", "Exemptions"), *parts, id="exemptions")
 
 
 def gaps(report: AuditReport) -> Html:
-    """Return what was not looked at."""
-    blind = skipped(report)
+    """Return what was not evaluated."""
+    policies = skipped(report)
     rows = [
         markup.row(
             markup.cell(each.what),
@@ -89,21 +89,23 @@ def gaps(report: AuditReport) -> Html:
     ]
     rows += [
         markup.row(markup.cell(tag("code", policy)), markup.cell(reason), markup.number(f"{count:,}", count))
-        for (policy, reason), count in blind.most_common()
+        for (policy, reason), count in policies.most_common()
     ]
-    said = f"Coverage {say.percent(report.coverage)}. What could not be read is never counted as passed."
-    body = markup.table("What was not looked at", ("What", "Why", "Objects"), rows, numbers=(2,)) if rows else NOTHING
+    intro = f"Coverage {say.percent(report.coverage)}. Unread objects never count as allowed."
+    body = markup.table("Not evaluated", ("What", "Reason", "Objects"), rows, numbers=(2,)) if rows else NOTHING
     remarks = tag("ul", *(tag("li", text) for text in report.remarks), class_="plain") if report.remarks else NOTHING
-    return tag("section", tag("h2", "Not evaluated"), tag("p", said, class_="intro"), body, remarks, id="gaps")
+    return tag("section", tag("h2", "Not evaluated"), tag("p", intro, class_="intro"), body, remarks, id="gaps")
 
 
 def method(presentation: Presentation) -> Html:
-    """Return the definitions of all figures, the method and the rights."""
+    """Return the method, the definitions of all figures, and the required RBAC rules."""
     terms = [join((tag("dt", name), tag("dd", meaning))) for name, meaning in say.DEFINITIONS.items()]
     rights = NOTHING
     if presentation.rbac:
         rights = tag(
-            "details", tag("summary", tag("b", "Rights that the audit needs")), tag("pre", presentation.rbac.strip())
+            "details",
+            tag("summary", tag("b", "RBAC rules that the audit needs")),
+            tag("pre", presentation.rbac.strip()),
         )
     return tag(
         "section",
@@ -118,4 +120,4 @@ def method(presentation: Presentation) -> Html:
 def footer(presentation: Presentation) -> Html:
     """Return the last line."""
     took = f" in {presentation.seconds:.1f} s" if presentation.seconds is not None else ""
-    return tag("footer", f"Written by gpugate {__version__}{took}. This file asks for nothing from anywhere.")
+    return tag("footer", f"Written by gpugate {__version__}{took}. This page loads no external resources.")

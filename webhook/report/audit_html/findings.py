@@ -1,7 +1,7 @@
-"""The findings section of the HTML report: objects by severity, each with its findings and fixes.
+"""The findings section of the HTML report: objects by action, each with its findings and fixes.
 
-A report of ten thousand findings mostly repeats a few hundred. Such reports contain each text once, and findings link to
-it. The links have no text: the style sheet adds the name of the policy, which a browser shows without a script too.
+Most of ten thousand findings repeat a few hundred texts. Large reports contain each text once, and findings link to it. The
+links have no text: the style sheet adds the name of the policy, so it is visible without a script.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class Mark(Enum):
-    """What becomes of a line."""
+    """How a line of a diff is shown."""
 
     CONTEXT = " "
     ADDED = "+"
@@ -42,7 +42,7 @@ Line = tuple[Mark, str]
 
 
 def patch_lines(patches: Iterable[Patch]) -> Iterator[Line]:
-    """Yield the lines; keys that two patches share are said once."""
+    """Yield the lines of a diff; shared parent keys appear once."""
     open_path: Path = ()
     for patch in patches:
         parents = patch.path if patch.op == "append" else patch.path[:-1]
@@ -50,7 +50,7 @@ def patch_lines(patches: Iterable[Patch]) -> Iterator[Line]:
         yield from ((Mark.CONTEXT, _key(parents, depth)) for depth in range(shared, len(parents)))
         open_path = parents
         if patch.op == "remove":
-            yield Mark.REMOVED, f"{_indent(parents)}# without {render(patch.path)}"
+            yield Mark.REMOVED, f"{_indent(parents)}# remove {render(patch.path)}"
         else:
             yield from ((Mark.ADDED, _indent(parents) + line) for line in _written(patch))
 
@@ -62,7 +62,7 @@ def _written(patch: Patch) -> list[str]:
         value = [value]
     elif patch.path:
         value = {str(last): value}
-    # A list is indented below its key; here that key is on a line of its own.
+    # YAML indents a list below its key, which is on its own line here.
     return yaml_text.block(value).rstrip("\n").splitlines()
 
 
@@ -90,7 +90,7 @@ _TAGS: Final = {Mark.ADDED: "ins", Mark.REMOVED: "del"}
 
 
 def advice(finding: Finding) -> Html:
-    """Return what a reader needs to mend a finding."""
+    """Return how to fix a finding."""
     return join(_advice(finding))
 
 
@@ -98,19 +98,19 @@ def _advice(finding: Finding) -> Iterator[Html]:
     if finding.hint:
         yield tag("p", finding.hint, class_="hint")
     if finding.patches:
-        yield tag("p", "Admission makes this change:", class_="lead")
+        yield tag("p", "The webhook makes this change:", class_="lead")
         yield _diff(finding.patches)
     if isinstance(finding.fix, Patches):
         yield tag("p", f"Fix{_caution(finding.fix)}:", class_="lead")
         yield _diff(finding.fix.patches)
     elif isinstance(finding.fix, Replacement):
-        yield tag("p", f"Write this instead{_caution(finding.fix)}:", class_="lead")
+        yield tag("p", f"Replace the object{_caution(finding.fix)}:", class_="lead")
         text = "---\n".join(yaml_text.block(obj) for obj in finding.fix.objects).rstrip("\n")
         yield tag("pre", tag("ins", text))
 
 
 def _caution(fix: Patches | Replacement) -> str:
-    return "" if fix.safe else ", which may alter scheduling or cost"
+    return "" if fix.safe else ", which may change scheduling or cost"
 
 
 def _diff(patches: tuple[Patch, ...]) -> Html:
@@ -123,12 +123,12 @@ def _diff(patches: tuple[Patch, ...]) -> Html:
 
 @dataclass(frozen=True, slots=True)
 class Likeness:
-    """When objects are alike, beside their kind.
+    """Which objects of one kind are shown as one entry.
 
     Attributes:
-        messages: whether findings must say the same, or only be of the same policies, places and remedies. Messages may name
-            figures of their object.
-        namespaces: whether they must be in one namespace.
+        messages: whether their findings must have equal messages, or only equal policies, paths and fixes. Messages may
+            contain figures of the object.
+        namespaces: whether they must be in the same namespace.
     """
 
     messages: bool = True
@@ -136,28 +136,28 @@ class Likeness:
 
 
 def alike(objects: Iterable[Audited], likeness: Likeness) -> list[list[Audited]]:
-    """Group objects; each group stands where its first object does."""
+    """Group objects that are alike, in the order of their first objects."""
     groups: dict[tuple[str, ...], list[Audited]] = {}
     for audited in objects:
-        name, found = audited.object, audited.findings
+        name, compared = audited.object, audited.findings
         if not likeness.messages:
-            found = tuple(replace(finding, message="") for finding in found)
-        # Patches hold objects, which have no hash; what is written of them does.
-        key = (name.api_version, name.kind, name.namespace if likeness.namespaces else "", repr(found))
+            compared = tuple(replace(finding, message="") for finding in compared)
+        # Patches contain unhashable values; their text is hashable.
+        key = (name.api_version, name.kind, name.namespace if likeness.namespaces else "", repr(compared))
         groups.setdefault(key, []).append(audited)
     return list(groups.values())
 
 
 def filters(shown: Sequence[Audited]) -> Html:
-    """Return the form that narrows some objects down."""
+    """Return the form that filters the objects."""
     present = {finding.action for audited in shown for finding in audited.findings}
     return tag(
         "form",
-        # The script fills these from the list, where everything stands already.
+        # The script fills these two from the list.
         _select("namespace", "Namespace", ()),
         _select("policy", "Policy", ()),
-        _select("action", "Would be", [(MARKS[each], VERBS[each]) for each in Action if each in present]),
-        tag("label", "Search", tag("input", type="search", name="search", placeholder="Name, field or words")),
+        _select("action", "Action", [(MARKS[each], VERBS[each]) for each in Action if each in present]),
+        tag("label", "Search", tag("input", type="search", name="search", placeholder="Name, field or text")),
         tag("button", "Reset", type="reset"),
         tag("output", aria_live="polite"),
         class_="filters",
@@ -175,7 +175,7 @@ _IN_PLACE: Final = 2
 
 
 class Shared:
-    """The bodies of findings in one report of some findings, and the kinds of objects that are alike."""
+    """Texts that a large report contains once: bodies of findings, and kinds of similar objects."""
 
     def __init__(self, findings: int) -> None:
         self._limit = _IN_PLACE if findings > MOST_IN_FULL else findings
@@ -185,11 +185,11 @@ class Shared:
 
     @property
     def is_long(self) -> bool:
-        """Whether the report is one of many findings."""
+        """Whether the report is large, so that repeated texts are shared."""
         return self._limit == _IN_PLACE
 
     def __call__(self, body: Html, policy: str) -> str:
-        """Return where a body stands once for all; empty where it is to be written in place."""
+        """Return the link to a shared body; empty if the body is written in place."""
         self._seen[body] += 1
         if not body or self._seen[body] <= self._limit:
             return ""
@@ -197,7 +197,7 @@ class Shared:
         return f"#f{number}"
 
     def kind(self, name: str) -> str:
-        """Return the kind that a list says for all its objects; empty where each says its own."""
+        """Return the kind if the list states it for all its objects; else empty."""
         if not self.is_long:
             return ""
         self._kinds.add(name)
@@ -205,7 +205,7 @@ class Shared:
 
     @property
     def style(self) -> str:
-        """Rules by which links to what stands once show the name of their policy, and objects that of their kind."""
+        """The style rules that add the policy to links without text, and the kind to names of objects."""
         owners: dict[str, list[str]] = {}
         for number, policy in self._numbers.values():
             owners.setdefault(policy, []).append(f'[href="#f{number}"]::after')
@@ -216,51 +216,51 @@ class Shared:
         return links + "".join(kinds)
 
     def of(self, policy: str) -> Html:
-        """Return what links on findings of a policy point to."""
+        """Return the shared bodies of a policy, to which its findings link."""
         shown = [(body, number) for body, (number, owner) in self._numbers.items() if owner == policy]
         return join(tag("div", body, id=f"f{number}", class_="body") for body, number in shown)
 
 
 def _quoted(text: str) -> str:
-    """Write a text as a string of CSS, in which anything but a letter is escaped by its number (CSS Syntax level 3, 4.3.7)."""
+    """Return a CSS string; all but letters, digits, `/` and `-` are escaped (CSS Syntax level 3, 4.3.7)."""
     return (
         '"' + "".join(c if (c.isalnum() and c.isascii()) or c in "/-" else f"\\{ord(c):06x}" for c in plain(text)) + '"'
     )
 
 
 _ORDER: Final = list(Action)
-_COLUMNS: Final = (("name", "Object"), ("gpus", "GPUs held"), ("usd", "$ / hour"))
-_OTHERS: Final = "None of these stops anything: they pass as they are, with a warning, or with what admission adds."
+_COLUMNS: Final = (("name", "Object"), ("gpus", "GPUs allocated"), ("usd", "$ / hour"))
+_OTHERS: Final = "The webhook would allow these objects: patched, with a warning, or unchanged."
 
 
 def findings(report: AuditReport, shared: Shared, anchors: Mapping[str, str]) -> Html:
-    """Return the filters and both lists; `anchors` are those of the policies."""
-    worst = [audited for audited in report.audited if audited.action is Action.BLOCK]
-    others = [audited for audited in report.audited if audited.findings and audited.action is not Action.BLOCK]
+    """Return the filters and both lists; `anchors` maps policies to their ids on the page."""
+    worst = [audited for audited in report.audited if audited.action is Action.DENY]
+    others = [audited for audited in report.audited if audited.findings and audited.action is not Action.DENY]
     namespaces = {audited.object.namespace for audited in (*worst, *others)}
     likeness = Likeness(
         messages=not shared.is_long, namespaces=not shared.is_long or len(namespaces) <= MOST_NAMESPACES
     )
     writer = _Writer(shared, anchors, say.growth(report), likeness)
     lists = (
-        writer.section("today", "If you enforce today", _intro(len(worst)), worst),
-        writer.section("others", "What else was found", _OTHERS, others) if others else NOTHING,
+        writer.section("today", "Would be denied", _intro(len(worst)), worst),
+        writer.section("others", "Other findings", _OTHERS, others) if others else NOTHING,
     )
     return tag("div", filters([*worst, *others]), *lists, id="findings")
 
 
 def _intro(count: int) -> str:
     if not count:
-        return "Nothing that exists would be denied."
+        return "No object would be denied."
     return (
-        f"{say.plural(count, 'object')} would be denied when they or their Pods are next created. "
-        "What runs now is not touched."
+        f"{say.plural(count, 'object')} would be denied if they or their Pods were created now. "
+        "Running Pods are not affected."
     )
 
 
 @dataclass(frozen=True, slots=True)
 class _Writer:
-    """Writes objects; `growing` is what has no bound, with its worst case; objects of a `likeness` are one entry."""
+    """Writes the entries of objects; `growing` maps unbounded objects to their worst-case cost."""
 
     shared: Shared
     anchors: Mapping[str, str]
@@ -276,43 +276,45 @@ class _Writer:
             columns = (tag("span", text, data_sort=key) for key, text in _COLUMNS)
             parts.append(tag("div", *columns, class_="cols"))
             entries = sorted(alike(objects, self.likeness), key=self._rank)
-            parts.append(tag("div", *map(self._entry, entries), class_="list b"))
+            parts.append(tag("div", *map(self._entry, entries), class_="list d"))
         return tag("section", *parts, id=name)
 
     def _rank(self, objects: Sequence[Audited]) -> tuple[int, float]:
-        """Sort as objects are, the worst first and then by money, here that of all that are alike."""
+        """Return the sort key of an entry: action, then the cost of all its objects."""
         first = objects[0]
         unbounded = str(first.object) in self.growing
-        cost = inf if unbounded else usd(each for audited in objects for each in audited.held) or 0.0
+        cost = inf if unbounded else usd(each for audited in objects for each in audited.allocated) or 0.0
         return _ORDER.index(first.action), -cost
 
     def _entry(self, objects: Sequence[Audited]) -> Html:
-        """Write objects in which the same was found; what the list says of itself is not said again."""
+        """Return the entry of similar objects."""
         first = objects[0]
-        held = [each for audited in objects for each in audited.held]
-        cost, unbounded = usd(held), say.price(first, self.growing)
+        allocated = [each for audited in objects for each in audited.allocated]
+        cost, unbounded = usd(allocated), say.price(first, self.growing)
         worst = say.worst_finding(first)
         order = sorted(range(len(first.findings)), key=lambda index: first.findings[index] is not worst)
-        said = [[audited.findings[index].message for index in order] for audited in objects]
-        differ = said.count(said[0]) < len(said)
+        messages = [[audited.findings[index].message for index in order] for audited in objects]
+        differ = messages.count(messages[0]) < len(messages)
         more = f" (+{len(order) - 1:,})" if len(order) > 1 else ""
         price = f"${say.money(cost)}" if cost is not None else unbounded if unbounded != say.UNKNOWN else ""
-        figures = (tag("i", say.gpus_of(held) if held else ""), tag("i", price)) if held or price else ()
+        figures = (tag("i", say.gpus_of(allocated) if allocated else ""), tag("i", price)) if allocated or price else ()
         pods = say.plural(first.pods, "Pod") if first.pods > 1 else ""
-        beside = f"and {len(objects) - 1:,} alike" if objects[1:] else pods
+        beside = f"and {len(objects) - 1:,} similar" if objects[1:] else pods
         names = tag("b", str(first.object), tag("u", beside) if beside else NOTHING)
         return tag(
             "details",
             tag("summary", names, *figures, tag("em", worst.message if worst else "", more)),
-            tag("ul", *(self._finding(first.findings[i], first, said=differ or not n) for n, i in enumerate(order))),
-            _members(objects, said if differ else (), self.shared.kind(first.object.kind)) if objects[1:] else NOTHING,
-            class_=MARKS[first.action] if first.action is not Action.BLOCK else None,
+            tag("ul", *(self._finding(first.findings[i], first, shown=differ or not n) for n, i in enumerate(order))),
+            _members(objects, messages if differ else (), self.shared.kind(first.object.kind))
+            if objects[1:]
+            else NOTHING,
+            class_=MARKS[first.action] if first.action is not Action.DENY else None,
         )
 
-    def _finding(self, finding: Finding, audited: Audited, *, said: bool) -> Html:
+    def _finding(self, finding: Finding, audited: Audited, *, shown: bool) -> Html:
         policy = code(finding)
-        # The first message is that of the summary; where objects alike have their own, each stands with its object.
-        message = NOTHING if said else tag("p", finding.message)
+        # The summary contains the first message. Messages that differ between the objects are in the list of objects.
+        message = NOTHING if shown else tag("p", finding.message)
         rest = _place(finding) + advice(finding)
         mark = MARKS[finding.action] if finding.action is not audited.action else None
         whole = self.shared(Html(message + rest), policy)
@@ -333,10 +335,10 @@ def _place(finding: Finding) -> Html:
     return join((path, tag("p", finding.note, class_="note") if finding.note else NOTHING))
 
 
-def _members(objects: Sequence[Audited], said: Sequence[Sequence[str]], kind: str) -> Html:
-    """All objects, and of each what was said in it where that differs, in the order of the findings above.
+def _members(objects: Sequence[Audited], messages: Sequence[Sequence[str]], kind: str) -> Html:
+    """Return the list of objects, each with its messages if they differ, in the order of the findings above.
 
-    A `kind` is said of the list, and shown before each by the style sheet.
+    The style sheet adds a `kind` before each name.
     """
     return tag(
         "ol",
@@ -344,8 +346,8 @@ def _members(objects: Sequence[Audited], said: Sequence[Sequence[str]], kind: st
             tag(
                 "li",
                 str(audited.object).removeprefix(f"{kind}/"),
-                f", {say.gpus_of(audited.held)}" if audited.held else "",
-                last_paragraphs(said[index] if said else ()),
+                f", {say.gpus_of(audited.allocated)}" if audited.allocated else "",
+                last_paragraphs(messages[index] if messages else ()),
             )
             for index, audited in enumerate(objects)
         ),

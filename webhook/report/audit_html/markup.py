@@ -1,6 +1,6 @@
 """Build escaped HTML: tags, tables, charts and colours.
 
-End tags are left out where HTML lets them be implied, which a report of ten thousand findings feels.
+End tags that HTML implies are omitted, which makes large reports noticeably smaller.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from gpugate.webhook.report.plain import plain
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-# HTML living standard, 13.1.2.4 "Optional tags": what follows each of these here ends it.
+# The next element implies the end of these (HTML living standard, 13.1.2.4 "Optional tags").
 _IMPLIED_END: Final = {"li", "dt", "dd", "tr", "td", "th", "thead", "tbody"}
 _VOID: Final = {"meta", "input"}
 _NEEDS_NO_QUOTES: Final = re.compile(r"[A-Za-z0-9_.:#-]+")
 
 
 class Html(str):
-    """Text that is markup already."""
+    """Escaped markup."""
 
     __slots__ = ()
 
@@ -31,7 +31,7 @@ NOTHING: Final = Html()
 
 
 def escape(text: str) -> Html:
-    """Take the meaning from a text; what cannot be seen, such as a change of writing direction, is replaced."""
+    """Escape a text, and replace invisible characters such as a change of writing direction."""
     if isinstance(text, Html):
         return text
     shown = "\n".join(map(plain, text.split("\n")))
@@ -46,8 +46,8 @@ def join(parts: Iterable[str], separator: str = "") -> Html:
 def tag(name: str, /, *children: str, **attributes: Attribute) -> Html:
     """Return an element.
 
-    An attribute is called as in HTML, with `_` for `-` and one `_` behind a Python keyword; it is left out where its
-    value is None, and has no value where that is empty.
+    Attribute names use `_` for `-`, and a final `_` after a Python keyword. An attribute with the value None is omitted,
+    and one with an empty value is written without a value.
     """
     start = f"<{name}{''.join(_attribute(key, value) for key, value in attributes.items() if value is not None)}>"
     if name in _VOID:
@@ -57,7 +57,7 @@ def tag(name: str, /, *children: str, **attributes: Attribute) -> Html:
 
 
 def last_paragraphs(texts: Iterable[str]) -> Html:
-    """Return paragraphs that are the last in their element: the next of them ends each, or the end of that element does."""
+    """Return paragraphs without end tags; they must be the last children of their element."""
     return Html("".join(f"<p>{escape(text)}" for text in texts))
 
 
@@ -90,39 +90,39 @@ def cell(*children: str) -> Html:
 
 
 def number(text: str, value: float | None = None) -> Html:
-    """Return a cell of a number; `value` sorts it where the text does not."""
+    """Return a cell with a number; `value` is for sorting if the text is not a plain number."""
     return tag("td", text, class_="n" if text not in {"0", "-"} else "n z", data_v=value)
 
 
 CLASSES: Final = {
-    Action.BLOCK: "block",
+    Action.DENY: "deny",
     Action.MUTATE: "mutate",
     Action.WARN: "warn",
     Action.RECORD: "record",
-    Action.COMPLY: "comply",
+    Action.ALLOW: "allow",
 }
-# One letter for each, because there are as many as objects.
-MARKS: Final = {Action.BLOCK: "b", Action.MUTATE: "m", Action.WARN: "w", Action.RECORD: "r", Action.COMPLY: "c"}
+# One letter, because each object has one.
+MARKS: Final = {Action.DENY: "d", Action.MUTATE: "m", Action.WARN: "w", Action.RECORD: "r", Action.ALLOW: "a"}
 VERBS: Final = {
-    Action.BLOCK: "denied",
-    Action.MUTATE: "changed",
-    Action.WARN: "warned of",
+    Action.DENY: "denied",
+    Action.MUTATE: "mutated",
+    Action.WARN: "allowed with a warning",
     Action.RECORD: "recorded",
-    Action.COMPLY: "compliant",
+    Action.ALLOW: "allowed without findings",
 }
 
 
 Part = tuple[str, float]
-"""The class of a colour, and how much."""
+"""The CSS class of a colour, and an amount."""
 _WIDTH = 1000
 _HEIGHT = 10
 _GAP = 3
 
 
 def bar(parts: Sequence[Part], whole: float, *, label: str = "", kind: str = "bar") -> Html:
-    """Return one bar of some parts; a bar as long as `whole` fills its place.
+    """Return a bar of parts; `whole` is the amount of the full width.
 
-    Without a label it is decoration beside a number, and screen readers pass over it.
+    A bar without a label is hidden from screen readers, because a number is beside it.
     """
     if whole <= 0:
         return NOTHING

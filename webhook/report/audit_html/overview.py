@@ -1,4 +1,4 @@
-"""The top of the page: what was audited, the tiles, and the GPU money."""
+"""The top of the page: the audited cluster, the tiles, and the cost of GPUs."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ if TYPE_CHECKING:
     from gpugate.webhook.report.audit_presentation import Presentation
     from gpugate.webhook.report.audited import AuditReport, Cost
 
-_SIGNS: Final = {Action.BLOCK: "✕", Action.MUTATE: "±", Action.WARN: "!", Action.COMPLY: "✓"}
+_SIGNS: Final = {Action.DENY: "✕", Action.MUTATE: "±", Action.WARN: "!", Action.ALLOW: "✓"}
 _TILES: Final = {
-    Action.BLOCK: ("would be denied", "the next create or Pod is refused"),
-    Action.MUTATE: ("would be changed", "admission adds what is missing"),
-    Action.WARN: ("would be warned of", "passes, and says what is wrong"),
-    Action.COMPLY: ("compliant", "nothing was found"),
+    Action.DENY: ("would be denied", "creating the object or its Pods would fail"),
+    Action.MUTATE: ("would be mutated", "the webhook would patch the object"),
+    Action.WARN: ("would get a warning", "the object would be allowed"),
+    Action.ALLOW: ("no findings", "the object would be allowed"),
 }
 
 
 def header(report: AuditReport, presentation: Presentation) -> Html:
-    """Return the title with the facts of the run."""
+    """Return the title and the details of the run."""
     cluster = report.cluster
     price = report.cost.prices if report.cost else ""
-    facts = [
+    details = [
         ("Audited", f"{report.time:%Y-%m-%d %H:%M %Z}"),
         ("Kubernetes", cluster.version),
-        ("As", cluster.user),
+        ("User", cluster.user),
         ("Policy file", report.generation),
-        ("Judged for", report.target),
+        ("Target versions", report.target),
         ("Coverage", say.percent(report.coverage)),
         ("Prices", price),
-        ("Read", ", ".join(f"{count:,} {kind}" for kind, count in report.counts.items())),
+        ("Objects", ", ".join(f"{count:,} {kind}" for kind, count in report.counts.items())),
         ("Names", "replaced by pseudonyms" if presentation.anonymized else ""),
     ]
-    shown = [tag("div", tag("dt", name), tag("dd", text)) for name, text in facts if text]
+    shown = [tag("div", tag("dt", name), tag("dd", text)) for name, text in details if text]
     return tag(
         "header",
         tag("p", "gpugate audit", class_="brand"),
@@ -49,7 +49,7 @@ def header(report: AuditReport, presentation: Presentation) -> Html:
 
 
 def tiles(report: AuditReport) -> Html:
-    """Return how many objects would be what, in numbers and as one bar."""
+    """Return the number of objects by action, as tiles and as a bar."""
     counts = actions(report)
     whole = sum(counts.values())
     shown = [
@@ -63,47 +63,51 @@ def tiles(report: AuditReport) -> Html:
         )
         for action, sign in _SIGNS.items()
     ]
-    said = ", ".join(f"{counts[action]:,} {VERBS[action]}" for action in Action)
+    summary = ", ".join(f"{counts[action]:,} {VERBS[action]}" for action in Action)
     exempt = sum(1 for _ in suppressed(report))
-    notes = [f"{counts[Action.RECORD]:,} more would only be recorded."] if counts[Action.RECORD] else []
-    notes += [f"{say.plural(exempt, 'finding')} let pass by exemptions."] if exempt else []
+    notes = [f"{counts[Action.RECORD]:,} more objects would only be recorded."] if counts[Action.RECORD] else []
+    notes += [f"{say.plural(exempt, 'finding')} with an exemption."] if exempt else []
     return tag(
         "section",
-        tag("h2", "If these policies were enforced now"),
+        tag("h2", "If these objects were created now"),
         tag("ul", *shown, class_="tiles"),
-        bar([(CLASSES[action], counts[action]) for action in Action], whole, label=f"Of {whole:,} objects: {said}"),
+        bar([(CLASSES[action], counts[action]) for action in Action], whole, label=f"Of {whole:,} objects: {summary}"),
         tag("p", " ".join(notes), class_="intro") if notes else NOTHING,
         id="overview",
     )
 
 
 def money(report: AuditReport, presentation: Presentation) -> Html:
-    """Return what is at stake: GPUs held by what would be denied, and what grows or lies idle."""
+    """Return the cost of GPUs: at risk, allocated and idle, and unbounded or wasted objects."""
     cost = report.cost
     if cost is None:
         return NOTHING
-    compliant = max(cost.held - cost.at_risk, 0.0)
+    compliant = max(cost.allocated - cost.at_risk, 0.0)
     whole = cost.at_risk + compliant + cost.idle
     hours = presentation.hours_per_month
-    figures = (("risk", "at risk", cost.at_risk), ("held", "held by others", compliant), ("idle", "idle", cost.idle))
-    said = ", ".join(f"{name} ${say.money(usd)}" for _, name, usd in figures)
+    figures = (
+        ("risk", "at risk", cost.at_risk),
+        ("allocated", "other allocated", compliant),
+        ("idle", "idle", cost.idle),
+    )
+    summary = ", ".join(f"{name} ${say.money(usd)}" for _, name, usd in figures)
     return tag(
         "section",
-        tag("h2", "GPU money"),
+        tag("h2", "GPU cost"),
         tag(
             "div",
-            tag("strong", f"${say.money(cost.at_risk)}", tag("small", " an hour at risk")),
-            tag("span", f"${say.money(cost.at_risk, hours)} a month of {hours:g} hours"),
+            tag("strong", f"${say.money(cost.at_risk)}", tag("small", " per hour at risk")),
+            tag("span", f"${say.money(cost.at_risk, hours)} per month of {hours:g} hours"),
             class_="headline",
         ),
-        bar([(name, usd) for name, _, usd in figures], whole, label=f"GPU money an hour: {said}", kind="bar thick"),
+        bar([(name, usd) for name, _, usd in figures], whole, label=f"GPU cost per hour: {summary}", kind="bar thick"),
         legend((name, text, f"${say.money(usd)}/h") for name, text, usd in figures),
         tag("ul", *_warnings(cost), class_="cards"),
         tag(
             "p",
             cost.prices,
-            ". What each figure means stands under ",
-            tag("a", "Method", href="#method"),
+            ". See ",
+            tag("a", "the definitions", href="#method"),
             ".",
             class_="intro",
         ),
@@ -113,12 +117,12 @@ def money(report: AuditReport, presentation: Presentation) -> Html:
 
 def _warnings(cost: Cost) -> Iterator[Html]:
     for each in cost.unbounded:
-        price = f"${say.money(each.usd_per_hour)}/h at worst" if each.usd_per_hour is not None else "no upper limit"
-        yield tag("li", tag("b", str(each.object)), tag("em", price), tag("p", "Without bound: ", each.reason))
+        price = f"at most ${say.money(each.usd_per_hour)}/h" if each.usd_per_hour is not None else "no upper limit"
+        yield tag("li", tag("b", str(each.object)), tag("em", price), tag("p", "Unbounded: ", each.reason))
     for waste in cost.wasted:
         price = f", ${say.money(waste.usd_per_hour)}/h" if waste.usd_per_hour is not None else ""
         gpus = f"{say.number(waste.gpus)} GPUs{price}"
         yield tag("li", tag("b", str(waste.object)), tag("em", gpus), tag("p", "Wasted: ", waste.reason))
     if cost.unpriced_gpus:
         gpus = f"{say.number(cost.unpriced_gpus)} GPUs"
-        yield tag("li", tag("b", gpus), tag("em", "no known price"), tag("p", "They count as nothing above."))
+        yield tag("li", tag("b", gpus), tag("em", "no price"), tag("p", "No total above includes them."))

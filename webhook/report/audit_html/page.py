@@ -1,6 +1,6 @@
 """The HTML page of an audit, with a content security policy that allows only its own script and style.
 
-Long data is embedded as gzip in base64, because people send reports to each other.
+Large data is embedded as gzip in base64, so that the file stays small enough to send.
 """
 
 from __future__ import annotations
@@ -34,23 +34,23 @@ MOST_PLAIN: Final = 200_000
 
 
 def embedded(report: AuditReport, presentation: Presentation, most_plain: int = MOST_PLAIN) -> Html:
-    """Return the data block; no text in it can end it."""
+    """Return the script element with the JSON document; no text in it can close the element."""
     data = encode(report, presentation)
     if len(data) > most_plain:
-        # Without a time of its own, so that the same audit is the same file.
+        # No modification time, so that equal audits give equal files.
         packed = base64.b64encode(gzip.compress(data, 9, mtime=0)).decode()
         data = msgspec.json.encode({"contains": SCHEMA, "encoding": "gzip+base64", "data": packed})
-    # JSON has these characters in strings only, where they may be written so.
+    # In JSON, these characters occur only in strings, where they can be escaped.
     text = plain_json(data.decode()).replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
     return Html(f'<script type="application/json" id="data">{text}</script>')
 
 
 _CODE: Final = re.compile(r"`([^`]+)`")
-_MALFORMED: Final = "A field has a type that the API server refuses today; the object was stored before it did."
+_MALFORMED: Final = "A field has a type that the API server rejects. It accepted the object in the past."
 
 
 def policy_pages(anchors: Mapping[str, str], known: Mapping[str, Policy], shared: Shared) -> Html:
-    """Return a page for each policy; `anchors` are policy -> where its findings link to."""
+    """Return a page for each policy; `anchors` maps policies to the ids that findings link to."""
     if not anchors:
         return NOTHING
     pages = [_page(name, anchor, known.get(name), shared) for name, anchor in anchors.items()]
@@ -70,14 +70,14 @@ def _page(name: str, anchor: str, policy: Policy | None, shared: Shared) -> Html
         parts.append(tag("p", "In a terminal: ", tag("code", f"gpugate explain {name}")))
     fixes = shared.of(name)
     if fixes:
-        parts += [tag("h4", "How to mend what it found"), fixes]
-    # A browser opens the details around what a link points to, not those that it points to.
+        parts += [tag("h4", "How to fix its findings"), fixes]
+    # A browser opens the details element around the target of a link, but not a target that is one.
     inside = tag("div", *parts, id=anchor, class_="page")
     return tag("details", tag("summary", tag("b", name), tag("em", title)), inside)
 
 
 def _blocks(text: str) -> Iterator[Html]:
-    """Read the little Markdown that policies are documented in: paragraphs, lists, fenced blocks, code."""
+    """Convert the Markdown of policy documentation: paragraphs, lists, fenced blocks, code."""
     for index, part in enumerate(re.split(r"^```\w*\n", text, flags=re.MULTILINE)):
         if index % 2:
             yield tag("pre", part.rstrip("\n"))
@@ -99,9 +99,9 @@ def _inline(text: str) -> Html:
 
 _SECTIONS: Final = {
     "overview": "Overview",
-    "money": "GPU money",
-    "today": "If you enforce today",
-    "others": "What else",
+    "money": "GPU cost",
+    "today": "Would be denied",
+    "others": "Other findings",
     "namespaces": "Namespaces",
     "policies": "Policies",
     "pools": "GPUs by pool",
@@ -172,7 +172,7 @@ def _part(name: str) -> str:
 
 
 def _security_policy(style: str, script: str) -> str:
-    """Allow this style and this script by their hashes (CSP level 3, 2.3.1), and nothing from anywhere."""
+    """Allow only this style and this script, by their hashes (CSP level 3, 2.3.1)."""
     return (
         f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
         "base-uri 'none'; form-action 'none'"

@@ -1,6 +1,6 @@
 "use strict";
 (() => {
-  // Everything is on the page already; this shows less of it at a time, in another order, and copies.
+  // The page is complete without this script, which filters, sorts and copies its content.
   const PAGE = 50;
   const one = (selector, root = document) => root.querySelector(selector);
   const all = (selector, root = document) => [...root.querySelectorAll(selector)];
@@ -14,14 +14,14 @@
 
   const numeric = (text) => Number(text.replaceAll(",", ""));
 
-  // What is the same in many findings stands once on the page of the policy, and links say where.
+  // A text that many findings share is on the page of the policy, and the findings link to it.
   const links = (root) => all('a[href^="#f"]', root);
   const there = (link) => one(link.getAttribute("href"));
   const referred = (root) => links(root).map(there);
-  // A link to what stands once has no text of its own.
+  // A link to a shared text has no text of its own.
   const policyOf = (link) => one("summary b", there(link).closest(".page").parentElement).textContent;
 
-  // The kind of objects alike stands once, and is shown by the style; here it becomes text that can be found and copied.
+  // The style sheet shows the kind of similar objects; as text it can be searched and copied.
   for (const list of all("#findings [data-kind]")) {
     for (const li of list.children) {
       li.prepend(`${list.dataset.kind}/`);
@@ -30,7 +30,7 @@
     list.removeAttribute("data-kind");
   }
 
-  // Lists of findings: what each object is filtered and sorted by.
+  // The lists of findings, with the properties for filters and sorting.
   const lists = all("#findings .list").map((box) => ({
     box,
     shown: PAGE,
@@ -52,7 +52,7 @@
         name: names[0],
         namespaces: names.map(within),
         policies: new Set(found.map((li) => policyOf(li.firstElementChild))),
-        actions: new Set(found.map((li) => li.className || item.className || "b")),
+        actions: new Set(found.map((li) => li.className || item.className || "d")),
         gpus: [...gpus.matchAll(/(?:^|, )([\d,.]+) /g)].reduce((sum, [, count]) => sum + numeric(count), 0),
         usd: usd.startsWith("$") ? numeric(usd.slice(1)) : usd ? Infinity : 0,
         text: null,
@@ -157,7 +157,7 @@
     });
   }
 
-  // Advice that stands elsewhere comes to where it is read; what can be copied gets a button.
+  // Shared texts are copied to the opened finding; code blocks get a button for copying.
   const copied = (pre) => [...pre.childNodes]
     .filter((node) => node.nodeName !== "BUTTON" && node.nodeName !== "DEL")
     .map((node) => node.textContent).join("").replace(/\n{2,}/g, "\n").trim() + "\n";
@@ -176,10 +176,10 @@
         try {
           await navigator.clipboard.writeText(copied(pre));
         } catch {
-          // A file that was opened from disk may not reach the clipboard in every browser: the text is marked instead.
+          // Some browsers deny the clipboard to local files; then the text is selected instead.
           getSelection().selectAllChildren(pre);
         }
-        button.textContent = getSelection().isCollapsed ? "Copied" : "Marked";
+        button.textContent = getSelection().isCollapsed ? "Copied" : "Selected";
         setTimeout(() => { button.textContent = "Copy"; }, 1500);
       });
       pre.append(button);
@@ -216,7 +216,7 @@
     });
   }
 
-  // What is printed is what the filters leave, with the details of what would be denied.
+  // A print contains the filtered objects, with the details of those that would be denied.
   let opened = [];
   addEventListener("beforeprint", () => {
     opened = all("#today details:not([open]):not([hidden])");
@@ -226,7 +226,7 @@
     for (const item of opened) item.open = false;
   });
 
-  // The data for programs, as a file.
+  // The embedded JSON document as a file.
   const download = async () => {
     let text = one("#data").textContent;
     const found = JSON.parse(text);

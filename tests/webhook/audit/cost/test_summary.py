@@ -8,7 +8,7 @@ from clusters import GPU, TRAINER, VLLM, blocked, costed, inventory, list_prices
 from gpugate.policies.sdk.platform import Platform, Target
 from gpugate.webhook.audit.cost.summary import cost_of
 from gpugate.webhook.audit.inventory import Allocation, Device, Devices, Inventory
-from gpugate.webhook.report.audited import Held, PoolUse
+from gpugate.webhook.report.audited import AllocatedGpus, PoolUse
 
 H100 = 55.04 / 8
 
@@ -19,20 +19,20 @@ def test_gpus_of_blocked_objects_are_at_risk() -> None:
     found = costed(seen, [blocked(VLLM)])
 
     assert found.cost.at_risk == pytest.approx(2 * H100)
-    assert found.cost.held == pytest.approx(5 * H100)
+    assert found.cost.allocated == pytest.approx(5 * H100)
     assert found.cost.idle == pytest.approx(3 * H100)
 
 
 def test_a_pending_pod_holds_nothing() -> None:
-    assert costed(inventory([node(gpu=8)], [pod(2, on="")])).cost.held == 0
+    assert costed(inventory([node(gpu=8)], [pod(2, on="")])).cost.allocated == 0
 
 
 def test_what_an_object_holds_is_said_by_resource_and_model() -> None:
     found = costed(inventory([node(gpu=8), node("n2", "g6.xlarge", gpu=1)], [pod(2), pod(1, on="n2", name="q")]))
 
-    assert found.held[VLLM] == (
-        Held(GPU, "h100", 2.0, pytest.approx(2 * H100)),
-        Held(GPU, "l4", 1.0, pytest.approx(0.8048)),
+    assert found.allocated[VLLM] == (
+        AllocatedGpus(GPU, "h100", 2.0, pytest.approx(2 * H100)),
+        AllocatedGpus(GPU, "l4", 1.0, pytest.approx(0.8048)),
     )
 
 
@@ -52,9 +52,9 @@ def test_gpus_without_a_price_are_counted_and_not_guessed() -> None:
         inventory([node(instance_type="dgx-h100", gpu=8)], [pod(4), pod(2, on="gone", name="q")]), [blocked(VLLM)]
     )
 
-    assert (found.cost.at_risk, found.cost.held, found.cost.idle) == (0, 0, 0)
+    assert (found.cost.at_risk, found.cost.allocated, found.cost.idle) == (0, 0, 0)
     assert found.cost.unpriced_gpus == 10
-    assert found.held[VLLM] == (Held(GPU, "", 6.0, None),)
+    assert found.allocated[VLLM] == (AllocatedGpus(GPU, "", 6.0, None),)
     assert found.cost.pools[0].usd_per_hour is None
 
 
@@ -68,7 +68,7 @@ def test_gpus_without_a_price_are_counted_and_not_guessed() -> None:
         (node(instance_type="", gpu=8), "GPU nodes of no type have no price"),
         (node(), "1 of 1 GPU nodes is offering no GPUs by a device plugin"),
         (node(gpu=1), "Pods hold more GPUs of node n1 than it offers"),
-        (node("other", gpu=8), "2 GPUs are held on nodes of which no GPUs are known"),
+        (node("other", gpu=8), "2 GPUs are allocated on nodes of which no GPUs are known"),
     ],
 )  # fmt: skip
 def test_what_figures_leave_out_is_said(record: object, said: str) -> None:
@@ -94,8 +94,8 @@ def test_a_claim_that_pods_share_counts_once() -> None:
 
     found = costed(inventory([node()], pods))
 
-    assert found.cost.held == pytest.approx(H100)
-    assert found.held[VLLM] == (Held("gpu.nvidia.com", "h100", 0.5, pytest.approx(H100 / 2)),)
+    assert found.cost.allocated == pytest.approx(H100)
+    assert found.allocated[VLLM] == (AllocatedGpus("gpu.nvidia.com", "h100", 0.5, pytest.approx(H100 / 2)),)
 
 
 def test_a_claim_of_the_pods_own_counts_for_each() -> None:
@@ -103,7 +103,7 @@ def test_a_claim_of_the_pods_own_counts_for_each() -> None:
 
     assert costed(
         inventory([node()], [pod(0, name="a", devices=own), pod(0, name="b", devices=own)])
-    ).cost.held == pytest.approx(4 * H100)
+    ).cost.allocated == pytest.approx(4 * H100)
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_what_a_claim_was_given_beats_what_it_asks_for(device: str, gpus: float)
 
     found = costed(inventory([node()], [asking], allocations=(whole if device == "gpu-0" else given,)))
 
-    assert found.cost.held == pytest.approx(gpus * H100)
+    assert found.cost.allocated == pytest.approx(gpus * H100)
 
 
 def test_a_device_given_to_two_claims_counts_once() -> None:
@@ -125,4 +125,4 @@ def test_a_device_given_to_two_claims_counts_once() -> None:
     given = tuple(Allocation("serving", name, (name,), (device,)) for name in ("a", "b"))
     pods = [pod(0, name=name, devices=(Devices("gpu.nvidia.com", 1),)) for name in ("a", "b")]
 
-    assert costed(inventory([node()], pods, allocations=given)).cost.held == pytest.approx(H100)
+    assert costed(inventory([node()], pods, allocations=given)).cost.allocated == pytest.approx(H100)

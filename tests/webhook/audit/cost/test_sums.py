@@ -45,23 +45,23 @@ def test_held_and_idle_are_what_there_is(seen: Inventory) -> None:
     cost = costed(seen).cost
 
     priced = sum(pool.usd_per_hour or 0 for pool in cost.pools)
-    assert cost.held + cost.idle == pytest.approx(priced)
+    assert cost.allocated + cost.idle == pytest.approx(priced)
 
 
 @given(clusters())
 def test_what_objects_hold_is_what_is_held(seen: Inventory) -> None:
     found = costed(seen)
 
-    held = [each for of_object in found.held.values() for each in of_object]
-    assert sum(each.usd_per_hour or 0 for each in held) == pytest.approx(found.cost.held)
-    assert sum(each.gpus for each in held) == pytest.approx(sum(pool.held for pool in found.cost.pools))
+    allocated = [each for of_object in found.allocated.values() for each in of_object]
+    assert sum(each.usd_per_hour or 0 for each in allocated) == pytest.approx(found.cost.allocated)
+    assert sum(each.gpus for each in allocated) == pytest.approx(sum(pool.allocated for pool in found.cost.pools))
 
 
 @given(clusters())
 def test_no_more_is_held_than_there_is(seen: Inventory) -> None:
     found = costed(seen)
 
-    assert all(pool.held <= pool.gpus + 1e-9 for pool in found.cost.pools)
+    assert all(pool.allocated <= pool.gpus + 1e-9 for pool in found.cost.pools)
     assert not any("more GPUs" in remark for remark in found.remarks)
 
 
@@ -69,16 +69,16 @@ def test_no_more_is_held_than_there_is(seen: Inventory) -> None:
 def test_at_risk_is_what_blocked_objects_hold(seen: Inventory, owners: set[ObjectName]) -> None:
     found = costed(seen, map(blocked, owners))
 
-    of_blocked = [each for owner in owners for each in found.held.get(owner, ())]
+    of_blocked = [each for owner in owners for each in found.allocated.get(owner, ())]
     assert found.cost.at_risk == pytest.approx(sum(each.usd_per_hour or 0 for each in of_blocked))
-    assert found.cost.at_risk <= found.cost.held
+    assert found.cost.at_risk <= found.cost.allocated
 
 
 @given(clusters())
 def test_everything_blocked_puts_everything_at_risk(seen: Inventory) -> None:
     cost = costed(seen, map(blocked, _OWNERS)).cost
 
-    assert cost.at_risk == cost.held
+    assert cost.at_risk == cost.allocated
 
 
 @given(clusters(), st.randoms(use_true_random=False))
@@ -105,7 +105,7 @@ def test_splitting_pods_changes_no_sum(seen: Inventory) -> None:
     split = costed(dataclasses.replace(seen, pods=_split(seen.pods)), [blocked(_OWNERS[0])])
 
     assert dataclasses.replace(whole.cost, wasted=()) == dataclasses.replace(split.cost, wasted=())
-    assert whole.held == split.held
+    assert whole.allocated == split.allocated
 
 
 @given(clusters())
@@ -113,7 +113,7 @@ def test_no_more_is_wasted_than_is_idle(seen: Inventory) -> None:
     cost = costed(seen).cost
     idle: defaultdict[str, float] = defaultdict(float)
     for pool in cost.pools:
-        idle[pool.node_pool] += pool.gpus - pool.held
+        idle[pool.node_pool] += pool.gpus - pool.allocated
 
     for wasted in cost.wasted:
         if wasted.object.kind == "NodePool":

@@ -31,7 +31,7 @@ def test_a_pod_with_one_gpu_keeps_a_node_with_eight() -> None:
     assert (found.gpus, found.usd_per_hour) == (7, pytest.approx(7 * 6.88))
     assert found.reason == (
         "Pods keep 1 of 1 nodes of p5.48xlarge for half of the GPUs or less, and none that waits fits beside them, such as n1 "
-        "with 1 of 8 held; p5.4xlarge has 1 of the same GPU"
+        "with 1 of 8 allocated; p5.4xlarge has 1 of the same GPU"
     )
 
 
@@ -54,7 +54,7 @@ def test_gpus_for_which_no_cpu_is_left_are_wasted() -> None:
 
     assert found.gpus == 3
     assert found.reason == (
-        "no GPU Pod of the kinds that run here fits into what is left of 1 of 1 nodes of p5.48xlarge, such as n1 with 5 of 8 held"
+        "no GPU Pod of the kinds that run here fits into what is left of 1 of 1 nodes of p5.48xlarge, such as n1 with 5 of 8 allocated"
     )
 
 

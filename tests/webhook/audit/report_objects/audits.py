@@ -12,7 +12,7 @@ from gpugate.webhook.report.located import ObjectName
 BEGIN = dt.datetime(2026, 8, 24, 10, tzinfo=dt.UTC)
 
 
-def finding(policy: str = "pods/wildcard-toleration", action: Action = Action.BLOCK, **others: Any) -> Finding:
+def finding(policy: str = "pods/wildcard-toleration", action: Action = Action.DENY, **others: Any) -> Finding:
     given = {"path": "spec.tolerations", "message": "it tolerates everything", **others}
     return Finding(policy, stance=Stance.ENFORCE, action=action, **given)
 

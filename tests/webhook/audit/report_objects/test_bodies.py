@@ -71,7 +71,7 @@ def test_a_result_says_what_where_and_what_to_do() -> None:
     }
     assert len(properties.pop("resultID")) == 16
     assert properties == {
-        "wouldAction": "block",
+        "wouldAction": "deny",
         "field": "spec.tolerations",
         "podsOf": "Deployment",
         "note": "at most a warning",
@@ -82,7 +82,7 @@ def test_a_result_says_what_where_and_what_to_do() -> None:
 @pytest.mark.parametrize(
     ("action", "result", "scored"),
     [
-        (Action.BLOCK, "fail", True),
+        (Action.DENY, "fail", True),
         (Action.MUTATE, "warn", False),
         (Action.WARN, "warn", False),
     ],
@@ -100,7 +100,7 @@ def test_what_is_good_or_only_recorded_has_no_report(findings: tuple[Any, ...]) 
 
 
 def test_the_worst_comes_first_whatever_the_order() -> None:
-    found = [finding("pods/b", Action.WARN), finding("pods/c", Action.BLOCK), finding("pods/a", Action.WARN)]
+    found = [finding("pods/b", Action.WARN), finding("pods/c", Action.DENY), finding("pods/a", Action.WARN)]
 
     assert made(deployment("web", *found)) == made(deployment("web", *reversed(found)))
     assert [result["policy"] for result in made(deployment("web", *found))["results"]] == ["pods/c", "pods/a", "pods/b"]

@@ -30,15 +30,13 @@ def test_csv_has_a_line_for_each_finding(audit: AuditReport, presentation: Prese
     first = audit.audited[0]
     assert len(found) == sum(len(each.findings) for each in audit.audited)
     assert (found[0]["kind"], found[0]["name"]) == (first.object.kind, first.object.name)
-    assert float(found[0]["usd_per_hour"]) == first.held[0].usd_per_hour
+    assert float(found[0]["usd_per_hour"]) == first.allocated[0].usd_per_hour
 
 
 def test_csv_lists_compliant_objects_when_asked_for(audit: AuditReport, presentation: Presentation) -> None:
     found = rows(audit_csv.render(audit, replace(presentation, include_passed=True)))
 
-    assert sum(row["action"] == "comply" for row in found) == sum(
-        each.action is Action.COMPLY for each in audit.audited
-    )
+    assert sum(row["action"] == "allow" for row in found) == sum(each.action is Action.ALLOW for each in audit.audited)
 
 
 FORMULAS = [
@@ -84,7 +82,7 @@ def test_sarif_levels_are_those_of_the_consequence(audit: AuditReport, presentat
     levels = [result["level"] for result in sarif_run(audit, presentation)["results"]]
 
     actions = [finding.action for each in audit.audited for finding in each.findings]
-    level_of = {Action.BLOCK: "error", Action.WARN: "warning", Action.MUTATE: "note", Action.RECORD: "note"}
+    level_of = {Action.DENY: "error", Action.WARN: "warning", Action.MUTATE: "note", Action.RECORD: "note"}
     assert levels == [level_of[action] for action in actions]
 
 
@@ -106,7 +104,7 @@ def test_junit_fails_what_would_be_denied_and_skips_what_was_not_looked_at(
         (str(each.object), finding.policy)
         for each in audit.audited
         for finding in each.findings
-        if finding.action is Action.BLOCK
+        if finding.action is Action.DENY
     }
     failed = {
         (case.get("name"), case.get("classname")) for case in root.iter("testcase") if case.find("failure") is not None
@@ -135,8 +133,8 @@ def test_prometheus_has_the_figures(audit: AuditReport, presentation: Presentati
     found = samples(audit, presentation)
 
     assert audit.cost is not None
-    counted = sum(each.action is Action.BLOCK for each in audit.audited)
-    assert found["gpugate_audit_objects"]["block",] == counted
+    counted = sum(each.action is Action.DENY for each in audit.audited)
+    assert found["gpugate_audit_objects"]["deny",] == counted
     assert found["gpugate_audit_gpu_usd_per_hour"]["at_risk",] == audit.cost.at_risk
     assert found["gpugate_audit_coverage_ratio"] == {(): 0.973}
     assert found["gpugate_audit_time_seconds"] == {(): audit.time.timestamp()}
@@ -149,11 +147,11 @@ def test_prometheus_has_a_bounded_number_of_series(audit: AuditReport, presentat
     found = samples(replace(audit, audited=many), presentation)["gpugate_audit_namespace_objects"]
 
     assert len(found) == audit_prometheus.MOST_NAMESPACES + 1
-    assert (found["(other)", "block"], sum(found.values())) == (800, 1000)
+    assert (found["(other)", "deny"], sum(found.values())) == (800, 1000)
 
 
 def test_prometheus_takes_every_name(hostile: AuditReport, presentation: Presentation) -> None:
-    assert samples(hostile, presentation)["gpugate_audit_objects"]["block",] == 1
+    assert samples(hostile, presentation)["gpugate_audit_objects"]["deny",] == 1
 
 
 def test_markdown_has_tables_whose_rows_have_as_many_cells_as_their_header(

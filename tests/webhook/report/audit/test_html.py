@@ -245,11 +245,11 @@ def test_namespaces_that_are_too_many_are_summed_up(presentation: Presentation) 
 
 
 def test_objects_alike_are_one_entry_with_all_their_names(audit: AuditReport, presentation: Presentation) -> None:
-    first = next(each for each in audit.audited if each.action is Action.BLOCK and each.held)
+    first = next(each for each in audit.audited if each.action is Action.DENY and each.allocated)
     many = tuple(replace(first, object=replace(first.object, name=f"copy-{number}")) for number in range(5))
     text = render(replace(audit, audited=many), presentation)
 
-    assert "and 4 alike" in text
+    assert "and 4 similar" in text
     assert all(f"copy-{number}" in text for number in range(5))
     assert "<span class=count>5</span>" in text
 
@@ -261,7 +261,7 @@ def test_an_audit_of_nothing_is_a_page_too(audit: AuditReport, presentation: Pre
     )
 
     assert Page(text).mistakes == []
-    assert "Nothing that exists would be denied." in text
+    assert "No object would be denied." in text
 
 
 def test_names_that_are_pseudonyms_are_said_to_be(audit: AuditReport, presentation: Presentation) -> None:

@@ -28,8 +28,8 @@ def test_compliant_objects_are_counted_and_listed_only_when_asked_for(
 ) -> None:
     document = json.loads(render(audit, presentation))
 
-    assert document["summary"]["comply"] == sum(each.action is Action.COMPLY for each in audit.audited) > 0
-    assert {each["action"] for each in document["objects"]} == {"block", "mutate", "warn", "record"}
+    assert document["summary"]["allow"] == sum(each.action is Action.ALLOW for each in audit.audited) > 0
+    assert {each["action"] for each in document["objects"]} == {"deny", "mutate", "warn", "record"}
 
 
 def test_an_audit_without_costs_has_null(audit: AuditReport, presentation: Presentation) -> None:
@@ -53,7 +53,7 @@ UNREADABLE = {
 @pytest.mark.parametrize("text", UNREADABLE.values(), ids=UNREADABLE)
 def test_what_is_no_audit_is_refused_with_what_to_do(text: str | bytes) -> None:
     with pytest.raises(
-        AuditDocumentError, match=r"is no audit of gpugate\.dev/audit/v1: .*; write one with -o json=FILE"
+        AuditDocumentError, match=r"not an audit in the format gpugate\.dev/audit/v1: .*; write one with -o json=FILE"
     ):
         read(text)
 

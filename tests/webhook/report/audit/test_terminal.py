@@ -8,7 +8,7 @@ import pytest
 from gpugate.webhook.report import audit_table, audit_wide
 from gpugate.webhook.report.audit_comparison import Changed, Comparison
 from gpugate.webhook.report.audit_tally import grouped
-from gpugate.webhook.report.audited import Action
+from gpugate.webhook.report.audited import Action, NotEvaluated
 from gpugate.webhook.report.plain import Paint
 
 if TYPE_CHECKING:
@@ -28,48 +28,74 @@ def test_the_first_lines_say_what_was_audited_and_what_would_become_of_it(
 
     counts = {action: sum(each.action is action for each in audit.audited) for action in Action}
     assert lines[0].startswith("Audited prod-us-east-1 (v1.36.3) as arn:aws:sts::")
-    assert lines[0].endswith(" at 2026-08-24 10:17 UTC, 3.4 s")
+    objects = f"{sum(audit.counts.values()):,} objects of {len(audit.counts)} kinds"
+    assert lines[0].endswith(f" at 2026-08-24 10:17 UTC, 3.4 s: {objects}")
+    assert lines[1].startswith(f"IF CREATED NOW  deny {counts[Action.DENY]}   mutate {counts[Action.MUTATE]}   warn ")
+    assert lines[1].endswith("exempt findings 1")
+
+
+def test_wide_counts_the_objects_of_each_kind(audit: AuditReport, presentation: Presentation) -> None:
+    lines = audit_wide.render(audit, presentation).split("\n")
+
     assert lines[1].startswith("  NodePool 6  EC2NodeClass 2  Node 42  Pod 1,412")
-    assert lines[4].startswith(f"  would BLOCK {counts[Action.BLOCK]}   MUTATE {counts[Action.MUTATE]}   WARN ")
-    assert lines[4].endswith("exempt findings 1")
 
 
 def test_namespaces_are_worst_first_with_gpus_and_money(audit: AuditReport, presentation: Presentation) -> None:
-    header, first, *_ = block(audit_table.render(audit, presentation), "BY NAMESPACE")
+    by_namespace = replace(presentation, group_by="namespace")
+    header, first, *_ = block(audit_table.render(audit, by_namespace), "BY NAMESPACE")
 
     worst = grouped(audit, "namespace")[0]
-    assert header.split() == ["BY", "NAMESPACE", "BLOCK", "MUTATE", "WARN", "GPUS", "AT", "RISK", "$/HOUR", "$/MONTH"]
-    assert first.split()[:2] == [worst.name, str(worst.objects[Action.BLOCK])]
+    assert header.split() == ["BY", "NAMESPACE", "DENY", "MUTATE", "WARN", "GPUS", "AT", "RISK", "$/HOUR", "$/MONTH"]
+    assert first.split()[:2] == [worst.name, str(worst.objects[Action.DENY])]
     assert f"{worst.usd_per_hour:,.2f}" in first
 
 
 def test_rows_beyond_the_top_are_counted(audit: AuditReport, presentation: Presentation) -> None:
-    rows = block(audit_table.render(audit, replace(presentation, top=3)), "BY POLICY")
+    rows = block(audit_table.render(audit, replace(presentation, group_by="policy", top=3)), "BY POLICY")
 
     assert len(rows) == 5
-    assert rows[-1] == f"and {len(grouped(audit, 'policy')) - 3} more: --group-by policy --top 0"
+    assert rows[-1] == f"and {len(grouped(audit, 'policy')) - 3} more: --top 0"
 
 
 @pytest.mark.parametrize(
     ("by", "heading"), [("kind", "BY KIND"), ("owner", "BY OWNER"), ("policy", "BY POLICY"), ("pool", "BY POOL")]
 )
-def test_one_grouping_takes_the_place_of_the_others(
-    by: GroupBy, heading: str, audit: AuditReport, presentation: Presentation
-) -> None:
-    text = audit_table.render(audit, replace(presentation, group_by=by))
+def test_a_grouping_adds_its_table(by: GroupBy, heading: str, audit: AuditReport, presentation: Presentation) -> None:
+    plain, grouped_by = (audit_table.render(audit, replace(presentation, group_by=name)) for name in (None, by))
 
-    assert [line.split("  ")[0] for line in text.split("\n") if line.startswith("BY ")] == [heading]
+    assert [line.split("  ")[0] for line in grouped_by.split("\n") if line.startswith("BY ")] == [heading]
+    assert "\nBY " not in plain
 
 
 def test_money_names_its_prices_and_what_has_none(audit: AuditReport, presentation: Presentation) -> None:
-    lines = [line.strip() for line in block(audit_table.render(audit, presentation), "GPU COST AT RISK")]
+    lines = [line.strip() for line in block(audit_table.render(audit, presentation), "Audited")[2:]]
 
     assert audit.cost is not None
     assert lines[0].startswith(f"GPU COST AT RISK  ${audit.cost.at_risk:,.2f}/h (")
-    assert "without bound: NodePool/gpu-h100: has no limit for nvidia.com/gpu" in lines
-    assert "without bound: ScaledObject/team-llm/chat: has no maxReplicaCount, $688.00/h at worst" in lines
-    assert "3 GPUs have no known price and count as nothing" in lines
-    assert lines[-1] == audit.cost.prices
+    assert "unbounded: NodePool/gpu-h100: has no limit for nvidia.com/gpu" in lines
+    assert "unbounded: ScaledObject/team-llm/chat: has no maxReplicaCount; at most $688.00/h" in lines
+    assert "3 GPUs have no price, and no total includes them" in lines
+    assert lines[-1] == f"prices: {audit.cost.prices}"
+
+
+def test_only_the_first_unbounded_objects_are_listed(audit: AuditReport, presentation: Presentation) -> None:
+    assert audit.cost is not None
+    many = replace(audit, cost=replace(audit.cost, unbounded=audit.cost.unbounded[:1] * 7))
+
+    assert "  unbounded: 5 more: -o wide\n" in audit_table.render(many, presentation)
+    assert audit_table.render(many, replace(presentation, top=0)).count("  unbounded: ") == 7
+    assert audit_wide.render(many, presentation).count("  unbounded: ") == 7
+
+
+def test_long_lists_of_what_was_not_evaluated_are_shortened(audit: AuditReport, presentation: Presentation) -> None:
+    names = [f"g{number}.example.com" for number in range(9)]
+    gap = NotEvaluated(", ".join(names), "not served")
+    many = replace(audit, not_evaluated=(gap,) * 12)
+
+    lines = block(audit_table.render(many, presentation), "NOT EVALUATED")
+    assert lines[1] == f"  {', '.join(names[:4])} and 5 more: not served"
+    assert lines[11] == "  2 more: -o wide"
+    assert f"  {', '.join(names)}: not served\n" in audit_wide.render(many, presentation)
 
 
 def test_what_was_not_looked_at_is_said_with_the_coverage(audit: AuditReport, presentation: Presentation) -> None:
@@ -106,13 +132,13 @@ def test_nothing_found_is_short(audit: AuditReport, presentation: Presentation) 
 
     assert "BY NAMESPACE" not in text
     assert "WORST OBJECTS" not in text
-    assert text.endswith("\nNext: gpugate audit -o html=audit.html\n")
+    assert text.endswith("\nMore: -o wide · -o html=audit.html\n")
 
 
 def test_wide_leaves_no_finding_out(audit: AuditReport, presentation: Presentation) -> None:
     lines = audit_wide.render(audit, presentation).split("\n")
 
-    start = next(index for index, line in enumerate(lines) if line.startswith("WOULD"))
+    start = next(index for index, line in enumerate(lines) if line.startswith("ACTION"))
     rows = lines[start + 1 : lines.index("", start)]
     assert len(rows) == sum(len(each.findings) for each in audit.audited)
 
