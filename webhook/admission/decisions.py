@@ -18,33 +18,33 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.policy import Policy
     from gpugate.webhook.admission.gate import Observation
 
-PASSED: Final = "passed"
-PATCHED: Final = "patched"
-DENIED: Final = "denied"
+ALLOW: Final = "allow"
+MUTATE: Final = "mutate"
+DENY: Final = "deny"
 MALFORMED: Final = "malformed"
-BROKE: Final = "broke"
-REFUSED: Final = "refused"
-# Decisions on a review; `REFUSED` is a review that could not be evaluated.
-REVIEW_DECISIONS: Final = (PASSED, PATCHED, DENIED, MALFORMED, BROKE, REFUSED)
+ERROR: Final = "error"
+FAILED: Final = "failed"
+# Decisions on a review; `FAILED` is a review that could not be evaluated.
+REVIEW_DECISIONS: Final = (ALLOW, MUTATE, DENY, MALFORMED, ERROR, FAILED)
 
-WARNED: Final = "warned"
-RECORDED: Final = "recorded"
-SKIPPED: Final = "skipped"
+WARN: Final = "warn"
+RECORD: Final = "record"
+SKIP: Final = "skip"
 # Decisions of a policy on a review; a policy that passes has none.
-OUTCOME_DECISIONS: Final = (DENIED, PATCHED, WARNED, RECORDED, SKIPPED, BROKE)
+OUTCOME_DECISIONS: Final = (DENY, MUTATE, WARN, RECORD, SKIP, ERROR)
 # Looking up a member of an enumeration takes as long as the rest of the work for a policy that passes.
 _ENFORCE: Final = Stance.ENFORCE
 _VALIDATE: Final = Phase.VALIDATE
 # The decision that a finding counts as, by its mode, which is a number.
-_VALIDATING: Final = (RECORDED, RECORDED, WARNED, DENIED)
-_MUTATING: Final = (RECORDED, RECORDED, WARNED, WARNED)
+_VALIDATING: Final = (RECORD, RECORD, WARN, DENY)
+_MUTATING: Final = (RECORD, RECORD, WARN, WARN)
 
 
 def decision(observation: Observation) -> str:
     """Return the decision on a review, one of `REVIEW_DECISIONS`."""
     verdict = observation.verdict
     if verdict is None:
-        return REFUSED
+        return FAILED
     if verdict.is_malformed:
         return MALFORMED
     validating, broke = observation.phase is _VALIDATE, False
@@ -52,11 +52,11 @@ def decision(observation: Observation) -> str:
     for outcome in verdict.outcomes:
         if outcome.findings or outcome.error:
             if validating and denies(outcome):
-                return DENIED
+                return DENY
             broke = broke or bool(outcome.error)
     if verdict.operations:
-        return PATCHED
-    return BROKE if broke else PASSED
+        return MUTATE
+    return ERROR if broke else ALLOW
 
 
 def denies(outcome: Outcome) -> bool:
@@ -77,11 +77,11 @@ def outcome_decisions(outcome: Outcome, phase: Phase) -> set[str]:
     by_mode = _VALIDATING if phase is _VALIDATE else _MUTATING
     words = {by_mode[finding.stance] for finding in outcome.findings}
     if outcome.patches:
-        words.add(PATCHED)
+        words.add(MUTATE)
     if outcome.skipped:
-        words.add(SKIPPED)
+        words.add(SKIP)
     if outcome.error:
-        words.add(BROKE)
+        words.add(ERROR)
     return words
 
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import orjson
 
-from gpugate.webhook.admission.decisions import BROKE, PASSED, REFUSED, decision, denies
+from gpugate.webhook.admission.decisions import ALLOW, ERROR, FAILED, decision, denies
 from gpugate.webhook.admission.response import cut, plain
 from gpugate.webhook.admission.review import UnacceptableError
 
@@ -308,7 +308,7 @@ class Log:
     def observe(self, observation: Observation) -> None:
         """Log a review, unless it was allowed unchanged."""
         review_decision = decision(observation)
-        if review_decision != PASSED:
+        if review_decision != ALLOW:
             fields = self._head(_level(review_decision, observation), "review")
             _add_review(fields, review_decision, observation)
             self._queue.put(line(fields))
@@ -324,9 +324,9 @@ class Log:
 
 
 def _level(review_decision: str, observation: Observation) -> Level:
-    if review_decision == BROKE or (observation.error is not None and observation.error.code >= 500):
+    if review_decision == ERROR or (observation.error is not None and observation.error.code >= 500):
         return "error"
-    return "warning" if review_decision == REFUSED else "info"
+    return "warning" if review_decision == FAILED else "info"
 
 
 def _add_review(fields: dict[str, Value], review_decision: str, observation: Observation) -> None:

@@ -23,7 +23,7 @@ from prometheus_client.multiprocess import MultiProcessCollector, mark_process_d
 from gpugate.policies.engine.evaluate import Phase
 from gpugate.policies.sdk.findings import Stance
 from gpugate.webhook.admission.decisions import (
-    BROKE,
+    ERROR,
     OTHER,
     UNREAD,
     decision,
@@ -59,111 +59,114 @@ class Metric:
 REVIEWS: Final = Metric(
     "gpugate_reviews_total",
     "counter",
-    "AdmissionReviews answered, by what became of them.",
+    "Answered AdmissionReviews, by decision.",
     ("phase", "kind", "operation", "decision"),
 )
 DURATION: Final = Metric(
-    "gpugate_review_duration_seconds", "histogram", "Time from the whole body to the answer.", ("phase",)
+    "gpugate_review_duration_seconds",
+    "histogram",
+    "Seconds from the complete request body to the response.",
+    ("phase",),
 )
-REFUSALS: Final = Metric(
-    "gpugate_refused_reviews_total",
+FAILED_REVIEWS: Final = Metric(
+    "gpugate_failed_reviews_total",
     "counter",
-    "Reviews that could not be judged, by code: 4xx are the sender's fault, 500 a bug, 504 out of time.",
+    "Reviews that could not be evaluated, by HTTP code: 4xx invalid request, 500 bug in gpugate, 504 time limit exceeded.",
     ("code",),
 )
 OUTCOMES: Final = Metric(
     "gpugate_policy_outcomes_total",
     "counter",
-    "What each policy decided, other than to pass; mode is that of the policy in the namespace.",
+    "Decisions of each policy except allow; mode is the mode of the policy in the namespace.",
     ("policy", "decision", "mode"),
 )
 FRONT_EVENTS: Final = Metric(
     "gpugate_front_events_total",
     "counter",
-    "Connections and requests accepted, refused, shed or timed out before they were judged.",
+    "Connections and requests that were accepted, refused, shed or timed out before evaluation.",
     ("event",),
 )
 # Each worker counts its own connections.
 CONNECTIONS: Final = Metric("gpugate_connections", "gauge", "Open connections to the admission port.")
-BODY_BYTES: Final = Metric("gpugate_body_bytes", "gauge", "Bytes of request bodies held in memory.")
+BODY_BYTES: Final = Metric("gpugate_body_bytes", "gauge", "Bytes of request bodies in memory.")
 # Workers reload the file within a second of each other. If they differ for longer, the next gauge shows it.
 CONFIG_HASH: Final = Metric(
     "gpugate_config_hash",
     "gauge",
-    "Generation of the policy file in force, read as a hexadecimal number; 0 for the shipped modes.",
+    "Generation of the policy file in use, a hexadecimal number; 0 for the shipped modes.",
     merge="livemostrecent",
 )
 # The minimum shows a failure in any worker.
 CONFIG_GOOD: Final = Metric(
     "gpugate_config_last_reload_successful",
     "gauge",
-    "Whether the last reload of the policy file succeeded; at 0 the last good one stays in force.",
+    "Whether the last reload of the policy file succeeded; if 0, the last valid file stays in use.",
     merge="livemin",
 )
 # The minimum shows the worker that is furthest behind.
 CONFIG_TIME: Final = Metric(
     "gpugate_config_last_reload_success_timestamp_seconds",
     "gauge",
-    "When the policy file was last taken up by every worker, in Unix time.",
+    "Unix time of the last successful reload of the policy file; the oldest of all workers.",
     merge="livemin",
 )
 # The minimum shows the first expiry that a client can meet.
 CERTIFICATE_EXPIRY: Final = Metric(
     "gpugate_certificate_expiry_timestamp_seconds",
     "gauge",
-    "When the serving certificate ends, in Unix time.",
+    "Unix time when the serving certificate expires.",
     merge="livemin",
 )
 CERTIFICATE_GOOD: Final = Metric(
     "gpugate_certificate_last_reload_successful",
     "gauge",
-    "Whether the last reload of the serving certificate succeeded; at 0 the last good one stays in use.",
+    "Whether the last reload of the serving certificate succeeded; if 0, the last valid one stays in use.",
     merge="livemin",
 )
 # Only the keeper sets this gauge and the next ones.
 CERTIFICATES_KEPT: Final = Metric(
     "gpugate_certificates_kept",
     "gauge",
-    "Whether certificates are kept as they should be: authorities stored and published, a certificate that is trusted.",
+    "Whether gpugate manages the certificates successfully: CAs are stored and published, the serving certificate is trusted.",
     merge="livemostrecent",
 )
 LEADS: Final = Metric(
     "gpugate_certificates_leader",
     "gauge",
-    "Whether this replica is the one that writes the authorities.",
+    "Whether this replica is the leader, which writes the CAs.",
     merge="livemostrecent",
 )
 AUTHORITY_EXPIRY: Final = Metric(
     "gpugate_certificate_authority_expiry_timestamp_seconds",
     "gauge",
-    "When the authority that signs serving certificates ends, in Unix time.",
+    "Unix time when the CA that signs serving certificates expires.",
     merge="livemostrecent",
 )
 BUNDLE_EXPIRY: Final = Metric(
     "gpugate_webhook_ca_bundle_expiry_timestamp_seconds",
     "gauge",
-    "Until when every caBundle of the live configuration vouches for the serving certificate, in Unix time; 0: it does not.",
+    "Unix time until which every caBundle of the live configuration trusts the serving certificate; 0 if one does not.",
     ("configuration",),
     merge="livemostrecent",
 )
 DRIFT: Final = Metric(
     "gpugate_webhook_config_drift",
     "gauge",
-    "Differences between the live webhook configurations and what the rules in force need, by reason.",
+    "Differences between the live and the generated webhook configurations, by reason.",
     ("reason",),
     merge="livemostrecent",
 )
 CLOCK_SKEW: Final = Metric(
     "gpugate_clock_skew_seconds",
     "gauge",
-    "The API server's clock minus ours, to about a second.",
+    "Clock of the API server minus the local clock, accurate to about a second.",
     merge="livemostrecent",
 )
 # The minimum shows missing data in any worker, whose policies then are not evaluated.
 FACTS_AVAILABLE: Final = Metric(
     "gpugate_facts_available",
     "gauge",
-    "Whether the objects of a kind are known; at 0 policies that need them skip.",
+    "Whether the cluster data of a kind is available; if 0, policies that need it are not evaluated.",
     ("kind",),
     merge="livemin",
 )
@@ -171,31 +174,33 @@ FACTS_AVAILABLE: Final = Metric(
 FACTS_SERVED: Final = Metric(
     "gpugate_facts_served",
     "gauge",
-    "Whether the cluster has a kind at all; at 0 there is nothing to know of it.",
+    "Whether the cluster serves a kind; if 0, it has no objects of the kind.",
     ("kind",),
     merge="livemin",
 )
 # Every worker watches all objects, so a sum would count each object several times.
 FACTS_OBJECTS: Final = Metric(
-    "gpugate_facts_objects", "gauge", "Objects of a kind that are known.", ("kind",), merge="livemostrecent"
+    "gpugate_facts_objects", "gauge", "Watched objects of a kind.", ("kind",), merge="livemostrecent"
 )
 # The maximum shows the worker that is furthest behind.
 FACTS_AGE: Final = Metric(
     "gpugate_facts_age_seconds",
     "gauge",
-    "Seconds since the objects of a kind were last known to be up to date; 0 while they are watched.",
+    "Seconds since the cluster data of a kind was last up to date; 0 while the kind is watched.",
     ("kind",),
     merge="livemax",
 )
 LOG_DROPPED: Final = Metric(
     "gpugate_log_lines_dropped_total", "counter", "Log lines lost because standard error was not read fast enough."
 )
-RESTARTS: Final = Metric("gpugate_worker_restarts_total", "counter", "Workers that died and were replaced.")
+RESTARTS: Final = Metric(
+    "gpugate_worker_restarts_total", "counter", "Workers that terminated unexpectedly and were replaced."
+)
 
 METRICS: Final = (
     REVIEWS,
     DURATION,
-    REFUSALS,
+    FAILED_REVIEWS,
     OUTCOMES,
     FRONT_EVENTS,
     CONNECTIONS,
@@ -299,9 +304,9 @@ class Metrics:
         self._durations = {phase: durations.labels(phase.value) for phase in (Phase.MUTATE, Phase.VALIDATE)}
         self._reviews = _Children(self._counter(REVIEWS))
         self._outcomes = _Children(self._counter(OUTCOMES))
-        refusals = self._counter(REFUSALS)
-        self._refusals = {code: refusals.labels(str(code)) for code in _CODES}
-        self._other_refusals = refusals.labels(OTHER)
+        failed = self._counter(FAILED_REVIEWS)
+        self._failed = {code: failed.labels(str(code)) for code in _CODES}
+        self._other_failed = failed.labels(OTHER)
         events = self._counter(FRONT_EVENTS)
         self._events = {event: events.labels(event.value) for event in FrontEvent}
         self._log_dropped = self._counter(LOG_DROPPED)
@@ -311,7 +316,7 @@ class Metrics:
         self._gauges: dict[str, Gauge] = {}
         for policy in self._policies:
             # Users alert on errors in enforced policies, and Prometheus sees no increase in a new series.
-            self._outcomes[policy, BROKE, Stance.ENFORCE.word].inc(0)
+            self._outcomes[policy, ERROR, Stance.ENFORCE.word].inc(0)
         if self._directory and not any(Path(self._directory).glob("*.db")):
             raise RuntimeError(f"prometheus_client was imported before {DIRECTORY_VARIABLE} was set")
 
@@ -322,7 +327,7 @@ class Metrics:
         operation = review.request.operation.value if review else UNREAD
         self._reviews[phase.value, kind_of(observation, self._kinds), operation, decision(observation)].inc()
         if error is not None:
-            self._refusals.get(error.code, self._other_refusals).inc()
+            self._failed.get(error.code, self._other_failed).inc()
         if verdict is None:
             return
         for outcome in verdict.outcomes:

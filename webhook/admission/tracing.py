@@ -10,7 +10,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Final
 
-from gpugate.webhook.admission.decisions import BROKE, DENIED, UNREAD, decision, denies, kind_of
+from gpugate.webhook.admission.decisions import DENY, ERROR, UNREAD, decision, denies, kind_of
 from gpugate.webhook.admission.options import ServeError
 
 try:
@@ -89,7 +89,7 @@ class Tracer:
             _attributes(observation, review_decision, kind_of(observation, self._kinds)),
             start_time=self._ended - round(observation.seconds * 1e9),
         )
-        if review_decision == BROKE or (observation.error is not None and observation.error.code >= 500):
+        if review_decision == ERROR or (observation.error is not None and observation.error.code >= 500):
             span.set_status(Status(StatusCode.ERROR))
         span.end(self._ended)
 
@@ -109,6 +109,6 @@ def _attributes(observation: Observation, review_decision: str, kind: str) -> di
         "gpugate.decision": review_decision,
         "gpugate.generation": observation.generation,
     }
-    if review_decision == DENIED and observation.verdict is not None:
+    if review_decision == DENY and observation.verdict is not None:
         attributes["gpugate.denied"] = [o.policy for o in observation.verdict.outcomes if denies(o)]
     return attributes

@@ -57,7 +57,7 @@ def reviews(release: Release) -> float:
 
 
 def recorded(release: Release, policy: str) -> float:
-    return release.metric("gpugate_policy_outcomes_total", policy=policy, decision="recorded", mode="audit")
+    return release.metric("gpugate_policy_outcomes_total", policy=policy, decision="record", mode="audit")
 
 
 def created(stage: Stage, obj: dict[str, Any]) -> Answer:

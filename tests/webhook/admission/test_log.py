@@ -57,10 +57,10 @@ def evaluated(verdict: Verdict, phase: Phase = Phase.VALIDATE) -> Observation:
 @pytest.mark.parametrize(
     ("observation", "decision", "policies", "mode"),
     [
-        pytest.param(evaluated(Verdict(REQUEST, (DENIED, WARNED))), "denied", ["pods/x"], "enforce", id="denied"),
+        pytest.param(evaluated(Verdict(REQUEST, (DENIED, WARNED))), "deny", ["pods/x"], "enforce", id="denied"),
         pytest.param(
             evaluated(Verdict(REQUEST, (PATCHED, WARNED), operations=OPERATIONS), Phase.MUTATE),
-            "patched",
+            "mutate",
             ["pods/y"],
             "enforce",
             id="patched",
@@ -68,7 +68,7 @@ def evaluated(verdict: Verdict, phase: Phase = Phase.VALIDATE) -> Observation:
         pytest.param(
             evaluated(Verdict(REQUEST, malformed=(Violation((), "m"),))), "malformed", [], None, id="malformed"
         ),
-        pytest.param(evaluated(Verdict(REQUEST, (BROKEN,))), "broke", ["pods/z"], "warn", id="broke"),
+        pytest.param(evaluated(Verdict(REQUEST, (BROKEN,))), "error", ["pods/z"], "warn", id="broke"),
     ],
 )
 def test_line_of_a_review(
@@ -91,7 +91,7 @@ def test_every_field_of_a_review(log: Log, lines: Callable[[], list[dict[str, An
             "time": "2026-11-21T08:30:00.250Z",
             "level": "info",
             "message": "review",
-            "decision": "denied",
+            "decision": "deny",
             "phase": "validate",
             "uid": "u",
             "kind": "v1 Pod",
@@ -134,7 +134,7 @@ def test_line_of_a_refusal(
     log.observe(Observation(Phase.VALIDATE, 0.1, "3f2a", error=error))
     (line,) = lines()
     assert (line["decision"], line.get("uid"), line["code"], line["error"], line["level"]) == (
-        "refused",
+        "failed",
         uid,
         error.code,
         r"too\nlarge",

@@ -49,16 +49,14 @@ def evaluated(*outcomes: Outcome, phase: Phase = Phase.VALIDATE, request: Reques
 @pytest.mark.parametrize(
     ("observation", "labels"),
     [
-        pytest.param(evaluated(), 'decision="passed",kind="Pod",operation="CREATE",phase="validate"', id="passed"),
-        pytest.param(
-            evaluated(DENIED), 'decision="denied",kind="Pod",operation="CREATE",phase="validate"', id="denied"
-        ),
+        pytest.param(evaluated(), 'decision="allow",kind="Pod",operation="CREATE",phase="validate"', id="passed"),
+        pytest.param(evaluated(DENIED), 'decision="deny",kind="Pod",operation="CREATE",phase="validate"', id="denied"),
         pytest.param(
             evaluated(PATCHED, phase=Phase.MUTATE),
-            'decision="patched",kind="Pod",operation="CREATE",phase="mutate"',
+            'decision="mutate",kind="Pod",operation="CREATE",phase="mutate"',
             id="patched",
         ),
-        pytest.param(evaluated(BROKE), 'decision="broke",kind="Pod",operation="CREATE",phase="validate"', id="broke"),
+        pytest.param(evaluated(BROKE), 'decision="error",kind="Pod",operation="CREATE",phase="validate"', id="broke"),
         pytest.param(
             Observation(
                 Phase.VALIDATE,
@@ -72,12 +70,12 @@ def evaluated(*outcomes: Outcome, phase: Phase = Phase.VALIDATE, request: Reques
         ),
         pytest.param(
             evaluated(request=Request(GroupVersionKind("x.io", "v1", "Pod"), Operation.DELETE, None)),
-            'decision="passed",kind="other",operation="DELETE",phase="validate"',
+            'decision="allow",kind="other",operation="DELETE",phase="validate"',
             id="kind-of-another-group",
         ),
         pytest.param(
             Observation(Phase.MUTATE, 0.1, "3f2a", error=UnattributableError(400, "m")),
-            'decision="refused",kind="unread",operation="unread",phase="mutate"',
+            'decision="failed",kind="unread",operation="unread",phase="mutate"',
             id="unread",
         ),
     ],
@@ -90,18 +88,18 @@ def test_reviews_by_decision(metrics: Metrics, observation: Observation, labels:
 @pytest.mark.parametrize(
     ("outcome", "phase", "decisions", "mode"),
     [
-        pytest.param(DENIED, Phase.VALIDATE, ["denied"], "enforce", id="denied"),
-        pytest.param(DENIED, Phase.MUTATE, ["warned"], "enforce", id="a-mutating-answer-never-denies"),
-        pytest.param(PATCHED, Phase.MUTATE, ["patched"], "enforce", id="patched"),
-        pytest.param(WARNED, Phase.VALIDATE, ["warned"], "warn", id="warned"),
-        pytest.param(RECORDED, Phase.VALIDATE, ["recorded"], "audit", id="recorded"),
-        pytest.param(SKIPPED, Phase.VALIDATE, ["skipped"], "enforce", id="skipped"),
-        pytest.param(BROKE, Phase.VALIDATE, ["broke"], "warn", id="broke"),
+        pytest.param(DENIED, Phase.VALIDATE, ["deny"], "enforce", id="denied"),
+        pytest.param(DENIED, Phase.MUTATE, ["warn"], "enforce", id="a-mutating-answer-never-denies"),
+        pytest.param(PATCHED, Phase.MUTATE, ["mutate"], "enforce", id="patched"),
+        pytest.param(WARNED, Phase.VALIDATE, ["warn"], "warn", id="warned"),
+        pytest.param(RECORDED, Phase.VALIDATE, ["record"], "audit", id="recorded"),
+        pytest.param(SKIPPED, Phase.VALIDATE, ["skip"], "enforce", id="skipped"),
+        pytest.param(BROKE, Phase.VALIDATE, ["error"], "warn", id="broke"),
         pytest.param(Outcome(POLICY, Stance.ENFORCE), Phase.VALIDATE, [], "enforce", id="passed"),
         pytest.param(
             Outcome(POLICY, Stance.ENFORCE, (*DENIED.findings, *WARNED.findings), skipped=("x",)),
             Phase.VALIDATE,
-            ["denied", "skipped", "warned"],
+            ["deny", "skip", "warn"],
             "enforce",
             id="several",
         ),
@@ -120,7 +118,7 @@ def test_what_each_policy_decided(
 @pytest.mark.parametrize(("code", "label"), [(400, "400"), (413, "413"), (500, "500"), (504, "504"), (418, "other")])
 def test_refusals_by_code(metrics: Metrics, code: int, label: str) -> None:
     metrics.observe(Observation(Phase.VALIDATE, 0.1, "3f2a", error=ReviewError(code, "m")))
-    assert samples(metrics, "gpugate_refused") == {f'gpugate_refused_reviews_total{{code="{label}"}}': 1}
+    assert samples(metrics, "gpugate_failed") == {f'gpugate_failed_reviews_total{{code="{label}"}}': 1}
 
 
 def test_durations_in_seconds(metrics: Metrics) -> None:

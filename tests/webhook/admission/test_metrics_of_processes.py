@@ -71,7 +71,7 @@ def run(directory: Path, script: str) -> dict[str, float]:
     return {name: float(value) for name, value in (line.rsplit(" ", 1) for line in done.stdout.splitlines())}
 
 
-REVIEWS = 'gpugate_reviews_total{decision="refused",kind="unread",operation="unread",phase="validate"}'
+REVIEWS = 'gpugate_reviews_total{decision="failed",kind="unread",operation="unread",phase="validate"}'
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_workers_together(tmp_path: Path, workers: int, good: int, connections: 
         """,
     )
     assert found[REVIEWS] == 100 * workers
-    assert found['gpugate_refused_reviews_total{code="400"}'] == 100 * workers
+    assert found['gpugate_failed_reviews_total{code="400"}'] == 100 * workers
     assert found['gpugate_review_duration_seconds_count{phase="validate"}'] == 100 * workers
     assert found['gpugate_review_duration_seconds_sum{phase="validate"}'] == 25 * workers
     assert found['gpugate_front_events_total{event="accepted"}'] == workers

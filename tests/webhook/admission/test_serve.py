@@ -187,7 +187,7 @@ def test_logs_one_line_for_a_denial(webhook: Any, captured: Callable[[str], byte
     uid = webhook.validate(captured("nodepool-create-unlimited.validate"))["uid"]
     assert eventually(lambda: uid in webhook.log_file.read_text())
     lines = webhook.log_file.read_text().splitlines()
-    assert {json.loads(line)["decision"] for line in lines if uid in line} == {"denied"}
+    assert {json.loads(line)["decision"] for line in lines if uid in line} == {"deny"}
 
 
 def test_a_policy_file_is_in_force(

@@ -77,7 +77,7 @@ def test_span_of_a_review(spans: Spans) -> None:
         "gpugate.phase": "validate",
         "gpugate.kind": "Pod",
         "gpugate.operation": "CREATE",
-        "gpugate.decision": "denied",
+        "gpugate.decision": "deny",
         "gpugate.generation": "3f2a",
         "gpugate.denied": ("pods/x",),
     }

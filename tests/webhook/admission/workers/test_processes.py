@@ -145,5 +145,5 @@ def test_metrics_are_of_all_workers(start: Callable[..., Any], denied: bytes) ->
         assert denies(webhook, denied)
     with urllib.request.urlopen(webhook.health_url + "/metrics") as answer:  # noqa: S310 -- on loopback, our own URL
         lines = answer.read().decode().splitlines()
-    counted = [line for line in lines if line.startswith("gpugate_reviews_total") and 'decision="denied"' in line]
+    counted = [line for line in lines if line.startswith("gpugate_reviews_total") and 'decision="deny"' in line]
     assert [line.rpartition(" ")[2] for line in counted] == ["12.0"]
