@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.field import Field
     from gpugate.policies.sdk.policy import AnyContext
 
-# Who makes claims: of templates, and of extended resources. Their objects follow from what was judged before, and
-# refusing them would only leave Pods pending. The second is the first where controllers share one identity
+# The users that create claims from templates and from extended resources. The Pods behind these claims were evaluated already, and
+# denying a claim would only leave its Pod Pending. The second user is the first where controllers share one identity
 # (kube-controller-manager v1.36 without `--use-service-account-credentials`).
 _MAKERS: Final = frozenset(
     {

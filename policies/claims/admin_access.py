@@ -1,15 +1,14 @@
-"""Administrative access to devices outside the namespaces meant for it.
+"""Administrative access to devices outside the namespaces intended for it.
 
 ## Why is this bad?
-A claim with `adminAccess: true` gets devices that are allocated to others, past quotas and without leaving a trace in
-what the scheduler counts: whoever may write one can read and disturb every GPU of the cluster. Kubernetes allows it in
-namespaces with the label `resource.kubernetes.io/admin-access: "true"`, which everybody who may label a namespace can
-set.
+A claim with `adminAccess: true` gets devices that are allocated to other claims: its Pod can read and disturb every
+GPU of the cluster. The scheduler and quotas do not count such a claim. Kubernetes allows it in namespaces with the
+label `resource.kubernetes.io/admin-access: "true"`. Every user who can label a namespace can set that label.
 
 ## Instead
-Ask for devices without `adminAccess`. Monitoring and other services of the platform run in the namespaces that
-`admin_namespaces` names, beside those that the configuration excludes anyway; only members of `admin_groups` label
-others.
+Request devices without `adminAccess`. Run monitoring and other platform services in the namespaces that
+`admin_namespaces` names, or in namespaces that the configuration excludes. Only members of `admin_groups` label other
+namespaces.
 
 ## Sources
 `kubernetes/api` v0.36 `resource/v1/types.go` (AdminAccess, DRAAdminNamespaceLabelKey: the value is "true",
@@ -38,10 +37,10 @@ _LABEL: Final = "resource.kubernetes.io/admin-access"
 
 
 class Params(PolicyParams, frozen=True, kw_only=True):
-    """Where administrative access is meant to be.
+    """Where administrative access is allowed.
 
     Attributes:
-        admin_namespaces: namespaces with claims for it, where `*` stands for anything.
+        admin_namespaces: namespaces that may contain claims for it; `*` matches anything.
         admin_groups: groups whose members may label other namespaces for it.
     """
 
@@ -58,8 +57,8 @@ def check_claim(claim: Field, ctx: Context[Params]) -> Iterator[Violation]:
         for ask in alternatives(request):
             access = ask["adminAccess"]
             if access.value is True:
-                message = "adminAccess reaches devices that others hold; it is for monitoring in admin namespaces"
-                reason = "asks for devices as everybody does"
+                message = "adminAccess gives access to devices of other claims, outside the admin namespaces"
+                reason = "requests devices without administrative access"
                 yield Violation(
                     access.path,
                     message,
@@ -70,17 +69,17 @@ def check_claim(claim: Field, ctx: Context[Params]) -> Iterator[Violation]:
 
 @validates(NAMESPACE, params=Params, concerns=Key("metadata.labels", (_LABEL,)))
 def check_namespace(namespace: Field, ctx: Context[Params]) -> Iterator[Violation]:
-    """Report the label that allows it, on any other namespace."""
+    """Report the label that allows administrative access on any other namespace."""
     label = namespace["metadata", "labels", _LABEL]
     if label.text != "true" or _is_admin_namespace(ctx) or set(ctx.request.groups) & set(ctx.params.admin_groups):
         return
-    message = f"{_LABEL} lets everybody who may write claims here reach the GPUs of others"
+    message = f"the label {_LABEL} allows claims for GPUs of other namespaces"
     yield Violation(
         label.path,
         message,
         hint="remove the label, or add the namespace to admin_namespaces",
-        fix=Patches((Patch("remove", label.path, None, "allows no claims with adminAccess here"),)),
-        why="Whoever may create claims in the namespace can then read and disturb the GPUs of other namespaces.",
+        fix=Patches((Patch("remove", label.path, None, "denies claims with adminAccess in this namespace"),)),
+        why="Users who can create claims in this namespace can read and disturb the GPUs of other namespaces.",
     )
 
 

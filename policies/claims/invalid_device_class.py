@@ -1,12 +1,12 @@
-"""Name that no DeviceClass can have, or that none has.
+"""DeviceClass name that is invalid or does not exist.
 
 ## Why is this bad?
-The API server refuses a claim for `nvidia.com/mig-1g.10gb`: that is the name of an extended resource, and the name of a
-DeviceClass is a DNS subdomain, which has no slash. A claim for a class that does not exist is accepted, and its Pod
-stays pending for ever; that is a warning.
+The API server refuses a claim for `nvidia.com/mig-1g.10gb`. That is the name of an extended resource, and the name of
+a DeviceClass is a DNS subdomain, which contains no slash. The API server accepts a claim for a class that does not
+exist, but its Pod stays Pending; this is a warning.
 
 ## Instead
-Name the class and choose the slice by its profile:
+Name the class and select the slice by its profile:
 
 ```yaml
 exactly:
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.field import Field
     from gpugate.policies.sdk.policy import AnyContext
 
-_SHOWN: Final = 80  # characters of a name that may be anything
+_SHOWN: Final = 80  # characters of a name, which may have any length
 _GPU: Final = "nvidia.com/gpu"
 _REFUSED: Final = "The API server refuses the object: the name of a DeviceClass is a DNS subdomain."
 _UNALLOCATED: Final = "No device can be allocated for the claim, so its Pod stays Pending."
@@ -54,12 +54,14 @@ def check_class(device_class: Field, ctx: AnyContext) -> Iterator[Violation]:  #
     # What the API server makes of generateName ends in letters and digits.
     whole = name.text if metadata["name"] else f"{name.text}x"
     if name and not formats.is_subdomain(whole):
-        yield Violation(name.path, _message(name.text), hint="use lower-case letters, digits, - and dots", why=_REFUSED)
+        yield Violation(
+            name.path, _message(name.text), hint="use lower-case letters, digits, hyphens and dots", why=_REFUSED
+        )
 
 
 @validates(RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE, needs=(Need(DEVICE_CLASS, ()),))
 def check_claim(claim: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
-    """Compare every class that is asked for with the form of a name, and with the classes there are."""
+    """Compare every requested class with the form of a name, and with the existing classes."""
     fact = ctx.facts.list(DEVICE_CLASS)
     for request in written_requests(claim, ctx):
         for ask in alternatives(request):
@@ -73,11 +75,11 @@ def check_claim(claim: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
 def _message(name: str) -> str:
     if "/" in name:
         return f'"{name[:_SHOWN]}" is the name of an extended resource, not of a DeviceClass'
-    return f'"{name[:_SHOWN]}" is not a DNS subdomain, as the name of a DeviceClass must be'
+    return f'"{name[:_SHOWN]}" is not a valid DeviceClass name (a DNS subdomain)'
 
 
 def _misnamed(ask: Field, name: Field) -> Violation:
-    reason = "names the device class that hands these devices out"
+    reason = "names the DeviceClass of these devices"
     profile = mig_profiles.profile_of(name.text)
     profile = profile and (mig_profiles.near_miss(profile) or profile)
     if profile and mig_profiles.gpus_with(profile):
@@ -93,7 +95,7 @@ def _misnamed(ask: Field, name: Field) -> Violation:
     if name.text == _GPU:
         gpu = Patches((Patch("set", name.path, "gpu.nvidia.com", reason),))
         return Violation(name.path, _message(name.text), hint="use gpu.nvidia.com", fix=gpu, why=_REFUSED)
-    hint = "name a DeviceClass: kubectl get deviceclasses lists them"
+    hint = "name a DeviceClass that `kubectl get deviceclasses` lists"
     return Violation(name.path, _message(name.text), hint=hint, why=_REFUSED)
 
 
@@ -104,5 +106,5 @@ def _unknown(name: Field, fact: Fact) -> Iterator[Violation | Skip]:
     elif isinstance(fact, Known) and name.text not in fact.by_name:
         known = ", ".join(sorted(fact.by_name)[:5])
         message = f"DeviceClass {name.text[:_SHOWN]} does not exist"
-        hint = f"name one of these: {known}" if known else "create it"
+        hint = f"use one of these: {known}" if known else f"create DeviceClass {name.text[:_SHOWN]}"
         yield Violation(name.path, message, Stance.WARN, hint, why=_UNALLOCATED)

@@ -1,9 +1,9 @@
-"""ResourceClaim that the API server refuses, or that no node can meet.
+"""ResourceClaim that the API server refuses, or that no node can satisfy.
 
 ## Why is this bad?
-The API server refuses the claim, or its Pods stay Pending. It refuses the shape of another API version, two requests of one
-name and a reference to none, and a template with such a claim as well. A claim is allocated on one node, so one that asks for more devices than
-the largest node has leaves its Pod pending for ever.
+The API server refuses the claim. It refuses requests in the form of another API version, two requests with one name,
+a reference to an unknown request, and a template with such a claim. The devices of a claim are allocated on one node:
+if no node has as many devices, the Pod stays Pending.
 
 ## Instead
 In `resource.k8s.io/v1` and `v1beta2` a request has either `exactly` or `firstAvailable`:
@@ -16,8 +16,8 @@ requests:
       count: 1
 ```
 
-A claim has at most 32 requests, each with at most 8 alternatives, and names that are DNS labels. What it asks for of one
-device class stays within `max_devices`; of alternatives the largest counts.
+A claim has at most 32 requests. Each has at most 8 alternatives and a name that is a DNS label. A claim requests at
+most `max_devices` of one device class; of several alternatives the largest counts.
 
 ## Sources
 Kubernetes v1.36 `pkg/apis/resource/validation/validation.go`, `kubernetes/api` v0.36 `resource/v1/types.go`; EC2 instance
@@ -60,18 +60,18 @@ def faults_of_request(request: Field, version: str) -> Iterator[Violation]:
 
 
 def faults_of_names(named: Iterable[Field], what: str) -> Iterator[Violation]:
-    """Yield the names of requests, or of alternatives, that are missing, no DNS label, or taken."""
+    """Yield the names of requests or alternatives that are missing, duplicate, or not a DNS label."""
     seen: set[str] = set()
     for each in named:
         name = each["name"].text
         if not name:
-            yield Violation(each["name"].path, f"the {what} has no name", hint="give it one, such as gpu")
+            yield Violation(each["name"].path, f"the {what} is missing its name", hint="add a name, such as gpu")
         elif not formats.is_label(name):
-            message = f'"{name[:63]}" is not a DNS label, as the name of a {what} must be'
-            yield Violation(each["name"].path, message, hint="use at most 63 lower-case letters, digits and -")
+            message = f'"{name[:63]}" is not a valid {what} name (a DNS label)'
+            yield Violation(each["name"].path, message, hint="use at most 63 lower-case letters, digits and hyphens")
         elif name in seen:
             message = f'the claim has two {what}s named "{name}"'
-            yield Violation(each["name"].path, message, hint="give each its own name")
+            yield Violation(each["name"].path, message, hint="rename one of them")
         seen.add(name)
 
 
@@ -85,30 +85,32 @@ def faults_of_references(devices: Field) -> Iterator[Violation]:
         for reference in user["requests"]:
             if reference.text not in known:
                 message = f'the claim has no request named "{reference.text[:127]}"'
-                yield Violation(reference.path, message, hint="name a request of this claim, or request/alternative")
+                yield Violation(
+                    reference.path, message, hint="write the name of a request of this claim, or request/alternative"
+                )
 
 
 def _of_form(request: Field, version: str) -> Iterator[Violation]:
     inline = own_members(request)
     exactly, first = request["exactly"], request["firstAvailable"]
     if version in INLINE_VERSIONS and exactly:
-        message = f"{version} has no exactly: there a request holds its members itself"
+        message = f"{version} has no exactly: the fields belong in the request itself"
         yield Violation(exactly.path, message, hint="write apiVersion: resource.k8s.io/v1")
     elif version not in INLINE_VERSIONS and inline:
-        message = f"{inline[0]} stands in the request itself, as in v1beta1; {version} has it under exactly"
+        message = f"{inline[0]} is in the request itself, as in v1beta1; {version} expects it under exactly"
         fix = None if exactly or first else _wrapped(request, inline)
-        yield Violation(request[inline[0]].path, message, hint="put it under exactly", fix=fix)
+        yield Violation(request[inline[0]].path, message, hint="move it under exactly", fix=fix)
     elif not (inline or exactly or first.value):
         wanted = "deviceClassName" if version in INLINE_VERSIONS else "exactly"
-        message = f"the request says nothing of a device: it needs {wanted} or firstAvailable"
+        message = f"the request names no device: {wanted} or firstAvailable is required"
         yield Violation(request.path, message, hint=f"write {wanted}")
     if first.value and (inline or exactly):
-        message = "a request has one device class, or alternatives under firstAvailable, never both"
-        yield Violation(first.path, message, hint="put each into a request, or all of them under firstAvailable")
+        message = "the request has both a device class and alternatives under firstAvailable"
+        yield Violation(first.path, message, hint="move each into a request, or all of them under firstAvailable")
 
 
 def _wrapped(request: Field, inline: tuple[str, ...]) -> Patches:
-    reason = "puts what the request asks for under exactly, where this version reads it"
+    reason = "moves the fields of the request under exactly, as this version requires"
     members = {name: request[name].value for name in inline}
     removed = (Patch("remove", request[name].path, None, reason) for name in inline)
     return Patches((*removed, Patch("set", request["exactly"].path, members, reason)), safe=True)
@@ -117,23 +119,33 @@ def _wrapped(request: Field, inline: tuple[str, ...]) -> Patches:
 def _of_alternatives(first: Field) -> Iterator[Violation]:
     count = len(tuple(first))
     if count > _MOST_ALTERNATIVES:
-        message = f"{count} alternatives, a request may have {_MOST_ALTERNATIVES}"
-        yield Violation(first.path, message, hint="leave the last ones out")
+        message = f"{count} alternatives in one request (maximum: {_MOST_ALTERNATIVES})"
+        yield Violation(first.path, message, hint="remove the last ones")
     yield from faults_of_names(first, "alternative")
     for ask in first:
         if ask["adminAccess"]:
-            yield Violation(ask["adminAccess"].path, "an alternative has no adminAccess", hint="remove it")
+            yield Violation(
+                ask["adminAccess"].path, "adminAccess is not allowed in an alternative", hint="remove adminAccess"
+            )
 
 
 def _of_members(ask: Field) -> Iterator[Violation]:
     if not ask["deviceClassName"].text:
-        message = "no deviceClassName"
-        yield Violation(ask["deviceClassName"].path, message, hint="name a class, such as gpu.nvidia.com")
+        message = "missing deviceClassName"
+        yield Violation(ask["deviceClassName"].path, message, hint="add deviceClassName, such as gpu.nvidia.com")
     mode, count = ask["allocationMode"], ask["count"]
     if mode and mode.value not in _MODES:
-        yield Violation(mode.path, "allocationMode is neither ExactCount nor All", hint="write ExactCount, or nothing")
+        yield Violation(
+            mode.path,
+            "invalid allocationMode; it must be ExactCount or All",
+            hint="write ExactCount, or remove the field",
+        )
     elif mode.text == "All" and count.value:
-        yield Violation(count.path, "a count beside allocationMode All", hint="remove one of the two")
+        yield Violation(
+            count.path,
+            "count is not allowed with allocationMode All",
+            hint="remove count, or write allocationMode: ExactCount",
+        )
     elif count and (count.integer is None or count.integer < 1):
         yield Violation(count.path, "count must be a whole number above 0", hint="write count: 1")
 
@@ -142,10 +154,10 @@ _MOST_DEVICES: Final = {"gpu.nvidia.com": 8, "vfio.gpu.nvidia.com": 8, "mig*.nvi
 
 
 class Params(PolicyParams, frozen=True, kw_only=True):
-    """How much one claim may ask for.
+    """How much one claim may request.
 
     Attributes:
-        max_devices: device class, where `*` stands for anything -> the most devices of it in one claim; the first that
+        max_devices: device class, where `*` matches anything -> the most devices of it in one claim; the first that
             fits decides, and other classes have no bound.
     """
 
@@ -162,8 +174,8 @@ def check(claim: Field, ctx: Context[Params]) -> Iterator[Violation]:
     devices = written_spec(claim, ctx)["devices"]
     requests = tuple(devices["requests"])
     if len(requests) > MOST_REQUESTS:
-        message = f"{len(requests)} requests, a claim may have {MOST_REQUESTS}"
-        yield Violation(devices["requests"].path, message, hint="split the claim")
+        message = f"{len(requests)} requests in one claim (maximum: {MOST_REQUESTS})"
+        yield Violation(devices["requests"].path, message, hint="split the claim into several")
     yield from faults_of_names(requests, "request")
     for request in requests:
         yield from faults_of_request(request, ctx.request.kind.version)
@@ -184,10 +196,10 @@ def _too_many(claim: Field, ctx: Context[Params]) -> Iterator[Violation]:
             totals[pattern] = before + _count(ask)
             if before <= most < totals[pattern]:
                 message = (
-                    f"the claim asks for {totals[pattern]} {ask['deviceClassName'].text} devices, the bound is {most}"
+                    f"the claim requests {totals[pattern]} {ask['deviceClassName'].text} devices (maximum: {most})"
                 )
-                hint = "ask for less, or share the work among Pods with a claim each"
-                why = "A claim is allocated on one node: where no node has so many devices, its Pod stays Pending."
+                hint = "request fewer devices, or split the work among Pods with a claim each"
+                why = "The devices of a claim are on one node: if no node has as many, the Pod stays Pending."
                 yield Violation(ask["count"].path, message, hint=hint, why=why)
 
 

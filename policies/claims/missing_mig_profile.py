@@ -1,12 +1,12 @@
-"""ResourceClaim for a MIG slice that does not say which.
+"""ResourceClaim for a MIG slice without its profile.
 
 ## Why is this bad?
-The class `mig.nvidia.com` offers the slices of every size. A claim without a selector takes any of them: 10 GB today,
-80 GB tomorrow, so the model may not fit, or holds seven times what it needs. A selector that looks for the profile under
-another driver's attributes fails when it is evaluated, and no device is ever found.
+The class `mig.nvidia.com` contains slices of every size, and a claim without a selector gets any of them. With 10 GB
+the model may not fit; with 80 GB it may hold seven times the memory that it needs. A selector that reads the profile
+from another driver's attributes fails when it is evaluated, and no device is selected.
 
 ## Instead
-Choose by profile, as the driver publishes it:
+Select by profile, as the driver publishes it:
 
 ```yaml
 selectors:
@@ -14,7 +14,7 @@ selectors:
       expression: device.attributes['gpu.nvidia.com'].profile == '1g.10gb'
 ```
 
-A selector on the capacity of a slice, such as its memory, or on its `uuid` says as much.
+A selector on the capacity of a slice, such as its memory, or on its `uuid` is enough too.
 
 ## Sources
 NVIDIA DRA driver v0.4.1 `deployments/helm/dra-driver-nvidia-gpu/templates/deviceclass-mig.yaml`,
@@ -46,10 +46,10 @@ _ATTRIBUTE: Final = re.compile(r"""device\.attributes\[(['"])(?P<domain>[^'"]{1,
 
 
 class Params(PolicyParams, frozen=True, kw_only=True):
-    """Which classes offer slices of every size.
+    """Which classes contain slices of every size.
 
     Attributes:
-        device_classes: their names, where `*` stands for anything.
+        device_classes: their names; `*` matches anything.
     """
 
     device_classes: tuple[str, ...] = ("mig.nvidia.com",)
@@ -61,7 +61,7 @@ def check(claim: Field, ctx: Context[Params]) -> Iterator[Violation]:
     for request in written_requests(claim, ctx):
         for ask in alternatives(request):
             device_class = ask["deviceClassName"].text
-            # One that takes all devices, or looks at those of others, is not about a size.
+            # A request for all devices, or with administrative access, selects no size.
             exempt = ask["allocationMode"].text == "All" or ask["adminAccess"].value is True
             if not exempt and any(formats.matches(pattern, device_class) for pattern in ctx.params.device_classes):
                 yield from _of_slices(ask, device_class)
@@ -73,15 +73,15 @@ def _of_slices(ask: Field, device_class: str) -> Iterator[Violation]:
     unread = any(expression.text and not text for expression, text in zip(expressions, texts, strict=True))
     if not unread and not any(_CHOOSES.search(text) for text in texts):
         path: Path = ask["selectors"].path if ask["selectors"] else ask["deviceClassName"].path
-        message = f"{device_class} without a selector on the profile takes a slice of any size"
+        message = f"{device_class} without a selector on the profile: the claim gets a slice of any size"
         hint = f"add the CEL selector device.attributes['{_DRIVER}'].profile == '1g.10gb', with your profile"
-        why = "The claim gets any slice: the model may not fit, or holds several times the memory that it needs."
+        why = "The model may not fit into the slice, or holds several times the memory that it needs."
         yield Violation(path, message, hint=hint, why=why)
     for expression, text in zip(expressions, texts, strict=True):
         found = _ATTRIBUTE.search(text)
         if found and found["domain"] != _DRIVER:
-            message = f"device.attributes['{found['domain']}'] has no profile; the driver's name is {_DRIVER}"
+            message = f"device.attributes['{found['domain']}'] has no attribute profile; the driver is {_DRIVER}"
             fixed = _ATTRIBUTE.sub(f"device.attributes['{_DRIVER}'].profile", text)
             patch = Patch("set", expression.path, fixed, "reads the attribute that the driver publishes")
-            why = "The selector fails when it is evaluated, so no device is chosen and the Pod stays Pending."
+            why = "The selector fails when it is evaluated, so no device is selected and the Pod stays Pending."
             yield Violation(expression.path, message, hint="write the driver's name", fix=Patches((patch,)), why=why)

@@ -1,14 +1,15 @@
 """Pod whose ResourceClaimTemplate does not exist.
 
 ## Why is this bad?
-A Pod that names a ResourceClaimTemplate which is not in its namespace is accepted and stays pending: no claim can be
-made for it. An event on the Pod is the only sign, while the Deployment or Job around it looks as if it were starting.
+No claim can be created for the Pod, so it stays Pending. The API server accepts a Pod that names a
+ResourceClaimTemplate which does not exist in its namespace. Only an event on the Pod shows the problem; its
+Deployment or Job appears to be starting.
 
 ## Instead
 Create the template in the namespace of the Pod, before the Pod. Templates are not shared between namespaces.
 
-It is judged only where all templates are known, in the cluster or with complete files. The API server takes Pod and
-template in any order, so it is a warning.
+The policy is evaluated only if all templates are known, in the cluster or in complete files. It is a warning, because
+the API server accepts Pod and template in any order.
 
 ## Sources
 `kubernetes/api` v0.36 `core/v1/types.go` (PodResourceClaim: the template is in the namespace of the Pod); Kubernetes v1.36
@@ -45,5 +46,5 @@ def check(pod: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
             yield doubt
         elif not named(fact, template.text):
             where = f"namespace {ctx.request.namespace}" if ctx.request.namespace else "its namespace"
-            message = f"{where} has no ResourceClaimTemplate {template.text[:80]}: the Pod would stay pending"
-            yield Violation(template.path, message, hint="create the template before the Pod")
+            message = f"{where} has no ResourceClaimTemplate {template.text[:80]}: the Pod would stay Pending"
+            yield Violation(template.path, message, hint="create the ResourceClaimTemplate before the Pod")

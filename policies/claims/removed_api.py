@@ -1,12 +1,12 @@
 """ResourceClaim, template, DeviceClass or ResourceClass in an API version that clusters no longer serve.
 
 ## Why is this bad?
-Kubernetes serves `resource.k8s.io/v1` from 1.34 on, and leaves the older versions off unless somebody turns them on,
-which a managed control plane does not allow. Applying the file then ends in `no matches for kind`. `v1alpha2` was removed in
-1.31 and `v1alpha3` in 1.34; `v1beta1` is removed in 1.38 and `v1beta2` in 1.39.
+Applying the file ends in `no matches for kind`. Kubernetes serves `resource.k8s.io/v1` from 1.34 on. Older versions
+are off by default, and a managed control plane does not allow you to turn them on. `v1alpha2` was removed in 1.31 and
+`v1alpha3` in 1.34; `v1beta1` is removed in 1.38 and `v1beta2` in 1.39.
 
 ## Instead
-Write `resource.k8s.io/v1`. In `v1alpha3` and `v1beta1` a request holds its members itself; in v1 they stand under
+Write `resource.k8s.io/v1`. In `v1alpha3` and `v1beta1` a request contains its fields directly; in v1 they are under
 `exactly`:
 
 ```yaml
@@ -16,11 +16,11 @@ requests:
       deviceClassName: gpu.nvidia.com
 ```
 
-A claim of `v1alpha2` names a ResourceClass and parameters of its driver, which have no equivalent in v1: it has to be written
-again, with `spec.devices.requests` and the DeviceClass of the driver. So there is no fix for it.
+A claim of `v1alpha2` names a ResourceClass and parameters of its driver, which have no equivalent in v1. Rewrite it
+with `spec.devices.requests` and the DeviceClass of the driver; no fix is offered.
 
-The fix is the converted object. Alternatives under `firstAvailable` keep their shape. Nothing is said while the target
-is older than 1.34, which has no v1.
+The fix is the converted object. Alternatives under `firstAvailable` keep their form. Nothing is reported for a target
+older than 1.34, which does not serve v1.
 
 ## Sources
 `kubernetes/api` v0.36 `resource/v1beta1` and `resource/v1beta2` (`zz_generated.prerelease-lifecycle.go`), v0.33 and v0.34
@@ -64,18 +64,18 @@ _LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 def fields_left_out(obj: Field, kind: str) -> tuple[str, ...]:
-    """Return the members that have no place in v1."""
+    """Return the members that v1 does not have."""
     spec = claim_spec_of(obj, kind)
     return tuple(name for name in _DROPPED if spec[name])
 
 
 def keeps_shape(obj: Field, kind: GroupVersionKind) -> bool:
-    """Tell whether only the version of an object has to change."""
+    """Tell whether only the version of an object must change."""
     return not fields_left_out(obj, kind.kind) and (kind.kind == "DeviceClass" or kind.version not in INLINE_VERSIONS)
 
 
 def as_v1(obj: Field, kind: GroupVersionKind) -> dict[str, Json] | None:
-    """Return an object in v1, without its status; None where a request is of no shape that v1 has."""
+    """Return an object in v1, without its status; None where v1 cannot express a request."""
     old = claim_spec_of(obj, kind.kind)
     spec: dict[str, Json] = {key: value for key, value in old.mapping.items() if key not in _DROPPED}
     if kind.kind != "DeviceClass":
@@ -172,9 +172,9 @@ def _hint(left_out: tuple[str, ...]) -> str:
 
 def _fix(obj: Field, ctx: AnyContext) -> Patches | Replacement | None:
     if ctx.request.kind.api_version == V1:
-        return None  # what there is to see is converted already
+        return None  # the API server already converted the object
     if keeps_shape(obj, ctx.request.kind):
-        reason = "writes the version that Kubernetes serves; the object has the same shape there"
+        reason = "writes the version that Kubernetes serves; the other fields do not change"
         return Patches((Patch("set", ("apiVersion",), V1, reason),), safe=True)
     new = as_v1(obj, ctx.request.kind)
     return Replacement((new,), safe=True) if new else None

@@ -1,12 +1,12 @@
 """ResourceClaim that takes every GPU of a node.
 
 ## Why is this bad?
-`allocationMode: All` allocates every device of the class that a node has, for one claim. The Pod holds all of them
-whatever it uses, it only fits on a node where nobody has a GPU yet, and what it gets, and costs, depends on the node it
-lands on.
+One claim takes every GPU of a node, even if its Pod uses one. `allocationMode: All` allocates every device of the
+class on the node. The Pod fits only on a node without allocated GPUs, and the number and the cost of its GPUs depend
+on that node.
 
 ## Instead
-Say how many:
+Write the number of devices:
 
 ```yaml
 exactly:
@@ -15,8 +15,8 @@ exactly:
   count: 1
 ```
 
-It counts for every class of accelerators, in every alternative under `firstAvailable`, and not for classes of other
-devices. A claim with `adminAccess` allocates nothing, and is the business of `claims/admin-access`.
+The policy applies to every class of accelerators, in every alternative under `firstAvailable`, but not to classes of
+other devices. A claim with `adminAccess` allocates nothing; `claims/admin-access` reports it.
 
 ## Sources
 `kubernetes/api` v0.36 `resource/v1/types.go` (DeviceAllocationModeAll: all matching devices of the pool, and none may be
@@ -42,12 +42,12 @@ if TYPE_CHECKING:
 
 @validates(RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE)
 def check(claim: Field, ctx: AnyContext) -> Iterator[Violation]:
-    """Report every request for all accelerators of a node."""
+    """Report each request for all accelerators of a node."""
     for request in written_requests(claim, ctx):
         for ask in alternatives(request):
             device_class = ask["deviceClassName"].text
             takes_all = ask["allocationMode"].text == "All" and ask["adminAccess"].value is not True
             if takes_all and ctx.platform.is_accelerator_class(device_class):
-                message = f"allocationMode All takes every {device_class} device of a node"
-                hint = "write allocationMode: ExactCount and a count"
+                message = f"allocationMode All allocates every {device_class} device of a node"
+                hint = "write allocationMode: ExactCount and the count of devices"
                 yield Violation(ask["allocationMode"].path, message, hint=hint)

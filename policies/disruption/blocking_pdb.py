@@ -1,24 +1,24 @@
-"""PodDisruptionBudget that lets no Pod be evicted, ever.
+"""PodDisruptionBudget that blocks every eviction.
 
 ## Why is this bad?
-Karpenter evicts the Pods of a node before it takes the node away, and waits while a budget forbids it, for ever where
-the node has no `terminationGracePeriod`. With `maxUnavailable: 0`, `minAvailable: 100%` or a `minAvailable` of all the
-Pods there are, GPU nodes are neither consolidated nor replaced for a new image, and an interrupted Spot node is cut off
-with the Pods on it.
+Karpenter cannot drain the node: it evicts the Pods before it removes a node, and waits while a budget refuses an
+eviction. Without `terminationGracePeriod` it waits indefinitely. With `maxUnavailable: 0`, `minAvailable: 100%` or a
+`minAvailable` of all Pods, GPU nodes are neither consolidated nor replaced for a new image, and an interrupted Spot
+node ends with its Pods still running.
 
 ## Instead
-Let one Pod go at a time, however many there are:
+Allow one Pod at a time to be evicted, for any number of replicas:
 
 ```yaml
 spec:
   maxUnavailable: 1
 ```
 
-A training Pod that must not be disturbed needs no budget but the annotation `karpenter.sh/do-not-disrupt: "true"`.
+A training Pod that must not be evicted needs the annotation `karpenter.sh/do-not-disrupt: "true"` and no budget.
 
-It is a denial where a selected Deployment, StatefulSet or ReplicaSet is known to ask for GPUs, a warning where none that
-is selected is known, and nothing where they ask for none. A `minAvailable` that blocks only while an autoscaler is at its
-minimum, or that protects a single Pod, is a warning.
+A finding is denied if a selected Deployment, StatefulSet or ReplicaSet is known to request GPUs. It is a warning if
+no selected workload is known, and is not reported if the workloads request no GPU. A `minAvailable` that blocks only
+while an autoscaler is at its minimum, or that protects a single Pod, is a warning.
 
 ## Sources
 `kubernetes/api` v0.36 `policy/v1/types.go`; Kubernetes v1.36 `pkg/controller/disruption/disruption.go` (percentages are
@@ -54,7 +54,7 @@ SELECTED_NEEDS: Final = (*(Need(kind, _FIELDS) for kind in TARGET_KINDS), *SCALE
 
 @dataclass(frozen=True, slots=True)
 class Selected:
-    """A workload, how many Pods it has, and the accelerators that each asks for."""
+    """A workload, how many Pods it has, and the accelerators that each Pod requests."""
 
     name: str
     replicas: Replicas
@@ -84,7 +84,7 @@ def _labels(workload: Field, _ctx: AnyContext) -> dict[str, str] | None:
     return None if DEPLOYMENT.name in owners else workload["spec", "template", "metadata", "labels"].labels
 
 
-_HINT: Final = "write maxUnavailable: 1, which lets nodes be drained one Pod at a time"
+_HINT: Final = "write maxUnavailable: 1 instead, so that nodes can be drained one Pod at a time"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class _Share:
 
 @validates(POD_DISRUPTION_BUDGET, needs=SELECTED_NEEDS)
 def check(budget: Field, ctx: AnyContext) -> Iterator[Violation]:
-    """Find out whether any number of Pods leaves room for an eviction."""
+    """Report a budget that allows no eviction at any number of Pods, or at the smallest one."""
     spec = budget["spec"]
     unavailable, available = _share(spec["maxUnavailable"]), _share(spec["minAvailable"])
     if not spec["selector"] or (unavailable is None and available is None):
@@ -114,12 +114,12 @@ def check(budget: Field, ctx: AnyContext) -> Iterator[Violation]:
     if not at_most:
         return
     if unavailable is not None and unavailable.number == 0:
-        message = (
-            f"maxUnavailable {unavailable} lets no Pod{_owner(selected)} be evicted: no node with one can be drained"
-        )
+        message = f"maxUnavailable {unavailable} allows no eviction of a Pod{_owner(selected)}: Karpenter cannot drain its node"
         yield Violation(spec["maxUnavailable"].path, message, at_most, _HINT, _one_at_a_time(spec))
     elif available is not None and available.percent and available.number >= 100:
-        message = f"minAvailable {available} lets no Pod{_owner(selected)} be evicted: no node with one can be drained"
+        message = (
+            f"minAvailable {available} allows no eviction of a Pod{_owner(selected)}: Karpenter cannot drain its node"
+        )
         yield Violation(spec["minAvailable"].path, message, at_most, _HINT, _one_at_a_time(spec))
     elif available is not None and selected:
         yield from _compared(spec, available, selected, at_most)
@@ -132,13 +132,13 @@ def _compared(spec: Field, available: _Share, selected: tuple[Selected, ...], at
     path, owner = spec["minAvailable"].path, _owner(selected)
     if most > 1 and available.of(most) >= most:
         certain = all(one.replicas.certain for one in selected)
-        message = f"minAvailable {available} of at most {most} Pods{owner} lets none be evicted"
+        message = f"minAvailable {available} of at most {most} Pods{owner} allows no eviction"
         ceiling = at_most if certain else min(at_most, Stance.WARN)
         yield Violation(path, message, ceiling, _HINT, _one_at_a_time(spec))
     elif least > 0 and available.of(least) >= least:
         pods = f"the only Pod{owner}" if most == 1 else f"any Pod{owner} while there are only {least}"
-        message = f"minAvailable {available} does not let {pods} be evicted"
-        yield Violation(path, message, min(at_most, Stance.WARN), "run more Pods than minAvailable, or " + _HINT)
+        message = f"minAvailable {available} allows no eviction of {pods}"
+        yield Violation(path, message, min(at_most, Stance.WARN), "run more replicas than minAvailable, or " + _HINT)
 
 
 def _owner(selected: tuple[Selected, ...]) -> str:
@@ -147,7 +147,7 @@ def _owner(selected: tuple[Selected, ...]) -> str:
 
 
 def _one_at_a_time(spec: Field) -> Patches:
-    reason = "lets one Pod be evicted at a time, so that nodes can be drained"
+    reason = "allows one eviction at a time, so that nodes can be drained"
     removed = (Patch("remove", spec["minAvailable"].path, None, reason),) if spec["minAvailable"] else ()
     return Patches((*removed, Patch("set", spec["maxUnavailable"].path, 1, reason)))
 

@@ -1,9 +1,8 @@
 """Inference on GPUs with several replicas and no PodDisruptionBudget.
 
 ## Why is this bad?
-Karpenter may take several nodes away at once, when it consolidates, replaces old images or loses Spot capacity. Without
-a budget nothing keeps it from evicting all replicas of a model server together, and with GPUs the next one needs minutes
-to start.
+Karpenter can evict all replicas of a model server at the same time. It removes several nodes at once when it
+consolidates them, replaces old images or loses Spot capacity. A new replica with a GPU needs minutes to start.
 
 ## Instead
 Add a budget that selects the Pods:
@@ -20,8 +19,9 @@ spec:
       app: llm
 ```
 
-It is said of Deployments and StatefulSets of class inference whose Pods ask for GPUs, from `min_replicas` on; where an
-autoscaler is known its minimum counts. It is judged only where all budgets of the namespace are known.
+The policy reports Deployments and StatefulSets of class inference with at least `min_replicas` replicas whose Pods
+request GPUs. If an autoscaler is known, its minimum counts. The policy is evaluated only if all budgets of the
+namespace are known.
 
 ## Sources
 Karpenter documentation "Disruption" v1.14; `kubernetes/api` v0.36 `policy/v1/types.go` (an empty selector selects every
@@ -57,7 +57,7 @@ class Params(PolicyParams, frozen=True, kw_only=True):
     """Which workloads need a budget.
 
     Attributes:
-        min_replicas: the number of replicas from which on there must be one.
+        min_replicas: the number of replicas from which a budget is required.
     """
 
     min_replicas: Annotated[int, msgspec.Meta(ge=2)] = 2
@@ -80,7 +80,7 @@ def check(workload: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
         if not demand and demand.doubt:
             yield demand.doubt
             continue
-        # Before the API server makes a name, the start that it is made from stands for it.
+        # Before the API server generates a name, `generateName` takes its place.
         name = ctx.request.name or ctx.request.generate_name
         target = ScaleTarget(kind.group, kind.name, name)
         yield from _without_budget(workload, pods.subject["metadata", "labels"].labels, target, ctx)
@@ -98,8 +98,8 @@ def _without_budget(
     elif any(selects(budget["spec", "selector"], labels) for budget in budgets.items):
         return
     elif not budgets.complete:
-        yield Skip(f"a PodDisruptionBudget for {target} is not among the objects to look at")
+        yield Skip(f"no PodDisruptionBudget for {target} is among the known objects")
     else:
-        message = f"{target} runs {replicas} replicas, and no PodDisruptionBudget keeps one of them up"
-        hint = "add a PodDisruptionBudget with maxUnavailable: 1 that selects the labels of the Pods"
+        message = f"{target} runs {replicas} replicas, and no PodDisruptionBudget selects its Pods"
+        hint = "add a PodDisruptionBudget with maxUnavailable: 1 that selects the labels of these Pods"
         yield Violation(workload["spec", "replicas"].path, message, hint=hint)

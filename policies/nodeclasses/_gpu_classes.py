@@ -2,7 +2,7 @@
 
 A class is evaluated when a known NodePool for accelerators names it in `nodeClassRef`. If only other NodePools name it, it
 starts no GPU node and is not evaluated. If no known NodePool names it, it may start GPU nodes later, because a class is usually
-created before its pool: its findings are warnings at most. The same holds for a name that the API server has yet to make.
+created before its pool: its findings are warnings at most. The same holds for a name that the API server has not generated yet.
 
 Source: Karpenter v1.14.1 `pkg/apis/v1/nodeclaim.go` (NodeClassReference: group, kind and name; node classes are
 cluster-scoped).
@@ -51,7 +51,7 @@ def of_gpu_classes(
 
 
 def highest_stance(node_class: Field, ctx: AnyContext) -> Stance:
-    """Return the most that a finding in a node class can cost; OFF where only pools without GPUs refer to the class."""
+    """Return the highest mode of a finding in a node class; OFF where only pools without GPUs refer to the class."""
     pools = ctx.facts.list(NODE_POOL)
     if not isinstance(pools, Known):
         return Stance.WARN

@@ -1,17 +1,17 @@
 """EC2NodeClass that lets Pods read the credentials of their node.
 
 ## Why is this bad?
-The instance metadata service hands out the credentials of the node's role to whoever asks. A hop limit above 1 lets Pods
-reach it through their own network, so every container on a GPU node can do to your AWS account what the node can.
-`httpTokens: optional` turns version 1 of the service on, which answers a plain GET: any proxy or image loader that fetches
-a URL for a user can be made to fetch the credentials.
+Pods can read the credentials of the node's role from the instance metadata service. A hop limit above 1 lets Pods
+reach it through their own network, so every container on a GPU node has the node's permissions in your AWS account.
+`httpTokens: optional` turns on version 1 of the service, which answers a plain GET. A proxy or image loader that
+fetches URLs for users can then be made to fetch the credentials.
 
 ## Instead
-Leave `metadataOptions` out: Karpenter's defaults are a hop limit of 1 and required tokens. Give Pods their own AWS roles
-by EKS Pod Identity or IRSA. Where an agent without host network needs the service, raise `max_hop_limit`.
+Omit `metadataOptions`: Karpenter's defaults are a hop limit of 1 and required tokens. Give Pods their own AWS roles
+with EKS Pod Identity or IRSA. If an agent without host network needs the service, raise `max_hop_limit`.
 
-A class that only pools without GPUs refer to is not evaluated. While no known NodePool refers to a class, its findings are
-warnings at most.
+A class that only pools without GPUs refer to is not evaluated. While no known NodePool refers to a class, its
+findings are warnings at most.
 
 ## Sources
 aws/karpenter-provider-aws v1.14.1 `pkg/apis/crds/karpenter.k8s.aws_ec2nodeclasses.yaml` (metadataOptions, defaults);
@@ -38,10 +38,10 @@ if TYPE_CHECKING:
 
 
 _PLAIN_GET: Final = (
-    "Version 1 answers a plain GET, so a proxy or image loader that fetches a URL for a user can be made to fetch the "
-    "credentials of the node."
+    "Version 1 answers a plain GET: a proxy or image loader that fetches URLs for users can be made to fetch the "
+    "node's credentials."
 )
-_FROM_PODS: Final = "A container with the credentials of the node's role can do in the AWS account what the node can."
+_FROM_PODS: Final = "A container with the credentials of the node's role has the node's permissions in the AWS account."
 
 
 class Params(PolicyParams, frozen=True, kw_only=True):
@@ -63,14 +63,23 @@ def check(node_class: Field, ctx: Context[Params]) -> Iterator[Violation]:
         return
     tokens, hops = options["httpTokens"], options["httpPutResponseHopLimit"]
     if tokens.text == "optional":
-        fix = _set(tokens, "required", "turns version 1 of the metadata service off")
-        message = "httpTokens optional turns version 1 of the metadata service on, which needs no token"
-        yield Violation(tokens.path, message, hint="write required, or leave the field out", fix=fix, why=_PLAIN_GET)
+        fix = _set(tokens, "required", "turns off version 1 of the metadata service")
+        message = "httpTokens optional turns on version 1 of the metadata service, which requires no token"
+        yield Violation(
+            tokens.path, message, hint="write httpTokens: required, or remove the field", fix=fix, why=_PLAIN_GET
+        )
     most = ctx.params.max_hop_limit
     if (hops.integer or 0) > most:
-        fix = _set(hops, most, "keeps Pods from the credentials of their node")
-        message = f"hop limit {hops.integer} lets Pods read the IAM credentials of their node (maximum: {most})"
-        yield Violation(hops.path, message, Stance.WARN, f"write {most}, or leave the field out", fix, why=_FROM_PODS)
+        fix = _set(hops, most, "keeps Pods from reading the node's credentials")
+        message = f"hop limit {hops.integer} lets Pods read the node's IAM credentials (maximum: {most})"
+        yield Violation(
+            hops.path,
+            message,
+            Stance.WARN,
+            f"write httpPutResponseHopLimit: {most}, or remove the field",
+            fix,
+            why=_FROM_PODS,
+        )
 
 
 def _set(field: Field, value: str | int, reason: str) -> Patches:

@@ -1,20 +1,20 @@
-"""Tag of an EC2NodeClass that AWS or Karpenter refuses.
+"""EC2NodeClass tag that AWS or Karpenter refuses.
 
 ## Why is this bad?
-One tag that AWS refuses keeps every NodePool of this class from getting a node: it is on the request for the instance,
-its volumes and the launch template, and on the instance profile that Karpenter makes for `role`. The CRD checks only a few
-names, so the object is stored and Pods stay Pending.
+One tag that AWS refuses keeps every NodePool of this class from launching nodes. The tags are on the request for the
+instance, its volumes and the launch template, and on the instance profile that Karpenter creates for `role`. The CRD
+checks only a few names, so the API server stores the object and Pods stay Pending.
 
 ## Instead
-At most 42 tags, as AWS allows 50 on a resource and Karpenter adds its own. Keys of 1 to 128 characters and values of up to
-256; letters, digits, blanks and `_ . : / = + - @`. No key that starts with `aws:`, none that Karpenter sets itself, and no
-two that differ in case alone: IAM takes them for one.
+Write at most 42 tags: AWS allows 50 on a resource, and Karpenter adds its own. Keys have 1 to 128 characters and
+values up to 256: letters, digits, spaces and `_ . : / = + - @`. Do not use keys that start with `aws:`, keys that
+Karpenter sets, or two keys that differ only in case, which IAM treats as one.
 
-With `instanceProfile` instead of `role` no IAM resource is tagged; other characters, and keys that differ in case, are
-warnings then, as billing and other AWS services still stumble over them.
+With `instanceProfile` instead of `role`, Karpenter tags no IAM resource. Other characters and keys that differ only
+in case are then warnings, because AWS Billing and other services may not support them.
 
-A class that only pools without GPUs refer to is not evaluated. While no known NodePool refers to a class, its findings are
-warnings at most.
+A class that only pools without GPUs refer to is not evaluated. While no known NodePool refers to a class, its
+findings are warnings at most.
 
 ## Sources
 aws/karpenter-provider-aws v1.14.1 `pkg/apis/crds/karpenter.k8s.aws_ec2nodeclasses.yaml`, `pkg/apis/v1/labels.go`
@@ -48,18 +48,20 @@ _RESERVED: Final = frozenset(
 _RESERVED_START: Final = "kubernetes.io/cluster"
 _LONGEST_KEY, _LONGEST_VALUE = 128, 256
 _SIGNS: Final = frozenset("_.:/=+-@")
-# What reports a tag that was never filled in, whatever else AWS refuses of it.
+# These policies report a tag with a placeholder; AWS may refuse the same tag for its characters.
 _UNFILLED: Final = ("nodeclasses/unexpanded-placeholder", "nodeclasses/missing-cost-tags")
 
 
-_OWN_PROFILE: Final = "With `instanceProfile` IAM does not see the tags, but AWS Billing may not split costs by them."
+_OWN_PROFILE: Final = (
+    "With `instanceProfile` Karpenter tags no IAM resource, but AWS Billing may not split costs by this tag."
+)
 
 
 class Params(PolicyParams, frozen=True, kw_only=True):
-    """How many tags there may be.
+    """How many tags a class may have.
 
     Attributes:
-        max_tags: the most tags of a class; AWS allows 50 on a resource, of which Karpenter needs some.
+        max_tags: the most tags of a class; AWS allows 50 on a resource, and Karpenter adds some.
     """
 
     max_tags: Annotated[int, msgspec.Meta(ge=1, le=50)] = 42
@@ -71,10 +73,10 @@ def check(node_class: Field, ctx: Context[Params]) -> Iterator[Violation]:
     """Report every tag that is refused, and too many of them."""
     tags = node_class["spec", "tags"]
     if len(tags.mapping) > ctx.params.max_tags:
-        message = f"{len(tags.mapping)} tags, at most {ctx.params.max_tags} leave room for those of Karpenter"
-        why = "AWS refuses more than 50 tags on a resource, and Karpenter adds its own: no node starts."
-        yield Violation(tags.path, message, hint="remove tags that no report reads", why=why)
-    # Only the tags of an instance profile, which Karpenter makes for a role, are as strict as IAM.
+        message = f"{len(tags.mapping)} tags (maximum: {ctx.params.max_tags}, because Karpenter adds its own)"
+        why = "AWS refuses more than 50 tags on a resource, and Karpenter adds its own, so it launches no node."
+        yield Violation(tags.path, message, hint="remove tags that no cost report uses", why=why)
+    # IAM's rules apply only to the tags of an instance profile, which Karpenter creates for a role.
     strict = Stance.WARN if node_class["spec", "instanceProfile"].text else Stance.ENFORCE
     seen: dict[str, str] = {}
     for key, tag in tags.items():
@@ -82,24 +84,26 @@ def check(node_class: Field, ctx: Context[Params]) -> Iterator[Violation]:
             yield replace(found, same_as=_UNFILLED)
         first = seen.setdefault(key.casefold(), key)
         if first != key:
-            message = f'tag keys "{_short(first)}" and "{_short(key)}" differ in case alone'
+            message = f'tag keys "{_short(first)}" and "{_short(key)}" differ only in case'
             why = "" if strict is Stance.ENFORCE else _OWN_PROFILE
-            yield Violation(tag.path, message, strict, "keep the one that AWS Billing knows", why=why)
+            yield Violation(
+                tag.path, message, strict, "remove the one that is not a cost allocation tag in AWS Billing", why=why
+            )
 
 
 def _refused(key: str, tag: Field) -> Iterator[Violation]:
     if key in _RESERVED or key.startswith(_RESERVED_START):
-        patch = Patch("remove", tag.path, None, "leaves out the tag, which Karpenter sets itself")
-        message = f'tag key "{_short(key)}" is set by Karpenter itself'
+        patch = Patch("remove", tag.path, None, "removes the tag, which Karpenter sets itself")
+        message = f'tag key "{_short(key)}" is reserved: Karpenter sets it itself'
         why = "The API server refuses the node class, by a rule of its CRD."
-        yield Violation(tag.path, message, hint="leave the tag out", fix=Patches((patch,), safe=True), why=why)
+        yield Violation(tag.path, message, hint="remove the tag", fix=Patches((patch,), safe=True), why=why)
     elif key.casefold().startswith("aws:"):
-        yield Violation(tag.path, f'tag key "{_short(key)}" starts with aws:, which AWS keeps for itself', hint=_RENAME)
+        yield Violation(tag.path, f'tag key "{_short(key)}" starts with aws:, a prefix that AWS reserves', hint=_RENAME)
     if not 0 < len(key) <= _LONGEST_KEY:
-        message = f"a tag key has {len(key)} characters, AWS allows 1 to {_LONGEST_KEY}"
-        yield Violation(tag.path[:-1], message, hint=_RENAME)  # the key itself would fill the screen
+        message = f"a tag key has {len(key)} characters (AWS allows 1 to {_LONGEST_KEY})"
+        yield Violation(tag.path[:-1], message, hint=_RENAME)  # without the key, which is too long to show
     if len(tag.text) > _LONGEST_VALUE:
-        message = f"the value of tag {_short(key)} has {len(tag.text)} characters, AWS allows {_LONGEST_VALUE}"
+        message = f"the value of tag {_short(key)} has {len(tag.text)} characters (AWS allows {_LONGEST_VALUE})"
         yield Violation(tag.path, message, hint="write a shorter value")
 
 
@@ -111,7 +115,7 @@ def _unusual(key: str, tag: Field, at_most: Stance) -> Iterator[Violation]:
             name = f"U+{ord(odd):04X}" if odd.isspace() or not odd.isprintable() else f'"{odd}"'
             message = f"the {what} of tag {_short(key)} has the character {name}, which IAM refuses"
             why = "" if at_most is Stance.ENFORCE else _OWN_PROFILE
-            yield Violation(tag.path, message, at_most, "use letters, digits, blanks and _ . : / = + - @", why=why)
+            yield Violation(tag.path, message, at_most, "use letters, digits, spaces and _ . : / = + - @", why=why)
 
 
 def _is_allowed(character: str) -> bool:
@@ -122,4 +126,4 @@ def _short(text: str) -> str:
     return text if len(text) <= 40 else f"{text[:37]}..."
 
 
-_RENAME: Final = "choose another key"
+_RENAME: Final = "rename the tag"

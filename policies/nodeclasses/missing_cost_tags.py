@@ -1,18 +1,18 @@
-"""Node class without the tags that tell who pays for its nodes.
+"""Node class without the cost allocation tags for its nodes.
 
 ## Why is this bad?
-Karpenter puts the tags of an EC2NodeClass on every instance and volume it makes; AWS bills are split by them. A GPU node
-costs 1 to 140 USD an hour, and what has no team and no cost center on it is paid by nobody in particular. A value such
-as `TBD`, a template that was never filled in (`${TEAM}`), or an invisible character splits the bill just as badly. AWS
-tag keys are exact: `team` is not `Team`.
+AWS bills are split by tags: the cost of nodes without them cannot be attributed. Karpenter puts the tags of an
+EC2NodeClass on every instance and volume that it creates, and a GPU node costs 1 to 140 USD an hour. A value such as
+`TBD`, a template placeholder (`${TEAM}`) or an invisible character has the same effect. AWS tag keys must match exactly:
+`team` is not `Team`.
 
 ## Instead
-Write every required tag with a real value under `spec.tags`. One class serves one team, as Karpenter has no tags per
-pool; where a class is shared, say so: `Team: shared`. Tags of a new class can be filled in from `defaults` or from its
-annotations; on an existing class a new tag replaces all its nodes (drift), so there it is only reported.
+Write every required tag with a real value under `spec.tags`. Use one class for each team, because Karpenter has no
+tags per pool. For a shared class, write so: `Team: shared`. Tags of a new class can be filled in from `defaults` or
+from its annotations. On an existing class a new tag replaces all its nodes (drift), so the tag is only reported.
 
-A class that only pools without GPUs refer to is not evaluated. While no known NodePool refers to a class, its findings are
-warnings at most.
+A class that only pools without GPUs refer to is not evaluated. While no known NodePool refers to a class, its
+findings are warnings at most.
 
 ## Sources
 aws/karpenter-provider-aws v1.14.1 `pkg/apis/v1/ec2nodeclass.go` (`spec.tags`, which is part of the drift hash); EKS Auto
@@ -39,31 +39,31 @@ if TYPE_CHECKING:
 
     from gpugate.policies.sdk.field import Field
 
-# What a template engine or a manual leaves where a value belongs.
+# Placeholders of template engines and of documentation.
 _UNFILLED = ("${", "{{", "<")
 # Letters and signs by their category, but drawn as nothing: Hangul fillers and the empty braille cell.
 _BLANK_LETTERS = "\u115f\u1160\u3164\uffa0\u2800"
 
 
 def fault(key: str, value: str, forms: Mapping[str, Sequence[str]], placeholders: Iterable[str]) -> str:
-    """Say what is wrong with a value, as the end of a sentence about the tag; empty when it is good."""
+    """Say what is wrong with a value, as the end of a sentence about the tag; empty when it is valid."""
     if not _visible(value).strip():
         return "has no value"
     if _visible(value) != value:
         return "has an invisible character in its value"
     if value.strip().casefold() in {placeholder.casefold() for placeholder in placeholders}:
-        return f'has the placeholder "{value.strip()}" for a value'
+        return f'has the placeholder "{value.strip()}" as its value'
     unfilled = next((sign for sign in _UNFILLED if sign in value), "")
     if unfilled:
-        return f'has "{unfilled}" in its value: a template that was not filled in'
+        return f'contains the template placeholder "{unfilled}"'
     allowed = forms.get(key, ())
     if allowed and not any(formats.fits(form, value) for form in allowed):
-        return f"is not of the form {' or '.join(allowed)} (# is a digit, * anything)"
+        return f"does not match {' or '.join(allowed)} (# is a digit, * anything)"
     return ""
 
 
 def alike(key: str, present: Iterable[str]) -> str:
-    """Return a key that is this one but for case, separators or invisible characters; empty when there is none."""
+    """Return a key that differs from this one only in case, separators or invisible characters; else an empty text."""
     wanted = _folded(key)
     return next((other for other in present if other != key and _folded(other) == wanted), "")
 
@@ -73,21 +73,21 @@ def _folded(key: str) -> str:
 
 
 def _visible(text: str) -> str:
-    """Leave out what shows nothing, such as the zero-width space."""
+    """Remove invisible characters, such as the zero-width space."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(c for c in text if c not in _BLANK_LETTERS and unicodedata.category(c) not in {"Cf", "Cc"})
 
 
 class Params(PolicyParams, frozen=True, kw_only=True):
-    """Which tags are required, and of which form.
+    """Which tags are required, and their forms.
 
     Attributes:
-        required: tag keys, spelled as AWS Billing knows them.
-        formats: tag key -> forms, of which the value has one: `#` is a digit, `*` any run of characters. Without an
-            entry any value will do.
-        placeholders: values that stand for none, in any case.
-        defaults: tag key -> value that a new class gets where it lacks the tag; empty: none.
+        required: tag keys, spelled as in AWS Billing.
+        formats: tag key -> forms; the value matches one of them: `#` is a digit, `*` any run of characters. Without an
+            entry any value is valid.
+        placeholders: values that count as missing, in any case.
+        defaults: tag key -> value that a new class gets if the tag is missing; empty: none.
         from_annotations: tag key -> annotation of a new class that gives the value, such as
             `Team: gpugate.dev/team` and `CostCenter: gpugate.dev/cost-center`; it goes before `defaults`; empty: none.
     """
@@ -107,7 +107,7 @@ class Params(PolicyParams, frozen=True, kw_only=True):
     convention=PARAMETERS_KEY,
 )
 def mutate(node_class: Field, ctx: Context[Params]) -> Iterator[Patch]:
-    """Add the tags for which there is a default; a tag that is there in another spelling is left for a person."""
+    """Add the tags that have a default; a tag in another spelling is only reported."""
     params = ctx.params
     tags = node_class["spec", "tags"]
     annotations = node_class["metadata", "annotations"].labels
@@ -132,7 +132,7 @@ def mutate(node_class: Field, ctx: Context[Params]) -> Iterator[Patch]:
 )
 @of_gpu_classes
 def check(node_class: Field, ctx: Context[Params]) -> Iterator[Violation]:
-    """Report tags that are missing, written in another way, or without a real value."""
+    """Report tags that are missing, spelled differently, or without a real value."""
     params = ctx.params
     tags = node_class["spec", "tags"]
     missing = []
@@ -149,27 +149,27 @@ def check(node_class: Field, ctx: Context[Params]) -> Iterator[Violation]:
                 yield Violation(
                     tag.path,
                     f"tag {key} {wrong}",
-                    hint="write the value that the bill is to be split by",
+                    hint="write the real value, such as the name of the team",
                     convention=True,
                     same_as=("nodeclasses/unexpanded-placeholder",),
-                    why="AWS bills are split by the values of tags, and this one does not say who pays for the nodes.",
+                    why="AWS bills are split by the values of tags: the cost of these nodes appears under this value.",
                 )
     if missing:
         yield Violation(
             tags.path,
-            f"missing tags {', '.join(missing)}: the cost of these nodes cannot be attributed",
-            hint=f"add {', '.join(missing)} under spec.tags",
+            f"missing tags {', '.join(missing)}: node cost cannot be attributed",
+            hint=f"add the tags {', '.join(missing)} under spec.tags",
             convention=True,
         )
 
 
 def _misspelled(tags: Field, near: str, key: str) -> Violation:
-    reason = f"spells the tag {key} as AWS Billing knows it"
+    reason = f"spells the tag {key} as in AWS Billing"
     return Violation(
         tags[near].path,
-        f'tag "{near}" is not "{key}": AWS tag keys are exact',
-        hint=f"rename it to {key}",
-        why=f"AWS bills are split by exact keys, so the cost of these nodes does not appear under {key}.",
+        f'tag "{near}" is not "{key}": AWS tag keys must match exactly',
+        hint=f"rename the tag to {key}",
+        why=f"AWS bills are split by exact keys: the cost of these nodes does not appear under {key}.",
         fix=Patches(
             (Patch("remove", tags[near].path, None, reason), Patch("set", tags[key].path, tags[near].value, reason)),
         ),

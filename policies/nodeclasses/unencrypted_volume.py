@@ -1,10 +1,11 @@
-"""EC2NodeClass with a volume that is not encrypted, or that outlives its node.
+"""EC2NodeClass with a volume that is not encrypted, or that is kept after its node.
 
 ## Why is this bad?
-Without encryption, model weights, training data and tokens in container images can be read from the disk and from every
-snapshot of it. A mapping that does not say `encrypted: true` is encrypted only where the account encrypts EBS volumes by
-default; then `encrypted: false` has no effect either. Without any mapping, Karpenter's own default is encrypted. A volume with `deleteOnTermination: false` stays when its node goes: GPU nodes come and go by the hour,
-and each leaves a disk of hundreds of gigabytes that is paid for until somebody finds it.
+Model weights, training data and tokens in container images can be read from the disk and from every snapshot of it. A
+mapping without `encrypted: true` is encrypted only if the account encrypts EBS volumes by default; then `encrypted:
+false` has no effect either. Without any mapping, Karpenter's own default is encrypted. A volume with
+`deleteOnTermination: false` remains after its node is terminated. GPU nodes are launched and terminated by the hour,
+and each leaves a disk of hundreds of gigabytes that costs money until it is deleted.
 
 ## Instead
 ```yaml
@@ -13,12 +14,12 @@ blockDeviceMappings:
     ebs: {volumeSize: 200Gi, volumeType: gp3, encrypted: true, deleteOnTermination: true}
 ```
 
-A manifest does not show what the account does, so a missing `encrypted: true` is a warning. With `encrypted_by_default: false` it
-is a denial, except for a volume from a snapshot, which is encrypted when the snapshot is. With `encrypted_by_default: true` a
-mapping need not say anything. Data that must last belongs on a PersistentVolume.
+A manifest does not show the account's settings, so a missing `encrypted: true` is a warning. With
+`encrypted_by_default: false` it is denied, except for a volume from a snapshot, which is encrypted if the snapshot
+is. With `encrypted_by_default: true` a mapping need not set the field. Keep persistent data on a PersistentVolume.
 
-A class that only pools without GPUs refer to is not evaluated. While no known NodePool refers to a class, its findings are
-warnings at most.
+A class that only pools without GPUs refer to is not evaluated. While no known NodePool refers to a class, its
+findings are warnings at most.
 
 ## Sources
 aws/karpenter-provider-aws v1.14.1 `pkg/apis/crds/karpenter.k8s.aws_ec2nodeclasses.yaml`,
@@ -29,7 +30,7 @@ individual volumes).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.nodeclasses._gpu_classes import POOL_NEEDS, of_gpu_classes
 from gpugate.policies.sdk.findings import Patch, Patches, Stance, Violation
@@ -44,12 +45,19 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.field import Field
 
 
+_KEPT: Final = "EC2 keeps the volume, and its cost, until it is deleted; each new GPU node adds another one."
+_DELETE: Final = "write deleteOnTermination: true; keep persistent data on a PersistentVolume"
+_OF_SNAPSHOT: Final = "If the snapshot is not encrypted, model weights and tokens on the disk can be read from it."
+_OF_ACCOUNT: Final = "If the account does not encrypt by default, model weights and tokens can be read from the disk."
+_OPEN: Final = "Model weights, training data and tokens can be read from the disk and from every snapshot of it."
+
+
 class Params(PolicyParams, frozen=True, kw_only=True):
-    """What the AWS accounts do by themselves.
+    """What the AWS accounts do by default.
 
     Attributes:
-        encrypted_by_default: whether EBS encryption by default is on in every account and region of the platform; null where
-            that is not known.
+        encrypted_by_default: whether EBS encryption by default is on in every account and region of the platform; null if
+            this is not known.
     """
 
     encrypted_by_default: bool | None = None
@@ -58,7 +66,7 @@ class Params(PolicyParams, frozen=True, kw_only=True):
 @validates(EC2_NODE_CLASS, params=Params, needs=POOL_NEEDS, tables=(INSTANCE_TYPES,))
 @of_gpu_classes
 def check(node_class: Field, ctx: Context[Params]) -> Iterator[Violation]:
-    """Report each volume that is not encrypted, and each that is kept."""
+    """Report each volume that is not encrypted, and each that is kept after its node."""
     for mapping in node_class["spec", "blockDeviceMappings"]:
         volume = mapping["ebs"]
         if not volume:
@@ -67,23 +75,23 @@ def check(node_class: Field, ctx: Context[Params]) -> Iterator[Violation]:
         if encrypted.value is not True and not ctx.params.encrypted_by_default:
             yield _unencrypted(volume, encrypted, by_account=ctx.params.encrypted_by_default is None)
         if kept.value is False:
-            message = "deleteOnTermination false leaves the volume behind, and paid for, when its node goes"
-            fix = _set_true(kept, "lets the volume go with its node")
-            yield Violation(
-                kept.path, message, hint="write true; put data that must last on a PersistentVolume", fix=fix
-            )
+            message = "deleteOnTermination false keeps the volume after its node is terminated"
+            fix = _set_true(kept, "deletes the volume with its node")
+            yield Violation(kept.path, message, hint=_DELETE, fix=fix, why=_KEPT)
 
 
 def _unencrypted(volume: Field, encrypted: Field, *, by_account: bool) -> Violation:
-    message = "encrypted is false" if encrypted else "the volume does not say encrypted: true"
+    message = "encrypted is false" if encrypted else "encrypted: true is missing"
     if volume["snapshotID"].text:
-        hint = "write encrypted: true, or make sure that the snapshot is encrypted"
-        return Violation(encrypted.path, f"{message}, so it is as its snapshot is", Stance.WARN, hint)
-    fix = _set_true(encrypted, "encrypts the volume, with the account's default key where none is named", safe=True)
+        hint = "write encrypted: true, or use an encrypted snapshot"
+        message = f"{message}: the volume is encrypted only if its snapshot is"
+        return Violation(encrypted.path, message, Stance.WARN, hint, why=_OF_SNAPSHOT)
+    fix = _set_true(encrypted, "encrypts the volume, with the account's default key if none is set", safe=True)
     if by_account:
-        message = f"{message}: it is encrypted only where the account encrypts by default"
-        return Violation(encrypted.path, message, Stance.WARN, "write encrypted: true", fix)
-    return Violation(encrypted.path, f"{message}, so it is not encrypted", hint="write encrypted: true", fix=fix)
+        message = f"{message}: the volume is encrypted only if the account encrypts EBS volumes by default"
+        return Violation(encrypted.path, message, Stance.WARN, "write encrypted: true", fix, why=_OF_ACCOUNT)
+    message = f"{message}: the volume is not encrypted"
+    return Violation(encrypted.path, message, hint="write encrypted: true", fix=fix, why=_OPEN)
 
 
 def _set_true(field: Field, reason: str, *, safe: bool = False) -> Patches:

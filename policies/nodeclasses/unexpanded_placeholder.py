@@ -1,20 +1,21 @@
-"""NodePool, EC2NodeClass, NodeClass of EKS Auto Mode or ScaledObject with a placeholder where a value belongs.
+"""NodePool, EC2NodeClass, NodeClass of EKS Auto Mode or ScaledObject with a placeholder as a value.
 
 ## Why is this bad?
-The file is a template that nobody rendered: no role, subnet or security group has the name `KarpenterNodeRole-${CLUSTER_NAME}`,
-so no node ever starts, and a scaler with such an address reads nothing. The CRDs take any string, so the object is stored and
-the mistake shows much later, as Pods that stay Pending.
+The object does not work with a placeholder: a role, subnet or security group named
+`KarpenterNodeRole-${CLUSTER_NAME}` does not exist, so no node starts, and a scaler with such an address gets no
+metric. The CRDs accept any string, so the API server stores the object and the problem appears later, as Pods that
+stay Pending.
 
-In a file, a placeholder may be filled in later. `gpugate check` therefore reports one finding for each file, of any kind: a note
-for the placeholders of tools (`${NAME}`, `{{ .name }}`), and a warning where a person must write the value (`<NAME>`,
-`REPLACE_ME`). Policies that need such a value are not evaluated.
+In a file, a placeholder may be filled in later. `gpugate check` therefore reports one finding for each file, of any
+kind: a note for the placeholders of tools (`${NAME}`, `{{ .name }}`), and a warning where a person must write the
+value (`<NAME>`, `REPLACE_ME`). Policies that need such a value are not evaluated.
 
 ## Instead
-Render the file before it is applied: `envsubst`, `helm template`, `kustomize build`. `my-cluster`, the name that manuals
-use, is a warning, as somebody may have called a cluster so.
+Render the file before you apply it: `envsubst`, `helm template`, `kustomize build`. The example cluster name
+`my-cluster` is a warning, because a real cluster can have that name.
 
-Not judged: `spec.userData` of a node class, where a shell expands `${NAME}` on the node; annotations; the
-`restAPITemplate` of KEDA's ActiveMQ trigger and the metadata of its InfluxDB trigger, which have such signs for a reason.
+Not evaluated: `spec.userData` of a node class, where a shell expands `${NAME}` on the node; annotations; the
+`restAPITemplate` of KEDA's ActiveMQ trigger and the metadata of its InfluxDB trigger, where this syntax is intended.
 
 ## Sources
 aws/karpenter-provider-aws v1.14.1 `pkg/apis/crds/karpenter.k8s.aws_ec2nodeclasses.yaml` (role, selector terms and tags are
@@ -41,16 +42,16 @@ if TYPE_CHECKING:
 _PLACEHOLDER: Final = re.compile(
     r"\$\{[A-Za-z_][A-Za-z0-9_.:-]{0,100}\}|\{\{[^{}]{0,200}\}\}|<[A-Z][A-Z0-9_-]{0,100}>|REPLACE_ME"
 )
-_SIGNS: Final = ("${", "{{", "<", "REPLACE_ME")  # one of which every placeholder has
+_SIGNS: Final = ("${", "{{", "<", "REPLACE_ME")  # every placeholder contains one of them
 _TEMPLATES: Final = frozenset({"annotations", "restAPITemplate", "userData"})
 _FLUX: Final = frozenset({"metadata"})  # Flux, the language of InfluxDB's queries, interpolates `${name}`
 
 
 class Params(PolicyParams, frozen=True, kw_only=True):
-    """What else looks unfinished.
+    """Which other values are reported.
 
     Attributes:
-        manual_names: names out of manuals that are warned of.
+        manual_names: names from documentation that are reported as warnings.
     """
 
     manual_names: tuple[str, ...] = ("my-cluster",)
@@ -58,21 +59,25 @@ class Params(PolicyParams, frozen=True, kw_only=True):
 
 @validates(NODE_POOL, EC2_NODE_CLASS, AUTO_MODE_NODE_CLASS, SCALED_OBJECT, params=Params)
 def check(obj: Field, ctx: Context[Params]) -> Iterator[Violation]:
-    """Report each key and value that has a placeholder in it."""
+    """Report each key and value that contains a placeholder."""
     for field, text in _texts(obj):
         found = _PLACEHOLDER.search(text) if any(sign in text for sign in _SIGNS) else None
         if found:
             shown = found[0] if len(found[0]) <= 40 else f"{found[0][:37]}..."
-            yield Violation(field.path, f"contains {shown}, which was never filled in", hint="render the file first")
+            yield Violation(
+                field.path,
+                f"contains the placeholder {shown}",
+                hint="replace the placeholder with a value, or render the file before you apply it",
+            )
             continue
         name = next((name for name in ctx.params.manual_names if _names(text, name)), "")
         if name:
-            message = f'contains "{name}", the name that manuals use'
-            yield Violation(field.path, message, Stance.WARN, "write the name of your own")
+            message = f'uses the example cluster name "{name}"'
+            yield Violation(field.path, message, Stance.WARN, "write the name of your cluster")
 
 
 def _texts(obj: Field) -> Iterator[tuple[Field, str]]:
-    """Yield every string that somebody filled in, keys too, with the field it stands at."""
+    """Yield every string of the manifest, keys too, with its field."""
     pending = [obj["metadata", "labels"], obj["spec"]]
     while pending:
         field = pending.pop()

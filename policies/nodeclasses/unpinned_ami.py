@@ -1,25 +1,24 @@
-"""EC2NodeClass whose image changes without anybody changing it, or is not supported any more.
+"""EC2NodeClass whose image changes without a change to the manifest, or is no longer supported.
 
 ## Why is this bad?
-With `@latest` Karpenter takes every new image on the day it is published and replaces all nodes of the class for drift,
-with a driver that nobody has tried with your CUDA and container versions. What ran yesterday cannot be brought back, as the
-old image is named nowhere. A name with a wildcard matches the images of this account and of Amazon, unless the term names an
-`owner`, and the newest of them is taken. Amazon Linux 2 images of AWS end with EKS 1.32: from 1.33 on Karpenter gets no node
-with one. Images of your own that are selected by id, name or tags with `amiFamily: AL2` are not concerned.
+Karpenter replaces all nodes of the class (drift) for each new image, which may contain another driver version. The manifest does not record the previous image, so you cannot return to it. A name
+with a wildcard matches the images of this account and of Amazon, unless the term has an `owner`; Karpenter uses the
+newest match. Amazon Linux 2 images of AWS end with EKS 1.32: for 1.33 and later Karpenter finds none and launches no
+node. Your own images, selected by id, name or tags with `amiFamily: AL2`, are not reported.
 
 ## Instead
-Name the version, and move it on when it has been tried:
+Write a version, and update it when you have tested the next one:
 
 ```yaml
 amiSelectorTerms:
   - alias: al2023@v20261015
 ```
 
-A term by name or tags selects exact values, or names the `owner` of the images, who then decides what is new. Windows
-families know only `latest` and pass, as do the families in `latest_allowed`.
+A term by name or tags selects exact values, or has the `owner` of the images, who then publishes new ones. Windows
+families support only `latest` and are allowed, like the families in `latest_allowed`.
 
-A class that only pools without GPUs refer to is not evaluated. While no known NodePool refers to a class, its findings are
-warnings at most.
+A class that only pools without GPUs refer to is not evaluated. While no known NodePool refers to a class, its
+findings are warnings at most.
 
 ## Sources
 aws/karpenter-provider-aws v1.14.1 `pkg/apis/crds/karpenter.k8s.aws_ec2nodeclasses.yaml` (alias),
@@ -48,8 +47,20 @@ _AL2_ENDS: Final = "1.33"
 _EXAMPLES: Final = {"al2023": "al2023@v20261015", "bottlerocket": "bottlerocket@v1.50.0"}
 
 
+_PUBLISHED: Final = (
+    "Karpenter replaces all nodes of the class (drift) for each new image, which may contain another driver version."
+)
+_OTHER_OWNER: Final = (
+    "Karpenter replaces all nodes of the class (drift) for each newer image that matches, also one of an unrelated "
+    "build."
+)
+_TAGGED: Final = "Karpenter replaces all nodes of the class (drift) for each newer image that gets the tag."
+_NO_IMAGES: Final = "Karpenter finds no image for this version, so it launches no node and Pods stay Pending."
+_NO_UPDATES: Final = "AWS publishes no security updates for the image, and no image for Kubernetes 1.33 and later."
+
+
 class Params(PolicyParams, frozen=True, kw_only=True):
-    """Which images may change by themselves.
+    """Which images may change without a change to the manifest.
 
     Attributes:
         latest_allowed: families of aliases that may be `@latest`, such as `bottlerocket`; those of Windows always may.
@@ -61,8 +72,8 @@ class Params(PolicyParams, frozen=True, kw_only=True):
 @validates(EC2_NODE_CLASS, params=Params, mode=Stance.WARN, needs=POOL_NEEDS, tables=(INSTANCE_TYPES,))
 @of_gpu_classes
 def check(node_class: Field, ctx: Context[Params]) -> Iterator[Violation]:
-    """Report each term that selects another image tomorrow, and Amazon Linux 2."""
-    # Beside other terms, `amiFamily: AL2` only says how nodes start: the images are the reader's own.
+    """Report each term whose image can change, and Amazon Linux 2."""
+    # With other terms, `amiFamily: AL2` only selects the user data: the images are the reader's own.
     for term in node_class["spec", "amiSelectorTerms"]:
         alias = term["alias"]
         if alias:
@@ -76,26 +87,32 @@ def _alias(alias: Field, ctx: Context[Params]) -> Iterator[Violation]:
     if family == "al2":
         yield _ended(alias, ctx)
     elif version == "latest" and not family.startswith(_WINDOWS) and family not in ctx.params.latest_allowed:
-        message = f"{family}@latest changes when AWS publishes an image, and all nodes are replaced"
+        message = f"{family}@latest selects a new image whenever AWS publishes one"
         example = _EXAMPLES.get(family, f"{family}@version")
-        yield Violation(alias.path, message, hint=f"name the version that you have tried, such as {example}")
+        hint = f"write a version that you have tested, such as {example}"
+        yield Violation(alias.path, message, hint=hint, why=_PUBLISHED)
 
 
 def _ended(field: Field, ctx: Context[Params]) -> Violation:
     version = ctx.target.kubernetes
-    gone = f"has no images for Kubernetes {version}" if at_least(version, _AL2_ENDS) else "gets no updates any more"
-    return Violation(field.path, f"Amazon Linux 2 {gone}", hint="use al2023 or bottlerocket, with a version")
+    ended = at_least(version, _AL2_ENDS)
+    message = f"Amazon Linux 2 {f'has no images for Kubernetes {version}' if ended else 'receives no more updates'}"
+    hint = "use an alias of al2023 or bottlerocket with a version"
+    return Violation(field.path, message, hint=hint, why=_NO_IMAGES if ended else _NO_UPDATES)
 
 
 def _wildcards(term: Field) -> Iterator[Violation]:
     name, parameter = term["name"], term["ssmParameter"]
     if any(sign in name.text for sign in "*?"):
-        message = "a name with a wildcard and no owner takes the newest image of this account or of Amazon that matches"
-        yield Violation(name.path, message, hint="write the whole name, an id, or the owner of the images")
+        message = "a name with a wildcard and without an owner selects the newest match of this account or of Amazon"
+        hint = "write the full name or the id of one image, or add the owner of the images"
+        yield Violation(name.path, message, hint=hint, why=_OTHER_OWNER)
     for value in term["tags"].members():
         if value.text == "*":
-            message = "a tag with any value and no owner takes the newest image that has the tag"
-            yield Violation(value.path, message, hint="write the value of the tag, an id, or the owner of the images")
+            message = "a tag with value * and without an owner selects the newest image that has the tag"
+            hint = "write the value of the tag or the id of one image, or add the owner of the images"
+            yield Violation(value.path, message, hint=hint, why=_TAGGED)
     if any(part in {"latest", "recommended"} for part in parameter.text.split("/")):
-        message = "an SSM parameter of the latest image changes when AWS publishes one, and all nodes are replaced"
-        yield Violation(parameter.path, message, hint="use the parameter of one version, or an alias with a version")
+        message = "the SSM parameter selects a new image whenever AWS publishes one"
+        hint = "use the SSM parameter of one version, or an alias with a version"
+        yield Violation(parameter.path, message, hint=hint, why=_PUBLISHED)

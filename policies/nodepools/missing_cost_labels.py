@@ -45,8 +45,8 @@ class Params(PolicyParams, frozen=True, kw_only=True):
     Attributes:
         required: the labels that the nodes of every GPU pool have.
         formats: label -> forms, of which the value has one: `#` is a digit, `*` any run of characters. Without an entry
-            any value will do.
-        placeholders: values that stand for none, in any case.
+            any value is valid.
+        placeholders: values that count as missing, in any case.
         defaults: label -> value that a new pool gets where it lacks the label; empty: none.
         from_labels: label -> label of the new pool itself that gives the value, such as `team: team`; it goes before
             `defaults`; empty: none.
@@ -134,4 +134,6 @@ def _misspelled(labels: Field, near: str, key: str) -> Violation:
     )
     message = f"label {near} is not {key}: reports read labels as they are written"
     fix = Patches(renamed)
-    return Violation(labels[near].path, message, hint=f"rename it to {key}", fix=fix, why=_OTHER_KEY, convention=True)
+    return Violation(
+        labels[near].path, message, hint=f"rename the tag to {key}", fix=fix, why=_OTHER_KEY, convention=True
+    )

@@ -58,8 +58,8 @@ class Params(PolicyParams, frozen=True, kw_only=True):
     Attributes:
         required: the labels that every GPU Pod and its namespace have.
         formats: label -> forms, of which the value has one: `#` is a digit, `*` any run of characters. Without an entry
-            any value will do.
-        placeholders: values that stand for none, in any case.
+            any value is valid.
+        placeholders: values that count as missing, in any case.
         as_annotation: give Pods annotations instead of labels, and take either for right.
     """
 

@@ -21,11 +21,11 @@ def test_a_value_that_tells_something_is_good(value: str) -> None:
         ("\u200b\u2060", "has no value"),
         ("\u3164", "has no value"),
         ("sea\u200brch", "has an invisible character in its value"),
-        ("tbd", 'has the placeholder "tbd" for a value'),
-        (" N/A ", 'has the placeholder "N/A" for a value'),
-        ("${TEAM}", 'has "${" in its value: a template that was not filled in'),
-        ("{{ .Values.team }}", 'has "{{" in its value: a template that was not filled in'),
-        ("<your team>", 'has "<" in its value: a template that was not filled in'),
+        ("tbd", 'has the placeholder "tbd" as its value'),
+        (" N/A ", 'has the placeholder "N/A" as its value'),
+        ("${TEAM}", 'contains the template placeholder "${"'),
+        ("{{ .Values.team }}", 'contains the template placeholder "{{"'),
+        ("<your team>", 'contains the template placeholder "<"'),
     ],
 )
 def test_a_value_that_tells_nothing_is_named(value: str, wrong: str) -> None:

@@ -12,23 +12,23 @@ if TYPE_CHECKING:
 
     from gpugate.policies.sdk.policy import Context
 
-BY_ACCOUNT = "it is encrypted only where the account encrypts by default"
+BY_ACCOUNT = "the volume is encrypted only if the account encrypts EBS volumes by default"
 
 
 @pytest.mark.parametrize(
     ("volume", "by_default", "expected"),
     [
-        ({}, None, (f"the volume does not say encrypted: true: {BY_ACCOUNT}", Stance.WARN)),
+        ({}, None, (f"encrypted: true is missing: {BY_ACCOUNT}", Stance.WARN)),
         ({"encrypted": False}, None, (f"encrypted is false: {BY_ACCOUNT}", Stance.WARN)),
-        ({}, False, ("the volume does not say encrypted: true, so it is not encrypted", Stance.WARN)),
-        ({"encrypted": False}, False, ("encrypted is false, so it is not encrypted", Stance.WARN)),
+        ({}, False, ("encrypted: true is missing: the volume is not encrypted", Stance.WARN)),
+        ({"encrypted": False}, False, ("encrypted is false: the volume is not encrypted", Stance.WARN)),
         ({"encrypted": False}, True, None),
         ({}, True, None),
         ({"encrypted": True}, None, None),
         (
             {"snapshotID": "snap-0123456789abcdef0"},
             False,
-            ("the volume does not say encrypted: true, so it is as its snapshot is", Stance.WARN),
+            ("encrypted: true is missing: the volume is encrypted only if its snapshot is", Stance.WARN),
         ),
     ],
 )

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
     from gpugate.policies.sdk.policy import Context
 
-LATEST = "al2023@latest changes when AWS publishes an image, and all nodes are replaced"
-WILDCARD = "a name with a wildcard and no owner takes the newest image of this account or of Amazon that matches"
+LATEST = "al2023@latest selects a new image whenever AWS publishes one"
+WILDCARD = "a name with a wildcard and without an owner selects the newest match of this account or of Amazon"
 
 
 @pytest.mark.parametrize(
