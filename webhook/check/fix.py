@@ -23,8 +23,8 @@ from gpugate.webhook.check.locate import Locator
 from gpugate.webhook.check.session import judge
 from gpugate.webhook.check.templates import marked
 from gpugate.webhook.manifests.documents import Document, encoding, read_text
-from gpugate.webhook.manifests.edit import edited
-from gpugate.webhook.manifests.edit_tree import EditError, Style, parse, walk
+from gpugate.webhook.manifests.edit import edited, newline_of, same
+from gpugate.webhook.manifests.edit_tree import EditError, Style, has_comment, parse, walk
 from gpugate.webhook.manifests.load import RunFacts
 from gpugate.webhook.manifests.objects import Manifest, objects
 from gpugate.webhook.manifests.problems import Problem
@@ -94,16 +94,28 @@ def _fitting(patch: Patch, written: dict[str, Json], judged: dict[str, Json], re
 
 
 def _replaced(document: Document, manifest: Manifest, fix: Replacement) -> str:
+    """Write the first object in place of the present one, and documents behind it for the others."""
     if manifest.prefix:
         raise EditError("the object is an item of a list")
     if document.text.lstrip()[:1] in {"{", "["}:
         raise EditError("the object is written in brackets")
-    style = Style(newline="\r\n" if "\r\n" in document.text else "\n")
-    lines = document.text.splitlines()
-    # What stands above the first key is kept: the marker of the document, and comments.
-    kept = next((number for number, line in enumerate(lines) if line.strip() and not line.startswith(("---", "#"))), 0)
-    written = [line for obj in fix.objects for line in ("---", *style.block(obj, 0))]
-    return "".join(line + style.newline for line in [*lines[:kept], *written[1:]])
+    style = Style(newline=newline_of(document.text))
+    first, *others = fix.objects
+    try:
+        after = edited(document.text, first)
+    except EditError:
+        root = parse(document.text)
+        if has_comment(document.text, root) or "#" in document.text[root.end :]:
+            raise
+        # What stands above the first key is kept: the marker of the document, and comments.
+        after = document.text[: root.start] + style.newline.join(style.block(first, 0)) + style.newline
+    if others and not after.endswith("\n"):
+        after += style.newline
+    after += "".join(line + style.newline for obj in others for line in ("---", *style.block(obj, 0)))
+    written = [part.value if isinstance(part, Document) else None for part in read_text(document.source, after)]
+    if len(written) != len(fix.objects) or not all(map(same, written, fix.objects)):
+        raise EditError("the text does not come to mean what is wanted")
+    return after
 
 
 _ITEMS: Final = "items"

@@ -106,17 +106,15 @@ def insert_in_block(text: str, container: Node, part: str | int, value: Json, st
     """Write a new member at the end of an object, or a new element of a list before the element `part`."""
     entries = container.entries
     if isinstance(part, str):
-        return _after(text, container.end, style.member(part, value, column(text, entries[0].start)), style)
+        return _after(text, container, style.member(part, value, column(text, entries[0].start)), style)
     lines = _item(text, container, value, style)
     if part >= len(entries):
-        return _after(text, container.end, lines, style)
+        return _after(text, container, lines, style)
     mark = dash(text, container, part)
     at = _line_start(text, mark)
     if text[at:mark].strip():
         raise EditError("the list begins on the line of another one")
-    # The comments right above an element are about it.
-    while at and text[_line_start(text, at - 1) : at].lstrip().startswith("#"):
-        at = _line_start(text, at - 1)
+    at = _about(text, at, column(text, mark), container.entries[part - 1].value.end if part else 0)
     return text[:at] + "".join(line + style.newline for line in lines) + text[at:]
 
 
@@ -126,12 +124,17 @@ def replace_in_block(text: str, container: Node, entry: Entry, value: Json, styl
     rest = text[old.end : _line_end(text, old.end)]
     one_line = "\n" not in text[old.start : old.end]
     if value and isinstance(value, dict | list) and container.sort == "object" and one_line and _is_blank(rest):
-        indent = column(text, entry.start) + (style.dash if isinstance(value, list) else 2)
-        head = text[: old.start].rstrip(" ") + (f" {rest.strip(' ')}" if rest.strip() else "")
+        indent = column(text, entry.start) + (style.dash if isinstance(value, list) else style.step)
+        head = text[: old.start].rstrip(" \t") + (f" {rest.strip()}" if rest.strip() else "")
         lines = style.block(value, indent)
         return head + "".join(style.newline + line for line in lines) + text[old.end + len(rest) :]
     whole_lines = old.sort in {"object", "list"} and not old.flow
-    if has_comment(text, old) or (whole_lines and rest.strip()):
+    line = _line_start(text, old.start)
+    if (
+        has_comment(text, old)
+        or (whole_lines and rest.strip())
+        or (whole_lines and _about(text, line, column(text, old.start), entry.start) < line)
+    ):
         raise EditError("a comment stands in the value")
     if whole_lines:
         return clear(text, container, entry, style.inline(value))
@@ -139,12 +142,16 @@ def replace_in_block(text: str, container: Node, entry: Entry, value: Json, styl
         written = text[old.start : old.end].rstrip()
         _, mark, comment = written.partition("\n")[0].rstrip().partition(" #")
         return text[: old.start] + style.inline(value) + mark + comment + text[old.start + len(written) :]
-    space = "" if text[old.start - 1 : old.start] in {" ", "\n"} else " "
+    space = "" if text[old.start - 1 : old.start] in {" ", "\t", "\n"} else " "
     return text[: old.start] + space + style.inline(value, text[old.start : old.end]) + text[old.end :]
 
 
 def remove_from_block(text: str, container: Node, index: int) -> str:
-    """Remove a member or an element, with its lines."""
+    """Remove a member or an element, with its lines and the comments about it.
+
+    The comments about it are those behind it, those in it, and those on the lines right above it in its column. Above the first
+    member of the document they are about the document.
+    """
     entries = container.entries
     entry = entries[index]
     start = entry.start if container.sort == "object" else dash(text, container, index)
@@ -153,7 +160,12 @@ def remove_from_block(text: str, container: Node, index: int) -> str:
         raise EditError("nothing would be left of the document")
     line = _line_start(text, start)
     if not text[line:start].strip():
-        return text[:line] + text[_next_line(text, _behind(text, end)) :]
+        at = column(text, start)
+        before = container.entries[index - 1].value.end if index else 0
+        first = _about(text, line, at, before)
+        if not index and _is_head(text[:first]):
+            first = line
+        return text[:first] + text[_past(text, _inside(text, entry.value, end, at)) :]
     if index + 1 == len(entries):
         raise EditError("the value ends on the line of another one")
     following = entries[index + 1]
@@ -174,7 +186,8 @@ def clear(text: str, parent: Node, entry: Entry, written: str) -> str:
         if has_comment(text, old):
             raise EditError("a comment stands in the value")
         return text[: old.start] + written + text[old.end :]
-    start, stop = _line_start(text, old.start), _next_line(text, _behind(text, old.end))
+    start = _about(text, _line_start(text, old.start), column(text, old.start), mark)
+    stop = _past(text, _inside(text, old.entries[-1].value, old.end, column(text, old.start)))
     return f"{text[: mark + 1]} {written}{text[mark + 1 : start]}{text[stop:]}"
 
 
@@ -201,14 +214,79 @@ def _item(text: str, container: Node, value: Json, style: Style) -> list[str]:
     return style.item(value, indent)
 
 
-def _after(text: str, end: int, lines: list[str], style: Style) -> str:
-    """Write lines behind the line on which a value ends."""
-    if text[end - 1 : end] == "\n":  # a block of lines with its blank lines
-        return text[:end] + "".join(line + style.newline for line in lines) + text[end:]
-    at = _line_end(text, end)
-    if not _is_blank(text[end:at]):
+def _after(text: str, container: Node, lines: list[str], style: Style) -> str:
+    """Write lines behind the lines of a value, and behind the comments in it."""
+    end, last = container.end, container.entries[-1]
+    indent = column(text, last.start if container.sort == "object" else dash(text, container, 0))
+    if text[end - 1 : end] != "\n" and not _is_blank(text[end : _line_end(text, end)]):
         raise EditError("something else stands on the last line of the value")
+    at = _inside(text, last.value, end, indent)
+    if at == len(text) and text[at - 1 : at] != "\n" and at == _line_end(text, end):
+        text, at = _stripped(text, last.value)
+    if text[at - 1 : at] == "\n":  # behind the blank lines that are part of a block scalar
+        return text[:at] + "".join(line + style.newline for line in lines) + text[at:]
     return text[:at] + "".join(style.newline + line for line in lines) + text[at:]
+
+
+def _is_head(before: str) -> bool:
+    """Tell whether nothing of a document stands in the text before a line."""
+    return all(not line.strip() or line.startswith(("#", "---", "%")) for line in before.splitlines())
+
+
+_KEEPING: Final = re.compile(r"(?P<sign>[|>])(?P<indent>[0-9]?)[+]?(?P<same>[0-9]?)")
+
+
+def _stripped(text: str, value: Node) -> tuple[str, int]:
+    """Return a text without a line break at its end, which can be continued: a block scalar that ends it says `-` then."""
+    while value.entries:
+        value = value.entries[-1].value
+    head = _line_end(text, value.start)
+    found = list(_KEEPING.finditer(text, value.start, head)) if value.sort == "block" else []
+    if not found or "-" in text[found[0].start() : found[0].end() + 1]:
+        return text, len(text)
+    mark = f"{found[0]['sign']}{found[0]['indent']}{found[0]['same']}-"
+    text = text[: found[0].start()] + mark + text[found[0].end() :]
+    return text, len(text)
+
+
+# A line with a comment only, and whether it is an element of a list that is left out.
+_COMMENT_LINE: Final = re.compile(r"(?P<indent>[ \t]*)#(?P<element>[ \t]*-[ \t])?")
+
+
+def _about(text: str, line: int, indent: int, begin: int) -> int:
+    """Return where the comments begin that stand right above a line and in its column, at or behind the offset `begin`."""
+    while line > begin:
+        above = _line_start(text, line - 1)
+        found = _COMMENT_LINE.match(text, above, line)
+        if found is None or len(found["indent"]) != indent or above < begin:
+            return line
+        line = above
+    return line
+
+
+def _inside(text: str, value: Node, end: int, indent: int) -> int:
+    """Return the end of the lines of a value and of the comments in it.
+
+    These follow it and stand further to the right than the column `indent` of its key or dash, or are elements that are left out
+    of a list which begins in that column.
+    """
+    at = end if text[end - 1 : end] == "\n" else _line_end(text, end)
+    in_column = value.sort == "list" and not value.flow and column(text, value.start) == indent
+    line, is_left_out = _past(text, at), False
+    while line < len(text):
+        stop = _line_end(text, line)
+        found = _COMMENT_LINE.match(text, line, stop)
+        if found:
+            is_left_out = in_column and len(found["indent"]) == indent and (is_left_out or bool(found["element"]))
+            if len(found["indent"]) <= indent and not is_left_out:
+                return at
+            at = stop
+        elif text[line:stop].strip():
+            return at
+        else:
+            is_left_out = False
+        line = _next_line(text, stop)
+    return at
 
 
 def _is_blank(rest: str) -> bool:
@@ -226,9 +304,9 @@ def _line_end(text: str, offset: int) -> int:
     return at - 1 if text[at - 1 : at] == "\r" and at > offset else at
 
 
-def _behind(text: str, end: int) -> int:
-    """The end of the line on which a value ends."""
-    return end - 1 if text[end - 1 : end] == "\n" else _line_end(text, end)
+def _past(text: str, end: int) -> int:
+    """The begin of the line behind that on which a value ends; a block scalar ends behind its last line break."""
+    return end if text[end - 1 : end] == "\n" else _next_line(text, end)
 
 
 def _next_line(text: str, offset: int) -> int:
@@ -304,11 +382,18 @@ def edited(text: str, wanted: Json) -> str:
         EditError: the text cannot be changed safely; says which shape stands in the way.
     """
     style = _style(text)
+    value = _read(text, style)
     for _ in range(_MOST_STEPS):
-        step = first_step(_read(text, style), wanted)
+        step = first_step(value, wanted)
         if step is None:
             return text
-        text = _apply(text, step, style)
+        before, text = text, _apply(text, step, style)
+        try:
+            value = _read(text, style)
+        except EditError:
+            if any(node.sort == "alias" for node in walk(parse(before))):
+                raise EditError(f"{render(step.path)} has an anchor that aliases refer to") from None
+            raise
     raise EditError("the text does not come to mean what is wanted")
 
 
@@ -327,8 +412,13 @@ def _read(text: str, style: Style) -> Json:
 def _style(text: str) -> Style:
     parts = list(json_reader.read(text)) if text.lstrip()[:1] in {"{", "["} else []
     as_json = len(parts) == 1 and not isinstance(parts[0].value, ReadError)
-    newline = "\r\n" if "\r\n" in text else "\n"
-    return Style(_dash(text, parse(text)), newline, as_json)
+    root = parse(text)
+    return Style(_dash(text, root), newline_of(text), as_json, _step(text, root))
+
+
+def newline_of(text: str) -> str:
+    """Return how most lines of a text end."""
+    return "\r\n" if 2 * text.count("\r\n") > text.count("\n") else "\n"
 
 
 def _dash(text: str, root: Node) -> int:
@@ -339,7 +429,22 @@ def _dash(text: str, root: Node) -> int:
         for member in node.entries
         if node.sort == "object" and member.value.sort == "list" and member.value.entries and not member.value.flow
     ]
-    return max(set(columns), key=columns.count) if columns else 2
+    return _most(columns)
+
+
+def _step(text: str, root: Node) -> int:
+    """How far to the right of their keys most objects of a document begin; 2 where it has none."""
+    columns = [
+        column(text, member.value.start) - column(text, member.start)
+        for node in walk(root)
+        for member in node.entries
+        if node.sort == "object" and member.value.sort == "object" and member.value.entries and not member.value.flow
+    ]
+    return _most([each for each in columns if each > 0])
+
+
+def _most(columns: list[int]) -> int:
+    return max(sorted(set(columns)), key=columns.count) if columns else 2
 
 
 def _apply(text: str, step: Put | Insert | Drop, style: Style) -> str:

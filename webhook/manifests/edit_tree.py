@@ -192,11 +192,15 @@ _SHORT: Final = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How a document is written: lists begin `dash` columns to the right of their key, lines end with `newline`."""
+    """How a document is written.
+
+    Lists begin `dash` columns and objects `step` columns to the right of their keys, and lines end with `newline`.
+    """
 
     dash: int = 2
     newline: str = "\n"
     json: bool = False
+    step: int = 2
 
     def inline(self, value: Json, like: str = "") -> str:
         """Write a value on one line; a text in the quotes in which `like` is written, if it has some."""
@@ -209,13 +213,17 @@ class Style:
     def member(self, key: str, value: Json, indent: int) -> list[str]:
         """Write a member of an object in block style, line by line."""
         head = f"{' ' * indent}{scalar(key)}:"
+        if lines := _lines(value, indent + 2):
+            return [f"{head} {lines[0]}", *lines[1:]]
         if not _is_block(value):
             return [f"{head} {_flow(value)}"]
-        return [head, *self.block(value, indent + (self.dash if isinstance(value, list) else 2))]
+        return [head, *self.block(value, indent + (self.dash if isinstance(value, list) else self.step))]
 
     def item(self, value: Json, indent: int) -> list[str]:
         """Write an element of a list in block style, line by line."""
         dash = f"{' ' * indent}- "
+        if lines := _lines(value, indent + 2):
+            return [dash + lines[0], *lines[1:]]
         if not _is_block(value):
             return [dash + _flow(value)]
         first, *others = self.block(value, indent + 2)
@@ -239,6 +247,29 @@ def _flow(value: Json) -> str:
     if isinstance(value, dict):
         return "{" + ", ".join(f"{scalar(key)}: {_flow(member)}" for key, member in value.items()) + "}"
     return f"[{', '.join(map(_flow, value))}]" if isinstance(value, list) else scalar(value)
+
+
+def _lines(value: Json, indent: int) -> list[str]:
+    """Write a text of many lines as a block scalar, its header first; nothing where it cannot be written so."""
+    body = value.rstrip("\n") if isinstance(value, str) else ""
+    if (
+        not isinstance(value, str)
+        or "\n" not in body
+        or body[0].isspace()
+        or not body.translate(_IN_BLOCKS).isprintable()
+    ):
+        return []
+    breaks = len(value) - len(body)
+    further = [""] * (breaks - 1)
+    return [
+        "|" + ("-", "", "+")[min(breaks, 2)],
+        *(" " * indent + line if line else "" for line in body.split("\n")),
+        *further,
+    ]
+
+
+# What a block scalar can hold beside printable characters.
+_IN_BLOCKS: Final = {ord("\n"): None, ord("\t"): None}
 
 
 def _is_block(value: Json) -> bool:

@@ -184,6 +184,11 @@ def test_safe_changes_are_made_in_the_text(
 UNSAFE: dict[str, tuple[str, str, str]] = {
     "a value": (POOL_YAML, "heavy", POOL_YAML.replace("1 #", "9 #")),
     "an object in its place": (POOL_YAML, "renamed", POOL_YAML.replace("name: a", "name: b")),
+    "an object with comments in its place": (
+        POOL_YAML + "  # heavy\n  limits:\n    cpu: 1\n",
+        "renamed",
+        POOL_YAML.replace("name: a", "name: b"),
+    ),
     "two objects": (
         POOL_YAML + "---\n" + POD_YAML,
         "split",
