@@ -45,6 +45,7 @@ from gpugate.policies.sdk.objects import NODE_POOL
 from gpugate.policies.sdk.platform import CLASSES_KEY, Taint
 from gpugate.policies.sdk.pod_templates import TEMPLATES
 from gpugate.policies.sdk.policy import Params, validates
+from gpugate.policies.sdk.queues import QUEUE_NEEDS, admission
 from gpugate.policies.sdk.scale_targets import template_contexts
 from gpugate.policies.sdk.scheduling import tolerated
 from gpugate.policies.sdk.workload_class import CLASS_LABEL, CLASS_NEEDS, workload_class
@@ -80,18 +81,22 @@ _TEMPLATE: Final = (
 )
 _JOB_FIELDS: Final = {
     "Job": ("spec.completionMode", "spec.parallelism"),
-    "CronJob": ("spec.jobTemplate.spec.completionMode", "spec.jobTemplate.spec.parallelism"),
+    "CronJob": (
+        "spec.jobTemplate.metadata.labels",
+        "spec.jobTemplate.spec.completionMode",
+        "spec.jobTemplate.spec.parallelism",
+    ),
 }
 
 
 def _need(kind: Kind) -> Need:
     paths = (".".join(path) for path in TEMPLATES[kind.group, kind.name])
     fields = tuple(f"{path}.{field}" for path in paths for field in _TEMPLATE)
-    return Need(kind, (*fields, *_JOB_FIELDS.get(kind.name, ())))
+    return Need(kind, ("metadata.labels", *fields, *_JOB_FIELDS.get(kind.name, ())))
 
 
 # What a policy that asks for the workloads of a pool declares that it looks up.
-WORKLOAD_NEEDS: Final = (*(_need(kind) for kind in _KINDS), *CLASS_NEEDS)
+WORKLOAD_NEEDS: Final = (*(_need(kind) for kind in _KINDS), *CLASS_NEEDS, *QUEUE_NEEDS)
 
 _NODE_POOL: Final = "karpenter.sh/nodepool"
 _OWN_DOMAINS: Final = ("karpenter.sh/", "karpenter.k8s.aws/", "eks.amazonaws.com/", "topology.kubernetes.io/")
@@ -108,7 +113,7 @@ class GpuWorkload:
         name: its class.
         template: its Pod template.
         selector: the labels that its nodes must have.
-        has_affinity: whether a node affinity asks for more.
+        has_affinity: whether a node affinity, or one of several flavors of its queue, asks for more.
     """
 
     shown: str
@@ -144,10 +149,15 @@ def _asking(kind: Kind, workload: Field, ctx: AnyContext) -> Iterator[GpuWorkloa
     at_home = replace(ctx, request=replace(ctx.request, namespace=namespace))
     for around in template_contexts(kind, workload, at_home):
         if around.derived(gpu_demand):
+            queue = around.derived(admission)
+            if queue.doubt:
+                continue
             shown = f"{kind.name} {namespace}/{name}" if namespace else f"{kind.name} {name}"
-            spec = around.subject["spec"]
-            selector, affinity = spec["nodeSelector"].labels, bool(spec["affinity", "nodeAffinity"].value)
-            yield GpuWorkload(shown, around.derived(workload_class).name, around.subject, selector, affinity)
+            template = queue.placements[0].pod
+            selector = template["spec", "nodeSelector"].labels
+            # Which of several flavors the Pods get is not known, so neither are their nodes.
+            bound = bool(template["spec", "affinity", "nodeAffinity"].value) or len(queue.placements) > 1
+            yield GpuWorkload(shown, around.derived(workload_class).name, template, selector, bound)
 
 
 _OF_KIND: Final = {kind: partial(_workloads, kind) for kind in _KINDS}

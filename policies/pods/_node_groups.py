@@ -16,6 +16,7 @@ from gpugate.policies.pods._placement import named_node
 from gpugate.policies.sdk.facts import each
 from gpugate.policies.sdk.node_pools import pool_requirements
 from gpugate.policies.sdk.objects import NODE_POOL
+from gpugate.policies.sdk.queues import admission
 from gpugate.policies.sdk.scheduling import alternatives
 
 if TYPE_CHECKING:
@@ -38,8 +39,15 @@ _HOSTNAME: Final = "kubernetes.io/hostname"
 
 
 def is_of_node_group(_pod: Field, ctx: AnyContext) -> bool:
-    """Tell whether a Pod selects nodes of a node group by a label that no known NodePool gives to its nodes."""
-    selecting = [_selected_groups(required) for required in ctx.derived(alternatives)]
+    """Tell whether a Pod selects nodes of a node group by a label that no known NodePool gives to its nodes.
+
+    The labels of flavors that its Kueue queue assigns are selected too.
+    """
+    selecting = [
+        _selected_groups(required)
+        for placement in ctx.derived(admission).placements
+        for required in placement.ctx.derived(alternatives)
+    ]
     if not all(selecting):
         return False
     given = {key for around in each(ctx.facts.list(NODE_POOL), ctx) for key in around.derived(pool_requirements)}

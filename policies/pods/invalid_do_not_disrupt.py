@@ -36,6 +36,7 @@ from gpugate.policies.sdk.gpu_demand import gpu_demand
 from gpugate.policies.sdk.objects import POD
 from gpugate.policies.sdk.platform import at_least
 from gpugate.policies.sdk.policy import AnyContext, validates
+from gpugate.policies.sdk.queues import QUEUE_NEEDS
 from gpugate.policies.sdk.workload_class import CLASS_NEEDS, workload_class
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ _MEANT: Final = {
 }
 
 
-@validates(POD, needs=(*CLASS_NEEDS, POOL_NEED), concerns=Key("metadata.annotations", (_KEY,)))
+@validates(POD, needs=(*CLASS_NEEDS, *QUEUE_NEEDS, POOL_NEED), concerns=Key("metadata.annotations", (_KEY,)))
 def check(pod: Field, ctx: AnyContext) -> Iterator[Violation]:
     """Report a value that protects nothing; without a GPU little is lost, so that it is a warning."""
     annotation = pod["metadata", "annotations", _KEY]

@@ -21,6 +21,10 @@ tolerations:
     effect: NoSchedule
 ```
 
+Kueue adds the tolerations of a ResourceFlavor when it admits a workload with the label `kueue.x-k8s.io/queue-name`. They
+count where the queue leads to known flavors: one that gives the toleration is enough. Where the flavors are not known,
+the Pod is not evaluated.
+
 Pods without a GPU, or with the quantity 0, never get it: it would let them onto GPU nodes. Nor do Pods of a DaemonSet:
 its controller reads the tolerations of the template, and makes no Pod for a node whose taint the template does not
 tolerate, so a toleration on the Pod comes too late. `extra_tolerations` adds others by workload class, for instance
@@ -29,6 +33,7 @@ that of Spot nodes for inference; never for training, which a Spot interruption 
 ## Sources
 - ExtendedResourceToleration: `plugin/pkg/admission/extendedresourcetoleration/admission.go`, Kubernetes v1.36; on by
   default in EKS (EKS user guide, platform versions) and GKE (GKE documentation, "Run GPUs in GKE Standard node pools").
+- Flavors: `apis/kueue/v1beta2/resourceflavor_types.go`, Kueue v0.14.
 - DaemonSets: `pkg/controller/daemon/daemon_controller.go` NodeShouldRunDaemonPod, Kubernetes v1.36.
 - Taints and tolerations: `k8s.io/api/core/v1/toleration.go`, v0.36.
 """
@@ -46,15 +51,17 @@ from gpugate.policies.sdk.objects import POD
 from gpugate.policies.sdk.platform import Taint
 from gpugate.policies.sdk.policy import Context, mutates
 from gpugate.policies.sdk.policy import Params as PolicyParams
+from gpugate.policies.sdk.queues import QUEUE_NEEDS, admission
 from gpugate.policies.sdk.scheduling import tolerated
 from gpugate.policies.sdk.workload_class import CLASS_NEEDS, owner_kind, workload_class
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from gpugate.policies.pods._placement import MissingToleration
     from gpugate.policies.sdk.field import Field, Json
     from gpugate.policies.sdk.gpu_demand import GpuDemand
+    from gpugate.policies.sdk.policy import AnyContext
 
 
 class Toleration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -88,14 +95,17 @@ class Params(PolicyParams, frozen=True, kw_only=True):
     )
 
 
-@mutates(POD, params=Params, needs=(*CLASS_NEEDS, POOL_NEED), concerns=MAY_DEMAND)
+@mutates(POD, params=Params, needs=(*CLASS_NEEDS, *QUEUE_NEEDS, POOL_NEED), concerns=MAY_DEMAND)
 def mutate(pod: Field, ctx: Context[Params]) -> Iterator[Patch | Skip]:
     """Add the toleration for each kind of accelerator the Pod asks for."""
     demand = ctx.derived(gpu_demand)
     if not (demand or demand.unresolved) or owner_kind(pod, ctx) == "DaemonSet":
         return
     added: set[str] = set()
-    for missing in missing_tolerations(tuple(pod["spec", "tolerations"]), pod, demand, ctx):
+    missing_ones, doubt = _missing(demand, ctx)
+    if doubt:
+        yield doubt
+    for missing in missing_ones:
         added.add(str(missing.value["key"]))
         reason = f"adds the toleration {missing}, {_reason(missing, ctx)}"
         yield Patch("append", pod["spec", "tolerations"].path, missing.value, reason)
@@ -103,6 +113,19 @@ def mutate(pod: Field, ctx: Context[Params]) -> Iterator[Patch | Skip]:
         yield from _extra(pod, ctx, demand, added)
     if demand.doubt:
         yield demand.doubt
+
+
+def _missing(demand: GpuDemand, ctx: AnyContext) -> tuple[Sequence[MissingToleration], Skip | None]:
+    """Return what is missing with every flavor that its queue may assign; or that this is not known."""
+    queue = ctx.derived(admission)
+    first: Sequence[MissingToleration] = ()
+    for placement in queue.placements:
+        pod = placement.pod
+        found = tuple(missing_tolerations(tuple(pod["spec", "tolerations"]), pod, demand, placement.ctx))
+        if not found:
+            return (), None
+        first = first or found
+    return ((), queue.doubt) if queue.doubt else (first, None)
 
 
 def _reason(missing: MissingToleration, ctx: Context[Params]) -> str:

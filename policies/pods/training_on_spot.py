@@ -14,7 +14,8 @@ nodeSelector:
   karpenter.sh/capacity-type: on-demand # or reserved
 ```
 
-Where nodes for training have a label of their own, select that too. A Pod is left alone that is bound to nodes which
+Where nodes for training have a label of their own, select that too. The labels of a Kueue ResourceFlavor are selected
+too, where the queue of the workload leads to known flavors; where they are not known, the Pod is not evaluated. A Pod is left alone that is bound to nodes which
 Karpenter does not start: by the label of an EKS managed node group, a GKE node pool and the like, by the name of a host
 or by `nodeName`. Where the NodePools are known, a Pod that none of them would put on Spot is left alone. Only a Pod that is
 known to train is reported: by its labels, by a framework that trains only (a PyTorchJob and its kin), or by a launcher of
@@ -24,6 +25,7 @@ changes what the report says, and nothing else.
 
 ## Sources
 - Weights and requirements: Karpenter v1.14.1 `pkg/apis/v1/nodepool.go`, documentation "Scheduling".
+- Flavors: `apis/kueue/v1beta2/resourceflavor_types.go`, Kueue v0.14.
 - What do-not-disrupt stops: Karpenter v1.14 documentation, "Disruption".
 - Notice of two minutes: Amazon EC2 user guide, "Spot Instance interruption notices".
 """
@@ -41,6 +43,7 @@ from gpugate.policies.sdk.gpu_demand import MAY_DEMAND, gpu_demand
 from gpugate.policies.sdk.node_pools import CAPACITY_TYPE, INSTANCE_TYPES, capacity_types, pool_class, pool_requirements
 from gpugate.policies.sdk.objects import NODE_POOL, POD
 from gpugate.policies.sdk.policy import AnyContext, validates
+from gpugate.policies.sdk.queues import QUEUE_NEEDS, admission
 from gpugate.policies.sdk.scheduling import alternatives, may_have, selected
 from gpugate.policies.sdk.workload_class import CLASS_NEEDS, workload_class
 
@@ -48,6 +51,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gpugate.policies.sdk.field import Field
+    from gpugate.policies.sdk.queues import Placement
 
 _POOL: Final = "karpenter.sh/nodepool"
 
@@ -55,7 +59,7 @@ _POOL: Final = "karpenter.sh/nodepool"
 @validates(
     POD,
     mode=Stance.WARN,
-    needs=(*CLASS_NEEDS, POOL_NEED),
+    needs=(*CLASS_NEEDS, *QUEUE_NEEDS, POOL_NEED),
     tables=(INSTANCE_TYPES,),
     concerns=MAY_DEMAND,
 )
@@ -66,31 +70,46 @@ def check(pod: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
         yield demand.doubt
     if not ctx.derived(trains) or is_bound(pod, ctx):
         return
+    queue = ctx.derived(admission)
+    found = next((each for each in map(_violation, queue.placements) if each), None)
+    if found:
+        yield found if "spot" in selected(CAPACITY_TYPE, ctx) else queue.doubt or found
+
+
+def _violation(placement: Placement) -> Violation | None:
+    """Report that the Pod, with what a flavor of its queue adds, may run on Spot capacity, or beside inference."""
+    pod, ctx = placement.pod, placement.ctx
     selector = pod["spec", "nodeSelector"]
     if "spot" in selected(CAPACITY_TYPE, ctx):
         where = selector[CAPACITY_TYPE] or pod["spec", "affinity"]
-        message = f"selects Spot capacity for training: {_loss(pod)}"
-        yield Violation(where.path, f"{message} {told_by(ctx)}", hint=_hint(ctx))
-        return
-    message = _spot_message(pod, ctx) if may_have(CAPACITY_TYPE, "spot", ctx) else _company_message(pod, ctx)
-    if message:
-        yield Violation(selector.path, f"{message} {told_by(ctx)}", hint=_hint(ctx))
+        by = f"ResourceFlavor {placement.flavor} " if CAPACITY_TYPE in placement.added else ""
+        return Violation(
+            where.path, f"{by}selects Spot capacity for training: {_loss(pod)} {told_by(ctx)}", hint=_hint(ctx)
+        )
+    # Who writes the flavor chooses the nodes by its labels.
+    chosen = bool(placement.added) or _chooses(ctx)
+    message = (
+        _spot_message(pod, ctx, chosen=chosen)
+        if may_have(CAPACITY_TYPE, "spot", ctx)
+        else _company_message(pod, ctx, chosen=chosen)
+    )
+    return Violation(selector.path, f"{message} {told_by(ctx)}", hint=_hint(ctx)) if message else None
 
 
-def _spot_message(pod: Field, ctx: AnyContext) -> str:
+def _spot_message(pod: Field, ctx: AnyContext, *, chosen: bool) -> str:
     """Say what may put the Pod on Spot; empty where nothing known does, and the Pod or complete facts keep it off."""
     for pool, both in pools_for(pod, ctx.derived(gpu_demand), ctx):
         if "spot" in capacity_types(both):
             name = pool["metadata", "name"].text
             return f"NodePool {name} may put this training Pod on Spot: {_loss(pod)}"
-    if _chooses(ctx) or _complete(ctx):
+    if chosen or _complete(ctx):
         return ""
     return f"nothing keeps this training Pod off Spot: {_loss(pod)}"
 
 
-def _company_message(pod: Field, ctx: AnyContext) -> str:
+def _company_message(pod: Field, ctx: AnyContext, *, chosen: bool) -> str:
     """Say that the Pod may share nodes with inference; empty where it selects its nodes, or complete facts say not."""
-    if _chooses(ctx):
+    if chosen:
         return ""
     demand = ctx.derived(gpu_demand)
     for pool, _ in pools_for(pod, demand, ctx):

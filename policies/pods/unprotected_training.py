@@ -52,6 +52,7 @@ from gpugate.policies.sdk.objects import POD
 from gpugate.policies.sdk.platform import WorkloadClass, at_least
 from gpugate.policies.sdk.policy import Context, mutates
 from gpugate.policies.sdk.policy import Params as PolicyParams
+from gpugate.policies.sdk.queues import QUEUE_NEEDS
 from gpugate.policies.sdk.workload_class import CLASS_LABEL, CLASS_NEEDS, owner_kind, workload_class
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ class Params(PolicyParams, frozen=True, kw_only=True):
     value: _Protection = "true"
 
 
-@mutates(POD, params=Params, needs=(*CLASS_NEEDS, POOL_NEED), concerns=MAY_DEMAND)
+@mutates(POD, params=Params, needs=(*CLASS_NEEDS, *QUEUE_NEEDS, POOL_NEED), concerns=MAY_DEMAND)
 def mutate(pod: Field, ctx: Context[Params]) -> Iterator[Patch | Violation | Skip]:
     """Add the annotation where the Pod trains on GPUs and does not say anything itself."""
     demand = ctx.derived(gpu_demand)

@@ -121,6 +121,9 @@ CLUSTER_WORKFLOW_TEMPLATE = Kind(
     "argoproj.io", ("v1alpha1",), "ClusterWorkflowTemplate", "clusterworkflowtemplates", namespaced=False
 )
 RAY_CLUSTER = Kind("ray.io", ("v1",), "RayCluster", "rayclusters")
+LOCAL_QUEUE = Kind("kueue.x-k8s.io", ("v1beta1", "v1beta2"), "LocalQueue", "localqueues")
+CLUSTER_QUEUE = Kind("kueue.x-k8s.io", ("v1beta1", "v1beta2"), "ClusterQueue", "clusterqueues", namespaced=False)
+RESOURCE_FLAVOR = Kind("kueue.x-k8s.io", ("v1beta1", "v1beta2"), "ResourceFlavor", "resourceflavors", namespaced=False)
 # How NVIDIA's GPU operator sets a cluster's GPUs up; there is one.
 CLUSTER_POLICY = Kind("nvidia.com", ("v1",), "ClusterPolicy", "clusterpolicies", namespaced=False)
 

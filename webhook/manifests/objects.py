@@ -47,9 +47,20 @@ _CLUSTER_WIDE: Final = {
     "policy": "PodSecurityPolicy",
 }
 _OPEN_NAMESPACED: Final = frozenset(
-    {("resource.k8s.io", "ResourceClaim"), ("resource.k8s.io", "ResourceClaimTemplate")}
+    {
+        ("kueue.x-k8s.io", "LocalQueue"),
+        ("resource.k8s.io", "ResourceClaim"),
+        ("resource.k8s.io", "ResourceClaimTemplate"),
+    }
 )
-_OPEN_CLUSTER_WIDE: Final = frozenset({("resource.k8s.io", "DeviceClass"), ("eks.amazonaws.com", "NodeClass")})
+_OPEN_CLUSTER_WIDE: Final = frozenset(
+    {
+        ("eks.amazonaws.com", "NodeClass"),
+        ("kueue.x-k8s.io", "ClusterQueue"),
+        ("kueue.x-k8s.io", "ResourceFlavor"),
+        ("resource.k8s.io", "DeviceClass"),
+    }
+)
 
 _CLUSTER_WIDE_TEMPLATES: Final = frozenset(
     {("trainer.kubeflow.org", "ClusterTrainingRuntime"), ("argoproj.io", "ClusterWorkflowTemplate")}

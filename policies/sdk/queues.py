@@ -1,0 +1,176 @@
+"""What Kueue adds to the Pods of a workload when it admits it: the labels and tolerations of a ResourceFlavor.
+
+The label `kueue.x-k8s.io/queue-name` names a LocalQueue in the workload's namespace, which names a ClusterQueue, whose
+resource groups name flavors. Of each group that covers a resource of the Pod, Kueue assigns one flavor: one whose
+`nodeLabels` do not contradict the Pod's node selector and whose `nodeTaints` the Pod and the flavor tolerate. It adds the
+flavor's `nodeLabels` to the node selector and its `tolerations` to the Pod.
+
+Sources: Kueue v0.14 `apis/kueue/v1beta1` and `v1beta2` (`localqueue_types.go`, `clusterqueue_types.go`,
+`resourceflavor_types.go`), `pkg/podset/podset.go` (FromAssignment, Merge), `pkg/controller/constants` (QueueLabel).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from gpugate.policies.sdk import objects
+from gpugate.policies.sdk.facts import Need, named, object_doubt
+from gpugate.policies.sdk.field import Field
+from gpugate.policies.sdk.findings import Skip
+from gpugate.policies.sdk.gpu_demand import gpu_demand
+from gpugate.policies.sdk.platform import Taint
+from gpugate.policies.sdk.pod_templates import ListView, ObjectView, Shaped
+from gpugate.policies.sdk.scheduling import alternatives, normalized, tolerated
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpugate.policies.sdk.objects import Kind
+    from gpugate.policies.sdk.policy import AnyContext
+
+QUEUE_LABEL: Final = "kueue.x-k8s.io/queue-name"
+
+# What a policy that asks for the Pod as Kueue admits it declares that it looks up.
+QUEUE_NEEDS: Final = (
+    Need(objects.LOCAL_QUEUE, ("spec.clusterQueue",)),
+    Need(
+        objects.CLUSTER_QUEUE,
+        ("spec.resourceGroups.coveredResources", "spec.resourceGroups.flavors.name"),
+    ),
+    Need(objects.RESOURCE_FLAVOR, ("spec.nodeLabels", "spec.nodeTaints", "spec.tolerations")),
+)
+# A ClusterQueue has at most 256 flavors (Kueue v0.14 `clusterqueue_types.go`), of which a Pod is evaluated with few.
+_MOST_FLAVORS: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """A Pod as it runs: with what one flavor adds.
+
+    Attributes:
+        ctx: the context whose subject is that Pod.
+        flavor: the name of the flavor; empty where the Pod is in no queue.
+        added: the node labels that the Pod selects only by the flavor.
+    """
+
+    ctx: AnyContext
+    flavor: str = ""
+    added: frozenset[str] = frozenset()
+
+    @property
+    def pod(self) -> Field:
+        """The Pod, in which what the flavor adds is at the path of the list or map that it is added to."""
+        return self.ctx.subject
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """Every placement that a Pod may get, at least one; `doubt` says why it may get others."""
+
+    placements: tuple[Placement, ...]
+    doubt: Skip | None = None
+
+
+def admission(pod: Field, ctx: AnyContext) -> Admission:
+    """Return a Pod or Pod template as Kueue may admit it; unchanged where it is in no queue."""
+    queue = _queue(pod, ctx)
+    if not queue:
+        return Admission((Placement(ctx),))
+    found = _flavors(queue, ctx)
+    if isinstance(found, Skip):
+        return Admission((Placement(ctx),), found)
+    own = ctx.derived(alternatives)
+    fitting = [
+        flavor
+        for flavor in found
+        if any(
+            all(normalized(k) not in r or r[normalized(k)].allows(v) for k, v in _labels(flavor).items()) for r in own
+        )
+    ]
+    if not fitting:
+        return Admission((Placement(ctx),), Skip(f"no flavor of queue {queue} fits the node selector"))
+    placements = [_placement(pod, flavor, ctx) for flavor in fitting]
+    # Without one that it tolerates the Pod is not admitted before it has the toleration.
+    placed = [each for each, flavor in zip(placements, fitting, strict=True) if _is_tolerated(each.pod, flavor)]
+    return Admission(tuple(placed or placements))
+
+
+def _queue(pod: Field, ctx: AnyContext) -> str:
+    """Return the queue of a Pod, or of the workload that makes it.
+
+    A CronJob has the label on its Jobs, an AppWrapper on itself.
+    """
+    roots = [Field(ctx.request.object)] if ctx.request.object else []
+    if ctx.wrapper:
+        roots = [ctx.wrapper.root, *roots]
+    labels = [pod["metadata", "labels"]]
+    labels += [root[path] for root in roots for path in _LABELS]
+    return next((found[QUEUE_LABEL].text for found in labels if found[QUEUE_LABEL].text), "")
+
+
+_LABELS: Final = (("metadata", "labels"), ("spec", "jobTemplate", "metadata", "labels"))
+
+
+def _flavors(queue: str, ctx: AnyContext) -> list[Field] | Skip:
+    """Return the flavors that a queue may assign to the Pod, or why they are not known."""
+    local = _named(objects.LOCAL_QUEUE, queue, ctx, ctx.request.namespace)
+    if isinstance(local, Skip):
+        return local
+    cluster = _named(objects.CLUSTER_QUEUE, local["spec", "clusterQueue"].text, ctx)
+    if isinstance(cluster, Skip):
+        return cluster
+    names = list(dict.fromkeys(_names(cluster, frozenset(ctx.derived(gpu_demand).resources))))
+    if not names or len(names) > _MOST_FLAVORS:
+        return Skip(f"ClusterQueue {cluster['metadata', 'name'].text} names {len(names)} flavors for it")
+    found: list[Field] = []
+    for name in names:
+        flavor = _named(objects.RESOURCE_FLAVOR, name, ctx)
+        if isinstance(flavor, Skip):
+            return flavor
+        found.append(flavor)
+    return found
+
+
+def _named(kind: Kind, name: str, ctx: AnyContext, namespace: str | None = None) -> Field | Skip:
+    fact = ctx.facts.list(kind, namespace)
+    found = named(fact, name)
+    if found is not None:
+        return found
+    return object_doubt(fact, kind, name) or Skip(f"{kind.name} {name} does not exist", coming=True)
+
+
+def _names(cluster: Field, resources: frozenset[str]) -> Iterator[str]:
+    """Yield the flavors of the groups that cover the accelerators of the Pod; of all where none does."""
+    groups = tuple(cluster["spec", "resourceGroups"])
+    covering = tuple(group for group in groups if not resources.isdisjoint(group["coveredResources"].texts))
+    for group in covering or groups:
+        yield from (flavor["name"].text for flavor in group["flavors"])
+
+
+def _placement(pod: Field, flavor: Field, ctx: AnyContext) -> Placement:
+    spec = pod["spec"]
+    tolerations, selector = spec["tolerations"], spec["nodeSelector"]
+    given = [Shaped(tolerations, each.value) for each in flavor["spec", "tolerations"]]
+    labels = {key: Shaped(selector, value) for key, value in _labels(flavor).items() if not selector[key]}
+    members: dict[str, Field] = {}
+    if given:
+        members["tolerations"] = ListView(tolerations, [*tolerations, *given])
+    if labels:
+        members["nodeSelector"] = ObjectView(selector, {**labels, **dict(selector.items())})
+    placed = replace(ctx, subject=ObjectView(pod, {"spec": ObjectView(spec, members)}), memo={})
+    result = Placement(placed, flavor["metadata", "name"].text, frozenset(labels))
+    placed.memo[admission] = Admission((result,))
+    return result
+
+
+def _labels(flavor: Field) -> dict[str, str]:
+    return flavor["spec", "nodeLabels"].labels
+
+
+def _is_tolerated(pod: Field, flavor: Field) -> bool:
+    return all(
+        tolerated(pod, Taint(key=taint["key"].text, value=taint["value"].text), taint["effect"].text)
+        for taint in flavor["spec", "nodeTaints"]
+        if taint["effect"].text in {"NoSchedule", "NoExecute"}
+    )
