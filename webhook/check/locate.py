@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gpugate.policies.engine.update_ratchet import keyed_path
 from gpugate.policies.sdk.field import Field, render
 from gpugate.policies.sdk.findings import Other, Stance
+from gpugate.webhook.manifests.placeholders import decoded
 from gpugate.webhook.report.located import DocumentPlaces, Located, ObjectName, Place, Severity, Sort
 from gpugate.webhook.report.policy_text import patch_groups, reasons
 
@@ -34,7 +36,7 @@ class Locator:
     def findings(self, manifest: Manifest, verdict: Verdict) -> Iterator[Located]:
         """Yield everything that a verdict says, errors, warnings and notes."""
         request = manifest.request
-        name = ObjectName(request.kind.api_version, request.kind.kind, request.namespace, request.shown_name)
+        name = _name(request)
         root = verdict.object or request.object or {}
         for wrong in verdict.malformed:
             place, path = self._place(manifest, wrong.path), render(wrong.path)
@@ -52,7 +54,8 @@ class Locator:
             )
         for outcome in verdict.outcomes:
             for finding in outcome.findings:
-                yield self._finding(manifest, finding, name, root)
+                written = _unsealed(finding) if verdict.request.is_template else finding
+                yield self._finding(manifest, written, name, root)
             yield from self._patches(manifest, outcome, name, root)
             if outcome.error:
                 message = f"the policy could not judge this object: {outcome.error}"
@@ -68,7 +71,7 @@ class Locator:
             severity=Severity.ERROR,
             message=problem.message,
             place=self._place(manifest, problem.path),
-            object=ObjectName(request.kind.api_version, request.kind.kind, request.namespace, request.shown_name),
+            object=_name(request),
             path=render(problem.path),
             hint=problem.remedy,
             stable_path=keyed_path(problem.path, request.object or {}),
@@ -103,7 +106,7 @@ class Locator:
             yield Located(
                 sort=Sort.PATCH,
                 severity=Severity.NOTE,
-                message=group.reason,
+                message=str(decoded(group.reason)),
                 place=self._place(manifest, group.patches[0].path),
                 policy=outcome.policy,
                 object=name,
@@ -121,11 +124,28 @@ class Locator:
         return self._last.find((*manifest.prefix, *path))
 
 
+def _name(request: Request) -> ObjectName:
+    """Return the name of an object as it is written, with its placeholders."""
+    kind, namespace, name = request.kind, str(decoded(request.namespace)), str(decoded(request.shown_name))
+    return ObjectName(kind.api_version, kind.kind, namespace, name)
+
+
+def _unsealed(finding: Finding) -> Finding:
+    """Return a finding that names objects with placeholders as they are written."""
+    message, hint, why, note = (
+        str(decoded(text)) for text in (finding.message, finding.hint, finding.why, finding.note)
+    )
+    others = tuple(
+        replace(each, namespace=str(decoded(each.namespace)), name=str(decoded(each.name))) for each in finding.others
+    )
+    return replace(finding, message=message, hint=hint, why=why, note=note, others=others)
+
+
 def _owner(request: Request) -> Other | None:
     """Return the controller of an object, as its metadata names it; the owner of a dumped Pod is in the same dump."""
     for reference in Field(request.object)["metadata", "ownerReferences"]:
         if reference["controller"].value is True:
-            return Other(reference["kind"].text, request.namespace, reference["name"].text)
+            return Other(reference["kind"].text, str(decoded(request.namespace)), reference["name"].text)
     return None
 
 

@@ -25,7 +25,7 @@ from gpugate.webhook.check.templates import Marked, Placeholders, marked
 from gpugate.webhook.manifests.documents import Document, read_text
 from gpugate.webhook.manifests.load import RunFacts, parts
 from gpugate.webhook.manifests.objects import Manifest, NotAManifest
-from gpugate.webhook.manifests.placeholders import TOOLS, has_signs
+from gpugate.webhook.manifests.placeholders import TOOLS, decoded, found_in, has_signs
 from gpugate.webhook.manifests.problems import Problem
 from gpugate.webhook.report.located import Located, PassedOver, Severity, Sort
 from gpugate.webhook.schemas import tables
@@ -359,7 +359,8 @@ class LocalSession:
                 self._judged.unknown[kind.api_version, kind.kind, found.gpus] += 1
         if request.name:
             # Renderings with other values have the same objects, which is nothing to speak of.
-            count = 0 if once else 1
+            # Two names with one placeholder may become different ones.
+            count = 0 if once or found_in(request.name) or found_in(request.namespace) else 1
             self._judged.names[request.kind.group, request.kind.kind, request.namespace, request.name] += count
 
     def _values_request_gpus(self, source: Field) -> bool:
@@ -417,7 +418,8 @@ class LocalSession:
                 refused += self._exempted(manifest, (each for each in said if each.finding.path not in typed))
             self._judged.exemptions |= self._exemptions.of(verdict)
             for outcome in verdict.outcomes:
-                self._judged.skipped.update((outcome.policy, reason) for reason in dict.fromkeys(outcome.skipped))
+                reasons = (str(decoded(reason)) for reason in dict.fromkeys(outcome.skipped))
+                self._judged.skipped.update((outcome.policy, reason) for reason in reasons)
                 if outcome.skipped:
                     blind.add(outcome.policy)
         every = [*found, *(each.finding for each in refused)]

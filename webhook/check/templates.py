@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from gpugate.policies.sdk.field import Unknown, render
 from gpugate.webhook.manifests.documents import SourceText
 from gpugate.webhook.manifests.inputs import Selection
-from gpugate.webhook.manifests.placeholders import TOOLS, Form, found_in
+from gpugate.webhook.manifests.placeholders import TOOLS, Form, found_in, sealed
 from gpugate.webhook.report.located import Located, ObjectName, Place, Severity, Sort
 
 if TYPE_CHECKING:
@@ -89,7 +89,10 @@ class Marked:
 
 
 def marked(manifest: Manifest) -> Marked:
-    """Return a manifest in which each value with a placeholder is `Unknown`; the other parts are shared with the manifest."""
+    """Return a manifest in which each value with a placeholder is `Unknown`; the other parts are shared with the manifest.
+
+    Its name and namespace are sealed where they have placeholders, so that no exemption, reference or pattern matches them.
+    """
     request = manifest.request
     if request.object is None or request.kind.group in _OWN_SYNTAX:
         return Marked(manifest)
@@ -98,7 +101,9 @@ def marked(manifest: Manifest) -> Marked:
     made = _Marking(found, braces=_is_plain(request.kind)).of(request.object, ())
     if made is request.object or not isinstance(made, dict):
         return Marked(manifest, tuple(found))
-    return Marked(replace(manifest, request=replace(request, object=made, is_template=True)), tuple(found))
+    name, namespace = sealed(request.name), sealed(request.namespace)
+    open_request = replace(request, object=made, name=name, namespace=namespace, is_template=True)
+    return Marked(replace(manifest, request=open_request), tuple(found))
 
 
 _PLAIN: Final = (

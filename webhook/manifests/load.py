@@ -10,6 +10,7 @@ from gpugate.policies.sdk.field import Field, TemplateField, has_unknown, is_unk
 from gpugate.webhook.manifests.documents import Document, Positions, read_bytes
 from gpugate.webhook.manifests.inputs import Input, Language, Passed, expand
 from gpugate.webhook.manifests.objects import Manifest, NotAManifest, objects
+from gpugate.webhook.manifests.placeholders import is_sealed
 from gpugate.webhook.manifests.problems import Passing, Problem
 
 if TYPE_CHECKING:
@@ -50,13 +51,15 @@ class RunFacts:
         known = self._namespaces.get(kind)
         if known is None:
             known = self._namespaces[kind] = self._by_namespace(kind)
-        return known.get(namespace) or self._none[known[None].complete]
+        # Any object may be in a namespace of which only its tool knows the name.
+        return known.get(namespace) or self._none[known[None].complete and not is_sealed(namespace or "")]
 
     def _by_namespace(self, kind: Kind) -> dict[str | None, Known]:
         found: dict[str | None, list[Field]] = {None: []}
         complete = self._complete
         for request in self._objects.get((kind.group, kind.name), ()):
             if kind.covers(request.kind):
+                complete = complete and not is_sealed(request.namespace)
                 open_values = request.is_template and has_unknown(request.object)
                 if open_values and (kind.name in _ALL_READ or not _has_name(request)):
                     complete = False

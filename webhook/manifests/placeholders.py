@@ -107,8 +107,23 @@ def encoded(text: str) -> str | None:
     return made if made != text else None
 
 
+def sealed(name: str) -> str:
+    """Return a name in which the characters of placeholders are such that only `*` of a pattern matches them.
+
+    `*gpu*` says nothing about `${gpu_cluster}-pool`, and `*-pool` holds for all that it becomes. `decoded` is the inverse.
+    """
+    for each, _ in found_in(name):
+        name = name.replace(each, each.translate(_TO_PRIVATE))
+    return name
+
+
+def is_sealed(name: str) -> bool:
+    """Tell whether a name has a placeholder and was sealed."""
+    return _PRIVATE.search(name) is not None
+
+
 def decoded(value: Json) -> Json:
-    """Return the value of an encoded text with its placeholders as they are written."""
+    """Return the value of an encoded text, or a text with sealed names, with its placeholders as they are written."""
     if isinstance(value, str):
         return value.translate(_FROM_PRIVATE) if _PRIVATE.search(value) else value
     if isinstance(value, dict):

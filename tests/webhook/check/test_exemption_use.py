@@ -57,6 +57,31 @@ def test_one_that_matches_nothing_is_told(exempting: Exempting) -> None:
     assert (report.expired, report.unused) == ((), ("pods/denied for names b: lets nothing off (o: r)",))
 
 
+OPEN = {
+    "a part of the placeholder": ("${gpu_pool}-a", "*gpu*", False),
+    "as many characters": ("$AB-a", "???-a", False),
+    "a set of characters": ("${A}-a", "[$]*", False),
+    "the placeholder itself": ("{{ .gpu }}-a", "{{ .gpu }}-a", False),
+    "the part that is written": ("{{ .gpu }}-a", "*-a", True),
+    "any name": ("<NAME>", "*", True),
+}
+
+
+@pytest.mark.parametrize("key", ["name", "namespace"])
+@pytest.mark.parametrize(("written", "pattern", "is_exempt"), OPEN.values(), ids=OPEN)
+def test_a_name_with_a_placeholder_matches_only_what_holds_for_all_that_it_becomes(
+    written: str, pattern: str, key: str, *, is_exempt: bool, exempting: Exempting
+) -> None:
+    pod = POD.replace("name: a\n", "name: a\n  namespace: b\n").replace(
+        f"{key}: {'a' if key == 'name' else 'b'}\n", f'{key}: "{written}"\n', 1
+    )
+
+    report = exempting(pod, **{f"{key}s": (pattern,)})
+
+    (finding,) = report.findings
+    assert (finding.exempt, getattr(finding.object, key)) == (is_exempt, written)
+
+
 UNCERTAIN: dict[str, dict[str, Any]] = {
     "only some files were named": {"names": ("b",), "whole": False},
     "its policy is not in force": {"policy": "pods/warned"},

@@ -389,3 +389,16 @@ def test_a_value_that_is_not_known_makes_no_finding(file: Path) -> None:
         report = run(with_placeholder(values, path), schemas=False)
         new = {(f.policy, f.path) for f in report.findings if f.policy != POLICY} - before
         assert new == set(), path
+
+
+def test_findings_show_names_with_placeholders_as_they_are_written() -> None:
+    text = "apiVersion: v1\nkind: Pod\nmetadata: {name: '${A}-x', namespace: '${B}'}\nspec: {containers: [{name: a, image: a:1, resources: {limits: {nvidia.com/gpu: 1}}}]}\n"
+
+    report = run(f"{text}---\n{text}")
+
+    (first, _) = (each for each in report.findings if each.policy == "pods/missing-cost-labels")
+    assert first.hint == "label the Pod, or namespace ${B}, from which Pods inherit"
+    assert {(each.object.namespace, each.object.name) for each in report.findings if each.object} == {
+        ("${B}", "${A}-x")
+    }
+    assert report.remarks == ()  # the two Pods may become different ones

@@ -5,6 +5,7 @@ import pytest
 from gpugate.policies.sdk.facts import Known
 from gpugate.policies.sdk.objects import NODE_POOL, POD, GroupVersionKind, Operation, Request
 from gpugate.webhook.manifests.load import RunFacts
+from gpugate.webhook.manifests.placeholders import sealed
 
 
 def request(api_version: str, kind: str, name: str, namespace: str = "") -> Request:
@@ -44,3 +45,17 @@ def test_they_are_all_there_is_only_when_the_user_says_so(complete: bool) -> Non
 
     assert isinstance(fact, Known)
     assert fact.complete is complete
+
+
+OPEN_NAMESPACES = {
+    "of an object": ([*REQUESTS, request("v1", "Pod", "c", sealed("${NS}"))], "ml"),
+    "looked up": (REQUESTS, sealed("${NS}")),
+}
+
+
+@pytest.mark.parametrize(("requests", "namespace"), OPEN_NAMESPACES.values(), ids=OPEN_NAMESPACES)
+def test_they_are_not_all_where_the_name_of_a_namespace_is_not_known(requests: list[Request], namespace: str) -> None:
+    fact = RunFacts(requests, complete=True).list(POD, namespace)
+
+    assert isinstance(fact, Known)
+    assert not fact.complete
