@@ -20,14 +20,16 @@ tolerations:
 
 A pool is compared with the DaemonSets that tolerate its accelerators and can select its nodes. Where none of them is known,
 and there may be others, they are taken to tolerate the taints of accelerators, and those of `tolerated`. Nodes of EKS Auto
-Mode bring their device plugin with them, so there only the DaemonSets that are known count. A DaemonSet is compared with
-the pools that are known.
+Mode bring their device plugin with them, GKE installs one that tolerates every taint, and the one of the AKS documentation
+tolerates `sku=gpu`, so only on EC2 nodes of Karpenter do DaemonSets count that are not known. A DaemonSet is compared with the
+pools that are known.
 
 ## Sources
 NVIDIA gpu-operator v26.7.0 `deployments/gpu-operator/values.yaml` (`daemonsets.tolerations`); Karpenter v1.14.1
 `pkg/controllers/nodeclaim/lifecycle/initialization.go` (RequestedResourcesRegistered); Kubernetes v1.36
 `pkg/controller/daemon/daemon_controller.go` (NodeShouldRunDaemonPod); EKS user guide "Deploy an accelerated workload", as
-of 2026-11-21.
+of 2026-11-21; AKS documentation "Use GPUs for compute-intensive workloads", GKE documentation "Run GPUs in GKE Standard node
+pools", as of 2026-11-22.
 """
 
 from __future__ import annotations
@@ -42,7 +44,7 @@ from gpugate.policies.sdk.concerns import Each, Listed, Text
 from gpugate.policies.sdk.facts import Known, Need, Unavailable, each
 from gpugate.policies.sdk.findings import Other, Patch, Patches, Skip, Stance, Violation
 from gpugate.policies.sdk.node_pools import (
-    AUTO_MODE,
+    AWS,
     INSTANCE_TYPES,
     accelerator_taint_keys,
     is_for_accelerators,
@@ -179,7 +181,7 @@ def _kept_off(pool: Field, ctx: Context[Params]) -> Iterator[Violation]:
     agents = [agent for agent in known if is_meant_for(agent["spec", "template"], pool, ctx)]
     if agents:
         yield from _by_known(pool, agents, ctx)
-    elif not (isinstance(fact, Known) and fact.complete) and provider(pool, ctx) != AUTO_MODE:
+    elif not (isinstance(fact, Known) and fact.complete) and provider(pool, ctx) == AWS:
         expected = {*accelerator_taint_keys(ctx), *ctx.params.tolerated}
         for taint in hard_taints(pool):
             if taint["key"].text not in expected:
