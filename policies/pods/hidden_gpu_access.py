@@ -131,13 +131,24 @@ def _evaluated(
     if demand.doubt and demand.unknown and runtime:
         # Pods that ask for a GPU run in this runtime.
         yield demand.doubt
-    elif runtime:
-        found += runtime
+    else:
+        found += tuple(sign for sign in runtime if not any(_names_for(sign, other) for other in named))
     asks = "whatever its claim asks for" if demand.unknown else "and the Pod asks for none"
     for sign in found:
         yield _violation(sign, f"{sign.what}, {asks}", most)
     if not of_daemon_set:
         yield from _on_gpu_nodes(pod, containers, demand, ctx)
+
+
+def _names_for(runtime: Sign, other: Sign) -> bool:
+    """Tell whether a variable says which devices a runtime hands out: both are one way, reported at the variable."""
+    vendor = other.vendor.partition(".")[0]
+    return (
+        other.variable is not None
+        and other.at_most >= runtime.at_most
+        and bool(vendor)
+        and runtime.field.text.startswith(vendor)
+    )
 
 
 def _on_gpu_nodes(
