@@ -405,6 +405,7 @@ def main(arguments: Sequence[str]) -> int:
         most=args.max_findings,
         statistics=args.statistics or args.summary,
         findings=not args.summary,
+        docs=args.docs.base_url if args.docs else "",
     )
     shown = Shown(result.report, policies, view, args.color)
     for file, name in wanted.items():

@@ -45,13 +45,13 @@ class Shown:
         elif name == "concise":
             text = module.write(report, self.view)
         elif name == "sarif":
-            text = module.write(report, self.policies, root, suppressed=self.view.suppressed)
+            text = module.write(report, self.policies, root, suppressed=self.view.suppressed, docs=self.view.docs)
         elif name == "github":
             text = module.write(report, root)
         elif name == "gitlab":
             text = module.write(report, root, Path(os.environ.get("CI_PROJECT_DIR") or root))
         elif name == "json":
-            text = module.write(report)
+            text = module.write(report, self.view.docs)
         else:
             text = module.write(report, self.view.seconds)
         return text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -72,6 +73,16 @@ class Template(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     tool: Literal["envsubst", "terraform", "go-template", "jinja", "sed"]
 
 
+class Docs(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Where the documentation is published.
+
+    Attributes:
+        base_url: the address of the site that `make docs` builds, with `http://` or `https://`.
+    """
+
+    base_url: str
+
+
 class ProjectConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What a project file says; every key may be absent."""
 
@@ -91,9 +102,13 @@ class ProjectConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     templates: tuple[Template, ...] | None = None
     schemas: str | None = None
     output: tuple[str, ...] | None = None
+    docs: Docs | None = None
 
 
 MOST_BYTES: Final = 2**20
+# Reports contain the address, so that it has only what an address can have (RFC 3986), and neither query nor fragment,
+# because the name of a page is appended.
+_URL: Final = re.compile(r"https?://[A-Za-z0-9.\-\[\]:]+(?:/[A-Za-z0-9._~%!$'()*+,;=:@/-]*)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +181,8 @@ def parse_project(value: Json) -> ProjectConfig:
             parse(each, entry, (key, index))
     config = parse(value, ProjectConfig, ())
     # Outputs are judged where it is known which work tree they must be in.
+    if config.docs is not None and not _URL.fullmatch(config.docs.base_url):
+        raise ConfigError(("docs", "base_url"), "not an address: write one such as https://docs.example.com/gpugate/")
     _refuse_nul({key: said for key, said in value.items() if key != "output"}, ())
     return config
 

@@ -21,6 +21,7 @@ class Sort(Enum):
     CHARTS = auto()
     OBJECTS = auto()
     TEMPLATES = auto()
+    DOCS = auto()
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +220,13 @@ SETTINGS: Final = (
         commands=("check",),
         example="[text, sarif=gpugate.sarif]",
         alias="-o",
+    ),
+    Setting(
+        "docs",
+        Sort.DOCS,
+        "where the documentation's site is published; findings link to its pages",
+        commands=("check",),
+        example="{base_url: https://docs.example.com/gpugate/}",
     ),
 )
 

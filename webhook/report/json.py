@@ -22,12 +22,12 @@ SCHEMA: Final = "gpugate.dev/check/v1"
 _Object = dict[str, Any]  # Any: the JSON edge
 
 
-def write(report: Report) -> str:
-    """Write a report."""
+def write(report: Report, docs: str = "") -> str:
+    """Write a report; `docs` is the address of the documentation's site, empty where none is known."""
     document: _Object = {
         "schema": SCHEMA,
-        "findings": [_finding(finding) for finding in report.findings],
-        "suppressed": [{**_finding(s.finding), "reason": s.reason, "by": s.by.value} for s in report.suppressed],
+        "findings": [_finding(finding, docs) for finding in report.findings],
+        "suppressed": [{**_finding(s.finding, docs), "reason": s.reason, "by": s.by.value} for s in report.suppressed],
         "baseline": _baseline(report.baseline),
         "exemptions": {"expired": report.expired, "unused": report.unused},
         "not_rendered": [{"name": each.name, "files": each.files} for each in report.not_rendered],
@@ -76,12 +76,13 @@ def _baseline(used: BaselineUse | None) -> _Object | None:
     return {"file": used.file, "hidden": used.hidden, **of_no_use}
 
 
-def _finding(finding: Located) -> _Object:
+def _finding(finding: Located, docs: str) -> _Object:
     name = finding.object
     return {
         "sort": finding.sort.value,
         "severity": finding.severity.value,
         "policy": finding.policy or None,
+        "docs": words.page(finding, docs) or None,
         "message": finding.message,
         "object": name
         and {"apiVersion": name.api_version, "kind": name.kind, "namespace": name.namespace, "name": name.name},

@@ -37,25 +37,27 @@ _MOST_TEXT: Final = 1024  # of a description, in GitHub's documentation of SARIF
 _Object = dict[str, Any]  # Any: the JSON edge
 
 
-def write(report: Report, policies: Iterable[Policy], root: Path, *, suppressed: bool = False) -> str:
-    """Write a report; `policies` explain what they found, paths are from `root` on.
+def write(report: Report, policies: Iterable[Policy], root: Path, *, suppressed: bool = False, docs: str = "") -> str:
+    """Write a report; `policies` explain what they found, paths are from `root` on, `docs` is the documentation's address.
 
     What is suppressed is left out unless it is asked for, because GitHub shows it as open (code scanning does not read
     `suppressions`; github/codeql-action issue 1230).
     """
-    return log(report, policies, root, "check", passing=report.suppressed if suppressed else ())
+    return log(report, policies, root, "check", passing=report.suppressed if suppressed else (), docs=docs)
 
 
-def log(
+def log(  # noqa: PLR0913 -- what `check` and `audit` have differs
     report: Report,
     policies: Iterable[Policy],
     root: Path,
     command: str,
     gaps: Sequence[str] = (),
+    *,
     passing: Sequence[Suppressed] = (),
+    docs: str = "",
 ) -> str:
     """Write what a command found; `gaps` are sentences on what it could not look at, `passing` what is let pass."""
-    rules = _rules([*report.findings, *(each.finding for each in passing)], policies)
+    rules = _rules([*report.findings, *(each.finding for each in passing)], policies, docs)
     index = {rule["id"]: number for number, rule in enumerate(rules)}
     fingerprints = Fingerprints(root)
     driver = {"name": "gpugate", "semanticVersion": __version__, "rules": rules}
@@ -86,14 +88,16 @@ def _passing(each: Suppressed) -> _Object:
     return {"suppressions": [{"kind": "inSource", "justification": plain(each.reason)}]}
 
 
-def _rules(findings: Iterable[Located], policies: Iterable[Policy]) -> list[_Object]:
+def _rules(findings: Iterable[Located], policies: Iterable[Policy], docs: str) -> list[_Object]:
     known = {policy.id: policy for policy in policies}
     found: dict[str, _Object] = {}
     for finding in findings:
         code = words.code(finding)
         if code not in found:
             policy = known.get(code)
-            found[code] = _policy_rule(policy, finding) if policy else _trouble_rule(code, finding)
+            rule = _policy_rule(policy, finding) if policy else _trouble_rule(code, finding)
+            address = words.page(finding, docs)
+            found[code] = {**rule, "helpUri": address} if address else rule
     return [found[code] for code in sorted(found)]
 
 

@@ -31,6 +31,7 @@ class View:
         most: the largest number of findings shown; None: all.
         statistics: end with the counts of each policy.
         findings: show findings at all.
+        docs: the address of the documentation's site, to which findings link; empty: none.
     """
 
     quiet: bool = False
@@ -43,6 +44,7 @@ class View:
     most: int | None = None
     statistics: bool = False
     findings: bool = True
+    docs: str = ""
 
 
 @dataclass(frozen=True, slots=True)

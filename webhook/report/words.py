@@ -18,11 +18,30 @@ if TYPE_CHECKING:
     from gpugate.webhook.report.audited import Finding
 
 _VERBS = {Stance.ENFORCE: "DENIED", Stance.WARN: "allowed with a warning", Stance.AUDIT: "allowed and recorded"}
+# The pages about findings without a policy, below `docs`.
+_PAGES = {
+    Sort.MALFORMED: "schema-checks",
+    Sort.SCHEMA: "schema-checks",
+    Sort.UNREADABLE: "inputs",
+    Sort.AMBIGUOUS: "inputs",
+    Sort.IGNORE: "how-to/exempt",
+}
 
 
 def code(finding: Located) -> str:
     """Name what found it: the policy, or the kind of trouble."""
     return plain(finding.policy) or finding.sort.value
+
+
+def page(finding: Located, base_url: str) -> str:
+    """Return the address of the page about a finding on the site that `make docs` builds; empty where there is none.
+
+    Args:
+        finding: any finding.
+        base_url: the address of the site; empty where none is known.
+    """
+    name = f"policies/{finding.policy}" if finding.policy else _PAGES.get(finding.sort, "")
+    return f"{base_url.rstrip('/')}/docs/{plain(name)}.html" if base_url and name else ""
 
 
 def message(finding: Located) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpugate.webhook.project.find import ProjectFileError
-from gpugate.webhook.project.read import MOST_BYTES, Chart, ProjectConfig, read_project
+from gpugate.webhook.project.read import MOST_BYTES, Chart, Docs, ProjectConfig, read_project
 from gpugate.webhook.project.settings import skeleton
 
 if TYPE_CHECKING:
@@ -24,6 +24,11 @@ READ = {
         "charts:\n- {path: c, values: [a.yaml, [a.yaml, b.yaml]]}\n",
         ProjectConfig(charts=(Chart(path="c", values=("a.yaml", ("a.yaml", "b.yaml"))),)),
     ),
+    "an address": (
+        FILE,
+        "docs: {base_url: 'https://docs.example.com:8443/a/latest/'}\n",
+        ProjectConfig(docs=Docs(base_url="https://docs.example.com:8443/a/latest/")),
+    ),
     "TOML": ("pyproject.toml", "[tool.gpugate]\ncomplete_context = true\n", ProjectConfig(complete_context=True)),
     "a list that is empty": (FILE, "select: []\n", ProjectConfig(select=())),
 }
@@ -34,6 +39,7 @@ def test_what_a_file_says(name: str, text: str, config: ProjectConfig, tree: Tre
     assert read_project(Path(name), tree({name: text})).config == config
 
 
+NO_URL = "not an address: write one such as https://docs.example.com/gpugate/"
 REFUSED = {
     "an unknown key": (FILE, "paths: [a]\nselct: [b]\n", "2:8: selct: unknown key; did you mean `select`?"),
     "an unknown value": (FILE, "fail_on: denyed\n", "1:10: fail_on: invalid enum value 'denyed'; did you mean `deny`?"),
@@ -48,6 +54,10 @@ REFUSED = {
         "templates:\n- paths: [a]\n  tool: envsub\n",
         "3:9: templates[0].tool: invalid enum value 'envsub'; did you mean `envsubst`?",
     ),
+    "an address without a scheme": (FILE, "docs: {base_url: docs.example.com}\n", f"1:18: docs.base_url: {NO_URL}"),
+    "an address of a program": (FILE, 'docs: {base_url: "javascript:a"}\n', f"1:18: docs.base_url: {NO_URL}"),
+    "an address with a line break": (FILE, 'docs: {base_url: "https://a/\\n::error::"}\n', f"1:18: docs.base_url: {NO_URL}"),
+    "an address with a fragment": (FILE, "docs: {base_url: 'https://a/#b'}\n", f"1:18: docs.base_url: {NO_URL}"),
     "a list": (FILE, "- a\n", "1:1: not an object: write `key: value` lines, such as `policy_file: policy.yaml`"),
     "a name that no file can have": (FILE, 'policy_file: "a\\0b"\n', "1:14: policy_file: is no name of a file"),
     "such a name in a list": (FILE, 'paths: [a, "a\\0b"]\n', "1:12: paths[1]: is no name of a file"),

@@ -180,6 +180,7 @@ NO_PATHS = {
     "objects_in_values[].spec",
     "templates[].paths[]",  # patterns for files that are read anyway
     "templates[].tool",
+    "docs.base_url",
 }
 FORMAT = "text="  # an output is one behind its format
 

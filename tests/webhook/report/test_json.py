@@ -36,6 +36,7 @@ def test_a_finding_has_every_field() -> None:
         "sort": "violation",
         "severity": "error",
         "policy": "pods/wrong",
+        "docs": None,
         "message": "is wrong",
         "object": {"apiVersion": "v1", "kind": "Pod", "namespace": "ml", "name": "trainer"},
         "template_of": "Job",

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT = Path("/checkout/copy")
+REPOSITORY = Path(__file__).parents[3]
 # The members that the schema of SARIF 2.1.0 (errata 01) allows where we write one, of those that we write; `!` marks
 # what it requires.
 MESSAGE: Final = {"text!": str}
@@ -101,6 +102,29 @@ def test_a_rule_is_explained_by_the_policy_itself(denial: Located) -> None:
     assert (rule["id"], rule["shortDescription"]["text"]) == (policy.id, policy.title)
     assert "## Why is this bad?" in rule["help"]["markdown"]
     assert "helpUri" not in rule
+
+
+@pytest.mark.parametrize("sort", [Sort.VIOLATION, Sort.PATCH, Sort.BROKE])
+def test_a_rule_of_a_policy_links_to_its_page(sort: Sort, denial: Located) -> None:
+    assert (
+        help_uri(replace(denial, sort=sort))
+        == "https://docs.example.com/docs/policies/pods/missing-gpu-toleration.html"
+    )
+
+
+@pytest.mark.parametrize("sort", set(Sort) - {Sort.VIOLATION, Sort.PATCH, Sort.BROKE})
+def test_a_rule_without_a_policy_links_to_a_page_that_exists(sort: Sort) -> None:
+    address = help_uri(Located(sort, Severity.ERROR, "is wrong", Place("a.yaml")))
+
+    page = address.removeprefix("https://docs.example.com/").removesuffix(".html")
+    assert (REPOSITORY / f"{page}.md").is_file()
+
+
+def help_uri(finding: Located) -> str:
+    log = json.loads(sarif.write(Report((finding,)), CATALOG, ROOT, docs="https://docs.example.com/"))
+    assert list(wrong(log, LOG)) == []
+    (rule,) = log["runs"][0]["tool"]["driver"]["rules"]
+    return str(rule["helpUri"])
 
 
 def test_a_result_points_to_its_rule(report: Report) -> None:

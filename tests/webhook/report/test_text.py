@@ -62,6 +62,13 @@ def test_a_finding_shows_the_line_the_cause_and_the_fix() -> None:
     ]
 
 
+def test_with_an_address_of_the_site_a_finding_links_to_its_page() -> None:
+    shown = text.write(Report((DENIAL,)), view=View(quiet=True, docs="https://docs.example.com/gpugate/"))
+
+    page = "https://docs.example.com/gpugate/docs/policies/nodepools/hasty-consolidation.html"
+    assert shown.splitlines()[-1] == f"    = docs: {page}"
+
+
 CONSEQUENCES = {
     "denial": (DENIAL, "would be DENIED (enforce)"),
     "denial in a template": (replace(DENIAL, template_of="Job"), "Pods of this Job would be DENIED (enforce)"),

@@ -124,6 +124,16 @@ def test_a_report_of_the_project_gives_way_to_a_diff(gpugate: Run, project: Path
     assert (ran.out[:4], (project / "found.json").exists()) == ("--- ", True)
 
 
+def test_findings_link_to_the_site_that_the_file_names(gpugate: Run, project: Path) -> None:
+    (project / ".gpugate.yaml").write_text("docs: {base_url: https://docs.example.com}\n")
+
+    found = json.loads(gpugate("check", "manifests", "-o", "json").out)["findings"]
+
+    assert {each["docs"] for each in found if each["policy"]} == {
+        f"https://docs.example.com/docs/policies/{each['policy']}.html" for each in found if each["policy"]
+    }
+
+
 def test_a_switch_of_the_file_can_be_turned_off_by_a_flag(gpugate: Run, project: Path) -> None:
     (project / ".gpugate.yaml").write_text("complete_context: true\n")
 
