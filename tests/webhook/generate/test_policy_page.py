@@ -11,10 +11,26 @@ PAGES = {policy.id: policy_page(policy) for policy in CATALOG}
 
 
 @pytest.mark.parametrize("policy", PAGES)
-def test_a_page_says_why_what_instead_what_is_found_what_is_not_and_from_where(policy: str) -> None:
-    sometimes = {"## Parameters", "## Seen happening"}
+def test_a_page_opens_with_a_denied_and_an_allowed_example(policy: str) -> None:
+    sometimes = {"## Parameters", "## Seen happening", "## More denied examples", "## More allowed examples"}
     headings = [line for line in PAGES[policy].splitlines() if line.startswith("## ") and line not in sometimes]
-    assert headings == ["## Why is this bad?", "## Instead", "## Found", "## Not found", "## Sources"]
+    assert headings == ["## Denied", "## Allowed", "## Why is this bad?", "## Instead", "## Sources"]
+
+
+def test_the_first_examples_differ_in_what_the_policy_is_about() -> None:
+    opening = PAGES["nodepools/missing-gpu-limit"].partition("## Why is this bad?")[0]
+    denied, allowed = (part.splitlines() for part in opening.partition("## Denied")[2].split("## Allowed"))
+    assert {line.partition("  #")[0] for line in allowed if line.startswith(" ")} - {
+        line.partition("  #")[0] for line in denied
+    } == {'  limits: {nodes: "4"}'}
+
+
+@pytest.mark.parametrize("policy", PAGES)
+def test_the_first_examples_are_expanded_and_all_others_folded(policy: str) -> None:
+    opening = PAGES[policy].partition("## Why is this bad?")[0]
+    more = PAGES[policy].partition("## More ")[2].partition("## Sources")[0]
+    assert ("<details>" in opening, opening.count("```yaml\n")) == (False, 2)
+    assert more.count("```yaml\n") == more.count("<details>")
 
 
 @pytest.mark.parametrize("policy", CATALOG, ids=lambda policy: policy.id)
