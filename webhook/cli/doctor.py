@@ -14,8 +14,6 @@ from gpugate.webhook.cluster.connection import connect
 from gpugate.webhook.cluster.errors import CallError
 from gpugate.webhook.cluster.options import choose_cluster
 from gpugate.webhook.generate.entries import RiskGroup
-from gpugate.webhook.operate.doctor import DoctorOptions, collect
-from gpugate.webhook.operate.doctor_checks import examine
 from gpugate.webhook.report import diagnosis as diagnosis_json
 from gpugate.webhook.report import diagnosis as diagnosis_text
 from gpugate.webhook.report import plain
@@ -25,6 +23,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Mapping, Sequence
 
+    from gpugate.webhook.operate.doctor import DoctorOptions
     from gpugate.webhook.report.diagnosis import Diagnosis
 
 _GROUPS = tuple(group.value for group in RiskGroup if group.may_wait)
@@ -33,6 +32,9 @@ _GROUPS = tuple(group.value for group in RiskGroup if group.may_wait)
 def main(arguments: Sequence[str]) -> int:
     """Run the command and return its exit code."""
     args = parser().parse_args(arguments)
+    from gpugate.webhook.operate.doctor import collect  # noqa: PLC0415 -- imports cryptography, which --help does not need
+    from gpugate.webhook.operate.doctor_checks import examine  # noqa: PLC0415 -- as above
+
     ruleset = options.ruleset(args.policy_file) if args.policy_file else None
     connection = connect(choose_cluster(args.kubeconfig, args.context, os.environ))
     try:
@@ -47,6 +49,8 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _asked(args: argparse.Namespace) -> DoctorOptions:
+    from gpugate.webhook.operate.doctor import DoctorOptions  # noqa: PLC0415 -- as above
+
     return DoctorOptions(
         namespace=args.namespace,
         service=args.service,

@@ -17,7 +17,6 @@ from gpugate.webhook.cli.webhook.installed import (
     report_unusable,
 )
 from gpugate.webhook.generate.break_glass import CONDITION, Note
-from gpugate.webhook.operate.switching import current_user, disable, states
 
 if TYPE_CHECKING:
     import argparse
@@ -29,6 +28,8 @@ if TYPE_CHECKING:
 def main(arguments: Sequence[str]) -> int:
     """Run the subcommand and return its exit code."""
     args = parser().parse_args(arguments)
+    from gpugate.webhook.operate.switching import current_user, disable, states  # noqa: PLC0415 -- imports cryptography, which --help does not need
+
     with connected(args) as connection:
         current = states(connection, args.name)
         exit_code = report_unusable(current)

@@ -16,8 +16,6 @@ from gpugate.webhook.cli.webhook.installed import (
     print_troubles,
     report_unusable,
 )
-from gpugate.webhook.operate.switching import enable, states
-from gpugate.webhook.operate.waiting import reach
 
 if TYPE_CHECKING:
     import argparse
@@ -27,6 +25,9 @@ if TYPE_CHECKING:
 def main(arguments: Sequence[str]) -> int:
     """Run the subcommand and return its exit code."""
     args = parser().parse_args(arguments)
+    from gpugate.webhook.operate.switching import enable, states  # noqa: PLC0415 -- imports cryptography, which --help does not need
+    from gpugate.webhook.operate.waiting import reach  # noqa: PLC0415 -- as above
+
     with connected(args) as connection:
         current = states(connection, args.name)
         exit_code = report_unusable(current)

@@ -12,7 +12,6 @@ from gpugate.webhook.cli import options
 from gpugate.webhook.cli.options import UsageError
 from gpugate.webhook.cluster.connection import connect
 from gpugate.webhook.cluster.options import choose_cluster
-from gpugate.webhook.operate.installation import find_names
 from gpugate.webhook.report.plain import plain
 
 if TYPE_CHECKING:
@@ -96,6 +95,8 @@ def connected(args: argparse.Namespace) -> Iterator[Connection]:
 
 def names(connection: Connection, args: argparse.Namespace) -> Names:
     """Return the names of the installation's objects."""
+    from gpugate.webhook.operate.installation import find_names  # noqa: PLC0415 -- imports cryptography, which --help does not need
+
     installation_names = find_names(connection, args.name, args.namespace)
     return (
         replace(installation_names, secret=args.certificate_secret) if args.certificate_secret else installation_names

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 
 from gpugate.webhook.cli.options import Parser, seconds
 from gpugate.webhook.cli.webhook.installed import NOT_DONE, OK, add_flags, confirmed, connected, names
-from gpugate.webhook.operate.rotation import follow, request_rotation
 
 if TYPE_CHECKING:
     import argparse
@@ -25,6 +24,8 @@ authorities from every caBundle after ten more minutes. Until then, a leaked key
 def main(arguments: Sequence[str]) -> int:
     """Run the subcommand and return its exit code."""
     args = parser().parse_args(arguments)
+    from gpugate.webhook.operate.rotation import follow, request_rotation  # noqa: PLC0415 -- imports cryptography, which --help does not need
+
     text, question = (
         (_DISTRUST, "Replace every authority?") if args.distrust else (_ROTATION, "Promote the next authority?")
     )

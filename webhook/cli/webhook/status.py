@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 
 from gpugate.webhook.cli.options import Parser
 from gpugate.webhook.cli.webhook.installed import add_flags, connected, names
-from gpugate.webhook.operate.reading import read_installation
-from gpugate.webhook.operate.status import read_counters, status
 from gpugate.webhook.report import status as status_json
 from gpugate.webhook.report import status as status_text
 
@@ -21,6 +19,9 @@ if TYPE_CHECKING:
 def main(arguments: Sequence[str]) -> int:
     """Run the subcommand and return its exit code."""
     args = parser().parse_args(arguments)
+    from gpugate.webhook.operate.reading import read_installation  # noqa: PLC0415 -- imports cryptography, which --help does not need
+    from gpugate.webhook.operate.status import read_counters, status  # noqa: PLC0415 -- as above
+
     with connected(args) as connection:
         installation = read_installation(connection, names(connection, args), dt.datetime.now(tz=dt.UTC))
         result = status(installation, read_counters(connection))

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from gpugate.policies.engine.config import GpugateError
 from gpugate.webhook.cli.options import Parser
 from gpugate.webhook.cli.webhook.installed import INCOMPLETE, NOT_DONE, OK, add_flags, confirmed, connected, names
-from gpugate.webhook.operate.removal import End, remove_configurations, remove_keeper_objects
 
 if TYPE_CHECKING:
     import argparse
@@ -20,6 +19,8 @@ if TYPE_CHECKING:
 def main(arguments: Sequence[str]) -> int:
     """Run the subcommand and return its exit code."""
     args = parser().parse_args(arguments)
+    from gpugate.webhook.operate.removal import End  # noqa: PLC0415 -- imports cryptography, which --help does not need
+
     question = (
         f"Delete both webhook configurations {args.name}{', the certificate Secret and the Lease' if args.all else ''}?"
     )
@@ -42,6 +43,11 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _remove(args: argparse.Namespace) -> Sequence[Removed]:
+    from gpugate.webhook.operate.removal import (  # noqa: PLC0415 -- as above
+        remove_configurations,
+        remove_keeper_objects,
+    )
+
     with connected(args) as connection:
         # The configurations contain the namespace, so they are read before they are deleted.
         installation = names(connection, args) if args.all else None

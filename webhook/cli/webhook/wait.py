@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 
 from gpugate.webhook.cli.options import Parser, seconds
 from gpugate.webhook.cli.webhook.installed import INCOMPLETE, NOT_DONE, OK, add_flags, connected, names, print_troubles
-from gpugate.webhook.operate.switching import states
-from gpugate.webhook.operate.waiting import wait
 
 if TYPE_CHECKING:
     import argparse
@@ -20,6 +18,9 @@ if TYPE_CHECKING:
 def main(arguments: Sequence[str]) -> int:
     """Run the subcommand and return its exit code."""
     args = parser().parse_args(arguments)
+    from gpugate.webhook.operate.switching import states  # noqa: PLC0415 -- imports cryptography, which --help does not need
+    from gpugate.webhook.operate.waiting import wait  # noqa: PLC0415 -- as above
+
     with connected(args) as connection:
         installation = names(connection, args)
         result = wait(connection, installation, args.timeout, _print_progress)
