@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup demo quick test slow lint types imports drift unit soak e2e-tools e2e packages harms schemas oracle capture-reviews bench mutants browser docs fuzz generate new-policy lock image image-tree install-yaml sbom audit-dependencies clean
+.PHONY: help setup demo quick test slow lint types imports drift unit soak e2e-tools e2e packages harms schemas oracle capture-reviews bench mutants browser docs fuzz generate new-policy lock image image-tree install-yaml release-check sbom audit-dependencies clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -172,6 +172,9 @@ image-tree: $(READY) ## What the image holds, in build/image-tree, without a con
 install-yaml: ## The objects of the Helm chart with its default values, in dist/install.yaml; HELM=PATH names a Helm
 	@mkdir -p $(dir $(INSTALL_YAML))
 	@$(HELM) template gpugate charts/gpugate --namespace gpugate --no-hooks > $(INSTALL_YAML) || { rm -f $(INSTALL_YAML); exit 1; }
+
+release-check: ## Build wheel and sdist in dist/, install each into an empty environment, and run check, audit and serve
+	@$(PYTHON) -I e2e/release_check.py
 
 sbom: image-tree $(SUPPLY_CHAIN)/.ready ## What is in the image, as CycloneDX: dist/gpugate-VERSION.cdx.json
 	@$(SUPPLY_CHAIN)/bin/python -I image/bill_of_materials.py build/image-tree dist
