@@ -91,22 +91,40 @@ _WEBHOOKS = _section(
     pods=_section(failurePolicy=st.sampled_from(["Ignore", "Fail"])),
     failOnInstall=st.booleans(),
 )
-_PODS = _section(
-    annotations=_LABELS,
-    labels=_LABELS,
+_NAMED = st.fixed_dictionaries({"name": st.sampled_from(["a", "tmp", "on"])}, optional={"value": TEXTS})
+VALUES = _section(
+    image=_section(tag=st.sampled_from(["1e3", "on", "", "v1\n"]), digest=st.sampled_from(["", "sha256:0"])),
+    imagePullSecrets=st.lists(_OBJECTS, max_size=2),
+    nameOverride=st.sampled_from(["", "on", "gate", "a.b"]),
+    commonLabels=_LABELS,
+    commonAnnotations=_LABELS,
+    policy=_POLICY,
+    webhooks=_WEBHOOKS,
+    extraArgs=st.lists(TEXTS, max_size=3),
+    extraEnv=st.lists(_OBJECTS | _NAMED, max_size=2),
+    extraVolumes=st.lists(_OBJECTS | _NAMED, max_size=2),
+    extraVolumeMounts=st.lists(
+        st.fixed_dictionaries(
+            {"name": st.just("a"), "mountPath": st.sampled_from(["/a", "/", "/etc/gpugate/a", ""])}
+        ),
+        max_size=2,
+    ),
+    podAnnotations=_LABELS,
+    podLabels=_LABELS,
     nodeSelector=_LABELS | st.none(),
     affinity=_OBJECTS | st.none(),
     tolerations=st.lists(_OBJECTS, max_size=2),
+    topologySpreadConstraints=st.lists(_OBJECTS, max_size=2),
     resources=_section(
         limits=_section(memory=_MEMORY) | st.none(), requests=_section(cpu=st.sampled_from([1, 0.5, "1"]))
     ),
-)
-VALUES = _section(
-    image=_section(tag=st.sampled_from(["1e3", "on", "", "v1\n"]), pullSecrets=st.lists(_OBJECTS, max_size=2)),
-    policy=_POLICY,
-    webhooks=_WEBHOOKS,
-    pods=_PODS,
-    server=_section(arguments=st.lists(TEXTS, max_size=3), environment=st.lists(_OBJECTS, max_size=2)),
+    podSecurityContext=_section(
+        runAsUser=st.sampled_from([None, 0, 1000, "1000"]), runAsNonRoot=st.sampled_from([True, False, None])
+    ),
+    securityContext=_section(
+        readOnlyRootFilesystem=st.sampled_from([True, False, None]),
+        capabilities=st.sampled_from([None, {"drop": None}, {"add": ["SYS_ADMIN"]}, {"drop": ["ALL"]}]),
+    ),
     serviceAccount=_section(create=st.booleans(), name=st.sampled_from(["", "on", "a\n"]), annotations=_LABELS),
     clientAuthentication=_section(
         caBundle=st.sampled_from(["", "x", "-----BEGIN CERTIFICATE-----\n\u00e9"]),
@@ -139,7 +157,7 @@ VALUES = _section(
         schedule=st.sampled_from(["@daily", "0 * * * *", "0\u00a0* * * *", "* * * *"]),
         asMode=st.sampled_from(["warn", None, "x"]),
         metricsVolume=_OBJECTS,
-        arguments=st.lists(TEXTS, max_size=2),
+        extraArgs=st.lists(TEXTS, max_size=2),
     ),
 )
 # As Helm takes them (v4 pkg/chart/common/util: rules of RFC 1123, dots between them, 53 characters).

@@ -74,11 +74,14 @@ def test_values_are_rejected_with_a_reason_or_rendered(helm: Helm, tmp_path: Pat
 def test_texts_are_rendered_unchanged(helm: Helm, tmp_path: Path, arguments: list[str], note: str, reason: str) -> None:
     exemption = {"policies": ["pods/*"], "names": ["a"], "reason": f"r{reason}", "owner": "o", "expires": "2027-03-31"}
     values = {
-        "server": {"arguments": arguments, "environment": [{"name": "A", "value": note}]},
-        "pods": {"annotations": {"note": note}, "nodeSelector": {"a": note}},
+        "extraArgs": arguments,
+        "extraEnv": [{"name": "A", "value": note}],
+        "podAnnotations": {"note": note},
+        "commonLabels": {"note": note},
+        "nodeSelector": {"a": note},
         "clientAuthentication": {"configMapName": "ca", "names": arguments},
         "policy": {"exemptions": [exemption]},
-        "audit": {"arguments": arguments},
+        "audit": {"extraArgs": arguments},
     }
     objects = render(helm, tmp_path, values)
     template = select(objects, "Deployment")["spec"]["template"]
@@ -90,6 +93,7 @@ def test_texts_are_rendered_unchanged(helm: Helm, tmp_path: Path, arguments: lis
     assert container["args"][len(container["args"]) - len(expected) :] == expected
     assert container["env"] == [{"name": "A", "value": note}]
     assert template["metadata"]["annotations"]["note"] == note
+    assert {obj["metadata"]["labels"]["note"] for obj in objects} == {note}
     assert template["spec"]["nodeSelector"]["a"] == note
     assert audit["args"][len(audit["args"]) - len(arguments) :] == arguments
     assert json.loads(policy["data"]["policy.yaml"])["exemptions"] == [exemption]

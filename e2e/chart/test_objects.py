@@ -310,7 +310,7 @@ class TestToggles:
         assert ("ResourceClaimTemplate", f"{ClaimParams().template_prefix}1g-10gb") in objects
 
     def test_null_removes_a_default(self, render: Render) -> None:
-        assert "affinity" not in deployment(render, "--set", "pods.affinity=null")["template"]["spec"]
+        assert "affinity" not in deployment(render, "--set", "affinity=null")["template"]["spec"]
 
     def test_a_policy_change_replaces_the_pods(self, render: Render) -> None:
         def checksum(*flags: str) -> str:
@@ -334,6 +334,175 @@ class TestToggles:
 
         assert len(specs) == 5
         assert {name for name, spec in specs.items() if spec["enableServiceLinks"] is not False} == set()
+
+
+def pods(objects: dict[tuple[str, str], Json]) -> dict[str, Json]:
+    """Return the Pods that come of the objects, by kind and name of what creates them."""
+    templates = {
+        "Pod": lambda each: each,
+        "CronJob": lambda each: each["spec"]["jobTemplate"]["spec"]["template"],
+        "Deployment": lambda each: each["spec"]["template"],
+        "Job": lambda each: each["spec"]["template"],
+    }
+    return {f"{kind} {name}": templates[kind](each) for (kind, name), each in objects.items() if kind in templates}
+
+
+WEBHOOK_POD = {f"Deployment {NAME}"}
+POD_SPECS: dict[str, tuple[Json, Json, bool]] = {
+    "imagePullSecrets": ({}, {"imagePullSecrets": [{"name": "registry"}]}, False),
+    "tolerations": ({}, {"tolerations": [{"key": "infra", "operator": "Exists"}]}, False),
+    "nodeSelector": ({}, {"nodeSelector": {"kubernetes.io/os": "linux", "pool": "infra"}}, False),
+    "hostNetwork": ({"hostNetwork": True}, {"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet"}, True),
+    "priorityClassName": ({}, {"priorityClassName": "platform"}, True),
+    "podSecurityContext": (
+        {"podSecurityContext": {"runAsUser": None, "runAsGroup": None, "fsGroup": None}},
+        {"securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}},
+        False,
+    ),
+    "topologySpreadConstraints": (
+        {
+            "topologySpreadConstraints": [
+                {"topologyKey": "rack", "maxSkew": 2, "whenUnsatisfiable": "DoNotSchedule"},
+                {"topologyKey": "a", "maxSkew": 1, "whenUnsatisfiable": "ScheduleAnyway", "labelSelector": {}},
+            ]
+        },
+        {
+            "topologySpreadConstraints": [
+                {
+                    "topologyKey": "rack",
+                    "maxSkew": 2,
+                    "whenUnsatisfiable": "DoNotSchedule",
+                    "labelSelector": {
+                        "matchLabels": {
+                            "app.kubernetes.io/component": "webhook",
+                            "app.kubernetes.io/instance": "gate",
+                            "app.kubernetes.io/name": "gpugate",
+                        }
+                    },
+                },
+                {"topologyKey": "a", "maxSkew": 1, "whenUnsatisfiable": "ScheduleAnyway", "labelSelector": {}},
+            ]
+        },
+        True,
+    ),
+}
+
+
+class TestConventionalValues:
+    @pytest.mark.parametrize(("values", "expected", "only_webhook"), POD_SPECS.values(), ids=POD_SPECS)
+    def test_fields_of_pods(
+        self, render: Render, tmp_path: Path, values: Json, expected: Json, *, only_webhook: bool
+    ) -> None:
+        file = tmp_path / "values.json"
+        file.write_text(json.dumps(values or expected))
+        specs = {name: pod["spec"] for name, pod in pods(render(*WAITING, "--values", file)).items()}
+        changed = {name for name, spec in specs.items() if {key: spec.get(key) for key in expected} == expected}
+
+        assert len(specs) == 5
+        assert changed == (WEBHOOK_POD if only_webhook else specs.keys())
+
+    @pytest.mark.parametrize(
+        ("values", "field", "expected"),
+        [
+            ({"extraArgs": ["--trace"]}, "args", "--trace"),
+            ({"extraEnv": [{"name": "A", "value": "b"}]}, "env", {"name": "A", "value": "b"}),
+            (
+                {"extraVolumeMounts": [{"name": "ca", "mountPath": "/ca"}]},
+                "volumeMounts",
+                {"name": "ca", "mountPath": "/ca"},
+            ),
+        ],
+        ids=["extraArgs", "extraEnv", "extraVolumeMounts"],
+    )
+    def test_additions_to_the_container(
+        self, render: Render, tmp_path: Path, values: Json, field: str, expected: Any
+    ) -> None:
+        file = tmp_path / "values.json"
+        file.write_text(json.dumps(values))
+        added = container(render, "--values", file)[field]
+
+        assert added == [*container(render).get(field, []), expected]
+
+    def test_extra_volumes_are_added(self, render: Render) -> None:
+        volumes = deployment(render, "--set", "extraVolumes[0].name=ca,extraVolumes[0].emptyDir.medium=Memory")
+
+        assert volumes["template"]["spec"]["volumes"] == [
+            *deployment(render)["template"]["spec"]["volumes"],
+            {"name": "ca", "emptyDir": {"medium": "Memory"}},
+        ]
+
+    def test_resources_are_of_the_webhook_and_of_hooks(self, render: Render) -> None:
+        found = {
+            name: pod["spec"]["containers"][0]["resources"]["requests"]["cpu"]
+            for name, pod in pods(render(*WAITING, "--set", "resources.requests.cpu=300m")).items()
+        }
+
+        assert {name for name, cpu in found.items() if cpu == "300m"} == found.keys() - {f"CronJob {NAME}-audit"}
+
+    def test_the_security_context_is_of_every_container(self, render: Render) -> None:
+        found = pods(render(*WAITING, "--set", "securityContext.runAsUser=1000"))
+
+        assert {pod["spec"]["containers"][0]["securityContext"]["runAsUser"] for pod in found.values()} == {1000}
+
+    def test_pod_labels_and_annotations_are_on_every_pod(self, render: Render) -> None:
+        flags = ("--set-string", "podLabels.sidecar=false,podAnnotations.sidecar=false")
+        found = pods(render(*WAITING, *flags))
+
+        assert len(found) == 5
+        for pod in found.values():
+            assert pod["metadata"]["labels"]["sidecar"] == "false"
+            assert pod["metadata"]["annotations"]["sidecar"] == "false"
+
+    def test_common_labels_and_annotations_are_on_every_object(self, render: Render) -> None:
+        switches = (
+            "metrics.serviceMonitor.enabled=true,metrics.prometheusRule.enabled=true,metrics.dashboard.enabled=true"
+        )
+        flags = ("--set", f"{switches},commonLabels.team=platform,commonAnnotations.team=platform")
+        cases = [(), ("--values", CHART / "ci" / "cert-manager-values.yaml"), ("--set", "autoscaling.enabled=true")]
+        for case in cases:
+            objects = render(*WAITING, *flags, "--set", "migNamespaces.a={1g.10gb}", *case)
+            metadata = {key: each["metadata"] for key, each in objects.items()}
+
+            assert {key for key, each in metadata.items() if each["labels"].get("team") != "platform"} == set()
+            assert {key for key, each in metadata.items() if each["annotations"].get("team") != "platform"} == set()
+            assert {pod["metadata"]["labels"]["team"] for pod in pods(objects).values()} == {"platform"}
+
+    def test_common_labels_are_in_no_selector(self, render: Render) -> None:
+        shipped, found = render(), render("--set", "commonLabels.team=platform,podLabels.team=platform")
+
+        assert found["Service", NAME]["spec"] == shipped["Service", NAME]["spec"]
+        assert found["Deployment", NAME]["spec"]["selector"] == shipped["Deployment", NAME]["spec"]["selector"]
+
+    @pytest.mark.parametrize("key", ["commonLabels", "podLabels"])
+    def test_labels_of_the_chart_cannot_be_replaced(self, render: Render, key: str) -> None:
+        replaced = r"app\.kubernetes\.io/name=a,{key}.app\.kubernetes\.io/component=b"
+        found = render("--set", f"{key}.{replaced.format(key=key)}")
+
+        assert (
+            found["Service", NAME]["spec"]["selector"].items()
+            <= pods(found)[f"Deployment {NAME}"]["metadata"]["labels"].items()
+        )
+        assert {each["metadata"]["labels"]["app.kubernetes.io/name"] for each in found.values()} == {"gpugate"}
+
+    @pytest.mark.parametrize(
+        ("flags", "name"),
+        [
+            ("nameOverride=guard", "gate-guard"),
+            ("nameOverride=gate", "gate"),
+            ("nameOverride=a,fullnameOverride=b", "b"),
+        ],
+    )
+    def test_names_can_be_overridden(self, render: Render, flags: str, name: str) -> None:
+        objects = render("--set", flags)
+
+        assert ("Deployment", name) in objects
+        assert objects["Deployment", name]["metadata"]["labels"]["app.kubernetes.io/name"] == "gpugate"
+        assert {each for _, each in objects if not each.startswith(name)} == set()
+
+    def test_the_service_account_has_annotations(self, render: Render) -> None:
+        account = render("--set", "serviceAccount.annotations.role=a")["ServiceAccount", NAME]
+
+        assert account["metadata"]["annotations"] == {"role": "a"}
 
 
 class TestNetworkPolicy:

@@ -43,6 +43,28 @@ INVALID = {
     "a switch removed": ("webhooks.pods.enabled=null", "enabled"),
     "a quote in a taint": ("policy.platform.taints.a[0].key=a'b", "key"),
     "a bracket in a resource": ("policy.platform.accelerators.resources={a)||(}", "resources"),
+    "a number as a label": ("podLabels.team=7", "podLabels/team"),
+    "a number as a common annotation": ("commonAnnotations.team=7", "commonAnnotations/team"),
+    "a pull secret without its key": ("imagePullSecrets={registry}", "imagePullSecrets/0"),
+    "a number as a variable": ("extraEnv[0].name=A,extraEnv[0].value=7", "extraEnv/0/value"),
+    "a flag as a map": ("extraArgs.trace=true", "extraArgs"),
+    "a mount at a relative path": (
+        "extraVolumeMounts[0].name=a,extraVolumeMounts[0].mountPath=a",
+        "extraVolumeMounts/0/mountPath",
+    ),
+    "a volume without a name": ("extraVolumes[0].emptyDir.medium=Memory", "extraVolumes/0"),
+    "a user as a string": ("podSecurityContext.runAsUser=root", "podSecurityContext/runAsUser"),
+    "a switch as a string": ("securityContext.readOnlyRootFilesystem=yes", "securityContext/readOnlyRootFilesystem"),
+    "one constraint instead of a list": ("topologySpreadConstraints.maxSkew=1", "topologySpreadConstraints"),
+    "a node label as a boolean": ("nodeSelector.gpu=false", "nodeSelector"),
+    "a toleration as a string": ("tolerations={NoSchedule}", "tolerations/0"),
+    "affinity as a list": ("affinity={a}", "affinity"),
+    "a priority as a number": ("priorityClassName=7", "priorityClassName"),
+    "a name with a dot": ("nameOverride=a.b", "nameOverride"),
+    "an annotation of the ServiceAccount as a number": (
+        "serviceAccount.annotations.role=7",
+        "serviceAccount/annotations/role",
+    ),
     "a line break in a user": ("webhooks.karpenterUsers={system:serviceaccount:a:b\n}", "karpenterUsers"),
 }
 
@@ -123,26 +145,26 @@ HARMFUL = {
         ("--set", "certificates.mode=certManager,webhooks.url=https://192.0.2.1:8443"),
         "certificates.mode: certManager requests a certificate for the names of the Service",
     ),
-    "too little memory": (("--set", "pods.resources.limits.memory=64Mi"), "pods.resources.limits.memory is less than"),
+    "too little memory": (("--set", "resources.limits.memory=64Mi"), "resources.limits.memory is less than"),
     "too little memory in another unit": (
-        ("--set", "pods.resources.limits.memory=0.1Gi"),
-        "pods.resources.limits.memory is less than",
+        ("--set", "resources.limits.memory=0.1Gi"),
+        "resources.limits.memory is less than",
     ),
     "too little memory in bytes": (
-        ("--set", "pods.resources.limits.memory=67108864"),
-        "pods.resources.limits.memory is less than",
+        ("--set", "resources.limits.memory=67108864"),
+        "resources.limits.memory is less than",
     ),
     "too little memory in M": (
-        ("--set", "pods.resources.limits.memory=100M"),
-        "pods.resources.limits.memory is less than",
+        ("--set", "resources.limits.memory=100M"),
+        "resources.limits.memory is less than",
     ),
     "too little memory with an exponent": (
-        ("--set-string", "pods.resources.limits.memory=1e8"),
-        "pods.resources.limits.memory is less than",
+        ("--set-string", "resources.limits.memory=1e8"),
+        "resources.limits.memory is less than",
     ),
     "slightly too little memory": (
-        ("--set", "pods.resources.limits.memory=159Mi"),
-        "pods.resources.limits.memory is less",
+        ("--set", "resources.limits.memory=159Mi"),
+        "resources.limits.memory is less",
     ),
     "client CAs with a private key": (
         ("--set", "clientAuthentication.caBundle=-----BEGIN CERTIFICATE----- -----BEGIN PRIVATE KEY-----"),
@@ -170,6 +192,60 @@ HARMFUL = {
         (*FAIL, UPGRADE, "--set", "podDisruptionBudget.maxUnavailable=2"),
         "podDisruptionBudget.maxUnavailable allows the eviction of all replicas",
     ),
+    "a flag of the chart": (
+        ("--set", "extraArgs={--port=9443}"),
+        "--port, which the chart sets: remove it, and use server.port",
+    ),
+    "a flag of the chart without a value": (
+        ("--set", "extraArgs={--policy-file,/etc/other.yaml}"),
+        "extraArgs contains --policy-file, which the chart sets: remove it, and use policy",
+    ),
+    "an abbreviated flag of the chart": (
+        ("--set", "extraArgs={--pol=/a}"),
+        "extraArgs contains --pol, which the chart sets",
+    ),
+    "a short flag of the chart": (("--set", "extraArgs={-p/a}"), "extraArgs contains -p/a, which the chart sets"),
+    "a flag of the audit": (
+        ("--set", "audit.extraArgs={--as-mode=warn}"),
+        "audit.extraArgs contains --as-mode, which the chart sets: remove it, and use audit.asMode",
+    ),
+    "a variable for a flag of the chart": (
+        ("--set", "extraEnv[0].name=GPUGATE_TLS_CERT,extraEnv[0].value=/a"),
+        "extraEnv contains GPUGATE_TLS_CERT, which stands for a flag that the chart sets",
+    ),
+    "a volume of the chart": (
+        ("--set", "extraVolumes[0].name=tmp"),
+        "extraVolumes contains tmp, a volume of the chart",
+    ),
+    "a mount over files of the chart": (
+        ("--set", "extraVolumeMounts[0].name=a,extraVolumeMounts[0].mountPath=/etc/gpugate"),
+        "extraVolumeMounts contains /etc/gpugate, which would hide files of the chart",
+    ),
+    "the user root": (("--set", "podSecurityContext.runAsUser=0"), "podSecurityContext.runAsUser: 0"),
+    "the user root in the container": (("--set", "securityContext.runAsUser=0"), "securityContext.runAsUser: 0"),
+    "perhaps the user root": (
+        ("--set", "podSecurityContext.runAsNonRoot=null"),
+        "podSecurityContext.runAsNonRoot is not true",
+    ),
+    "perhaps the user root in the container": (
+        ("--set", "securityContext.runAsNonRoot=false"),
+        "podSecurityContext.runAsNonRoot is not true",
+    ),
+    "a writable root file system": (
+        ("--set", "securityContext.readOnlyRootFilesystem=false"),
+        "securityContext.readOnlyRootFilesystem is not true",
+    ),
+    "privilege escalation": (
+        ("--set", "securityContext.allowPrivilegeEscalation=null"),
+        "securityContext.allowPrivilegeEscalation is not false",
+    ),
+    "a privileged container": (("--set", "securityContext.privileged=true"), "securityContext.privileged is true"),
+    "an added capability": (("--set", "securityContext.capabilities.add={NET_ADMIN}"), "securityContext.capabilities"),
+    "kept capabilities": (("--set", "securityContext.capabilities.drop={NET_RAW}"), "securityContext.capabilities"),
+    "every system call": (
+        ("--set", "podSecurityContext.seccompProfile.type=Unconfined"),
+        "podSecurityContext.seccompProfile.type: Unconfined",
+    ),
     "one port for both servers": (("--set", "server.port=8081"), "server.port and server.healthPort are equal"),
 }
 
@@ -192,7 +268,7 @@ def test_fail_is_accepted_for_an_upgrade(helm: Helm) -> None:
 
 
 def memory(limit: str | int) -> dict[str, Any]:
-    return {"pods": {"resources": {"limits": {"memory": limit}}}}
+    return {"resources": {"limits": {"memory": limit}}}
 
 
 PROVIDED = {"mode": "provided", "secretName": "tls", "caBundle": "# comment\n-----BEGIN CERTIFICATE-----\nAAAA\n"}
@@ -202,10 +278,17 @@ HARMLESS: dict[str, dict[str, Any]] = {
     "memory in bytes": memory(536_870_912),
     "memory in Ti": memory("1Ti"),
     "memory in E": memory("1E"),
-    "no limit": {"pods": {"resources": {"limits": None}}},
+    "no limit": {"resources": {"limits": None}},
     "neither ServiceAccount nor RBAC": {"serviceAccount": {"create": False}, "rbac": {"create": False}},
     "a comment in a bundle": {"certificates": PROVIDED},
     "a budget for all replicas without Fail": {"podDisruptionBudget": {"maxUnavailable": 2}},
+    "users of OpenShift": {"podSecurityContext": {"runAsUser": None, "runAsGroup": None, "fsGroup": None}},
+    "another user": {"securityContext": {"runAsUser": 1000}},
+    "flags that the chart does not set": {"extraArgs": ["--max-connections=9", "--trace", "--certificate-life", "12h"]},
+    "a mount elsewhere": {
+        "extraVolumes": [{"name": "ca", "configMap": {"name": "ca"}}],
+        "extraVolumeMounts": [{"name": "ca", "mountPath": "/etc/gpugate-ca"}],
+    },
     "an annotation named failurePolicy": {"webhooks": {"annotations": {"failurePolicy": "Fail"}}},
 }
 

@@ -28,7 +28,7 @@ WEBHOOKS: dict[str, Any] = json.loads((CHART / "files" / "webhooks.json").read_t
 # Values of parent charts, which Helm reads itself.
 UNUSED = {"enabled", "global"}
 # Values that may be missing, because templates read them with `with` or `if`.
-OPTIONAL = {"pods.nodeSelector", "pods.affinity"}
+OPTIONAL = {"nodeSelector", "affinity"}
 
 
 def iterate_leaves(values: Sequence[ChartValue]) -> Iterator[ChartValue]:
@@ -86,15 +86,16 @@ def test_the_schema_has_the_same_values_and_descriptions() -> None:
 
 
 def test_only_optional_values_can_be_null() -> None:
+    sections = [(VALUES, SCHEMA)] + [
+        (value.members, resolve_section(schema)) for value, schema in with_schemas(VALUES, SCHEMA) if value.members
+    ]
     optional = {
         value.path
-        for parent, schema in [*with_schemas(VALUES, SCHEMA)]
-        if parent.members
-        for value in parent.members
-        if value.path.rpartition(".")[2] not in resolve_section(schema)["required"]
+        for members, schema in sections
+        for value in members
+        if value.path.rpartition(".")[2] not in schema["required"]
     }
 
-    assert set(SCHEMA["required"]) == {value.path for value in VALUES}
     assert optional == OPTIONAL
 
 
@@ -129,6 +130,16 @@ def test_the_chart_version_is_the_version_of_gpugate() -> None:
 
     assert (chart["version"], chart["appVersion"]) == (__version__, __version__)
     assert yaml.safe_load(TEXT)["image"]["tag"] == __version__
+
+
+@pytest.mark.parametrize(("template", "table"), [("deployment.yaml", "serve"), ("audit.yaml", "audit")])
+def test_the_flags_of_the_chart_cannot_be_overridden(template: str, table: str) -> None:
+    arguments = TEMPLATES[template].partition("args:")[2].partition("resources:")[0]
+    flags = set(re.findall(r"(--[a-z][a-z-]*)", arguments))
+    (rejected,) = re.findall(rf"\${table} := dict(.*?)}}}}", TEMPLATES["validate.yaml"], re.DOTALL)
+
+    # Further outputs of an audit do no harm.
+    assert flags - {"--output", "--summary-log"} == set(re.findall(r'"(--[a-z-]+)"', rejected))
 
 
 @pytest.mark.parametrize("case", sorted((CHART / "ci").glob("*.yaml")), ids=lambda case: case.stem)

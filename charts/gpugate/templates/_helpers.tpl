@@ -6,20 +6,51 @@ The limit is 63 characters; 40 leave enough for suffixes such as "-certificates"
 */}}
 {{- define "gpugate.fullname" -}}
 {{- $name := replace "." "-" .Release.Name }}
+{{- $chart := default .Chart.Name .Values.nameOverride }}
 {{- if .Values.fullnameOverride }}
 {{- $name = .Values.fullnameOverride }}
 {{- else if regexMatch "^[0-9]" $name }}
-{{- $name = printf "gpugate-%s" $name }}
-{{- else if not (contains "gpugate" $name) }}
-{{- $name = printf "%s-gpugate" $name }}
+{{- $name = printf "%s-%s" $chart $name }}
+{{- else if not (contains $chart $name) }}
+{{- $name = printf "%s-%s" $name $chart }}
 {{- end }}
 {{- $name | trunc 40 | trimAll "-" }}
 {{- end }}
 
 {{/* Labels of every object. */}}
 {{- define "gpugate.labels" -}}
-{{ include "gpugate.selectorLabels" . }}
-app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+{{- $version := dict "app.kubernetes.io/version" .Chart.AppVersion }}
+{{- include "gpugate.selectorLabels" . | fromYaml | mergeOverwrite (dict) .Values.commonLabels $version | toYaml }}
+{{- end }}
+
+{{/* Labels and annotations of an object without annotations of its own. */}}
+{{- define "gpugate.metadata" -}}
+labels:
+  {{- include "gpugate.labels" . | nindent 2 }}
+{{- with .Values.commonAnnotations }}
+annotations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{/*
+Annotations of an object.
+
+`root`: the context of the chart; `own`: the annotations that replace common ones.
+*/}}
+{{- define "gpugate.annotations" -}}
+{{- mergeOverwrite (dict) .root.Values.commonAnnotations .own | toYaml }}
+{{- end }}
+
+{{/*
+Labels of a Pod.
+
+`root`: the context of the chart; `component`: webhook, audit or hook.
+*/}}
+{{- define "gpugate.podLabels" -}}
+{{- $component := dict "app.kubernetes.io/component" .component }}
+{{- $own := include "gpugate.selectorLabels" .root | fromYaml }}
+{{- mergeOverwrite (dict) .root.Values.commonLabels .root.Values.podLabels $own $component | toYaml }}
 {{- end }}
 
 {{/* Labels that identify the objects of this release. */}}
@@ -138,20 +169,20 @@ Their requests are denied while the webhook is unavailable.
 {{- /* A Service named gpugate would set GPUGATE_PORT, which gpugate reads as the default of --port. */ -}}
 enableServiceLinks: false
 securityContext:
-  {{- toYaml .Values.pods.securityContext | nindent 2 }}
-{{- with .Values.image.pullSecrets }}
+  {{- toYaml .Values.podSecurityContext | nindent 2 }}
+{{- with .Values.imagePullSecrets }}
 imagePullSecrets:
   {{- toYaml . | nindent 2 }}
 {{- end }}
-{{- with .Values.pods.nodeSelector }}
+{{- with .Values.nodeSelector }}
 nodeSelector:
   {{- toYaml . | nindent 2 }}
 {{- end }}
-{{- with .Values.pods.affinity }}
+{{- with .Values.affinity }}
 affinity:
   {{- toYaml . | nindent 2 }}
 {{- end }}
-{{- with .Values.pods.tolerations }}
+{{- with .Values.tolerations }}
 tolerations:
   {{- toYaml . | nindent 2 }}
 {{- end }}
@@ -162,8 +193,29 @@ tolerations:
 image: {{ include "gpugate.image" . | quote }}
 imagePullPolicy: {{ .Values.image.pullPolicy }}
 securityContext:
-  {{- toYaml .Values.pods.containerSecurityContext | nindent 2 }}
+  {{- toYaml .Values.securityContext | nindent 2 }}
 command: [gpugate]
+{{- end }}
+
+{{/*
+Annotations of an object of a Helm hook.
+
+`root`: the context of the chart; `hook`: its events; `isJob`: whether it runs a command, after the other objects;
+`isPod`: whether it is a Pod. Helm does not delete these objects on uninstall, so they are deleted after a failure too.
+*/}}
+{{- define "gpugate.hookAnnotations" -}}
+{{- $own := dict "helm.sh/hook" .hook "helm.sh/hook-delete-policy" "before-hook-creation,hook-succeeded,hook-failed" }}
+{{- if .isJob }}
+{{- /* Helm 3.18 and later print the log of a failed Job. */}}
+{{- $_ := set $own "helm.sh/hook-output-log-policy" "hook-failed" }}
+{{- else }}
+{{- $_ := set $own "helm.sh/hook-weight" "-5" }}
+{{- end }}
+{{- $annotations := dict }}
+{{- if .isPod }}
+{{- $annotations = deepCopy .root.Values.podAnnotations }}
+{{- end }}
+{{- mergeOverwrite (dict) .root.Values.commonAnnotations $annotations $own | toYaml }}
 {{- end }}
 
 {{/*
@@ -183,7 +235,7 @@ containers:
       - --namespace={{ .root.Release.Namespace }}
       - --name={{ include "gpugate.fullname" .root }}
     resources:
-      {{- toYaml .root.Values.pods.resources | nindent 6 }}
+      {{- toYaml .root.Values.resources | nindent 6 }}
     volumeMounts:
       - name: tmp
         mountPath: /tmp
