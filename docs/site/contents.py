@@ -29,6 +29,7 @@ SECTIONS: Final = {
         "docs/doctor",
         "docs/audit",
         "docs/metrics",
+        "docs/alerts",
         "docs/image",
     ),
     "Reference": (

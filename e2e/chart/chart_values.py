@@ -104,9 +104,7 @@ VALUES = _section(
     extraEnv=st.lists(_OBJECTS | _NAMED, max_size=2),
     extraVolumes=st.lists(_OBJECTS | _NAMED, max_size=2),
     extraVolumeMounts=st.lists(
-        st.fixed_dictionaries(
-            {"name": st.just("a"), "mountPath": st.sampled_from(["/a", "/", "/etc/gpugate/a", ""])}
-        ),
+        st.fixed_dictionaries({"name": st.just("a"), "mountPath": st.sampled_from(["/a", "/", "/etc/gpugate/a", ""])}),
         max_size=2,
     ),
     podAnnotations=_LABELS,

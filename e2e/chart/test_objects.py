@@ -555,6 +555,37 @@ class TestMonitoring:
         ]
         assert 0 < len(of_mode) < len(listed)
 
+    def test_alerts_have_more_labels_and_a_runbook(self, render: Render) -> None:
+        flags = "enabled=true,alertLabels.team=ml,alertLabels.severity=none,runbookUrl=https://a.example.com/alerts"
+        values = ",".join(f"metrics.prometheusRule.{flag}" for flag in flags.split(","))
+        (group,) = render("--set", values)["PrometheusRule", NAME]["spec"]["groups"]
+
+        assert {alert["labels"]["team"] for alert in group["rules"]} == {"ml"}
+        assert {alert["labels"]["severity"] for alert in group["rules"]} == {"warning", "critical"}
+        assert {alert["annotations"]["runbook_url"] for alert in group["rules"]} == {
+            f"https://a.example.com/alerts#{alert['alert'].lower()}" for alert in group["rules"]
+        }
+
+    @pytest.mark.parametrize(
+        ("key", "value"),
+        [
+            ("interval", "30s"),
+            ("scrapeTimeout", "10s"),
+            ("relabelings", [{"action": "labeldrop", "regex": "endpoint"}]),
+            ("metricRelabelings", [{"action": "drop", "sourceLabels": ["__name__"], "regex": "gpugate_body.*"}]),
+        ],
+    )
+    def test_settings_of_a_scrape(self, render: Render, key: str, value: Any) -> None:
+        def endpoint(**values: Any) -> Json:
+            monitor = json.dumps({"enabled": True, **values})
+            (found,) = render("--set-json", f"metrics.serviceMonitor={monitor}")["ServiceMonitor", NAME]["spec"][
+                "endpoints"
+            ]
+            return found
+
+        assert endpoint() == {"port": "metrics", "path": "/metrics"}
+        assert endpoint(**{key: value}) == endpoint() | {key: value}
+
     def test_the_dashboard_is_rendered_unchanged(self, render: Render) -> None:
         (text,) = render("--set", "metrics.dashboard.enabled=true")["ConfigMap", f"{NAME}-dashboard"]["data"].values()
 

@@ -65,6 +65,9 @@ INVALID = {
         "serviceAccount.annotations.role=7",
         "serviceAccount/annotations/role",
     ),
+    "an interval without a unit": ("metrics.serviceMonitor.interval=30", "metrics/serviceMonitor/interval"),
+    "an address that is not a URL": ("metrics.prometheusRule.runbookUrl=docs", "metrics/prometheusRule/runbookUrl"),
+    "a number as a label of alerts": ("metrics.prometheusRule.alertLabels.team=7", "alertLabels/team"),
     "a line break in a user": ("webhooks.karpenterUsers={system:serviceaccount:a:b\n}", "karpenterUsers"),
 }
 

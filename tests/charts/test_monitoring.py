@@ -50,8 +50,8 @@ def test_every_label_exists_on_its_metric(expression: str) -> None:
 
 
 @pytest.mark.parametrize("alert", ALERTS, ids=lambda alert: alert["alert"])
-def test_summaries_use_labels_of_the_alert(alert: dict[str, Any]) -> None:
-    used = set(re.findall(r"\$labels\.(\w+)", alert["annotations"]["summary"]))
+def test_texts_use_labels_of_the_alert(alert: dict[str, Any]) -> None:
+    used = set(re.findall(r"\$labels\.(\w+)", " ".join(alert["annotations"].values())))
     grouped = re.match(r"\w+ by \((.*?)\)", alert["expr"])
     existing = {label for metric in METRICS if metric.name in alert["expr"] for label in metric.labels} | {"pod"}
 
@@ -73,8 +73,10 @@ def test_legends_use_labels_of_the_query() -> None:
     assert wrong == set()
 
 
-def test_alerts_have_a_summary_and_unique_names() -> None:
-    assert all(alert["annotations"]["summary"].endswith(".") for alert in ALERTS)
+def test_alerts_have_texts_and_unique_names() -> None:
+    assert all(alert["annotations"].keys() == {"summary", "description"} for alert in ALERTS)
+    assert all(text.endswith((".", ").")) for alert in ALERTS for text in alert["annotations"].values())
+    assert {alert["labels"]["severity"] for alert in ALERTS} == {"warning", "critical"}
     assert len({(alert["alert"], alert.get("self")) for alert in ALERTS}) == len(ALERTS)
 
 
@@ -83,6 +85,14 @@ def test_the_documentation_lists_the_same_alerts() -> None:
     documented = re.findall(r"^\|.*\| `([^`]+)`", table, re.MULTILINE)
 
     assert {expression.replace("\\|", "|") for expression in documented} == {alert["expr"] for alert in ALERTS}
+
+
+def test_the_page_of_alerts_has_a_section_for_each() -> None:
+    """The anchor of a section is its heading in lower case, which `runbook_url` names."""
+    page = (CHART.parents[1] / "docs" / "alerts.md").read_text()
+    sections = re.findall(r"^### (Gpugate\w+)$", page, re.MULTILINE)
+
+    assert sorted(sections) == sorted({alert["alert"] for alert in ALERTS})
 
 
 def test_the_chart_has_the_metadata_that_helm_requires() -> None:
