@@ -77,7 +77,7 @@ def test_texts_are_rendered_unchanged(helm: Helm, tmp_path: Path, arguments: lis
         "extraArgs": arguments,
         "extraEnv": [{"name": "A", "value": note}],
         "podAnnotations": {"note": note},
-        "commonLabels": {"note": note},
+        "commonAnnotations": {"note": note},
         "nodeSelector": {"a": note},
         "clientAuthentication": {"configMapName": "ca", "names": arguments},
         "policy": {"exemptions": [exemption]},
@@ -93,7 +93,8 @@ def test_texts_are_rendered_unchanged(helm: Helm, tmp_path: Path, arguments: lis
     assert container["args"][len(container["args"]) - len(expected) :] == expected
     assert container["env"] == [{"name": "A", "value": note}]
     assert template["metadata"]["annotations"]["note"] == note
-    assert {obj["metadata"]["labels"]["note"] for obj in objects} == {note}
+    # `toYaml` of Helm drops the last line break.
+    assert {obj["metadata"]["annotations"]["note"].rstrip("\n") for obj in objects} == {note.rstrip("\n")}
     assert template["spec"]["nodeSelector"]["a"] == note
     assert audit["args"][len(audit["args"]) - len(arguments) :] == arguments
     assert json.loads(policy["data"]["policy.yaml"])["exemptions"] == [exemption]

@@ -44,6 +44,8 @@ INVALID = {
     "a quote in a taint": ("policy.platform.taints.a[0].key=a'b", "key"),
     "a bracket in a resource": ("policy.platform.accelerators.resources={a)||(}", "resources"),
     "a number as a label": ("podLabels.team=7", "podLabels/team"),
+    "a line break in a label": ("commonLabels.team=a\n", "commonLabels/team"),
+    "a space in a label of Pods": ("podLabels.team=a b", "podLabels/team"),
     "a number as a common annotation": ("commonAnnotations.team=7", "commonAnnotations/team"),
     "a pull secret without its key": ("imagePullSecrets={registry}", "imagePullSecrets/0"),
     "a number as a variable": ("extraEnv[0].name=A,extraEnv[0].value=7", "extraEnv/0/value"),

@@ -13,7 +13,7 @@ from gpugate.webhook.cli.command_reference import command_reference
 from gpugate.webhook.generate.chart_files import chart_files
 from gpugate.webhook.generate.policy_page import policy_index, policy_page
 from gpugate.webhook.generate.published_schemas import published_schemas
-from gpugate.webhook.generate.reference_pages import reference_pages
+from gpugate.webhook.generate.reference_pages import chart_readme, reference_pages
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,6 +33,7 @@ def generated() -> Mapping[Path, str]:
             pages.parent / "reference" / name: text
             for name, text in reference_pages((chart / "values.yaml").read_text()).items()
         },
+        chart / "README.md": chart_readme((chart / "README.md").read_text(), (chart / "values.yaml").read_text()),
         pages.parent / "reference" / "commands.md": command_reference(),
         **{chart / name: text for name, text in chart_files((chart / "values.schema.json").read_text()).items()},
     }

@@ -200,6 +200,28 @@ def values_page(text: str) -> str:
     return "".join(parts)
 
 
+_README_BEGIN: Final = "<!-- values: written by `make generate` from values.yaml -->\n"
+_README_END: Final = "<!-- end of values -->\n"
+
+
+def chart_readme(text: str, values: str) -> str:
+    """Return the README of the chart with a table of all values between two comments.
+
+    Args:
+        text: the README as it is.
+        values: `values.yaml` of the chart.
+
+    Raises:
+        ValueError: one of the comments is missing.
+    """
+    head, begin, rest = text.partition(_README_BEGIN)
+    _, end, tail = rest.partition(_README_END)
+    if not (begin and end):
+        raise ValueError(f"README.md of the chart: the table of values needs {_README_BEGIN!r} and {_README_END!r}")
+    rows = [row for value in chart_values(values) for row in (_value_row(value), *_value_rows(value))]
+    return f"{head}{begin}\n{table(_VALUE_COLUMNS, rows)}\n{end}{tail}"
+
+
 def _value_rows(section: ChartValue) -> Iterator[tuple[str, ...]]:
     for each in section.members:
         yield _value_row(each)

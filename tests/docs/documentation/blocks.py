@@ -52,7 +52,7 @@ class Block:
 def pages() -> list[Path]:
     """Return every page that is kept in the repository."""
     hand = [ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")]
-    return [*hand, *sorted((ROOT / "docs").rglob("*.md"))]
+    return [*hand, ROOT / "charts" / "gpugate" / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def blocks() -> list[Block]:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from gpugate.webhook.generate.chart_files import chart_values
-from gpugate.webhook.generate.reference_pages import values_page
+from gpugate.webhook.generate.reference_pages import chart_readme, values_page
 
 VALUES = """# Not about a key.
 
@@ -44,6 +44,32 @@ def test_the_page_has_a_row_for_each_value() -> None:
     assert "## section\n\nA section, over two lines.\n" in page
     assert '| `section.object` | `{"a":[1]}` | An object. |' in page
     assert "| `section.text` | `true` | A \\| text. |" in page
+
+
+README = """# Chart
+
+<!-- values: written by `make generate` from values.yaml -->
+stale
+<!-- end of values -->
+Last.
+"""
+
+
+def test_the_readme_gets_the_table_between_its_comments() -> None:
+    text = chart_readme(README, VALUES)
+    rows = [line for line in text.splitlines() if line.startswith("| `")]
+
+    assert [row.split("`")[1] for row in rows] == ["count", "section", "section.object", "section.text"]
+    assert "stale" not in text
+    assert text.startswith("# Chart\n")
+    assert text.endswith("<!-- end of values -->\nLast.\n")
+    assert chart_readme(text, VALUES) == text
+
+
+@pytest.mark.parametrize("comment", ["<!-- values", "<!-- end"])
+def test_a_readme_without_a_comment_is_rejected(comment: str) -> None:
+    with pytest.raises(ValueError, match="the table of values needs"):
+        chart_readme(README.replace(comment, "<!--"), VALUES)
 
 
 @pytest.mark.parametrize(
