@@ -128,8 +128,8 @@ def test_the_notes_contain_the_mode_and_the_emergency_command() -> None:
 
     assert "Mode: audit (all requests are allowed" in notes
     assert "While the webhook is unavailable: all requests are allowed" in notes
-    assert "One replica" in notes
-    assert "Pods without a namespace are created in namespace default" in notes
+    assert "Only one replica" in notes
+    assert "The release is in namespace default" in notes
     assert "kubectl delete mutatingwebhookconfiguration,validatingwebhookconfiguration gate-gpugate" in notes
 
 
