@@ -251,6 +251,10 @@ HARMFUL = {
         ("--set", "podSecurityContext.seccompProfile.type=Unconfined"),
         "podSecurityContext.seccompProfile.type: Unconfined",
     ),
+    "a timeout longer than the interval": (
+        ("--set", "metrics.serviceMonitor.interval=1m,metrics.serviceMonitor.scrapeTimeout=1m1ms"),
+        "metrics.serviceMonitor.scrapeTimeout is longer than interval",
+    ),
     "one port for both servers": (("--set", "server.port=8081"), "server.port and server.healthPort are equal"),
 }
 
@@ -287,6 +291,8 @@ HARMLESS: dict[str, dict[str, Any]] = {
     "neither ServiceAccount nor RBAC": {"serviceAccount": {"create": False}, "rbac": {"create": False}},
     "a comment in a bundle": {"certificates": PROVIDED},
     "a budget for all replicas without Fail": {"podDisruptionBudget": {"maxUnavailable": 2}},
+    "a timeout as long as the interval": {"metrics": {"serviceMonitor": {"interval": "1m30s", "scrapeTimeout": "90s"}}},
+    "a timeout in milliseconds": {"metrics": {"serviceMonitor": {"interval": "1s", "scrapeTimeout": "500ms"}}},
     "users of OpenShift": {"podSecurityContext": {"runAsUser": None, "runAsGroup": None, "fsGroup": None}},
     "another user": {"securityContext": {"runAsUser": 1000}},
     "flags that the chart does not set": {"extraArgs": ["--max-connections=9", "--trace", "--certificate-life", "12h"]},

@@ -164,6 +164,17 @@ Their requests are denied while the webhook is unavailable.
 |{{ . | replace "." "\\\\." | replace "*" ".*" }}
 {{- end }}
 
+{{/* A duration of Prometheus, such as 1m30s, in milliseconds. */}}
+{{- define "gpugate.milliseconds" -}}
+{{- $total := 0 }}
+{{- range $unit, $factor := dict "h" 3600000 "m" 60000 "s" 1000 "ms" 1 }}
+{{- /* 5m is not the beginning of 5ms. */}}
+{{- $number := regexFind (printf "[0-9]+%s([0-9]|$)" $unit) $ | regexFind "^[0-9]+" }}
+{{- $total = add $total (mul (int64 $number) $factor) }}
+{{- end }}
+{{- $total }}
+{{- end }}
+
 {{/* Settings of every Pod. */}}
 {{- define "gpugate.podSettings" -}}
 {{- /* A Service named gpugate would set GPUGATE_PORT, which gpugate reads as the default of --port. */ -}}
