@@ -49,7 +49,7 @@ class Make:
 def makes(types: MatchingTypes) -> Iterator[Make]:
     """Yield each make among the types of a pool, the one with most types first.
 
-    Accelerators that Pods cannot ask for, such as Qualcomm's, are left out.
+    Accelerators that Pods cannot request, such as Qualcomm's, are excluded.
     """
     catalogue = types.catalogue
     found = []

@@ -31,7 +31,7 @@ _BOOKKEEPING = ("kubectl.kubernetes.io/last-applied-configuration", "compatibili
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """The v1 objects, and what a person has yet to see to, each as a phrase."""
+    """The v1 objects, and the changes that a person must still make, each as a phrase."""
 
     objects: tuple[dict[str, Json], ...]
     open_points: tuple[str, ...] = ()
@@ -93,7 +93,7 @@ def left_over(spec: Field, moves: Iterable[Move], *handled: str) -> Iterator[str
     read = {move.old.split(".")[1] for move in moves}
     for key in spec.mapping:
         if key not in read and key not in handled:
-            yield f"spec.{key} has no place in v1 and is left out"
+            yield f"spec.{key} has no equivalent in v1 and was removed"
 
 
 _SELECTORS: Final = {
@@ -164,7 +164,7 @@ def _images(node_class: dict[str, Json], spec: Field) -> list[str]:
     family = spec["amiFamily"].text or "AL2"
     if spec["amiSelectorTerms"] or spec["amiSelector"]:
         if family == "Ubuntu":
-            return ["spec.amiFamily Ubuntu is gone in v1: write the family whose userData the image reads"]
+            return ["v1 does not support spec.amiFamily Ubuntu: write the family that fits the userData of the image"]
         if not any(term["alias"] for term in spec["amiSelectorTerms"]) or spec["amiFamily"]:
             put(node_class, "spec.amiFamily", family)
         return []
@@ -173,9 +173,11 @@ def _images(node_class: dict[str, Json], spec: Field) -> list[str]:
     put(node_class, "spec.amiSelectorTerms", [{"alias": f"{_ALIASES[family]}@latest"}])
     open_points = []
     if family == "AL2" and spec["userData"]:
-        open_points.append("userData written for AL2 has to be rewritten for AL2023")
+        open_points.append("rewrite the userData, which is for AL2, for AL2023")
     if not family.startswith("Windows"):
-        open_points.append(f"the alias takes the newest image, as before: pin one ({_ALIASES[family]}@VERSION)")
+        open_points.append(
+            f"pin the image version: the alias selects the newest image, as before ({_ALIASES[family]}@VERSION)"
+        )
     return open_points
 
 
@@ -233,7 +235,9 @@ def _disruption(pool: dict[str, Json], spec: Field) -> list[str]:
         put(pool, "spec.disruption", {"consolidationPolicy": "WhenEmpty", "consolidateAfter": f"{empty}s"})
     else:
         put(pool, "spec.disruption", {"consolidationPolicy": "WhenEmpty", "consolidateAfter": "Never"})
-        return ["consolidateAfter: Never keeps empty nodes, as the Provisioner did; a time such as 5m removes them"]
+        return [
+            "consolidateAfter: Never keeps empty nodes, as the Provisioner did; write a duration such as 5m to remove them"
+        ]
     return []
 
 
@@ -251,15 +255,15 @@ def _node_class(pool: dict[str, Json], obj: Field, open_points: list[str]) -> tu
     if reference:
         put(pool, "spec.template.spec.nodeClassRef", reference)
     else:
-        open_points.append("spec.template.spec.nodeClassRef needs the group, kind and name of a node class")
+        open_points.append("write the group, kind and name of a node class in spec.template.spec.nodeClassRef")
     if kubelet:
-        open_points.append("kubeletConfiguration goes to spec.kubelet of the EC2NodeClass")
+        open_points.append("move kubeletConfiguration to spec.kubelet of the EC2NodeClass")
     return ()
 
 
 _POLICIES = {"WhenUnderutilized": "WhenEmptyOrUnderutilized"}
-_KUBELET = "{} goes to spec.kubelet of the EC2NodeClass"
-_NO_CLASS = "{}.nodeClassRef needs the group, kind and name of a node class"
+_KUBELET = "move {} to spec.kubelet of the EC2NodeClass"
+_NO_CLASS = "write the group, kind and name of a node class in {}.nodeClassRef"
 
 
 def from_node_pool(obj: Field) -> Converted:

@@ -49,7 +49,7 @@ _NUMBER = re.compile(r"\+?[0-9]{1,18}")
 
 
 class ScheduleError(ValueError):
-    """The text is no schedule; the message, the end of a sentence, says what is wrong."""
+    """The schedule is invalid; the message, the end of a sentence, says what is wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,14 +97,14 @@ def parse(text: str) -> Schedule:
         ScheduleError: Karpenter, or the API server before it, refuses this schedule.
     """
     if len(text) > _LONGEST:
-        raise ScheduleError(f"has {len(text)} characters, at most {_LONGEST} are read")
+        raise ScheduleError(f"has {len(text)} characters (maximum: {_LONGEST})")
     if text.startswith("@") and text not in _SHORTHANDS:
-        raise ScheduleError(f'is "{_short(text)}", none of the shorthands, such as @daily')
+        raise ScheduleError(f'is "{_short(text)}", an unknown shorthand; @daily is an example of a known one')
     if "TZ=" in text:
         raise ScheduleError("names a time zone, but schedules are in UTC")
     fields = [field for field in _BLANKS.split(_SHORTHANDS.get(text, text)) if field]
     if len(fields) != len(_PLACES):
-        raise ScheduleError(f"has {len(fields)} fields, not the 5 of minute, hour, day, month and day of week")
+        raise ScheduleError(f"has {len(fields)} fields; it needs minute, hour, day, month and day of week")
     read = [_values(field, place) for field, place in zip(fields, _PLACES, strict=True)]
     minutes, hours, days, months, weekdays = (values for values, _ in read)
     return Schedule(minutes, hours, days, months, weekdays, both_days=read[2][1] or read[4][1])
@@ -128,7 +128,7 @@ def _range(part: str, place: _Place) -> tuple[int, int, int, bool]:
     first, *lasts = span.split("-")
     is_star = first in {"*", "?"}
     if len(steps) > 1 or (len(lasts) > 1 and not is_star):
-        raise ScheduleError(f'has the {place.name} "{_short(part)}", which is no number, range or step')
+        raise ScheduleError(f'has the {place.name} "{_short(part)}", which is not a number, range or step')
     if is_star:
         start, end = place.least, place.most
     else:
@@ -150,7 +150,7 @@ def _number(text: str, place: _Place, *, names: bool) -> int:
         return place.least + place.names.index(text.lower())
     if not _NUMBER.fullmatch(text):
         wanted = "number or name" if names and place.names else "number"
-        raise ScheduleError(f'has the {place.name} "{_short(text)}", which is no {wanted}')
+        raise ScheduleError(f'has the {place.name} "{_short(text)}", which is not a {wanted}')
     return int(text)
 
 
@@ -249,7 +249,7 @@ _DEFAULT_NODES = "10%"  # of the CRD
 
 
 class BudgetError(ValueError):
-    """Nobody can tell what this budget allows."""
+    """The budget cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,7 +306,7 @@ def faults(field: Field) -> Iterator[Fault]:
     known = ", ".join(REASONS)
     for reason in field["reasons"]:
         if reason.value not in REASONS:
-            yield Fault(reason, f'there is no reason "{reason.text[:20]}"', f"write one of {known}")
+            yield Fault(reason, f'unknown reason "{reason.text[:20]}"', f"write one of {known}")
     yield from _schedule(field)
 
 
@@ -314,11 +314,11 @@ def _nodes(nodes: Field) -> Iterator[Fault]:
     if not nodes:
         return
     if not isinstance(nodes.value, str):
-        yield Fault(nodes, "nodes is no string, so the API server refuses the pool", 'put it in quotes: nodes: "0"')
+        yield Fault(nodes, "nodes is not a string", 'put the value in quotes: nodes: "0"')
     elif not _NODES.fullmatch(nodes.text):
         yield Fault(nodes, f'nodes is "{nodes.text[:20]}"', 'write a whole number such as "1", or "0%" to "100%"')
     elif len(nodes.text.lstrip("0")) > 10 or int(nodes.text.removesuffix("%")) > _MOST_NODES:
-        yield Fault(nodes, "nodes is more than 2147483647, which Karpenter cannot count to", "leave the budget out")
+        yield Fault(nodes, "nodes is above 2147483647, the largest number that Karpenter reads", "remove the budget")
 
 
 def _schedule(field: Field) -> Iterator[Fault]:
@@ -326,24 +326,24 @@ def _schedule(field: Field) -> Iterator[Fault]:
     if bool(schedule) != bool(duration):
         given, missing = (schedule, duration) if schedule else (duration, schedule)
         names = [str(each.path[-1]) for each in (given, missing)]
-        yield Fault(missing, f"has a {names[0]} without a {names[1]}", f"write both, or neither: {_EXAMPLE}")
+        yield Fault(
+            missing,
+            f"has a {names[0]} without a {names[1]}",
+            f"write schedule and duration together, or neither: {_EXAMPLE}",
+        )
     if schedule:
         try:
             parse(schedule.text)
         except ScheduleError as error:
             # The CRD looks for five words, or for a shorthand.
             stored = len(schedule.text.split()) >= 5
-            result = "Karpenter then disrupts nothing in this pool" if stored else "the API server refuses it"
+            result = "Karpenter then disrupts no node of this pool" if stored else "the API server refuses it"
             message = f"schedule {error}; {result}"
             yield Fault(schedule, message, f"write minute, hour, day, month and day of week in UTC: {_EXAMPLE}")
     if duration:
         minutes = _minutes(duration.text)
         if minutes is None or minutes > _MOST_MINUTES:
-            wrong = (
-                "is not of whole hours and minutes"
-                if minutes is None
-                else "is longer than 292 years, the longest that can be read"
-            )
+            wrong = "is not in whole hours and minutes" if minutes is None else "is longer than 292 years, the maximum"
             yield Fault(duration, f'duration "{duration.text[:20]}" {wrong}', "write hours and minutes, such as 8h30m")
 
 

@@ -1,4 +1,4 @@
-"""What policies on the disruption of GPU pools have in common: which pools they judge."""
+"""What policies on the disruption of GPU pools have in common: which pools they evaluate."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def with_gpu_types(
 
 
 def accelerator(_pool: Field, ctx: AnyContext) -> str:
-    """Return what messages call the accelerators of a pool: Neuron devices are no GPUs."""
+    """Return what messages call the accelerators of a pool: Neuron devices are not GPUs."""
     types = ctx.derived(matching_types)
     made_by = {make.manufacturer for make in makes(types)} if types else set()
     if "aws" not in made_by:
@@ -65,5 +65,5 @@ def is_static(pool: Field) -> bool:
 
 
 def is_reserved(pool: Field, ctx: AnyContext) -> bool:
-    """Tell whether a pool has only reserved capacity, which costs the same when nobody uses it."""
+    """Tell whether a pool has only reserved capacity, which costs the same when it is idle."""
     return node_pools.capacity_types(node_pools.pool_requirements(pool, ctx)) == {"reserved"}

@@ -37,8 +37,12 @@ def unmet_minimums(types: MatchingTypes, left: int) -> Iterator[Violation]:
         else:
             have = sum(1 for having in catalogue.values[entry.key].values() if having & left)
         if have < minimum:
-            message = f"minValues {minimum} can never be met: the types that match have {have} of {entry.key}"
-            yield Violation(entry.field["minValues"].path, message, hint=f"allow more, or lower minValues to {have}")
+            message = (
+                f"minValues {minimum} cannot be met: the matching instance types have {have} values of {entry.key}"
+            )
+            yield Violation(
+                entry.field["minValues"].path, message, hint=f"allow more values, or lower minValues to {have}"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,23 +157,23 @@ def more_types(narrowing: Narrowing, more: tuple[int, ...], types: MatchingTypes
     tail = f"; nearest in GPU, memory and price: {nearest} {source}" if more else f" {source}"
     entry = narrowing.entry
     if entry is None:
-        return f"raise {narrowing.name}, or require smaller types{tail}"
+        return f"raise {narrowing.name}, or require smaller instance types{tail}"
     if not entry.field.mapping:
-        return f"remove the label {narrowing.name} from the template: it is a requirement too{tail}"
+        return f"remove the label {narrowing.name} from the template, because it is a requirement too{tail}"
     if sum(1 for other in types.entries if other.key == entry.key) > 1:
-        return f"{narrowing.name} is required more than once, and only what all allow counts: write it once{tail}"
+        return f"write {narrowing.name} once: of several requirements only the values that all allow count{tail}"
     values = dict.fromkeys(catalogue.label(entry.key, position) for position in more)
     new = [v for v in values if v and not entry.requirement.allows(v)]
     if entry.key == INSTANCE_TYPE and new:
-        return f"allow {shown(new)} too: nearest in GPU, memory and price (EC2 types of {catalogue.date})"
+        return f"also allow {shown(new)}: nearest in GPU, memory and price (EC2 types of {catalogue.date})"
     if entry.requirement.operator == "In" and new:
         return f"add {shown(new)} to the values of {narrowing.name}{tail}"
-    return f"loosen {narrowing.name}{tail}"
+    return f"allow more values of {narrowing.name}{tail}"
 
 
 def real_names(catalogue: InstanceTypes) -> str:
     """Say what to do about names that no type has."""
-    return f"write names of EC2 types; those newer than {catalogue.date} count with the parameter unknown_types: count"
+    return f"write names of EC2 types; for types newer than {catalogue.date}, set the parameter unknown_types: count"
 
 
 def spelling(narrowing: Narrowing, catalogue: InstanceTypes) -> str:
@@ -186,13 +190,15 @@ def no_types(types: MatchingTypes, pool: Field, offered: int) -> Violation:
     catalogue = types.catalogue
     cause = narrowest(types, pool, offered)
     if cause is None:
-        return Violation((), "EC2 offers no instance type here", hint="check the parameter offered_types")
+        return Violation(
+            (), "EC2 offers no instance type in the configured regions", hint="correct the parameter offered_types"
+        )
     path = edited(cause.field).path
     if cause.entry and not cause.meets:
         values = shown(sorted(cause.entry.requirement.values))
-        hint = spelling(cause, catalogue) or f"write a value that a type has (EC2 types of {catalogue.date})"
+        hint = spelling(cause, catalogue) or f"write a value of an existing type (EC2 types of {catalogue.date})"
         return Violation(path, f"no EC2 instance type has {cause.name} {values}".rstrip(), hint=hint)
-    message = f"no EC2 instance type meets the requirements and limits together, most of all {cause.short}"
+    message = f"no EC2 instance type meets the requirements and limits together (limited mainly by {cause.short})"
     return Violation(path, message, hint=more_types(cause, (), types))
 
 
@@ -276,5 +282,5 @@ def widened(
     if not new or after.bit_count() < needed:
         return None
     key = entry.key.rpartition("/")[2]
-    reason = f"allows another {key}, so that the pool has {after.bit_count()} instance types to choose from"
+    reason = f"allows another {key}, so that the pool has {after.bit_count()} instance types"
     return Patches(tuple(Patch("append", entry.field["values"].path, value, reason) for value in new))

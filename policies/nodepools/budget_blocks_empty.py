@@ -1,12 +1,12 @@
 """Disruption budget of a GPU NodePool that keeps empty nodes.
 
 ## Why is this bad?
-While such a budget is active Karpenter removes no empty node, so GPU nodes that no Pod uses are paid for. A budget of 0
-nodes without `reasons` holds for empty nodes too. Most people who write it want to protect nodes that are in use. The smallest of all active budgets
-counts: another one beside it does not open it again.
+While the budget is active, Karpenter removes no empty node, and GPU nodes without Pods cost money. A budget of 0
+nodes without `reasons` applies to empty nodes too, although it is usually meant to protect nodes in use. The smallest
+of all active budgets counts, so another budget does not allow what this one blocks.
 
 ## Instead
-Say for which reasons the budget holds:
+Write the reasons to which the budget applies:
 
 ```yaml
 budgets:
@@ -14,10 +14,11 @@ budgets:
     reasons: [Underutilized, Drifted]
 ```
 
-All budgets are followed over a week (a year, where a schedule names days of a month), in UTC as Karpenter does. Up to
-`max_blocked_hours` of a day are let pass, such as 8 hours in which nothing should move.
+All budgets are followed over a week (a year, if a schedule names days of a month), in UTC as Karpenter does. Up to
+`max_blocked_hours` of a day are allowed, such as 8 hours in which no node should be disrupted.
 
-Pools with `spec.replicas` and pools of reserved capacity alone pass: their empty nodes go, or cost, the same.
+Pools with `spec.replicas` and pools with only reserved capacity are not reported: budgets do not change the cost of
+their empty nodes.
 
 ## Sources
 Karpenter v1.14.1 `pkg/apis/v1/nodepool.go` (GetAllowedDisruptionsByReason: the minimum over the active budgets; a
@@ -56,7 +57,7 @@ class Params(PolicyParams, frozen=True, kw_only=True):
 
 @validates(NODE_POOL, params=Params, mode=Stance.WARN, tables=(INSTANCE_TYPES,))
 def check(pool: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
-    """Report each budget of 0 nodes that has a part in keeping empty nodes for too long."""
+    """Report each budget of 0 nodes that contributes to keeping empty nodes for too long."""
     if pool["spec", "disruption", "budgets"].value and not is_static(pool) and not is_reserved(pool, ctx):
         yield from if_gpu_pool(pool, ctx, _found(ctx))
 
@@ -69,7 +70,7 @@ def _found(ctx: Context[Params]) -> Iterator[Violation]:
     hours = times.most_hours_of_a_day(blocked)
     if hours <= ctx.params.max_blocked_hours:
         return
-    how_long = "always" if blocked == times.stretch.quarters else f"up to {hours:g} hours of a day"
+    how_long = "always" if blocked == times.stretch.quarters else f"up to {hours:g} hours a day"
     for budget in times.budgets:
         if "Empty" in budget.reasons and not budget.allowed(1) and times.window(budget).quarters & blocked:
             yield _blocking(budget, how_long, ctx.derived(accelerator))
@@ -80,8 +81,10 @@ def _blocking(budget: Budget, how_long: str, kind: str) -> Violation:
     message = f'nodes "{budget.nodes}" {"for" if reasons else "without reasons holds for"} Empty: empty {kind} nodes are kept {how_long}'
     others = [reason for reason in REASONS if reason != "Empty" and reason in budget.reasons]
     if not others:
-        hint = "leave this budget out"
+        hint = "remove this budget"
         return Violation(reasons.path, message, hint=hint)
     names = ", ".join(others)
-    patch = Patch("set", reasons.path, [*others], f"limits the budget to {names}, so that empty nodes go")
+    patch = Patch(
+        "set", reasons.path, [*others], f"limits the budget to {names}, so that Karpenter can remove empty nodes"
+    )
     return Violation(reasons.path, message, hint=f"write reasons: [{names}]", fix=Patches((patch,)))

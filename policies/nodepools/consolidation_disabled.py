@@ -1,16 +1,16 @@
-"""GPU NodePool whose nodes are never removed, used or not.
+"""GPU NodePool whose nodes are never removed, even when they are empty.
 
 ## Why is this bad?
-Karpenter keeps GPU nodes that no Pod uses, so a node that was needed for an hour is paid for until it expires. With
-`consolidateAfter: Never` that is its `expireAfter`, by default 30 days later. A node with eight GPUs costs 20 to
-140 USD an hour. A `consolidateAfter` that is as long as `expireAfter` does the same: the node expires first. So does one
-of `max_after` or more.
+Karpenter keeps GPU nodes without Pods, so a node that was needed for an hour costs money until it expires. With
+`consolidateAfter: Never` that is its `expireAfter`, by default 30 days. A node with eight GPUs costs 20 to 140 USD an
+hour. A `consolidateAfter` that is not below `expireAfter` has the same effect: the node expires first. So does one of
+`max_after` or more.
 
 An `expireAfter` of one hour or less already limits the cost of an empty node. With it, only `Never` and a
 `consolidateAfter` of `max_after` or more are reported.
 
 ## Instead
-Write how long a node may stay empty. Where Pods must not be moved, let only empty nodes go:
+Write how long a node may stay empty. If Pods must not be moved, allow consolidation of empty nodes only:
 
 ```yaml
 disruption:
@@ -18,8 +18,8 @@ disruption:
   consolidateAfter: 30m
 ```
 
-Pools with `spec.replicas`, which Karpenter does not consolidate, and pools of reserved capacity alone, which is paid for
-anyhow, pass. That budgets keep empty nodes is judged by `nodepools/budget-blocks-empty`.
+Pools with `spec.replicas`, which Karpenter does not consolidate, are not reported, nor are pools with only reserved
+capacity, which costs the same when idle. `nodepools/budget-blocks-empty` reports budgets that keep empty nodes.
 
 ## Sources
 Karpenter v1.14.1 `pkg/apis/v1/nodepool.go` (consolidateAfter, replicas), `pkg/controllers/disruption/emptiness.go`
@@ -50,10 +50,10 @@ _SHOWN: Final = 20  # characters of a duration
 
 
 class Params(PolicyParams, frozen=True, kw_only=True):
-    """When consolidation is as good as turned off.
+    """When consolidation counts as turned off.
 
     Attributes:
-        max_after: the `consolidateAfter` from which on nodes count as never removed.
+        max_after: the `consolidateAfter` from which nodes count as never removed.
     """
 
     max_after: Duration = "720h"
@@ -68,22 +68,22 @@ def check(pool: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
     )
     if not why or is_static(pool) or is_reserved(pool, ctx):
         return
-    hint = "write how long a node may stay empty, such as 5m for inference or 30m for training"
+    hint = "write how long a node may stay empty: consolidateAfter such as 5m for inference or 30m for training"
     yield from if_gpu_pool(pool, ctx, (Violation(after.path, why, hint=hint),))
 
 
 def _why(after: str, expires: str, max_after: str, kind: str) -> str:
     """Say why empty nodes are not removed; empty where they are, or where the API server refuses the duration."""
     if after == "Never":
-        return f"consolidateAfter is Never: {kind} nodes that nobody uses are never removed"
+        return f"consolidateAfter is Never: Karpenter never removes empty {kind} nodes"
     wait = _duration(after)
     if wait is None:
         return ""
     age = _duration(expires)
     if age is not None and wait >= age > durations.parse(_SHORT_LIFE):
-        return f"consolidateAfter {after[:_SHOWN]} is not below expireAfter {expires[:_SHOWN]}: no empty {kind} node is removed before it expires"
+        return f"consolidateAfter {after[:_SHOWN]} is not below expireAfter {expires[:_SHOWN]}: Karpenter removes no empty {kind} node before it expires"
     if wait >= durations.parse(max_after):
-        return f"consolidateAfter {after[:_SHOWN]} keeps {kind} nodes that nobody uses for as long (less than {max_after} is allowed)"
+        return f"consolidateAfter {after[:_SHOWN]} keeps empty {kind} nodes for that time (it must be less than {max_after})"
     return ""
 
 

@@ -1,11 +1,11 @@
-"""Training NodePool that ends nodes in use when they reach an age.
+"""Training NodePool whose nodes expire while they are in use.
 
 ## Why is this bad?
-When a node reaches `expireAfter`, by default 30 days, Karpenter drains it whatever runs there: budgets and the
-annotation `karpenter.sh/do-not-disrupt` do not hold that back. Pods without the annotation lose what they computed since
-their last checkpoint; Pods with it stay, on a node that takes no others and is paid for until they end.
+When a node reaches `expireAfter`, by default 30 days, Karpenter drains it even if training runs on it: budgets and
+the annotation `karpenter.sh/do-not-disrupt` do not prevent that. Pods without the annotation lose their work since
+the last checkpoint. Pods with it stay, on a node that accepts no other Pods and costs money until they end.
 
-With a `terminationGracePeriod` all its Pods are gone after that time, so it must be long enough to write a checkpoint.
+With a `terminationGracePeriod` all Pods are deleted after that time, so it must be long enough to write a checkpoint.
 
 ## Instead
 ```yaml
@@ -15,8 +15,8 @@ spec:
       expireAfter: Never
 ```
 
-Where nodes must be renewed, write a `terminationGracePeriod` of at least `min_grace`. It also lets drift end Pods that
-have the annotation. A change of either field replaces the nodes that exist.
+If nodes must be renewed, write a `terminationGracePeriod` of at least `min_grace`. With it, drift also ends Pods that
+have the annotation. A change of either field replaces the existing nodes.
 
 A pool is for training by its labels.
 
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 class Params(PolicyParams, frozen=True, kw_only=True):
-    """What makes an expiry bearable.
+    """When an expiry is allowed.
 
     Attributes:
         min_grace: the shortest `terminationGracePeriod` in which a run can save its state.
@@ -67,8 +67,8 @@ def _found(node: Field, min_grace: str) -> Iterator[Violation]:
         return
     hint = f"write expireAfter: Never, or a terminationGracePeriod of {min_grace} or more"
     if not grace:
-        patch = Patch("set", age.path, "Never", "lets training end by itself, whatever the age of its node")
-        message = f"expireAfter {age.text[:20]} drains nodes on which training runs, whatever protects its Pods"
+        patch = Patch("set", age.path, "Never", "lets training finish regardless of the age of its node")
+        message = f"expireAfter {age.text[:20]} drains nodes while training runs, even Pods with do-not-disrupt"
         yield Violation(age.path, message, hint=hint, fix=Patches((patch,)))
         return
     try:
@@ -76,6 +76,6 @@ def _found(node: Field, min_grace: str) -> Iterator[Violation]:
     except DurationError:  # the API server refuses it
         return
     if short:
-        message = f"training has {grace.text} to save its state when nodes expire, less than {min_grace}"
-        why = "When the period ends, Karpenter deletes the Pods that are left, with what they computed since a checkpoint."
+        message = f"training has {grace.text} to save its state when a node expires (minimum: {min_grace})"
+        why = "When the period ends, Karpenter deletes the remaining Pods, which lose their work since the last checkpoint."
         yield Violation(grace.path, message, hint=hint, why=why)

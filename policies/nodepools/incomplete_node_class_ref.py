@@ -1,13 +1,13 @@
 """NodePool whose nodeClassRef does not name one node class: group, kind and name.
 
 ## Why is this bad?
-The API server refuses a v1 NodePool or NodeClaim without all three, so a file that has only a name, as `v1beta1`
-allowed, cannot be applied. A GPU pool that uses the class named `default` gets whatever image, volumes and tags the
-general nodes have, which is a warning.
+The API server refuses a v1 NodePool or NodeClaim without all three fields, so a file with only a name, as `v1beta1`
+allowed, cannot be applied. A GPU pool with the class `default` gets the image, volumes and tags of general nodes;
+this is a warning.
 
 ## Instead
-Write group, kind and name. For GPU pools, use a class made for them: an image with the driver, a volume large enough
-for model images, tags that tell who pays.
+Write group, kind and name. For GPU pools, use a class for GPU nodes: an image with the driver, a volume large enough
+for model images, and cost allocation tags.
 
 ## Sources
 Karpenter v1.14.1 `pkg/apis/crds/karpenter.sh_nodepools.yaml`, `karpenter.sh_nodeclaims.yaml` (all three are required and
@@ -38,8 +38,8 @@ class Params(PolicyParams, frozen=True, kw_only=True):
     """Which node classes may be used.
 
     Attributes:
-        allowed_node_classes: `group/kind`, where `*` stands for anything.
-        forbidden_for_gpu: names that no GPU pool should use, where `*` stands for anything.
+        allowed_node_classes: `group/kind`; `*` matches anything.
+        forbidden_for_gpu: names that no GPU pool should use; `*` matches anything.
     """
 
     allowed_node_classes: tuple[str, ...] = ("*",)
@@ -56,7 +56,7 @@ def check(pool: Field, ctx: Context[Params]) -> Iterator[Violation]:
     if missing == list(_MEMBERS):
         yield Violation(
             reference.path,
-            "names no node class",
+            "missing nodeClassRef: the pool names no node class",
             hint="write group, kind and name, such as karpenter.k8s.aws, EC2NodeClass and the name of the class",
         )
         return
@@ -69,7 +69,7 @@ def check(pool: Field, ctx: Context[Params]) -> Iterator[Violation]:
             reference["kind"].path,
             f"{group}/{kind} is not an allowed node class",
             hint=f"use one of {', '.join(allowed)}",
-            why="The policy file allows other node classes only, which are set up for this platform.",
+            why="The policy file allows only other node classes, which are set up for this platform.",
         )
     if name and any(formats.matches(pattern, name) for pattern in ctx.params.forbidden_for_gpu):
         yield from _general(reference["name"], ctx)
@@ -77,15 +77,15 @@ def check(pool: Field, ctx: Context[Params]) -> Iterator[Violation]:
 
 def _missing(reference: Field, member: str, provider: str) -> Violation:
     value = {"group": provider, "kind": NODE_CLASS_KINDS.get(provider, "")}.get(member, "")
-    message = f"nodeClassRef has no {member}, which karpenter.sh/v1 requires"
+    message = f"missing {member} in nodeClassRef, which karpenter.sh/v1 requires"
     path = reference[member].path
     if not value:
-        return Violation(path, message, hint=f"write the {member} of the node class")
-    reason = f"names the {member} of the node class"
+        return Violation(path, message, hint=f"add the {member} of the node class")
+    reason = f"adds the {member} of the node class"
     return Violation(
         path,
         message,
-        hint=f"write {member}: {value}",
+        hint=f"add {member}: {value}",
         fix=Patches((Patch("set", path, value, reason),)),
     )
 
@@ -97,6 +97,6 @@ def _general(name: Field, ctx: Context[Params]) -> Iterator[Violation]:
             name.path,
             f'a pool of {ctx.derived(accelerator)} nodes uses the node class "{name.text}", which is shared with general nodes',
             at_most=Stance.WARN,
-            hint=f"use a class made for {ctx.derived(accelerator)} nodes",
+            hint=f"create a node class for {ctx.derived(accelerator)} nodes and refer to it",
             why="These nodes get the image, volumes and tags of general nodes: a driver or disk space may be missing.",
         )

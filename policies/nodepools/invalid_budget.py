@@ -1,16 +1,17 @@
-"""Disruption budget of a GPU NodePool that cannot be read, or does not do what it says.
+"""Disruption budget of a GPU NodePool that is invalid or has no effect.
 
 ## Why is this bad?
-A schedule that Karpenter cannot read stops all disruption of the pool, for every reason and at all times: empty GPU
-nodes stay, and nodes with an old image are never replaced. The API server lets most of them through, as it only looks
-for five words. Other faults, such as `nodes: 0` without quotes, make it refuse the whole pool.
+Karpenter stops all disruption of the pool if it cannot read a schedule, for every reason and at all times: empty GPU
+nodes stay, and nodes with an old image are never replaced. The API server accepts most invalid schedules, because it
+only checks for five words. It refuses the pool for other faults, such as `nodes: 0` without quotes.
 
-A budget that is active always although it has a schedule, or never, is reported as a warning: a duration that reaches
-the next start, a duration of zero, a date that does not exist, and an empty list of reasons.
+A budget that is always active despite its schedule, or never, is a warning: a duration that reaches the next start, a
+duration of zero, a date that does not exist, and an empty list of reasons.
 
 ## Instead
-Five fields in UTC: minute, hour, day of month, month, day of week (0 to 6, or SUN to SAT), or `@daily` and the like; no
-`7`, `L` or `#`, no time zone and no range that wraps. A duration of hours and minutes. A string for the number of nodes:
+Write five fields in UTC: minute, hour, day of month, month, day of week (0 to 6, or SUN to SAT), or a shorthand such
+as `@daily`; `7`, `L`, `#`, time zones and ranges that wrap are invalid. Write the duration in hours and minutes, and
+the number of nodes as a string:
 
 ```yaml
 budgets:
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 
 
 _WORDS: Final = 5  # of a schedule
-_REFUSED: Final = "The API server refuses the NodePool, by a rule of its CRD."
+_REFUSED: Final = "The CRD does not allow the value, so the API server refuses the NodePool."
 
 
 @validates(NODE_POOL, tables=(INSTANCE_TYPES,))
@@ -59,8 +60,8 @@ def _found(pool: Field, ctx: Context[Params]) -> Iterator[Violation]:
     budgets = pool["spec", "disruption", "budgets"]
     count = len(list(budgets))
     if count > MOST_BUDGETS:
-        message = f"has {count} budgets, the API server allows {MOST_BUDGETS}"
-        yield Violation(budgets.path, message, hint="leave out those that others make needless", why=_REFUSED)
+        message = f"{count} budgets (maximum: {MOST_BUDGETS})"
+        yield Violation(budgets.path, message, hint="remove budgets that repeat others", why=_REFUSED)
     elif times is None:
         for budget in budgets:
             yield from (_refused(fault) for fault in faults(budget))
@@ -74,7 +75,7 @@ def _refused(fault: Fault) -> Violation:
     fix = None
     if fault.field.path[-1] == "nodes" and isinstance(value, int) and not isinstance(value, bool) and value >= 0:
         fix = Patches(
-            (Patch("set", fault.field.path, str(value), "makes nodes a string, as the CRD wants it"),), safe=True
+            (Patch("set", fault.field.path, str(value), "makes nodes a string, as the CRD requires"),), safe=True
         )
     why = "" if _is_stored(fault.field) else _REFUSED
     return Violation(fault.field.path, fault.message, hint=fault.hint, fix=fix, why=why)
@@ -93,8 +94,8 @@ def _is_stored(field: Field) -> bool:
 def _idle(budget: Budget, times: Timeline) -> Iterator[Violation]:
     reasons, duration = budget.field["reasons"], budget.field["duration"]
     if not budget.reasons:
-        message = "the budget has an empty list of reasons, so it holds for none"
-        hint = "name the reasons, or leave the field out for all of them"
+        message = "the budget has an empty list of reasons, so it has no effect"
+        hint = "write the reasons, or remove the field to include all of them"
         yield Violation(reasons.path, message, Stance.WARN, hint, why="The budget limits no disruption.")
     if budget.schedule is None:
         return
@@ -102,13 +103,14 @@ def _idle(budget: Budget, times: Timeline) -> Iterator[Violation]:
     if window.always:
         schedule = budget.field["schedule"]
         drop = tuple(
-            Patch("remove", field.path, None, "leaves out what changes nothing") for field in (schedule, duration)
+            Patch("remove", field.path, None, "removes schedule and duration, which have no effect")
+            for field in (schedule, duration)
         )
         message = f'schedule "{schedule.text[:40]}" with duration {duration.text} makes a budget that is always active'
-        hint = "leave schedule and duration out, or shorten the duration"
-        why = "The budget holds at all times, also when its schedule was to allow disruption."
+        hint = "remove schedule and duration, or shorten the duration"
+        why = "The budget limits disruption at all times, also outside the times of its schedule."
         yield Violation(duration.path, message, Stance.WARN, hint, Patches(drop, safe=True), why=why)
     elif window.never:
         message = f"duration {duration.text} makes a budget that is never active"
-        hint = "write how long it is active, or leave the budget out"
+        hint = "write a duration above zero, or remove the budget"
         yield Violation(duration.path, message, Stance.WARN, hint, why="The budget limits no disruption.")

@@ -1,16 +1,17 @@
-"""Object of a Karpenter API that no longer exists.
+"""Object of a removed Karpenter API.
 
 ## Why is this bad?
-Karpenter does not act on the object: no node comes, and Pods stay Pending. It dropped `Provisioner`, `Machine` and
-`AWSNodeTemplate` in v0.33, and every `v1beta1` kind in v1.1.0. Where the old CRD is still installed the API server stores
-such an object; where it is not, the file cannot be applied at all.
+Karpenter ignores the object: it launches no node, and Pods stay Pending. Karpenter removed `Provisioner`, `Machine`
+and `AWSNodeTemplate` in v0.33, and every `v1beta1` kind in v1.1.0. If the old CRD is still installed, the API server
+stores the object; otherwise the file cannot be applied.
 
 ## Instead
-Write the `karpenter.sh/v1` NodePool and the `karpenter.k8s.aws/v1` EC2NodeClass. The fix is the converted object: fields
-in their new places, and what the old API did without being told written out, such as `kubernetes.io/arch: amd64` and
-on-demand capacity in a Provisioner. What has no place in v1 is named in the hint.
+Write the `karpenter.sh/v1` NodePool and the `karpenter.k8s.aws/v1` EC2NodeClass. The fix is the converted object:
+fields at their new paths, and the defaults of the old API written out, such as `kubernetes.io/arch: amd64` and
+on-demand capacity in a Provisioner. The hint names fields without an equivalent in v1.
 
-Machines and NodeClaims that an old Karpenter made for its own pools pass, because refusing them would stop it.
+Machines and NodeClaims that an old Karpenter created for its own pools are allowed, because denying them would stop
+Karpenter.
 
 ## Sources
 Karpenter's "v1beta1 migration" (v0.32) and "v1 migration" (v1.1) guides; Karpenter v1.14.1 `pkg/apis/v1alpha1`:
@@ -55,7 +56,7 @@ def check(obj: Field, ctx: Context[Params]) -> Iterator[Violation]:
 
 @validates(objects.MACHINE, objects.NODE_CLAIM_V1BETA1)
 def check_node(obj: Field, ctx: Context[Params]) -> Iterator[Violation]:
-    """Report the same of a node that somebody asks for by hand."""
+    """Report the same of a NodeClaim that a user creates."""
     if not made_by_karpenter(obj, ctx):
         yield from _judged(obj, ctx)
 
@@ -77,6 +78,6 @@ def _judged(obj: Field, ctx: Context[Params]) -> Iterator[Violation]:
 
 
 def _hint(successor: str, new: Converted | None) -> str:
-    hint = f"write a {successor}" if successor else "Karpenter has no such object any more: delete it"
+    hint = f"write a {successor}" if successor else "delete the object: Karpenter has no successor of it"
     open_points = "; ".join(new.open_points) if new else ""
-    return f"{hint}; then see to this: {open_points}" if open_points else hint
+    return f"{hint}; then: {open_points}" if open_points else hint

@@ -1,13 +1,13 @@
 """Field of an older Karpenter API in a v1 object.
 
 ## Why is this bad?
-kubectl asks for strict validation by default, which refuses fields that v1 does not have: the file cannot be applied. Helm, Argo
-CD and Flux may apply without it. Then the API server drops these fields, and the file looks applied: a pool whose
-`spec.disruption.expireAfter` is dropped replaces its nodes after 720 hours, whatever runs on them. At admission the fields
-are gone already; this is found in files.
+The file cannot be applied: kubectl requests strict validation by default, which refuses fields that v1 does not have.
+Helm, Argo CD and Flux may apply without it. Then the API server drops these fields without an error: a pool whose
+`spec.disruption.expireAfter` is dropped replaces its nodes after 720 hours, also while training runs on them. The
+webhook does not see dropped fields; `gpugate check` reports them in files.
 
 ## Instead
-Write the field where v1 has it.
+Write the field at its path in v1.
 
 ## Sources
 Karpenter's "v1 migration" guide, v1.1; Karpenter v1.14.1 `pkg/apis/crds/karpenter.sh_nodepools.yaml`,
@@ -38,7 +38,7 @@ _DISRUPTION: Final[dict[str, Json]] = {
     "consolidateAfter": "0s",
     "budgets": [{"nodes": "10%"}],
 }
-_REASON: Final = "writes what {} said where v1 has it"
+_REASON: Final = "moves {} to its path in v1"
 
 
 def written(legacy: LegacyField, obj: Field) -> Patches | None:
@@ -126,28 +126,32 @@ def _path(dotted: str) -> tuple[str, ...]:
     return tuple(dotted.split("."))
 
 
+_REFUSED: Final = "The API server refuses the object, because v1 expects another type at this path."
+_RENAMED: Final = "The API server refuses the NodePool, because v1 does not know the old name."
+_DROPPED: Final = "kubectl apply fails by strict validation; without it the API server {}."
 _OLD_POLICY: Final = "WhenUnderutilized"
 _NEW_POLICY: Final = "WhenEmptyOrUnderutilized"
 
 
 @validates(NODE_POOL)
 def check_pool(pool: Field, ctx: Context[Params]) -> Iterator[Violation]:  # noqa: ARG001 -- every check has this shape
-    """Report each legacy field, and the consolidation policy that v1 calls by another name."""
+    """Report each legacy field, and the consolidation policy that v1 renamed."""
     yield from _legacy(pool, NODE_POOL_FIELDS)
     disruption = pool["spec", "disruption"]
     policy = disruption["consolidationPolicy"]
     if policy.text == _OLD_POLICY:
-        reason = "names the policy as v1 does"
+        reason = "writes the name of the policy in v1"
         patches = [Patch("set", policy.path, _NEW_POLICY, reason)]
         after = disruption["consolidateAfter"]
         if not after:
             # v1beta1 refused it beside this policy, v1 requires it: 0s is what v1beta1 did.
-            patches.append(Patch("set", after.path, "0s", "waits no longer than v1beta1 did"))
+            patches.append(Patch("set", after.path, "0s", "keeps the wait of v1beta1"))
         yield Violation(
             policy.path,
-            f"the API server refuses {_OLD_POLICY}, which v1 calls {_NEW_POLICY}",
-            hint=f"write {_NEW_POLICY}, with consolidateAfter",
+            f"consolidationPolicy {_OLD_POLICY} is now named {_NEW_POLICY}",
+            hint=f"write {_NEW_POLICY} and a consolidateAfter",
             fix=Patches(tuple(patches)),
+            why=_RENAMED,
         )
 
 
@@ -162,11 +166,12 @@ def _legacy(obj: Field, fields: tuple[LegacyField, ...]) -> Iterator[Violation]:
         field = obj[tuple(legacy.path.split("."))]
         if field:
             name = legacy.path.rpartition(".")[2]
-            instead = f", so {legacy.instead}" if legacy.instead else ""
-            does = f"strict validation refuses it; without it the API server drops it{instead}"
+            hint = f"write {legacy.successor} instead" if legacy.successor else f"remove {name}"
+            dropped = _DROPPED.format(f"drops {name}, and {legacy.instead}" if legacy.instead else f"drops {name}")
             yield Violation(
                 field.path,
-                f"v1 has no {name} here: {'the API server refuses it' if legacy.refused else does}",
-                hint=f"write {legacy.successor} instead" if legacy.successor else "remove it",
+                f"v1 has no field {name} at this path",
+                hint=hint,
                 fix=written(legacy, obj),
+                why=_REFUSED if legacy.refused else dropped,
             )

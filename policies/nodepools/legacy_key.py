@@ -1,16 +1,16 @@
 """Label, annotation or taint that Karpenter no longer reads.
 
 ## Why is this bad?
-A Pod with `karpenter.sh/do-not-evict` looks protected and is not, as Karpenter v1.0 dropped the key. A Pod that selects nodes by
-`karpenter.sh/provisioner-name` stays Pending, because no node has that label. A toleration of `karpenter.sh/disruption`
-tolerates nothing. Nothing reports any of this.
+The key has no effect, and nothing reports it. A Pod with `karpenter.sh/do-not-evict` is not protected, because
+Karpenter v1.0 dropped the key. A Pod that selects nodes by `karpenter.sh/provisioner-name` stays Pending, because no
+node has that label. A toleration of `karpenter.sh/disruption` tolerates nothing.
 
 ## Instead
 - `karpenter.sh/do-not-evict`, `karpenter.sh/do-not-consolidate`: `karpenter.sh/do-not-disrupt: "true"` on the Pod
 - `karpenter.sh/provisioner-name`: `karpenter.sh/nodepool`, with the name of the NodePool
 - `karpenter.sh/disruption=disrupting`: `karpenter.sh/disrupted`, which has no value
 
-An old annotation beside the new one passes, as charts set both to serve every version.
+An old annotation together with the new one is allowed, because charts set both to support every version.
 
 ## Sources
 Karpenter v1.14.1 `designs/v1-api.md` ("Labels/Annotations/Tags"), `designs/v1-roadmap.md` (taints), `pkg/apis/v1/labels.go`,
@@ -155,26 +155,27 @@ _DROPPED_IN: Final = "1.0"
 _GONE: Final = "no node has the label {key} since Karpenter v1.0"
 _MESSAGES: Final[dict[Place, str]] = {
     "annotation": "the annotation {key} is ignored since Karpenter v1.0",
-    "label": "the label {key} means nothing since Karpenter v1.0",
+    "label": "the label {key} has no effect since Karpenter v1.0",
     "selector": f"{_GONE}: the Pod stays Pending",
-    "exclusion": f"{_GONE}: this keeps the Pod off none",
-    "preference": f"{_GONE}: this prefers none",
-    "topology": f"{_GONE}: Pods cannot be placed by it",
-    "toleration": "no node has the taint {key} since Karpenter v1.0: this tolerates nothing",
+    "exclusion": f"{_GONE}: the term excludes none",
+    "preference": f"{_GONE}: the preference has no effect",
+    "topology": f"{_GONE}: the scheduler cannot use it",
+    "toleration": "no node has the taint {key} since Karpenter v1.0: the toleration has no effect",
     "requirement": "the API server refuses a requirement on {key}, which no node has since Karpenter v1.0",
-    "taint": "the taint {key} means nothing since Karpenter v1.0",
+    "taint": "Karpenter ignores the taint {key} since v1.0",
 }
 _REASONS: Final[dict[Place, str]] = {
-    "annotation": "Karpenter ignores the annotation, so what it was to do does not happen.",
-    "label": "Karpenter ignores the label, so what it was to do does not happen.",
+    "annotation": "Karpenter ignores the annotation, so it does not protect or exclude anything.",
+    "label": "Karpenter ignores the label, so it has no effect on nodes.",
     "selector": "No node has the label, so the Pod stays Pending.",
-    "exclusion": "No node has the label, so the Pod can run on the nodes that this was to exclude.",
-    "preference": "No node has the label, so the scheduler prefers none.",
-    "topology": "No node has the label, so the scheduler cannot place Pods by it.",
+    "exclusion": "No node has the label, so the Pod can run on the nodes that the selector should exclude.",
+    "preference": "No node has the label, so the scheduler ignores the preference.",
+    "topology": "No node has the label, so the scheduler cannot use it to place Pods.",
     "toleration": "Karpenter writes another taint, which the Pod does not tolerate.",
-    "requirement": "The API server refuses the NodePool, so no node comes.",
-    "taint": "Karpenter gives the taint no meaning: it only keeps off Pods that do not tolerate it.",
+    "requirement": "The API server refuses the NodePool, so Karpenter launches no node.",
+    "taint": "Karpenter treats the taint like any other: only Pods that tolerate it run on the nodes.",
 }
+_UNPROTECTED: Final = "Karpenter does not read the key, so it may evict the Pod."
 _PROTECTION: Final = "karpenter.sh/do-not-disrupt"
 _DISRUPTED: Final = "karpenter.sh/disrupted"
 
@@ -185,7 +186,7 @@ def check_pod(pod: Field, ctx: Context[Params]) -> Iterator[Violation]:
     if at_least(ctx.target.karpenter, _DROPPED_IN):
         for use in in_pod(pod):
             message = _MESSAGES[use.place].format(key=use.key)
-            why = "" if LEGACY_KEYS[use.key] == _PROTECTION else _REASONS[use.place]
+            why = _UNPROTECTED if LEGACY_KEYS[use.key] == _PROTECTION else _REASONS[use.place]
             yield Violation(use.field.path, message, hint=_hint(use), fix=_renamed(use, pod), why=why)
 
 
@@ -204,8 +205,8 @@ def check_node_class(node_class: Field, ctx: Context[Params]) -> Iterator[Violat
 def _to_remove(uses: tuple[Use, ...], ctx: Context[Params]) -> Iterator[Violation]:
     for use in uses if at_least(ctx.target.karpenter, _DROPPED_IN) else ():
         protects = LEGACY_KEYS[use.key] == _PROTECTION
-        hint = f"remove it; protect Pods with {_PROTECTION}" if protects else "remove it"
-        removed = Patch("remove", use.field.path, None, f"removes {use.key}, which nothing reads")
+        hint = f"remove the key; protect Pods with {_PROTECTION}" if protects else "remove the key"
+        removed = Patch("remove", use.field.path, None, f"removes {use.key}, which has no effect")
         fix = Patches((removed,)) if use.place in {"annotation", "label"} else None
         message = _MESSAGES[use.place].format(key=use.key)
         yield Violation(use.field.path, message, hint=hint, fix=fix, why=_REASONS[use.place])
@@ -221,7 +222,7 @@ def _hint(use: Use) -> str:
 def _renamed(use: Use, pod: Field) -> Patches | None:
     """Return the change to the key that took the place of a dropped one; None where a value has to be chosen too."""
     path, new = use.field.path, LEGACY_KEYS[use.key]
-    reason = f"writes {new}, which took the place of {use.key}"
+    reason = f"writes {new}, which replaced {use.key}"
     if use.place == "annotation" and new == _PROTECTION and use.field.text == "true":
         added = Patch("set", (*path[:-1], new), "true", reason)
         return Patches((Patch("remove", path, None, reason), added))

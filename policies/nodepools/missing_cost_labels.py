@@ -1,13 +1,13 @@
-"""GPU pool whose nodes carry no labels that say who pays for them.
+"""GPU pool without cost labels on its nodes.
 
 ## Why is this bad?
-Kubecost and OpenCost split the cost of a node by its labels: without them the idle part of a GPU node appears under no team.
-An empty label, or one that says `tbd`, is as good as none.
+Kubecost and OpenCost split the cost of a node by its labels: without them the idle cost of GPU nodes cannot be
+attributed to a team. An empty label, or one with the value `tbd`, counts as missing.
 
 ## Instead
 Write `team` and `cost-center` under `spec.template.metadata.labels`. A new pool can get them from its own labels
-(`from_labels`) or from `defaults`. A pool that exists is never changed: a label of the template replaces all its nodes
-(drift). A label of the template is also a requirement, so Pods that select by `team` then fit the pool.
+(`from_labels`) or from `defaults`. An existing pool is never changed, because a label of the template replaces all
+its nodes (drift). A label of the template is also a requirement, so the pool then fits Pods that select by `team`.
 
 ## Sources
 Karpenter v1.14.1 `pkg/apis/v1/nodepool.go` (template labels are part of the drift hash), `labels.go` (domains it keeps for
@@ -33,22 +33,22 @@ if TYPE_CHECKING:
 
     from gpugate.policies.sdk.field import Field
 
-_NO_VALUE: Final = "Cost reports show the value as it is, and it does not name who pays."
-_OTHER_KEY: Final = "Cost reports read exact keys, so the cost of these nodes does not appear under the required one."
+_NO_VALUE: Final = "Cost reports show this value, so the cost is attributed to no team."
+_OTHER_KEY: Final = "Cost reports read exact keys, so the cost of these nodes does not appear under the required label."
 _PLACEHOLDER: Final = ("nodeclasses/unexpanded-placeholder",)
 _RESERVED: Final = ("kubernetes.io", "karpenter.sh", "karpenter.k8s.aws")
 
 
 class Params(PolicyParams, frozen=True, kw_only=True):
-    """Which labels are required, and of which form.
+    """Which labels are required, and their forms.
 
     Attributes:
         required: the labels that the nodes of every GPU pool have.
-        formats: label -> forms, of which the value has one: `#` is a digit, `*` any run of characters. Without an entry
+        formats: label -> forms; the value matches one of them: `#` is a digit, `*` any run of characters. Without an entry
             any value is valid.
         placeholders: values that count as missing, in any case.
-        defaults: label -> value that a new pool gets where it lacks the label; empty: none.
-        from_labels: label -> label of the new pool itself that gives the value, such as `team: team`; it goes before
+        defaults: label -> value that a new pool gets if the label is missing; empty: none.
+        from_labels: label -> label of the new pool itself that has the value, such as `team: team`; it wins over
             `defaults`; empty: none.
     """
 
@@ -63,7 +63,9 @@ class Params(PolicyParams, frozen=True, kw_only=True):
         for label in (*self.defaults, *self.from_labels):
             domain = label.rpartition("/")[0]
             if any(f".{domain}".endswith(f".{reserved}") for reserved in _RESERVED):
-                raise ValueError(f"{label} is no label of your own: it would choose nodes")
+                raise ValueError(
+                    f"{label} is a label of Kubernetes or Karpenter, which selects nodes: write your own label"
+                )
 
 
 @mutates(
@@ -75,7 +77,7 @@ class Params(PolicyParams, frozen=True, kw_only=True):
     convention=PARAMETERS_KEY,
 )
 def mutate(pool: Field, ctx: Context[Params]) -> Iterator[Patch]:
-    """Add the labels for which there is a value; one that is there in another spelling is left for a person."""
+    """Add the labels that have a value; a label in another spelling is only reported."""
     params = ctx.params
     wanted = sorted({*params.defaults, *params.from_labels})
     if not wanted or not is_for_accelerators(pool, ctx):
@@ -95,7 +97,7 @@ def mutate(pool: Field, ctx: Context[Params]) -> Iterator[Patch]:
 
 @validates(NODE_POOL, params=Params, mode=Stance.WARN, tables=(INSTANCE_TYPES,), convention=PARAMETERS_KEY)
 def check(pool: Field, ctx: Context[Params]) -> Iterator[Violation]:
-    """Report labels that are missing, spelled in another way, or that say nothing."""
+    """Report labels that are missing, spelled differently, or without a real value."""
     if not is_for_accelerators(pool, ctx):
         return
     params = ctx.params
@@ -109,7 +111,7 @@ def check(pool: Field, ctx: Context[Params]) -> Iterator[Violation]:
                 yield Violation(
                     label.path,
                     f"label {key} {wrong}",
-                    hint="write who pays",
+                    hint="write the real value, such as the name of the team",
                     same_as=_PLACEHOLDER,
                     why=_NO_VALUE,
                     convention=True,
@@ -127,13 +129,13 @@ def check(pool: Field, ctx: Context[Params]) -> Iterator[Violation]:
 
 
 def _misspelled(labels: Field, near: str, key: str) -> Violation:
-    reason = f"spells the label {key} as reports read it"
+    reason = f"spells the label {key} as cost reports read it"
     renamed = (
         Patch("remove", labels[near].path, None, reason),
         Patch("set", labels[key].path, labels[near].value, reason),
     )
-    message = f"label {near} is not {key}: reports read labels as they are written"
+    message = f"label {near} is not {key}: cost reports read exact keys"
     fix = Patches(renamed)
     return Violation(
-        labels[near].path, message, hint=f"rename the tag to {key}", fix=fix, why=_OTHER_KEY, convention=True
+        labels[near].path, message, hint=f"rename the label to {key}", fix=fix, why=_OTHER_KEY, convention=True
     )

@@ -1,26 +1,26 @@
 """GPU pool without a limit on its GPUs.
 
 ## Why is this bad?
-Without a limit a pool starts as many GPU nodes as Pods ask for: a Job of 1000 Pods with 8 H100 each, started by mistake,
-costs 55,000 USD an hour. A limit on a name that does not exist, such as `nvidia.com/gpus`, limits nothing.
+Without a limit a pool launches as many GPU nodes as Pods request: a Job of 1000 Pods with 8 H100 each, started by
+mistake, costs 55,000 USD an hour. A limit on an unknown resource name, such as `nvidia.com/gpus`, has no effect.
 
 ## Instead
-Limit what Pods ask for, under `spec.limits`, for each make of accelerator that the pool can launch:
+Limit the resource that Pods request, under `spec.limits`, for each make of accelerator that the pool can launch:
 
 ```yaml
 limits:
   nvidia.com/gpu: "32"
 ```
 
-A limit of `nodes` is as good, and so are the `replicas` of a static pool, which takes no other limit than `nodes`. A
-limit of `"0"` switches a pool off, and is fine. Limits of `cpu` and `memory` cap GPUs too, but nobody sees at how many:
-up to `at_most_indirect` GPUs that is a warning. So is a make that is not limited beside one that is, where the pool has it
-only because a requirement is wide, as the category `g` has types with AMD GPUs.
+A limit of `nodes` has the same effect, as do the `replicas` of a static pool, which accepts no limit but `nodes`. A
+limit of `"0"` switches a pool off and is allowed. Limits of `cpu` and `memory` bound GPUs indirectly: up to
+`at_most_indirect` GPUs that is a warning. An unlimited make of accelerator in addition to a limited one is a warning
+too, if the pool has it only because a requirement is wide: the category `g` has types with AMD GPUs.
 
-A pool is one for GPUs if its requirements name types, families, categories or GPUs that have an accelerator, whatever
-other types they name too. A pool that allows GPU types only because it names none is not.
+A pool counts as a GPU pool if its requirements name types, families, categories or GPUs with an accelerator, even
+with other types. A pool that allows GPU types only because it names none does not count.
 
-Limits are per pool, and what starts at the same moment can overrun them.
+Limits are per pool, and nodes that start at the same moment can exceed them.
 
 ## Sources
 Karpenter v1.14.1 `pkg/apis/v1/nodepool.go` (`limits`), `pkg/controllers/provisioning/scheduling/scheduler.go` (types above what is
@@ -54,11 +54,11 @@ _ABOVE: Final = "One pool can then start more accelerators than the policy file 
 
 
 class Params(PolicyParams, frozen=True, kw_only=True):
-    """How many accelerators are too many.
+    """How many accelerators a pool may have.
 
     Attributes:
-        max_per_pool: the most accelerators, counted as whole devices, that one pool may be allowed; none where absent.
-        at_most_indirect: where only cpu or memory are limited, up to how many accelerators that is a warning and no
+        max_per_pool: the highest limit of one pool, in whole accelerators; absent: no maximum.
+        at_most_indirect: if only cpu or memory are limited, up to how many accelerators that is a warning and not a
             denial.
     """
 
@@ -68,7 +68,7 @@ class Params(PolicyParams, frozen=True, kw_only=True):
 
 @validates(NODE_POOL, params=Params, tables=(INSTANCE_TYPES,))
 def check(pool: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
-    """Report the makes of accelerator that nothing limits, and limits above the platform's own."""
+    """Report the makes of accelerator without a limit, and limits above the maximum of the platform."""
     yield from with_gpu_types(pool, ctx, _found)
 
 
@@ -92,18 +92,22 @@ def _too_many(pool: Field, types: MatchingTypes, found: tuple[Make, ...], most: 
     for make in found:
         field = pool["spec", "limits", make.resources[0]]
         if limits.get(make.resources[0], 0) > most:
-            message = f"the limit of {field.value} {make.resources[0]} is above {most}, the most for one pool"
-            yield Violation(field.path, message, hint=f"write {most} or less", why=_ABOVE)
+            message = f"the limit of {field.value} {make.resources[0]} is too high (maximum for one pool: {most})"
+            yield Violation(field.path, message, hint=f"lower the limit to {most} or less", why=_ABOVE)
     if pool["spec", "replicas"] or limits.keys().isdisjoint(make.resources[0] for make in found):
         per_node = max(most_devices(make, types.catalogue) for make in found)
         nodes = pool["spec", "limits", "nodes"] if "nodes" in limits else pool["spec", "replicas"]
         count = limits.get("nodes", pool["spec", "replicas"].integer or 0)
         if count * per_node > most:
             message = (
-                f"{nodes.value} nodes of up to {per_node} accelerators are more than {most}, the most for one pool"
+                f"{nodes.value} nodes of up to {per_node} accelerators are too many (maximum for one pool: {most})"
             )
             fitting = most // per_node
-            hint = f"write {fitting} or less" if fitting else f"require types with {most} accelerators or fewer"
+            hint = (
+                f"lower the limit of nodes to {fitting} or less"
+                if fitting
+                else f"require types with {most} accelerators or fewer"
+            )
             yield Violation(nodes.path, message, hint=hint, why=_ABOVE)
 
 
@@ -115,16 +119,16 @@ def _nothing_limited(
 ) -> Iterator[Violation]:
     resource = unlimited[0].resources[0]
     limits = pool["spec", "limits"]
-    hint = f"limit {resource} under spec.limits"
+    hint = f"add a limit of {resource} under spec.limits"
     for key, field in limits.items():
         if _meant_for(resource, key):
-            reason = f"limits {resource}, the resource that Pods ask for"
+            reason = f"limits {resource}, the resource that Pods request"
             renamed = (
                 Patch("remove", field.path, None, reason),
                 Patch("set", limits[resource].path, field.value, reason),
             )
-            message = f"the limit on {key} limits nothing: the resource is {resource}"
-            yield Violation(field.path, message, hint=f"rename it to {resource}", fix=Patches(renamed))
+            message = f"the limit on {key} has no effect: the resource is {resource}"
+            yield Violation(field.path, message, hint=f"rename the limit to {resource}", fix=Patches(renamed))
             return
     bounds = [reachable(make, node_pools.limits(pool), types.catalogue) for make in unlimited]
     most = max((bound for bound in bounds if bound is not None), default=None)
@@ -132,8 +136,8 @@ def _nothing_limited(
         yield Violation(limits.path, f"nothing limits how many {resource} the pool may have", hint=hint)
     elif most > (params.max_per_pool or 0):
         at_most = Stance.ENFORCE if most > params.at_most_indirect else Stance.WARN
-        message = f"limits no {resource}: its other limits let it have up to {most}"
-        why = f"Pods can start all of them by mistake: limits of {_and(limits)} do not say how many GPUs they allow."
+        message = f"missing limit on {resource}: the other limits allow up to {most}"
+        why = f"A mistake can start all of them: limits of {_and(limits)} bound the GPUs only indirectly."
         yield Violation(limits.path, message, at_most, hint, why=why)
 
 
@@ -141,10 +145,10 @@ def _another_make(make: Make, types: MatchingTypes, limits: Field) -> Violation:
     count = make.offering.bit_count()
     return Violation(
         limits.path,
-        f"{count} of the instance types {'has' if count == 1 else 'have'} {make.resources[0]}, which nothing limits",
+        f"{count} of the instance types {'has' if count == 1 else 'have'} {make.resources[0]}, which is not limited",
         at_most=Stance.WARN if is_minor(make, types) else Stance.ENFORCE,
-        hint=f"limit {make.resources[0]} too, or require one manufacturer",
-        why=f"Limits on other accelerators do not bound how many nodes Pods that ask for {make.resources[0]} can start.",
+        hint=f"add a limit of {make.resources[0]}, or require one manufacturer",
+        why=f"Limits on other accelerators do not limit the nodes for Pods that request {make.resources[0]}.",
     )
 
 

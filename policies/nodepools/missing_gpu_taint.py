@@ -1,12 +1,12 @@
-"""GPU pool without a taint that keeps other Pods off.
+"""GPU pool without a taint against other Pods.
 
 ## Why is this bad?
-Without a taint any Pod that fits runs on the GPU nodes: a log collector keeps a node of 50 USD an hour alive, and fills
-the CPU and memory that the next GPU Pod needs. A startup taint does not help, as it goes away when the node is ready;
-nor does `PreferNoSchedule`, which the scheduler overrides when it finds no other place.
+Without a taint any Pod that fits runs on the GPU nodes: a log collector keeps a node of 50 USD an hour alive, and
+uses the CPU and memory that the next GPU Pod needs. A startup taint does not help, because it is removed when the
+node is ready. Nor does `PreferNoSchedule`, which the scheduler ignores if no other node fits.
 
 ## Instead
-Write the taint that GPU Pods tolerate, with the effect `NoSchedule` or `NoExecute`; its value does not matter here:
+Write the taint that GPU Pods tolerate, with the effect `NoSchedule` or `NoExecute`; its value does not matter:
 
 ```yaml
 taints:
@@ -16,14 +16,15 @@ taints:
 ```
 
 Each make of accelerator has its own key: `nvidia.com/gpu`, `amd.com/gpu`, `habana.ai/gaudi`, `aws.amazon.com/neuron`.
-Another key is right where `platform.taints` says so, and none is needed for a resource that it gives no taints.
+`platform.taints` can define other keys, or no taint for a resource.
 
-A pool whose taint describes some of its accelerators and not others is a warning, where it has the others only because
-a requirement is wide: require one manufacturer.
+A pool whose taint covers only some of its accelerators is a warning, if it has the others only because a requirement
+is wide: require one manufacturer.
 
-A pool that names types with and without GPUs, such as `[p5.48xlarge, t3.nano]`, needs two pools: a taint would keep off
-the Pods that use the other types, and without one they run on the GPU nodes, which Karpenter even starts for Pods that are
-too large for the others. A pool that allows GPU types only because it names none is let pass.
+A pool that names types with and without GPUs, such as `[p5.48xlarge, t3.nano]`, needs two pools. A taint would
+exclude the Pods that use the other types. Without one they run on the GPU nodes, and Karpenter even launches GPU
+nodes for Pods that are too large for the other types. A pool that allows GPU types only because it names none is not
+reported.
 
 ## Sources
 Karpenter v1.14.1 `pkg/apis/v1/nodeclaim.go` (`taints`, `startupTaints`); aws/karpenter-provider-aws v1.14.1
@@ -53,14 +54,14 @@ if TYPE_CHECKING:
 
 _KEEPS_OFF: Final = frozenset({"NoSchedule", "NoExecute"})
 _WEAK: Final = "The scheduler ignores the taint when no other node fits, so Pods without a GPU run on the GPU nodes."
-_BRIEF: Final = "From the moment a node is ready the taint is gone, and any Pod that fits runs there."
-# A taint on a pool that has other types too would keep off the Pods that use those.
-_APART: Final = "make a pool of their own, with the taint, for the types with an accelerator"
+_BRIEF: Final = "Karpenter removes the taint when the node is ready, and then any Pod that fits runs there."
+# A taint on a pool with other types too would exclude the Pods that use those.
+_APART: Final = "move the types with an accelerator to a separate pool with the taint"
 
 
 @validates(NODE_POOL, tables=(INSTANCE_TYPES,))
 def check(pool: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
-    """Report the makes of accelerator whose nodes no taint describes."""
+    """Report the makes of accelerator whose nodes have no taint for it."""
     yield from with_gpu_types(pool, ctx, _found)
 
 
@@ -80,7 +81,7 @@ def _found(pool: Field, types: MatchingTypes, ctx: Context[Params]) -> Iterator[
 
 
 def _taints(make: Make, ctx: Context[Params]) -> tuple[Taint, ...]:
-    """Return the taints of which one is enough; none where the platform says that these nodes have none."""
+    """Return the taints of which one is enough; none where the platform configures no taint for these nodes."""
     return tuple(dict.fromkeys(taint for name in make.resources for taint in ctx.platform.taints_of(name)))
 
 
@@ -88,10 +89,10 @@ def _another_make(make: Make, types: MatchingTypes, taints: Field) -> Violation:
     count = make.types.bit_count()
     return Violation(
         taints.path,
-        f"{count} of the instance types {'has' if count == 1 else 'have'} {make.resources[0]}, which no taint is for",
+        f"{count} of the instance types {'has' if count == 1 else 'have'} {make.resources[0]}, which no taint covers",
         at_most=Stance.WARN if is_minor(make, types) else Stance.ENFORCE,
-        hint="require one manufacturer with karpenter.k8s.aws/instance-gpu-manufacturer",
-        why=f"These nodes carry the taint of another accelerator, which Pods that ask for {make.resources[0]} do not tolerate.",
+        hint="require one manufacturer with the label karpenter.k8s.aws/instance-gpu-manufacturer",
+        why=f"These nodes have the taint of another accelerator, which Pods that request {make.resources[0]} do not tolerate.",
     )
 
 
@@ -99,10 +100,10 @@ def _none(template: Field, resource: str, wanted: tuple[Taint, ...]) -> Violatio
     taint = wanted[0]
     keys = {each.key for each in wanted}
     hint = (
-        f"write the taint {taint.key}={taint.value}:NoSchedule under spec.template.spec.taints, and let Pods that use "
+        f"write the taint {taint.key}={taint.value}:NoSchedule to spec.template.spec.taints, and let Pods that use "
         "these nodes tolerate it"
     )
-    reason = f"adds the taint {taint.key}, which keeps Pods without an accelerator off"
+    reason = f"adds the taint {taint.key}, which excludes Pods without an accelerator"
     added = Patch(
         "append",
         template["taints"].path,
@@ -112,18 +113,18 @@ def _none(template: Field, resource: str, wanted: tuple[Taint, ...]) -> Violatio
     for weak in template["taints"]:
         if weak["key"].text in keys:
             effect = weak["effect"]
-            message = f"the taint {weak['key'].text} has the effect {effect.text}, which keeps no Pod off"
-            stronger = Patch("set", effect.path, "NoSchedule", "makes the taint keep Pods without an accelerator off")
+            message = f"the taint {weak['key'].text} has the effect {effect.text}, which excludes no Pod"
+            stronger = Patch("set", effect.path, "NoSchedule", "makes the taint exclude Pods without an accelerator")
             return Violation(effect.path, message, hint="write effect: NoSchedule", fix=Patches((stronger,)), why=_WEAK)
     for brief in template["startupTaints"]:
         if brief["key"].text in keys:
-            message = f"the taint {brief['key'].text} is a startup taint, which goes away when the node is ready"
+            message = f"the taint {brief['key'].text} is a startup taint, which is removed when the node is ready"
             moved = Patch("remove", brief.path, None, "a startup taint is removed when the node is ready")
             return Violation(brief.path, message, hint=hint, fix=Patches((moved, added)), why=_BRIEF)
-    others = "none of its taints" if template["taints"].value else "no taint"
+    others = "none of the taints" if template["taints"].value else "no taint"
     return Violation(
         template["taints"].path,
-        f"{others} keeps Pods off that ask for no {resource}",
+        f"{others} excludes Pods that request no {resource}",
         hint=hint,
         fix=Patches((added,)),
     )

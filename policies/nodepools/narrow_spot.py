@@ -1,16 +1,16 @@
 """Spot pool of one instance family or one zone.
 
 ## Why is this bad?
-Spot capacity runs out by family and zone: a pool that has only one of either loses all its nodes in the same minutes, and
-gets none back. How many instance types it has says little, as the sizes of one family come and go together.
+Spot capacity runs out by family and zone: a pool with one family or one zone loses all its nodes within minutes and
+gets no replacement. The number of instance types matters less, because the sizes of one family run out together.
 
-Only types with an accelerator count, and only those that EC2 had when the data was made. How many *types* a pool needs is
-the matter of `nodepools/single-instance-type`.
+Only types with an accelerator count, and only those that EC2 offered on the date of the data.
+`nodepools/single-instance-type` reports pools with too few *types*.
 
 ## Instead
 Name GPUs of at least two families (`l4` is g6 and gr6, `l40s` is g6e, `a10g` is g5), or allow on-demand capacity in a
-second pool with a lower weight. Leave out `topology.kubernetes.io/zone`, so that every subnet of the node class counts, or
-name two zones at least. One zone is right for workloads that need EFA or a placement group; those are better off
+second pool with a lower weight. Remove `topology.kubernetes.io/zone`, so that Karpenter uses every subnet of the node
+class, or name at least two zones. One zone is right for workloads that need EFA or a placement group; run those
 on-demand.
 
 ## Sources
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 _FAMILY: Final = f"{AWS}/instance-family"
 
-_ON_DEMAND: Final = "Capacity runs out by family: a pool with few families gets no node while theirs is short."
+_ON_DEMAND: Final = "Capacity runs out by family: a pool with few families gets no node while they are short."
 
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=1)]
 
@@ -92,8 +92,10 @@ def _families(pool: Field, types: MatchingTypes, needed: int, whose: str) -> Ite
     like = cause.others & _of_the_same_makes(types)
     by_name = types.catalogue.values[_FAMILY]
     others = sorted(name for name, members in by_name.items() if members & like and name not in families)
-    hint = f"loosen {cause.short}, which leaves out {shown(others)}" if others else "allow other accelerators"
-    # Too few types by the same requirement: more types of other families are the remedy for both.
+    hint = (
+        f"allow more values of {cause.short}, which excludes {shown(others)}" if others else "allow other accelerators"
+    )
+    # Too few types by the same requirement: types of other families fix both.
     yield Violation(edited(cause.field).path, message, hint=hint, same_as=("nodepools/single-instance-type",))
 
 
@@ -127,5 +129,5 @@ def _few_zones(types: MatchingTypes, needed: int) -> Iterator[Violation]:
         field = next(entry.field for entry in types.entries if entry.key == key)
         named = shown(sorted(required.values)) or "none"
         message = f"Spot in {len(required.values)} zone{'' if len(required.values) == 1 else 's'} only ({named})"
-        hint = f"name {needed} zones or more, or leave the requirement out"
+        hint = f"name {needed} zones or more, or remove the requirement"
         yield Violation(edited(field).path, message, Stance.WARN, hint)

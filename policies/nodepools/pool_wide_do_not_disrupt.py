@@ -1,16 +1,17 @@
 """GPU NodePool that puts the annotation do-not-disrupt on all its nodes.
 
 ## Why is this bad?
-Annotations of the template are copied to every node, and a node with `karpenter.sh/do-not-disrupt: "true"` is never
-consolidated and never replaced for drift: GPU nodes stay when they are empty, and keep the image they started with. They
-do end when they reach `expireAfter`, and Spot interruptions take them as ever, so it does not even protect what runs.
+Karpenter never consolidates these nodes and never replaces them for drift: GPU nodes stay when they are empty, and
+keep the image they started with. Annotations of the template are copied to every node. Nodes with
+`karpenter.sh/do-not-disrupt: "true"` still end at `expireAfter` and by Spot interruptions, so the annotation does not
+even protect running Pods.
 
 ## Instead
-Annotate the Pods that must not be disturbed, not the nodes; `pods/unprotected-training` does it for training. To protect
-a pool as a whole, use disruption budgets with `reasons: [Underutilized, Drifted]`.
+Annotate the Pods that must not be disrupted, not the nodes; `pods/unprotected-training` does so for training. To
+protect a whole pool, use disruption budgets with `reasons: [Underutilized, Drifted]`.
 
-Only the value `"true"` has an effect on nodes; others pass. So do pools with `spec.replicas` and pools of reserved
-capacity alone, whose nodes are kept on purpose.
+Only the value `"true"` has an effect on nodes; other values are not reported. Nor are pools with `spec.replicas` and
+pools with only reserved capacity, whose nodes are kept on purpose.
 
 ## Sources
 Karpenter v1.14.1 `pkg/controllers/state/statenode.go` (ValidateNodeDisruptable),
@@ -44,8 +45,8 @@ def check(pool: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
         return
     found = Violation(
         annotation.path,
-        f"{_KEY} on every node of a pool of {ctx.derived(accelerator)} nodes: not even empty nodes are removed",
-        hint="annotate the Pods that must not be disturbed instead",
-        fix=Patches((Patch("remove", annotation.path, None, "lets Karpenter remove nodes that are empty"),)),
+        f"{_KEY} on every node of a pool of {ctx.derived(accelerator)} nodes: Karpenter does not even remove empty nodes",
+        hint="remove the annotation, and annotate the Pods that must not be disrupted",
+        fix=Patches((Patch("remove", annotation.path, None, "lets Karpenter remove empty nodes"),)),
     )
     yield from if_gpu_pool(pool, ctx, (found,))

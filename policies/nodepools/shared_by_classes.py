@@ -1,13 +1,12 @@
-"""GPU NodePool that is not kept for one class of workload.
+"""GPU NodePool for more than one class of workload.
 
 ## Why is this bad?
-Training and inference want the opposite of their nodes: training must not be moved and runs for days, inference grows and
-shrinks by the minute and is packed on few nodes. In a pool for both, consolidation, expiry, Spot and budgets are wrong for
-one of them, and a burst of one takes the limit of the other. A pool whose labels do not say what it is for is also judged
-by none of the policies for training or inference.
+Consolidation, expiry, Spot and budgets of the pool are wrong for one of its classes. Training must not be moved and
+runs for days. Inference grows and shrinks by the minute and is packed on few nodes. A burst of one class uses up the
+limit of the other. Policies for training or inference are not evaluated on a pool whose labels name no class.
 
 ## Instead
-Make one pool for each class and say so in the labels of its nodes; let Pods select it:
+Create one pool for each class, name the class in the labels of its nodes, and let Pods select it:
 
 ```yaml
 template:
@@ -16,11 +15,11 @@ template:
       workload: training
 ```
 
-`gpugate.dev/workload-class`, `workload` and `node-type` are read, as the platform's configuration has them; a requirement on
-one of them counts like the label, because Karpenter labels nodes with the values of its requirements. Where the
-workloads are known, it is also reported that those of another class select the pool, and that weights make Karpenter try
-pools in the wrong order: a Spot pool for inference not before its on-demand pool, a training pool before an inference pool
-for Pods that select neither.
+The labels are `gpugate.dev/workload-class`, `workload` and `node-type`, or those of the platform's configuration. A
+requirement on one of them counts like the label, because Karpenter labels nodes with the values of its requirements.
+If the workloads are known, the policy also reports workloads of another class that select the pool, and weights that
+make Karpenter try pools in the wrong order: a Spot pool for inference not before its on-demand pool, or a training
+pool before an inference pool for Pods that select neither.
 
 ## Sources
 Karpenter v1.14.1 `pkg/utils/nodepool/nodepool.go` (OrderByWeight), `pkg/scheduling/requirements.go` (labels of a template
@@ -106,7 +105,7 @@ _HARD_EFFECTS: Final = frozenset({"NoSchedule", "NoExecute"})
 
 @dataclass(frozen=True, slots=True)
 class GpuWorkload:
-    """A workload whose Pods ask for accelerators.
+    """A workload whose Pods request accelerators.
 
     Attributes:
         shown: its name for people.
@@ -135,7 +134,7 @@ def unknown_workloads(ctx: AnyContext) -> Skip | None:
 
 
 def gpu_workloads(_pool: Field, ctx: AnyContext) -> tuple[GpuWorkload, ...]:
-    """Return the workloads known that ask for accelerators."""
+    """Return the known workloads that request accelerators."""
     known = ((of_kind, ctx.facts.list(kind)) for kind, of_kind in _OF_KIND.items())
     return tuple(chain(*(derived(fact, of_kind, ctx) for of_kind, fact in known if isinstance(fact, Known))))
 
@@ -164,7 +163,7 @@ _OF_KIND: Final = {kind: partial(_workloads, kind) for kind in _KINDS}
 
 
 def selects(workload: GpuWorkload, pool: Field, ctx: AnyContext) -> bool:
-    """Tell whether a workload names a label that the pool gives to its nodes, and nothing that they lack."""
+    """Tell whether a workload names a label that the pool gives to its nodes, and nothing that they do not have."""
     selector = workload.selector
     if not selector or workload.has_affinity:
         return False
@@ -183,7 +182,7 @@ def _fits(selector: dict[str, str], pool: Field, ctx: AnyContext) -> bool:
         elif label in required:
             fits = required[label].allows(value)
         else:
-            # Any node can have a label that Karpenter knows; one of a user's own is on no node that does not get it.
+            # Any node can have a label that Karpenter knows; a user's own label is only on nodes that get it.
             fits = label.startswith((*_OWN_DOMAINS, *_KUBERNETES))
         if not fits:
             return False
@@ -260,8 +259,8 @@ def _spot_after_on_demand(own: _Pool, rival: _Pool) -> Iterator[Violation]:
         only = spot.capacity == {"spot"} and "spot" not in other.capacity
         if only and is_order and spot.weight <= other.weight:
             message = (
-                f"weight {spot.weight} of {_this(spot, own)} is not above the {other.weight} of {_this(other, own)}, "
-                "so Spot is not tried first"
+                f"weight {spot.weight} of {_this(spot, own)} is not above the {other.weight} of {_this(other, own)}: "
+                "Karpenter does not try Spot first"
             )
             hint = f"give the Spot pool a weight above {other.weight}"
             yield _misordered(own, rival, message, hint, _DEARER, leads=spot is own)
@@ -276,21 +275,25 @@ def _training_before_inference(own: _Pool, rival: _Pool, ctx: AnyContext) -> Ite
         if first:
             message = (
                 f"weight {training.weight} of {_this(training, own)} is above the {inference.weight} of "
-                f"{_this(inference, own)}, so {first.shown} is placed on training nodes first"
+                f"{_this(inference, own)}: Karpenter tries training nodes first for {first.shown}"
             )
-            hint = f"give the training pool at most weight {inference.weight}, or the workload a node selector"
+            hint = (
+                f"lower the weight of the training pool to {inference.weight}, or add a node selector to the workload"
+            )
             yield _misordered(own, rival, message, hint, _TAKEN, leads=training is own)
 
 
 _DEARER: Final = (
-    "Karpenter tries pools by weight, so it may start on-demand nodes while cheaper Spot capacity is there."
+    "Karpenter tries pools by weight, so it may launch on-demand nodes although Spot capacity is available."
 )
-_TAKEN: Final = "Karpenter tries pools by weight, so inference uses up nodes and limits that are meant for training."
+_TAKEN: Final = "Karpenter tries pools by weight, so inference uses up nodes and limits of the training pool."
 _CLASSIFY: Final = (
     "name a label that its nodes have under platform.workload_classes of the policy file; or add the label "
     f"{CLASS_LABEL} to its template, which replaces its nodes"
 )
-_UNREAD: Final = "No policy for training or inference evaluates a pool whose labels name no class of workload."
+_UNREAD: Final = (
+    "Policies for training or inference are not evaluated on a pool whose labels name no class of workload."
+)
 
 
 def _misordered(own: _Pool, rival: _Pool, message: str, hint: str, why: str, *, leads: bool) -> Violation:
@@ -330,8 +333,8 @@ def _found(pool: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
     others = [selecting[name] for name in ("training", "inference") if name in selecting]
     if len(others) + (own in {"training", "inference"}) > 1:
         by = " and ".join(f"{workload.shown}, which is for {workload.name}" for workload in others)
-        whose = f"is for {own} by its labels, but " if own else ""
-        yield Violation(labels.path, f"{whose}is selected by {by}", hint="make one pool for each class of workload")
+        whose = f"is labelled for {own}, but " if own else ""
+        yield Violation(labels.path, f"{whose}is selected by {by}", hint="create one pool for each class of workload")
     yield from misordered(pool, ctx)
 
 
@@ -344,8 +347,8 @@ def _several(pool: Field, classes: frozenset[WorkloadClass], ctx: Context[Params
         for entry in entries
         if entry.key == key and names.keys() & entry.requirement.values
     )
-    message = f"its requirement {entry.key} makes it a pool for {' and '.join(sorted(classes))}"
-    return Violation(edited(entry.field).path, message, hint="make one pool for each class of workload")
+    message = f"the requirement {entry.key} makes this a pool for {' and '.join(sorted(classes))}"
+    return Violation(edited(entry.field).path, message, hint="create one pool for each class of workload")
 
 
 def _without_class(labels: Field, kind: str, ctx: Context[Params]) -> Violation:
@@ -354,7 +357,7 @@ def _without_class(labels: Field, kind: str, ctx: Context[Params]) -> Violation:
     present = (labels[key] for key in (CLASS_LABEL, *rules.labels, *rules.node_selectors) if labels[key])
     misread = next(present, None)
     if misread is not None:
-        message = f'label {misread.path[-1]} is "{misread.text}", which names no class of workload'
+        message = f'label {misread.path[-1]} has the value "{misread.text}", which is not a class of workload'
         return Violation(misread.path, message, hint=hint, why=_UNREAD, convention=True)
-    message = f"no label says for which class of workload this {kind} pool is"
+    message = f"missing label for the class of workload of this {kind} pool"
     return Violation(labels.path, message, hint=hint, why=_UNREAD, convention=True)

@@ -1,22 +1,22 @@
 """NodePool that can launch only one instance type.
 
 ## Why is this bad?
-When EC2 runs out of the one type that a pool allows, no node comes and its Pods stay Pending. GPU types run short for hours, in a whole
-region at once. What a pool can launch is what all its requirements leave together: two values may be the same type
-twice, a label of the template is a requirement too, and a limit may rule the larger types out. A pool that matches no
-type at all, or fewer than its `minValues`, never launches anything.
+When EC2 runs out of the one type that a pool allows, Karpenter launches no node and Pods stay Pending. GPU types run
+short for hours, in a whole region at once. All requirements together decide which types a pool can launch: two values
+may name the same type, a label of the template is a requirement too, and a limit may exclude the larger types. A pool
+that matches no type, or fewer than its `minValues`, never launches a node.
 
-In a pool for GPUs only the types with an accelerator count, because a Pod that asks for a GPU cannot use the others:
-`[g5.xlarge, t3.nano]` is one type. A name that EC2 did not have when the data was made is not a second type; the
-parameter `unknown_types` changes that for types that are newer.
+In a GPU pool only the types with an accelerator count, because a Pod that requests a GPU cannot use the others:
+`[g5.xlarge, t3.nano]` is one type. A name that EC2 did not offer on the date of the data does not count as a second
+type; the parameter `unknown_types` changes that for newer types.
 
-Spot needs more choice: a pool that may use it warns below five types.
+Spot needs more choice: a pool that may use it gets a warning below five types.
 
 ## Instead
 Name several types, families or GPUs, or require what the workload needs, such as
-`karpenter.k8s.aws/instance-gpu-memory Gte 81920`. Where a GPU exists in one type only, which is a warning, use reserved
+`karpenter.k8s.aws/instance-gpu-memory Gte 81920`. If only one type has a GPU, which is a warning, use reserved
 capacity, for which one type is right: a pool with `karpenter.sh/capacity-type In [reserved]`, or with a capacity
-reservation, passes. A number of GPUs that only one type has is a denial: Pods can run on types with more of them.
+reservation, is allowed. A number of GPUs that only one type has is denied: Pods can run on types with more of them.
 
 ## Sources
 Karpenter v1.14.1 `pkg/scheduling/requirement.go`, `requirements.go` (matching, `minValues`),
@@ -63,15 +63,17 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.field import Field
 
 _NO_NODE: Final = "Karpenter launches no node for the pool, so its Pods stay Pending."
-_SPOT: Final = "Spot capacity runs out by instance type: a pool with few types loses nodes and waits long for others."
-_FEW: Final = "When EC2 runs out of these types at one time, no node comes and Pods stay Pending."
+_SPOT: Final = (
+    "Spot capacity runs out by instance type: a pool with few types loses nodes and waits longer for new ones."
+)
+_FEW: Final = "When EC2 runs out of these types at the same time, Karpenter launches no node and Pods stay Pending."
 _RESERVATIONS = (f"{AWS}/capacity-reservation-id", f"{AWS}/capacity-reservation-type")
 
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=1)]
 
 
 class AtLeast(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """How many instance types a pool needs, by what it is for; `spot` where it may use Spot, if that is more."""
+    """How many instance types a pool needs, by its purpose; `spot` if it may use Spot and that is more."""
 
     training: Count = 2
     inference: Count = 2
@@ -84,13 +86,13 @@ class Params(PolicyParams, frozen=True, kw_only=True):
 
     Attributes:
         at_least: how many types are needed; below two it is a denial, below this a warning.
-        inherent_singles: what it costs that no second type has the GPU asked for.
-        unknown_types: `count` counts types that the catalogue does not have. With the others they do not count beside
+        inherent_singles: the highest mode if no second type has the requested GPU.
+        unknown_types: `count` counts types that the catalogue does not have. With the other values they do not count with
             known types, and a pool of several unknown types only is a warning or a denial.
         offered_types: the types that EC2 offers in the platform's regions; empty: all.
-        only_gpu_pools: judge only pools for accelerators.
-        allow_static_single: let static pools (`spec.replicas`) have one type.
-        min_values_policy: Karpenter's `--min-values-policy`; with `best_effort` an unmet `minValues` is no finding.
+        only_gpu_pools: evaluate only pools for accelerators.
+        allow_static_single: allow one type in static pools (`spec.replicas`).
+        min_values_policy: Karpenter's `--min-values-policy`; with `best_effort` an unmet `minValues` is not reported.
     """
 
     at_least: AtLeast = AtLeast()
@@ -161,33 +163,33 @@ def _too_few(pool: Field, types: MatchingTypes, counted: int, ctx: Context[Param
     path = edited(cause.field).path
     if only_unknown:
         at_most = Stance.ENFORCE if params.unknown_types == "deny" else Stance.WARN
-        message = f"no EC2 instance type of {catalogue.date} is called {shown(types.unknown)}"
-        why = "Where EC2 does not offer these types, Karpenter launches no node and Pods stay Pending."
+        message = f"unknown EC2 instance types {shown(types.unknown)} (data of {catalogue.date})"
+        why = "If EC2 does not offer these types, Karpenter launches no node and Pods stay Pending."
         yield Violation(path, message, at_most, real_names(catalogue), why=why)
         return
     # A static pool always has the same number of nodes: smaller ones would lower its capacity.
     is_static = bool(pool["spec", "replicas"])
     more = siblings(left, cause.others, catalogue, needed - known - unknown, smaller=not is_static)
     hint, fix = more_types(cause, more, types), widened(types, cause, more, needed, counted)
-    narrowed = f"narrowed most by {cause.short}"
+    narrowed = f"limited mainly by {cause.short}"
     names = shown((*catalogue.decode(left), *(types.unknown if unknown else ())))
     if doubtful and known:
-        narrowed += f"; no EC2 type of {catalogue.date} is called {shown(types.unknown)}"
+        narrowed += f"; unknown types {shown(types.unknown)} (data of {catalogue.date})"
         hint = f"{hint}; {real_names(catalogue)}"
     with_gpu = " with an accelerator" if types.others and counted & types.others == 0 else ""
     if known + unknown > 1:
         message = (
-            f"can launch only {known + unknown} instance types{with_gpu} ({names}), {why} needs {needed}; {narrowed}"
+            f"allows {known + unknown} instance types{with_gpu} ({names}); {why} need at least {needed} ({narrowed})"
         )
         why = _SPOT if "spot" in node_pools.capacity_types(types.requirements) else _FEW
         yield Violation(path, message, Stance.WARN, hint, fix, why=why)
     elif known and only_type_with_its_gpu(types, left.bit_length() - 1):
         if params.inherent_singles != "ignore":
             at_most = Stance.ENFORCE if params.inherent_singles == "enforce" else Stance.WARN
-            message = f"can launch only {names}, the one instance type with this accelerator; {narrowed}"
+            message = f"allows only {names}, the only instance type with this accelerator; {narrowed}"
             yield Violation(path, message, at_most, f"use reserved capacity; or {hint}", fix)
     else:
-        message = f"can launch only {names}, 1 instance type{with_gpu}; {narrowed}"
+        message = f"allows only {names}, 1 instance type{with_gpu}; {narrowed}"
         yield Violation(path, message, hint=hint, fix=fix)
 
 
@@ -197,5 +199,5 @@ def _needed(pool: Field, types: MatchingTypes, ctx: Context[Params]) -> tuple[in
     classes = sorted(by_class.keys() & node_pools.pool_classes(pool, ctx), key=lambda name: -by_class[name])
     needed = by_class[classes[0]] if classes else at_least.default
     if at_least.spot > needed and "spot" in node_pools.capacity_types(types.requirements):
-        return at_least.spot, "Spot"
-    return needed, classes[0] if classes else "a pool"
+        return at_least.spot, "Spot pools"
+    return needed, f"{classes[0]} pools" if classes else "pools"

@@ -1,12 +1,12 @@
-"""Training NodePool whose nodes are consolidated while they are in use, or at once when they are empty.
+"""Training NodePool whose nodes are consolidated while in use, or as soon as they are empty.
 
 ## Why is this bad?
-Karpenter empties a node that it finds too little used, and what a training run computed since its last checkpoint is
-lost. Only the annotation `karpenter.sh/do-not-disrupt` on each Pod holds it back. A node that goes as soon as it is
-empty is bought again minutes later, when the next step of the run or its restart asks for it: GPU nodes start slowly,
-and EC2 may have none left.
+Karpenter evicts training Pods from a node that is little used, and they lose their work since the last checkpoint.
+Only the annotation `karpenter.sh/do-not-disrupt` on each Pod prevents that. A node that is removed as soon as it is
+empty is needed again minutes later, by the next step of the run or its restart: GPU nodes start slowly, and EC2 may
+have no capacity left.
 
-A pool that says nothing gets `WhenEmptyOrUnderutilized` and `0s`.
+The defaults are `WhenEmptyOrUnderutilized` and `0s`.
 
 ## Instead
 ```yaml
@@ -15,8 +15,8 @@ disruption:
   consolidateAfter: 30m
 ```
 
-A pool is for training by its labels: `gpugate.dev/workload-class` or `workload: training`, or `node-type: gpu-training`.
-Pools with `spec.replicas` pass: Karpenter does not consolidate them.
+A pool is for training by its labels: `gpugate.dev/workload-class` or `workload: training`, or `node-type:
+gpu-training`. Pools with `spec.replicas` are not reported: Karpenter does not consolidate them.
 
 ## Sources
 Karpenter v1.14.1 `pkg/apis/v1/nodepool.go` and `pkg/apis/crds/karpenter.sh_nodepools.yaml` (defaults),
@@ -43,10 +43,10 @@ if TYPE_CHECKING:
 
 
 class Params(PolicyParams, frozen=True, kw_only=True):
-    """What a training pool needs.
+    """The settings that a training pool needs.
 
     Attributes:
-        min_after: how long a node must have been empty before it goes.
+        min_after: how long a node must be empty before Karpenter removes it.
     """
 
     min_after: Duration = "10m"
@@ -62,19 +62,21 @@ def check(pool: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
 def _found(disruption: Field, params: Params) -> Iterator[Violation]:
     policy, after = disruption["consolidationPolicy"], disruption["consolidateAfter"]
     if after.text != "Never" and policy.text not in {"", "WhenEmpty"}:
-        message = f"consolidationPolicy {policy.text[:30]} evicts training Pods from nodes that are little used"
-        yield Violation(policy.path, message, hint="write WhenEmpty", fix=_set(policy, "WhenEmpty"))
+        message = f"consolidationPolicy {policy.text[:30]} lets Karpenter evict training Pods from little-used nodes"
+        yield Violation(
+            policy.path, message, hint="write consolidationPolicy: WhenEmpty", fix=_set(policy, "WhenEmpty")
+        )
     try:
         short = durations.parse(after.text) < durations.parse(params.min_after)
     except DurationError:  # Never, or what the API server refuses
         return
     if short:
-        message = f"consolidateAfter is {after.text}, a training pool needs at least {params.min_after}"
-        hint = f"write {params.min_after} or more"
-        why = "The next step of the run asks for the node again minutes later: GPU nodes start slowly, and EC2 may have none."
+        message = f"consolidateAfter is {after.text} (minimum for training pools: {params.min_after})"
+        hint = f"write consolidateAfter: {params.min_after} or more"
+        why = "The next step of the run may need the node again soon: GPU nodes start slowly, and EC2 may have no capacity."
         yield Violation(after.path, message, hint=hint, fix=_set(after, params.min_after), why=why)
 
 
 def _set(field: Field, value: str) -> Patches:
-    reason = f"sets {field.path[-1]}: {value}, which keeps training Pods and the nodes they return to"
+    reason = f"sets {field.path[-1]}: {value}, which keeps training Pods and their nodes"
     return Patches((Patch("set", field.path, value, reason),))

@@ -1,18 +1,18 @@
 """Training pool that may use Spot capacity.
 
 ## Why is this bad?
-EC2 takes a Spot instance back with two minutes' notice, and neither `karpenter.sh/do-not-disrupt` nor a disruption budget
-stops it: a distributed training stops whole when it loses one node. What was computed since the last checkpoint is paid
-for and lost. A pool without a `karpenter.sh/capacity-type` requirement may use Spot too, and prefers it.
+Training on Spot loses its work since the last checkpoint: EC2 takes a Spot instance back with two minutes' notice,
+and neither `karpenter.sh/do-not-disrupt` nor a disruption budget prevents that. A distributed run stops when it loses
+one node. A pool without a `karpenter.sh/capacity-type` requirement may use Spot too, and prefers it.
 
-A pool is for training when its nodes are labelled `gpugate.dev/workload-class: training`, `workload: training` or
-`node-type: gpu-training`; `platform.workload_classes` knows other labels. A requirement such as
-`workload In [training]` gives nodes the label too.
+A pool is for training if its nodes have the label `gpugate.dev/workload-class: training`, `workload: training` or
+`node-type: gpu-training`; `platform.workload_classes` configures other labels. A requirement such as `workload In
+[training]` gives nodes the label too.
 
 ## Instead
-Require `karpenter.sh/capacity-type In [on-demand, reserved]`. `reserved` is what capacity reservations and Capacity
-Blocks are used with; a node class that selects reservations for a pool that does not allow it leaves them unused, which
-is a warning, as is a pool that allows nothing else while its class selects none.
+Require `karpenter.sh/capacity-type In [on-demand, reserved]`. Karpenter uses capacity reservations and Capacity
+Blocks only for `reserved`. If a node class selects reservations and the pool does not allow `reserved`, they stay
+unused, which is a warning. So is a pool that allows only `reserved` while its class selects no reservation.
 
 ## Sources
 Karpenter v1.14.1 `pkg/apis/v1/labels.go` (capacity types), `website/content/en/v1.14/concepts/disruption.md` (interruption);
@@ -42,12 +42,13 @@ _RESERVATIONS: Final = "spec.capacityReservationSelectorTerms"
 _CHECKPOINTED: Final = "gpugate.dev/checkpointed"
 _PARTS: Final = ("labels", "annotations")
 _REASON: Final = "keeps training off Spot capacity"
+_BY_DEFAULT: Final = "Without the requirement Karpenter may use Spot, and prefers it; EC2 takes Spot instances back with two minutes' notice."
 _STEADY: Final[list[Json]] = ["on-demand", "reserved"]
 
 
 @validates(NODE_POOL, needs=(Need(EC2_NODE_CLASS, (_RESERVATIONS,)),), tables=(INSTANCE_TYPES,))
 def check(pool: Field, ctx: Context[Params]) -> Iterator[Violation]:
-    """Report that Spot is allowed, and reservations that the pool and its node class do not agree on."""
+    """Report that Spot is allowed, and a pool and node class that contradict each other on reservations."""
     if not is_training(pool, ctx) or not node_pools.is_for_accelerators(pool, ctx):
         return
     entries = tuple(node_pools.requirement_entries(pool, ctx))
@@ -68,9 +69,10 @@ def _spot(pool: Field, stated: tuple[Entry, ...]) -> Violation:
     hint = f"require {CAPACITY_TYPE} In [on-demand, reserved]"
     if not stated:
         path = template["spec", "requirements"].path
-        message = f"names no {CAPACITY_TYPE}, so training may run on Spot and lose {loss}"
-        return Violation(path, message, hint=hint, fix=Patches((Patch("append", path, _requirement(), _REASON),)))
-    message = f"lets training run on Spot, which EC2 takes back: it loses {loss}"
+        message = f"missing requirement {CAPACITY_TYPE}: training may run on Spot and lose {loss}"
+        fix = Patches((Patch("append", path, _requirement(), _REASON),))
+        return Violation(path, message, hint=hint, fix=fix, why=_BY_DEFAULT)
+    message = f"allows Spot for training: an interruption loses {loss}"
     entry = stated[0]
     values = entry.field["values"]
     for value in values if entry.field["operator"].text == "In" and len(stated) == 1 else ():
@@ -100,11 +102,13 @@ def _reservations(
     selected = bool(node_class[tuple(_RESERVATIONS.split("."))].value)
     field = stated[0].field["values"] or stated[0].field
     if selected and "reserved" not in allowed:
-        message = "its node class selects capacity reservations, which only capacity-type reserved uses"
+        message = "the node class selects capacity reservations, but the pool does not allow capacity type reserved"
         why = "The reservations are paid for and stay unused: only nodes of capacity type reserved take them."
-        yield Violation(field.path, message, Stance.WARN, "add reserved", why=why)
+        yield Violation(field.path, message, Stance.WARN, "add reserved to the allowed capacity types", why=why)
     elif allowed == {"reserved"} and not selected:
-        message = "allows reserved capacity only, and its node class selects no capacity reservation: no node starts"
+        message = "allows only reserved capacity, but the node class selects no capacity reservation"
         hint = f"add {_RESERVATIONS} to the EC2NodeClass"
-        why = "Karpenter starts reserved nodes only in reservations that the node class selects, so Pods stay Pending."
+        why = (
+            "Karpenter launches reserved nodes only in reservations that the node class selects, so Pods stay Pending."
+        )
         yield Violation(field.path, message, Stance.WARN, hint, why=why)

@@ -1,12 +1,12 @@
 """Training NodePool in which Karpenter may replace several nodes at once.
 
 ## Why is this bad?
-A new image or a change of the NodePool makes all its nodes drift, and Karpenter replaces as many at once as the budgets
-allow: by default a tenth of the pool, and without an active budget any number. A distributed run stops when it loses
-one worker; when it loses several, as often as there are replacements.
+Karpenter can replace several nodes of a training run at once, and the run stops for each. A new image or a change of
+the NodePool makes all nodes drift. Karpenter replaces as many at once as the budgets allow: by default a tenth of the
+pool, and without an active budget any number.
 
 ## Instead
-Bound the reasons that hit nodes in use, and leave empty nodes free to go:
+Limit the reasons that affect nodes in use, and let Karpenter remove empty nodes:
 
 ```yaml
 budgets:
@@ -16,11 +16,11 @@ budgets:
     reasons: [Empty]
 ```
 
-A budget of 0 for `Drifted` also keeps old images for ever: give it a schedule that leaves a time for maintenance, with a
-budget of 1 for that time. All budgets are followed over a week (a year, where a schedule names days of a month), at
-every quarter of an hour, in UTC as Karpenter does; the smallest of the active ones counts, and a percentage is rounded up.
+A permanent budget of 0 for `Drifted` also keeps old images: add a schedule with a maintenance window, and a budget of
+1 for that time. All budgets are followed over a week (a year, if a schedule names days of a month), at every quarter
+of an hour, in UTC as Karpenter does. The smallest active budget counts, and a percentage is rounded up.
 
-A pool is for training by its labels. Under `WhenEmpty`, or without consolidation, only `Drifted` is judged.
+A pool is for training by its labels. With `WhenEmpty`, or without consolidation, only `Drifted` is evaluated.
 
 ## Sources
 Karpenter v1.14.1 `pkg/apis/v1/nodepool.go` (GetAllowedDisruptionsByReason), `pkg/apis/crds/karpenter.sh_nodepools.yaml`
@@ -54,7 +54,7 @@ class Params(PolicyParams, frozen=True, kw_only=True):
 
     Attributes:
         max_nodes: how many nodes Karpenter may disrupt at once.
-        pool_nodes: the size of pool for which a percentage is worked out; a `limits.nodes` or `replicas` below it
+        pool_nodes: the pool size for which a percentage is computed; a `limits.nodes` or `replicas` below it
             counts instead.
     """
 
@@ -64,7 +64,7 @@ class Params(PolicyParams, frozen=True, kw_only=True):
 
 @validates(NODE_POOL, params=Params, mode=Stance.WARN, tables=(INSTANCE_TYPES,))
 def check(pool: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
-    """Report the most that budgets allow at some time, where that is too much."""
+    """Report the largest number that budgets allow at some time, if it is above the maximum."""
     if is_training(pool, ctx):
         yield from if_gpu_pool(pool, ctx, _found(pool, ctx))
 
@@ -86,8 +86,8 @@ def _found(pool: Field, ctx: Context[Params]) -> Iterator[Violation]:
     budgets = pool["spec", "disruption", "budgets"]
     count = "any number of nodes" if most == UNBOUNDED else f"{most} of {size} nodes"
     message = (
-        f"lets Karpenter disrupt {count} at once for {' and '.join(reasons)}, {_since(times, when)}; "
-        f"at most {ctx.params.max_nodes} wanted"
+        f"lets Karpenter disrupt {count} at once for {' and '.join(reasons)}, {_since(times, when)} "
+        f"(maximum: {ctx.params.max_nodes})"
     )
     hint = f'add a budget of nodes: "{ctx.params.max_nodes}" with reasons: [{", ".join(reasons)}]'
     yield Violation(budgets.path, message, hint=hint, fix=_bounded(budgets, reasons, ctx.params.max_nodes))
@@ -118,8 +118,8 @@ def _since(times: Timeline, when: int) -> str:
 
 def _bounded(budgets: Field, reasons: list[str], max_nodes: int) -> Patches:
     budget: Json = {"nodes": str(max_nodes), "reasons": [*reasons]}
-    reason = f"bounds {' and '.join(reasons)} to {max_nodes} nodes at once"
-    # The default stands in no file, where an addition alone would take its place.
+    reason = f"limits {' and '.join(reasons)} to {max_nodes} nodes at once"
+    # The default is in no file, and an addition alone would replace it.
     if budgets.value == _DEFAULT or not budgets.value:
         return Patches((Patch("set", budgets.path, [*_DEFAULT, budget], reason),))
     return Patches((Patch("append", budgets.path, budget, reason),))

@@ -1,15 +1,15 @@
-"""GPU pool that requires a value which no instance type has.
+"""GPU pool that requires a value that no instance type has.
 
 ## Why is this bad?
-Karpenter compares values as they are written, so `H100` matches nothing where the label says `h100`, and the API server does not
-object. Beside right values a wrong one stays unnoticed: the pool has fewer types than its author thinks. Memory is
-counted in MiB and per GPU, so `instance-gpu-memory Gt 79` lets every GPU in.
+Karpenter compares values exactly: no type matches `H100` where the label has `h100`, and the API server does not
+report it. Among valid values an invalid one goes unnoticed: the pool has fewer types than intended. Memory is in MiB
+and per GPU, so `instance-gpu-memory Gt 79` matches every GPU.
 
 ## Instead
-Write values as Karpenter's labels have them: in lower case, with dashes for blanks (`rtx-pro-server-6000`), memory as a
-number of MiB (`81920` for 80 GiB). A value that only `NotIn` names, such as that of a retired type, does no harm.
+Write values as in Karpenter's labels: in lower case, with hyphens for spaces (`rtx-pro-server-6000`), memory as a
+number of MiB (`81920` for 80 GiB). A value only in `NotIn`, such as that of a retired type, is harmless.
 
-Types that are newer than the catalogue belong in `also_known`.
+Add types that are newer than the data to `also_known`.
 
 ## Sources
 Karpenter v1.14.1 `pkg/scheduling/requirement.go`; aws/karpenter-provider-aws v1.14.1 `pkg/providers/instancetype/types.go`
@@ -108,19 +108,17 @@ _NAMES: Final = (
     ),
 )
 _NUMBERS: Final = (GPU_MEMORY, f"{AWS}/instance-gpu-count", f"{AWS}/instance-accelerator-count")
-_NO_TYPE: Final = (
-    "Karpenter compares values as they are written: no type matches this one, so the pool has fewer types."
-)
-_ALL_OR_NONE: Final = "Every GPU has more memory than that, so the requirement keeps out all types or none."
+_NO_TYPE: Final = "Karpenter compares values exactly: no type matches this one, so the pool has fewer types."
+_ALL_OR_NONE: Final = "Every GPU has more memory than that, so the requirement matches all types or none."
 # No GPU has less than this in MiB; what is below was meant in GiB.
 _GIB_RATHER: Final = 1000
 
 
 class Params(PolicyParams, frozen=True, kw_only=True):
-    """What else there is.
+    """Which other values are valid.
 
     Attributes:
-        also_known: label -> values that are right though the catalogue lacks them; `*` stands for anything.
+        also_known: label -> values that are valid although they are not in the data; `*` matches anything.
     """
 
     also_known: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
@@ -128,7 +126,7 @@ class Params(PolicyParams, frozen=True, kw_only=True):
 
 @validates(NODE_POOL, params=Params, mode=Stance.WARN, tables=(INSTANCE_TYPES,))
 def check(pool: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
-    """Report each value that no type has, and what was probably meant."""
+    """Report each value that no type has, and the nearest valid one."""
     types = ctx.derived(matching_types)
     if types is None:
         yield node_pools.types_doubt(pool, ctx)
@@ -162,7 +160,7 @@ def _name(field: Field, label: str, operator: str, catalogue: InstanceTypes) -> 
         yield Violation(field.path, message, hint=f"write {right}", fix=_written(field, right), why=_NO_TYPE)
     elif operator == "In":
         message = f"no EC2 instance type of {catalogue.date} has {short} {shown([field.text])}"
-        hint = "write a value that a type has; one that is newer counts with the parameter also_known"
+        hint = "write a value of an existing type; for a newer type, add it to the parameter also_known"
         yield Violation(field.path, message, hint=hint, why=_NO_TYPE)
 
 
@@ -171,13 +169,13 @@ def _number(field: Field, label: str, operator: str, catalogue: InstanceTypes) -
     if not (text.isascii() and text.isdigit()):
         right = in_mebibytes(text) if label in MEMORIES else None
         unit = " of MiB" if label in MEMORIES else ""
-        message = f"{shown([text])} is no {short}: it is a whole number{unit}"
-        hint = f"write {right}" if right else "write the number alone"
+        message = f"{shown([text])} is not a valid {short}, which is a whole number{unit}"
+        hint = f"write {right}" if right else "write only the number"
         why = "Karpenter compares whole numbers, so no instance type matches the value."
         yield Violation(field.path, message, hint=hint, fix=_written(field, str(right)) if right else None, why=why)
     elif label == GPU_MEMORY and 0 < int(text) < _GIB_RATHER:
         right = int(text) * 1024
-        message = f"{text} MiB is less than any GPU has: {short} is in MiB"
+        message = f"{text} MiB is less than any GPU has ({short} is in MiB)"
         certain = operator != "In" or catalogue.of(label, str(right))
         fix = _written(field, str(right)) if certain else None
         yield Violation(field.path, message, hint=f"write {right}", fix=fix, why=_ALL_OR_NONE)
@@ -187,10 +185,10 @@ def _number(field: Field, label: str, operator: str, catalogue: InstanceTypes) -
         yield Violation(
             field.path,
             f"no EC2 instance type has {short} {shown([text])}{each}",
-            hint=f"types have {some}",
+            hint=f"write one of the values of existing types: {some}",
             why=_NO_TYPE,
         )
 
 
 def _written(field: Field, value: str) -> Patches:
-    return Patches((Patch("set", field.path, value, f"writes {value} as the label has it"),))
+    return Patches((Patch("set", field.path, value, f"writes {value}, the value of the label"),))

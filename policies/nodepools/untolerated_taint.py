@@ -1,16 +1,15 @@
-"""GPU pool with a taint that the DaemonSets which make its GPUs usable do not tolerate.
+"""GPU pool with a taint that the DaemonSets for its GPUs do not tolerate.
 
 ## Why is this bad?
-A GPU node without its device plugin reports no GPUs, so its Pods stay Pending and it is paid for. The device plugin, feature
-discovery and GPU metrics are DaemonSets, and tolerate the taint of their accelerator: `nvidia.com/gpu`. A second taint, such
-as one for Spot, keeps them off. Without a device plugin a node never reports its
-GPUs, so Karpenter does not take it for initialized, its Pods stay Pending, and it is paid for. Without the exporter nobody
-sees what its GPUs do.
+Without its device plugin a GPU node reports no GPUs: Karpenter does not treat it as initialized, its Pods stay
+Pending, and it costs money. Without the exporter its GPUs are not measured. Device plugin, feature discovery and GPU
+metrics are DaemonSets that tolerate the taint of their accelerator, `nvidia.com/gpu`. A second taint, such as one for
+Spot, excludes them.
 
 ## Instead
-Leave the second taint out. Nodes have `karpenter.sh/capacity-type` and the other labels of Karpenter anyway, which Pods can
-select or avoid. Where the taint is needed, let the DaemonSets tolerate it; the GPU operator hands on what
-`daemonsets.tolerations` in its values says:
+Remove the second taint. Nodes have `karpenter.sh/capacity-type` and the other labels of Karpenter anyway, which Pods
+can select or avoid. If the taint is needed, add a toleration to the DaemonSets; the GPU operator copies
+`daemonsets.tolerations` of its values to them:
 
 ```yaml
 tolerations:
@@ -18,11 +17,11 @@ tolerations:
   - {key: karpenter.sh/capacity-type, operator: Exists, effect: NoSchedule}
 ```
 
-A pool is compared with the DaemonSets that tolerate its accelerators and can select its nodes. Where none of them is known,
-and there may be others, they are taken to tolerate the taints of accelerators, and those of `tolerated`. Nodes of EKS Auto
-Mode bring their device plugin with them, GKE installs one that tolerates every taint, and the one of the AKS documentation
-tolerates `sku=gpu`, so only on EC2 nodes of Karpenter do DaemonSets count that are not known. A DaemonSet is compared with the
-pools that are known.
+A pool is compared with the DaemonSets that tolerate its accelerators and can select its nodes. If none of them is
+known, and others may exist, they are assumed to tolerate the taints of accelerators, and those of `tolerated`. Nodes
+of EKS Auto Mode include the device plugin, GKE installs one that tolerates every taint, and the one in the AKS
+documentation tolerates `sku=gpu`. Only on EC2 nodes of Karpenter is a DaemonSet assumed that is not known. A DaemonSet
+is compared with the known pools.
 
 ## Sources
 NVIDIA gpu-operator v26.7.0 `deployments/gpu-operator/values.yaml` (`daemonsets.tolerations`); Karpenter v1.14.1
@@ -77,7 +76,7 @@ DAEMON_SET_NEED: Final = Need(
     ),
 )
 _KEPT_OFF: Final = (
-    "Nodes of the pool run no Pod of the DaemonSet: without a device plugin their GPUs cannot be used, without an exporter "
+    "The nodes run no Pod of the DaemonSet: without a device plugin their GPUs cannot be used, without an exporter "
     "they are not measured."
 )
 _HARD_EFFECTS: Final = frozenset({"NoSchedule", "NoExecute"})
@@ -160,10 +159,10 @@ _LABELS_OF_NODES: Final = ("karpenter.sh/", "karpenter.k8s.aws/", "node.kubernet
 
 
 class Params(PolicyParams, frozen=True, kw_only=True):
-    """What is assumed of DaemonSets that are not known.
+    """What is assumed about unknown DaemonSets.
 
     Attributes:
-        tolerated: keys of taints that the DaemonSets for GPUs tolerate here, beside those of accelerators.
+        tolerated: keys of taints that the DaemonSets for GPUs tolerate, in addition to those of accelerators.
     """
 
     tolerated: tuple[str, ...] = ()
@@ -171,7 +170,7 @@ class Params(PolicyParams, frozen=True, kw_only=True):
 
 @validates(NODE_POOL, params=Params, mode=Stance.WARN, needs=(DAEMON_SET_NEED,), tables=(INSTANCE_TYPES,))
 def check_pool(pool: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
-    """Report each taint that keeps a DaemonSet for GPUs off the nodes."""
+    """Report each taint that excludes a DaemonSet for GPUs from the nodes."""
     yield from if_gpu_pool(pool, ctx, _kept_off(pool, ctx))
 
 
@@ -185,7 +184,9 @@ def _kept_off(pool: Field, ctx: Context[Params]) -> Iterator[Violation]:
         expected = {*accelerator_taint_keys(ctx), *ctx.params.tolerated}
         for taint in hard_taints(pool):
             if taint["key"].text not in expected:
-                message = f"the DaemonSets for GPUs do not tolerate {shown(taint)}: its nodes get no device plugin"
+                message = (
+                    f"the DaemonSets for GPUs do not tolerate the taint {shown(taint)}: the nodes get no device plugin"
+                )
                 yield _unwanted(taint, message, ctx)
 
 
@@ -195,19 +196,21 @@ def _by_known(pool: Field, agents: list[Field], ctx: Context[Params]) -> Iterato
         off = sorted((agent for agent, taints in missing if taint.path in taints), key=named)
         if off:
             first, more = named(off[0]), f" and {len(off) - 1} more do" if len(off) > 1 else " does"
-            message = f"DaemonSet {first}{more} not tolerate {shown(taint)}, so no node of this pool gets its Pod"
+            message = (
+                f"DaemonSet {first}{more} not tolerate the taint {shown(taint)}: no node of this pool gets its Pod"
+            )
             kept_off = tuple(Other("DaemonSet", agent["metadata", "namespace"].text, _name(agent)) for agent in off)
             yield replace(_unwanted(taint, message, ctx), others=kept_off, why=_KEPT_OFF)
 
 
 def _unwanted(taint: Field, message: str, ctx: AnyContext) -> Violation:
     key, effect = taint["key"].text, taint["effect"].text
-    tolerate = f"let them tolerate {key} with the effect {effect}"
+    tolerate = f"add a toleration of {key} with the effect {effect} to them"
     if key in accelerator_taint_keys(ctx):
-        return Violation(taint.path, message, hint=f"write the taint as they tolerate it, or {tolerate}")
-    anyway = f": nodes have the label {key} anyway" if key.startswith(_LABELS_OF_NODES) else ""
+        return Violation(taint.path, message, hint=f"change the taint to one that they tolerate, or {tolerate}")
+    anyway = f" (nodes have the label {key} anyway)" if key.startswith(_LABELS_OF_NODES) else ""
     removed = Patch("remove", taint.path, None, f"removes the taint {key}, which DaemonSets for GPUs do not tolerate")
-    return Violation(taint.path, message, hint=f"leave the taint out{anyway}; or {tolerate}", fix=Patches((removed,)))
+    return Violation(taint.path, message, hint=f"remove the taint{anyway}, or {tolerate}", fix=Patches((removed,)))
 
 
 @validates(
@@ -219,7 +222,7 @@ def _unwanted(taint: Field, message: str, ctx: AnyContext) -> Violation:
     concerns=_TOLERATES_ACCELERATORS,
 )
 def check_daemon_set(agent: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
-    """Report each taint of a known GPU pool that keeps a DaemonSet for GPUs off its nodes."""
+    """Report each taint of a known GPU pool that excludes a DaemonSet for GPUs from its nodes."""
     pods = agent["spec", "template"]
     tolerations = pods["spec", "tolerations"]
     accelerators = accelerator_taint_keys(ctx)
@@ -244,10 +247,10 @@ def _untolerated(tolerations: Field, where: list[tuple[str, Field]]) -> Violatio
     (pool, taint), others = where[0], len(where) - 1
     key, effect = taint["key"].text, taint["effect"].text
     more = f" and {others} more" if others else ""
-    message = f"{shown(taint)} of NodePool {pool}{more} is not tolerated, so its nodes get no Pod of this DaemonSet"
+    message = f"missing toleration of {shown(taint)} of NodePool {pool}{more}: its nodes get no Pod of this DaemonSet"
     reason = f"tolerates {key}, so that nodes of NodePool {pool} get a Pod"
     added = Patch("append", tolerations.path, {"key": key, "operator": "Exists", "effect": effect}, reason)
-    hint = f"tolerate {key} with the effect {effect}, or leave the taint out of the pool"
+    hint = f"add a toleration of {key} with the effect {effect}, or remove the taint from the pool"
     pools = tuple(Other("NodePool", "", name) for name, _ in where)
     return Violation(
         tolerations.path, message, hint=hint, fix=Patches((added,)), others=pools, follows=True, why=_KEPT_OFF

@@ -53,11 +53,11 @@ _CRON_JOB_FIELDS: Final = tuple(field.replace("spec.", "spec.jobTemplate.spec.",
 
 
 class Params(PolicyParams, frozen=True, kw_only=True):
-    """Which labels are required, and of which form.
+    """Which labels are required, and their forms.
 
     Attributes:
         required: the labels that every GPU Pod and its namespace have.
-        formats: label -> forms, of which the value has one: `#` is a digit, `*` any run of characters. Without an entry
+        formats: label -> forms; the value matches one of them: `#` is a digit, `*` any run of characters. Without an entry
             any value is valid.
         placeholders: values that count as missing, in any case.
         as_annotation: give Pods annotations instead of labels, and take either for right.
@@ -144,14 +144,14 @@ def _faulty(obj: Field, whose: str, hint: str, params: Params) -> Iterator[Viola
         if field:
             wrong = _fault(key, field.text, params)
             if wrong:
-                why = "Cost reports show the value as it is, and it does not name who pays."
+                why = "Cost reports show this value, so the cost is attributed to no team."
                 yield Violation(
                     field.path, f"label {key} {wrong}", Stance.WARN, "write who pays", why=why, convention=True
                 )
             continue
         near = lookalike(key, labels.mapping)
         if near:
-            message = f"label {near} is not {key}: reports read labels as they are written"
+            message = f"label {near} is not {key}: cost reports read exact keys"
             why = f"Cost reports read exact keys, so the cost does not appear under {key}."
             yield Violation(labels[near].path, message, Stance.WARN, f"rename it to {key}", why=why, convention=True)
         else:

@@ -57,5 +57,5 @@ def parse(text: str) -> int:
     if not rest or position < len(rest):
         raise DurationError("is no duration: write a number with a unit, such as 30m or 12h")
     if total > _LONGEST:
-        raise DurationError("is longer than 292 years, the longest that can be read")
+        raise DurationError("is longer than 292 years, the maximum")
     return sign * total

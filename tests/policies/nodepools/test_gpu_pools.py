@@ -182,7 +182,7 @@ def test_a_taint_that_would_keep_other_pods_off_is_no_fix() -> None:
     obj = pool([one_of(TYPE, "p5.48xlarge", "p4d.24xlarge", "m7i.xlarge")], ["on-demand"], {"nvidia.com/gpu": "8"})
     (found,) = (each for each in findings(obj) if each.policy == "nodepools/missing-gpu-taint")
     assert found.fix is None
-    assert found.hint.startswith("make a pool of their own")
+    assert found.hint.startswith("move the types")
 
 
 GENERAL = st.fixed_dictionaries(
@@ -248,4 +248,4 @@ def test_messages_call_accelerators_by_their_name(families: tuple[str, ...], kin
     obj = pool([one_of(f"{AWS}family", *families)], ["on-demand"])
     obj["spec"]["disruption"] = {"consolidationPolicy": "WhenEmpty", "consolidateAfter": "Never"}
     (message,) = [found.message for found in findings(obj) if found.policy == "nodepools/consolidation-disabled"]
-    assert message == f"consolidateAfter is Never: {kind} nodes that nobody uses are never removed"
+    assert message == f"consolidateAfter is Never: Karpenter never removes empty {kind} nodes"

@@ -114,17 +114,20 @@ def test_settings_inside_a_provisioner_become_a_node_class_of_its_name() -> None
 @pytest.mark.parametrize(
     ("spec", "open_point"),
     [
-        ("{}", "spec.template.spec.nodeClassRef needs the group, kind and name of a node class"),
-        ("{}", "consolidateAfter: Never keeps empty nodes, as the Provisioner did; a time such as 5m removes them"),
+        ("{}", "write the group, kind and name of a node class in spec.template.spec.nodeClassRef"),
+        (
+            "{}",
+            "consolidateAfter: Never keeps empty nodes, as the Provisioner did; write a duration such as 5m to remove them",
+        ),
         (
             "{providerRef: {name: a}, kubeletConfiguration: {maxPods: 9}}",
-            "kubeletConfiguration goes to spec.kubelet of the EC2NodeClass",
+            "move kubeletConfiguration to spec.kubelet of the EC2NodeClass",
         ),
-        ("{solver: fast}", "spec.solver has no place in v1 and is left out"),
-        ("{provider: {launchTemplate: a}}", "spec.launchTemplate has no place in v1 and is left out"),
+        ("{solver: fast}", "spec.solver has no equivalent in v1 and was removed"),
+        ("{provider: {launchTemplate: a}}", "spec.launchTemplate has no equivalent in v1 and was removed"),
         ("{provider: {tags: {a: b}}}", "spec.role or spec.instanceProfile is required"),
         ("{provider: {tags: {a: b}}}", "spec.subnetSelectorTerms is required"),
-        ("{provider: {userData: x}}", "userData written for AL2 has to be rewritten for AL2023"),
+        ("{provider: {userData: x}}", "rewrite the userData, which is for AL2, for AL2023"),
     ],
 )
 def test_what_cannot_be_converted_is_named(spec: str, open_point: str) -> None:

@@ -92,12 +92,13 @@ def test_a_field_without_effect_is_removed_safely(context: Callable[..., Any]) -
 
 def test_what_becomes_of_a_field_depends_on_the_validation(context: Callable[..., Any]) -> None:
     (found,) = findings(context, "template: {spec: {kubelet: {maxPods: 10}}}")
-    assert found.message == (
-        "v1 has no kubelet here: strict validation refuses it; "
-        "without it the API server drops it, so the kubelet's defaults hold"
+    assert found.message == "v1 has no field kubelet at this path"
+    assert found.why == (
+        "kubectl apply fails by strict validation; "
+        "without it the API server drops kubelet, and the kubelet's defaults hold."
     )
 
 
 def test_limits_of_another_type_are_refused_not_dropped(context: Callable[..., Any]) -> None:
     (found,) = findings(context, "limits: {resources: {cpu: 100}}")
-    assert found.message == "v1 has no resources here: the API server refuses it"
+    assert found.why == "The API server refuses the object, because v1 expects another type at this path."

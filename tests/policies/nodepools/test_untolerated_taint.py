@@ -67,7 +67,7 @@ def test_which_taints_keep_a_daemon_set_off(taint: Json, toleration: Json, *, ke
     ("template", "where", "expected"),
     [
         pytest.param(pods(TOLERATION), pool(NVIDIA), True, id="its accelerator"),
-        pytest.param(pods(TOLERATION), pool(), True, id="its accelerator, which no taint is for"),
+        pytest.param(pods(TOLERATION), pool(), True, id="its accelerator, which no taint covers"),
         pytest.param(pods({"key": "aws.amazon.com/neuron"}), pool(NVIDIA), False, id="another accelerator"),
         pytest.param(pods({"operator": "Exists"}), pool(NVIDIA), False, id="no accelerator by name"),
         pytest.param(

@@ -75,8 +75,8 @@ def test_a_schedule_starts(text: str, starts: list[str]) -> None:
         ("0 9 0 * *", 'the day of month "0", which is outside 1 to 31'),
         ("0 9 * 13 *", 'the month "13"'),
         ("0 9 * * 7", 'the day of week "7", which is outside 0 to 6'),
-        ("0 9 * * MONDAY", 'the day of week "MONDAY", which is no number or name'),
-        ("0 JAN * * *", 'the hour "JAN", which is no number'),
+        ("0 9 * * MONDAY", 'the day of week "MONDAY", which is not a number or name'),
+        ("0 JAN * * *", 'the hour "JAN", which is not a number'),
         ("0 9 * * FRI-MON", 'the day of week "FRI-MON", which is backwards'),
         ("0 9 L * *", 'the day of month "L"'),
         ("0 9 * * 5#2", 'the day of week "5#2"'),
@@ -86,10 +86,10 @@ def test_a_schedule_starts(text: str, starts: list[str]) -> None:
         ("*/0 9 * * *", "a step of 0"),
         ("*/MON 9 * * MON", 'the minute "MON"'),
         ("-1 9 * * *", 'the minute ""'),
-        ("\u0660 9 * * *", "which is no number"),
+        ("\u0660 9 * * *", "which is not a number"),
         ("TZ=Asia/Seoul 0 9 * * *", "names a time zone"),
         ("CRON_TZ=UTC 0 9 * * *", "names a time zone"),
-        ("@Daily", "none of the shorthands"),
+        ("@Daily", "an unknown shorthand"),
     ],
 )
 def test_what_is_no_schedule_is_refused(text: str, wrong: str) -> None:
