@@ -114,7 +114,7 @@ def named(pod: Field, containers: tuple[Field, ...]) -> Iterator[Sign]:
             path = _clean(mount["mountPath"].text)
             device = path.removeprefix(_DEVICE_LIST).strip("/")
             if path.startswith(_DEVICE_LIST) and mount["name"].text in null_volumes and _is_listed(device):
-                what = f"a mount at {_DEVICE_LIST} hands GPUs to a container"
+                what = f"a mount at {_DEVICE_LIST} exposes GPUs to a container"
                 yield Sign(mount["mountPath"], what, vendor="nvidia.com", whole=not _is_slice(device))
 
 
@@ -134,7 +134,7 @@ def _of_variable(name: str, variable: Field, pod: Field) -> Iterator[Sign]:
     source = variable["valueFrom"]
     if source.mapping:
         value, origin = _referenced(source, pod)
-        what = f"{name} takes its value from {origin} and {'may hand' if value is None else 'hands'} {devices} to a container"
+        what = f"{name} takes its value from {origin} and {'may expose' if value is None else 'exposes'} {devices} to a container"
         if value is None:
             yield Sign(source, what, Stance.WARN, vendor, variable=variable)
         elif value not in _NO_DEVICES:
@@ -144,7 +144,7 @@ def _of_variable(name: str, variable: Field, pod: Field) -> Iterator[Sign]:
     if literal is None or isinstance(literal, dict | list) or literal in _NO_DEVICES:
         return
     whole = not all(map(_is_slice, str(literal).split(",")))
-    yield Sign(variable["value"], f"{name} hands {devices} to a container", Stance.ENFORCE, vendor, whole, variable)
+    yield Sign(variable["value"], f"{name} exposes {devices} to a container", Stance.ENFORCE, vendor, whole, variable)
 
 
 def _referenced(source: Field, pod: Field) -> tuple[str | None, str]:
@@ -202,7 +202,7 @@ def runtime(pod: Field) -> Iterator[Sign]:
     """Yield the runtime class of a Pod, where it hands out the devices that an image names."""
     name = pod["spec", "runtimeClassName"]
     if name.text.startswith(_RUNTIMES):
-        yield Sign(name, f'the runtime class "{name.text}" hands out the GPUs that the image names')
+        yield Sign(name, f'the runtime class "{name.text}" exposes the GPUs that the image names')
 
 
 def exclusive(pod: Field) -> Iterator[Sign]:
@@ -255,7 +255,7 @@ _SHARED_DEVICES: Final = ("/dev/dri", "/dev/char")
 _SPECS: Final = ("/etc/cdi", "/run/cdi")
 # Capabilities with which a container in the host's PID namespace controls processes of the host.
 _CONTROLLING: Final = frozenset({"ALL", "SYS_ADMIN", "SYS_PTRACE"})
-_VOID_HINT: Final = 'set NVIDIA_VISIBLE_DEVICES to "void", or ask for the GPU in resources.limits'
+_VOID_HINT: Final = 'set NVIDIA_VISIBLE_DEVICES to "void", or request the GPU in resources.limits'
 
 # Which Pods can have access to everything on a node. Paths may be written with more slashes and dots.
 GENERAL: Final = any_of(
@@ -298,7 +298,7 @@ def _legacy(container: Field) -> Iterator[Sign]:
             and not any(env.having("name", "NVIDIA_VISIBLE_DEVICES"))
             and not any(map(_is_set, required))
         ):
-            what = "CUDA_VERSION without NVIDIA_VISIBLE_DEVICES hands every GPU of its node to a container"
+            what = "CUDA_VERSION without NVIDIA_VISIBLE_DEVICES exposes every GPU of its node to a container"
             yield Sign(version["name"], what, hint=_VOID_HINT)
         return
 
@@ -314,13 +314,13 @@ def _host_access(pod: Field) -> Iterator[Sign]:
         if clean in _STARTING:
             yield Sign(path, f"{path.text} of the host can start containers with every device")
         elif clean in {"/", "/dev"}:
-            yield Sign(path, f"{path.text} of the host holds its GPUs")
+            yield Sign(path, f"{path.text} of the host contains the devices of its GPUs")
         elif any(_is_in(socket, clean) for socket in _SOCKETS):
-            yield Sign(path, f"{path.text} of the host holds sockets that hand out every device")
+            yield Sign(path, f"{path.text} of the host contains sockets that give access to every device")
         elif any(_is_in(clean, directory) for directory in _SHARED_DEVICES):
-            yield Sign(path, f"{path.text} of the host holds device files of GPUs", Stance.WARN)
+            yield Sign(path, f"{path.text} of the host contains device files of GPUs", Stance.WARN)
         elif any(_is_in(clean, directory) for directory in _SPECS):
-            yield Sign(path, f"{path.text} of the host says which devices a container can be given", Stance.WARN)
+            yield Sign(path, f"{path.text} of the host configures which devices a container can get", Stance.WARN)
     processes = {
         volume["name"].text for volume in pod["spec", "volumes"] if _clean(volume["hostPath", "path"].text) == "/proc"
     }

@@ -1,19 +1,19 @@
-"""Pod that tolerates the taint of GPU nodes and asks for no GPU.
+"""Pod that tolerates the taint of GPU nodes and requests no GPU.
 
 ## Why is this bad?
-It takes CPU and memory on the dearest nodes there are, so that Pods that need their GPUs no longer fit, and it keeps an
-otherwise empty GPU node alive. A CPU copy of a GPU manifest with the quantity 0 is such a Pod too: the API server's
-ExtendedResourceToleration plugin, which EKS turns on, tolerates the taint for every quantity, also 0.
+The Pod uses CPU and memory of the most expensive nodes, so that Pods that need their GPUs no longer fit, and it keeps
+an otherwise empty GPU node alive. A CPU copy of a GPU manifest with the quantity 0 is such a Pod too: the API
+server's ExtendedResourceToleration plugin, which EKS enables, adds the toleration for every quantity, also 0.
 
-A ResourceClaim counts as asking when it is for GPUs, and when nothing is known of it and a container uses it. One that is
-known not to exist asks for nothing; that is a warning, because it may be created after the Pod.
+A ResourceClaim counts as a GPU request if it is for GPUs, or if it is unknown and a container uses it. A claim that
+is known not to exist requests nothing; that is a warning, because it may be created after the Pod.
 
-A Pod that names its node with `nodeName` needs no toleration. That is a warning where the node is not known, because it
+A Pod that names its node with `nodeName` needs no toleration. If the node is not known, that is a warning, because it
 may have no GPU.
 
 ## Instead
-Delete the toleration, and the quantity of 0 with it; a Pod that does need a GPU asks for it. Agents that run on every
-node belong in a DaemonSet: its Pods are left alone. Select a node by its labels instead of by `nodeName`.
+Delete the toleration and the quantity of 0. If the Pod needs a GPU, request it. Run agents for every node as a
+DaemonSet, whose Pods are not reported. Select a node by its labels instead of by `nodeName`.
 
 ## Sources
 - ExtendedResourceToleration: `plugin/pkg/admission/extendedresourcetoleration/admission.go`, Kubernetes v1.36.
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.field import Field
     from gpugate.policies.sdk.gpu_demand import GpuDemand
 
-_HINT: Final = "delete the toleration, or ask for the GPU; an agent for every node belongs in a DaemonSet"
+_HINT: Final = "delete the toleration, or request the GPU; run an agent for every node as a DaemonSet"
 _CONCERNS: Final = (NAMES_GPU_TAINT | NAMES_NODE) & ~OF_DAEMON_SET
 
 
@@ -72,7 +72,7 @@ def check(pod: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
             tolerations[0].path,
             f"tolerates {keys} but {_asks(demand)}: it would occupy a GPU node",
             Stance.WARN if waits else Stance.ENFORCE,
-            "create the claim before the Pod" if waits else _HINT,
+            "create the ResourceClaim before the Pod" if waits else _HINT,
             None if waits else Patches((*_without_zeros(pod, demand.zero), *_without(tolerations))),
         )
     elif by_name:
@@ -88,10 +88,10 @@ def check(pod: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
 
 def _asks(demand: GpuDemand) -> str:
     if demand.zero:
-        return f"asks for 0 {min(demand.zero)}"
+        return f"requests 0 {min(demand.zero)}"
     if demand.absent:
-        return f"its claim {demand.absent[0]} does not exist, so it asks for no GPU"
-    return "no container of it uses a GPU" if demand.unknown else "asks for no GPU"
+        return f"its claim {demand.absent[0]} does not exist, so it requests no GPU"
+    return "none of its containers uses a GPU" if demand.unknown else "requests no GPU"
 
 
 def _uses(demand: GpuDemand, claims: tuple[str, ...]) -> bool:
@@ -104,7 +104,7 @@ def _without(tolerations: list[Field]) -> Iterator[Patch]:
     # From the end, so that the places of those before stay the same.
     for toleration in reversed(tolerations):
         key = toleration["key"].text
-        yield Patch("remove", toleration.path, None, f"removes the toleration of {key}: the Pod asks for no GPU")
+        yield Patch("remove", toleration.path, None, f"removes the toleration of {key}: the Pod requests no GPU")
 
 
 def _without_zeros(pod: Field, names: frozenset[str]) -> Iterator[Patch]:
@@ -112,4 +112,9 @@ def _without_zeros(pod: Field, names: frozenset[str]) -> Iterator[Patch]:
         for block in ("limits", "requests"):
             for name, amount in container["resources", block].items():
                 if name in names:
-                    yield Patch("remove", amount.path, None, f"removes {name}: the toleration comes with any quantity")
+                    yield Patch(
+                        "remove",
+                        amount.path,
+                        None,
+                        f"removes {name}: the API server adds the toleration for any quantity",
+                    )

@@ -1,38 +1,39 @@
-"""Pod that gets at GPUs without asking for one.
+"""Pod that uses GPUs without requesting them.
 
 ## Why is this bad?
-It uses GPUs that the scheduler has given to others: their jobs run slower or out of memory, and no quota and no bill
-ever sees who did it.
+The Pod uses GPUs that the scheduler allocated to other Pods: their jobs run slower or out of memory, and the usage
+appears in no quota and no cost report.
 
-Denied on every node, because a container runtime hands out the devices that are named:
+Denied on every node, because a container runtime exposes the named devices:
 
-- `NVIDIA_VISIBLE_DEVICES`, `HABANA_VISIBLE_DEVICES`, `AMD_VISIBLE_DEVICES` and `AWS_NEURON_VISIBLE_DEVICES`, also when the
-  value comes from a field of the Pod. Where it comes from a ConfigMap, a Secret or a field that is not set yet, this is a
+- `NVIDIA_VISIBLE_DEVICES`, `HABANA_VISIBLE_DEVICES`, `AMD_VISIBLE_DEVICES` and `AWS_NEURON_VISIBLE_DEVICES`, also
+  with a value from a field of the Pod. A value from a ConfigMap, a Secret or a field that is not set yet is a
   warning.
 - A CDI annotation, an `nvidia` or `habana` runtime class, and mounts of `/dev/null` below
   `/var/run/nvidia-container-devices`.
 - Device files of accelerators on the host, and the directory of the kubelet's device plugins.
 
-Denied where the Pod tolerates the taint of GPU nodes, selects such nodes or names one with `nodeName`, because it gives
+Denied if the Pod tolerates the taint of GPU nodes, selects such nodes or names one with `nodeName`, because it gives
 access to everything there:
 
 - A privileged container.
-- `CUDA_VERSION` without `NVIDIA_VISIBLE_DEVICES`, which NVIDIA's runtime takes for an old image that gets all GPUs.
-- The sockets of container runtimes and of the kubelet's device plugins, and each directory that holds one, such as `/`,
-  `/run` and `/var/lib/kubelet`; a read-only mount does not protect a socket. The host's `/dev`.
+- `CUDA_VERSION` without `NVIDIA_VISIBLE_DEVICES`: NVIDIA's runtime treats the container as an old image that gets all
+  GPUs.
+- The sockets of container runtimes and of the kubelet's device plugins, and each directory that contains one, such as
+  `/`, `/run` and `/var/lib/kubelet`; a read-only mount does not protect a socket. The host's `/dev`.
 
-There, a warning: `/dev/dri`, `/dev/char` and CDI specifications of the host, its `/proc` when it may be written, and
-capabilities over the processes of the host with `hostPID`. All of these are warnings where `nodeName` names a node
-that is not known: it bypasses taints, but the node may have no GPU.
+On these nodes, a warning: `/dev/dri`, `/dev/char` and CDI specifications of the host, a writable `/proc` of the host,
+and capabilities over the processes of the host with `hostPID`. All of these are warnings if `nodeName` names an
+unknown node: it bypasses taints, but the node may have no GPU.
 
-In a Pod that asks for a GPU, naming devices is a warning: they take the place of the GPU that was granted. In one that
-asks only for shares (MIG slices, `nvidia.com/gpu.shared`), naming whole GPUs and a privileged container are denied. A
-ResourceClaim that is not known changes nothing for what names devices, and makes a warning of the rest.
+In a Pod that requests a GPU, named devices are a warning: they replace the allocated GPU. In a Pod that requests only
+shares (MIG slices, `nvidia.com/gpu.shared`), named whole GPUs and a privileged container are denied. An unknown
+ResourceClaim changes nothing for named devices, and makes the rest a warning.
 
 A debug container that is added to a running Pod is evaluated in the same way.
 
 ## Instead
-Ask for the GPU, and let the device plugin say which one it is.
+Request the GPU, and let the device plugin select the device.
 
 ```yaml
 resources:
@@ -40,13 +41,13 @@ resources:
     nvidia.com/gpu: "1"
 ```
 
-Agents that watch the GPUs of every node belong in a DaemonSet, for which this is a warning, or nothing where the access
-is not to GPUs alone.
+Run agents that monitor the GPUs of every node as a DaemonSet, for which this is a warning, or is not reported if the
+access is not only to GPUs.
 
-What cannot be seen here: variables from `envFrom`, and those of the image, which also reach a Pod without any sign on a
-GPU node whose default runtime is NVIDIA's; a runtime class of another name. Only the nodes can close that: set
-`accept-nvidia-visible-devices-envvar-when-unprivileged = false` for the container toolkit and let the device plugin use
-volume mounts or CDI.
+Not visible to this policy: variables from `envFrom` and of the image, which also affect a Pod without any sign on a
+GPU node whose default runtime is NVIDIA's, and a runtime class of another name. To prevent these, configure the
+nodes: set `accept-nvidia-visible-devices-envvar-when-unprivileged = false` for the container toolkit and let the
+device plugin use volume mounts or CDI.
 
 ## Sources
 - `NVIDIA_VISIBLE_DEVICES`, `CUDA_VERSION`, mounts and annotations: NVIDIA container toolkit v1.20.1
@@ -88,12 +89,12 @@ if TYPE_CHECKING:
 # Pods that ask for a share matter when they are privileged. All that ask for anything are sent for other policies, and
 # saying the same costs the API server nothing.
 _CONCERNS: Final = _hidden_access.DIRECT | (_hidden_access.GENERAL & MAY_REACH_GPU_NODES & ~OF_DAEMON_SET) | MAY_DEMAND
-_HINT: Final = "ask for the GPU in resources.limits, or take this away"
+_HINT: Final = "request the GPU in resources.limits, or remove this field"
 _ON_GPU_NODES: Final = (
-    "On a GPU node the container can use every GPU, also those that the scheduler has given to others."
+    "On a GPU node the container can use every GPU, also those that the scheduler allocated to other Pods."
 )
-_OTHER_GPUS: Final = "The container may use other GPUs than it was given, which the scheduler gives to other Pods."
-_SHARE_HINT: Final = "take this away, or ask for whole GPUs"
+_OTHER_GPUS: Final = "The container may use GPUs that are not allocated to it but to other Pods."
+_SHARE_HINT: Final = "remove this field, or request whole GPUs"
 
 
 @validates(POD, needs=(*CLAIM_NEEDS, *REACH_NEEDS), tables=(INSTANCE_TYPES,), concerns=_CONCERNS)
@@ -133,7 +134,7 @@ def _evaluated(
         yield demand.doubt
     else:
         found += tuple(sign for sign in runtime if not any(_names_for(sign, other) for other in named))
-    asks = "whatever its claim asks for" if demand.unknown else "and the Pod asks for none"
+    asks = "regardless of its claim" if demand.unknown else "but the Pod requests none"
     for sign in found:
         yield _violation(sign, f"{sign.what}, {asks}", most)
     if not of_daemon_set:
@@ -162,7 +163,7 @@ def _on_gpu_nodes(
     by_name = reach_by_name(pod, ctx)
     # In a Pod that claims whole GPUs this would be no finding.
     most = Stance.WARN if demand.unknown else most
-    asks = "and nothing known says that the Pod asks for one" if demand.unknown else "and the Pod asks for none"
+    asks = "but the Pod has no known request for one" if demand.unknown else "but the Pod requests none"
     for sign in found:
         where = f"{sign.what}; nodeName bypasses the taints of GPU nodes" if by_name else sign.what
         yield _violation(sign, f"{where}, {asks}", most, _ON_GPU_NODES)
@@ -178,14 +179,14 @@ def _beside_demand(
     """Report how a Pod gets at more than it asks for."""
     relevant = [sign for sign in named if not _of_another_vendor(sign, demand)]
     alone = sum(1 for sign in relevant if sign.variable) == 1
-    share = f"and the Pod asks for a share only ({demand.names[0]})" if demand.is_share else ""
+    share = f"but the Pod requests only a share ({demand.names[0]})" if demand.is_share else ""
     for sign in relevant:
         if share and sign.whole:
             yield Violation(sign.field.path, f"{sign.what}, {share}", min(most, sign.at_most), _SHARE_HINT)
         elif sign.variable:
             yield _overriding(sign, sign.variable, alone=alone)
         else:
-            message = f"{sign.what}, beside the GPUs that the Pod is given"
+            message = f"{sign.what}, in addition to the GPUs of the Pod"
             yield Violation(sign.field.path, message, Stance.WARN, _HINT, why=_OTHER_GPUS)
     if share and most is Stance.ENFORCE:
         for sign in _hidden_access.privileged(containers):
@@ -199,12 +200,12 @@ def _of_another_vendor(sign: Sign, demand: GpuDemand) -> bool:
 
 def _overriding(sign: Sign, variable: Field, *, alone: bool) -> Violation:
     name = variable["name"].text
-    reason = f"removes {name}: the device plugin says which device it is"
+    reason = f"removes {name}: the device plugin selects the device"
     return Violation(
         sign.field.path,
-        f"{name} takes the place of the GPU that the Pod is given, and may name those of others",
+        f"{name} replaces the allocated GPU, and may name GPUs of other Pods",
         Stance.WARN,
-        "leave it out: the device plugin sets it",
+        "remove the variable: the device plugin sets it",
         # Several in one list would change places under each other.
         Patches((Patch("remove", variable.path, None, reason),)) if alone else None,
         why=_OTHER_GPUS,

@@ -1,9 +1,8 @@
-"""Pod whose do-not-disrupt annotation has a value that Karpenter does not read.
+"""Pod with an invalid value of the do-not-disrupt annotation.
 
 ## Why is this bad?
-The Pod looks protected and is not: Karpenter reads `"true"` and, from 1.12 on, a positive duration, and takes any other
-value for no annotation at all. `"True"`, `"yes"`, `"1"` and `"-5m"` protect nothing, and a duration protects nothing
-with Karpenter 1.11 or older.
+The Pod is not protected: Karpenter reads `"true"` and, from 1.12 on, a positive duration, and ignores any other
+value. `"True"`, `"yes"`, `"1"` and `"-5m"` protect nothing. A duration protects nothing with Karpenter 1.11 or older.
 
 ## Instead
 Write `"true"`, in quotes, or a duration such as `12h`, for which the Pod is protected after its start.
@@ -14,9 +13,9 @@ metadata:
     karpenter.sh/do-not-disrupt: "true"
 ```
 
-`"false"` is the same as no annotation. On a GPU Pod that does not train it is reported, because it does nothing there
-but look like a choice; training that opts out so is `pods/unprotected-training`. Pods that select a node group (of EKS,
-GKE, AKS, kOps) are left alone, because Karpenter does not disrupt its nodes.
+`"false"` has the same effect as no annotation. It is reported on a GPU Pod that does not train, because it has no
+effect; `pods/unprotected-training` reports it on training. Pods that select a node group (of EKS, GKE, AKS, kOps) are
+not reported, because Karpenter does not disrupt its nodes.
 
 ## Sources
 Karpenter v1.14.1 `pkg/utils/pod/scheduling.go` IsDoNotDisruptActive, parseDoNotDisrupt; v1.11.0 the same file, which
@@ -68,8 +67,8 @@ def check(pod: Field, ctx: AnyContext) -> Iterator[Violation]:
         found = ctx.derived(workload_class)
         if demand and "training" not in {found.name, found.possible}:
             message = f'{_KEY} is "false", which is the same as no annotation'
-            hint = "delete it, unless it keeps a tool from adding it"
-            why = "The annotation has no effect: Karpenter may evict the Pod, as it may without it."
+            hint = "delete the annotation, unless it keeps a tool from adding another value"
+            why = "Karpenter may evict the Pod, as without the annotation."
             yield Violation(annotation.path, message, Stance.WARN, hint, why=why)
         return
     wrong = _fault(value, ctx.target.karpenter)

@@ -1,13 +1,14 @@
-"""Container that asks for a number of GPUs that nobody can give.
+"""Container with an invalid or unavailable number of GPUs.
 
 ## Why is this bad?
-The API server refuses the Pod, or no node can run it. GPUs are whole: the API server refuses half a GPU, a request without
-a limit and a request that is not the limit, but where a workload is a custom resource it sees that only when the first Pod is made. More GPUs than
-the largest instance type has leave the Pod Pending for ever. Where nodes are EC2 instances (`platform.ec2`, or a NodePool of
-EC2 is known), the limit is that of its instance types; elsewhere more than 16 GPUs are a warning.
+The API server refuses the Pod, or no node can run it. GPUs are whole: the API server refuses half a GPU, a request
+without a limit and a request that differs from the limit. For a custom resource it refuses only the Pods, when they
+are created. A Pod with more GPUs than the largest instance type stays Pending. If nodes are EC2 instances
+(`platform.ec2`, or a NodePool of EC2 is known), the limit is that of its instance types; elsewhere more than 16 GPUs
+are a warning.
 
 ## Instead
-Write one whole number as the limit; the request follows from it. For a part of a GPU, ask for a MIG slice.
+Write one whole number as the limit; the request follows from it. For a part of a GPU, request a MIG slice.
 
 ```yaml
 resources:
@@ -15,7 +16,7 @@ resources:
     nvidia.com/gpu: "1"
 ```
 
-A Pod of several containers needs the GPUs of all of them on one node.
+All containers of a Pod get their GPUs on one node.
 
 ## Sources
 - Extended resources: `pkg/apis/core/validation/validation.go` ValidateContainerResource, Kubernetes v1.36.
@@ -58,7 +59,7 @@ class Params(PolicyParams, frozen=True, kw_only=True):
     """How much a Pod may ask for.
 
     Attributes:
-        max_per_pod: resource -> the most of it that one Pod may ask for, in place of what the largest EC2 instance type
+        max_per_pod: resource -> the most of it that one Pod may request, instead of what the largest EC2 instance type
             or machine offers.
     """
 
@@ -78,7 +79,7 @@ def check(_pod: Field, ctx: Context[Params]) -> Iterator[Violation]:
         if found:
             message, at_most, why = found
             largest = max((each for each in amounts if each.name == name), key=lambda each: each.amount)
-            hint = "ask for less, or spread the work over several Pods"
+            hint = "request fewer, or spread the work over several Pods"
             yield Violation(largest.field.path, message, at_most, hint, why=why)
 
 
@@ -88,8 +89,8 @@ def _above(name: str, count: int, ctx: Context[Params]) -> tuple[str, Stance, st
     most: int | None
     why = "No node can run the Pod, so it stays Pending."
     if configured is not None:
-        most, limit, at_most = configured, "that it may ask for", Stance.ENFORCE
-        why = "The policy file allows one Pod no more of it."
+        most, limit, at_most = configured, "for one Pod", Stance.ENFORCE
+        why = "The policy file sets this maximum for one Pod."
     elif ctx.derived(is_on_ec2) or name.startswith(_OF_AWS):
         most, limit, at_most = _most_on_ec2(name, ctx), "of any EC2 instance type", Stance.ENFORCE
     else:
@@ -99,7 +100,7 @@ def _above(name: str, count: int, ctx: Context[Params]) -> tuple[str, Stance, st
             at_most, why = Stance.ENFORCE, "No machine can run the Pod, so it stays Pending."
     if most is None or count <= most:
         return None
-    return f"the Pod asks for {count} {name}, {most} is the most {limit}", at_most, why
+    return f"the Pod requests {count} {name} (maximum {limit}: {most})", at_most, why
 
 
 def _refused(each: Asked) -> Iterator[Violation]:
@@ -109,21 +110,23 @@ def _refused(each: Asked) -> Iterator[Violation]:
             continue
         path = resources[block, each.name].path
         if amount < 0:
-            yield Violation(path, f"{each.name}: {amount} is negative", hint="write a whole number, or leave it out")
+            yield Violation(
+                path, f"{each.name}: {amount} is negative", hint="write a whole number, or remove the resource"
+            )
             return
         hint = "write a whole number"
         if each.name == "nvidia.com/gpu":
-            hint += "; for a part of a GPU ask for a MIG slice, such as nvidia.com/mig-1g.10gb"
-        yield Violation(path, f"{each.name}: {float(amount):g} is a fraction, and devices are whole", hint=hint)
+            hint += "; for a part of a GPU, request a MIG slice such as nvidia.com/mig-1g.10gb"
+        yield Violation(path, f"{each.name}: {float(amount):g} is a fraction, but devices are whole", hint=hint)
         return
     request = resources["requests", each.name]
     if each.limit is None:
         patch = Patch("set", resources["limits", each.name].path, request.value, f"limits {each.name} to the request")
         message = f"requests {each.name} without a limit, which Kubernetes refuses"
-        yield Violation(request.path, message, hint="write it in limits", fix=Patches((patch,), safe=True))
+        yield Violation(request.path, message, hint="add it to limits", fix=Patches((patch,), safe=True))
     elif each.request is not None and each.request != each.limit:
-        message = f"requests {each.request} {each.name} and limits it to {each.limit}: both must be the same"
-        yield Violation(request.path, message, hint="write the number of GPUs in limits alone")
+        message = f"requests {each.request} {each.name} but limits it to {each.limit}: both must be equal"
+        yield Violation(request.path, message, hint="write the number of GPUs only in limits")
 
 
 def _most_on_ec2(name: str, ctx: Context[Params]) -> int | None:

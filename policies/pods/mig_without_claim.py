@@ -1,18 +1,18 @@
-"""MIG slice asked for as an extended resource, or by annotation, without a ResourceClaim.
+"""MIG slice requested as an extended resource, or by annotation, without a ResourceClaim.
 
 ## Why is this bad?
-A Pod that asks for `nvidia.com/mig-1g.10gb` stays Pending on nodes where the NVIDIA DRA driver hands out GPUs: there is
-no device plugin, and nothing offers that resource. There a slice is had through a ResourceClaim, which takes five
-fields in three places of a Pod to write.
+A Pod that requests `nvidia.com/mig-1g.10gb` stays Pending on nodes where the NVIDIA DRA driver allocates GPUs,
+because no device plugin offers that resource. On these nodes a slice needs a ResourceClaim, which takes five fields
+in three places of a Pod to write.
 
-This policy ships off. Turn it on for the namespaces whose Pods run on such nodes. From Kubernetes 1.36 on, prefer a
-DeviceClass with `extendedResourceName: nvidia.com/mig-1g.10gb`: the scheduler then makes the claim, and no Pod needs to
-be changed.
+This policy ships off. Enable it for the namespaces whose Pods run on such nodes. From Kubernetes 1.36 on, prefer a
+DeviceClass with `extendedResourceName: nvidia.com/mig-1g.10gb`: the scheduler then creates the claim, and the Pods
+need no change.
 
 ## Instead
-A Pod that asks for `nvidia.com/mig-<profile>` asks for the same slices through claims of the template
-`mig-<profile, with dashes>` of its namespace. Init containers use the claims of the app containers, because a claim is
-held as long as the Pod lives. A Pod may also say what it wants:
+A Pod that requests `nvidia.com/mig-<profile>` gets the same slices through claims of the template `mig-<profile, with
+hyphens>` of its namespace. Init containers use the claims of the app containers, because a Pod holds a claim for its
+whole life. A Pod can also request a slice by annotation:
 
 ```yaml
 metadata:
@@ -21,12 +21,12 @@ metadata:
     gpugate.dev/mig-container: vllm # the first container, when absent
 ```
 
-A Pod is left as it is, with a warning that says why, when the target is older than Kubernetes 1.34, when Karpenter would
-have to make the node (it makes none for such claims), when the template is missing, when a container asks for two kinds
-of GPUs, and for Pods of a DaemonSet.
+A Pod is not changed, and a warning gives the reason, if the target is older than Kubernetes 1.34, if Karpenter would
+have to launch the node (it launches none for such claims), if the template is missing, if a container requests two
+kinds of GPUs, and for Pods of a DaemonSet.
 
-What changes besides: quota counts the claims instead of `requests.nvidia.com/mig-*`, and queues such as Kueue have
-counted the workload's template, which still names the extended resource.
+Side effects: quota counts the claims instead of `requests.nvidia.com/mig-*`, and queues such as Kueue still count the
+workload's template, which names the extended resource.
 
 ## Sources
 - Claims: `kubernetes/api` v0.36 `core/v1/types.go`, `resource/v1/types.go`; GA in Kubernetes 1.34.
@@ -119,8 +119,8 @@ def of_cluster(where: Field, pod: Field, ctx: Context[ClaimParams]) -> Violation
         message = f"claims need Kubernetes {_CLAIMS_SINCE}, the target is {ctx.target.kubernetes}"
         return refusal(where.path, message, "keep the extended resource until the cluster is upgraded")
     if ctx.params.mig_nodes != "static":
-        message = "Karpenter makes no nodes for Pods with claims for MIG slices"
-        hint = "make the nodes beforehand and set mig_nodes: static for this policy"
+        message = "Karpenter launches no nodes for Pods with claims for MIG slices"
+        hint = "create the nodes beforehand and set mig_nodes: static for this policy"
         return refusal(where.path, message, hint)
     if owner_kind(pod, ctx) == "DaemonSet":
         return refusal(where.path, "it is a Pod of a DaemonSet", "write the claim into the DaemonSet itself")
@@ -153,7 +153,7 @@ def of_claims(where: Field, container: ContainerDemand, demand: GpuDemand) -> Vi
     if not container.claims or not (demand.device_classes or demand.unresolved):
         return None
     message = f"container {container.container['name'].text} already uses a claim"
-    return refusal(where.path, message, "ask for GPUs in one way per container")
+    return refusal(where.path, message, "request GPUs in only one way per container")
 
 
 def of_names(where: Field, pod: Field, names: tuple[str, ...]) -> Violation | None:
@@ -342,11 +342,11 @@ def _obstacle(one: Slices, names: list[str], demand: GpuDemand, ctx: Context[Cla
 def _of_request(one: Slices, names: list[str]) -> Violation | None:
     if one.resource.endswith(mig_profiles.SHARED_SUFFIX):
         message = f"{one.resource} is a shared slice, a claim gives a whole one"
-        return refusal(one.where.path, message, "ask for the whole slice, or leave the Pod out")
+        return refusal(one.where.path, message, "request the whole slice, or exempt the Pod")
     others = [name for name in names if name != one.resource]
     if others:
         message = f"container {one.container['name'].text} asks for {one.resource} and {others[0]}"
-        return refusal(one.where.path, message, "ask for one kind of GPU per container")
+        return refusal(one.where.path, message, "request one kind of GPU per container")
     return None
 
 
@@ -355,7 +355,7 @@ def _of_count(one: Slices) -> Violation | None:
     if one.count <= most:
         return None
     message = f"{one.count} slices {one.profile} in one container, no node has more than {most}"
-    return refusal(one.where.path, message, f"ask for at most {most}")
+    return refusal(one.where.path, message, f"request at most {most}")
 
 
 def _removed(one: Slices) -> Iterator[Patch]:

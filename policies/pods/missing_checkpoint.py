@@ -1,12 +1,12 @@
 """Training workload with nowhere to write checkpoints.
 
 ## Why is this bad?
-When its Pod ends early, all that was computed is lost. Whatever protects it from disruption, a Pod ends with its node:
-by a failure of the machine, a Spot interruption, an expiry or an upgrade. What a container writes to its own file
-system, to an `emptyDir` or to the disk of the node goes with it.
+When the Pod ends early, all its work is lost. Even a Pod that is protected from disruption ends with its node: by a
+failure of the machine, a Spot interruption, an expiry or an upgrade. The container's file system, an `emptyDir` and
+the disk of the node are then deleted.
 
 ## Instead
-Mount a PersistentVolumeClaim, or a volume of another kind that is kept elsewhere, and write checkpoints to it.
+Mount a PersistentVolumeClaim, or another volume that outlives the node, and write checkpoints to it.
 
 ```yaml
 volumes:
@@ -15,12 +15,12 @@ volumes:
       claimName: checkpoints
 ```
 
-Training that names an object store in its arguments or environment (`s3://` and the like) is left alone. Where a
-library writes to one without either, the annotation `gpugate.dev/checkpointed: "true"` makes the report say so; it does
-not silence it. An exemption in the policy configuration does.
+Training that names an object store in its arguments or environment (`s3://` and the like) is not reported. If a
+library writes to one without either, the annotation `gpugate.dev/checkpointed: "true"` changes the message, but does
+not suppress the finding. An exemption in the policy configuration does.
 
-Only a workload that is known to train is reported, by its labels, a framework that trains only, or a launcher of training in
-its command; the finding says which. One that does not train says so with the label `gpugate.dev/workload-class: batch`.
+Only a workload that is known to train is reported, by its labels, a framework that trains only, or a launcher of
+training in its command; the finding says which. If it does not train, label it `gpugate.dev/workload-class: batch`.
 
 ## Sources
 - Volumes: `k8s.io/api/core/v1/types.go` VolumeSource, v0.36; Volcano v1.15.1 `batch/v1alpha1` VolumeSpec.
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 
 class Params(PolicyParams, frozen=True, kw_only=True):
-    """What counts as a place for checkpoints beside a volume.
+    """What counts as storage for checkpoints in addition to a volume.
 
     Attributes:
         object_stores: how the addresses of object stores begin.
@@ -64,7 +64,7 @@ class Params(PolicyParams, frozen=True, kw_only=True):
 
 @validates(POD, params=Params, mode=Stance.WARN, needs=CLASS_NEEDS, concerns=MAY_DEMAND)
 def check(pod: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
-    """Report a template, or a Pod that nobody made from one, without storage that outlives it."""
+    """Report a template, or a Pod without one, without storage that outlives it."""
     if ctx.wrapper is None and owner_kind(pod, ctx):
         return
     demand = ctx.derived(gpu_demand)
@@ -73,7 +73,7 @@ def check(pod: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
     if not ctx.derived(trains) or _have_storage(pod, ctx):
         return
     message = (
-        "says that it writes checkpoints, but mounts no volume that outlives the Pod and names no object store"
+        "is annotated as checkpointed, but mounts no volume that outlives the Pod and names no object store"
         if says_checkpointed(pod)
         else "mounts no volume that outlives the Pod: training starts again when its node fails"
     )

@@ -1,10 +1,11 @@
-"""GPU Pod without the labels that say who pays for it.
+"""GPU Pod without cost labels.
 
 ## Why is this bad?
-Kubecost and OpenCost attribute cost by the labels of Pods and namespaces: without them it appears under no team. An empty label, or one that says `tbd`, is as good as none.
+Kubecost and OpenCost attribute cost by the labels of Pods and namespaces: without them it appears under no team. An
+empty label, or one with the value `tbd`, counts as missing.
 
 ## Instead
-Label the namespace: GPU Pods get the labels they lack from it.
+Label the namespace: GPU Pods get their missing labels from it.
 
 ```yaml
 apiVersion: v1
@@ -16,10 +17,11 @@ metadata:
     cost-center: cc-1234
 ```
 
-A label of the Pod's own is never changed, and Pods without a GPU are left alone. Beware of Services and NetworkPolicies
-that select Pods by `team`: they select a Pod that got the label too. With `as_annotation` the Pods get annotations.
+Existing labels of a Pod are never changed, and Pods without a GPU are not evaluated. Check Services and
+NetworkPolicies that select Pods by `team`: they also select a Pod that got the label. With `as_annotation` the Pods
+get annotations.
 
-A namespace is judged when Deployments, StatefulSets, Jobs or CronJobs in it ask for GPUs.
+A namespace is evaluated if Deployments, StatefulSets, Jobs or CronJobs in it request GPUs.
 
 ## Sources
 - Label values: `k8s.io/apimachinery/pkg/util/validation` IsValidLabelValue, v0.36.
@@ -60,7 +62,7 @@ class Params(PolicyParams, frozen=True, kw_only=True):
         formats: label -> forms; the value matches one of them: `#` is a digit, `*` any run of characters. Without an entry
             any value is valid.
         placeholders: values that count as missing, in any case.
-        as_annotation: give Pods annotations instead of labels, and take either for right.
+        as_annotation: give Pods annotations instead of labels, and accept either.
     """
 
     required: tuple[str, ...] = ("team", "cost-center")
@@ -77,7 +79,7 @@ class Params(PolicyParams, frozen=True, kw_only=True):
     convention=PARAMETERS_KEY,
 )
 def inherit(pod: Field, ctx: Context[Params]) -> Iterator[Patch | Skip]:
-    """Add the labels that the Pod lacks and its namespace has."""
+    """Add the missing labels that the namespace has."""
     if not ctx.derived(gpu_demand):
         return
     missing = [key for key in ctx.params.required if not _label(pod, key, ctx.params)]
@@ -99,10 +101,10 @@ def inherit(pod: Field, ctx: Context[Params]) -> Iterator[Patch | Skip]:
 
 @validates(objects.POD, params=Params, needs=CLAIM_NEEDS, concerns=MAY_DEMAND, convention=PARAMETERS_KEY)
 def check_pod(pod: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
-    """Report labels that are missing or say nothing."""
+    """Report labels that are missing or without a real value."""
     demand = ctx.derived(gpu_demand)
     if demand:
-        hint = f"label the Pod, or namespace {ctx.request.namespace or 'default'}, from which Pods inherit"
+        hint = f"add the labels to the Pod or to namespace {ctx.request.namespace or 'default'}"
         namespace = ctx.request.namespace or "default"
         inherits_from = (Other("Namespace", namespace, namespace),)
         for found in _faulty(pod, "its GPUs", hint, ctx.params):
@@ -126,7 +128,9 @@ def check_pod(pod: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
 )
 def check_namespace(namespace: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
     """Report the same of a namespace that holds GPU workloads."""
-    faulty = tuple(_faulty(namespace, "the GPUs in it", "its GPU Pods inherit what it says", ctx.params))
+    faulty = tuple(
+        _faulty(namespace, "the GPUs in it", "add the labels to the namespace; its GPU Pods inherit them", ctx.params)
+    )
     if not faulty:
         return
     holds = _holds_gpu_workloads(ctx.request.name or ctx.request.generate_name, ctx)

@@ -1,18 +1,18 @@
 """Pod that asks for a GPU and does not tolerate the taint of GPU nodes.
 
 ## Why is this bad?
-The Pod stays Pending: Karpenter finds no node pool for it, and a GPU node that is there does not take it. GPU nodes
-carry a taint, so that only Pods that use their GPUs run there.
+The Pod stays Pending: Karpenter finds no node pool for it, and existing GPU nodes do not accept it. GPU nodes have a
+taint, so that only Pods that use their GPUs run there.
 
-The API server's ExtendedResourceToleration plugin, where it is on, tolerates a taint with the *name of the resource*
-only; `platform.extended_resource_toleration` says that it is on. That is not enough for MIG slices and shared GPUs (the
-taint is `nvidia.com/gpu`), for Neuron cores (the taint is `aws.amazon.com/neuron`) and for Pods that ask for their GPU
-through a ResourceClaim.
+The API server's ExtendedResourceToleration plugin, if enabled, tolerates only a taint with the *name of the
+resource*; `platform.extended_resource_toleration` states that it is enabled. That is not enough for MIG slices and
+shared GPUs (the taint is `nvidia.com/gpu`), for Neuron cores (the taint is `aws.amazon.com/neuron`) and for Pods that
+request their GPU through a ResourceClaim.
 
 ## Instead
-The toleration is added where it is missing; a Pod that tolerates the taint in any way stays as it is. Where NodePools are
-known that may take the Pod, it follows their taint: `nvidia.com/gpu=present:NoSchedule` is tolerated with that value and
-effect. To see it in your manifests, write
+gpugate adds the missing toleration; a Pod that tolerates the taint in any way is not changed. If NodePools that may
+run the Pod are known, the toleration follows their taint: `nvidia.com/gpu=present:NoSchedule` is tolerated with that
+value and effect. To have it in your manifests, write
 
 ```yaml
 tolerations:
@@ -25,10 +25,11 @@ Kueue adds the tolerations of a ResourceFlavor when it admits a workload with th
 count where the queue leads to known flavors: one that gives the toleration is enough. Where the flavors are not known,
 the Pod is not evaluated.
 
-Pods without a GPU, or with the quantity 0, never get it: it would let them onto GPU nodes. Nor do Pods of a DaemonSet:
-its controller reads the tolerations of the template, and makes no Pod for a node whose taint the template does not
-tolerate, so a toleration on the Pod comes too late. `extra_tolerations` adds others by workload class, for instance
-that of Spot nodes for inference; never for training, which a Spot interruption ends whatever protects it.
+Pods without a GPU, or with the quantity 0, never get it, because it would let them run on GPU nodes. Nor do Pods of a
+DaemonSet: its controller reads the tolerations of the template, and creates no Pod for a node whose taint the
+template does not tolerate, so a toleration on the Pod comes too late. `extra_tolerations` adds others by workload
+class, for instance that of Spot nodes for inference, but never for training, which a Spot interruption ends even if
+it is protected.
 
 ## Sources
 - ExtendedResourceToleration: `plugin/pkg/admission/extendedresourcetoleration/admission.go`, Kubernetes v1.36; on by
@@ -84,10 +85,10 @@ class Toleration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
 
 
 class Params(PolicyParams, frozen=True, kw_only=True):
-    """What Pods tolerate beside the taints of the platform.
+    """What Pods tolerate in addition to the taints of the platform.
 
     Attributes:
-        extra_tolerations: workload class -> tolerations that its GPU Pods get beside the one for their GPU.
+        extra_tolerations: workload class -> tolerations that its GPU Pods get in addition to the one for their GPU.
     """
 
     extra_tolerations: dict[Literal["inference", "batch", "interactive", "system"], tuple[Toleration, ...]] = (

@@ -1,13 +1,13 @@
-"""Pod that asks for two kinds of NVIDIA GPU resources.
+"""Pod that requests two kinds of NVIDIA GPU resources.
 
 ## Why is this bad?
-Which device the container then uses is undefined: NVIDIA's device plugin does not support whole GPUs and MIG slices, or
+It is undefined which device the container uses: NVIDIA's device plugin does not support whole GPUs and MIG slices, or
 slices of two profiles, in one container, and CUDA sees only one of them. A GPU by device plugin and another by a
-ResourceClaim come from two drivers that do not know of each other. In two containers of one Pod it is a warning: the
-Pod fits only on a node that offers both.
+ResourceClaim come from two independent drivers. In two containers of one Pod it is a warning: the Pod fits only on a
+node that offers both.
 
 ## Instead
-Ask for one kind of resource in a container, and put work that needs another into a Pod of its own.
+Request one kind of resource in a container, and run work that needs another in a separate Pod.
 
 ## Sources
 - NVIDIA k8s-device-plugin v0.20.0 `README.md` and MIG user guide: one MIG device for a CUDA process; mixed strategy.
@@ -49,9 +49,9 @@ def check(pod: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
     mixing = [(each, kinds) for each, kinds in containers if len(kinds) > 1]
     for each, kinds in mixing:
         names = " and ".join(kinds)
-        hint = "ask for one of them; a Pod of its own for the other"
+        hint = "request one of them, and move the other to a separate Pod"
         why = "The device plugin and the DRA driver do not know of each other's GPUs." if _CLAIM in kinds else ""
-        yield Violation(kinds[list(kinds)[-1]].path, f"{_named(each)} asks for {names} at once", hint=hint, why=why)
+        yield Violation(kinds[list(kinds)[-1]].path, f"{_named(each)} requests {names} together", hint=hint, why=why)
     if mixing:
         return
     unresolved = frozenset(demand.unresolved)
@@ -61,9 +61,9 @@ def check(pod: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
     for _, kinds in containers:
         for kind, field in kinds.items():
             if seen and kind not in seen:
-                message = f"the containers of the Pod ask for {' and '.join((*seen, kind))}"
-                hint = "only a node that offers both can run it: put them into two Pods"
-                why = "The Pod stays Pending where no node offers both."
+                message = f"the containers of the Pod request {' and '.join((*seen, kind))}"
+                hint = "move them to two Pods"
+                why = "The Pod stays Pending if no node offers both."
                 yield Violation(field.path, message, Stance.WARN, hint, why=why)
                 return
         seen |= kinds

@@ -45,8 +45,8 @@ if TYPE_CHECKING:
 PRODUCT: Final = "nvidia.com/gpu.product"
 _MEMORY: Final = "gpugate.dev/gpu-memory"
 _FAMILY: Final = "karpenter.k8s.aws/instance-family"
-_NO_MIG: Final = "these GPUs have no MIG: share them by MPS with memory limits, or take a smaller GPU for each model"
-_EITHER: Final = "ask for a MIG slice; on GPUs without MIG (T4, A10G, L4, L40S) use MPS or a smaller GPU for each model"
+_NO_MIG: Final = "share these GPUs, which have no MIG, by MPS with memory limits, or use a smaller GPU for each model"
+_EITHER: Final = "request a MIG slice; on GPUs without MIG (T4, A10G, L4, L40S) use MPS or a smaller GPU for each model"
 _SHOWN: Final = 3
 # Characters of a label's value: apimachinery v0.36.3 `validation.LabelValueMaxLength`.
 _LONGEST_LABEL: Final = 63
@@ -66,8 +66,8 @@ def remedy(pod: Field, ctx: AnyContext) -> str:
     profiles = {name for gpu in capable if gpu.families for name in gpu.profiles}
     fitting = [name for name in _by_memory(profiles) if _gigabytes(name) >= memory]
     if not fitting:
-        return "ask for a whole GPU: no MIG slice has so much memory"
-    return f"ask for a MIG slice, such as {', '.join(fitting[:_SHOWN])}"
+        return "request a whole GPU: no MIG slice has as much memory"
+    return f"request a MIG slice, such as {', '.join(fitting[:_SHOWN])}"
 
 
 def _families(ctx: AnyContext) -> frozenset[str] | None:
@@ -139,7 +139,7 @@ def check(pod: Field, ctx: Context[Params]) -> Iterator[Violation]:
         return
     name = ctx.derived(workload_class).name
     if name in ctx.params.classes:
-        message = f"{found[1]} is time-sliced: {name} there has no memory of its own, nor a share it can count on"
+        message = f"{found[1]} is time-sliced: {name} has no reserved memory and no guaranteed share there"
         yield Violation(found[0].path, message, hint=remedy(pod, ctx))
 
 

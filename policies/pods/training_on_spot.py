@@ -1,27 +1,27 @@
 """Training Pod that may run on Spot capacity.
 
 ## Why is this bad?
-EC2 takes a Spot instance back two minutes after it says so, and everything since the last checkpoint is computed again.
-The annotation `karpenter.sh/do-not-disrupt` does not stop that. A training Pod that selects no nodes runs wherever the
-tolerated node pool of the highest weight puts it: on Spot, or on the nodes for inference, which are consolidated all
-the time.
+EC2 takes a Spot instance back two minutes after its notice, and the work since the last checkpoint is lost. The
+annotation `karpenter.sh/do-not-disrupt` does not prevent that. A training Pod without a node selector runs wherever
+the tolerated node pool of the highest weight puts it: on Spot, or on the nodes for inference, which are consolidated
+often.
 
 ## Instead
-Select the nodes for training, and their capacity.
+Select the nodes for training and their capacity type.
 
 ```yaml
 nodeSelector:
   karpenter.sh/capacity-type: on-demand # or reserved
 ```
 
-Where nodes for training have a label of their own, select that too. The labels of a Kueue ResourceFlavor are selected
-too, where the queue of the workload leads to known flavors; where they are not known, the Pod is not evaluated. A Pod is left alone that is bound to nodes which
-Karpenter does not start: by the label of an EKS managed node group, a GKE node pool and the like, by the name of a host
-or by `nodeName`. Where the NodePools are known, a Pod that none of them would put on Spot is left alone. Only a Pod that is
-known to train is reported: by its labels, by a framework that trains only (a PyTorchJob and its kin), or by a launcher of
-training in its command (`torchrun`, `accelerate launch`, `deepspeed`, `horovodrun`). The finding says which. A Pod that does
-not train says so with the label `gpugate.dev/workload-class: batch`. The annotation `gpugate.dev/checkpointed: "true"`
-changes what the report says, and nothing else.
+If nodes for training have another label, select that too. The labels of a Kueue ResourceFlavor count as selected if the
+queue of the workload leads to known flavors; if they are not known, the Pod is not evaluated. A Pod is not reported if
+it is bound to nodes that Karpenter does not launch: by the label of an EKS managed node group, a GKE node pool and the
+like, by the name of a host or by `nodeName`. If the NodePools are known, a Pod that none of them would put on Spot is
+not reported. Only a Pod that is known to train is reported: by its labels, by a framework that trains only (such as a
+PyTorchJob), or by a launcher of training in its command (`torchrun`, `accelerate launch`, `deepspeed`, `horovodrun`).
+The finding says which. If a Pod does not train, label it `gpugate.dev/workload-class: batch`. The annotation
+`gpugate.dev/checkpointed: "true"` changes only the message.
 
 ## Sources
 - Weights and requirements: Karpenter v1.14.1 `pkg/apis/v1/nodepool.go`, documentation "Scheduling".
@@ -56,6 +56,10 @@ if TYPE_CHECKING:
 _POOL: Final = "karpenter.sh/nodepool"
 
 
+_INTERRUPTED: Final = "EC2 takes a Spot instance back two minutes after its notice; unsaved work is lost."
+_CONSOLIDATED: Final = "Karpenter consolidates nodes for inference often, and an evicted training Pod loses its work since the last checkpoint."
+
+
 @validates(
     POD,
     mode=Stance.WARN,
@@ -83,17 +87,16 @@ def _violation(placement: Placement) -> Violation | None:
     if "spot" in selected(CAPACITY_TYPE, ctx):
         where = selector[CAPACITY_TYPE] or pod["spec", "affinity"]
         by = f"ResourceFlavor {placement.flavor} " if CAPACITY_TYPE in placement.added else ""
-        return Violation(
-            where.path, f"{by}selects Spot capacity for training: {_loss(pod)} {told_by(ctx)}", hint=_hint(ctx)
-        )
+        message = f"{by}selects Spot capacity for training: {_loss(pod)}"
+        return Violation(where.path, f"{message} {told_by(ctx)}", hint=_hint(ctx), why=_INTERRUPTED)
     # Who writes the flavor chooses the nodes by its labels.
     chosen = bool(placement.added) or _chooses(ctx)
-    message = (
-        _spot_message(pod, ctx, chosen=chosen)
-        if may_have(CAPACITY_TYPE, "spot", ctx)
-        else _company_message(pod, ctx, chosen=chosen)
-    )
-    return Violation(selector.path, f"{message} {told_by(ctx)}", hint=_hint(ctx)) if message else None
+    on_spot = may_have(CAPACITY_TYPE, "spot", ctx)
+    message = _spot_message(pod, ctx, chosen=chosen) if on_spot else _company_message(pod, ctx, chosen=chosen)
+    if not message:
+        return None
+    why = _INTERRUPTED if on_spot else _CONSOLIDATED
+    return Violation(selector.path, f"{message} {told_by(ctx)}", hint=_hint(ctx), why=why)
 
 
 def _spot_message(pod: Field, ctx: AnyContext, *, chosen: bool) -> str:
@@ -104,7 +107,7 @@ def _spot_message(pod: Field, ctx: AnyContext, *, chosen: bool) -> str:
             return f"NodePool {name} may put this training Pod on Spot: {_loss(pod)}"
     if chosen or _complete(ctx):
         return ""
-    return f"nothing keeps this training Pod off Spot: {_loss(pod)}"
+    return f"this training Pod may run on Spot: {_loss(pod)}"
 
 
 def _company_message(pod: Field, ctx: AnyContext, *, chosen: bool) -> str:
@@ -115,8 +118,8 @@ def _company_message(pod: Field, ctx: AnyContext, *, chosen: bool) -> str:
     for pool, _ in pools_for(pod, demand, ctx):
         if pool_class(pool, ctx) == "inference":
             name = pool["metadata", "name"].text
-            return f"NodePool {name}, which is for inference, may take this training Pod and is consolidated under it"
-    return "" if _complete(ctx) else "selects no nodes for training: others may be consolidated under it"
+            return f"NodePool {name} is for inference, but may run this training Pod and be consolidated"
+    return "" if _complete(ctx) else "selects no nodes for training, so it may run on nodes that are consolidated"
 
 
 def _complete(ctx: AnyContext) -> bool:
@@ -131,7 +134,7 @@ def _training_labels(ctx: AnyContext) -> Iterator[tuple[str, str]]:
 
 
 def _chooses(ctx: AnyContext) -> bool:
-    """Tell whether the Pod selects the nodes for training, or one pool: what that pool may use is its business."""
+    """Tell whether the Pod selects the nodes for training, or one pool: the pool's own policies report its capacity types."""
     if any(_POOL not in required for required in ctx.derived(alternatives)):
         return any(selected(key, ctx) == {value} for key, value in _training_labels(ctx))
     return True
@@ -139,8 +142,8 @@ def _chooses(ctx: AnyContext) -> bool:
 
 def _loss(pod: Field) -> str:
     if says_checkpointed(pod):
-        return "an interruption costs what was computed since the last checkpoint"
-    return "do-not-disrupt does not stop an interruption"
+        return "an interruption loses the work since the last checkpoint"
+    return "do-not-disrupt does not prevent an interruption"
 
 
 def _hint(ctx: AnyContext) -> str:

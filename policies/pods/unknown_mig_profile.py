@@ -1,15 +1,15 @@
-"""MIG slice that no GPU can be cut into, or that the container cannot use.
+"""MIG slice that no GPU offers, or that the container cannot use.
 
 ## Why is this bad?
-The Pod stays Pending for ever: a resource such as `nvidia.com/mig-1g10gb` looks right and is offered by no node. Each
-GPU can be cut into a few profiles only, and where nodes are EC2 instances (`platform.ec2`, or a NodePool of EC2 is known), a profile of a GPU that EC2
-does not have is a warning. So is more than one
-slice in a container, of which a CUDA process sees one, and a slice where the GPU operator's MIG strategy is not
-`mixed`: slices then appear as `nvidia.com/gpu`, and nothing offers `nvidia.com/mig-*`.
+The Pod stays Pending: a resource such as `nvidia.com/mig-1g10gb` looks valid, but no node offers it. Each GPU
+supports only a few profiles. If nodes are EC2 instances (`platform.ec2`, or a NodePool of EC2 is known), a profile of
+a GPU that EC2 does not have is a warning. So is more than one slice in a container, of which a CUDA process sees one,
+and a slice if the GPU operator's MIG strategy is not `mixed`: slices are then offered as `nvidia.com/gpu`, and no
+node offers `nvidia.com/mig-*`.
 
 ## Instead
-Write the profile as NVIDIA does: compute slices, a point, memory, such as `nvidia.com/mig-1g.10gb` (A100 80GB, H100) or
-`nvidia.com/mig-1g.5gb` (A100 40GB). For more memory take a larger profile rather than two slices.
+Write the profile as NVIDIA does: compute slices, a point, memory, such as `nvidia.com/mig-1g.10gb` (A100 80GB, H100)
+or `nvidia.com/mig-1g.5gb` (A100 40GB). For more memory, use a larger profile instead of two slices.
 
 ## Sources
 - Profiles: NVIDIA gpu-operator v26.7.0 `assets/state-mig-manager/0400_configmap.yaml`, mig-parted v0.15.0.
@@ -61,7 +61,7 @@ def check_pod(_pod: Field, ctx: AnyContext) -> Iterator[Violation]:
         yield from _unknown(each.field, profile, _renamed(each, profile), ctx)
         if each.amount > 1:
             message = f"{each.amount} x {profile} in one container: a CUDA process sees one slice"
-            hint = "ask for one slice of a larger profile, or run several Pods"
+            hint = "request one slice of a larger profile, or run several Pods"
             why = "The other slices are allocated to the container, and stay unused."
             yield Violation(each.field.path, message, Stance.WARN, hint, why=why)
         if not offered:
@@ -86,7 +86,7 @@ def _unknown(field: Field, profile: str, fix: Patches | None, ctx: AnyContext) -
     if not gpus:
         meant = near_miss(profile)
         hint = f"write {meant}" if meant else "write a profile such as 1g.10gb (A100 80GB, H100) or 1g.5gb (A100 40GB)"
-        message = f"no GPU can be cut into {_shown(profile)}"
+        message = f"no GPU supports the profile {_shown(profile)}"
         yield Violation(
             field.path, message, hint=hint, fix=fix, why="No node offers such a slice: the Pod stays Pending."
         )
@@ -94,7 +94,7 @@ def _unknown(field: Field, profile: str, fix: Patches | None, ctx: AnyContext) -
         names = " or ".join(gpu.name for gpu in gpus)
         message = f"{profile} is a slice of {names}, which no EC2 instance type has"
         why = "Nodes on EC2 do not offer such a slice: there the Pod stays Pending."
-        yield Violation(field.path, message, Stance.WARN, "take a profile of a GPU that your nodes have", why=why)
+        yield Violation(field.path, message, Stance.WARN, "use a profile of a GPU that your nodes have", why=why)
 
 
 def _renamed(each: Asked, profile: str) -> Patches | None:
@@ -105,7 +105,7 @@ def _renamed(each: Asked, profile: str) -> Patches | None:
     blocks = [each.container["resources", name] for name in ("limits", "requests")]
     patches = []
     for block in (block for block in blocks if block[each.name] and not block[new]):
-        patches.append(Patch("set", block[new].path, block[each.name].value, f"asks for {new}, which exists"))
+        patches.append(Patch("set", block[new].path, block[each.name].value, f"requests {new}, a valid profile"))
         patches.append(Patch("remove", block[each.name].path, None, f"removes {each.name}, which does not"))
     return Patches(tuple(patches)) if patches else None
 
@@ -125,7 +125,7 @@ def _not_offered(field: Field, ctx: AnyContext) -> Iterator[Violation]:
         strategy = policy["spec", "mig", "strategy"].text
         if strategy in {"single", "none"}:
             message = f"the GPU operator's MIG strategy is {strategy}: no node offers {field.path[-1]}"
-            hint = "ask for nvidia.com/gpu, or set mig.strategy: mixed"
+            hint = "request nvidia.com/gpu, or set mig.strategy: mixed"
             why = "With this strategy the device plugin offers slices as nvidia.com/gpu, so the Pod stays Pending."
             yield Violation(field.path, message, Stance.WARN, hint, why=why)
             return

@@ -1,26 +1,26 @@
 """Training Pod that Karpenter may evict to save cost.
 
 ## Why is this bad?
-Everything since the last checkpoint is computed again, on GPUs that are paid twice. Karpenter moves Pods to cheaper or
-newer nodes: it consolidates, and it replaces nodes that drifted. The annotation `karpenter.sh/do-not-disrupt: "true"`
-keeps Karpenter from doing so while the Pod runs.
+Work since the last checkpoint is repeated when Karpenter evicts the Pod, at the full cost of the GPUs. Karpenter
+moves Pods to less expensive or newer nodes: it consolidates, and it replaces nodes that drifted. The annotation
+`karpenter.sh/do-not-disrupt: "true"` prevents that while the Pod runs.
 
-It protects against no more than that. A Spot interruption, the end of the node pool's `expireAfter`, a preemption by
-the scheduler and somebody who deletes the node all end the Pod, and drift does too where the node pool has a
-`terminationGracePeriod`. Write checkpoints, run training on on-demand or reserved capacity, and set
-`expireAfter: Never` on its node pool.
+It prevents nothing else. A Spot interruption, the end of the node pool's `expireAfter`, a preemption by the scheduler
+and the deletion of the node all end the Pod. So does drift if the node pool has a `terminationGracePeriod`. Write
+checkpoints, run training on on-demand or reserved capacity, and set `expireAfter: Never` on its node pool.
 
 ## Instead
-The annotation is added to Pods that train and ask for a GPU, where it is absent. What a Pod says itself stays; `"false"` on a
-Pod that is known to train is reported. Pods of a DaemonSet never get it: they would hold their nodes for ever. Nor do Pods
-that select a node group (of EKS, GKE, AKS, kOps), whose nodes Karpenter does not disrupt.
+gpugate adds the missing annotation to Pods that train and request a GPU. An existing value is not changed; `"false"`
+on a Pod that is known to train is reported. Pods of a DaemonSet never get it, because they would keep their nodes
+indefinitely. Nor do Pods that select a node group (of EKS, GKE, AKS, kOps), whose nodes Karpenter does not disrupt.
 
-A Pod is known to train by its labels, by a framework that trains only (a PyTorchJob and its kin), or by a launcher of training
-in its command (`torchrun`, `accelerate launch`, `deepspeed`, `horovodrun`, `python -m torch.distributed.run`, `mpirun` with a
-script that is named for training). Pods of a RayJob, MPIJob, JobSet, Volcano Job, of an indexed or parallel Job, and those that
-run a script such as `train.py` possibly train. They are protected too, because an annotation costs little, and no other policy
-reports anything about them. Benchmarks (`all_reduce_perf`, `nvbandwidth`), servers and inference are left alone. The label
-`gpugate.dev/workload-class: batch` on the Pod says that it does not train.
+A Pod is known to train by its labels, by a framework that trains only (such as a PyTorchJob), or by a launcher of
+training in its command (`torchrun`, `accelerate launch`, `deepspeed`, `horovodrun`, `python -m
+torch.distributed.run`, `mpirun` with a script that is named for training). Pods of a RayJob, MPIJob, JobSet, Volcano
+Job, of an indexed or parallel Job, and those that run a script such as `train.py` possibly train. They are protected
+too, because an annotation costs little, and no other policy reports them. Benchmarks (`all_reduce_perf`,
+`nvbandwidth`), servers and inference are not protected. If a Pod does not train, label it
+`gpugate.dev/workload-class: batch`.
 
 ```yaml
 metadata:
@@ -28,8 +28,8 @@ metadata:
     karpenter.sh/do-not-disrupt: "true"
 ```
 
-With Karpenter 1.12 or later, `value` may be a duration such as `12h`, for which a Pod is protected after its start; a
-training run that hangs then does not keep its GPUs for ever.
+With Karpenter 1.12 or later, `value` may be a duration such as `12h`, for which a Pod is protected after its start. A
+training run that hangs then does not keep its GPUs indefinitely.
 
 ## Sources
 - Annotation and values: Karpenter v1.14.1 `pkg/apis/v1/labels.go`, `pkg/utils/pod/scheduling.go`; durations since
@@ -99,9 +99,9 @@ def mutate(pod: Field, ctx: Context[Params]) -> Iterator[Patch | Violation | Ski
         yield demand.doubt
         return
     if found.conflict:
-        message = f"says {found.name} ({found.source}), but what made it is for {found.conflict}"
+        message = f"says {found.name} ({found.source}), but its owner is for {found.conflict}"
         why = f"The Pod is handled as {found.name}: if {found.conflict} is right, policies for that class do not apply to it."
-        yield Violation(pod["metadata", "labels"].path, message, Stance.WARN, "let both say the same", why=why)
+        yield Violation(pod["metadata", "labels"].path, message, Stance.WARN, "set both to the same class", why=why)
     if {found.name, found.possible} & set(ctx.params.classes):
         yield from _annotated(pod, ctx, found)
 
@@ -110,7 +110,9 @@ def _annotated(pod: Field, ctx: Context[Params], found: Classified) -> Iterator[
     annotation = pod["metadata", "annotations", _KEY]
     if annotation.text == "false" and found.name in ctx.params.classes:
         message = f'{_KEY} is "false", so Karpenter may evict this {found.name} Pod ({found.source})'
-        yield Violation(annotation.path, message, Stance.WARN, 'set it to "true", unless the Pod may be evicted')
+        yield Violation(
+            annotation.path, message, Stance.WARN, 'set the annotation to "true", unless the Pod may be evicted'
+        )
     if annotation:
         return
     value = ctx.params.value
@@ -118,7 +120,9 @@ def _annotated(pod: Field, ctx: Context[Params], found: Classified) -> Iterator[
         version = ctx.target.karpenter
         message = f'{_KEY}: {value} needs Karpenter {_DURATIONS_SINCE}, the target is {version}: set to "true" instead'
         why = "Karpenter before 1.12 reads a duration as no annotation at all."
-        yield Violation(annotation.path, message, Stance.WARN, 'configure value: "true" for this policy', why=why)
+        yield Violation(
+            annotation.path, message, Stance.WARN, 'set the parameter value: "true" of this policy', why=why
+        )
         value = "true"
     if found.name in ctx.params.classes:
         reason = f"which keeps Karpenter from evicting {found.name} Pods ({found.name}: {found.source})"

@@ -1,13 +1,12 @@
 """Pod that tolerates every taint.
 
 ## Why is this bad?
-It may run on any node, GPU nodes among them, whatever the taints say. A toleration without a key also covers the taint
-by which Karpenter empties a node, `karpenter.sh/disrupted`: Karpenter does not evict such a Pod, which then ends with
-its node, without a drain. With the effect `NoExecute` the Pod also stays on nodes that have failed.
+The Pod may run on any node, including GPU nodes. A toleration without a key also covers the taint by which Karpenter
+empties a node, `karpenter.sh/disrupted`: Karpenter does not evict such a Pod, which then ends with its node, without
+a drain. With the effect `NoExecute` the Pod also stays on failed nodes.
 
 ## Instead
-Name the taints that the Pod is to tolerate. Agents that must run on every node belong in a DaemonSet: its Pods are left
-alone.
+Name the taints that the Pod should tolerate. Run agents for every node as a DaemonSet, whose Pods are not reported.
 
 ```yaml
 tolerations:
@@ -43,10 +42,16 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.field import Field
 
 # What each effect lets the Pod do; a preference keeps nothing off a node.
+_UNDRAINED: Final = "Karpenter does not evict the Pod, because it also tolerates karpenter.sh/disrupted: it ends with its node, without a drain."
+_REASONS: Final = {
+    "": _UNDRAINED,
+    "NoSchedule": _UNDRAINED,
+    "NoExecute": "Kubernetes does not move the Pod from a failed node, so its work stops while the node is unavailable.",
+}
 _CONSEQUENCES: Final = {
     "": "may run on GPU nodes, and Karpenter does not drain it",
     "NoSchedule": "may run on GPU nodes, and Karpenter does not drain it",
-    "NoExecute": "stays on nodes that have failed",
+    "NoExecute": "stays on failed nodes",
 }
 
 
@@ -62,8 +67,9 @@ def check(pod: Field, ctx: AnyContext) -> Iterator[Violation]:
     yield Violation(
         wild[0].path,
         f"tolerates {reach}: the Pod {_CONSEQUENCES[worst]}",
-        hint="name the taints; an agent for every node belongs in a DaemonSet",
+        hint="name the taints to tolerate, or run an agent for every node as a DaemonSet",
         fix=Patches(tuple(_named(pod, wild, ctx))),
+        why=_REASONS[worst],
     )
 
 

@@ -53,8 +53,11 @@ CAUSES = [
     ("nodepools/training-on-spot", "bad-spot-only", "two minutes' notice"),
     ("nodepools/training-consolidates", "bad-one-minute", "start slowly"),
     ("pods/missing-cost-labels", "bad-value-of-another-form", "attributed to no team"),
+    ("pods/training-on-spot", "bad-no-nodes-for-training", "consolidates nodes for inference"),
+    ("pods/training-on-spot", "bad-selects-spot", "two minutes after its notice"),
     ("pods/unknown-mig-profile", "bad-two-slices", "stay unused"),
     ("pods/unknown-mig-profile", "bad-without-its-point", "stays Pending"),
+    ("pods/wildcard-toleration", "bad-every-no-schedule-taint", "without a drain"),
     ("scaling/missing-fallback", "bad-above-the-maximum", "not the 20 of the fallback"),
     ("scaling/wrong-metric", "bad-rate-of-utilization", "rate of a gauge"),
 ]

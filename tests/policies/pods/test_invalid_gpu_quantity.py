@@ -55,11 +55,11 @@ def test_the_configuration_or_a_pool_says_that_nodes_are_ec2_instances(
     ("resource", "count", "facts", "expected"),
     [
         ("nvidia.com/gpu", 12, "", None),
-        ("nvidia.com/gpu", 17, "", ("16 is the most of any known machine", Stance.WARN)),
-        ("nvidia.com/gpu", 12, EC2, ("8 is the most of any EC2 instance type", Stance.ENFORCE)),
+        ("nvidia.com/gpu", 17, "", ("(maximum of any known machine: 16)", Stance.WARN)),
+        ("nvidia.com/gpu", 12, EC2, ("(maximum of any EC2 instance type: 8)", Stance.ENFORCE)),
         ("nvidia.com/mig-1g.10gb", 100, "", None),
-        ("nvidia.com/mig-1g.10gb", 100, EC2, ("56 is the most of any EC2 instance type", Stance.ENFORCE)),
-        ("aws.amazon.com/neuron", 17, "", ("16 is the most of any EC2 instance type", Stance.ENFORCE)),
+        ("nvidia.com/mig-1g.10gb", 100, EC2, ("(maximum of any EC2 instance type: 56)", Stance.ENFORCE)),
+        ("aws.amazon.com/neuron", 17, "", ("(maximum of any EC2 instance type: 16)", Stance.ENFORCE)),
     ],
 )
 def test_the_most_of_a_node_depends_on_the_platform(
@@ -68,5 +68,5 @@ def test_the_most_of_a_node_depends_on_the_platform(
     limits = {"resources": {"limits": {resource: count}}}
     ctx = context({"spec": {"containers": [limits]}}, facts=facts, params=Params())
     ctx = replace(ctx, tables={INSTANCE_TYPES.name: INSTANCE_TYPES.load()})
-    found = [(each.message.partition(", ")[2], each.at_most) for each in check(ctx.subject, ctx)]
+    found = [("(" + each.message.partition("(")[2], each.at_most) for each in check(ctx.subject, ctx)]
     assert found == ([expected] if expected else [])
