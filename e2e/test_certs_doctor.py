@@ -75,9 +75,9 @@ def test_a_healthy_installation_answers_a_probe_and_shows_a_certificate_that_is_
 
     # The API server takes a configuration up a little after it was written.
     installed.process.wait_until(answered, "reached by the API server")
-    looked_at = installed.diagnosed("--probe").said["looked_at"]
+    checked = installed.diagnosed("--probe").said["checked"]
 
-    assert {"a probe through the API server", "the serving certificate of the webhook"} <= set(looked_at)
+    assert {"a probe through the API server", "the serving certificate of the webhook"} <= set(checked)
 
 
 def entry(configuration: dict[str, Any], name: str) -> dict[str, Any]:
@@ -236,7 +236,7 @@ def test_a_broken_installation_is_told_with_what_to_do(
     found = installed.diagnosed(*failing())
 
     first, *_ = codes.split()
-    remedies = [each["remedy"] for each in found.said["problems"] if each["code"] == first]
+    remedies = [each["fix"] for each in found.said["problems"] if each["code"] == first]
     assert (found.code, found.codes()) == (1, set(codes.split()))
     assert remedy in remedies[0]
 
@@ -254,7 +254,7 @@ def test_a_certificate_for_another_name_is_told_as_the_api_server_sees_it(instal
     finally:
         installed.show_certificate_for("127.0.0.1")
 
-    said = " ".join(each["found"] for each in found.said["problems"])
+    said = " ".join(each["message"] for each in found.said["problems"])
     assert found.code == 1
     assert "127.0.0.1" in said
 
@@ -270,7 +270,7 @@ def test_a_service_account_that_may_not_keep_authorities_is_told(installed: Doct
         installed.put(binding)
         installed.process.wait_until(lambda: not installed.lacks_rights(), "allowed to keep authorities")
 
-    secrets = {each["found"] for each in said if "secrets" in each["found"]}
+    secrets = {each["message"] for each in said if "secrets" in each["message"]}
     assert secrets == {
         f"may not create secrets in {NAMESPACE}",
         f"may not get, watch, update secrets doctor-certificates in {NAMESPACE}",

@@ -36,7 +36,7 @@ def test_what_the_api_server_has_counted(api: Api, operated: Operated, webhook: 
 
     rose = {name: after[name]["calls"] - before[name]["calls"] for name in after if after[name] != before[name]}
     assert set(rose.values()) == {7}
-    assert any(after[name]["refused"] - before[name]["refused"] == 7 for name in rose)
+    assert any(after[name]["denied"] - before[name]["denied"] == 7 for name in rose)
 
 
 def test_the_table(operated: Operated, webhook: ServedWebhook) -> None:
@@ -51,4 +51,4 @@ def test_the_table(operated: Operated, webhook: ServedWebhook) -> None:
     assert f"validating/{NAME}  probe.validate.gpugate.dev" in on.stdout
     assert (on.returncode, off.returncode, absent.returncode) == (0, 1, 1)
     assert "by admin: INC-1; to turn it on: gpugate webhook enable" in off.stdout
-    assert f"There is no MutatingWebhookConfiguration {NAME}" in absent.stdout
+    assert f"MutatingWebhookConfiguration {NAME} does not exist" in absent.stdout

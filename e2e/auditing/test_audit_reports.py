@@ -195,7 +195,7 @@ class TestAnObject:
 
         assert api.get(report)["metadata"]["resourceVersion"] == theirs["metadata"]["resourceVersion"]
         assert (ran.code, ran.line["reports_failed"]) == (4, 1)
-        assert any("somebody else's" in remark for remark in ran.document["remarks"])
+        assert any("do not belong to gpugate" in remark for remark in ran.document["remarks"])
         api.delete(report)
 
 

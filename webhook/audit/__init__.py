@@ -1,1 +1,1 @@
-"""Door three: objects that are stored already, judged as if they were created now."""
+"""Entry point `gpugate audit`: evaluate the stored objects of a cluster as if they were created now."""

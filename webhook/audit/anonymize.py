@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from gpugate.webhook.report.audited import Audited, AuditReport, Cost, Finding
     from gpugate.webhook.report.located import ObjectName
 
-# A run of what names, paths and keys are made of; signs at its end belong to the sentence.
+# A sequence of characters of names, paths and keys; punctuation at the end belongs to the sentence.
 TOKEN: Final = re.compile(r"[^\W_](?:[\w./:@+*-]*[\w*])?|_[\w./:@+*-]*\w")
 _PACKAGES: Final = ("policies", "webhook")
 
 
 @cache
 def vocabulary() -> frozenset[str]:
-    """Return every token of our source, and every name of an EC2 instance type, casefolded."""
+    """Return every token of gpugate's source, and the names of EC2 instance types, casefolded."""
     words: set[str] = set(map(str.casefold, load_instance_types().names))
     for package in _PACKAGES:
         for source in _sources(files(f"gpugate.{package}")):
@@ -47,9 +47,9 @@ def _sources(folder: Traversable) -> Iterator[str]:
             yield entry.read_text(encoding="utf-8")
 
 
-# Long runs of digits are account numbers and the like.
+# Longer sequences of digits may be account numbers.
 _NUMBER: Final = re.compile(r"v?\d{1,10}(?:[.,:x%+-]\d{1,10})*[%+]?[A-Za-z]{0,3}")
-# Some clusters call nodes by their addresses.
+# Some clusters name nodes after their addresses.
 _ADDRESS: Final = re.compile(r"\d+\.\d+\.\d+\.\d+(?:[:/]\d+)?")
 _INSTANCE_TYPE: Final = re.compile(
     r"[a-z]{1,4}\d[a-z0-9-]{0,8}\.(?:metal(?:-\d+xl)?|(?:\d{0,3}x)?large|medium|small|micro|nano)"
@@ -61,7 +61,7 @@ _FORMS: Final = (_NUMBER, _INSTANCE_TYPE, _REGION)
 _SLICE: Final = re.compile(r"mig-\d+g\.\d+gb(?:\.\w+)?")
 _COUNTED: Final = re.compile(r"\d+-(.+)")
 _PATH_ROOTS: Final = ("spec", "metadata", "status")
-# The word after a kind is a name, unless it is one that goes on with the sentence.
+# The word after a kind is a name, unless the sentence continues with it.
 _GOES_ON: Final = re.compile(
     r"a|admission|all|alone|already|also|and|answers|are|as|ask|asks|at|be|beside|but|by|can|"
     r"cannot|could|does|each|for|from|had|has|have|if|in|instead|into|is|it|its|lacks|"
@@ -73,10 +73,10 @@ _GOES_ON: Final = re.compile(
 
 
 class Pseudonyms:
-    """Pseudonyms under one salt.
+    """Pseudonyms for one salt.
 
-    A text keeps the words of gpugate's own source, numbers and instance types; everything else in it becomes a pseudonym,
-    and so does each of the `names` even where it is such a word.
+    A text keeps words of gpugate's source, numbers and instance types. Every other word becomes a pseudonym, and so do all
+    `names`, even if they are words of the source.
     """
 
     def __init__(self, salt: bytes, names: Iterable[str]) -> None:
@@ -87,12 +87,12 @@ class Pseudonyms:
         self._replaced = lru_cache(maxsize=65536)(self._token)
 
     def with_kinds(self, kinds: Iterable[str]) -> Pseudonyms:
-        """Take the word after each of these kinds for a name; return this."""
+        """Treat the word after each of these kinds as a name; return self."""
         self._kinds = frozenset(kinds)
         return self
 
     def of(self, name: str, sort: str = "name") -> str:
-        """Return the pseudonym of a name; nothing for nothing. A prefix that ends in `*` keeps the star."""
+        """Return the pseudonym of a name; empty for an empty name. A final `*` is kept."""
         if not name or name == "*":
             return name
         digest = hmac.new(self._salt, name.rstrip("*").encode(), hashlib.sha256).hexdigest()
@@ -123,7 +123,7 @@ class Pseudonyms:
         return value
 
     def _named(self, token: str) -> str:
-        """`ml/finetune` is a name in a namespace; an instance type or a number is none."""
+        """Return the pseudonym of a name such as `ml/finetune`; numbers are kept."""
         return "/".join(part if _NUMBER.fullmatch(part) else self.of(part) for part in token.split("/"))
 
     def _token(self, token: str) -> str:
@@ -151,7 +151,7 @@ class Pseudonyms:
         return self._is_word(token) or self._is_compound(token)
 
     def _is_compound(self, token: str) -> bool:
-        """Tell whether a token is made of our words: `8-GPU`, `nodepools.karpenter.sh` as RBAC has it, a path."""
+        """Return whether a token consists of known words: `8-GPU`, `nodepools.karpenter.sh`, a path."""
         counted = _COUNTED.fullmatch(token)
         if counted:
             return self._is_word(counted[1])
@@ -165,7 +165,7 @@ class Pseudonyms:
         return text.casefold() in self._words
 
     def _is_public(self, text: str) -> bool:
-        """Tell whether a key under a public domain is one that we know, also where an object has the same name."""
+        """Return whether a key under a public domain is known, even if an object has the same name."""
         return self._is_word(text) or bool(_NUMBER.fullmatch(text) or _SLICE.fullmatch(text))
 
 
@@ -173,10 +173,10 @@ _SALT_BYTES = 16
 
 
 def pseudonyms(report: AuditReport, salt: str | None = None, comparison: Comparison | None = None) -> Pseudonyms:
-    """Return pseudonyms for everything that a report names.
+    """Return pseudonyms for all names in a report.
 
-    With a salt of one's own the same names have the same pseudonyms in every run, and whoever knows the salt can try
-    names; without, they last for this run.
+    With a given salt, equal names have equal pseudonyms in every run, but anyone with the salt can test guessed names.
+    Without it, pseudonyms are valid for one run.
     """
     known = Pseudonyms(secrets.token_bytes(_SALT_BYTES) if salt is None else salt.encode(), _names(report, comparison))
     return known.with_kinds({name.kind for name in _objects(report, comparison)} | set(report.counts))
@@ -185,7 +185,7 @@ def pseudonyms(report: AuditReport, salt: str | None = None, comparison: Compari
 def anonymize(report: AuditReport, names: Pseudonyms) -> AuditReport:
     """Return a report whose names are pseudonyms: in objects, messages, hints, paths, patches and remarks.
 
-    Kinds, versions, labels and resources of public projects, instance types and numbers stay. Uids are left out.
+    Kinds, versions, labels and resources of public projects, instance types and numbers are kept. Uids are removed.
     """
     return replace(
         report,

@@ -1,4 +1,4 @@
-"""Compares an audit with an earlier one: what is new, what is fixed, what stayed."""
+"""Compare an audit with an earlier one: new, fixed and unchanged findings."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _INDEX: Final = re.compile(r"\[\d+\]")
 
 
 class _Key(NamedTuple):
-    """What makes two findings the same one, whatever the API version of the object and the order of its lists."""
+    """The identity of a finding, independent of the API version and of list indices."""
 
     policy: str
     group: str
@@ -35,18 +35,17 @@ def compare(
 ) -> Comparison:
     """Compare with an earlier audit.
 
-    Two findings are the same when policy, object and path are; the indices of lists are left out of the path, and the
-    message is not looked at, because its numbers change. A finding is fixed when it is gone and its object was looked
-    at, or is gone too; of what could not be looked at it is not.
+    Two findings are the same if policy, object and path are equal. List indices in the path and the message are ignored,
+    because they change. A missing finding is fixed if its object was evaluated or no longer exists.
 
     Args:
         old: the JSON document of the earlier audit, of any version of gpugate up to this one.
         report: this audit.
-        looked_at: tells whether this audit would have found something of a policy in an object, if it were there; by
-            default all is what `report` does not say could not be evaluated.
+        looked_at: returns whether this audit evaluated a policy on an object; by default everything that `report` does not
+            list as not evaluated.
 
     Raises:
-        AuditDocumentError: `old` is no audit, or one of a later version; says why.
+        AuditDocumentError: `old` is not an audit, or one of a later version.
     """
     before, now = _findings(earlier := audit_read.read(old)), _findings(report)
     unseen = _Unseen(report, looked_at)
@@ -78,9 +77,9 @@ def _findings(report: AuditReport) -> dict[_Key, list[Changed]]:
 
 
 def _matched(before: Sequence[Changed], now: Sequence[Changed]) -> tuple[Sequence[Changed], Sequence[Changed], int]:
-    """Pair findings of one place, those that say the same first; return what is left of each, and how many pairs."""
-    said, saying = (Counter(change.finding.message for change in changes) for changes in (before, now))
-    both = said & saying
+    """Pair findings with the same key, equal messages first; return the unpaired ones and the number of pairs."""
+    old_messages, new_messages = (Counter(change.finding.message for change in changes) for changes in (before, now))
+    both = old_messages & new_messages
     left_before, left_now = list(_without(before, both)), list(_without(now, both))
     others = min(len(left_before), len(left_now))
     return left_before[others:], left_now[others:], both.total() + others
@@ -96,12 +95,12 @@ def _without(changes: Sequence[Changed], messages: Counter[str]) -> Iterator[Cha
 
 
 class _Unseen:
-    """Tells whether an earlier finding could not have been found by this audit."""
+    """Returns whether this audit could not have reported an earlier finding."""
 
     def __init__(self, report: AuditReport, looked_at: Callable[[ObjectName, str], bool] | None) -> None:
         self._skipped = {(each.object, policy) for each in report.audited for policy in each.skipped}
         self._there = {each.object for each in report.audited}
-        # A kind is said as `Pod` or as `pods`, with words around it.
+        # The text contains a kind as `Pod` or `pods`, among other words.
         self._words = {word for each in report.not_evaluated for word in re.findall(r"[a-z0-9]+", each.what.casefold())}
         self._looked_at = looked_at
 

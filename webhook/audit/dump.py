@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
     from gpugate.webhook.manifests.objects import Manifest
 
-# The API groups of kinds that every API server has (Kubernetes v1.36): a dump without these was not told to have them.
+# API groups that every API server serves (Kubernetes v1.36): if a dump has none of their objects, they were not dumped.
 _EVERYWHERE: Final = frozenset({"", "apps", "autoscaling", "batch", "policy"})
 
 
 class DumpSource:
-    """Some files and directories, read once, when this is made.
+    """Files and directories, which are read once in the constructor.
 
-    With `complete` the dump holds every object of the cluster, so that what it has nothing of does not exist.
+    With `complete`, anything missing from the dump does not exist in the cluster.
     """
 
     def __init__(self, paths: Sequence[str], *, complete: bool = False) -> None:
@@ -52,33 +52,33 @@ class DumpSource:
     @property
     def absence(self) -> str:
         """Why there is nothing of a kind that is absent."""
-        return "the dump holds none of this: the cluster has none, or it was not asked for"
+        return "not in the dump: the cluster has none, or they were not dumped"
 
     def read(self, kind: Kind) -> Iterator[Stored]:
-        """Yield the objects of a kind, in whatever version the dump has them.
+        """Yield the objects of a kind, in the version of the dump.
 
         Raises:
-            NotReadError: there are none, and nothing says that there should be none.
+            NotReadError: the dump contains none, and may be incomplete.
         """
-        held = self._objects.get((kind.group, kind.name))
-        if held is not None:
-            yield from held
+        stored = self._objects.get((kind.group, kind.name))
+        if stored is not None:
+            yield from stored
         elif not self._complete:
             everywhere = kind.group in _EVERYWHERE
-            hint = f": add what `kubectl get {kind.plural} -A -o json` says" if everywhere else ""
-            raise NotReadError(f"the dump holds no {resource_name(kind)}{hint}", absent=not everywhere)
+            hint = f": add the output of `kubectl get {kind.plural} -A -o json`" if everywhere else ""
+            raise NotReadError(f"the dump contains no {resource_name(kind)}{hint}", absent=not everywhere)
 
     def find(self, api_version: str, name: str) -> Kind:
-        """Return the kind that an object names as that of its owner; nothing is known of its plural."""
+        """Return the kind of an owner reference; its plural is a guess."""
         gvk = GroupVersionKind.of(api_version, name)
         return Kind(gvk.group, (gvk.version,), name, f"{name.lower()}s")
 
     def one(self, kind: Kind, namespace: str, name: str) -> Stored | None:  # noqa: ARG002 -- the protocol's signature
-        """Return nothing: all that the dump holds of a kind was read."""
+        """Return None, because `read` yields all objects of the dump."""
         return None
 
     def trouble(self) -> Sequence[NotEvaluated]:
-        """Return what in the files could not be read."""
+        """Return the unreadable parts of the files."""
         return tuple(self._trouble)
 
     def _take(self, found: Manifest | Problem | ListKind) -> None:
@@ -89,7 +89,7 @@ class DumpSource:
             self._objects.setdefault((found.kind.group, found.kind.kind), Packed())
             return
         request = found.request
-        # A must-gather has Pods twice: in the list of their namespace, and in a file of their own.
+        # A must-gather contains each Pod twice: in the list of its namespace, and in a separate file.
         key = (request.kind.group, request.kind.kind, request.namespace, request.name)
         if key not in self._seen:
             self._seen.add(key)

@@ -1,4 +1,4 @@
-"""Writes a policy file that lets off, until a day, every object that would be blocked, so that enforcement can start."""
+"""Write a policy file with temporary exemptions for all objects that would be denied, so that enforcement can start."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ MOST_DAYS: Final = 366
 
 
 class ExemptionsError(GpugateError):
-    """Exemptions cannot be written as asked; says why and what to do."""
+    """Exemptions cannot be written; the message has the reason and the fix."""
 
 
 class _Group(NamedTuple):
-    """What exemptions of several objects have in common."""
+    """The common fields of the exemptions of several objects."""
 
     policies: tuple[str, ...]
     kinds: tuple[str, ...]
@@ -36,25 +36,25 @@ class _Group(NamedTuple):
 
 
 def exemptions(report: AuditReport, policies: Iterable[Policy], days: int, owner: str) -> str:
-    """Return the policy file's text; a person merges its `exemptions` into their own.
+    """Return the text of a policy file, whose `exemptions` the user merges into their own file.
 
-    An entry lets objects of one kind in one namespace off the policies that would block each of them. Where such a policy
-    judges Pods, it holds for the Pods too that carry the workload's name before a dash, because these are what admission
-    denies. Findings that only warn or mutate get none.
+    An entry exempts objects of one kind in one namespace from the policies that would deny each of them. If such a policy
+    evaluates Pods, the entry also covers Pods named after the workload plus a dash, because admission denies these Pods.
+    Findings that only warn or mutate need no exemption.
 
     Args:
-        report: the audit, names unchanged.
-        policies: those of the audit.
-        days: how many days from the audit's day on the exemptions hold.
-        owner: who answers for them.
+        report: the audit, with original names.
+        policies: the policies of the audit.
+        days: the number of days after the audit until the exemptions expire.
+        owner: the owner of the exemptions.
 
     Raises:
-        ExemptionsError: no days, or more than a year; no owner; or more than a policy file holds.
+        ExemptionsError: the days are not from 1 to 366, the owner is empty, or the text exceeds the limit of a policy file.
     """
     if not 0 < days <= MOST_DAYS:
-        raise ExemptionsError(f"exemptions for {days} days: write 1 to {MOST_DAYS}, so that they end")
+        raise ExemptionsError(f"exemptions for {days} days: set 1 to {MOST_DAYS} days")
     if not owner.strip():
-        raise ExemptionsError("exemptions without an owner: name who answers for them")
+        raise ExemptionsError("exemptions without an owner: set one")
     of_pods = frozenset(policy.id for policy in policies if any(kind == POD for kind in policy.kinds))
     known = frozenset(policy.id for policy in policies)
     day = report.time.astimezone(dt.UTC).date()
@@ -71,16 +71,16 @@ def exemptions(report: AuditReport, policies: Iterable[Policy], days: int, owner
     if len(text.encode()) > MAX_POLICY_FILE:
         raise ExemptionsError(
             f"exemptions for {len(groups):,} groups of objects are larger than the {MAX_POLICY_FILE >> 20} MiB of a policy "
-            "file: audit fewer namespaces or policies at once, or set a namespace's mode to warn instead"
+            "file: audit fewer namespaces or policies at once, or set the mode of a namespace to warn"
         )
     return text
 
 
 def _blocking(audited: Audited) -> dict[ObjectName, set[str]]:
-    """Return the policies that would block an object, and those that would block what it makes, by its name.
+    """Return object -> the policies that would deny it, for an object and the objects that it owns.
 
-    Pods are named after what made them, and their own names are made anew. A finding stands for those of other policies
-    at its path, which block the object once the finding is exempt.
+    Pods count as their owner, because their names are generated. The policies that a finding covers are included, because
+    they would deny the object once the finding is exempt.
     """
     found: defaultdict[ObjectName, set[str]] = defaultdict(set)
     for finding in audited.findings:
@@ -109,20 +109,20 @@ def _entry(
     if group.namespace:
         yield "namespaces", [group.namespace]
     yield "names", [*sorted(names)]
-    yield "reason", f"found by gpugate audit of {report.cluster.name} on {day}, to be mended"
+    yield "reason", f"found by gpugate audit of {report.cluster.name} on {day}, to be fixed"
     yield "owner", owner.strip()
     yield "expires", (day + dt.timedelta(days=days)).isoformat()
 
 
 def _head(report: AuditReport, day: dt.date, days: int, left: list[str]) -> str:
-    blocked = sum(audited.action is Action.DENY for audited in report.audited)
+    denied = sum(audited.action is Action.DENY for audited in report.audited)
     lines = [
-        f"{blocked} objects that policies would block on {day}, let off for {days} days.",
-        "Merge the exemptions into your policy file, and delete a name when its object is mended.",
+        f"Exemptions for the {denied} objects that would be denied on {day}. They expire after {days} days.",
+        "Merge the exemptions into your policy file, and delete a name when its object is fixed.",
     ]
     if report.not_evaluated or report.coverage < 1:
-        lines.append("Not everything could be evaluated: what was not may still be blocked.")
+        lines.append("Not everything could be evaluated: objects that were not evaluated may still be denied.")
     if left:
         shown = ", ".join(left[:5]) + (f" and {len(left) - 5} more" if len(left) > 5 else "")
-        lines.append(f"No exemption helps where a field has the wrong type, which the API server refuses: {shown}.")
+        lines.append(f"Exemptions cannot allow fields of the wrong type, because the API server rejects them: {shown}.")
     return "".join(f"# {line}\n" for line in lines)

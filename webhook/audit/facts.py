@@ -1,4 +1,4 @@
-"""The objects of a cluster, as facts: what rules read of them, packed."""
+"""The cluster data of an audit: the fields of objects that policies read, packed."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.objects import Kind
     from gpugate.webhook.audit.source import Stored
 
-# Objects that stay decoded after they were looked at; some 5 MB.
+# The number of decoded objects in the cache; about 5 MB.
 _REMEMBERED: Final = 1024
 
 
 class _Some:
-    """Objects of a kind of which only those in some namespaces are known to be all."""
+    """Objects of a kind that is complete only in some namespaces."""
 
     def __init__(self, objects: Objects, namespaces: Collection[str]) -> None:
         self._objects = objects
@@ -37,38 +37,40 @@ class _Some:
 
 
 class AuditFacts:
-    """What rules look up. A kind is read, then closed; until then nothing is known of it."""
+    """The cluster data for policies. A kind is unavailable until it is closed."""
 
     def __init__(self, needs: Needs) -> None:
         decode = lru_cache(_REMEMBERED)(msgspec.msgpack.decode)
         self._projections = {kind: Projection(kind, needs, decode) for kind in needs.kinds}
         self._read: dict[Kind, list[StoredField]] = {}
         self._closed: dict[Kind, Objects | _Some | Unavailable] = {}
-        # Kinds that were read in a version whose fields rules do not know.
+        # Kinds that were read in an unsupported version.
         self._foreign: dict[Kind, str] = {}
 
     def list(self, kind: Kind, namespace: str | None = None) -> Fact:
-        """Return the objects of a kind, of one namespace where one is given; the same `Known` each time."""
+        """Return the objects of a kind, in one namespace if it is given; the same `Known` each time."""
         closed = self._closed.get(kind)
         if closed is None or isinstance(closed, Unavailable):
             return closed or Unavailable(f"{kind.plural} were not read")
         return closed.list(namespace)
 
     def add(self, stored: Stored) -> None:
-        """Take in an object that was read, if any rule looks such objects up."""
+        """Add an object, if a policy looks up its kind."""
         for kind, project in self._projections.items():
             if kind.covers(stored.kind):
                 self._read.setdefault(kind, []).append(project(stored.object))
             elif (kind.group, kind.name) == (stored.kind.group, stored.kind.kind):
-                self._foreign[kind] = f"{kind.plural} are served in {stored.kind.version}, which no rule reads"
+                self._foreign[kind] = (
+                    f"{kind.plural} are served in {stored.kind.version}, which policies do not support"
+                )
 
     def close(self, resource: Kind, missing: str = "", namespaces: Collection[str] = ()) -> None:
-        """Say that no more objects of a resource will come.
+        """Mark a resource as read.
 
         Args:
             resource: the group and plural that were read.
-            missing: why not all of it could be; then what was read proves that it exists, and nothing else.
-            namespaces: where all of it was, nevertheless.
+            missing: why the resource is incomplete; then only the existence of the read objects is known.
+            namespaces: the namespaces in which it is complete nevertheless.
         """
         for kind in self._projections:
             if (kind.group, kind.plural) == (resource.group, resource.plural):

@@ -82,7 +82,7 @@ def retried(
             if not left or not _passing(error):
                 raise
             throttle.sleep(max(backoff.next(), min(error.retry_after, _LONGEST_RETRY_AFTER)))
-    raise UnreachableError("the API server kept refusing our credentials")
+    raise UnreachableError("the API server repeatedly rejected these credentials")
 
 
 def _passing(error: CallError) -> bool:
@@ -174,12 +174,12 @@ class Listing:
         try:
             return msgspec.json.decode(self._get(self._path, parameters), type=_Page)
         except msgspec.DecodeError as error:
-            raise UnreachableError(f"{self._path} is no list of an API server: {error}") from None
+            raise UnreachableError(f"{self._path} is not a list from an API server: {error}") from None
 
 
 PAGE: Final = 500
 _FIRST_TRIES: Final = 2
-ABSENCE: Final = "the cluster does not serve this"
+ABSENCE: Final = "not served by the cluster"
 # Who asks, as everybody may (`k8s.io/api` authentication/v1 SelfSubjectReview, v0.36); nothing is stored.
 _WHO: Final = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 _REVIEW: Final = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
@@ -322,7 +322,7 @@ class LiveSource:
                 raise
             version = _Version()
         except msgspec.DecodeError:
-            raise UnreachableError(f"{self._connection.host} is no API server") from None
+            raise UnreachableError(f"{self._connection.host} is not an API server") from None
         try:
             who = msgspec.json.decode(self._connection.create(_WHO, _REVIEW), type=_Review)
         except (CallError, msgspec.DecodeError):
@@ -343,7 +343,7 @@ def _not_read(what: str, error: Exception, left: int | None = None) -> NotReadEr
     if isinstance(error, NotServedError):
         return NotReadError(str(error), absent=True)
     if isinstance(error, ApiError) and error.code == 403:
-        return NotReadError(f"{what} may not be listed by whoever runs this: see `gpugate audit --print-rbac`")
+        return NotReadError(f"these credentials may not list {what}: see `gpugate audit --print-rbac`")
     if isinstance(error, ApiError) and error.code == 401:
-        return NotReadError("the API server no longer accepts our credentials", left=left)
+        return NotReadError("the API server no longer accepts these credentials", left=left)
     return NotReadError(str(error), left=left)

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.objects import GroupVersionKind, Kind
     from gpugate.webhook.audit.source import Source
 
-# Nobody's chain of owners is longer (KServe -> Knative -> Deployment -> ReplicaSet -> Pod); owners may form a circle.
+# Longer than real chains (KServe -> Knative -> Deployment -> ReplicaSet -> Pod); owner references may form a cycle.
 _LONGEST: Final = 16
-# A node owns its mirror Pods and Leases: it did not write them.
+# A Node owns its mirror Pods and Leases, but does not create them.
 _NOT_OWNERS: Final = frozenset({"Node"})
 
 
@@ -121,10 +121,10 @@ class Owners:
             yield owner
 
 
-# Owners that were not there when their kind was read are asked for one by one, but not for ever.
+# Owners that were created after their kind was read are read one by one, up to this limit.
 _LOOKUPS: Final = 200
 OWNERS: Final = "owners of kind"
-_GONE: Final = "is named as owner and is not there"
+_GONE: Final = "owner does not exist"
 
 
 class Lineage:

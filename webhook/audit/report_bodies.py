@@ -133,7 +133,7 @@ def cut_to(found: list[Json], uid: str, limits: Limits) -> list[Json]:
         "severity": "info",
         "result": "skip",
         "scored": False,
-        "message": f"{left} more findings are not shown here; `gpugate audit` shows them",
+        "message": f"{left} more findings are not in this report; `gpugate audit` shows them",
         "properties": {"resultID": _hash(uid, CUT), "cut": str(left)},
     }
     return [*kept, told]

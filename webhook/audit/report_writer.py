@@ -88,7 +88,7 @@ class Tally:
     def written(self, group: str) -> Written:
         """Return how it ended."""
         done = (
-            f"reports of {group}: {self.created} created, {self.changed} changed, {self.unchanged} unchanged, "
+            f"reports of {group}: {self.created} created, {self.changed} updated, {self.unchanged} unchanged, "
             f"{self.deleted} deleted"
         )
         failed = self.refusals.total()
@@ -98,7 +98,7 @@ class Tally:
         ]
         if len(self.refusals) > _REASONS:
             refused.append(f"{len(self.refusals) - _REASONS} more reasons why reports could not be written")
-        ending = f"no report on {plural(self.ending, 'object')} with findings: being deleted with the namespace"
+        ending = f"no reports for {plural(self.ending, 'object')} with findings: their namespace is being deleted"
         return Written(
             group,
             self.created,
@@ -191,7 +191,9 @@ class Writer:
     def _put(self, key: Key, make: Callable[[Json | None], Json | None], stored: Json | None) -> None:
         kind = self.kinds.of(key.namespace)
         if stored is not None and not is_ours(stored):
-            self.tally.refuse(f"{resource_name(kind)} of these names are somebody else's, without our label")
+            self.tally.refuse(
+                f"{resource_name(kind)} with these names do not belong to gpugate: missing label app.kubernetes.io/managed-by: gpugate"
+            )
             return
         wanted = make(stored)
         if wanted is None:
@@ -215,7 +217,7 @@ class Writer:
         except ApiError as error:
             if error.code == _NOT_FOUND:
                 return None
-            raise _ChangedError(f"changed meanwhile, and cannot be read: {self._why('get', key, error)}") from None
+            raise _ChangedError(f"modified concurrently, and unreadable: {self._why('get', key, error)}") from None
         return found
 
     def _done(self, verb: str, key: Key, call: Callable[[], bytes]) -> bool:
@@ -242,7 +244,7 @@ class Writer:
                 return False
             reason = self._why(verb, key, error)
             if error.code in _CHANGED.get(verb, ()):
-                raise _ChangedError(f"changed meanwhile: {reason}") from None
+                raise _ChangedError(f"modified concurrently: {reason}") from None
             if error.code == FORBIDDEN:
                 self._forbidden[where] = reason
             self.tally.refuse(reason)
@@ -294,11 +296,11 @@ class Sync:
                 self._writer.delete(key)
         if left_out:
             self._note(
-                f"{len(left_out)} objects with findings have no report: there are at most {self._limits.reports}"
+                f"{len(left_out)} objects with findings have no report: the limit is {self._limits.reports} reports"
             )
         nameless = sum(1 for each in self._report.audited if not each.uid and _has_results(each))
         if nameless:
-            self._note(f"{nameless} objects with findings have no report, because their uid is not known")
+            self._note(f"{nameless} objects with findings have no report, because their uid is unknown")
 
     def delete(self, stored: Mapping[Key, Json], *, whole: bool) -> None:
         """Take away the reports on objects that are gone, where it is certain that they are.
@@ -311,7 +313,7 @@ class Sync:
             for key in unknown:
                 self._writer.delete(key)
         elif unknown:
-            self._note(f"{len(unknown)} reports on objects that were not looked at stay as they are")
+            self._note(f"{len(unknown)} reports on objects that were not evaluated are unchanged")
 
     def _chosen(self, stored: Mapping[Key, Json]) -> tuple[Sequence[Key], Sequence[Key]]:
         """Return the objects that have results or a report, worst first, and those with results that are too many."""
@@ -363,7 +365,7 @@ def write_reports(
     except CallError as error:
         return _ended(Written(""), error)
     if not found:
-        missing = f"reports are not written: the cluster has neither {_GROUPS}; install the definitions of one of them"
+        missing = f"no reports were written: the cluster serves neither {_GROUPS}; install the CustomResourceDefinitions of one of them"
         return Written("", remarks=(missing,))
     kinds, *others = found
     writer = Writer(connection, kinds, throttle)
@@ -400,12 +402,12 @@ def _empty(writer: Writer) -> None:
     except ApiError as error:
         if error.code != FORBIDDEN:
             raise
-        writer.tally.notes.append(f"reports of {writer.kinds.namespaced.group} may be left from earlier: {error}")
+        writer.tally.notes.append(f"reports of {writer.kinds.namespaced.group} may remain from earlier audits: {error}")
 
 
 def _ended(written: Written, error: CallError) -> Written:
     if isinstance(error, ApiError) and error.code == FORBIDDEN:
-        sentence = f"reports are not written: gpugate may not list them, see `gpugate audit --print-rbac`: {error}"
+        sentence = f"no reports were written: gpugate may not list them, see `gpugate audit --print-rbac`: {error}"
     else:
-        sentence = f"reports are not written to the end: {error}"
+        sentence = f"not all reports were written: {error}"
     return replace(written, failed=written.failed + 1, remarks=(*written.remarks, sentence))

@@ -21,19 +21,19 @@ _SET: Final = re.compile(r"(?P<key>[\w./-]+)\s+(?P<operator>in|notin)\s*\((?P<va
 _EQUAL: Final = re.compile(r"(?P<key>[\w./-]+)\s*(?P<operator>==|=|!=)\s*(?P<value>[\w.-]*)")
 _EXISTS: Final = re.compile(r"(?P<not>!\s*)?(?P<key>[\w./-]+)")
 _OPERATORS: Final = {"in": "In", "notin": "NotIn", "=": "In", "==": "In", "!=": "NotIn"}
-# A comma between requirements, not one between the values of a set.
+# A comma between requirements, but not between the values of a set.
 _COMMA: Final = re.compile(r",(?![^()]*\))")
 
 
 class SelectorError(GpugateError):
-    """A label selector is not written as kubectl has it."""
+    """A label selector is invalid."""
 
 
 def parse_selector(text: str) -> Field:
-    """Read a label selector as `kubectl -l` takes it, such as `app=web,tier in (a, b),!legacy`.
+    """Parse a label selector in the syntax of `kubectl -l`, such as `app=web,tier in (a, b),!legacy`.
 
     Raises:
-        SelectorError: it is none.
+        SelectorError: the selector is invalid.
     """
     return Field({"matchExpressions": [_requirement(part.strip(), text) for part in _COMMA.split(text)]})
 
@@ -49,19 +49,19 @@ def _requirement(part: str, text: str) -> dict[str, Json]:
     found = _EXISTS.fullmatch(part)
     if found:
         return {"key": found["key"], "operator": "DoesNotExist" if found["not"] else "Exists"}
-    raise SelectorError(f"-l {text}: write it as kubectl has it: key=value, key!=value, key in (a, b), key, !key")
+    raise SelectorError(f"-l {text}: invalid label selector: use key=value, key!=value, key in (a, b), key or !key")
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which objects are reported on: those at the top of a chain of owners, each with all that it made.
+    """The selection of reported top-level owners.
 
     Attributes:
-        namespaces: only these, and nothing that is in no namespace; all where it is empty.
-        excluded: namespaces that are left out.
-        kinds: only these kinds, as in `kind: NodePool`; all where it is empty.
-        without: kinds that are left out.
-        labels: a label selector; everything where it is None.
+        namespaces: only these namespaces, without cluster-scoped objects; empty for all.
+        excluded: the excluded namespaces.
+        kinds: only these kinds, such as `NodePool`; empty for all.
+        without: the excluded kinds.
+        labels: a label selector; None for all objects.
     """
 
     namespaces: frozenset[str] = frozenset()
@@ -71,7 +71,7 @@ class Selection:
     labels: Field | None = field(default=None)
 
     def takes(self, name: ObjectName, labels: Mapping[str, str]) -> bool:
-        """Tell whether an object is reported on. A Namespace is in itself, as at admission."""
+        """Return whether an object is selected. A Namespace counts as in itself, as at admission."""
         namespace = name.name if name.kind == "Namespace" else name.namespace
         return (
             (not self.namespaces or namespace in self.namespaces)
@@ -84,13 +84,13 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How an audit judges.
+    """The options of an audit.
 
     Attributes:
-        time: now, with its zone; its day, in UTC, is the one that exemptions are held against.
-        generation: which policy file is used, as the webhook's metric and log name it.
-        selection: which objects are reported on; all are facts.
-        remarks: sentences about the run that are known beforehand.
+        time: the current time with its time zone; exemptions expire by its date in UTC.
+        generation: the generation of the policy file, as in the webhook's metrics and log.
+        selection: the reported objects; all objects are cluster data.
+        remarks: notes for the user that are known before the run.
     """
 
     time: dt.datetime

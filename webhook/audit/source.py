@@ -20,19 +20,19 @@ Object = dict[str, Any]  # Any: the JSON edge
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """An object as it is stored, and its type, which items of lists do not say."""
+    """A stored object, and its type, which items of lists do not contain."""
 
     kind: GroupVersionKind
     object: Object
 
 
 class NotReadError(Exception):
-    """Objects of a kind could not be read, or not all; the text says why.
+    """Not all objects of a kind could be read; the message has the reason.
 
     Attributes:
-        left: how many are missing, None where nobody knows.
-        absent: the cluster does not serve the kind, so that nothing of it can be missing.
-        namespaces: where everything was read nevertheless.
+        left: the number of missing objects; None if unknown.
+        absent: whether the cluster does not serve the kind, so that no object is missing.
+        namespaces: the namespaces that were read completely.
     """
 
     def __init__(
@@ -45,36 +45,36 @@ class NotReadError(Exception):
 
 
 class Source(Protocol):
-    """Where objects are read; each kind once."""
+    """A cluster or a dump; each kind is read once."""
 
     @property
     def cluster(self) -> Cluster:
-        """What is looked at."""
+        """The audited cluster."""
         ...
 
     @property
     def absence(self) -> str:
-        """Why there is nothing of a kind that is absent."""
+        """Why an absent kind has no objects."""
         ...
 
     def read(self, kind: Kind) -> Iterator[Stored]:
         """Yield the objects of a kind, in one of its versions.
 
         Raises:
-            NotReadError: they cannot be read, or no more of them.
+            NotReadError: not all of them can be read.
         """
         ...
 
     def find(self, api_version: str, name: str) -> Kind:
-        """Return the kind that an object names as that of its owner.
+        """Return the kind of an owner reference.
 
         Raises:
-            NotReadError: it is not known here.
+            NotReadError: the kind is unknown.
         """
         ...
 
     def one(self, kind: Kind, namespace: str, name: str) -> Stored | None:
-        """Return one object of a kind that was read before, as it is now; None when it is not there.
+        """Return the current state of an object whose kind was read before; None if it does not exist.
 
         Raises:
             NotReadError: it cannot be read.
@@ -82,7 +82,7 @@ class Source(Protocol):
         ...
 
     def trouble(self) -> Sequence[NotEvaluated]:
-        """Return what could not be read beside whole kinds, such as broken documents."""
+        """Return unreadable parts that are not whole kinds, such as invalid documents."""
         ...
 
 
@@ -90,22 +90,22 @@ class Packed:
     """Objects in the order in which they were added."""
 
     def __init__(self) -> None:
-        self._held: deque[tuple[GroupVersionKind, bytes]] = deque()
+        self._packed: deque[tuple[GroupVersionKind, bytes]] = deque()
 
     def __len__(self) -> int:
-        return len(self._held)
+        return len(self._packed)
 
     def add(self, stored: Stored) -> None:
         """Keep an object."""
-        self._held.append((stored.kind, zlib.compress(orjson.dumps(stored.object), 1)))
+        self._packed.append((stored.kind, zlib.compress(orjson.dumps(stored.object), 1)))
 
     def __iter__(self) -> Iterator[Stored]:
-        """Yield the objects; they stay."""
-        for kind, data in self._held:
+        """Yield the objects and keep them."""
+        for kind, data in self._packed:
             yield Stored(kind, orjson.loads(zlib.decompress(data)))
 
     def drain(self) -> Iterator[Stored]:
-        """Yield the objects, and forget each one."""
-        while self._held:
-            kind, data = self._held.popleft()
+        """Yield the objects and remove them."""
+        while self._packed:
+            kind, data = self._packed.popleft()
             yield Stored(kind, orjson.loads(zlib.decompress(data)))

@@ -1,4 +1,4 @@
-"""An audit as one line of a log, in JSON in ASCII, with the members that the server's log has in each of its lines."""
+"""An audit as one log line: JSON in ASCII, with the common fields of the server's log."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _MOST: Final = 8
 
 
 def summary_line(report: AuditReport, written: Written | None = None) -> str:
-    """Write an audit, and what became of its report objects; nothing of an object is in it.
+    """Return the line for an audit and its report objects; it contains no content of objects.
 
-    The level is `warning` when something could not be read or written, else `info`.
+    The level is `warning` if something could not be read or written, else `info`.
     """
     time = report.time.astimezone(dt.UTC).isoformat(timespec="milliseconds").removesuffix("+00:00")
-    # What the cluster does not serve is nothing to worry about.
+    # Kinds that the cluster does not serve are no problem.
     unread = [each for each in report.not_evaluated if each.reason != ABSENCE]
     incomplete = bool(unread) or (written is not None and written.failed > 0)
     fields: dict[str, Any] = {
@@ -47,7 +47,7 @@ def summary_line(report: AuditReport, written: Written | None = None) -> str:
         fields["reports_deleted"] = written.deleted
         fields["reports_failed"] = written.failed
     fields["remarks"] = _first(list(dict.fromkeys((*report.remarks, *(written.remarks[1:] if written else ())))))
-    # Whatever is not ASCII is escaped, so that no text acts on a terminal.
+    # Other characters than ASCII are escaped, so that no text can control a terminal.
     return f"{json.dumps(fields, separators=(',', ':'))}\n"
 
 

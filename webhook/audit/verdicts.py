@@ -1,6 +1,6 @@
 """Evaluate one object as if it were created now, and describe its findings for reports.
 
-What is left is what would be sent if the object were created now, as far as that can be told. Sources: Kubernetes v1.36
+The result is the object as a user would send it now, as far as it can be reconstructed. Sources: Kubernetes v1.36
 (`pkg/apis/core/v1/defaults.go`, `plugin/pkg/admission/{defaulttolerationseconds,priority,serviceaccount}`,
 `pkg/controller/daemon/util/daemonset_util.go`), and Pods as kube-apiserver v1.36.3 stores them.
 """
@@ -48,7 +48,7 @@ _ANNOTATIONS: Final = frozenset(
         "vpc.amazonaws.com/pod-ips",
     }
 )
-# The Priority plugin resolves the class of a Pod into these.
+# Fields that admission plugins derive from others, such as the priority from its class.
 _RESOLVED: Final = ("priority", "preemptionPolicy", "serviceAccount", "ephemeralContainers")
 _DEFAULTS: Final = {"serviceAccountName": "default", "enableServiceLinks": True}
 _TOKEN_VOLUME: Final = re.compile(r"kube-api-access-[a-z0-9]{5}|default-token-[a-z0-9]{5}")
@@ -63,7 +63,7 @@ _OF_DAEMON_SETS: Final = frozenset(
 
 
 def as_created(obj: Object) -> Object:
-    """Return an object without its status and what the API server keeps about it; nothing in it is changed."""
+    """Return an object without its status and the metadata that the API server sets; the argument is unchanged."""
     metadata = obj.get("metadata")
     kept = {key: value for key, value in obj.items() if key != "status"}
     if isinstance(metadata, dict):
@@ -72,10 +72,10 @@ def as_created(obj: Object) -> Object:
 
 
 def pod_as_created(pod: Object, owner_kind: str = "") -> Object:
-    """Return a Pod, or a Pod template, the same way, and without what admission and controllers put into its spec.
+    """Return a Pod or Pod template like `as_created`, also without the fields that admission and controllers add to its spec.
 
-    `owner_kind` is the kind of its controller: a DaemonSet's binds its Pods to nodes by affinity. The name of a node
-    stays when whoever created the Pod wrote it, which the Pod's managed fields tell: a binding leaves no trace there.
+    `owner_kind` is the kind of its controller, because a DaemonSet binds its Pods to nodes by affinity. `nodeName` is kept if
+    the creator of the Pod set it. The managed fields show that, because a binding does not appear in them.
     """
     kept = as_created(pod)
     spec = pod.get("spec")
@@ -147,7 +147,7 @@ def _without_mounts(container: object, volumes: set[str]) -> object:
 
 
 def _forget_node(spec: Object) -> None:
-    """Take out the node that the DaemonSet controller chose: a field selector on its name in each term."""
+    """Remove the node that the DaemonSet controller chose: a field selector in each term."""
     affinity = spec.get("affinity")
     required = "requiredDuringSchedulingIgnoredDuringExecution"
     node_affinity = affinity.get("nodeAffinity") if isinstance(affinity, dict) else None
@@ -176,20 +176,20 @@ def _list(value: object) -> Iterable[Any]:
     return value if isinstance(value, list) else ()
 
 
-# No policy finds a field of the wrong type.
+# The policy of a finding for a field of the wrong type.
 MALFORMED: Final = ""
 _ACTIONS: Final = {Stance.ENFORCE: Action.DENY, Stance.WARN: Action.WARN}
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What was found in one object.
+    """The evaluation of one object.
 
     Attributes:
-        findings: what policies found.
-        skipped: policy -> why it could not look, or how it broke.
-        called: how many policies judged it, those that could not look included.
-        exemptions: which exemptions of the configuration lowered a finding, by their place there.
+        findings: the findings of all policies.
+        skipped: policy -> why it was not evaluated, or its error.
+        called: the number of called policies, including skipped ones.
+        exemptions: the indices of the exemptions that lowered a finding.
     """
 
     findings: tuple[Finding, ...] = ()
@@ -199,7 +199,7 @@ class Judgement:
 
 
 class Judging:
-    """Judges objects with some rules, facts and day."""
+    """Evaluates objects with a ruleset, cluster data and a date."""
 
     def __init__(self, ruleset: Ruleset, facts: Facts, today: dt.date) -> None:
         self._ruleset = ruleset
@@ -209,7 +209,7 @@ class Judging:
         self._exemptions = ExemptionUse(ruleset, today)
 
     def judge(self, request: Request) -> Judgement:
-        """Judge the creation of an object, both halves of admission, and its Pods as if they came."""
+        """Evaluate the creation of an object, its mutation and validation, and its Pod templates."""
         verdict = evaluate(
             self._ruleset,
             with_defaults(request),
@@ -265,11 +265,11 @@ _NOTHING: Final = Judgement()
 
 
 def creation(kind: GroupVersionKind, obj: Object, user: str = "") -> Request:
-    """Return the request that would create an object, as far as it can be told."""
+    """Return the request that would create an object."""
     metadata = obj.get("metadata")
     metadata = metadata if isinstance(metadata, dict) else {}
     name = str(metadata.get("name") or "")
-    # The API server gives the creation of a Namespace the namespace itself (apiserver v0.36 handlers/create.go).
+    # The request that creates a Namespace has the Namespace itself as its namespace (apiserver v0.36 handlers/create.go).
     namespace = name if (kind.group, kind.kind) == ("", "Namespace") else str(metadata.get("namespace") or "")
     return Request(
         kind=kind,
@@ -284,7 +284,7 @@ def creation(kind: GroupVersionKind, obj: Object, user: str = "") -> Request:
 
 def _skipped(verdict: engine.Verdict) -> Iterator[tuple[str, str]]:
     for outcome in verdict.outcomes:
-        said = "; ".join(outcome.skipped)
-        broke = f"broke: {outcome.error}" if outcome.error else ""
-        if said or broke:
-            yield outcome.policy, said or broke
+        missing_data = "; ".join(outcome.skipped)
+        failed = f"raised an error: {outcome.error}" if outcome.error else ""
+        if missing_data or failed:
+            yield outcome.policy, missing_data or failed

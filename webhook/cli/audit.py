@@ -1,4 +1,4 @@
-"""`gpugate audit`: report what the policies would do with the objects of a cluster, and what their GPUs cost."""
+"""`gpugate audit`: report what the webhook would do with the objects of a cluster, and the cost of their GPUs."""
 
 from __future__ import annotations
 
@@ -65,13 +65,13 @@ if TYPE_CHECKING:
 
 
 def selection(args: argparse.Namespace) -> Selection:
-    """Return what was asked for.
+    """Return the selection from the flags.
 
     Raises:
-        GpugateError: two flags contradict each other; a kind is misspelt; the selector is none.
+        GpugateError: two flags contradict each other, a kind is misspelt, or the label selector is invalid.
     """
     if args.all_namespaces and args.namespace:
-        raise UsageError("-A and -n contradict each other: leave one of them out")
+        raise UsageError("-A and -n contradict each other: remove one of them")
     known = dict(_spellings())
     return Selection(
         namespaces=frozenset(args.namespace),
@@ -83,7 +83,7 @@ def selection(args: argparse.Namespace) -> Selection:
 
 
 def _spellings() -> Iterator[tuple[str, str]]:
-    """Yield every way in which a kind may be written in small letters, and the kind."""
+    """Yield each spelling of a kind in lower case, with the kind."""
     for resource in audited_resources(bind(CATALOG, PolicyConfig())):
         kind = resource.kind
         for spelling in (kind.name, kind.plural, resource_name(kind)):
@@ -91,23 +91,23 @@ def _spellings() -> Iterator[tuple[str, str]]:
 
 
 def _kinds(flag: str, values: Iterable[str], known: Mapping[str, str]) -> Iterator[str]:
-    """Yield kinds; one that no policy is about may have made Pods all the same."""
+    """Yield kinds. Unknown kinds are accepted, because they may own Pods."""
     for name in (part.strip() for value in values for part in value.split(",")):
         near = () if name.lower() in known else near_misses(name.lower(), list(known))
         if near:
-            raise UsageError(f"{flag} {name}: no such kind is known; did you mean {known[near[0]]}?")
+            raise UsageError(f"{flag} {name}: unknown kind; did you mean {known[near[0]]}?")
         yield known.get(name.lower(), name)
 
 
 def connected(args: argparse.Namespace) -> tuple[Connection, str] | None:
-    """Return the way to the cluster and its name; None where a dump is to be audited.
+    """Return the connection to the cluster and its name; None for a dump.
 
     Raises:
         GpugateError: the kubeconfig cannot be used, or flags contradict each other.
     """
     if args.dump:
         if args.kubeconfig or args.context:
-            raise UsageError("--from reads a dump, and --kubeconfig or --context a cluster: leave one of them out")
+            raise UsageError("--from selects a dump, --kubeconfig and --context a cluster: remove one of them")
         return None
     options = choose_cluster(args.kubeconfig, args.context, os.environ, "audit a dump with --from DUMP")
     connection = connect(options)
@@ -133,7 +133,7 @@ def dump(args: argparse.Namespace) -> DumpSource:
     """Return a dump as a source.
 
     Raises:
-        UsageError: a path is not there.
+        UsageError: a path does not exist.
     """
     for path in args.dump:
         if path != "-" and not Path(path).exists():
@@ -143,12 +143,12 @@ def dump(args: argparse.Namespace) -> DumpSource:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What was read of files that were named.
+    """The content of the files that flags name.
 
     Attributes:
-        prices: what GPUs cost; None when that is not asked for.
-        earlier: the audit to compare with.
-        remarks: sentences about these files.
+        prices: the prices of instance types; None with `--no-cost`.
+        earlier: the JSON document of the earlier audit, for `--compare`.
+        remarks: notes on these files for the user.
     """
 
     prices: Prices | None
@@ -157,10 +157,10 @@ class Plan:
 
 
 def plan(args: argparse.Namespace) -> Plan:
-    """Check flags against each other, and read the files that they name.
+    """Check the flags, and read the files that they name.
 
     Raises:
-        GpugateError: they contradict each other; a file cannot be read, or does not hold what it should.
+        GpugateError: flags contradict each other, or a file is unreadable or invalid.
     """
     _refuse(args)
     earlier = _earlier(args.compare) if args.compare else None
@@ -175,19 +175,17 @@ def plan(args: argparse.Namespace) -> Plan:
 
 def _refuse(args: argparse.Namespace) -> None:
     reasons = {
-        "--write-reports writes into a cluster: leave out --from": args.write_reports and args.dump,
-        "--write-reports keeps what every policy found: leave out --select and --ignore": (
+        "--write-reports writes into a cluster: remove --from": args.write_reports and args.dump,
+        "--write-reports writes the findings of all policies: remove --select and --ignore": (
             args.write_reports and (args.select or args.ignore)
         ),
-        "--complete-context is about a dump: name it with --from": args.complete_context and not args.dump,
-        "--anonymize takes out names, which --write-reports and --write-exemptions need: leave one of them out": (
+        "--complete-context needs a dump: add --from": args.complete_context and not args.dump,
+        "--anonymize removes names, which --write-reports and --write-exemptions need: remove one of them": (
             args.anonymize and (args.write_reports or args.write_exemptions)
         ),
-        "--salt is for --anonymize: add it": args.salt is not None and not args.anonymize,
-        "--price-table and --no-cost contradict each other: leave one of them out": args.price_table and args.no_cost,
-        "--write-exemptions needs --exemption-owner NAME: who answers for them": (
-            args.write_exemptions and not args.exemption_owner.strip()
-        ),
+        "--salt needs --anonymize": args.salt is not None and not args.anonymize,
+        "--price-table and --no-cost contradict each other: remove one of them": args.price_table and args.no_cost,
+        "--write-exemptions needs --exemption-owner NAME": (args.write_exemptions and not args.exemption_owner.strip()),
     }
     for reason, applies in reasons.items():
         if applies:
@@ -213,7 +211,7 @@ _USUAL: Final = "/api/v1/namespaces/gpugate/configmaps"
 
 
 class Rules(NamedTuple):
-    """The rules, the generation of the file that they are from, and a sentence on where it is."""
+    """The ruleset, the generation of its policy file, and a remark on the source of the file."""
 
     ruleset: Ruleset
     generation: str
@@ -234,7 +232,7 @@ class _ConfigMaps(msgspec.Struct):
 
 
 class Wanted(NamedTuple):
-    """What was said on the command line: a file, that the installed one is meant, the mode or None, and the policies' ids."""
+    """The policy flags: the file, whether to use the installed one, the mode or None, and the selected policies."""
 
     file: Path | None
     installed: bool
@@ -242,22 +240,22 @@ class Wanted(NamedTuple):
     only: Collection[str] | None
 
     def bound(self, config: PolicyConfig) -> Ruleset:
-        """Bind a configuration as was said."""
+        """Bind a configuration according to the flags."""
         given = config if self.mode is None else msgspec.structs.replace(config, mode=self.mode)
         return bind(CATALOG, given, self.only)
 
 
 def rules(wanted: Wanted, connection: Connection | None) -> Rules:
-    """Return the rules to judge with; `connection` leads to the cluster, None where a dump is audited.
+    """Return the rules; `connection` is None for a dump.
 
     Raises:
-        GpugateError: the file cannot be read or is refused; none is installed, and one should be.
+        GpugateError: the file is unreadable or invalid, or --with-installed finds none.
     """
     if wanted.file is not None:
         data = read_policy_file(wanted.file)
         return Rules(parse_policy_file(wanted.file, data, wanted.bound), generation(data), f"policy file {wanted.file}")
     if wanted.installed and connection is None:
-        raise UsageError("--with-installed reads a cluster: leave out --from, or name the file with --policy-file")
+        raise UsageError("--with-installed needs a cluster: remove --from, or set --policy-file")
     found = _installed(connection, asked=wanted.installed) if connection else "no policy file was given"
     if isinstance(found, str):
         return Rules(load_policy_file(None, wanted.bound), SHIPPED, f"{found}: every policy has its shipped mode")
@@ -267,19 +265,19 @@ def rules(wanted: Wanted, connection: Connection | None) -> Rules:
 
 
 def _installed(connection: Connection, *, asked: bool) -> _ConfigMap | str:
-    """Return the ConfigMap that the chart makes, or why there is none."""
+    """Return the ConfigMap of the chart, or why there is none."""
     try:
         found = _config_maps(connection)
     except (CallError, msgspec.DecodeError) as error:
         if asked:
             raise UsageError(f"--with-installed: the policy file cannot be read: {error}") from None
-        return "no policy file was given, and an installed one cannot be looked for"
+        return "no policy file was given, and the installed one cannot be read"
     holding = [each for each in found if _KEY in (each.data or {})]
     if len(holding) > 1:
         names = ", ".join(each.name for each in holding)
-        raise UsageError(f"there are several installed policy files ({names}): name one with --policy-file")
+        raise UsageError(f"several policy files are installed ({names}): select one with --policy-file")
     if asked and not holding:
-        raise UsageError(f"--with-installed: no ConfigMap with the label {_LABEL['labelSelector']} has {_KEY}")
+        raise UsageError(f"--with-installed: no ConfigMap with the label {_LABEL['labelSelector']} contains {_KEY}")
     return holding[0] if holding else "no policy file was given, and none is installed"
 
 
@@ -294,10 +292,10 @@ def _config_maps(connection: Connection) -> list[_ConfigMap]:
 
 
 def rights(ruleset: Ruleset, args: argparse.Namespace) -> str:
-    """Return the rights that an audit needs, as YAML for kubectl.
+    """Return the RBAC objects that an audit needs, as YAML.
 
     Raises:
-        UsageError: the ServiceAccount is not named with its namespace.
+        UsageError: --service-account has no namespace.
     """
     namespace, slash, name = args.service_account.partition("/")
     if not (namespace and slash and name):
@@ -307,28 +305,28 @@ def rights(ruleset: Ruleset, args: argparse.Namespace) -> str:
 
 
 def costed(found: Scan, plan: Plan, ruleset: Ruleset) -> AuditReport:
-    """Return the report with the costs that are known, the worst objects first."""
+    """Return the report with costs, the worst objects first."""
     report = replace(found.report, remarks=(*found.report.remarks, *plan.remarks))
     if plan.prices is None:
         return report
     config = ruleset.config
     money = cost_of(found.inventory, report.audited, plan.prices, config.platform, config.target)
     if money is None:
-        return replace(report, remarks=(*report.remarks, "nothing is known of nodes, so that nothing can be priced"))
+        return replace(report, remarks=(*report.remarks, "nodes could not be read: the cost is unknown"))
     audited = (replace(each, allocated=money.allocated.get(each.object, ())) for each in report.audited)
     return replace(report, audited=worst_first(audited), cost=money.cost, remarks=(*report.remarks, *money.remarks))
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What an audit was made with.
+    """The inputs of an audit.
 
     Attributes:
-        ruleset: the rules.
-        plan: what was read of files beforehand.
-        selection: which objects are reported on.
+        ruleset: the ruleset.
+        plan: the content of the files that flags name.
+        selection: the selection of reported objects.
         outputs: file -> format.
-        started: when, by the clock of `time.perf_counter`.
+        started: the start, from `time.perf_counter`.
     """
 
     ruleset: Ruleset
@@ -339,7 +337,7 @@ class Asked:
 
 
 def write(report: AuditReport, asked: Asked, args: argparse.Namespace) -> None:
-    """Write every output that was asked for; a file as a whole or not at all.
+    """Write all outputs; each file is written completely or not at all.
 
     Raises:
         UsageError: a file cannot be written.
@@ -372,7 +370,7 @@ def write(report: AuditReport, asked: Asked, args: argparse.Namespace) -> None:
 
 
 def _looked_at(ruleset: Ruleset, selection: Selection) -> Callable[[ObjectName, str], bool]:
-    """Tell what was looked at; of an object's labels at the time of an earlier audit nothing is known."""
+    """Return whether a policy was evaluated on an object; the labels of objects in an earlier audit are unknown."""
     in_force = {rule.policy.id for rule in ruleset.rules}
     return lambda name, policy: policy in in_force and selection.takes(name, {})
 
@@ -446,8 +444,7 @@ def _exit_code(report: AuditReport, args: argparse.Namespace, written: Written |
         return _FOUND
     if args.require_coverage is not None and report.coverage * 100 < args.require_coverage:
         print(
-            f"error: {report.coverage:.1%} of what should have been evaluated was, and --require-coverage asks for "
-            f"{args.require_coverage:g}%",
+            f"error: the coverage is {report.coverage:.1%}, below the {args.require_coverage:g}% of --require-coverage",
             file=sys.stderr,
         )
         return _INCOMPLETE

@@ -1,4 +1,4 @@
-"""`gpugate doctor`: what is wrong with an installation of the webhook, and what to do about it."""
+"""`gpugate doctor`: check an installation of the webhook."""
 
 from __future__ import annotations
 
@@ -78,63 +78,65 @@ def _written(diagnosis: Diagnosis, args: argparse.Namespace) -> str:
 
 def parser(environ: Mapping[str, str] = os.environ) -> argparse.ArgumentParser:
     """Return the parser."""
-    made = Parser(
+    command = Parser(
         prog="gpugate doctor",
-        description="Look at an installed webhook and say what is wrong with it: certificates, webhook configurations, "
-        "Service, rights. Changes nothing.",
+        description="Check an installed webhook: certificates, webhook configurations, Service, permissions. Report each "
+        "problem with its fix. Changes nothing.",
         epilog="examples:\n  gpugate doctor\n  gpugate doctor --probe --context prod\n\n"
         "Exit codes: 0 healthy; 1 at least one error; 2 wrong usage; 4 an object could not be read.",
     )
-    add = made.add_argument
-    options.add_cluster(made, environ)
+    add = command.add_argument
+    options.add_cluster(command, environ)
     add(
         "-n",
         "--namespace",
         metavar="NAME",
         default=environ.get("GPUGATE_NAMESPACE"),
-        help="where the webhook runs (default: what its configurations say, else gpugate)",
+        help="namespace of the webhook (default: the one in its configurations, else gpugate)",
     )
     add(
         "--service",
         metavar="NAME",
         default=environ.get("GPUGATE_SERVICE"),
-        help="its Service (default: what its configurations say, else gpugate)",
+        help="Service of the webhook (default: the one in its configurations, else gpugate)",
     )
-    add("--service-account", metavar="NAME", help="its ServiceAccount (default: called like its configurations)")
+    add(
+        "--service-account",
+        metavar="NAME",
+        help="ServiceAccount of the webhook (default: the name of its configurations)",
+    )
     add(
         "--webhook-configuration",
         "--name",
         metavar="NAME",
         default=environ.get("GPUGATE_WEBHOOK_CONFIGURATION") or "gpugate",
-        help="what both webhook configurations are called (default: gpugate)",
+        help="name of both webhook configurations (default: gpugate)",
     )
     add(
         "--certificate-secret",
         metavar="NAME",
         default=environ.get("GPUGATE_CERTIFICATE_SECRET"),
-        help="the Secret of its certificate authorities (default: called like its configurations, with -certificates, if "
-        "there is one)",
+        help="Secret of its certificate authorities (default: the name of its configurations with -certificates, if it "
+        "exists)",
     )
-    add(
-        "--lease", metavar="NAME", help="the Lease by which one replica leads (default: called like its configurations)"
-    )
-    add("--url", metavar="URL", default="", help="where it is meant to answer, if not behind a Service")
-    options.add_policy_file(made, options.INSTALLED)
-    for flag, what in (("--fail", "refused"), ("--fail-mutating", "changed")):
+    add("--lease", metavar="NAME", help="Lease of the leader (default: the name of its configurations)")
+    add("--url", metavar="URL", default="", help="expected URL of the webhook, if it is not reached through a Service")
+    options.add_policy_file(command, options.INSTALLED)
+    for flag, what in (("--fail", "denied"), ("--fail-mutating", "mutated")):
         add(
             flag,
             action="append",
             choices=(*_GROUPS, "none"),
             metavar="GROUP",
-            help=f"of which groups requests that could be {what} are meant to wait for it, or none; repeatable: "
-            f"{', '.join(_GROUPS)} (default: either is fine)",
+            help=f"expect failurePolicy: Fail for requests of this group that can be {what}, or none; repeatable: "
+            f"{', '.join(_GROUPS)} (default: accept both failure policies)",
         )
-    meant_flags.add(made, lambda _: None)
+    meant_flags.add(command, lambda _: None)
     add(
         "--probe",
         action="store_true",
-        help="ask the webhook too, through the API server (dry run) and by TLS from here",
+        help="also probe the webhook through the API server (dry run), and by TLS from this machine",
     )
     add("-o", "--output", choices=("text", "json"), default="text", help="default: text")
     add("--color", choices=("auto", "always", "never"), default="auto", help="default: auto")
-    return made
+    return command

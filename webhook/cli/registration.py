@@ -1,4 +1,4 @@
-"""`gpugate registration`: the objects by which an API server sends its reviews to the webhook."""
+"""`gpugate registration`: print the webhook configurations and RBAC to apply."""
 
 from __future__ import annotations
 
@@ -29,10 +29,12 @@ def main(arguments: Sequence[str]) -> int:
     for flag in ("namespace", "service", "service_account"):
         if not _LABEL.fullmatch(getattr(args, flag)):
             raise UsageError(
-                f"--{flag.replace('_', '-')} {getattr(args, flag)}: is no name of lower case letters, digits and dashes"
+                f"--{flag.replace('_', '-')} {getattr(args, flag)}: must consist of lower-case letters, digits and dashes"
             )
     if (args.ca_file is None) is not bool(args.certificate_secret):
-        raise UsageError("give one of --ca-file, for a certificate of yours, and --certificate-secret, for kept ones")
+        raise UsageError(
+            "set either --ca-file, for your own certificate, or --certificate-secret, for certificates that gpugate manages"
+        )
     authority = _authority(args.ca_file) if args.ca_file else b""
     server = Server(authority, args.namespace, checked_url(args.url), args.service)
     ruleset = options.ruleset(args.policy_file)
@@ -43,7 +45,7 @@ def main(arguments: Sequence[str]) -> int:
         fail_mutating=[RiskGroup(name) for name in args.fail_mutating],
         karpenter_users=args.karpenter_user or KARPENTER_USERS,
     )
-    # What it may read comes first, so that it knows the cluster when it is asked.
+    # RBAC comes first, so that the webhook can read the cluster before it receives requests.
     rights = rbac(ruleset, args.namespace, args.service_account)
     if args.certificate_secret:
         configuration = configurations[0]["metadata"]["name"]
@@ -56,55 +58,52 @@ def main(arguments: Sequence[str]) -> int:
 
 def _authority(file: Path) -> bytes:
     try:
-        found = file.read_bytes()
+        certificates = file.read_bytes()
     except OSError as error:
         raise UsageError(f"--ca-file {file}: {(error.strerror or 'cannot be read').lower()}") from None
-    if _PEM not in found:
-        raise UsageError(f"--ca-file {file}: holds no certificate in PEM")
-    if b"PRIVATE KEY" in found:
+    if _PEM not in certificates:
+        raise UsageError(f"--ca-file {file}: contains no PEM certificate")
+    if b"PRIVATE KEY" in certificates:
         raise UsageError(
-            f"--ca-file {file}: holds a private key, which everybody could read then; give certificates only"
+            f"--ca-file {file}: contains a private key, which would become public: remove it from the file"
         )
-    return found
+    return certificates
 
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser."""
-    made = Parser(
+    command = Parser(
         prog="gpugate registration",
-        description="Print what makes an API server ask the webhook, and what lets the webhook read what policies look up.",
+        description="Print the webhook configurations, and the RBAC objects that let the webhook read cluster data.",
         epilog="examples:\n  gpugate registration --certificate-secret certificates | kubectl apply -f -\n"
         "  gpugate registration --ca-file ca.pem -p policy.yaml | kubectl apply -f -\n\n"
         "Apply the output again after a policy file enables more policies.",
     )
-    add = made.add_argument
-    add("--url", metavar="URL", default="", help="where it answers: https://HOST:PORT (default: through the Service)")
-    add("--ca-file", type=Path, metavar="FILE", help="authority that signed its certificate, PEM")
+    add = command.add_argument
+    add("--url", metavar="URL", default="", help="URL of the webhook: https://HOST:PORT (default: through the Service)")
+    add("--ca-file", type=Path, metavar="FILE", help="CA of the serving certificate, PEM")
     add(
         "--certificate-secret",
         metavar="NAME",
         default="",
-        help="let it keep certificates of authorities in this Secret, as `gpugate serve --certificate-secret` does, and "
-        "publish them",
+        help="let the webhook manage its certificates in this Secret, as `gpugate serve --certificate-secret` does",
     )
-    options.add_policy_file(made)
+    options.add_policy_file(command)
     add(
         "--namespace",
         metavar="NAME",
         default="gpugate",
-        help="where it runs; nothing there is judged (default: gpugate)",
+        help="namespace of the webhook, whose objects are not evaluated (default: gpugate)",
     )
-    add("--service", metavar="NAME", default="gpugate", help="its Service (default: gpugate)")
-    add("--service-account", metavar="NAME", default="gpugate", help="its ServiceAccount (default: gpugate)")
-    waiting = "let requests of a group that could be {} fail while it does not answer; repeatable: " + ", ".join(
-        _GROUPS
-    )
-    for flag, what in (("--fail", "refused"), ("--fail-mutating", "changed")):
+    add("--service", metavar="NAME", default="gpugate", help="Service of the webhook (default: gpugate)")
+    add("--service-account", metavar="NAME", default="gpugate", help="ServiceAccount of the webhook (default: gpugate)")
+    waiting = "set failurePolicy: Fail for requests of this group that can be {}; repeatable: " + ", ".join(_GROUPS)
+    for flag, what in (("--fail", "denied"), ("--fail-mutating", "mutated")):
         add(flag, action="append", choices=_GROUPS, default=[], metavar="GROUP", help=waiting.format(what))
     add(
         "--karpenter-user",
         action="append",
         metavar="NAME",
-        help=f"who writes node pools without being asked about it; repeatable (default: {', '.join(KARPENTER_USERS)})",
+        help=f"user of Karpenter, whose changes of NodePools are not evaluated; repeatable (default: {', '.join(KARPENTER_USERS)})",
     )
-    return made
+    return command

@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 
 
 class UnreadableError(GpugateError):
-    """The object cannot be read; the text says where and what to do."""
+    """The object cannot be read; the message has the location and the fix."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What the flags say about the request; an AdmissionReview says it itself."""
+    """The request as described by flags; an AdmissionReview contains all of it."""
 
     operation: Operation | None = None
     old: Path | None = None
@@ -47,25 +47,23 @@ class Asked:
 
 
 def request(name: str, asked: Asked) -> Request:
-    """Read an object or an AdmissionReview; objects get the defaults that the API server gives them.
+    """Read an object or an AdmissionReview; objects get the defaults of the API server.
 
     Raises:
-        UnreadableError: the file holds neither.
+        UnreadableError: the file contains neither.
         UsageError: the flags contradict the file or each other.
     """
     document = _document(name)
     value: Any = document.value
     if isinstance(value, dict) and value.get("kind") == "AdmissionReview":
         if asked != Asked():
-            raise UsageError(
-                "an AdmissionReview says operation, old object, user and namespace itself: leave the flags"
-            )
+            raise UsageError("an AdmissionReview contains operation, old object, user and namespace: remove the flags")
         return _decoded(name, value)
     found = _object(document, asked.namespace or "default")
     made = replace(found, user=asked.user, groups=asked.groups)
     operation = asked.operation or (Operation.UPDATE if asked.old else Operation.CREATE)
     if (operation is Operation.UPDATE) is not (asked.old is not None):
-        raise UsageError("an UPDATE needs --old FILE, and only an UPDATE has it")
+        raise UsageError("an UPDATE needs --old FILE, and other operations do not accept it")
     if operation is Operation.DELETE:
         made = replace(made, operation=operation, object=None, old_object=found.object)
     elif asked.old is not None:
@@ -84,7 +82,9 @@ def _document(name: str) -> Document:
         if isinstance(part, Problem) and not part.warning:
             raise _unreadable(part)
     if len(documents) != 1:
-        raise UnreadableError(f"{file.label}: holds {len(documents)} documents: review takes one, check takes many")
+        raise UnreadableError(
+            f"{file.label}: contains {len(documents)} documents: review accepts one, check accepts many"
+        )
     return documents[0]
 
 
@@ -95,7 +95,9 @@ def _object(document: Document, namespace: str) -> Request:
             raise _unreadable(part)
     manifests = [part for part in found if isinstance(part, Manifest)]
     if len(manifests) != 1:
-        raise UnreadableError(f"{document.source}: holds {len(manifests)} objects: review takes one, check takes many")
+        raise UnreadableError(
+            f"{document.source}: contains {len(manifests)} objects: review accepts one, check accepts many"
+        )
     return manifests[0].request
 
 
@@ -161,9 +163,9 @@ def parser() -> argparse.ArgumentParser:
     add("file", metavar="FILE", help="an object or an AdmissionReview, YAML or JSON; - for standard input")
     add("--operation", type=Operation, choices=list(Operation)[:3], help="default: CREATE, or UPDATE with --old")
     add("--old", type=Path, metavar="FILE", help="the object before an UPDATE")
-    add("--as", dest="user", metavar="USER", help="who asks")
-    add("--as-group", dest="groups", action="append", default=[], metavar="GROUP", help="repeatable")
-    add("-n", "--namespace", help="the namespace of an object that names none (default: default)")
+    add("--as", dest="user", metavar="USER", help="user of the request")
+    add("--as-group", dest="groups", action="append", default=[], metavar="GROUP", help="group of the user; repeatable")
+    add("-n", "--namespace", help="namespace of an object without one (default: default)")
     add("-o", "--output", choices=("text", "json"), default="text", help="default: text")
     options.add_policy_file(made, options.OF_THE_PROJECT)
     project_flags.add(made)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from gpugate.certs.authorities import Periods
     from gpugate.webhook.admission.options import Keeping
 
-# Kubernetes mounts it into every Pod that has a ServiceAccount.
+# Kubernetes mounts this file into every Pod with a ServiceAccount token.
 _NAMESPACE_FILE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 _SHORTEST_LEAF: Final = dt.timedelta(seconds=4)
 
@@ -30,15 +30,15 @@ class _Text(NamedTuple):
 
 
 _TEXTS: Final = (
-    _Text("--certificate-secret", "", "keep certificates of our own authorities, and these in this Secret"),
+    _Text("--certificate-secret", "", "manage certificates, with CAs in this Secret"),
     _Text("--namespace", "", "namespace of this webhook (default: that of its Pod)"),
-    _Text("--service", "gpugate", "Service that leads to it"),
+    _Text("--service", "gpugate", "Service of this webhook"),
     _Text("--webhook-configuration", "gpugate", "name of both webhook configurations"),
-    _Text("--url", "", "where API servers reach it, if not through the Service: https://HOST:PORT"),
-    _Text("--authority-life", "90d", "how long an authority is valid"),
-    _Text("--authority-rotation", "30d", "how long one signs before the next does"),
-    _Text("--certificate-life", "24h", "how long the server's certificate is valid"),
-    _Text("--propagation", "10m", "how long an authority is published before it signs"),
+    _Text("--url", "", "URL of this webhook, if API servers do not use the Service: https://HOST:PORT"),
+    _Text("--authority-life", "90d", "validity of a CA"),
+    _Text("--authority-rotation", "30d", "time until the next CA signs"),
+    _Text("--certificate-life", "24h", "validity of the serving certificate"),
+    _Text("--propagation", "10m", "time between the publication of a CA and its first signature"),
 )
 
 
@@ -56,30 +56,30 @@ def add_certificate_flags(parser: argparse.ArgumentParser, environment: Callable
         type=Path,
         metavar="FILE",
         default=Path(client_ca) if client_ca else None,
-        help="let in only who shows a certificate of these authorities, PEM (mutual TLS)",
+        help="require a client certificate of these CAs, PEM (mutual TLS)",
     )
     group.add_argument(
         "--client-name",
         action="append",
         metavar="NAME",
         default=_listed(environment("client_name")),
-        help="name in such a certificate that is let in; repeatable (default: kube-apiserver)",
+        help="accepted name in client certificates; repeatable (default: kube-apiserver)",
     )
 
 
 def keeping(args: argparse.Namespace, names: tuple[str, ...], *, in_cluster: bool) -> Keeping | None:
-    """Return how certificates are kept, None where they are not; `names` are further names for them.
+    """Return how certificates are managed, None if they are not; `names` are further names in them.
 
     Raises:
-        UsageError: there is no cluster to keep them in, a duration is none, durations do not go together, the URL is
-            none, or the namespace is not known.
+        UsageError: there is no cluster, a duration or the URL is invalid, durations contradict each other, or the
+            namespace is unknown.
     """
     if not args.certificate_secret:
         return None
     if args.tls_cert is not None:
-        raise UsageError("--certificate-secret and --tls-cert exclude each other: a certificate is kept, or given")
+        raise UsageError("--certificate-secret and --tls-cert exclude each other: remove one of them")
     if not in_cluster:
-        raise UsageError("--certificate-secret needs a cluster: run it in a Pod, or name one with --kubeconfig")
+        raise UsageError("--certificate-secret needs a cluster: run gpugate in a Pod, or set --kubeconfig")
     from gpugate.webhook.admission.options import Keeping  # noqa: PLC0415 -- imports half the server
 
     return Keeping(
@@ -104,11 +104,11 @@ def _periods(args: argparse.Namespace) -> Periods:
         propagation=_duration(args, "--propagation"),
     )
     if found.leaf < _SHORTEST_LEAF:
-        # Its dates are whole seconds, and it is renewed after two thirds.
+        # Certificates have whole seconds as dates, and renewal starts after two thirds of the lifetime.
         raise UsageError(f"--certificate-life must be at least {_SHORTEST_LEAF.seconds}s")
     if found.rotation < found.propagation:
         raise UsageError("--authority-rotation must not be shorter than --propagation")
-    # First it is the next one, then it signs, then what it signed has to end.
+    # A CA is published first, then it signs, and then its last certificate must expire.
     if found.authority < 2 * found.rotation + found.leaf + found.propagation:
         raise UsageError(
             "--authority-life must be at least twice --authority-rotation, plus --certificate-life and --propagation"
@@ -119,19 +119,19 @@ def _periods(args: argparse.Namespace) -> Periods:
 def _duration(args: argparse.Namespace, flag: str) -> dt.timedelta:
     given = getattr(args, _name(flag))
     with contextlib.suppress(ValueError):
-        # Nothing lasts no time at all.
+        # Zero is not a valid lifetime.
         if found := duration(given):
             return found
     variable = f"GPUGATE_{_name(flag).upper()}"
     where = f"{variable} (or {flag})" if os.environ.get(variable) == given else flag
-    raise UsageError(f"{where}: {given!r} is no duration such as 30d, 24h, 10m or 90s")
+    raise UsageError(f"{where}: {given!r} is not a duration such as 30d, 24h, 10m or 90s")
 
 
 def _own_namespace() -> str:
     try:
         return _NAMESPACE_FILE.read_text(encoding="utf-8").strip()
     except OSError:
-        raise UsageError("--certificate-secret needs --namespace where this is no Pod") from None
+        raise UsageError("--certificate-secret needs --namespace outside a Pod") from None
 
 
 def _listed(text: str | None) -> list[str] | None:
@@ -151,19 +151,21 @@ class _Number(NamedTuple):
 
 
 _NUMBERS = (
-    _Number("--port", 8443, 0, 65535, "port for reviews, TLS; 0 takes a free one"),
+    _Number("--port", 8443, 0, 65535, "port for reviews, TLS; 0 selects a free port"),
     _Number("--health-port", 8081, 0, 65535, "port for /healthz, /readyz and /metrics, plain HTTP"),
-    _Number("--workers", 2, 1, 64, "processes that serve"),
-    _Number("--drain", 10, 0, 600, "seconds for which new connections are still accepted after a SIGTERM"),
-    _Number("--max-connections", 4096, 1, 1_000_000, "most connections of one worker"),
-    _Number("--max-connections-per-source", 512, 1, 1_000_000, "most of them from one address"),
+    _Number("--workers", 2, 1, 64, "number of worker processes"),
+    _Number("--drain", 10, 0, 600, "seconds during which new connections are accepted after SIGTERM"),
+    _Number("--max-connections", 4096, 1, 1_000_000, "maximum number of connections per worker"),
+    _Number(
+        "--max-connections-per-source", 512, 1, 1_000_000, "maximum number of connections per worker and client address"
+    ),
 )
 _FILES: tuple[tuple[str, tuple[str, ...], str], ...] = (
-    ("--policy-file", ("-p",), "policy.yaml (default: every policy as shipped)"),
-    ("--tls-cert", (), "certificate chain, PEM (default: one made at start)"),
-    ("--tls-key", (), "its private key, PEM"),
-    ("--ca-file", (), "where to write the certificate authority made at start"),
-    ("--kubeconfig", (), "cluster to look other objects up in (default: the one this runs in, if any)"),
+    ("--policy-file", ("-p",), "policy file (default: every policy in its shipped mode)"),
+    ("--tls-cert", (), "certificate chain, PEM (default: a new one at each start)"),
+    ("--tls-key", (), "private key of the certificate, PEM"),
+    ("--ca-file", (), "file to which the CA of the new certificate is written"),
+    ("--kubeconfig", (), "kubeconfig of the cluster with the cluster data (default: the cluster of this Pod, if any)"),
 )
 
 
@@ -211,13 +213,13 @@ def main(arguments: Sequence[str]) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser."""
-    made = Parser(
+    command = Parser(
         prog="gpugate serve",
         description="Answer AdmissionReviews over HTTPS at /mutate and /validate.",
         epilog="examples:\n  gpugate serve --no-cluster --port 8443\n  gpugate serve --tls-cert tls.crt --tls-key tls.key -p policy.yaml\n\n"
         "Each flag can be set in the environment: --tls-cert as GPUGATE_TLS_CERT. A flag wins.",
     )
-    add = made.add_argument
+    add = command.add_argument
     add("--host", default=_environment("host") or "0.0.0.0", help="address to listen on (default: all)")  # noqa: S104 -- a Pod is reached by its address
     for number in _NUMBERS:
         default = _environment(_name(number.flag)) or str(number.default)
@@ -229,17 +231,17 @@ def parser() -> argparse.ArgumentParser:
         "--tls-san",
         action="append",
         metavar="NAME",
-        help="further name or address for a certificate that is made here; repeatable",
+        help="further name or address in certificates that gpugate creates; repeatable",
     )
-    add_certificate_flags(made, _environment)
+    add_certificate_flags(command, _environment)
     add("--context", metavar="NAME", default=_environment("context"), help="context of the kubeconfig")
-    add("--no-cluster", action="store_true", help="look nothing up, also where there is a cluster around this Pod")
+    add("--no-cluster", action="store_true", help="read no cluster data, even in a Pod")
     add(
         "--trace",
         action="store_true",
-        help="send a span for each review by OTLP, as OTEL_* say; needs gpugate[tracing]",
+        help="send a span for each review with OTLP; the variables OTEL_* configure it; needs gpugate[tracing]",
     )
-    return made
+    return command
 
 
 def _checked(number: _Number, given: str) -> int:

@@ -1,6 +1,7 @@
-"""Compare the webhook configurations of a cluster with those generated for the policies in force.
+"""Compare the webhook configurations of a cluster with those generated for the ruleset in use.
 
-What is compared is which requests are sent, by which entry and on which terms, not how entries are called or grouped.
+The comparison covers which requests are sent, by which entry and under which conditions. Names and grouping of entries do
+not matter.
 
 Source: `k8s.io/apiserver` pkg/admission/plugin/webhook/predicates/rules/rules.go and `k8s.io/api` admissionregistration/v1
 types.go, v0.36.
@@ -31,12 +32,12 @@ if TYPE_CHECKING:
 Object: TypeAlias = "Mapping[str, Any]"  # Any: the JSON edge
 
 _ANY: Final = "*"
-# What the API server fills in where nothing is written.
+# The default of the API server.
 DEFAULT_MATCH_POLICY: Final = "Equivalent"
 
 
 class Sent(NamedTuple):
-    """A sort of request; each part may be `*`, `resource` as rules write it: `pods`, `pods/status`, `*/*`."""
+    """A type of request. Each part may be `*`; `resource` is written as in rules: `pods`, `pods/status`, `*/*`."""
 
     group: str
     version: str
@@ -46,13 +47,13 @@ class Sent(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The resource with its group, as `kubectl api-resources` has it."""
+        """The resource with its group, such as `deployments.apps`."""
         plural, slash, subresource = self.resource.partition("/")
         return f"{plural}.{self.group}{slash}{subresource}" if self.group else self.resource
 
 
 def sent(entry: Object) -> Iterator[Sent]:
-    """Yield what the rules of an entry send."""
+    """Yield the requests that the rules of an entry select."""
     for rule in entry.get("rules") or ():
         scope = rule.get("scope") or _ANY
         for group in rule.get("apiGroups") or ():
@@ -63,9 +64,9 @@ def sent(entry: Object) -> Iterator[Sent]:
 
 
 def covers(live: Sent, wanted: Sent, match_policy: str) -> bool:
-    """Tell whether a rule sends what is wanted.
+    """Return whether a live rule selects the wanted requests.
 
-    With `Equivalent` a rule for one version of a resource is sent requests in every other, converted.
+    With `Equivalent`, a rule for one version of a resource also selects requests in other versions, which are converted.
     """
     return (
         live.group in {_ANY, wanted.group}
@@ -82,35 +83,35 @@ def _covers_resource(live: str, wanted: str) -> bool:
     return of in {_ANY, plural} and (part == subresource or (part == _ANY and bool(subresource)) or live == "*/*")
 
 
-_KEEPER = "the leading replica mends it within a minute: if it does not, see its log (kubectl logs)"
-_PUBLISH = f"{_KEEPER}; with certificates of your own, write their authority into every caBundle"
+_KEEPER = "the leader repairs it within a minute; if it does not, see its log (kubectl logs)"
+_PUBLISH = f"{_KEEPER}; with certificates of your own, add their CA to every caBundle"
 
 
 def bundle_drift(configurations: Iterable[Object], bundle: bytes, now: dt.datetime) -> Iterator[Drift]:
-    """Yield what is wrong with the `caBundle` of every entry.
+    """Yield the problems of each entry's `caBundle`.
 
     Args:
-        configurations: those of the webhook.
-        bundle: the authorities that each should hold, PEM; empty where they are not known.
-        now: the time, with its zone.
+        configurations: the configurations of the webhook.
+        bundle: the CAs that each `caBundle` should contain, PEM; empty if unknown.
+        now: the time, with its time zone.
     """
     wanted = {fingerprint(each): each for each in split(bundle)}
-    held: dict[frozenset[str], str] = {}
+    places: dict[frozenset[str], str] = {}
     for configuration in configurations:
         for entry in configuration.get("webhooks") or ():
             place = where(configuration, entry)
             found = {fingerprint(each): each for each in split(decoded(entry))}
             yield from _wrong(place, found, wanted, now)
             if found:
-                held.setdefault(frozenset(found), place)
-    if not wanted and len(held) > 1:
-        _, *rest = held.values()
-        text = f"trusts other authorities than {next(iter(held.values()))}"
+                places.setdefault(frozenset(found), place)
+    if not wanted and len(places) > 1:
+        _, *rest = places.values()
+        text = f"trusts other CAs than {next(iter(places.values()))}"
         yield from (Drift(Reason.BUNDLES_DIFFER, each, text, _PUBLISH) for each in rest)
 
 
 def decoded(entry: Object) -> bytes:
-    """Return the `caBundle` of an entry, empty where it has none that can be read."""
+    """Return the `caBundle` of an entry; empty if it is missing or invalid."""
     try:
         return base64.b64decode((entry.get("clientConfig") or {}).get("caBundle") or "", validate=True)
     except binascii.Error:
@@ -119,35 +120,34 @@ def decoded(entry: Object) -> bytes:
 
 def _wrong(place: str, found: dict[str, bytes], wanted: dict[str, bytes], now: dt.datetime) -> Iterator[Drift]:
     if not found:
-        text = "caBundle holds no certificate: the API server trusts no answer of the webhook"
+        text = "caBundle contains no certificate: the API server cannot verify the webhook"
         yield Drift(Reason.BUNDLE_EMPTY, place, text, _PUBLISH)
         return
     if all(validity(each)[1] <= now for each in found.values()):
         last = max(validity(each)[1] for each in found.values())
-        text = f"every authority in caBundle expired, the last on {last:%Y-%m-%d %H:%M} UTC"
+        text = f"every CA in caBundle has expired, the last on {last:%Y-%m-%d %H:%M} UTC"
         yield Drift(Reason.BUNDLE_EXPIRED, place, text, _PUBLISH)
     if not wanted:
         return
-    lacking = [pem for key, pem in wanted.items() if key not in found and validity(pem)[1] > now]
-    if lacking:
-        text = f"caBundle lacks {_named(lacking)}: what is signed by it is not trusted"
+    missing_cas = [pem for key, pem in wanted.items() if key not in found and validity(pem)[1] > now]
+    if missing_cas:
+        text = f"caBundle does not contain {_named(missing_cas)}: certificates that it signed are not trusted"
         yield Drift(Reason.BUNDLE_INCOMPLETE, place, text, _PUBLISH)
     foreign = [pem for key, pem in found.items() if key not in wanted]
     if foreign:
-        text = f"caBundle holds {_named(foreign)}, which is not ours: who has its key can answer in our place"
+        text = f"caBundle contains {_named(foreign)}, which is not of gpugate: the owner of its key can impersonate the webhook"
         yield Drift(Reason.BUNDLE_FOREIGN, place, text, _PUBLISH)
 
 
 def _named(certificates: list[bytes]) -> str:
     names = [
-        f"the authority {common_name(pem) or 'without a name'!r} (SHA-256 {fingerprint(pem)[:12]})"
-        for pem in certificates
+        f"the CA {common_name(pem) or 'without a name'!r} (SHA-256 {fingerprint(pem)[:12]})" for pem in certificates
     ]
     return " and ".join(names)
 
 
-# What a cluster cannot be without for the seconds that a webhook takes to come back: how nodes join and stay, how
-# leaders are elected, how Pods are reached, and the API server's own questions.
+# Requests that a cluster needs while a webhook restarts: node registration and heartbeats, leader election, endpoints, and
+# the reviews of the API server itself.
 NEEDED_TO_HEAL: Final = frozenset(
     {
         ("", "nodes"),
@@ -170,24 +170,28 @@ NEEDED_TO_HEAL: Final = frozenset(
 )
 
 
-def too_much(place: str, live: Iterable[Sent], judged: Sequence[Sent], match_policy: str) -> Iterator[Drift]:
-    """Yield the requests that the rules of an entry send and no rule of ours judges."""
-    exact = set(judged)
-    extra = [each for each in live if each not in exact and not any(_within(each, one, match_policy) for one in judged)]
+def too_much(place: str, live: Iterable[Sent], evaluated: Sequence[Sent], match_policy: str) -> Iterator[Drift]:
+    """Yield the requests that an entry selects and no policy evaluates."""
+    exact = set(evaluated)
+    extra = [
+        each
+        for each in live
+        if each not in exact and not any(_within(each, other, match_policy) for other in evaluated)
+    ]
     for name, group in groupby(sorted(extra, key=lambda each: each.name), key=lambda each: each.name):
         several = list(group)
         operations = " and ".join(sorted({each.operation for each in several}))
         what = f"{'every operation' if operations == '*' else operations} of {_read(name)}"
         if any(_needed(each) for each in several):
-            text = f"{what} is sent, which a cluster needs in order to heal while nobody answers"
+            text = f"{what} is sent to the webhook, and a cluster needs these requests to recover while the webhook is unavailable"
             yield Drift(Reason.TOO_WIDE, place, text, APPLY_AGAIN)
         else:
-            yield Drift(Reason.NOT_JUDGED, place, f"{what} is sent, but no rule judges it", APPLY_AGAIN)
+            yield Drift(Reason.NOT_EVALUATED, place, f"{what} is sent, but no policy evaluates it", APPLY_AGAIN)
 
 
-def _within(live: Sent, judged: Sent, match_policy: str) -> bool:
-    """Tell whether a rule sends no more than what is judged: the other way round than it is covered."""
-    return covers(judged._replace(scope="*"), live, match_policy)
+def _within(live: Sent, evaluated: Sent, match_policy: str) -> bool:
+    """Return whether a live rule selects only requests that the other evaluates."""
+    return covers(evaluated._replace(scope="*"), live, match_policy)
 
 
 def _needed(live: Sent) -> bool:
@@ -198,17 +202,17 @@ def _needed(live: Sent) -> bool:
 
 
 def _read(name: str) -> str:
-    return "whatever there is" if name in {"*", "*.*", "*/*", "*.*/*"} else name
+    return "all resources" if name in {"*", "*.*", "*/*", "*.*/*"} else name
 
 
-# The API server writes it on every namespace, and nobody can change it.
+# The API server sets this label on every namespace, and it is immutable.
 _NAME: Final = "kubernetes.io/metadata.name"
 
 
 def selector_drift(place: str, live: Object, expected: Object) -> Iterator[Drift]:
-    """Yield what a namespaceSelector and an objectSelector let through, or send, that is not meant."""
+    """Yield the differences of the namespaceSelector and the objectSelector."""
     for requirement in _requirements(live.get("objectSelector")):
-        text = f"objectSelector asks for {requirement}: who writes an object chooses whether it is judged"
+        text = f"objectSelector requires {requirement}: the author of an object can skip its evaluation with labels"
         yield Drift(Reason.OBJECT_SELECTOR, place, text, APPLY_AGAIN)
     yield from _namespaces(place, live, expected)
 
@@ -217,23 +221,23 @@ def _namespaces(place: str, live: Object, expected: Object) -> Iterator[Drift]:
     excluded, others = _split(live.get("namespaceSelector"))
     meant, asked_for = _split(expected.get("namespaceSelector"))
     for requirement in [each for each in others if each not in asked_for]:
-        text = f"namespaceSelector asks for {requirement}: nothing is judged in namespaces without it"
+        text = f"namespaceSelector requires {requirement}: objects in other namespaces are not evaluated"
         yield Drift(Reason.NAMESPACE_SELECTOR, place, text, APPLY_AGAIN)
     if excluded - meant:
-        text = f"namespaceSelector leaves out {_listed(excluded - meant)}, which the policy file does not"
-        yield Drift(Reason.NAMESPACE_SELECTOR, place, text, f"{APPLY_AGAIN}; or add it to excluded_namespaces")
+        text = f"namespaceSelector excludes {_listed(excluded - meant)}, which the policy file does not"
+        yield Drift(Reason.NAMESPACE_SELECTOR, place, text, f"{APPLY_AGAIN}; or add them to excluded_namespaces")
     if asked_for and not others:
-        text = f"namespaceSelector does not ask for {', '.join(asked_for)}"
+        text = f"namespaceSelector does not require {', '.join(asked_for)}"
         yield Drift(Reason.NOT_EXCLUDED, place, text, APPLY_AGAIN)
     if meant - excluded:
-        text = f"namespaceSelector does not leave out {_listed(meant - excluded)}"
+        text = f"namespaceSelector does not exclude {_listed(meant - excluded)}"
         if (live.get("failurePolicy") or "Fail") == "Fail":
-            text += ", where what is refused while nobody answers may be what the cluster needs to heal"
+            text += ": while the webhook is unavailable, requests that the cluster needs to recover may be denied there"
         yield Drift(Reason.NOT_EXCLUDED, place, text, APPLY_AGAIN)
 
 
 def _split(selector: Object | None) -> tuple[set[str], list[str]]:
-    """Return the namespaces that a selector leaves out by their name, and whatever else it asks for."""
+    """Return the namespaces that a selector excludes by name, and its other requirements."""
     excluded: set[str] = set()
     others = [f"{key}={value}" for key, value in ((selector or {}).get("matchLabels") or {}).items()]
     for each in (selector or {}).get("matchExpressions") or ():
@@ -259,18 +263,18 @@ def _listed(names: set[str]) -> str:
     return ", ".join(sorted(names))
 
 
-# Beyond it a request of a person, or of a controller, is held up for longer than most clients wait.
+# Most clients do not wait longer for a request.
 _LONGEST_TIMEOUT_SECONDS: Final = 10
-# What the API server fills in (`k8s.io/kubernetes` pkg/apis/admissionregistration/v1/defaults.go, v1.36).
+# Defaults of the API server (`k8s.io/kubernetes` pkg/apis/admissionregistration/v1/defaults.go, v1.36).
 _DEFAULT_TIMEOUT_SECONDS: Final = 10
 _DEFAULT_FAILURE_POLICY: Final = "Fail"
 _DEFAULT_REINVOCATION: Final = "Never"
 
 
 def escapes(place: str, live: Object, expected: Object, policies: Collection[str]) -> Iterator[Drift]:
-    """Yield by what requests that `expected` sends get past `live`, or are sent without need.
+    """Yield why a live entry sends fewer or more requests than the expected entry.
 
-    `policies` are the failure policies that it may have.
+    `policies` are the allowed failure policies.
     """
     yield from _conditions(place, live, expected)
     yield from selector_drift(place, live, expected)
@@ -278,22 +282,22 @@ def escapes(place: str, live: Object, expected: Object, policies: Collection[str
 
 
 def conduct(place: str, live: Object, configuration: Object) -> Iterator[Drift]:
-    """Yield what is wrong with an entry, whatever it sends."""
+    """Yield the problems of an entry that do not depend on its rules."""
     if live.get("sideEffects") != "None":
-        found = f"sideEffects is {live.get('sideEffects')}: dry runs are refused, or not judged"
+        found = f"sideEffects is {live.get('sideEffects')}: the API server may reject dry runs"
         yield Drift(Reason.SIDE_EFFECTS, place, found, APPLY_AGAIN)
     if "v1" not in (live.get("admissionReviewVersions") or ()):
-        found = f"admissionReviewVersions is {live.get('admissionReviewVersions')}: only v1 is answered"
+        found = f"admissionReviewVersions is {live.get('admissionReviewVersions')}: the webhook supports only v1"
         yield Drift(Reason.REVIEW_VERSIONS, place, found, APPLY_AGAIN)
     if (live.get("matchPolicy") or DEFAULT_MATCH_POLICY) != DEFAULT_MATCH_POLICY:
-        found = "matchPolicy is Exact: who writes another version of the same resource is not judged"
+        found = "matchPolicy is Exact: requests in other versions of the same resource are not evaluated"
         yield Drift(Reason.MATCH_POLICY, place, found, APPLY_AGAIN)
     timeout = live.get("timeoutSeconds", _DEFAULT_TIMEOUT_SECONDS)
     if timeout > _LONGEST_TIMEOUT_SECONDS:
-        found = f"timeoutSeconds is {timeout}: each request waits for so long while nobody answers"
-        yield Drift(Reason.TIMEOUT, place, found, f"set {_LONGEST_TIMEOUT_SECONDS} or less; 5 is generated")
+        found = f"timeoutSeconds is {timeout}: each request waits so long while the webhook is unavailable"
+        yield Drift(Reason.TIMEOUT, place, found, f"set timeoutSeconds to {_LONGEST_TIMEOUT_SECONDS} or less")
     if configuration["kind"].startswith("Mutating") and _reinvocation(live) != "IfNeeded":
-        found = f"reinvocationPolicy is {_reinvocation(live)}: what a later webhook changes is not mutated again"
+        found = f"reinvocationPolicy is {_reinvocation(live)}: changes of later webhooks are not mutated again"
         yield Drift(Reason.REINVOCATION, place, found, APPLY_AGAIN)
     if configuration["webhooks"]:
         yield from _address(place, live["clientConfig"], configuration["webhooks"][0]["clientConfig"])
@@ -303,18 +307,16 @@ def _conditions(place: str, live: Object, expected: Object) -> Iterator[Drift]:
     wanted, found = _expressions(expected), _expressions(live)
     for expression, name in found.items():
         if expression not in wanted:
-            text = (
-                f"the match condition {name} is not ours, or was changed: objects for which it is false are not judged"
-            )
+            text = f"the match condition {name} was added or changed: objects for which it is false are not evaluated"
             yield Drift(Reason.MATCH_CONDITIONS, place, text, APPLY_AGAIN)
     for expression, name in wanted.items():
         if expression not in found and name not in found.values():
-            text = f"the match condition {name} is gone: objects are sent that can interest no policy"
+            text = f"the match condition {name} is missing: objects are sent that no policy evaluates"
             yield Drift(Reason.UNCONDITIONAL, place, text, APPLY_AGAIN)
 
 
 def _expressions(entry: Object) -> dict[str, str]:
-    """Return expression -> name; space between words means nothing in CEL, and YAML folds it."""
+    """Return expression -> name; white space is normalized, because YAML folds it and CEL ignores it."""
     return {" ".join(each["expression"].split()): each["name"] for each in entry.get("matchConditions") or ()}
 
 
@@ -323,21 +325,21 @@ def _failure_policy(place: str, live: Object, wanted: Collection[str]) -> Iterat
     if found in wanted:
         return
     if found == "Fail":
-        text = "failurePolicy is Fail, Ignore was meant: requests are refused while nobody answers"
+        text = "failurePolicy is Fail (expected: Ignore): requests are denied while the webhook is unavailable"
         yield Drift(Reason.FAILURE_POLICY, place, text, "set failurePolicy: Ignore")
     else:
-        text = "failurePolicy is Ignore, Fail was meant: nothing is judged while nobody answers"
+        text = "failurePolicy is Ignore (expected: Fail): nothing is evaluated while the webhook is unavailable"
         yield Drift(Reason.FAILURE_POLICY, place, text, "set failurePolicy: Fail")
 
 
 def _address(place: str, live: Object, expected: Object) -> Iterator[Drift]:
     path, wanted_path = _path(live), _path(expected)
     if path != wanted_path:
-        text = f"requests go to the path {path}; this configuration's is {wanted_path}"
+        text = f"requests are sent to the path {path} (expected: {wanted_path})"
         yield Drift(Reason.PATH, place, text, APPLY_AGAIN)
     found, wanted = _host(live), _host(expected)
     if found != wanted:
-        yield Drift(Reason.ADDRESS, place, f"requests go to {found}, not to {wanted}", APPLY_AGAIN)
+        yield Drift(Reason.ADDRESS, place, f"requests are sent to {found} (expected: {wanted})", APPLY_AGAIN)
 
 
 def _path(client: Object) -> str:
@@ -361,30 +363,32 @@ _OURS: Final = ".gpugate.dev"
 
 
 def missing(kind: str, name: str) -> Drift:
-    """Say that a configuration is not there."""
+    """Return that a configuration does not exist."""
     return Drift(
         Reason.MISSING,
         f"{kind} {name}",
-        "there is no such configuration, so nothing is sent to be judged",
-        "install the chart again, or apply what `gpugate registration` prints",
+        "the configuration does not exist: no request is evaluated",
+        "install the chart again, or apply the output of `gpugate registration`",
     )
 
 
 def turned_off(configuration: Object) -> Drift:
-    """Say who turned a configuration off, when and why."""
+    """Return who disabled a configuration, when and why."""
     note = break_glass.note(configuration)
-    said = (f"by {note.by}" * bool(note.by), f"on {note.at}" * bool(note.at), f"({note.reason})" * bool(note.reason))
-    who = " ".join(word for word in said if word)
-    text = f"{len(break_glass.off(configuration))} entries were turned off{f' {who}' if who else ''}: nothing is judged"
+    parts = (f"by {note.by}" * bool(note.by), f"on {note.at}" * bool(note.at), f"({note.reason})" * bool(note.reason))
+    who = " ".join(word for word in parts if word)
+    text = (
+        f"{len(break_glass.off(configuration))} entries were disabled{f' {who}' if who else ''}: nothing is evaluated"
+    )
     return Drift(Reason.DISABLED, where(configuration), text, "gpugate webhook enable")
 
 
 def second_installations(others: Iterable[Object]) -> Iterator[Drift]:
-    """Yield those of other configurations that are of a gpugate."""
+    """Yield the configurations of other installations of gpugate."""
     for each in others:
         if _is_ours(each):
             kind, name = each["kind"], each["metadata"]["name"]
-            text = "belongs to another gpugate: objects are judged twice, by the rules of both"
+            text = "belongs to another installation of gpugate: objects are evaluated twice, by the policies of both"
             yield Drift(Reason.SEVERAL, f"{kind} {name}", text, f"if it is a leftover: kubectl delete {kind} {name}")
 
 
@@ -396,7 +400,7 @@ def _is_ours(configuration: Object) -> bool:
 
 _Policies: TypeAlias = "Mapping[str, set[str]]"
 
-# What a probe asks about; no policy judges it.
+# The resource of a probe; no policy evaluates it.
 _PROBE: Final = "configmaps"
 
 
@@ -410,20 +414,20 @@ def drift(  # noqa: PLR0913 -- what is compared, with what, and when
     name: str = "gpugate",
     meant: Meant | None = None,
 ) -> Sequence[Drift]:
-    """Return every difference that matters; none where requests go where they should.
+    """Return every relevant difference; empty if the configurations are as expected.
 
     Args:
-        ruleset: the rules in force.
-        live: webhook configurations of both kinds as the API server returns them, each with its `kind`; those of
-            other names are looked at for a second installation only.
-        server: where the webhook answers; its `ca_bundle` is not looked at.
-        bundle: the authorities that every `caBundle` should hold, PEM; empty where they are not known.
-        now: the time, with its zone.
-        name: what both configurations are called.
-        meant: what was chosen.
+        ruleset: the ruleset in use.
+        live: webhook configurations of both kinds from the API server, each with its `kind`; those with other names are
+            only searched for a second installation.
+        server: the address of the webhook; its `ca_bundle` is ignored.
+        bundle: the CAs that every `caBundle` should contain, PEM; empty if unknown.
+        now: the time, with its time zone.
+        name: the name of both configurations.
+        meant: the options with which the configurations were generated.
     """
     own = {each["kind"]: each for each in live if each["metadata"]["name"] == name}
-    # The Helm chart installs what is right for every policy file, `gpugate registration` what is right for one.
+    # The Helm chart installs entries for every policy file, `gpugate registration` those for one policy file.
     every = (ruleset, whole_catalogue(ruleset.config))
     found = min((_from_expected(rules, own, server, meant or Meant(), name) for rules in every), key=len)
     found += bundle_drift(own.values(), bundle, now)
@@ -442,16 +446,16 @@ def _from_expected(ruleset: Ruleset, own: Mapping[str, Object], server: Server, 
 
 
 def _expected(ruleset: Ruleset, server: Server, meant: Meant) -> Iterator[tuple[Object, _Policies]]:
-    """Yield each configuration, and which failure policies its entries may have."""
+    """Yield each expected configuration, with the allowed failure policies of its entries."""
 
     def generated(*failing: Collection[RiskGroup]) -> tuple[Object, Object]:
         fail, fail_mutating = failing
         users = meant.of_karpenter
-        made = webhook_configurations(ruleset, server, fail=fail, fail_mutating=fail_mutating, karpenter_users=users)
-        return meant.narrowed(made[0]), meant.narrowed(made[1])
+        pair = webhook_configurations(ruleset, server, fail=fail, fail_mutating=fail_mutating, karpenter_users=users)
+        return meant.narrowed(pair[0]), meant.narrowed(pair[1])
 
     every = tuple(RiskGroup)
-    # Where this one says Ignore, nothing can be refused or changed.
+    # An entry with Ignore here can neither deny nor mutate.
     strict = generated(every, every)
     known = (meant.fail_mutating, meant.fail)
     chosen = strict if known == (None, None) else generated(meant.fail or (), meant.fail_mutating or ())
@@ -475,8 +479,8 @@ def _compared(expected: Object, live: Object, policies: _Policies) -> Iterator[D
         }
         for wanted in sent(wanted_entry):
             by = [each.name for each in senders if each.sends(wanted)]
-            # Where several send it, it is evaluated if one of them lets nothing escape. Else the entry of the same name is
-            # compared: two entries for one resource differ in their conditions alone.
+            # If several entries send a request, one without differences is enough. Otherwise the entry of the same name is
+            # compared, because two entries for one resource differ only in their conditions.
             best = min(
                 by, key=lambda sender: (bool(escaping[sender]), sender != name, len(escaping[sender])), default=None
             )
@@ -485,11 +489,11 @@ def _compared(expected: Object, live: Object, policies: _Policies) -> Iterator[D
             else:
                 yield from escaping[best]
     yield from _not_sent(live, unsent)
-    judged = [each for entry in expected["webhooks"] for each in sent(entry)]
+    evaluated = [each for entry in expected["webhooks"] for each in sent(entry)]
     for each in senders:
         place = where(live, each.entry)
         yield from conduct(place, each.entry, expected)
-        yield from too_much(place, each.rules, judged, each.match_policy)
+        yield from too_much(place, each.rules, evaluated, each.match_policy)
 
 
 class _Sender(NamedTuple):
@@ -503,14 +507,16 @@ class _Sender(NamedTuple):
         return cls(entry, entry["name"], tuple(sent(entry)), entry.get("matchPolicy") or DEFAULT_MATCH_POLICY)
 
     def sends(self, wanted: Sent) -> bool:
-        # All that is generated is found by the first, and it is what is there as a rule.
+        # The first test is fast, and succeeds for generated entries.
         return wanted in self.rules or any(covers(each, wanted, self.match_policy) for each in self.rules)
 
 
 def _not_sent(live: Object, unsent: Sequence[Sent]) -> Iterator[Drift]:
     for name, group in groupby(sorted(unsent, key=lambda each: each.name), key=lambda each: each.name):
         operations = " and ".join(sorted({each.operation for each in group}))
-        text = f"{operations} of {name} is judged, but no entry sends it"
+        text = f"policies evaluate {operations} of {name}, but no entry sends it"
         if name == _PROBE:
-            text = "no entry sends probes, so nobody can see whether the API server reaches the webhook"
+            text = (
+                "no entry sends probes: `gpugate webhook wait` cannot test whether the API server reaches the webhook"
+            )
         yield Drift(Reason.NOT_PROBED if name == _PROBE else Reason.NOT_SENT, where(live), text, APPLY_AGAIN)

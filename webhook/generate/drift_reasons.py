@@ -1,4 +1,4 @@
-"""What can differ between a webhook configuration and what is generated: the reasons, which are labels of a metric."""
+"""The reasons for differences between live and generated webhook configurations; they are values of a metric label."""
 
 from __future__ import annotations
 
@@ -11,63 +11,63 @@ if TYPE_CHECKING:
 
 
 class Reason(StrEnum):
-    """In what way a configuration is not as generated."""
+    """How a live configuration differs from the generated one."""
 
     MISSING = "missing"
-    """There is no configuration."""
+    """The configuration does not exist."""
     DISABLED = "disabled"
-    """Somebody turned it off in an emergency."""
+    """The configuration was disabled with `gpugate webhook disable`."""
     NOT_SENT = "not-sent"
-    """Requests that rules judge are not sent."""
+    """Requests that policies evaluate are not sent."""
     NOT_PROBED = "not-probed"
-    """Nobody can see whether the API server reaches the webhook."""
+    """The entry for probes is missing."""
     MATCH_CONDITIONS = "match-conditions"
-    """A condition was added or changed: objects escape."""
+    """A match condition was added or changed, so objects are not evaluated."""
     OBJECT_SELECTOR = "object-selector"
-    """Objects escape by their labels."""
+    """Objects are not evaluated because of their labels."""
     NAMESPACE_SELECTOR = "namespace-selector"
-    """Namespaces escape."""
+    """Objects in some namespaces are not evaluated."""
     FAILURE_POLICY = "failure-policy"
-    """Another one than was meant."""
+    """The failure policy is not the expected one."""
     PATH = "path"
-    """Requests of one phase are sent to another."""
+    """Requests are sent to the path of the other phase."""
     ADDRESS = "address"
-    """Requests are sent to somebody else."""
+    """Requests are sent to another server."""
     TOO_WIDE = "too-wide"
-    """Requests are sent that a cluster needs to heal, or whatever there is."""
-    NOT_JUDGED = "not-judged"
-    """Requests are sent that no rule judges."""
+    """Requests are sent that a cluster needs to recover."""
+    NOT_EVALUATED = "not-evaluated"
+    """Requests are sent that no policy evaluates."""
     UNCONDITIONAL = "unconditional"
-    """A condition is gone: objects are sent that interest no policy."""
+    """A match condition is missing, so objects are sent that no policy evaluates."""
     NOT_EXCLUDED = "not-excluded"
-    """Requests are sent from namespaces that should be left alone."""
+    """Requests are sent from namespaces that should be excluded."""
     SIDE_EFFECTS = "side-effects"
-    """Dry runs are refused."""
+    """The API server rejects dry runs."""
     REVIEW_VERSIONS = "review-versions"
-    """The API server may send what we do not read."""
+    """The API server may send an unsupported version of AdmissionReview."""
     MATCH_POLICY = "match-policy"
-    """Requests in other versions of a resource escape."""
+    """Requests in other versions of a resource are not evaluated."""
     REINVOCATION = "reinvocation-policy"
-    """Another webhook's changes are not looked at."""
+    """Changes of later webhooks are not mutated again."""
     TIMEOUT = "timeout"
-    """Requests may be held up for long."""
+    """Requests may wait too long."""
     BUNDLE_EMPTY = "ca-bundle-empty"
-    """No authority is trusted."""
+    """The `caBundle` contains no CA."""
     BUNDLE_EXPIRED = "ca-bundle-expired"
-    """No authority that is trusted is valid any more."""
+    """All CAs in the `caBundle` have expired."""
     BUNDLE_INCOMPLETE = "ca-bundle-incomplete"
-    """An authority of ours is not trusted."""
+    """The `caBundle` does not contain a CA of gpugate."""
     BUNDLE_FOREIGN = "ca-bundle-foreign"
-    """Somebody else's authority is trusted."""
+    """The `caBundle` contains a CA that is not of gpugate."""
     BUNDLES_DIFFER = "ca-bundles-differ"
-    """Entries trust different authorities."""
+    """Entries trust different CAs."""
     SEVERAL = "several-installations"
-    """There is another installation."""
+    """The cluster has another installation of gpugate."""
 
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """One difference: of what sort, in which entry, what is found there, and what to do about it."""
+    """A difference: its reason, the configuration or entry, a message, and how to fix it."""
 
     reason: Reason
     where: str
@@ -75,10 +75,12 @@ class Drift:
     remedy: str
 
 
-APPLY_AGAIN: Final = "apply again what is generated: `helm upgrade`, or `gpugate registration ... | kubectl apply -f -`"
+APPLY_AGAIN: Final = (
+    "apply the generated configuration again: `helm upgrade`, or `gpugate registration ... | kubectl apply -f -`"
+)
 
 
 def where(configuration: Object, entry: Object | None = None) -> str:
-    """Name a configuration, or an entry of it."""
+    """Return the name of a configuration, or of one of its entries."""
     name = f"{configuration['kind']} {configuration['metadata']['name']}"
     return f"{name}, webhook {entry['name']}" if entry else name

@@ -174,7 +174,7 @@ def _time(text: object) -> dt.datetime | None:
 _WARNINGS: Final = frozenset(
     {
         Reason.NOT_PROBED,
-        Reason.NOT_JUDGED,
+        Reason.NOT_EVALUATED,
         Reason.UNCONDITIONAL,
         Reason.MATCH_POLICY,
         Reason.REINVOCATION,
@@ -435,7 +435,7 @@ def examine(case: Case) -> Diagnosis:
     names = case.installation.names
     words = {item: getattr(names, item) for item in names.__slots__} | {"rules": case.rules_from}
     problems: list[Problem] = []
-    looked_at: list[str] = []
+    checked: list[str] = []
     unread = (*case.installation.unread, case.served, case.rights, _unprobed(case))
     gaps = [Gap(item.what, item.reason) for item in unread if isinstance(item, Unread)]
     for check in CHECKS:
@@ -443,8 +443,8 @@ def examine(case: Case) -> Diagnosis:
         if why:
             gaps.append(Gap(what, why, asked=False))
         elif not any(isinstance(need, Unread) for need in check.needs(case)):
-            looked_at.append(what)
+            checked.append(what)
             problems += check.problems(case)
     order = list(Severity)
     worst_first = sorted(dict.fromkeys(problems), key=lambda problem: order.index(problem.severity))
-    return Diagnosis(tuple(worst_first), tuple(looked_at), tuple(gaps), case.installation.server)
+    return Diagnosis(tuple(worst_first), tuple(checked), tuple(gaps), case.installation.server)

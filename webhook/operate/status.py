@@ -39,14 +39,14 @@ _BY_THE_WEBHOOK: Final = "no_error"
 @dataclass(slots=True)
 class _Tally:
     calls: float = 0
-    refused: float = 0
+    denied: float = 0
     failed: float = 0
     buckets: dict[float, float] = field(default_factory=lambda: defaultdict(float))
 
     def counters(self) -> Counters:
         within = [bound for bound, count in sorted(self.buckets.items()) if self.calls and count >= 0.99 * self.calls]
         slowest = within[0] if within and within[0] != float("inf") else None
-        return Counters(int(self.calls), int(self.refused), int(self.failed), slowest)
+        return Counters(int(self.calls), int(self.denied), int(self.failed), slowest)
 
 
 def read_counters(connection: Connection) -> Mapping[str, Counters] | None:
@@ -77,7 +77,7 @@ def parse_counters(text: str) -> Mapping[str, Counters]:
                 tally.buckets[float(sample.labels["le"])] += sample.value
             elif sample.name == _REJECTIONS:
                 if sample.labels.get("error_type") == _BY_THE_WEBHOOK:
-                    tally.refused += sample.value
+                    tally.denied += sample.value
                 else:
                     tally.failed += sample.value
             elif sample.name == _FAILED_OPEN:

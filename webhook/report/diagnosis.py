@@ -20,14 +20,14 @@ INCOMPLETE: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something that is wrong.
+    """A problem of an installation.
 
     Attributes:
-        severity: an error is something to act on now; a note is only to be known.
-        code: what sort of thing, in a word that stays the same: `ca-bundle-expired`.
-        found: what is wrong, in a sentence.
+        severity: an error needs action now, a note needs none.
+        code: the stable code of the problem, such as `ca-bundle-expired`.
+        found: what is wrong.
         where: the object or address.
-        remedy: what to do about it, a command where there is one.
+        remedy: how to fix it, with a command if there is one.
     """
 
     severity: Severity
@@ -39,7 +39,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Something that was not looked at, and why; `asked` where it should have been."""
+    """A check that was not made, and why; `asked` is false if the check does not apply."""
 
     what: str
     reason: str
@@ -48,29 +48,29 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """One examination.
+    """The result of all checks.
 
     Attributes:
-        problems: what is wrong, the worst first.
-        looked_at: what was looked at, a phrase each.
-        gaps: what was not.
+        problems: the problems, worst first.
+        checked: the subject of each check that was made.
+        gaps: the checks that were not made.
         server: the version of the API server.
     """
 
     problems: tuple[Problem, ...]
-    looked_at: tuple[str, ...]
+    checked: tuple[str, ...]
     gaps: tuple[Gap, ...] = ()
     server: str = ""
 
     @property
     def exit_code(self) -> int:
-        """1 with at least one error; else 4 where something could not be looked at; else 0."""
+        """1 with at least one error; else 4 if a check could not be made; else 0."""
         if self.count(Severity.ERROR):
             return BROKEN
         return INCOMPLETE if any(gap.asked for gap in self.gaps) else HEALTHY
 
     def count(self, severity: Severity) -> int:
-        """Return how many problems have a severity."""
+        """Return the number of problems with a severity."""
         return sum(problem.severity is severity for problem in self.problems)
 
 
@@ -86,14 +86,14 @@ def write_json(diagnosis: Diagnosis) -> str:
             {
                 "severity": problem.severity.value,
                 "code": problem.code,
-                "found": problem.found,
-                "where": problem.where,
-                "remedy": problem.remedy,
+                "message": problem.found,
+                "location": problem.where,
+                "fix": problem.remedy,
             }
             for problem in diagnosis.problems
         ],
-        "looked_at": list(diagnosis.looked_at),
-        "not_looked_at": [{"what": gap.what, "reason": gap.reason, "asked": gap.asked} for gap in diagnosis.gaps],
+        "checked": list(diagnosis.checked),
+        "not_checked": [{"what": gap.what, "reason": gap.reason, "applies": gap.asked} for gap in diagnosis.gaps],
         "summary": {
             "errors": diagnosis.count(Severity.ERROR),
             "warnings": diagnosis.count(Severity.WARNING),
@@ -126,10 +126,10 @@ def _problem(problem: Problem, paint: Paint) -> Iterator[str]:
 def _summary(diagnosis: Diagnosis) -> Iterator[str]:
     counts = ", ".join(_count(diagnosis.count(severity), severity.value) for severity in Severity)
     server = f" of a Kubernetes {plain(diagnosis.server)} cluster" if diagnosis.server else ""
-    yield f"Looked at {_count(len(diagnosis.looked_at), 'part')} of the installation{server}: {counts}"
-    yield from (f"  {plain(each)}" for each in diagnosis.looked_at)
+    yield f"Checked {_count(len(diagnosis.checked), 'part')} of the installation{server}: {counts}"
+    yield from (f"  {plain(each)}" for each in diagnosis.checked)
     if diagnosis.gaps:
-        yield "Not looked at:"
+        yield "Not checked:"
     yield from (f"  {plain(gap.what)}: {plain(gap.reason)}" for gap in diagnosis.gaps)
 
 

@@ -31,7 +31,7 @@ def write_json(verdict: Verdict) -> str:
         "findings": [_finding(finding) for finding in verdict.findings],
         "malformed": [{"path": render(wrong.path), "message": wrong.message} for wrong in verdict.malformed],
         "skipped": [{"policy": o.policy, "reason": reason} for o in verdict.outcomes for reason in o.skipped],
-        "broke": [{"policy": o.policy, "error": o.error} for o in verdict.outcomes if o.error],
+        "errors": [{"policy": o.policy, "error": o.error} for o in verdict.outcomes if o.error],
         "patch": verdict.operations,
         "object": verdict.object,
     }
@@ -64,7 +64,7 @@ def write_text(verdict: Verdict) -> str:
 
 def _decision(verdict: Verdict) -> str:
     request = verdict.request
-    decision = "DENIED" if not verdict.allowed else "ALLOWED, changed" if verdict.patches else "ALLOWED"
+    decision = "DENIED" if not verdict.allowed else "ALLOWED, patched" if verdict.patches else "ALLOWED"
     where = f" in {request.namespace}" if request.namespace else ""
     who = f" by {request.user}" if request.user else ""
     return plain(f"{decision}: {request.operation} of {request.kind.kind} {request.shown_name}{where}{who}")
@@ -88,9 +88,9 @@ def _reasons(verdict: Verdict) -> Iterator[tuple[str, str]]:
         yield "", words.change((later.patch,))
     for outcome in verdict.outcomes:
         if outcome.error:
-            yield "broke", f"[{outcome.policy}] could not judge this object: {outcome.error}"
+            yield "error", f"[{outcome.policy}] raised an error: {outcome.error}"
         for reason in outcome.skipped:
-            yield "skipped", f"[{outcome.policy}] could not look: {reason}"
+            yield "skipped", f"[{outcome.policy}] not evaluated: {reason}"
 
 
 def _diff(verdict: Verdict) -> Iterator[str]:

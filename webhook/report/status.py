@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """What one API server has counted for an entry since it started.
+    """The counters of one API server for an entry, since it started.
 
     Attributes:
-        calls: how often it asked.
-        refused: how many requests the webhook refused.
-        failed: how many calls got no usable answer; the request was held up or let through, as the failurePolicy says.
-        p99: seconds within which 99 of 100 answers came, as exact as the API server's buckets; None without calls.
+        calls: the number of calls.
+        denied: the number of requests that the webhook denied.
+        failed: the number of calls without a valid response; the failurePolicy decided about these requests.
+        p99: the 99th percentile of the duration in seconds, rounded up to a bucket of the API server; None without calls.
     """
 
     calls: int = 0
-    refused: int = 0
+    denied: int = 0
     failed: int = 0
     p99: float | None = None
 
@@ -37,13 +37,13 @@ class Entry:
 
     Attributes:
         configuration: `mutating/NAME` or `validating/NAME`.
-        webhook: its name.
-        failure_policy: what becomes of a request when nobody answers.
-        timeout: seconds that a request waits at most.
-        ca_expires: when the last authority of its `caBundle` expires; None where it has none.
-        sent: the resources that are sent.
-        off: whether it is turned off.
-        counters: None where the API server does not tell.
+        webhook: the name of the entry.
+        failure_policy: its failurePolicy.
+        timeout: its timeoutSeconds.
+        ca_expires: when the last CA of its `caBundle` expires; None without a CA.
+        sent: the resources that its rules select.
+        off: whether it is disabled.
+        counters: None if the metrics of the API server cannot be read.
     """
 
     configuration: str
@@ -58,7 +58,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Authority:
-    """A certificate authority of the Secret: `active`, `next` or `previous`, and when it expires."""
+    """A CA of the Secret: its role `active`, `next` or `previous`, and when it expires."""
 
     role: str
     expires: dt.datetime
@@ -66,19 +66,19 @@ class Authority:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """Everything at one moment.
+    """The status of an installation.
 
     Attributes:
         now: the time.
-        entries: of both configurations.
-        missing: configurations that do not exist.
-        off: who turned it off, when and why; empty where it is on.
-        deployments: name, ready replicas, wanted ones.
-        leader: the replica that keeps the certificates; empty where there is none.
-        authorities: of the certificate Secret.
-        mode: the mode of the policy file, and where it stands; empty where it is not known.
-        unread: what could not be looked at, and why.
-        incomplete: whether a configuration is among that.
+        entries: the entries of both configurations.
+        missing: the configurations that do not exist.
+        off: who disabled the webhook, when and why; empty if it is enabled.
+        deployments: name, ready replicas and desired replicas.
+        leader: the replica that manages the certificates; empty if there is none.
+        authorities: the CAs of the certificate Secret.
+        mode: the mode of the policy file, and its location; empty if unknown.
+        unread: what could not be read, and why.
+        incomplete: whether a configuration could not be read.
     """
 
     now: dt.datetime
@@ -94,7 +94,7 @@ class Status:
 
     @property
     def exit_code(self) -> int:
-        """0 where the API server is to ask; 1 where a configuration is missing or turned off; 4 where nobody knows."""
+        """0 if the webhook is enabled; 1 if a configuration is missing or disabled; 4 if a configuration was not read."""
         if self.missing or any(entry.off for entry in self.entries):
             return 1
         return 4 if self.incomplete else 0
@@ -119,7 +119,7 @@ def write_json(status: Status) -> str:
                 "counters": entry.counters
                 and {
                     "calls": entry.counters.calls,
-                    "refused": entry.counters.refused,
+                    "denied": entry.counters.denied,
                     "failed": entry.counters.failed,
                     "p99_seconds": entry.counters.p99,
                 },
@@ -128,18 +128,20 @@ def write_json(status: Status) -> str:
         ],
         "missing": list(status.missing),
         "off": status.off,
-        "deployments": [{"name": name, "ready": ready, "wanted": wanted} for name, ready, wanted in status.deployments],
+        "deployments": [
+            {"name": name, "ready": ready, "desired": desired} for name, ready, desired in status.deployments
+        ],
         "leader": status.leader,
         "authorities": [{"role": each.role, "expires": each.expires} for each in status.authorities],
         "mode": status.mode,
-        "not_looked_at": list(status.unread),
+        "not_read": list(status.unread),
         "exit_code": status.exit_code,
     }
     return plain_json(msgspec.json.format(msgspec.json.encode(document), indent=2).decode()) + "\n"
 
 
 _HEADER: Final = (
-    "CONFIGURATION", "WEBHOOK", "FAILURE", "TIMEOUT", "CA EXPIRES", "CALLS", "REFUSED", "FAILED", "P99", "SENT",
+    "CONFIGURATION", "WEBHOOK", "FAILURE", "TIMEOUT", "CA EXPIRES", "CALLS", "DENIED", "FAILED", "P99", "RESOURCES",
 )  # fmt: skip
 _UNKNOWN: Final = "-"
 _MOST_SENT: Final = 3
@@ -154,26 +156,26 @@ def _lines(status: Status) -> Iterator[str]:
     if status.entries:
         yield from _aligned([_HEADER, *(_row(entry, status.now) for entry in status.entries)])
     for missing in status.missing:
-        yield f"There is no {missing}: nothing is asked of gpugate by it"
+        yield f"{missing} does not exist: the API server does not call gpugate"
     if status.off:
-        yield f"OFF {status.off}; to turn it on: gpugate webhook enable"
+        yield f"OFF {status.off}; to enable it: gpugate webhook enable"
     yield from _parts(status)
     for unread in status.unread:
-        yield f"Not looked at: {unread}"
+        yield f"Not read: {unread}"
     if any(entry.counters for entry in status.entries):
-        yield "Calls are those of the API server that answered, since it started"
+        yield "Counters: only the API server that answered, since it started"
     if status.entries and not status.off:
         yield "Break-glass: gpugate webhook disable"
 
 
 def _parts(status: Status) -> Iterator[str]:
-    for name, ready, wanted in status.deployments:
-        yield f"Deployment {name}: {ready} of {wanted} ready"
+    for name, ready, desired in status.deployments:
+        yield f"Deployment {name}: {ready} of {desired} ready"
     if status.leader:
         yield f"Leader: {status.leader}"
     if status.authorities:
         until = (f"{a.role} until {a.expires:%Y-%m-%d} ({_left(a.expires, status.now)})" for a in status.authorities)
-        yield f"Authorities: {', '.join(until)}"
+        yield f"CAs: {', '.join(until)}"
     if status.mode:
         yield f"Mode: {status.mode}"
 
@@ -186,7 +188,7 @@ def _row(entry: Entry, now: dt.datetime) -> tuple[str, ...]:
         "off" if entry.off else entry.failure_policy,
         f"{entry.timeout}s",
         _left(entry.ca_expires, now) if entry.ca_expires else _UNKNOWN,
-        *((str(n) for n in (counters.calls, counters.refused, counters.failed)) if counters else (_UNKNOWN,) * 3),
+        *((str(n) for n in (counters.calls, counters.denied, counters.failed)) if counters else (_UNKNOWN,) * 3),
         _UNKNOWN if counters is None or counters.p99 is None else f"{counters.p99 * 1000:g} ms",
         _few(entry.sent),
     )

@@ -76,13 +76,13 @@ def test_no_name_is_left_in_a_text(field: str, text: str) -> None:
     "text",
     [
         "adds the toleration nvidia.com/gpu:NoSchedule, the usual taint of nodes with nvidia.com/gpu",
-        "no maxReplicaCount, KEDA takes 100: 100 Pods x 8 GPUs = 800 GPUs; at worst as p5.48xlarge",
+        "no maxReplicaCount, so KEDA uses 100: 100 Pods x 8 GPUs = 800 GPUs; worst case as p5.48xlarge",
         "Pods of this Deployment would be denied",
         "resource.k8s.io/v1beta1 is deprecated since Kubernetes 1.35 and removed in 1.38",
         'spec.template.spec.containers[0].resources.limits["nvidia.com/mig-1g.10gb"]',
         "write karpenter.sh/nodepool, with the name of a NodePool",
-        "prices are those of us-east-1, and there are GPU nodes in eu-central-1 and ap-southeast-2",
-        "clusterpolicies.nvidia.com, machines.karpenter.sh: the dump holds none of this",
+        "prices are for us-east-1, but there are GPU nodes in eu-central-1 and ap-southeast-2",
+        "clusterpolicies.nvidia.com, machines.karpenter.sh: not in the dump",
         "prices are those of us-east-1; $1,204.50 an hour, 12.5% of 64Gi",
     ],
 )

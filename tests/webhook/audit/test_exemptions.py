@@ -103,7 +103,7 @@ def test_an_exemption_says_what_for_and_until_when(tmp_path: Path) -> None:
             dt.date(2026, 12, 21),
         )
     ]
-    assert found[0].reason == f"found by gpugate audit of {report.cluster.name} on 2026-11-21, to be mended"
+    assert found[0].reason == f"found by gpugate audit of {report.cluster.name} on 2026-11-21, to be fixed"
 
 
 def test_objects_with_the_same_trouble_share_an_exemption(tmp_path: Path) -> None:
@@ -121,16 +121,17 @@ def test_a_field_of_the_wrong_type_is_not_let_off(tmp_path: Path) -> None:
 
     assert "malformed" not in text.partition("exemptions:")[2]
     assert (
-        "# No exemption helps where a field has the wrong type, which the API server refuses: NodePool/broken." in text
+        "# Exemptions cannot allow fields of the wrong type, because the API server rejects them: NodePool/broken."
+        in text
     )
 
 
 @pytest.mark.parametrize("days", [0, -1, 367])
 def test_exemptions_end_within_a_year(tmp_path: Path, days: int) -> None:
-    with pytest.raises(ExemptionsError, match="write 1 to 366"):
+    with pytest.raises(ExemptionsError, match="set 1 to 366 days"):
         exemptions(scanned(tmp_path, JOB, STRICT).report, CATALOG, days, "platform")
 
 
 def test_exemptions_have_an_owner(tmp_path: Path) -> None:
-    with pytest.raises(ExemptionsError, match="name who answers for them"):
+    with pytest.raises(ExemptionsError, match="set one"):
         exemptions(scanned(tmp_path, JOB, STRICT).report, CATALOG, 30, " ")

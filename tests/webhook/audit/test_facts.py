@@ -81,4 +81,4 @@ def test_objects_in_a_version_that_no_rule_reads_prove_nothing() -> None:
     found.add(scaled("a", api_version="keda.sh/v9"))
     found.close(SCALED)
 
-    assert found.list(SCALED) == Unavailable("scaledobjects are served in v9, which no rule reads")
+    assert found.list(SCALED) == Unavailable("scaledobjects are served in v9, which policies do not support")

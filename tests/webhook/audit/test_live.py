@@ -185,7 +185,7 @@ def test_the_cluster_says_its_version_and_who_asks(api: FakeApiServer, connectio
 def test_a_server_that_is_none_ends_the_audit(api: FakeApiServer, connection: Connection) -> None:
     api.answers.append(Answer("/version", body=b"<html>"))
 
-    with pytest.raises(CallError, match="is no API server"):
+    with pytest.raises(CallError, match="is not an API server"):
         source(connection)
 
 

@@ -89,7 +89,7 @@ def test_every_page_is_told_with_what_is_to_come() -> None:
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b'{"items": {}}', b'{"metadata": {"continue": 3}}'])
 def test_an_answer_that_is_no_list_is_an_error(body: bytes) -> None:
-    with pytest.raises(UnreachableError, match="no list of an API server"):
+    with pytest.raises(UnreachableError, match="not a list from an API server"):
         list(Listing(lambda *_: body, "/api/v1/pods", 2).objects())
 
 

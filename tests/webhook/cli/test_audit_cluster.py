@@ -61,7 +61,7 @@ def test_reports_are_never_written_of_some_policies_only(audit: Run, flag: str) 
     ran, report = audit("--write-reports", flag, "pods/unprotected-training")
 
     assert (ran.code, report) == (2, None)
-    assert "leave out --select and --ignore" in ran.err
+    assert "remove --select and --ignore" in ran.err
 
 
 def test_a_cluster_is_audited(audit: Run) -> None:
@@ -93,7 +93,7 @@ def test_the_installed_policy_file_is_used(api: FakeApiServer, audit: Run) -> No
     ("config_maps", "arguments", "message"),
     [
         pytest.param((), ("--with-installed",), "no ConfigMap with the label", id="none-though-asked-for"),
-        pytest.param(("a", "b"), (), "several installed policy files", id="two"),
+        pytest.param(("a", "b"), (), "several policy files are installed", id="two"),
     ],
 )
 def test_a_policy_file_that_is_not_clear_is_asked_for(

@@ -35,7 +35,7 @@ def test_a_cluster_without_an_installation_is_told_what_is_missing(gpugate: Run,
     ran = gpugate("doctor", "--kubeconfig", empty)
 
     assert (ran.code, ran.err) == (1, "")
-    assert "error[missing]: there is no such configuration" in ran.out
+    assert "error[missing]: the configuration does not exist" in ran.out
     assert "gpugate registration" in ran.out
 
 

@@ -103,7 +103,7 @@ def test_karpenter_is_who_it_is_said_to_be(gpugate: Run, authority: Path) -> Non
         pytest.param(["--url", "https://a/validate"], "without a path: /mutate and /validate are added", id="path"),
         pytest.param(["--url", "https://a:x"], "write https://HOST:PORT", id="no-port"),
         pytest.param(["--namespace", "A b"], "--namespace A b: ", id="no-name"),
-        pytest.param(["--certificate-secret", "a"], "give one of --ca-file", id="kept-and-given"),
+        pytest.param(["--certificate-secret", "a"], "set either --ca-file", id="kept-and-given"),
         pytest.param(["--ca-file", "nowhere.crt"], "--ca-file nowhere.crt: no such file", id="no-file"),
     ],
 )
@@ -116,8 +116,8 @@ def test_a_mistake_is_named(gpugate: Run, authority: Path, flags: list[str], say
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        ("AAAA", "holds no certificate in PEM"),
-        (PEM + "-----BEGIN PRIVATE KEY-----\nAAAA\n", "holds a private key, which everybody could read then"),
+        ("AAAA", "contains no PEM certificate"),
+        (PEM + "-----BEGIN PRIVATE KEY-----\nAAAA\n", "contains a private key, which would become public"),
     ],
 )
 def test_only_certificates_are_published(gpugate: Run, authority: Path, content: str, says: str) -> None:

@@ -37,7 +37,7 @@ def test_a_pod_is_shown_as_it_would_be_stored(gpugate: Run, pod: Path) -> None:
 
     assert ran.code == 0
     assert ran.out.splitlines() == [
-        "ALLOWED, changed: CREATE of Pod server in serving by developer",
+        "ALLOWED, patched: CREATE of Pod server in serving by developer",
         (
             "  patch    [pods/missing-gpu-toleration] adds the toleration nvidia.com/gpu:NoSchedule, "
             "the usual taint of nodes with nvidia.com/gpu"
@@ -89,7 +89,7 @@ def test_a_deletion_is_allowed(gpugate: Run, manifests: Path) -> None:
 def test_an_admission_review_says_everything_itself(gpugate: Run, reviews: Path) -> None:
     ran = gpugate("review", reviews / "pod-create-gpu-untolerated.mutate.json")
 
-    assert (ran.code, ran.out.split(" ")[:3]) == (0, ["ALLOWED,", "changed:", "CREATE"])
+    assert (ran.code, ran.out.split(" ")[:3]) == (0, ["ALLOWED,", "patched:", "CREATE"])
 
 
 PROBLEMS: dict[str, tuple[list[str], int, str]] = {
@@ -102,18 +102,18 @@ PROBLEMS: dict[str, tuple[list[str], int, str]] = {
     "several": (
         ["../manifests/nodepools-gpu-tiers.yaml"],
         4,
-        "../manifests/nodepools-gpu-tiers.yaml: holds 3 documents",
+        "../manifests/nodepools-gpu-tiers.yaml: contains 3 documents",
     ),
     "missing": (["nowhere.yaml"], 4, "nowhere.yaml: no such file or directory: check"),
     "an update without the old object": (
         ["../manifests/nodepool-multi-arch.yaml", "--operation", "UPDATE"],
         2,
-        "an UPDATE needs --old FILE, and only an UPDATE has it",
+        "an UPDATE needs --old FILE, and other operations do not accept it",
     ),
     "flags against a review": (
         ["../reviews/pod-delete.validate.json", "--as", "developer"],
         2,
-        "an AdmissionReview says operation, old object, user and namespace itself: leave the flags",
+        "an AdmissionReview contains operation, old object, user and namespace: remove the flags",
     ),
 }
 

@@ -113,7 +113,7 @@ def test_periods_are_those_of_the_algorithm_unless_said_otherwise(gpugate: Run, 
 def test_what_is_no_duration(gpugate: Run, served: list[ServeOptions], flag: str, text: str) -> None:
     ran = gpugate("serve", *KEPT, f"{flag}={text}")
     assert (ran.code, served) == (2, [])
-    assert f"{flag}: {text!r} is no duration such as 30d, 24h, 10m or 90s" in ran.err
+    assert f"{flag}: {text!r} is not a duration such as 30d, 24h, 10m or 90s" in ran.err
 
 
 @pytest.mark.parametrize("flag", PERIODS)
@@ -121,7 +121,7 @@ def test_a_variable_that_is_no_duration_is_named(gpugate: Run, monkeypatch: pyte
     variable = f"GPUGATE_{flag.removeprefix('--').replace('-', '_').upper()}"
     monkeypatch.setenv(variable, "soon")
     ran = gpugate("serve", *KEPT)
-    assert (ran.code, f"{variable} (or {flag}): 'soon' is no duration" in ran.err) == (2, True)
+    assert (ran.code, f"{variable} (or {flag}): 'soon' is not a duration" in ran.err) == (2, True)
 
 
 CONTRADICTIONS = {

@@ -145,7 +145,7 @@ CHANGED: dict[str, tuple[Callable[[dict[str, Any]], object], set[Reason]]] = {
     "nodes too": (sending("nodes"), {Reason.TOO_WIDE}),
     "leases too": (sending("leases", group="coordination.k8s.io"), {Reason.TOO_WIDE}),
     "whatever there is": (sending("*", group="*"), {Reason.TOO_WIDE}),
-    "Services too": (sending("services"), {Reason.NOT_JUDGED}),
+    "Services too": (sending("services"), {Reason.NOT_EVALUATED}),
     "no bundle": (trusting(), {Reason.BUNDLE_EMPTY}),
     "a bundle that is no PEM": (trusting(b"AAAA"), {Reason.BUNDLE_EMPTY}),
     "another's bundle": (trusting(FOREIGN), {Reason.BUNDLE_FOREIGN, Reason.BUNDLE_INCOMPLETE}),

@@ -28,7 +28,7 @@ apiserver_admission_webhook_admission_duration_seconds_count{{name="slow",operat
 
 
 def test_operations_and_answers_are_summed_by_the_entry() -> None:
-    assert parse_counters(METRICS)["pods.validate.gpugate.dev"] == Counters(calls=100, refused=4, failed=3, p99=0.025)
+    assert parse_counters(METRICS)["pods.validate.gpugate.dev"] == Counters(calls=100, denied=4, failed=3, p99=0.025)
 
 
 def test_no_latency_above_the_largest_bucket() -> None:

@@ -1,1 +1,1 @@
-"""What GPUs cost: which are allocated, idle or wasted, and what can grow without a limit."""
+"""The cost of GPUs: allocated, idle, wasted and unbounded ones."""

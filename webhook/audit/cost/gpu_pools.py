@@ -84,7 +84,7 @@ def unbounded_pools(pools: Iterable[GpuPool], prices: Prices) -> Iterator[Unboun
             continue
         if pool.types is None:
             if not any("/" in name for name in pool.limits):
-                yield Unbounded(pool.object, "limits no GPUs; the instance types of its provider are not known", None)
+                yield Unbounded(pool.object, "no limit on GPUs; the instance types of its provider are unknown", None)
             continue
         unlimited = [make for make in pool.makes if pool.limits.keys().isdisjoint(make.resources)]
         if unlimited:
@@ -94,7 +94,7 @@ def unbounded_pools(pools: Iterable[GpuPool], prices: Prices) -> Iterator[Unboun
 
 def _unbounded(pool: GpuPool, unlimited: list[Make], names: str, prices: Prices) -> Unbounded:
     if all(pool.most(make) is None for make in unlimited):
-        return Unbounded(pool.object, f"nothing limits how many {names} it may have", None)
+        return Unbounded(pool.object, f"no limit on {names}", None)
     worst: tuple[Fraction, str] | None = None
     unpriced = []
     for make in unlimited:
@@ -108,8 +108,8 @@ def _unbounded(pool: GpuPool, unlimited: list[Make], names: str, prices: Prices)
             usd = gpus * price / devices(make, position, prices.catalogue)
             worst = max(worst or (usd, name), (usd, name))
     bounding = " and ".join(name for name in ("cpu", "memory") if name in pool.limits)
-    reason = f"limits no {names}; only its limits on {bounding} bound it"
+    reason = f"no limit on {names}, only on {bounding}"
     if worst is None:
-        return Unbounded(pool.object, f"{reason}; its types have no price", None)
-    apart = f"; without {', '.join(unpriced)}, which has no price" if unpriced else ""
-    return Unbounded(pool.object, f"{reason}: at worst as {worst[1]}{apart}", float(worst[0]))
+        return Unbounded(pool.object, f"{reason}; its instance types have no price", None)
+    apart = f"; without unpriced {', '.join(unpriced)}" if unpriced else ""
+    return Unbounded(pool.object, f"{reason}; worst case as {worst[1]}{apart}", float(worst[0]))

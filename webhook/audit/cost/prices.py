@@ -109,7 +109,7 @@ def read_price_table(path: Path, known: Iterable[str]) -> PriceTable:
     rows = tuple((_csv if path.suffix.lower() == ".csv" else _yaml)(str(path), data, mistakes))
     prices = _prices(str(path), rows, mistakes)
     if not mistakes and not prices:
-        mistakes.append(f"{path}: holds no price: {_EXAMPLE}, or CSV with the columns {','.join(_COLUMNS)}")
+        mistakes.append(f"{path}: contains no price: {_EXAMPLE}, or CSV with the columns {','.join(_COLUMNS)}")
     if mistakes:
         shown = mistakes[:_MOST_ERRORS]
         more = [f"{path}: and {len(mistakes) - len(shown)} more"] if len(mistakes) > len(shown) else []
@@ -122,13 +122,13 @@ def _prices(source: str, rows: Iterable[_Row], mistakes: list[str]) -> dict[str,
     lines: dict[str, int] = {}
     for row in rows:
         if not row.type:
-            mistakes.append(f"{source}:{row.line}: lacks a type")
+            mistakes.append(f"{source}:{row.line}: missing key `type`")
         elif row.type in lines:
-            mistakes.append(f"{source}:{row.line}: {row.type} has a price on line {lines[row.type]} already")
+            mistakes.append(f"{source}:{row.line}: {row.type} already has a price on line {lines[row.type]}")
         elif not _DECIMAL.fullmatch(row.price) or not Fraction(row.price):
             written = row.price[:40] or "nothing"
             mistakes.append(
-                f"{source}:{row.line}: the price of {row.type} is {written}: write USD an hour as a number above 0, "
+                f"{source}:{row.line}: invalid price of {row.type}: {written}: write USD per hour as a number above 0, "
                 "such as 40.5"
             )
         else:
@@ -141,8 +141,8 @@ def _unknown(source: str, rows: Iterable[_Row], known: frozenset[str]) -> Iterat
     for row in rows:
         if row.type not in known:
             near = near_misses(row.type, known)
-            meant = f"did you mean {near[0]}?" if near else "it is used for nodes that say so"
-            yield f"{source}:{row.line}: neither EC2 nor this cluster has an instance type {row.type}; {meant}"
+            meant = f"did you mean {near[0]}?" if near else "it is used for nodes with this label"
+            yield f"{source}:{row.line}: unknown instance type {row.type}; {meant}"
 
 
 def _csv(source: str, data: bytes, mistakes: list[str]) -> Iterator[_Row]:
@@ -194,7 +194,7 @@ def _entry(source: str, line: int, entry: Json, mistakes: list[str]) -> Iterator
         mistakes.append(f"{source}:{line}: unknown key `{key[:40]}`{meant}")
     missing = [key for key in _COLUMNS if key not in entry]
     if missing:
-        mistakes.append(f"{source}:{line}: lacks `{'` and `'.join(missing)}`")
+        mistakes.append(f"{source}:{line}: missing key `{'` and `'.join(missing)}`")
     if not isinstance(entry.get("type", ""), str):
         mistakes.append(f"{source}:{line}: the type is {type_name(entry['type'])}: put it in quotes")
     elif entry.keys() == set(_COLUMNS):

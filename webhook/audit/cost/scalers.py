@@ -102,22 +102,22 @@ def _worst(scaler: Field, name: ObjectName, demand: Demand, supplies: Mapping[st
     pods = (KEDA_MAXIMUM if maximum is None else maximum) * parallel
     asked = [*demand.resources.items(), *((each.device_class, each.count) for each in demand.devices)]
     each = sum((count * part_of_gpu(resource) for resource, count in asked), Fraction(0))
-    said = f"no maxReplicaCount, KEDA takes {pods // parallel}: " if maximum is None else ""
-    reason = f"{said}{pods} Pods x {_number(each)} GPUs = {_number(pods * each)} GPUs"
+    default = f"no maxReplicaCount, so KEDA uses {pods // parallel}: " if maximum is None else ""
+    reason = f"{default}{pods} Pods x {_number(each)} GPUs = {_number(pods * each)} GPUs"
     supply = supplies[max(asked, key=lambda item: item[1])[0]]
     if not supply.usd_per_gpu or not each:
-        return Unbounded(name, f"{reason}; nobody knows on which nodes", None)
+        return Unbounded(name, f"{reason}; unknown nodes", None)
     usd, dearest = max((usd, kind) for kind, usd in supply.usd_per_gpu.items())
     gpus = pods * each
     if supply.most is not None and supply.most < gpus:
         gpus = Fraction(supply.most)
-        reason += f", of which the limits of node pools allow {supply.most}"
+        reason += f", of which the limits of NodePools allow {supply.most}"
     which = (
         f"as {dearest}"
         if len(supply.usd_per_gpu) == 1
-        else f"as {dearest}, the dearest of {len(supply.usd_per_gpu)} types"
+        else f"as {dearest}, the most expensive of {len(supply.usd_per_gpu)} instance types"
     )
-    return Unbounded(name, f"{reason}; at worst {which}", float(gpus * usd))
+    return Unbounded(name, f"{reason}; worst case {which}", float(gpus * usd))
 
 
 def _number(amount: Fraction) -> str:

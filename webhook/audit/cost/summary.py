@@ -1,4 +1,4 @@
-"""Adds the GPU money of a cluster up; `report.cost_definitions` says what each figure means."""
+"""Compute the cost of a cluster's GPUs, as defined in `report.audit_words`."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def _unbounded(
     flagged = {each.object for each in audited if any(finding.policy == POLICY for finding in each.findings)}
     found = [*unbounded_pools(pools, prices)]
     found += unbounded_scalers(inventory.scalers, inventory.templates, flagged, supplies)
-    # What nobody can say comes first, because it is the worst.
+    # An unknown worst case comes first.
     yield from sorted(found, key=lambda u: (u.usd_per_hour is not None, -(u.usd_per_hour or 0), str(u.object)))
 
 
@@ -125,32 +125,32 @@ def _remarks(
     prices: Prices,
 ) -> Iterator[str]:
     if not inventory.pods_known:
-        yield "not all Pods could be read: the GPUs allocated are at least these, and fewer may be idle"
+        yield "not all Pods could be read: more GPUs may be allocated, and fewer idle"
     spot = sum(node.is_spot for node in nodes.values())
     if spot:
-        yield f"{_of_nodes(spot, nodes)} Spot: their on-demand price is an upper bound"
+        yield f"{_of_nodes(spot, nodes)} Spot: the on-demand price is an upper bound"
     reserved = sum(node.record.labels.get("karpenter.sh/capacity-type") == "reserved" for node in nodes.values())
     if reserved:
-        yield f"{_of_nodes(reserved, nodes)} reserved capacity: their on-demand price is not what is paid"
+        yield f"{_of_nodes(reserved, nodes)} reserved capacity: the on-demand price is not the price paid"
     listed = [node for node in nodes.values() if prices.is_listed(node.record.instance_type)]
     elsewhere = sorted({node.record.labels.get(_REGION, PLACE) for node in listed} - {PLACE})
     if elsewhere:
-        yield f"prices are those of {PLACE}, and there are GPU nodes in {', '.join(elsewhere)}"
+        yield f"prices are for {PLACE}, but there are GPU nodes in {', '.join(elsewhere)}"
     unpriced = sorted({node.record.instance_type or "no type" for node in nodes.values() if node.usd_per_gpu is None})
     if unpriced:
-        yield f"GPU nodes of {', '.join(unpriced)} have no price and count in no sum: state one with --price-table"
+        yield f"GPU nodes of {', '.join(unpriced)} have no price, and no total includes them: add prices with --price-table"
     lost = sum((each.gpus for each in holding if each.node is None), _NOTHING)
     if lost:
-        yield f"{float(lost):g} GPUs are allocated on nodes of which no GPUs are known: they count in no sum"
+        yield f"{float(lost):g} GPUs are allocated on nodes without known GPUs, and no total includes them"
     over = sorted(name for name, node in nodes.items() if allocated.get(name, _NOTHING) > node.offered)
     if over:
         many = "" if len(over) == 1 else f" and {len(over) - 1} more"
-        yield f"Pods hold more GPUs of node {over[0]}{many} than it offers: it is shared, or changed meanwhile"
+        yield f"Pods use more GPUs of node {over[0]}{many} than it offers: its GPUs are shared, or the node changed during the audit"
     silent = [n for n in nodes.values() if not any(n.record.accelerators.values()) and not allocated.get(n.record.name)]
     if silent:
         yield (
-            f"{_of_nodes(len(silent), nodes)} offering no GPUs by a device plugin; all of their type count as idle, which is "
-            "wrong where DRA claims could not be read"
+            f"{_of_nodes(len(silent), nodes)} without GPUs from a device plugin; all GPUs of their instance type count as idle, which "
+            "is wrong if ResourceClaims could not be read"
         )
 
 

@@ -146,12 +146,12 @@ def _wasted(obj: ObjectName, found: list[_Found], nodes: int, prices: Prices) ->
     if first.why is _Shortfall.UNDERFILLED:
         smaller = _smaller(first, prices)
         fewer = f"; {smaller} has {gpus_of_type(smaller, prices.catalogue)} of the same GPU" if smaller else ""
-        reason = f"Pods keep {where} for half of the GPUs or less, and none that waits fits beside them{shown}{fewer}"
+        reason = f"Pods use at most half of the GPUs of {where}, and no pending Pod fits beside them{shown}{fewer}"
     elif first.why is _Shortfall.STARVED:
-        reason = f"no GPU Pod of the kinds that run here fits into what is left of {where}{shown}"
+        reason = f"no GPU Pod of this cluster fits into the remaining capacity of {where}{shown}"
     else:
         covered = f"{_number(first.node.offered)} of {_number(first.node.gpus)} GPUs"
-        reason = f"the MIG layout of {where} leaves some of each GPU in no slice{example} slices of {covered}"
+        reason = f"the MIG layout of {where} does not use all of each GPU{example} slices of {covered}"
     costs = [each.gpus * usd for each in found if (usd := each.node.usd_per_gpu) is not None]
     priced = len(costs) == len(found)
     return Wasted(obj, reason, float(sum(each.gpus for each in found)), float(sum(costs)) if priced else None)

@@ -61,14 +61,14 @@ def test_gpus_without_a_price_are_counted_and_not_guessed() -> None:
 @pytest.mark.parametrize(
     ("record", "said"),
     [
-        (node(gpu=8, labels={"karpenter.sh/capacity-type": "spot"}), "1 of 1 GPU nodes is Spot: their on-demand price"),
+        (node(gpu=8, labels={"karpenter.sh/capacity-type": "spot"}), "1 of 1 GPU nodes is Spot: the on-demand price"),
         (node(gpu=8, labels={"karpenter.sh/capacity-type": "reserved"}), "1 of 1 GPU nodes is reserved capacity"),
         (node(gpu=8, labels={"topology.kubernetes.io/region": "eu-west-1"}), "there are GPU nodes in eu-west-1"),
         (node(instance_type="dgx-h100", gpu=8), "GPU nodes of dgx-h100 have no price"),
         (node(instance_type="", gpu=8), "GPU nodes of no type have no price"),
-        (node(), "1 of 1 GPU nodes is offering no GPUs by a device plugin"),
-        (node(gpu=1), "Pods hold more GPUs of node n1 than it offers"),
-        (node("other", gpu=8), "2 GPUs are allocated on nodes of which no GPUs are known"),
+        (node(), "1 of 1 GPU nodes is without GPUs from a device plugin"),
+        (node(gpu=1), "Pods use more GPUs of node n1 than it offers"),
+        (node("other", gpu=8), "2 GPUs are allocated on nodes without known GPUs"),
     ],
 )  # fmt: skip
 def test_what_figures_leave_out_is_said(record: object, said: str) -> None:

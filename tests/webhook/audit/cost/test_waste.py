@@ -30,7 +30,7 @@ def test_a_pod_with_one_gpu_keeps_a_node_with_eight() -> None:
     assert found.object == POOL
     assert (found.gpus, found.usd_per_hour) == (7, pytest.approx(7 * 6.88))
     assert found.reason == (
-        "Pods keep 1 of 1 nodes of p5.48xlarge for half of the GPUs or less, and none that waits fits beside them, such as n1 "
+        "Pods use at most half of the GPUs of 1 of 1 nodes of p5.48xlarge, and no pending Pod fits beside them, such as n1 "
         "with 1 of 8 allocated; p5.4xlarge has 1 of the same GPU"
     )
 
@@ -54,7 +54,7 @@ def test_gpus_for_which_no_cpu_is_left_are_wasted() -> None:
 
     assert found.gpus == 3
     assert found.reason == (
-        "no GPU Pod of the kinds that run here fits into what is left of 1 of 1 nodes of p5.48xlarge, such as n1 with 5 of 8 allocated"
+        "no GPU Pod of this cluster fits into the remaining capacity of 1 of 1 nodes of p5.48xlarge, such as n1 with 5 of 8 allocated"
     )
 
 
@@ -78,7 +78,7 @@ def test_what_a_mig_layout_leaves_over_is_wasted() -> None:
     found = only(costed(inventory([node(**{"nvidia.com/mig-1g.20gb": 32})])).cost.wasted)
 
     assert found.gpus == pytest.approx(8 - 32 / 7)
-    assert "leaves some of each GPU in no slice" in found.reason
+    assert "does not use all of each GPU" in found.reason
 
 
 def test_nodes_of_a_pool_are_added_up() -> None:
@@ -95,7 +95,7 @@ def test_a_node_without_a_pool_stands_for_itself() -> None:
     found = only(costed(inventory([node(gpu=8, pool="", room=ROOM)], [pod(1, room=SMALL)])).cost.wasted)
 
     assert found.object == ObjectName("v1", "Node", "", "n1")
-    assert found.reason.startswith("Pods keep this node of p5.48xlarge for half of the GPUs or less")
+    assert found.reason.startswith("Pods use at most half of the GPUs of this node of p5.48xlarge")
 
 
 def test_without_a_price_the_gpus_are_said_and_no_money() -> None:

@@ -84,7 +84,7 @@ def test_every_object_with_findings_has_a_report(cluster: Reported) -> None:
 
     assert counts(written) == (2, 0, 0, 0, 0)
     assert (cluster.names(), cluster.names(CLUSTER_REPORTS)) == (["web"], ["gpu"])
-    assert written.remarks == ("reports of openreports.io: 2 created, 0 changed, 0 unchanged, 0 deleted",)
+    assert written.remarks == ("reports of openreports.io: 2 created, 0 updated, 0 unchanged, 0 deleted",)
 
 
 def test_nothing_is_written_when_nothing_changed(cluster: Reported) -> None:
@@ -149,7 +149,7 @@ def test_a_report_on_an_object_that_is_not_found_goes_when_the_object_is_surely_
     written = cluster.write(report, whole=whole)
 
     assert cluster.names() == left
-    assert any("not looked at stay" in remark for remark in written.remarks) == bool(left)
+    assert any("not evaluated are unchanged" in remark for remark in written.remarks) == bool(left)
 
 
 def test_what_could_not_be_looked_at_is_not_mended(cluster: Reported) -> None:
@@ -169,7 +169,7 @@ def test_reports_of_others_are_left_alone(cluster: Reported) -> None:
     written = cluster.write(audit(deployment("web", finding()), deployment("old")))
 
     assert (counts(written), cluster.api.store.revision) == ((0, 0, 0, 0, 1), before)
-    assert "somebody else's" in written.remarks[1]
+    assert "do not belong to gpugate" in written.remarks[1]
 
 
 @pytest.mark.parametrize("held", ["ours-by-another-run", "nothing"])
@@ -190,7 +190,7 @@ def test_two_conflicts_are_told(cluster: Reported) -> None:
 
     assert counts(written) == (0, 0, 0, 0, 1)
     assert written.remarks[1].startswith(
-        "1 report could not be written: changed meanwhile: create reports.openreports.io"
+        "1 report could not be written: modified concurrently: create reports.openreports.io"
     )
 
 
@@ -242,7 +242,7 @@ def test_an_object_of_an_ending_namespace_gets_no_report_and_that_is_no_failure(
 
     assert (counts(written), cluster.names()) == ((1, 0, 0, 0, 0), ["d"])
     (told,) = written.remarks[1:]
-    assert told == "no report on 3 objects with findings: being deleted with the namespace"
+    assert told == "no reports for 3 objects with findings: their namespace is being deleted"
     assert len(cluster.api.asked("POST")) == 2
 
 
@@ -260,7 +260,7 @@ def test_a_server_that_goes_away_ends_it_and_what_was_written_stays(cluster: Rep
     written = cluster.write(audit(*(deployment(name, finding(action=Action.WARN)) for name in "abc")))
 
     assert counts(written) == (0, 1, 0, 0, 1)
-    assert written.remarks[-1].startswith("reports are not written to the end: 503")
+    assert written.remarks[-1].startswith("not all reports were written: 503")
 
 
 def test_the_worst_objects_have_reports_when_there_are_too_many(cluster: Reported) -> None:
@@ -268,14 +268,14 @@ def test_the_worst_objects_have_reports_when_there_are_too_many(cluster: Reporte
     written = cluster.write(audit(*found), reports=2)
 
     assert cluster.names() == ["b", "c"]
-    assert "1 objects with findings have no report: there are at most 2" in written.remarks
+    assert "1 objects with findings have no report: the limit is 2 reports" in written.remarks
 
 
 def test_a_cluster_without_definitions_is_told(bare: Reported) -> None:
     written = bare.write(audit(deployment("web", finding())))
 
     assert (written.group, counts(written)) == ("", (0, 0, 0, 0, 0))
-    assert "the cluster has neither openreports.io nor wgpolicyk8s.io" in written.remarks[0]
+    assert "the cluster serves neither openreports.io nor wgpolicyk8s.io" in written.remarks[0]
 
 
 def test_the_older_group_is_written_where_there_is_no_other(bare: Reported) -> None:

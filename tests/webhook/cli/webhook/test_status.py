@@ -55,14 +55,26 @@ def test_everything_is_shown(webhook: Callable[..., Any]) -> None:
     assert ran.code == 0
     lines = ran.out.splitlines()
     assert lines[0].split() == (
-        ["CONFIGURATION", "WEBHOOK", "FAILURE", "TIMEOUT", "CA", "EXPIRES", "CALLS", "REFUSED", "FAILED", "P99", "SENT"]
+        [
+            "CONFIGURATION",
+            "WEBHOOK",
+            "FAILURE",
+            "TIMEOUT",
+            "CA",
+            "EXPIRES",
+            "CALLS",
+            "DENIED",
+            "FAILED",
+            "P99",
+            "RESOURCES",
+        ]
     )
     row = next(line.split() for line in lines if " pools.validate" in line)
     assert row[:9] == ["validating/gpugate", "pools.validate.gpugate.dev", "Ignore", "3s", "-", "7", "0", "0", "5"]
     assert "Deployment gpugate: 1 of 2 ready" in lines
     assert "Leader: gpugate-7d9f" in lines
     assert "Mode: audit (ConfigMap gpugate/gpugate-policy, policy.yaml)" in lines
-    assert any(line.startswith("Authorities: active until 20") for line in lines)
+    assert any(line.startswith("CAs: active until 20") for line in lines)
     assert lines[-1] == "Break-glass: gpugate webhook disable"
 
 
@@ -71,9 +83,9 @@ def test_the_same_as_json(webhook: Callable[..., Any]) -> None:
     document = json.loads(webhook("status", "-o", "json").out)
 
     assert document["schema"] == "gpugate.dev/status/v1"
-    assert document["deployments"] == [{"name": "gpugate", "ready": 1, "wanted": 2}]
+    assert document["deployments"] == [{"name": "gpugate", "ready": 1, "desired": 2}]
     entry = next(each for each in document["entries"] if each["webhook"] == "pools.validate.gpugate.dev")
-    assert entry["counters"] == {"calls": 7, "refused": 0, "failed": 0, "p99_seconds": 0.005}
+    assert entry["counters"] == {"calls": 7, "denied": 0, "failed": 0, "p99_seconds": 0.005}
 
 
 def test_what_may_not_be_read_says_so(whole: Cluster, webhook: Callable[..., Any]) -> None:
@@ -83,9 +95,9 @@ def test_what_may_not_be_read_says_so(whole: Cluster, webhook: Callable[..., Any
     ran = webhook("status")
 
     assert ran.code == 0
-    assert "Not looked at: Secret gpugate/gpugate-certificates: these credentials may not read it" in ran.out
+    assert "Not read: Secret gpugate/gpugate-certificates: these credentials may not read it" in ran.out
     assert "CALLS" in ran.out
-    assert "Calls are those" not in ran.out
+    assert "Counters:" not in ran.out
 
 
 def test_a_configuration_that_may_not_be_read_leaves_it_open(whole: Cluster, webhook: Callable[..., Any]) -> None:
@@ -99,7 +111,7 @@ def test_one_that_is_off(whole: Cluster, webhook: Callable[..., Any]) -> None:
 
     ran = webhook("status")
 
-    assert (ran.code, ": INC-1; to turn it on: gpugate webhook enable" in ran.out) == (1, True)
+    assert (ran.code, ": INC-1; to enable it: gpugate webhook enable" in ran.out) == (1, True)
     assert "Break-glass" not in ran.out
     assert whole.asked("/metrics")
 
@@ -109,4 +121,4 @@ def test_nothing_is_installed(cluster: Cluster, webhook: Callable[..., Any]) -> 
 
     ran = webhook("status")
 
-    assert (ran.code, ran.out.count("There is no ")) == (1, 2)
+    assert (ran.code, ran.out.count("does not exist")) == (1, 2)

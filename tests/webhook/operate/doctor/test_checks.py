@@ -31,7 +31,7 @@ def test_a_healthy_installation_has_no_problems() -> None:
     diagnosis = examine(case())
 
     assert (severities(), diagnosis.exit_code) == ({}, 0)
-    assert "Service gpugate/gpugate and its endpoints" in diagnosis.looked_at
+    assert "Service gpugate/gpugate and its endpoints" in diagnosis.checked
 
 
 BROKEN: dict[str, tuple[dict[str, Any], dict[str, str]]] = {
@@ -101,8 +101,8 @@ def test_unreadable_objects_are_listed_and_the_rest_is_checked() -> None:
 
     assert (diagnosis.exit_code, diagnosis.problems) == (4, ())
     assert [(gap.what, gap.asked) for gap in diagnosis.gaps if gap.asked] == [(FORBIDDEN.what, True)]
-    assert FORBIDDEN.what not in diagnosis.looked_at
-    assert "Lease gpugate/gpugate" in diagnosis.looked_at
+    assert FORBIDDEN.what not in diagnosis.checked
+    assert "Lease gpugate/gpugate" in diagnosis.checked
 
 
 def test_an_error_counts_more_than_what_could_not_be_read() -> None:
@@ -198,7 +198,7 @@ def test_an_unreachable_address_is_not_reported_as_healthy() -> None:
     diagnosis = examine(replace(case(), handshakes=[Handshake(TARGET, unreached="timed out")]))
 
     assert diagnosis.exit_code == 0
-    assert "the serving certificate of the webhook" not in diagnosis.looked_at
+    assert "the serving certificate of the webhook" not in diagnosis.checked
     assert ("unreachable from this machine: https://10.0.0.1:8443 (timed out)", False) in {
         (gap.reason, gap.asked) for gap in diagnosis.gaps
     }
@@ -228,7 +228,7 @@ def test_a_probe_that_could_not_be_sent_is_listed_as_not_checked() -> None:
     diagnosis = examine(replace(case(), probed=probed))
 
     assert diagnosis.exit_code == 4
-    assert "a probe through the API server" not in diagnosis.looked_at
+    assert "a probe through the API server" not in diagnosis.checked
 
 
 def test_missing_rights_are_reported_by_object() -> None:
