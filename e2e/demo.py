@@ -1,6 +1,6 @@
-"""Shows gpugate at work: reviews that a real API server sent, manifests on disk, then the dump of a cluster.
+"""Demonstrate gpugate: reviews from a real API server, manifests on disk, and an audit of a cluster dump.
 
-Run it with `make demo`. Exits with 1 when something came out otherwise than it says here.
+Run it with `make demo`. The output fits on two screens of 50 lines of 120 columns. Exits with 1 if a result is unexpected.
 """
 
 from __future__ import annotations
@@ -28,9 +28,11 @@ ROOT = Path(__file__).resolve().parents[1]
 REVIEWS = ROOT / "tests" / "fixtures" / "reviews"
 MANIFESTS = "tests/fixtures/manifests"
 POLICY_FILE = "build/policy.yaml"
-BRIEF = ("--policy-file", POLICY_FILE, "-o", "concise", "--max-findings", "8", "--statistics")
+BRIEF = ("--policy-file", POLICY_FILE, "-o", "concise", "--max-findings", "2")
 DUMP = "tests/fixtures/dumps/ml-platform"
 REPORT = ROOT / "build" / "audit.html"
+WIDTH = 120
+MOST_DETAILS = 2
 COLOURS = {"denied": 31, "allowed, patched": 36, "allowed, with a warning": 33, "allowed": 32}
 TITLES = {policy.id: policy.title for policy in CATALOG}
 
@@ -66,45 +68,49 @@ SCENES = (
         "allowed, with a warning",
     ),
     Scene("pod-update-by-job-controller.mutate", "/mutate", "the Job controller removes its finalizer", "allowed"),
-    Scene("pod-delete.validate", "/validate", "a deletion is never in the way of anybody", "allowed"),
+    Scene("pod-delete.validate", "/validate", "deletions are always allowed", "allowed"),
 )
 
 
 def main() -> int:
     surprises = 0
     with running_webhook() as webhook:
-        print(bold("1. The webhook"), "\n", *(f"   {line}\n" for line in webhook.announced), sep="")
-        print(bold("2. Reviews as kube-apiserver 1.36.3 sent them"), end="\n\n")
+        print(bold("1. The webhook:"), webhook.announced[0], end="\n\n")
+        print(bold("2. Reviews that kube-apiserver 1.36.3 sent"))
         for scene in SCENES:
             surprises += not play(scene, webhook)
-        print(bold("3. What the webhook logged"), "\n", *(f"\n   {line}" for line in webhook.log()), "\n", sep="")
+        print(bold("3. The last log line of the webhook"), f"\n   {webhook.log()[-1]}\n", sep="")
     (ROOT / POLICY_FILE).parent.mkdir(exist_ok=True)
     (ROOT / POLICY_FILE).write_text(starter.POLICY_FILE, encoding="utf-8")
-    print(bold(f"4. gpugate check {MANIFESTS} {' '.join(BRIEF)}"), end="\n\n", flush=True)
+    print(bold(f"4. gpugate check {MANIFESTS} {' '.join(BRIEF)}"), flush=True)
     checked = subprocess.run([*GPUGATE, "check", MANIFESTS, *BRIEF], cwd=ROOT, check=False)  # noqa: S603 -- our own program
-    print(f"\nexit code {checked.returncode}: 1 says that something would be denied\n")
-    print(bold(f"5. gpugate audit --from {DUMP}"), end="\n\n", flush=True)
+    print(f"exit code {checked.returncode}: an object would be denied\n")
+    print(bold(f"5. gpugate audit --from {DUMP}"), flush=True)
     REPORT.parent.mkdir(exist_ok=True)
     outputs = ["--policy-file", POLICY_FILE, "-o", "text", "-o", f"html={REPORT}"]
     audited = subprocess.run([*GPUGATE, "audit", "--from", DUMP, *outputs], cwd=ROOT, check=False)  # noqa: S603 -- as above
-    print(f"\nexit code {audited.returncode}: an audit is no gate\n\n{bold('The report, for a browser:')} {REPORT}")
+    print(
+        f"exit code {audited.returncode}: findings do not fail an audit without --fail-on\n{bold('The report for a browser:')} {REPORT}"
+    )
     return 0 if not surprises and (checked.returncode, audited.returncode) == (1, 0) else 1
 
 
 def play(scene: Scene, webhook: Webhook) -> bool:
-    """Send one review and print the answer; tell whether it was the expected one."""
+    """Send one review and print the response; return whether the decision is the expected one."""
     review = (REVIEWS / f"{scene.review}.json").read_bytes()
     request = json.loads(review)["request"]
     response = webhook.send(scene.path, review)
     decision = decided(response)
-    print(f"   {bold(shown(request))}: {scene.what}")
-    print(f"     {'sent to':10}{scene.path}")
+    print(f"   {bold(shown(request))} to {scene.path}: {scene.what}")
     print(f"     {'decision':10}{coloured(decision)}")
-    for label, text in details(response):
-        print(f"     {label:10}{text}")
+    lines = list(details(response))
+    for label, text in lines[:MOST_DETAILS]:
+        line = f"     {label:10}{text}"
+        print(line if len(line) <= WIDTH else f"{line[: WIDTH - 3]}...")
+    if len(lines) > MOST_DETAILS:
+        print(f"     +{len(lines) - MOST_DETAILS} lines")
     if decision != scene.decision:
         print(f"     {'expected':10}{scene.decision}")
-    print()
     return decision == scene.decision
 
 
@@ -128,7 +134,7 @@ def details(response: dict[str, Any]) -> Iterator[tuple[str, str]]:
     for warning in response.get("warnings", ()):
         yield "warning", warning
     if "skipped" in annotations:
-        yield "skipped", f"{annotations['skipped']}: the other objects it looks at are not known here"
+        yield "skipped", f"{annotations['skipped']} (no cluster data)"
 
 
 def shown(request: dict[str, Any]) -> str:
