@@ -21,18 +21,18 @@ if TYPE_CHECKING:
     from gpugate.webhook.report.audited import Audited, Finding
     from gpugate.webhook.report.report_kinds import ReportKinds
 
-# What makes a finding a result. What is only recorded, such as by an exemption, is none.
+# The actions of findings that become results; recorded findings, such as exempted ones, do not.
 WRITTEN: Final = frozenset({Action.DENY, Action.MUTATE, Action.WARN})
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The most that is written.
+    """Limits of report objects.
 
     Attributes:
-        results: results in a report, with the one that says how many were cut.
-        bytes: of these as JSON; a hundred with texts of full length are 400 KB, and four times as much where nothing in them is
-            ASCII. etcd takes 1.5 MB in one request (`--max-request-bytes`, v3.6).
+        results: results in a report, including the one that counts omitted results.
+        bytes: size of the results as JSON; a hundred with the longest texts are 400 KB, or four times that without ASCII.
+            etcd accepts 1.5 MB in one request (`--max-request-bytes`, v3.6).
         reports: reports in the cluster.
         text: characters of a message or a fix.
     """
@@ -47,7 +47,7 @@ Json = dict[str, Any]  # Any: the JSON edge
 
 SOURCE: Final = "gpugate"
 CUT: Final = "results-cut"
-# What a warning is worth is not scored: `summary.warn` counts those that are not (openreports v1alpha1 ReportSummary).
+# Warnings are not scored, because `summary.warn` counts unscored results (openreports v1alpha1 ReportSummary).
 _RESULTS: Final = {Action.DENY: "fail", Action.MUTATE: "warn", Action.WARN: "warn"}
 _SEVERITIES: Final = {Action.DENY: "high", Action.WARN: "medium", Action.MUTATE: "low"}
 _ORDER: Final = list(Action)
@@ -57,14 +57,14 @@ _ID_LENGTH: Final = 16
 def results(audited: Audited, earlier: Sequence[Mapping[str, Any]], seconds: int, limits: Limits) -> list[Json]:
     """Return the results on an object, worst first.
 
-    A result that was there keeps its time, which so says since when. One of a policy that could not look this time stays:
-    what was not looked at was not mended.
+    A result keeps the time of its first report. The results of a policy that was not evaluated this time are kept, because
+    they may still be valid.
 
     Args:
         audited: the object.
-        earlier: the results that its report holds.
-        seconds: the time of this audit, in Unix time.
-        limits: of the texts.
+        earlier: the results in its stored report.
+        seconds: the Unix time of this audit.
+        limits: the limits of texts.
     """
     since = {_id(result): result["timestamp"] for result in earlier if "timestamp" in result}
     found = [
@@ -89,7 +89,7 @@ def _found(audited: Audited, limits: Limits) -> Iterator[Json]:
     written = [finding for finding in audited.findings if finding.action in WRITTEN]
     ids: dict[int, str] = {}
     for where, group in groupby(sorted(written, key=lambda each: (*place(each), each.message)), key=place):
-        # Messages hold figures that change; the number is for the rare policy that finds several things in one place.
+        # Messages contain figures that change. The number distinguishes several findings of a policy at one path.
         for number, finding in enumerate(group):
             ids[id(finding)] = _hash(audited.uid, *where, str(number))
     for finding in sorted(written, key=lambda each: (_ORDER.index(each.action), *place(each), each.message)):
@@ -120,14 +120,14 @@ def _result(finding: Finding, result_id: str, longest: int) -> Json:
 
 
 def cut_to(found: list[Json], uid: str, limits: Limits) -> list[Json]:
-    """Return so many results, and so long ones; the last one says how many more there are."""
+    """Limit the number and the size of results; the last result counts the omitted ones."""
     ends = accumulate(len(orjson.dumps(result)) for result in found)
     fitting = sum(1 for end in ends if end <= limits.bytes)
     if len(found) <= min(fitting, limits.results):
         return found
     kept = found[: min(fitting, limits.results - 1)]
     left = len(found) - len(kept)
-    told: Json = {
+    omitted: Json = {
         "source": SOURCE,
         "policy": CUT,
         "severity": "info",
@@ -136,17 +136,17 @@ def cut_to(found: list[Json], uid: str, limits: Limits) -> list[Json]:
         "message": f"{left} more findings are not in this report; `gpugate audit` shows them",
         "properties": {"resultID": _hash(uid, CUT), "cut": str(left)},
     }
-    return [*kept, told]
+    return [*kept, omitted]
 
 
 def short(text: str, longest: int) -> str:
-    """Return a text that is harmless in a terminal, and not too long."""
+    """Return a text without control characters, and shortened."""
     shown = plain(text)
     return shown if len(shown) <= longest else f"{shown[: longest - 1]}…"
 
 
 def lines(text: str, longest: int) -> str:
-    """Do the same, line by line."""
+    """Return a text of several lines without other control characters, and shortened."""
     shown = "\n".join(map(plain, text.splitlines()))
     return shown if len(shown) <= longest else f"{shown[: longest - 1]}…"
 
@@ -157,20 +157,20 @@ def _hash(*parts: str) -> str:
 
 MANAGED_BY: Final = "app.kubernetes.io/managed-by"
 OURS: Final = {MANAGED_BY: SOURCE}
-# All that says something, in either group.
+# The fields to compare, in either API group.
 _CONTENT: Final = ("source", "configuration", "scope", "scopeSelector", "summary", "results")
 
 
 def name_of(uid: str) -> str:
-    """Return what the report on an object is called.
+    """Return the name of the report on an object.
 
-    Kyverno calls its own by the uid alone, and writes to whatever has that name.
+    The prefix avoids conflicts with Kyverno, whose reports are named by the uid alone.
     """
     return f"{SOURCE}-{uid}"
 
 
 def is_ours(stored: Mapping[str, Any]) -> bool:
-    """Tell whether a report was written by us."""
+    """Return whether gpugate wrote a report."""
     labels = stored["metadata"].get("labels") or {}
     return all(labels.get(key) == value for key, value in OURS.items())
 
@@ -178,17 +178,17 @@ def is_ours(stored: Mapping[str, Any]) -> bool:
 def body(
     kinds: ReportKinds, audited: Audited, earlier: Sequence[Mapping[str, Any]], seconds: int, limits: Limits
 ) -> Json | None:
-    """Return the report on an object, None when there is nothing to say.
+    """Return the report on an object; None without results.
 
-    The figures of its summary are of all findings, also of those that were cut. What was found to be good is not counted:
-    there is a report for what is not.
+    Its summary counts all findings, including omitted ones. Passed policies are not counted, because objects without findings
+    have no report.
 
     Args:
-        kinds: the group to write.
-        audited: the object, whose uid is known.
-        earlier: the results that its report holds now.
-        seconds: the time of this audit, in Unix time.
-        limits: of results and texts.
+        kinds: the API group of the report.
+        audited: the object, with a uid.
+        earlier: the results in its stored report.
+        seconds: the Unix time of this audit.
+        limits: the limits of results and texts.
     """
     found = results(audited, [result for result in earlier if result.get("policy") != CUT], seconds, limits)
     if not found:
@@ -201,7 +201,7 @@ def body(
     return {
         "apiVersion": kinds.api_version,
         "kind": kinds.of(name.namespace).name,
-        # The owner takes it along when it is deleted.
+        # The garbage collector deletes the report with its owner.
         "metadata": {"name": name_of(audited.uid), **within, "labels": OURS, "ownerReferences": [owner]},
         **header,
         "scope": {**owner, **within},
@@ -211,7 +211,7 @@ def body(
 
 
 def same(stored: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
-    """Tell whether a stored report says what is wanted, whatever others wrote into its metadata."""
+    """Return whether a stored report has the wanted content, regardless of other metadata."""
     was, will_be = stored["metadata"], wanted["metadata"]
     return (
         all(stored.get(key) == wanted.get(key) for key in _CONTENT)
@@ -221,6 +221,6 @@ def same(stored: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
 
 
 def in_place_of(stored: Mapping[str, Any], wanted: Mapping[str, Any]) -> Json:
-    """Return a report to put in the place of a stored one, if that is still as it was read."""
+    """Return the update of a stored report, which fails if the report was modified since."""
     was, will_be = stored["metadata"], wanted["metadata"]
     return {**wanted, "metadata": {**was, **will_be, "labels": {**(was.get("labels") or {}), **will_be["labels"]}}}

@@ -38,22 +38,22 @@ if TYPE_CHECKING:
     from gpugate.webhook.report.audited import Audited, AuditReport, NotEvaluated
     from gpugate.webhook.report.report_kinds import ReportKinds
 
-# The most that are told.
+# The maximum number of reported reasons.
 _REASONS: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """Report objects that were written.
+    """The result of writing report objects.
 
     Attributes:
-        group: the API group of the reports, empty where the cluster has none.
-        created: how many are new.
-        changed: how many say something else than before.
-        unchanged: how many said what they should.
-        deleted: how many are gone, because nothing is found any more.
-        failed: how many could not be written or deleted.
-        remarks: sentences for whoever reads the audit, the first of them a summary.
+        group: the API group of the reports; empty if the cluster serves none.
+        created: the number of created reports.
+        changed: the number of updated reports.
+        unchanged: the number of reports that were up to date.
+        deleted: the number of deleted reports, whose objects have no findings.
+        failed: the number of reports that could not be written or deleted.
+        remarks: notes for the user; the first one is a summary.
     """
 
     group: str
@@ -67,10 +67,10 @@ class Written:
 
 @dataclass(slots=True)
 class Tally:
-    """What has been done so far.
+    """The counters of a run.
 
-    `ending` counts objects without a report because their namespace is being deleted; `refusals` are reasons, `notes` other
-    sentences.
+    `ending` counts objects without a report because their namespace is being deleted; `refusals` counts reasons of failures,
+    `notes` are other remarks.
     """
 
     created: int = 0
@@ -82,11 +82,11 @@ class Tally:
     notes: list[str] = field(default_factory=list)
 
     def refuse(self, reason: str, count: int = 1) -> None:
-        """Remember what could not be done to a report, or to several."""
+        """Count a failure for one or several reports."""
         self.refusals[reason] += count
 
     def written(self, group: str) -> Written:
-        """Return how it ended."""
+        """Return the result."""
         done = (
             f"reports of {group}: {self.created} created, {self.changed} updated, {self.unchanged} unchanged, "
             f"{self.deleted} deleted"
@@ -116,17 +116,17 @@ _PAGE: Final = 500
 
 
 class Key(NamedTuple):
-    """Which report: the namespace of the object that it is on, and its own name."""
+    """The namespace of the reported object, and the name of the report."""
 
     namespace: str
     name: str
 
 
 def stored_reports(connection: Connection, kinds: ReportKinds, throttle: Throttle) -> Iterator[tuple[Key, Json]]:
-    """Yield every report of ours in a group, read in pages.
+    """Yield every report of gpugate in an API group, read in pages.
 
     Raises:
-        CallError: they cannot be listed, or no more of them.
+        CallError: not all of them can be listed.
     """
 
     def get(path: str, parameters: dict[str, str]) -> bytes:
@@ -142,14 +142,14 @@ def stored_reports(connection: Connection, kinds: ReportKinds, throttle: Throttl
 
 FORBIDDEN: Final = 403
 _NOT_FOUND: Final = 404
-# Answers by which somebody else was faster.
+# Status codes of concurrent modifications.
 _CHANGED: Final = {"create": {409}, "update": {404, 409}}
 
 
 class Writer:
-    """Writes reports of a group; a call that is refused is counted in `tally`, and others go on.
+    """Writes reports of an API group; a failed call is counted in `tally`, and the others continue.
 
-    Where we may not do something, it is not tried again in that namespace.
+    A forbidden verb is not tried again in the same namespace.
     """
 
     def __init__(
@@ -163,12 +163,12 @@ class Writer:
         self._ending: set[str] = set()
 
     def put(self, key: Key, make: Callable[[Json | None], Json | None], stored: Json | None) -> None:
-        """Make a report say what it should; `make` makes it from what is stored, and makes None where none should be.
+        """Write a report; `make` returns it for the stored report, or None to delete it.
 
-        Where somebody else wrote meanwhile, what is stored is read and looked at once more.
+        After a concurrent modification, the stored report is read again once.
 
         Raises:
-            CallError: the API server does not answer, or no longer takes us for whom we are.
+            CallError: the API server is unreachable, or rejects the credentials.
         """
         try:
             self._put(key, make, stored)
@@ -179,10 +179,10 @@ class Writer:
                 self.tally.refuse(str(error))
 
     def delete(self, key: Key) -> None:
-        """Delete a report of ours.
+        """Delete a report of gpugate.
 
         Raises:
-            CallError: the API server does not answer, or no longer takes us for whom we are.
+            CallError: the API server is unreachable, or rejects the credentials.
         """
         path = self._path(key)
         if self._done("delete", key, lambda: self.connection.delete(path)):
@@ -221,7 +221,7 @@ class Writer:
         return found
 
     def _done(self, verb: str, key: Key, call: Callable[[], bytes]) -> bool:
-        """Call, and tell whether it was done."""
+        """Make a call; return whether it succeeded."""
         where = verb, key.namespace
         if verb == "create" and key.namespace in self._ending:
             self.tally.ending += 1
@@ -234,10 +234,10 @@ class Writer:
         except ApiError as error:
             if verb == "delete" and error.code == _NOT_FOUND:
                 return True
-            # Tried often enough; every other report would be as long in coming.
+            # All retries failed, and they would fail for every other report too.
             if error.code in {401, 429} or error.code >= 500:
                 raise
-            # What the report would be on is about to be gone too.
+            # The object of the report is being deleted too.
             if verb == "create" and error.in_ending_namespace:
                 self._ending.add(key.namespace)
                 self.tally.ending += 1
@@ -256,7 +256,7 @@ class Writer:
         within = f" in namespace {key.namespace}" if key.namespace else ""
         if error.code == FORBIDDEN and f"cannot {verb} resource" in error.message:
             return f"gpugate may not {verb} {resource}{within}: see `gpugate audit --print-rbac`"
-        # Without the name, so that what is wrong with many is said once.
+        # Without the name, so that equal failures are reported once.
         return f"{verb} {resource}{within}: {error}".replace(key.name, "...")
 
     def _path(self, key: Key) -> str:
@@ -265,14 +265,14 @@ class Writer:
 
 
 class _ChangedError(Exception):
-    """What was to be written is not as it was read."""
+    """A report was modified concurrently."""
 
 
 _ORDER: Final = list(Action)
 
 
 class Sync:
-    """An audit, and who writes it down."""
+    """Synchronises the stored reports with an audit."""
 
     def __init__(self, writer: Writer, kinds: ReportKinds, report: AuditReport, limits: Limits) -> None:
         self._writer = writer
@@ -283,10 +283,10 @@ class Sync:
         self._audited = {Key(each.object.namespace, name_of(each.uid)): each for each in report.audited if each.uid}
 
     def put(self, stored: Mapping[Key, Json]) -> None:
-        """Write what is found in objects, and take away what is found no more.
+        """Write the reports of objects with findings, and delete those of evaluated objects without.
 
         Raises:
-            CallError: no more can be written.
+            CallError: the remaining reports cannot be written.
         """
         chosen, left_out = self._chosen(stored)
         for key in chosen:
@@ -303,10 +303,10 @@ class Sync:
             self._note(f"{nameless} objects with findings have no report, because their uid is unknown")
 
     def delete(self, stored: Mapping[Key, Json], *, whole: bool) -> None:
-        """Take away the reports on objects that are gone, where it is certain that they are.
+        """Delete the reports on objects that certainly no longer exist.
 
         Raises:
-            CallError: no more can be deleted.
+            CallError: the remaining reports cannot be deleted.
         """
         unknown = [key for key in stored if key not in self._audited]
         if whole and all(map(_hides_nothing, self._report.not_evaluated)):
@@ -316,12 +316,12 @@ class Sync:
             self._note(f"{len(unknown)} reports on objects that were not evaluated are unchanged")
 
     def _chosen(self, stored: Mapping[Key, Json]) -> tuple[Sequence[Key], Sequence[Key]]:
-        """Return the objects that have results or a report, worst first, and those with results that are too many."""
-        # Not by cost, which changes whenever a Pod comes or goes.
+        """Return the objects with results or a report, worst first, and those beyond the limit of reports."""
+        # Not by cost, which changes with every Pod.
         ordered = sorted(self._audited, key=lambda key: (_ORDER.index(self._audited[key].action), key))
         found = [key for key in ordered if _has_results(self._audited[key])]
-        mended = [key for key in ordered if key in stored and not _has_results(self._audited[key])]
-        return [*found[: self._limits.reports], *mended], found[self._limits.reports :]
+        fixed = [key for key in ordered if key in stored and not _has_results(self._audited[key])]
+        return [*found[: self._limits.reports], *fixed], found[self._limits.reports :]
 
     def _body(self, audited: Audited, held: Json | None) -> Json | None:
         earlier = (held.get("results") or ()) if held else ()
@@ -332,7 +332,7 @@ class Sync:
 
 
 def _hides_nothing(gap: NotEvaluated) -> bool:
-    """Of what is not served there are no objects; and what an owner made that was not found was looked at under its name."""
+    """Return whether a gap hides no objects: unserved kinds have none, and objects of a missing owner were evaluated."""
     return gap.reason == ABSENCE or gap.what.startswith(OWNERS)
 
 
@@ -347,18 +347,18 @@ _DEFAULT: Final = Limits()
 def write_reports(
     connection: Connection, report: AuditReport, throttle: Throttle, *, whole: bool, limits: Limits = _DEFAULT
 ) -> Written:
-    """Write a report for each object with findings, where it says something else than before; delete those of no more.
+    """Create and update the reports of objects with findings, and delete outdated ones.
 
-    Reports of others are never touched. What is wrong with single reports is told in the remarks, and so is what ends it
-    all: whatever was written stays, and the next audit goes on from there.
+    Reports of other tools are never changed. Failures are remarks. After an error, the written reports stay, and the next
+    audit continues from there.
 
     Args:
-        connection: the cluster that was audited.
-        report: the audit, by all rules in force.
-        throttle: what each call waits for.
-        whole: whether every object was to be audited. Only then, and when everything could be read, is an object that
-            the audit does not know one that is gone.
-        limits: of reports, results and texts.
+        connection: the audited cluster.
+        report: the audit with all policies.
+        throttle: the rate limit of calls.
+        whole: whether every object was selected. Only then, and if everything was read, an object that the audit does not
+            contain no longer exists.
+        limits: the limits of reports, results and texts.
     """
     try:
         found = _served(connection)
@@ -382,7 +382,7 @@ def write_reports(
 
 
 def _served(connection: Connection) -> list[ReportKinds]:
-    """Return the groups of which a cluster has both kinds, the one to be written first."""
+    """Return the API groups whose both kinds the cluster serves; the first one is written."""
     return [kinds for kinds in REPORT_KINDS if all(_serves(connection, kind) for kind in kinds.both)]
 
 
@@ -395,7 +395,7 @@ def _serves(connection: Connection, kind: Kind) -> bool:
 
 
 def _empty(writer: Writer) -> None:
-    """Delete what was written when the cluster did not yet have the group that comes before this one."""
+    """Delete the reports from before the cluster served the preferred API group."""
     try:
         for key, _ in list(stored_reports(writer.connection, writer.kinds, writer.throttle)):
             writer.delete(key)

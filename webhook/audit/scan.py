@@ -53,30 +53,30 @@ class _Kind:
 
 @dataclass(slots=True)
 class Coverage:
-    """Counts while objects are read and judged; a kind is named as RBAC names it, such as `pods`."""
+    """Counts read and evaluated objects; kinds have their names in RBAC, such as `pods`."""
 
     _kinds: dict[str, _Kind] = field(default_factory=dict)
 
     def wanted(self, kind: str) -> None:
-        """Say that rules judge a kind, or look it up, and that it is served."""
+        """Add a served kind that policies evaluate or look up."""
         self._kinds.setdefault(kind, _Kind())
 
     def missed(self, kind: str, read: int, left: int | None) -> None:
-        """Say that not all objects of a kind could be read: how many were, and how many were not if that is known."""
+        """Set how many objects of a kind were read, and how many were not; None if unknown."""
         self._kinds.setdefault(kind, _Kind()).read = read / (read + left) if left and read else 0.0
 
     def judged(self, kind: str, called: int, skipped: int) -> None:
-        """Say how many policies were called on objects of a kind, and how many of them could not look."""
+        """Add the numbers of called and skipped policies on objects of a kind."""
         counted = self._kinds.setdefault(kind, _Kind())
         counted.called += called
         counted.skipped += skipped
 
     @property
     def share(self) -> float:
-        """The share that was evaluated, from 0 to 1: the mean over the kinds, each with the same weight.
+        """The evaluated share, from 0 to 1: the mean over all kinds, with equal weights.
 
-        Of a kind it is the share of its objects that were read, times the share of the judgements of these that could
-        be made. A list that broke off counts nothing, unless the server said how many objects were to come.
+        The share of a kind is the share of its objects that were read, times the share of their evaluations that had the
+        required data. An incomplete list counts as 0, unless the API server reported the number of remaining objects.
         """
         return sum(self._shares.values()) / len(self._kinds) if self._kinds else 1.0
 
@@ -90,7 +90,7 @@ class Coverage:
 
 @dataclass(slots=True)
 class Record:
-    """One top owner while an audit goes on; `templates` are the contents of its Pod templates."""
+    """A top-level owner during an audit; `templates` are the digests of its Pod templates."""
 
     name: ObjectName
     uid: str
@@ -117,12 +117,12 @@ class Record:
 
     @property
     def audited(self) -> Audited:
-        """The record as reports have it."""
+        """The record for reports."""
         return Audited(self.name, self.uid, self.pods, (), tuple(self.findings), self.skipped)
 
 
 class Records:
-    """Every top owner that was met, once."""
+    """All top-level owners."""
 
     def __init__(self, selection: Selection) -> None:
         self._selection = selection
@@ -130,7 +130,7 @@ class Records:
         self.unselected = 0
 
     def of(self, top: Top) -> Record:
-        """Return the record of a top owner, which may be known by its name alone."""
+        """Return the record of a top-level owner, of which only the name may be known."""
         name, uid = top.entry.name, top.entry.uid
         if top.missing is not None:
             name = ObjectName(top.missing.api_version, top.missing.kind, name.namespace, top.missing.name)
@@ -142,16 +142,16 @@ class Records:
         return record
 
     def audited(self) -> Iterator[Audited]:
-        """Yield what was selected."""
+        """Yield the selected owners."""
         return (record.audited for record in self._records.values() if record.selected)
 
 
 def _same_place(path: str, known: str) -> bool:
-    """Tell whether a place in a Pod is one in the template that it was made from: the end of that place's path."""
+    """Return whether a path in a Pod is the end of a known path in its template."""
     return path == known or not path or known.endswith(f".{path}")
 
 
-# Pods that differ in what policies see of them; in a list by names, equal ones stand close to each other.
+# The number of different Pods in the cache; lists are sorted by name, so equal Pods are close to each other.
 _REMEMBERED: Final = 20_000
 _MIRROR: Final = "kubernetes.io/config.mirror"
 _Key = tuple[str, str, bytes, tuple[bool, ...]]
@@ -159,7 +159,7 @@ _Key = tuple[str, str, bytes, tuple[bool, ...]]
 
 @dataclass(slots=True)
 class _Known:
-    """What is known of all Pods with one content."""
+    """The result for all Pods with the same content."""
 
     demand: Demand
     room: Room
@@ -167,17 +167,17 @@ class _Known:
 
 
 class PodScan:
-    """Takes Pods in; `uids` are Pods of which others ask who made them."""
+    """Evaluates Pods; `uids` are Pods that own other objects."""
 
     def __init__(self, tools: Tools, exemptions: Sequence[Exemption], uids: frozenset[str]) -> None:
         self._tools = tools
         self._known: dict[_Key, _Known] = {}
         self._uids = uids
-        # Which exemption fits may hang on the name, which otherwise tells nothing.
+        # Only exemptions depend on the name of a Pod.
         self._names = [exemption.names for exemption in exemptions if exemption.names != ("*",)]
 
     def take(self, stored: Stored) -> None:
-        """Judge a Pod where that is needed, and count it for its top owner."""
+        """Evaluate a Pod if necessary, and count it for its top-level owner."""
         tools, pod = self._tools, stored.object
         self_entry = entry(stored.kind, pod, labels=tools.labels)
         if self_entry.uid in self._uids:
@@ -214,7 +214,7 @@ class PodScan:
 
 
 def _user(pod: Object) -> str:
-    """Return who creates a Pod where that tells something: the kubelet, of its mirror Pods."""
+    """Return the creator of a mirror Pod, which is the kubelet; empty for other Pods."""
     metadata = pod.get("metadata")
     annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
     is_mirror = isinstance(annotations, dict) and _MIRROR in annotations
@@ -234,7 +234,7 @@ _ORDER = list(Action)
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """The report, without costs, and what these are reckoned from."""
+    """The report without costs, and the inventory to compute them."""
 
     report: AuditReport
     inventory: Inventory
@@ -243,11 +243,11 @@ class Scan:
 def scan(source: Source, ruleset: Ruleset, options: Options) -> Scan:
     """Audit a source.
 
-    Pods come last and are streamed; everything else is kept packed until all facts are known, because a verdict may
-    hang on any of them.
+    Pods are read last and streamed. All other objects are packed until the cluster data is complete, because a verdict may
+    depend on any of it.
 
     Raises:
-        CallError: a cluster cannot be reached at all.
+        CallError: the cluster is unreachable.
     """
     today = options.time.astimezone(dt.UTC).date()
     tools = _tools(source, ruleset, options, today)
@@ -270,7 +270,7 @@ def scan(source: Source, ruleset: Ruleset, options: Options) -> Scan:
 def _added(
     source: Source, ruleset: Ruleset, reading: Reading, resources: Iterable[AuditedResource]
 ) -> Iterator[AuditedResource]:
-    """Yield the kinds that the policy file adds; their plural is what the cluster says."""
+    """Yield the kinds that the policy file adds, with their plural from the cluster."""
     known = {(resource.kind.group, resource.kind.name) for resource in resources}
     for gvk in ruleset.pod_templates:
         if (gvk.group, gvk.kind) in known:
@@ -282,7 +282,7 @@ def _added(
 
 
 def worst_first(audited: Iterable[Audited]) -> tuple[Audited, ...]:
-    """Sort objects by what would become of them, then by the cost of the GPUs that they hold, then by name."""
+    """Sort objects by action, then by the cost of their GPUs, then by name."""
 
     def place(each: Audited) -> tuple[int, float, float, str, str, str]:
         usd = sum(allocated.usd_per_hour or 0 for allocated in each.allocated)
@@ -339,7 +339,7 @@ def _judge_pods(tools: Tools, reading: Reading, source: Source, pods: AuditedRes
 
 
 def _template_contents(kind: GroupVersionKind, obj: SourceObject, added: Sequence[TemplatePath]) -> Iterator[bytes]:
-    """Yield the contents of the Pods that the templates of a workload describe, as the API server would store them."""
+    """Yield the digests of the Pods of a workload's templates, with the defaults of the API server."""
     for template in pod_templates(kind.group, kind.kind, Field(obj), added):
         pod: SourceObject = {"metadata": template["metadata"].value or {}, "spec": template["spec"].value}
         defaulted = with_defaults(Request(_POD, Operation.CREATE, pod)).object
@@ -365,10 +365,10 @@ def _report(source: Source, tools: Tools, reading: Reading, options: Options, to
 
 
 def _each_cause_once(audited: Sequence[Audited]) -> Iterator[Audited]:
-    """Yield the objects without findings that state the cause of another object's finding, which names them instead.
+    """Yield the objects without findings whose cause another object's finding reports; that finding names them.
 
-    What decides about an object stays with it, because an audit says what would become of each object. What blocks it
-    stays with it in any case: an exemption is for one object.
+    An object keeps the finding that decides its action. It also keeps findings that would deny it, because an exemption is for
+    one object.
     """
     places = [(number, finding) for number, each in enumerate(audited) for finding in each.findings]
     leaders = {

@@ -1,1 +1,1 @@
-"""What is derived from facts and from the catalogue, and kept in the repository."""
+"""Files and objects that are derived from the policy library."""

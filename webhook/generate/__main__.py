@@ -1,4 +1,4 @@
-"""Writes what is derived from the catalogue; with `--check`, only says what is stale."""
+"""Write the generated files of the repository; with `--check`, only report stale ones."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def generated() -> Mapping[Path, str]:
-    """Return every generated file with what belongs in it."""
+    """Return every generated file with its content."""
     policies = Path(gpugate.policies.__file__).resolve().parent
     pages = policies.parent / "docs" / "policies"
     chart = policies.parent / "charts" / "gpugate"
@@ -40,16 +40,16 @@ def generated() -> Mapping[Path, str]:
 
 
 def left_over(wanted: Mapping[Path, str]) -> list[Path]:
-    """Return files that were generated once, and are no longer."""
+    """Return files that are no longer generated."""
     pages = {path.parent.parent for path in wanted if path.suffix == ".md" and path.parent.parent.name == "policies"}
     found = [path for folder in pages for path in folder.glob("*/*.md")]
     return [path for path in found if path not in wanted]
 
 
 def main() -> int:
-    """Write the files, or say which are stale; 1 when any is."""
+    """Write the files, or report stale ones; return 1 if any is stale."""
     parser = argparse.ArgumentParser(prog="python -m gpugate.webhook.generate", description=__doc__)
-    parser.add_argument("--check", action="store_true", help="write nothing, and fail when a file is stale")
+    parser.add_argument("--check", action="store_true", help="write nothing, and fail if a file is stale")
     check = parser.parse_args().check
     wanted = generated()
     superfluous = left_over(wanted)

@@ -1,11 +1,10 @@
-"""Turns webhook configurations off and on again without losing anything of them.
+"""Disable and enable webhook configurations without changing their other content.
 
-Each entry gets one more condition, which never holds. Conditions and entries are lists whose parts are told apart by name
-(`k8s.io/api` admissionregistration/v1 types.go, v0.36: listType=map, patchMergeKey=name), so that whoever applies
-the configuration again (Helm 3 and 4, Argo CD, Flux, kubectl) changes its own conditions and leaves this one. An entry
-of which one condition is false is not called, whatever the others say (`k8s.io/apiserver`
-pkg/admission/plugin/webhook/matchconditions, v0.36). The entry for probes stays, so that one can see whether the webhook
-is reached before it is turned on again.
+Disabling adds a match condition to each entry that is always false. Conditions and entries are lists that are merged by name
+(`k8s.io/api` admissionregistration/v1 types.go, v0.36: listType=map, patchMergeKey=name), so tools that apply the
+configuration again (Helm 3 and 4, Argo CD, Flux, kubectl) change only their own conditions. An entry with a false condition
+is not called (`k8s.io/apiserver` pkg/admission/plugin/webhook/matchconditions, v0.36). The entry for probes is not disabled,
+so that the webhook can be tested before it is enabled again.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _BY, _AT, _REASON = (f"gpugate.dev/disabled-{what}" for what in ("by", "at", "re
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Who turned a configuration off, when (RFC 3339) and why; each empty where nobody said."""
+    """Who disabled a configuration, when (RFC 3339) and why; each is empty if unknown."""
 
     by: str = ""
     at: str = ""
@@ -36,20 +35,20 @@ class Note:
 
 
 def disabled(configuration: Mapping[str, Any], note: Note) -> _Object:
-    """Return a configuration by which nothing but probes is sent; the note of one that is off already stays."""
+    """Return a configuration that only sends probes; an existing note is kept."""
     changed = copy.deepcopy(dict(configuration))
     for each in changed.get("webhooks") or ():
         if each["name"] not in _PROBES and not _is_off(each):
             each["matchConditions"] = [*(each.get("matchConditions") or ()), CONDITION]
     annotations = changed["metadata"].setdefault("annotations", {})
     if _AT not in annotations:
-        found = {_BY: note.by, _AT: note.at, _REASON: note.reason}
-        annotations |= {key: text for key, text in found.items() if text}
+        texts = {_BY: note.by, _AT: note.at, _REASON: note.reason}
+        annotations |= {key: text for key, text in texts.items() if text}
     return changed
 
 
 def enabled(configuration: Mapping[str, Any]) -> _Object:
-    """Return a configuration as it is without what `disabled` does to one."""
+    """Return a configuration without the changes of `disabled`."""
     changed = copy.deepcopy(dict(configuration))
     for each in changed.get("webhooks") or ():
         if _is_off(each):
@@ -67,20 +66,20 @@ def enabled(configuration: Mapping[str, Any]) -> _Object:
 
 
 def off(configuration: Mapping[str, Any]) -> Sequence[str]:
-    """Return the names of the entries that are turned off."""
+    """Return the names of the disabled entries."""
     return [each["name"] for each in configuration.get("webhooks") or () if _is_off(each)]
 
 
 def on(configuration: Mapping[str, Any]) -> Sequence[str]:
-    """Return the names of the entries that something is sent by, but for probes."""
+    """Return the names of the enabled entries, except those for probes."""
     entries = configuration.get("webhooks") or ()
     return [each["name"] for each in entries if each["name"] not in _PROBES and not _is_off(each)]
 
 
 def note(configuration: Mapping[str, Any]) -> Note:
-    """Return who turned a configuration off, as far as it says so."""
-    said = configuration["metadata"].get("annotations") or {}
-    return Note(*(str(said.get(key, "")) for key in (_BY, _AT, _REASON)))
+    """Return who disabled a configuration, from its annotations."""
+    annotations = configuration["metadata"].get("annotations") or {}
+    return Note(*(str(annotations.get(key, "")) for key in (_BY, _AT, _REASON)))
 
 
 def _is_off(entry: Mapping[str, Any]) -> bool:

@@ -1,4 +1,4 @@
-"""What was chosen where webhook configurations were generated, so that nobody takes it for a change."""
+"""The options with which webhook configurations were generated, so that they do not count as drift."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _Object: TypeAlias = "Mapping[str, Any]"  # Any: the JSON edge
 
 @dataclass(frozen=True, slots=True)
 class Meant:
-    """Choices; None where nobody says what was chosen.
+    """The options; None means unknown.
 
     Attributes:
-        fail: the groups of which a request that could be refused waits for an answer. Where nobody says, an entry by which
-            something can be refused may have either failure policy.
-        fail_mutating: the same for a request that could be changed.
-        karpenter_users: who writes node pools without being asked about it; Karpenter's usual users where nobody says.
-        without: the groups of which nothing is sent.
-        only_namespaces: the only namespaces that objects are sent from; all where there are none.
+        fail: the groups with `failurePolicy: Fail` for requests that can be denied. If unknown, both failure policies are
+            accepted for these entries.
+        fail_mutating: the same for requests that can be mutated.
+        karpenter_users: the users whose changes of NodePools are not sent; Karpenter's default users if unknown.
+        without: the disabled groups.
+        only_namespaces: the only namespaces whose objects are sent; empty for all.
     """
 
     fail: Collection[RiskGroup] | None = None
@@ -40,7 +40,7 @@ class Meant:
         return KARPENTER_USERS if self.karpenter_users is None else self.karpenter_users
 
     def narrowed(self, configuration: _Object) -> dict[str, Any]:
-        """Return a generated configuration without what is not sent."""
+        """Return a generated configuration without disabled groups and other namespaces."""
         silent = {group.value for group in self.without or ()}
         entries = [each for each in configuration["webhooks"] if not silent & set(each["name"].split("."))]
         if self.only_namespaces:
@@ -50,7 +50,7 @@ class Meant:
     def _fenced(self, entry: _Object) -> _Object:
         others = entry["namespaceSelector"].get("matchExpressions")
         if others is None:
-            # Probes are sent from one namespace anyway.
+            # Probes are sent only from one namespace.
             return entry
         only = {"key": NAMESPACE_NAME, "operator": "In", "values": list(self.only_namespaces or ())}
         return {**entry, "namespaceSelector": {"matchExpressions": [*others, only]}}

@@ -1,9 +1,9 @@
-"""The question by which anybody sees whether an API server reaches the webhook: what is sent, and the entry that sends it.
+"""The probe that tests whether an API server reaches the webhook: its request and its webhook entry.
 
-It is a ConfigMap for the webhook's own namespace, dry run, with a nonce that the webhook repeats in a warning. Each
-configuration has an entry for it, whatever the policies are. No other request matches that entry, so that it may say
-`failurePolicy: Fail` from the first moment: only then does an API server tell whoever asks why it does not reach a
-webhook (`k8s.io/apiserver` pkg/admission/plugin/webhook, v0.36.3; under Ignore it tells its own log).
+The request creates a ConfigMap in the webhook's namespace as a dry run, with a nonce that the webhook returns in a warning.
+Each configuration has an entry for it. No other request matches this entry, so it always has `failurePolicy: Fail`: only then
+the API server returns why it does not reach a webhook (`k8s.io/apiserver` pkg/admission/plugin/webhook, v0.36.3; under Ignore
+the reason is only in its log).
 """
 
 from __future__ import annotations
@@ -21,10 +21,7 @@ def entry_name(phase: str) -> str:
 
 
 def entry(phase: str, namespace: str) -> dict[str, Any]:
-    """Return what is special about the webhook entry of a phase, where the webhook runs in this namespace.
-
-    In other namespaces nothing is evaluated, and in this one nothing is sent that anybody would want to store.
-    """
+    """Return the specific fields of the probe entry of a phase, for a webhook in this namespace."""
     return {
         "name": entry_name(phase),
         "rules": [
@@ -48,11 +45,11 @@ def entry(phase: str, namespace: str) -> dict[str, Any]:
 
 
 def question(namespace: str, nonce: str) -> dict[str, Any]:
-    """Return the object to send."""
+    """Return the object of the request."""
     metadata = {"name": f"gpugate-probe-{nonce[:8]}", "namespace": namespace, "annotations": {ANNOTATION: nonce}}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
 
 
 def answer(phase: str, nonce: str) -> str:
-    """Return the warning that the webhook answers with."""
+    """Return the warning in the webhook's response."""
     return f"gpugate answered {nonce} at {phase}"

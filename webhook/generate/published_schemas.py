@@ -32,7 +32,7 @@ def config_schema() -> _Object:
     root = definitions.pop(PolicyConfig.__name__)
     for section in (root, *definitions.values()):
         if "mode" in section.get("properties", {}):
-            # A bare `off` is false in YAML 1.1; true means nothing and is refused.
+            # YAML 1.1 reads an unquoted `off` as false; true is invalid.
             section["properties"]["mode"] = {"enum": [*_MODES, False, None]}
     entry = definitions[PolicyEntry.__name__]
     properties = {
@@ -56,7 +56,7 @@ def config_schema() -> _Object:
 
 
 def _entry(entry: _Object, policy: Policy, params: _Object | None) -> _Object:
-    """The entry of one policy: that of any, with its own parameters."""
+    """Return the schema of one policy's entry, with its parameters."""
     own: _Object = params or {"type": "object", "maxProperties": 0}
     return {**entry, "title": policy.title, "properties": {**entry["properties"], "params": own}}
 
@@ -84,7 +84,7 @@ def case_schema() -> _Object:
         properties["context"]["items"] = _GIVEN
         properties["config"] = {**_told(properties["config"]), "$ref": "#/$defs/Config"}
     test = definitions[Definition.__name__]
-    # A test with parameters may have `{NAME}` anywhere; it is read strictly once the values stand there.
+    # A test with parameters may contain `{NAME}` anywhere; it is checked after the values are inserted.
     free = {"properties": {"name": {"type": "string"}, "parametrize": test["properties"]["parametrize"]}}
     definitions["Test"] = {
         "if": {"required": ["parametrize"]},
@@ -112,7 +112,7 @@ def _policies() -> _Object:
 
 def _given() -> _Object:
     return {
-        "description": "an object: the file that holds it, from the case file's folder, or the object itself",
+        "description": "an object, or the path of its file relative to the case file",
         "anyOf": [
             {"type": "string"},
             {"$ref": f"#/$defs/{FromFile.__name__}"},
@@ -123,7 +123,7 @@ def _given() -> _Object:
 
 
 def _config(configuration: _Object) -> _Object:
-    """The policy configuration, whose head may be left out."""
+    """Return the schema of the policy configuration, without required apiVersion and kind."""
     return {
         key: value for key, value in configuration.items() if key not in {"$schema", "required", "title", "description"}
     }
@@ -144,7 +144,7 @@ def project_schema() -> _Object:
 
 
 def _described(text: str, found: _Object) -> _Object:
-    """Return what a key takes. An absent one is null in the type, but nobody writes that."""
+    """Return the schema of a key, without null, which only represents an absent key."""
     either = [each for each in found.get("anyOf", ()) if each != {"type": "null"}]
     kept = {key: value for key, value in found.items() if key not in {"anyOf", "default"}}
     if len(either) == 1:
@@ -155,7 +155,7 @@ def _described(text: str, found: _Object) -> _Object:
 
 
 def published_schemas() -> Mapping[str, str]:
-    """Return file name -> text; the version is in the name, because readers of an older one keep theirs."""
+    """Return file name -> text. The name contains the version, so that old versions stay available."""
     schemas = {
         "policy-v1.schema.json": config_schema(),
         "project-v1.schema.json": project_schema(),

@@ -1,7 +1,7 @@
 """Generate the RBAC rules of the webhook, the certificate keeper and the audit.
 
-Source: `k8s.io/api` rbac/v1 types.go, v0.36. Which versions a cluster serves, it tells everybody who is authenticated
-(the ClusterRole `system:discovery`).
+Source: `k8s.io/api` rbac/v1 types.go, v0.36. Discovery needs no rules, because every authenticated user has the ClusterRole
+`system:discovery`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from gpugate.policies.engine.ruleset import Ruleset
 
 NODE: Final = Kind("", ("v1",), "Node", "nodes", namespaced=False)
-# What offers GPUs, what asks for them, and what may scale a workload.
+# Kinds that offer GPUs, request them, or scale workloads.
 _PRICED: Final = (
     NODE,
     objects.NODE_POOL,
@@ -36,12 +36,12 @@ _PRICED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class AuditedResource:
-    """A resource to list.
+    """A resource that the audit lists.
 
     Attributes:
-        kind: what it is, with every version in which it is of use; `*` for any.
-        judged: whether rules judge its objects, or Pod templates in them.
-        needed: whether rules look its objects up.
+        kind: its kind, with all supported versions; `*` for any.
+        judged: whether policies evaluate its objects, or Pod templates in them.
+        needed: whether policies look up its objects.
     """
 
     kind: Kind
@@ -50,10 +50,9 @@ class AuditedResource:
 
 
 def audited_resources(ruleset: Ruleset) -> Sequence[AuditedResource]:
-    """Return every resource that an audit with some rules reads, each once.
+    """Return every resource that an audit with a ruleset reads, each once.
 
-    Those that make others come before these, so that whoever reads them in this order knows an owner before what it
-    owns; Pods come last.
+    Owners come before the objects that they own; Pods come last.
     """
     found: dict[tuple[str, str], AuditedResource] = {}
 
@@ -76,13 +75,13 @@ def audited_resources(ruleset: Ruleset) -> Sequence[AuditedResource]:
         add(workload_kind(group, name), judged=True)
     for kind in Needs(ruleset.rules).kinds:
         add(kind, needed=True)
-    # Pods lead to what holds GPUs, whether rules judge them or not.
+    # The cost needs Pods and their owners, even if no policy evaluates them.
     for kind in (*_PRICED, objects.REPLICA_SET, objects.JOB, objects.POD):
         add(kind)
     return sorted(found.values(), key=lambda resource: _place(resource.kind))
 
 
-# Each is made by something that stands before it, here or among all others.
+# The owners of each kind come before it, here or among the other kinds.
 _MADE_BY_OTHERS: Final = ("raycluster", "deployment", "cronjob", "statefulset", "job", "replicaset", "pod")
 
 
@@ -98,7 +97,7 @@ _AUDIT: Final = "gpugate-audit"
 
 
 def rbac(ruleset: Ruleset, namespace: str, service_account: str) -> list[dict[str, Any]]:
-    """Return the ClusterRole for some rules, and its binding to a ServiceAccount."""
+    """Return the ClusterRole of the webhook for a ruleset, and its binding to a ServiceAccount."""
     resources: dict[str, list[str]] = {}
     for kind in sorted(Needs(ruleset.rules).kinds, key=lambda kind: (kind.group, kind.plural)):
         resources.setdefault(kind.group, []).append(kind.plural)
@@ -112,10 +111,10 @@ def rbac(ruleset: Ruleset, namespace: str, service_account: str) -> list[dict[st
 def keeper_rbac(
     namespace: str, service_account: str, secret: str, lease: str, configuration: str
 ) -> list[dict[str, Any]]:
-    """Return what lets a ServiceAccount keep certificates, in its own namespace and in both configurations of a name.
+    """Return the roles and bindings that let a ServiceAccount manage certificates and publish them in both configurations.
 
-    Each object is named, and nothing can be listed. Whoever may `watch` an object by its name may do so when the field
-    selector names it. Only `create` cannot be bound to a name (kube-apiserver v1.36.3).
+    All rules name their objects, and none allows `list`. A named object can be watched with a field selector for its name.
+    Only `create` cannot be limited to a name (kube-apiserver v1.36.3).
     """
     return [
         *_granted(_KEEPER, keeper_rules(secret, lease), namespace, service_account, within=namespace),
@@ -124,9 +123,9 @@ def keeper_rbac(
 
 
 def keeper_rules(secret: Any, lease: Any) -> list[dict[str, Any]]:
-    """Return the rules of the Role that keeps authorities in a Secret and elects who writes them.
+    """Return the rules of the Role for the Secret of the CAs and the Lease of the leader.
 
-    Names may be whatever stands for one, as in the templates of a chart.
+    Names may also be Go templates of the chart.
     """
     leases = {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"]}
     secrets = {"apiGroups": [""], "resources": ["secrets"]}
@@ -139,7 +138,7 @@ def keeper_rules(secret: Any, lease: Any) -> list[dict[str, Any]]:
 
 
 def publisher_rules(configuration: Any, namespace: Any) -> list[dict[str, Any]]:
-    """Return the rules of the ClusterRole that publishes a bundle, and names the Namespace as owner so that both go."""
+    """Return the rules of the ClusterRole that publishes the CA bundle, and reads the Namespace for owner references."""
     return [
         {
             "apiGroups": ["admissionregistration.k8s.io"],
@@ -154,16 +153,16 @@ def publisher_rules(configuration: Any, namespace: Any) -> list[dict[str, Any]]:
 def audit_rbac(
     ruleset: Ruleset, namespace: str, service_account: str, *, reports: bool = False
 ) -> list[dict[str, Any]]:
-    """Return what lets a ServiceAccount audit a cluster with some rules; `reports`: and write what it finds into it.
+    """Return the RBAC objects of an audit with a ruleset; `reports` adds those for report objects.
 
-    Nothing of it reads Secrets.
+    None of them allows reading Secrets.
     """
     granted = _granted(_AUDIT, audit_rules(ruleset), namespace, service_account)
     return granted + (_granted(f"{_AUDIT}-reports", report_rules(), namespace, service_account) if reports else [])
 
 
 def audit_rules(ruleset: Ruleset) -> list[dict[str, Any]]:
-    """Return the rules of the ClusterRole that reads all that an audit looks at; single objects as owners of others."""
+    """Return the rules of the ClusterRole that reads all audited resources; `get` is for single owners."""
     resources: dict[str, list[str]] = {}
     for kind in sorted((each.kind for each in audited_resources(ruleset)), key=lambda kind: (kind.group, kind.plural)):
         resources.setdefault(kind.group, []).append(kind.plural)
@@ -171,7 +170,7 @@ def audit_rules(ruleset: Ruleset) -> list[dict[str, Any]]:
 
 
 def report_rules() -> list[dict[str, Any]]:
-    """Return the rules of the ClusterRole that keeps report objects in either group; their names are uids of others."""
+    """Return the rules of the ClusterRole that writes report objects in both API groups."""
     return [
         {
             "apiGroups": [kinds.namespaced.group],

@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 
 
 def cell(text: str) -> str:
-    """Return a text as it may stand in a cell of a table: on one line, without its signs for columns."""
+    """Return a text for a table cell: on one line, with escaped column separators."""
     return " ".join(text.split()).replace("|", "\\|")
 
 
 def code(text: str) -> str:
-    """Return a text in the type of a program, whatever backticks it holds; nothing for an empty one."""
+    """Return a text as inline code, also if it contains backticks; empty for an empty text."""
     fence = "``" if "`" in text else "`"
     return f"{fence}{text}{fence}" if text else ""
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table, with a line feed at its end."""
+    """Return a table with a final newline."""
     lines = [_line(head), "|" + "---|" * len(head), *(_line(row) for row in rows)]
     return "\n".join(lines) + "\n"
 
@@ -44,13 +44,13 @@ def _line(cells: Sequence[str]) -> str:
 _Object = dict[str, Any]  # Any: the JSON edge
 
 _ATTRIBUTE: Final = re.compile(r"^\s+(?P<name>\w+): (?P<text>.+)$")
-# Parameters of policies stand on the pages of the policies.
+# The parameters of policies are on the pages of the policies.
 _ELSEWHERE: Final = re.compile(r".*\.Params\Z|ClaimParams\Z")
 _MANY: Final = 12  # members of an enumeration that are still shown
 
 
 def schema_page(title: str, intro: str, schema: _Object) -> str:
-    """Return the page: a table for the document, and one for each part that it refers to."""
+    """Return the page, with a table for the document and one for each definition that it references."""
     parts = schema.get("$defs", {})
     root = parts[_named(schema)] if "$ref" in schema else schema
     shown = _reached(root, parts)
@@ -59,7 +59,7 @@ def schema_page(title: str, intro: str, schema: _Object) -> str:
 
 
 def _reached(root: _Object, parts: _Object) -> _Object:
-    """Return the parts with members, in the order in which a reader comes across them."""
+    """Return the referenced definitions with properties, in the order of their first reference."""
     found: _Object = {}
     waiting = [root]
     while waiting:
@@ -106,7 +106,7 @@ def _section(part: _Object) -> str:
 
 
 def _described(docstring: str) -> tuple[str, dict[str, str]]:
-    """Split what a class says of itself from what it says of its attributes."""
+    """Split the docstring of a class into its description and those of its attributes."""
     about, _, listed = docstring.partition("Attributes:")
     attributes: dict[str, str] = {}
     name = ""
@@ -149,14 +149,14 @@ def _plain_type(part: _Object) -> str:
     return " or ".join(kind) if isinstance(kind, list) else str(kind)
 
 
-_INTRODUCTION: Final = """`.gpugate.yaml`, or `[tool.gpugate]` in pyproject.toml, says how `check` and `test` run in a repository;
-[configuration](../configuration.md) says where it is looked for and what wins. Editors take
-[project-v1.schema.json](../schemas/project-v1.schema.json), which `gpugate config schema project` prints too.
+_INTRODUCTION: Final = """`.gpugate.yaml`, or `[tool.gpugate]` in pyproject.toml, configures `check` and `test` for a repository;
+[configuration](../configuration.md) describes how gpugate finds it and the order of precedence. Its JSON schema for editors is
+[project-v1.schema.json](../schemas/project-v1.schema.json), which `gpugate config schema project` also prints.
 
 ## Flags and variables
 
-A flag wins over a variable, that over the file, and that over the default. In a variable, the members of a list have commas
-between them. `gpugate config show --origin` says what holds, and who says so.
+The order of precedence is: flag, variable, file, default. Lists in variables are separated by commas.
+`gpugate config show --origin` prints the settings in use and their origin.
 
 {table}"""
 
@@ -184,14 +184,14 @@ _HEAD: Final = """<!-- Written by `make generate` from charts/gpugate/values.yam
 
 # Helm values
 
-Every value of [the chart](../install.md), with its default. Helm refuses any other key;
-[values.schema.json](../../charts/gpugate/values.schema.json) says the same to editors.
+Every value of [the chart](../install.md), with its default. Helm rejects unknown keys. The JSON schema for editors
+is [values.schema.json](../../charts/gpugate/values.schema.json).
 """
 _VALUE_COLUMNS: Final = ("key", "default", "meaning")
 
 
 def values_page(text: str) -> str:
-    """Return the page for what `values.yaml` says."""
+    """Return the page for `values.yaml`."""
     values = chart_values(text)
     plain = [_value_row(each) for each in values if not each.members]
     sections = [each for each in values if each.members]
@@ -233,15 +233,14 @@ def _value_row(value: ChartValue) -> tuple[str, ...]:
     return cell(code(value.path)), cell(default), cell(value.meaning)
 
 
-_POLICY_FILE: Final = """The webhook, the audit, `check` and `test` read one file, `policy.yaml`; Helm's value `policy` is its content. What each
-policy takes under `params` is on the page of the policy ([all of them](../../policies/README.md)). Editors take
-[policy-v1.schema.json](../schemas/policy-v1.schema.json), which `gpugate config schema` prints too.
+_POLICY_FILE: Final = """The webhook, the audit, `check` and `test` read one file, `policy.yaml`; the chart value `policy` has the same content. The
+page of each policy lists its `params` ([all policies](../../policies/README.md)). The JSON schema for editors is
+[policy-v1.schema.json](../schemas/policy-v1.schema.json), which `gpugate config schema` also prints.
 
-A key that is not here is refused, with its place. `off` may be written without quotes: YAML 1.1 reads it as `false`.
-Names and patterns: an exact name beats a pattern, and two patterns that both fit are refused."""
-_AUDIT: Final = """What `gpugate audit -o json` writes; [audit-v1.schema.json](../schemas/audit-v1.schema.json) is its JSON schema. What the
-figures mean is in [the definitions](../audit.md#definitions). Within `gpugate.dev/audit/v1` members are added and never
-taken away, nor given another meaning."""
+Unknown keys are errors with their location. `off` needs no quotes, although YAML 1.1 reads it as `false`. An exact name takes
+precedence over a pattern; two matching patterns are an error."""
+_AUDIT: Final = """The output of `gpugate audit -o json`. Its JSON schema is [audit-v1.schema.json](../schemas/audit-v1.schema.json), and
+[the definitions](../audit.md#definitions) explain the figures. Within `gpugate.dev/audit/v1`, members are only added."""
 
 
 def reference_pages(values: str) -> Mapping[str, str]:

@@ -1,7 +1,7 @@
-"""Writes what tells an API server which requests to send: both webhook configurations, from the rules in force.
+"""Generate both webhook configurations from a ruleset.
 
-Source: `k8s.io/api` admissionregistration/v1 types.go, v0.36. Requests wait for an answer where that is asked for and
-something can be refused or changed; all others go through while the webhook does not answer.
+Entries have `failurePolicy: Fail` only if it is selected for their group and they can deny or mutate. All other requests are
+allowed while the webhook is unavailable. Source: `k8s.io/api` admissionregistration/v1 types.go, v0.36.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ if TYPE_CHECKING:
 
 _Object: TypeAlias = dict[str, Any]  # Any: the JSON edge
 
-# Where Karpenter's chart puts its controller, by its documentation and by its default.
+# The ServiceAccounts of Karpenter's controller, in the namespaces of its documentation and of its chart.
 KARPENTER_USERS: Final = ("system:serviceaccount:kube-system:karpenter", "system:serviceaccount:karpenter:karpenter")
-# Seconds: a mutation is one of several webhooks in a row, and a slow one holds up every request.
+# In seconds. Mutating webhooks run one after the other, so each of them must be fast.
 TIMEOUT_SECONDS: Final[dict[Phase, int]] = {"mutate": 2, "validate": 3}
-# The API server writes it on every namespace, and nobody can change it.
+# The API server sets this label on every namespace, and it is immutable.
 NAMESPACE_NAME: Final = "kubernetes.io/metadata.name"
-# What holds for every entry.
+# The common fields of all entries.
 COMMON: Final = {"matchPolicy": "Equivalent", "sideEffects": "None", "admissionReviewVersions": ["v1"]}
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """Where the webhook answers.
+    """The address of the webhook.
 
     Attributes:
-        ca_bundle: the authorities that its certificate is checked against, PEM; empty where it publishes them itself.
-        namespace: the namespace it runs in, from which nothing is sent.
-        url: its address, as `https://HOST:PORT`; empty where a Service leads to it.
-        service: the Service in that namespace.
+        ca_bundle: the CAs of its serving certificate, PEM; empty if the webhook publishes them itself.
+        namespace: its namespace, whose objects are not sent.
+        url: its URL, `https://HOST:PORT`; empty if it is reached through a Service.
+        service: its Service in that namespace.
     """
 
     ca_bundle: bytes
@@ -49,13 +49,13 @@ class Server:
     service: str = "gpugate"
 
     def client_config(self, path: str) -> _Object:
-        """Return how the API server reaches a path."""
+        """Return the clientConfig for a path."""
         if self.url:
             where: _Object = {"url": f"{self.url.rstrip('/')}/{path}"}
         else:
             where = {"service": {"namespace": self.namespace, "name": self.service, "path": f"/{path}", "port": 443}}
         if not self.ca_bundle:
-            # A field that is not applied is left as whoever publishes it has it.
+            # Applying the configuration then does not overwrite the published caBundle.
             return where
         return {**where, "caBundle": base64.b64encode(self.ca_bundle).decode("ascii")}
 
@@ -68,14 +68,14 @@ def webhook_configurations(
     fail_mutating: Collection[RiskGroup] = (),
     karpenter_users: Sequence[str] = KARPENTER_USERS,
 ) -> tuple[_Object, _Object]:
-    """Return the MutatingWebhookConfiguration and the ValidatingWebhookConfiguration for some rules.
+    """Return the MutatingWebhookConfiguration and the ValidatingWebhookConfiguration for a ruleset.
 
     Args:
-        ruleset: the rules; a policy file that turns on more needs other configurations.
-        server: where they are judged.
-        fail: the groups of which a request that could be refused fails when the webhook does not answer.
-        fail_mutating: the same for one that could be changed; what it becomes is validated anyway.
-        karpenter_users: who writes node pools and NodeClaims without being asked about it.
+        ruleset: the ruleset; a policy file that enables more policies needs other configurations.
+        server: the address of the webhook.
+        fail: the groups with `failurePolicy: Fail` for requests that can be denied.
+        fail_mutating: the same for requests that can be mutated; the result is validated in any case.
+        karpenter_users: the users whose changes of NodePools and NodeClaims are not sent.
     """
 
     def configuration(phase: Phase, failing: Collection[RiskGroup], **members: Any) -> Iterable[_Object]:
@@ -104,7 +104,7 @@ def webhook_configurations(
 
 
 def outside_of(namespaces: Collection[str]) -> _Object:
-    """Return a selector for every other namespace."""
+    """Return a selector for all other namespaces."""
     return {"matchExpressions": [{"key": NAMESPACE_NAME, "operator": "NotIn", "values": sorted(namespaces)}]}
 
 
