@@ -39,7 +39,7 @@ CONFIGURATION = """\
 repos:
   - repo: {hooks}
     rev: {commit}
-    hooks: [{{id: gpugate-check}}, {{id: gpugate-check-all}}, {{id: gpugate-test}}]
+    hooks: [{{id: gpugate-check}}, {{id: gpugate-check-charts}}, {{id: gpugate-check-all}}, {{id: gpugate-test}}]
 """
 
 
@@ -104,6 +104,17 @@ def test_a_denied_object_fails_the_commit_and_is_shown(run_hook: Run) -> None:
 
     assert ran.returncode == 1, ran.stdout + ran.stderr
     assert "pod.yaml:8:" in ran.stdout
+
+
+def test_terraform_is_read_with_what_the_hook_installs(run_hook: Run) -> None:
+    body = "".join(f"    {line}\n" for line in DENIED.splitlines())
+
+    ran = run_hook(
+        "gpugate-check", {"main.tf": f'resource "kubectl_manifest" "a" {{\n  yaml_body = <<-YAML\n{body}  YAML\n}}\n'}
+    )
+
+    assert ran.returncode == 1, ran.stdout + ran.stderr
+    assert "main.tf:10:" in ran.stdout
 
 
 def test_only_changed_files_are_checked(run_hook: Run) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -74,7 +76,73 @@ def test_behind_two_dashes_it_is_a_file(name: str, gpugate: Run, tree: Callable[
     assert not Path("stolen.yaml").exists()
 
 
-def test_a_hook_ends_its_arguments() -> None:
-    hooks = yaml.safe_load((Path(__file__).parents[3] / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
+ROOT = Path(__file__).parents[3]
+HOOKS = {hook["id"]: hook for hook in yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))}
 
-    assert [hook["args"] for hook in hooks if hook.get("pass_filenames", True)] == [["--"]]
+
+def test_a_hook_ends_its_arguments() -> None:
+    assert [hook["args"] for hook in HOOKS.values() if hook.get("pass_filenames", True)] == [["--"], ["--"]]
+
+
+def test_hooks_that_read_terraform_install_the_extra() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+
+    installed = {name: hook.get("additional_dependencies") for name, hook in HOOKS.items()}
+
+    checks = dict.fromkeys(("gpugate-check", "gpugate-check-charts", "gpugate-check-all"), extras["terraform"])
+    assert installed == {**checks, "gpugate-test": None}
+
+
+FILES = {
+    "charts/app/templates/_helpers.tpl": {"gpugate-check-charts", "gpugate-check-all"},
+    "templates/lib/names.tpl": {"gpugate-check-charts", "gpugate-check-all"},
+    "charts/app/Chart.lock": {"gpugate-check-charts", "gpugate-check-all"},
+    "overlays/prod/Kustomization": {"gpugate-check-charts", "gpugate-check-all"},
+    "charts/app/templates/pod.yaml": {"gpugate-check-all"},  # `gpugate-check` has it by its type
+    "main.tf": {"gpugate-check-all"},
+    "nodepool.tftpl": {"gpugate-check-all"},
+    "site/page.tpl": {"gpugate-check-all"},
+    "templates/NOTES.txt": set(),
+    "README.md": set(),
+}
+
+
+@pytest.mark.parametrize(("name", "hooks"), FILES.items(), ids=FILES)
+def test_hooks_that_select_files_by_their_names(name: str, hooks: set[str]) -> None:
+    assert {each for each, hook in HOOKS.items() if "files" in hook and re.search(hook["files"], name)} == hooks
+
+
+@pytest.mark.parametrize("name", ["templates/_helpers.tpl", "templates/pod.yaml", "Chart.lock", "values.yaml"])
+def test_a_file_of_a_chart_stands_for_the_chart(
+    name: str, gpugate: Run, tree: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "")
+    tree({f"app/{each}": "a: b\n" for each in ("Chart.yaml", "templates/pod.yaml", name)})
+
+    # Without Helm, which is what says that the chart would be rendered.
+    ran = gpugate("check", "--allow-empty", "--force-exclude", "-o", "concise", "--", f"app/{name}")
+
+    assert (ran.code, "not rendered: app" in ran.out) == (4, True)
+
+
+OTHERS = {
+    "a helper template of no chart": ("templates/_helpers.tpl", '{{- define "a" }}b{{ end }}\n'),
+    "values of Terraform": ("a.tfvars", 'region = "eu"\ntags = {\n  a = "b"\n}\n'),
+    "Terraform without manifests": ("main.tf", 'resource "aws_vpc" "a" {\n}\n'),
+}
+
+
+@pytest.mark.parametrize(("name", "text"), OTHERS.values(), ids=OTHERS)
+def test_a_file_without_manifests_passes(name: str, text: str, gpugate: Run, tree: Callable[..., Path]) -> None:
+    tree({name: text})
+
+    assert gpugate("check", "--allow-empty", "--force-exclude", "--", name).code == 0
+
+
+def test_a_manifest_in_terraform_is_checked(gpugate: Run, tree: Callable[..., Path]) -> None:
+    pod = POD.replace("nvidia.com/gpu: 1", "nvidia.com/gpu: many").replace("\n", "\n    ")
+    tree({"main.tf": f'resource "kubectl_manifest" "a" {{\n  yaml_body = <<-YAML\n    {pod}\n  YAML\n}}\n'})
+
+    ran = gpugate("check", "--allow-empty", "--force-exclude", "-o", "concise", "--", "main.tf")
+
+    assert (ran.code, "main.tf:8:" in ran.out) == (1, True)
