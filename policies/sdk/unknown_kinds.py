@@ -4,6 +4,9 @@ A Pod spec has `containers`, a list of objects with a name or an image (`k8s.io/
 is the name of an accelerator with an amount above 0 in a map `limits`, `requests` or `resources`, as in core/v1
 ResourceRequirements.
 
+A TrainJob has no Pod template: its training runtime has (Kubeflow trainer v2.0.0
+`pkg/apis/trainer/v1alpha1/trainjob_types.go`, RuntimeRef, of which the kind defaults to ClusterTrainingRuntime).
+
 Applications of Argo CD name Helm charts, whose Pods are in no file: Argo CD v3.0 `pkg/apis/application/v1alpha1/types.go`
 (ApplicationSource, ApplicationSourceHelm).
 """
@@ -100,3 +103,13 @@ def helm_sources(obj: Mapping[str, Json] | None) -> Iterator[Field]:
     spec = Field(dict(obj or {}))["spec"]
     for each in (spec, spec["template", "spec"]):
         yield from (source for source in (each["source"], *each["sources"]) if source["chart"] or source["helm"])
+
+
+# Kinds whose Pods another object describes, so that no path leads to a Pod template.
+WITHOUT_TEMPLATE: Final = frozenset({("trainer.kubeflow.org", "TrainJob")})
+
+
+def training_runtime(obj: Mapping[str, Json] | None) -> tuple[str, str]:
+    """Return kind and name of the runtime that a TrainJob names; the name is empty where it names none."""
+    reference = Field(dict(obj or {}))["spec", "runtimeRef"]
+    return reference["kind"].text or "ClusterTrainingRuntime", reference["name"].text

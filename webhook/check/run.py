@@ -173,6 +173,7 @@ def check(
     judged.passed += [PassedOver(part.name, 0, part.passing, part.hidden, part.reason) for part in directories]
     judged.remarks += [f"{part.name}: {part.reason}" for part in directories if not part.hidden]
     judged.remarks += _repeated(judged)
+    judged.remarks += _train_jobs(judged)
     moved = beside.rendered.place(judged, options) if beside.rendered else {}
     _report_each_cause_once(judged)
     judged.findings = _fold(judged.findings)
@@ -341,6 +342,23 @@ def _report(
         unknown_kinds=_unknown_kinds(judged),
         applications=HelmApplications(judged.applications.total(), judged.applications[True]),
     )
+
+
+_RUNTIMES: Final = 5
+_LONGEST_NAME: Final = 253
+
+
+def _train_jobs(judged: Judged) -> Iterator[str]:
+    """Say which TrainJobs request GPUs and are not evaluated, and where their Pod templates are."""
+    read = {(kind, namespace, name) for group, kind, namespace, name in judged.names if group == "trainer.kubeflow.org"}
+    worst = sorted((+judged.runtimes).items(), key=lambda item: (-item[1], item[0]))
+    for (kind, namespace, name), count in worst[:_RUNTIMES]:
+        jobs = f"{count:,} TrainJob gets its" if count == 1 else f"{count:,} TrainJobs get their"
+        runtime = f"{kind} {namespace}/{name}" if namespace else f"{kind} {name}"
+        state = "evaluated without them" if (kind, namespace, name) in read else "not among the files"
+        yield f"{jobs} Pods from {runtime[:_LONGEST_NAME]}, which is {state}"
+    if len(worst) > _RUNTIMES:
+        yield f"the TrainJobs of {len(worst) - _RUNTIMES:,} other runtimes are not evaluated"
 
 
 def _unknown_kinds(judged: Judged) -> tuple[UnknownKind, ...]:

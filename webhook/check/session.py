@@ -17,7 +17,7 @@ from gpugate.policies.sdk.field import Field, as_written, render
 from gpugate.policies.sdk.findings import Stance
 from gpugate.policies.sdk.objects import GroupVersionKind, is_known
 from gpugate.policies.sdk.pod_templates import TEMPLATES
-from gpugate.policies.sdk.unknown_kinds import APPLICATIONS, held, helm_sources
+from gpugate.policies.sdk.unknown_kinds import APPLICATIONS, WITHOUT_TEMPLATE, held, helm_sources, training_runtime
 from gpugate.webhook.check.ignores import ignores, sift
 from gpugate.webhook.check.locate import Locator, located_problem
 from gpugate.webhook.check.templates import POLICY as PLACEHOLDERS
@@ -213,7 +213,8 @@ class Judged:
     `skipped` counts objects by policy and reason, `names` by group, kind, namespace and name. `exemptions` are those of
     the configuration that lowered a finding, by their places there. `unknown` counts the objects of kinds that no policy
     knows and that hold Pods or request GPUs, by apiVersion, kind and whether they request GPUs. `applications`
-    counts those of Argo CD with Helm charts, by whether their values request GPUs.
+    counts those of Argo CD with Helm charts, by whether their values request GPUs. `runtimes` counts the TrainJobs that
+    request GPUs, by kind, namespace and name of their training runtime.
     """
 
     findings: list[Located] = field(default_factory=list)
@@ -226,6 +227,7 @@ class Judged:
     exemptions: set[int] = field(default_factory=set)
     unknown: Counter[tuple[str, str, bool]] = field(default_factory=Counter)
     applications: Counter[bool] = field(default_factory=Counter)
+    runtimes: Counter[tuple[str, str, str]] = field(default_factory=Counter)
 
     def add(self, other: Judged) -> None:
         """Take in what was found in other files."""
@@ -239,6 +241,7 @@ class Judged:
         self.exemptions |= other.exemptions
         self.unknown += other.unknown
         self.applications += other.applications
+        self.runtimes += other.runtimes
 
 
 @dataclass(slots=True)
@@ -357,6 +360,10 @@ class LocalSession:
             found = held(request.object, self._ruleset.config.platform)
             if found:
                 self._judged.unknown[kind.api_version, kind.kind, found.gpus] += 1
+            if found.gpus and (kind.group, kind.kind) in WITHOUT_TEMPLATE:
+                runtime, name = training_runtime(request.object)
+                namespace = "" if runtime.startswith("Cluster") else request.namespace or self._options.namespace
+                self._judged.runtimes[runtime, namespace, name] += 1 if name else 0
         if request.name:
             # Renderings with other values have the same objects, which is nothing to speak of.
             # Two names with one placeholder may become different ones.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
+from gpugate.policies.sdk.unknown_kinds import WITHOUT_TEMPLATE
 from gpugate.webhook.manifests.problems import Passing
 from gpugate.webhook.report.located import Report, Severity, Skipped, Sort, SuppressedBy
 from gpugate.webhook.report.plain import plain
@@ -154,6 +155,7 @@ def _skipped(report: Report, view: View) -> Iterator[str]:
 
 def unknown_kinds(kinds: Iterable[UnknownKind]) -> Iterator[str]:
     """Say which kinds hold Pods or request GPUs and are not evaluated, those that request GPUs first."""
+    kinds = tuple(kinds)
     named = [(f"{plain(each.kind)} ({plain(each.api_version)})", each) for each in kinds]
     gpus = {name: each.gpu_objects for name, each in named if each.gpu_objects}
     others = {name: each.objects - each.gpu_objects for name, each in named if each.objects > each.gpu_objects}
@@ -165,7 +167,7 @@ def unknown_kinds(kinds: Iterable[UnknownKind]) -> Iterator[str]:
             listed = ", ".join(f"{name} {count:,}" for name, count in worst[:_KINDS])
             more = f" and {_count(len(worst) - _KINDS, 'other kind')}" if len(worst) > _KINDS else ""
             yield f"{total:,} {one if total == 1 else many} in kinds that no policy knows: {listed}{more}"
-    if gpus or others:
+    if any((each.api_version.rpartition("/")[0], each.kind) not in WITHOUT_TEMPLATE for each in kinds):
         yield "  to evaluate their Pod templates, add a kind and its path to pod_templates of the policy file"
 
 

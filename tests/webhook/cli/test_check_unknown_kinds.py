@@ -129,3 +129,56 @@ def test_an_application_without_a_chart_is_not_counted(gpugate: Run, train: Path
         "objects": 0,
         "gpu_objects": 0,
     }
+
+
+TRAIN_JOB = """\
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: TrainJob
+metadata: {name: tune, namespace: ml}
+spec:
+  runtimeRef: {name: torch, kind: %s}
+  trainer:
+    resourcesPerNode:
+      limits: {nvidia.com/gpu: 8}
+"""
+RUNTIME = """\
+---
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: TrainingRuntime
+metadata: {name: torch, namespace: %s}
+spec: {mlPolicy: {numNodes: 1}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (TRAIN_JOB % "ClusterTrainingRuntime", "from ClusterTrainingRuntime torch, which is not among the files"),
+        (TRAIN_JOB % "", "from ClusterTrainingRuntime torch, which is not among the files"),
+        (TRAIN_JOB % "TrainingRuntime", "from TrainingRuntime ml/torch, which is not among the files"),
+        (
+            TRAIN_JOB % "TrainingRuntime" + RUNTIME % "other",
+            "from TrainingRuntime ml/torch, which is not among the files",
+        ),
+        (
+            TRAIN_JOB % "TrainingRuntime" + RUNTIME % "ml",
+            "from TrainingRuntime ml/torch, which is evaluated without them",
+        ),
+    ],
+)
+def test_the_runtime_of_a_train_job_is_named(gpugate: Run, tmp_path: Path, text: str, line: str) -> None:
+    (tmp_path / "job.yaml").write_text(text)
+    ran = gpugate("check", tmp_path)
+    said = ran.out + ran.err
+
+    assert f"1 TrainJob gets its Pods {line}" in said
+    assert "TrainJob (trainer.kubeflow.org/v1alpha1) 1" in said
+    assert "pod_templates" not in said
+
+
+def test_a_train_job_without_a_runtime_is_counted_only(gpugate: Run, tmp_path: Path) -> None:
+    (tmp_path / "job.yaml").write_text(TRAIN_JOB.replace("name: torch, ", "") % "TrainingRuntime")
+    ran = gpugate("check", tmp_path)
+
+    assert "TrainJob (trainer.kubeflow.org/v1alpha1) 1" in ran.out + ran.err
+    assert "gets its Pods" not in ran.out + ran.err
