@@ -11,8 +11,9 @@ Sources: Kueue v0.14 `apis/kueue/v1beta1` and `v1beta2` (`localqueue_types.go`, 
 
 from __future__ import annotations
 
+from collections import ChainMap
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from gpugate.policies.sdk import objects
 from gpugate.policies.sdk.facts import Need, named, object_doubt
@@ -21,13 +22,14 @@ from gpugate.policies.sdk.findings import Skip
 from gpugate.policies.sdk.gpu_demand import gpu_demand
 from gpugate.policies.sdk.platform import Taint
 from gpugate.policies.sdk.pod_templates import ListView, ObjectView, Shaped
-from gpugate.policies.sdk.scheduling import alternatives, normalized, tolerated
+from gpugate.policies.sdk.scheduling import alternatives, is_only, normalized, tolerated
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gpugate.policies.sdk.objects import Kind
     from gpugate.policies.sdk.policy import AnyContext
+    from gpugate.policies.sdk.scheduling import Requirement, Requirements
 
 QUEUE_LABEL: Final = "kueue.x-k8s.io/queue-name"
 
@@ -41,7 +43,7 @@ QUEUE_NEEDS: Final = (
     Need(objects.RESOURCE_FLAVOR, ("spec.nodeLabels", "spec.nodeTaints", "spec.tolerations")),
 )
 # A ClusterQueue has at most 256 flavors (Kueue v0.14 `clusterqueue_types.go`), of which a Pod is evaluated with few.
-_MOST_FLAVORS: Final = 16
+_MOST_FLAVORS: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +163,17 @@ def _placement(pod: Field, flavor: Field, ctx: AnyContext) -> Placement:
     placed = replace(ctx, subject=ObjectView(pod, {"spec": ObjectView(spec, members)}), memo={})
     result = Placement(placed, flavor["metadata", "name"].text, frozenset(labels))
     placed.memo[admission] = Admission((result,))
+    # Read once for all flavors: a Pod may have many terms.
+    own = {normalized(key): is_only(value.text) for key, value in labels.items()}
+    placed.memo[alternatives] = tuple(_narrowed(required, own) for required in ctx.derived(alternatives))
     return result
+
+
+def _narrowed(required: Requirements, own: dict[str, Requirement]) -> Requirements:
+    """Return what a term requires beside the labels that a flavor adds."""
+    shared = own.keys() & required.keys()
+    added = own | {key: own[key].intersect(required[key]) for key in shared} if shared else own
+    return ChainMap(added, cast("dict[str, Requirement]", required))
 
 
 def _labels(flavor: Field) -> dict[str, str]:

@@ -7,6 +7,7 @@ import yaml
 
 from gpugate.policies.sdk.field import Field, Json
 from gpugate.policies.sdk.queues import admission
+from gpugate.policies.sdk.scheduling import alternatives
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,7 +18,7 @@ API = "kueue.x-k8s.io/v1beta2"
 LABELS = {"kueue.x-k8s.io/queue-name": "a"}
 GPU = {"key": "nvidia.com/gpu", "operator": "Exists"}
 TAINT = {"key": "nvidia.com/gpu", "value": "true", "effect": "NoSchedule"}
-MANY = 17
+MANY = 9
 
 
 def kueue(kind: str, name: str, spec: dict[str, Any], namespace: str | None = None) -> dict[str, Any]:
@@ -152,6 +153,9 @@ def test_a_flavor_adds_tolerations_and_labels_that_the_pod_has_not(context: Call
     assert spec["nodeSelector"].labels == {"pool": "a", "zone": "z"}
     assert [each["key"].text for each in spec["tolerations"]] == ["own", "nvidia.com/gpu"]
     assert placement.added == {"zone"}
+    assert [
+        {key: set(each.values) for key, each in required.items()} for required in placement.ctx.derived(alternatives)
+    ] == [{"pool": {"a"}, "zone": {"z"}}]
     assert {each.path for each in spec["tolerations"]} == {("spec", "tolerations", 0), ("spec", "tolerations")}
     assert placement.ctx.derived(admission).placements == (placement,)
     assert isinstance(ctx.subject, Field)
