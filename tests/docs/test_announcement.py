@@ -1,4 +1,4 @@
-"""What README shows of a server that starts is what a server says."""
+"""What a page shows of a server that starts is what a server says."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from gpugate.policies.engine.config import PolicyConfig
 from gpugate.policies.engine.ruleset import bind
 from gpugate.webhook.admission import serve
 
-README = Path(__file__).parents[2] / "README.md"
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "run-the-webhook.md"
 
 
 def test_the_policies_of_a_server_without_a_policy_file() -> None:
     announced = serve._summary(bind(CATALOG, PolicyConfig()))
 
-    assert f"\ngpugate {__version__} with {announced}\n" in README.read_text()
+    assert f"\ngpugate {__version__} with {announced}\n" in PAGE.read_text()

@@ -1,4 +1,4 @@
-"""What README and `docs/install.md` tell to type, typed as it stands there."""
+"""The commands of `docs/install.md`, run as they are written there."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ def tolerates(stage: Stage, tenant: str) -> bool:
     return "nvidia.com/gpu" in [each["key"] for each in stored["spec"]["tolerations"]]
 
 
-def test_the_readme(
+def test_one_policy(
     stage: Stage,
     prepare: Callable[..., AbstractContextManager[Release]],
     tenant: str,
     figures: list[str],
 ) -> None:
-    install, test, doctor, upgrade, uninstall = commands("README.md", "## Install it in a cluster")
+    install, test, doctor, upgrade, uninstall = commands("docs/install.md", "## Try one policy")
     with prepare(namespace=NAME) as release:
         release.ran(install)
-        figures.append(f"chart: README's `{install}`: {release.seconds:.1f} s")
+        figures.append(f"chart: `{install}`: {release.seconds:.1f} s")
         release.ran(test)
         assert "0 errors, 0 warnings" in release.ran(doctor)
         pass_by(stage, tenant)
@@ -52,7 +52,9 @@ def test_the_readme(
 def test_without_a_release(
     stage: Stage, prepare: Callable[..., AbstractContextManager[Release]], tenant: str, figures: list[str]
 ) -> None:
-    documented = [line for line in commands("docs/install.md", "# Installing it in a cluster") if "kubectl" in line]
+    documented = [
+        line for line in commands("docs/install.md", "# Install the webhook in a cluster") if "kubectl" in line
+    ]
     with prepare() as release:
         create, apply = (line.replace("namespace gpugate", f"namespace {release.namespace}") for line in documented)
         release.ran(create)
@@ -61,7 +63,7 @@ def test_without_a_release(
         figures.append(f"chart: `gpugate webhook wait` after `kubectl apply`: {release.seconds:.1f} s")
         release.ran(f"gpugate doctor --namespace {release.namespace}")
         pass_by(stage, tenant)
-        _, _, *removal = commands("docs/install.md", "## Taking it away")
+        _, _, *removal = commands("docs/install.md", "## Uninstall")
         for line in removal[:3]:
             release.ran(re.sub(r"--namespace \w+", f"--namespace {release.namespace}", line))
             pass_by(stage, tenant)
