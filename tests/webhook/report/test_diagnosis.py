@@ -44,9 +44,9 @@ def test_a_person_reads_each_problem_and_what_was_looked_at() -> None:
         " --> webhook a\n"
         "  = fix: set 10 or less\n"
         "\n"
-        "Looked at 1 part of the installation of a Kubernetes v1.36.3 cluster: 1 error, 1 warning, 0 notes\n"
+        "Checked 1 part of the installation of a Kubernetes v1.36.3 cluster: 1 error, 1 warning, 0 notes\n"
         "  Lease gpugate/gpugate\n"
-        "Not looked at:\n"
+        "Not checked:\n"
         "  Secret gpugate/a: these credentials may not read it\n"
         "  a probe through the API server: use --probe to send one\n"
     )
@@ -71,9 +71,9 @@ def test_a_program_reads_the_same() -> None:
     assert document["problems"][0] == {
         "severity": "error",
         "code": "no-leader",
-        "found": "no replica holds the Lease",
-        "where": "Lease gpugate/gpugate",
-        "remedy": "kubectl get pods",
+        "message": "no replica holds the Lease",
+        "location": "Lease gpugate/gpugate",
+        "fix": "kubectl get pods",
     }
-    assert document["not_looked_at"][1]["asked"] is False
+    assert document["not_checked"][1]["applies"] is False
     assert (document["healthy"], document["summary"]["exit_code"]) == (False, 1)

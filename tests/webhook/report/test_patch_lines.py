@@ -37,7 +37,7 @@ CASES = {
     ),
     "a removal": (
         [Patch("remove", (*TOLERATIONS, 0), None, "")],
-        ["  spec:", "    tolerations:", "-     # without spec.tolerations[0]"],
+        ["  spec:", "    tolerations:", "-     # remove spec.tolerations[0]"],
     ),
     "a key that YAML would misread": (
         [Patch("set", ("on", "a: b"), "x\ny", "")],
