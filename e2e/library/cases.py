@@ -28,7 +28,7 @@ BYSTANDER = "e2e-bystander"
 _LET_OFF = {
     "policies": ["*"],
     "users": [BYSTANDER],
-    "reason": "what exists beside an example is not judged",
+    "reason": "what exists beside an example is not evaluated",
     "owner": "e2e",
     "expires": "9999-12-31",
 }

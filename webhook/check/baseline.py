@@ -129,15 +129,13 @@ def read_baseline(path: Path, data: bytes | None = None) -> Baseline:
     try:
         data = read_regular(path, MAX_BYTES) if data is None else data
     except FileNotFoundError:
-        raise BaselineFileError(f"{path}: no such file: make one with --write-baseline {path}") from None
+        raise BaselineFileError(f"{path}: no such file: create it with --write-baseline {path}") from None
     except OSError as error:
         raise BaselineFileError(f"{path}: {(error.strerror or 'cannot be read').lower()}") from None
     merge = _MERGE.search(data)
     if merge:
         line = data.count(b"\n", 0, merge.start()) + 1
-        raise BaselineFileError(
-            f"{path}:{line}:1: the mark of a merge that is not finished: keep the entries of both sides"
-        )
+        raise BaselineFileError(f"{path}:{line}:1: an unresolved merge conflict: keep the entries of both sides")
     documents: list[Document] = []
     for found in read_bytes(str(path), data):
         if not isinstance(found, Document):
@@ -145,7 +143,7 @@ def read_baseline(path: Path, data: bytes | None = None) -> Baseline:
         documents.append(found)
     if len(documents) != 1:
         raise BaselineFileError(
-            f"{path}: holds {len(documents)} documents: a baseline is one; --write-baseline makes it"
+            f"{path}: holds {len(documents)} documents, not one: create a baseline with --write-baseline"
         )
     try:
         entries = _parsed(documents[0].value)

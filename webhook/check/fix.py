@@ -291,7 +291,7 @@ def mend(
         if not unfinished:
             break
     for file in unfinished:
-        why = f"not all is mended after {_ROUNDS} changes of one object, each of which asked for another one; run again"
+        why = f"fixes are incomplete after {_ROUNDS} changes of one object, each of which caused another finding; run again"
         file.left.append(f"{file.file.label}: {why}")
     return mended
 
@@ -355,7 +355,7 @@ def _mend_document(
                 changed = text.change(manifest, group)
             except (EditError, patching.PatchError) as error:
                 where = f"{file.file.label}:{first.place.line}"
-                file.left.append(f"{where}: {', '.join(_policies(group))} is left to you: {error}")
+                file.left.append(f"{where}: {', '.join(_policies(group))} was not fixed: {error}")
                 continue
             if changed:
                 policies += _policies(group)
@@ -364,7 +364,7 @@ def _mend_document(
         after = text.finished()
     except EditError as error:
         where = f"{file.file.label}:{document.first_line}"
-        file.left.append(f"{where}: {', '.join(dict.fromkeys(policies))} is left to you: {error}")
+        file.left.append(f"{where}: {', '.join(dict.fromkeys(policies))} was not fixed: {error}")
         return False
     if after is None:
         return False

@@ -35,7 +35,7 @@ _COMMENT: Final = re.compile(r"#[ \t]*gpugate:[ \t]*ignore\b[ \t]*(?:\[(?P<ids>[
 # Any word that begins so, so that a date that is none is found too.
 _UNTIL: Final = re.compile(r"(?:^|(?<=\s))until=(?P<day>\S*)\s*")
 _DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
-_FORM: Final = "write `# gpugate: ignore[pods/some-policy] why it may stay`"
+_FORM: Final = "write `# gpugate: ignore[pods/some-policy] reason`"
 _SUPPRESSIBLE: Final = {Sort.VIOLATION, Sort.PATCH, Sort.MALFORMED, Sort.SCHEMA}
 
 
@@ -158,19 +158,17 @@ def _faults(comment: Ignore, known: Collection[str], today: dt.date) -> Iterator
     if not comment.policies:
         yield _wrong(comment, "this comment names no policy", _FORM)
     elif not comment.reason:
-        yield _wrong(comment, "this comment gives no reason, so that it lets nothing pass", _FORM)
+        yield _wrong(comment, "this comment has no reason, so it suppresses nothing", _FORM)
     if comment.until == "":
-        yield _wrong(
-            comment, "what stands behind until= is no date, so that it lets nothing pass", "write until=2027-03-31"
-        )
+        yield _wrong(comment, "invalid date after until=, so this comment suppresses nothing", "write until=2027-03-31")
     elif comment.until is not None and comment.until < today:
-        over = f"this comment is over since {comment.until}, and lets nothing pass"
-        yield _wrong(comment, over, "mend what it let pass, or give it another date")
+        over = f"this comment expired on {comment.until} and suppresses nothing"
+        yield _wrong(comment, over, "fix the finding, or set a later date")
     for policy in comment.policies:
         if policy not in known and policy not in WITHOUT_POLICY:
             near = near_misses(policy, (*known, *WITHOUT_POLICY))
             remedy = f"did you mean {near[0]}?" if near else "`gpugate policies` lists them"
-            yield _wrong(comment, f"no policy is called {policy}", remedy)
+            yield _wrong(comment, f"unknown policy {policy}", remedy)
 
 
 def _wrong(comment: Ignore, message: str, remedy: str) -> Located:

@@ -58,9 +58,9 @@ class Locator:
                 yield self._finding(manifest, written, name, root)
             yield from self._patches(manifest, outcome, name, root)
             if outcome.error:
-                message = f"the policy could not judge this object: {outcome.error}"
+                message = f"the policy failed on this object: {outcome.error}"
                 place = self._place(manifest, ())
-                hint = "report it, and set the policy to warn or exempt the object until it is mended"
+                hint = "report it, and set the policy to warn or exempt the object until it is fixed"
                 yield Located(Sort.BROKE, Severity.ERROR, message, place, outcome.policy, name, hint=hint)
 
     def schema_problem(self, manifest: Manifest, problem: SchemaProblem) -> Located:

@@ -303,7 +303,7 @@ def _repeated(judged: Judged) -> Iterator[str]:
         _, kind, namespace, name = repeated[0]
         first = "/".join(part for part in (kind, namespace, name) if part)
         others = f" and {len(repeated) - 1:,} more" if len(repeated) > 1 else ""
-        yield f"{first}{others} occurs more than once: each was judged by itself"
+        yield f"{first}{others} occurs more than once; each occurrence was evaluated separately"
 
 
 def _with_exemptions(report: Report, judged: Judged, ruleset: Ruleset, options: Options, seen: Seen) -> Report:

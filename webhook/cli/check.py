@@ -55,23 +55,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Baselining:
-    """What is to be done: the baseline that hides findings and whether to prune it, or the file that gets all of them."""
+    """The baseline that hides findings, and whether to prune it; or the file to write all findings to."""
 
     known: Baseline | None = None
     write: Path | None = None
     prune: bool = False
 
     def hidden(self, result: CheckResult, fail_on: FailOn) -> CheckResult:
-        """Return a result without what the baseline hides; a second time nothing more is hidden."""
+        """Return the result without findings in the baseline; applied twice, the second has no effect."""
         if self.known is None or result.report.baseline is not None:
             return result
         return _hidden(result, self.known, fail_on)
 
     def finished(self, result: CheckResult, fail_on: FailOn) -> CheckResult:
-        """Hide what is still to be hidden, and write what is to be written.
+        """Apply the baseline if it was not applied yet, and write the files of the flags.
 
         Raises:
-            UsageError: the file cannot be written; then it is as it was.
+            UsageError: the file cannot be written; it is unchanged then.
         """
         if self.write is not None:
             from gpugate.webhook.check import baseline  # noqa: PLC0415 -- few runs write one
@@ -92,12 +92,12 @@ class Baselining:
         if self.known is None or use is None:
             return ""
         if any(finding.sort in INCOMPLETE for finding in result.report.findings):
-            return f"{self.known.file}: not pruned, because something could not be read or judged"
+            return f"{self.known.file}: not pruned, because an input could not be read or evaluated"
         left = baseline.pruned(self.known, use)
         if left.counts == self.known.counts:
             return ""
         _write(left)
-        return f"{self.known.file}: pruned of what matches nothing: {len(left.counts)} entries of {len(self.known.counts)} are left"
+        return f"{self.known.file}: pruned: {len(left.counts)} of {len(self.known.counts)} entries remain"
 
 
 def _hidden(result: CheckResult, known: Baseline, fail_on: FailOn) -> CheckResult:
@@ -123,7 +123,7 @@ def asked(args: argparse.Namespace, base: Revision | None = None) -> Baselining:
         raise UsageError("--trust base: a baseline is read from the base; write or prune one without it")
     if args.write_baseline is not None:
         if args.prune_baseline:
-            raise UsageError("--prune-baseline: a baseline that is written anew has nothing to prune")
+            raise UsageError("--prune-baseline: leave it out; --write-baseline writes only current findings")
         if args.write_baseline.suffix not in SUFFIXES:
             raise UsageError(f"--write-baseline {args.write_baseline}: end the name in {', '.join(SUFFIXES)}")
         return Baselining(write=args.write_baseline)
@@ -148,13 +148,13 @@ def _write(known: Baseline) -> None:
     options.write(known.file, written(known))
 
 
-# One of them is set by every CI system whose logs hold commands.
+# CI systems that execute commands in logs set one of these.
 _CI: Final = ("CI", "TF_BUILD", "TEAMCITY_VERSION")
 
 
 @dataclass(frozen=True, slots=True)
 class Mended:
-    """The files that change, how many changes that are, and where one could not be made."""
+    """The files with changes, the number of changes, and a line for each fix that was not applied."""
 
     files: tuple[MendedFile, ...]
     changes: int
@@ -164,7 +164,7 @@ class Mended:
 def fix_files(
     found: Sequence[Input | Problem | Passed], result: CheckResult, ruleset: Ruleset, options: Options, *, unsafe: bool
 ) -> Mended:
-    """Make the changes that findings ask for, on the texts alone."""
+    """Compute the fixes of findings. Writes no file."""
     wanted = {
         finding.place.file
         for finding in result.report.findings
@@ -181,15 +181,15 @@ def fix_files(
 
 
 def _rendered(result: CheckResult) -> Iterator[str]:
-    """Say what cannot be mended because no file has it as it was judged."""
+    """Yield a line for each fix that does not apply, because no file contains the evaluated object."""
     for finding in result.report.findings:
         if finding.place.is_template and not finding.exempt and (finding.fix or finding.patches):
-            why = "what is judged is rendered from this file"
+            why = "the evaluated object is rendered from this file"
             if finding.place.unrendered:
-                why = "what it is part of was not rendered"
+                why = "its chart or kustomization was not rendered"
             elif finding.place.file.endswith(".tf"):
                 why = "gpugate does not edit Terraform"
-            yield f"{finding.place.where}: {finding.policy} is left to you: {why}"
+            yield f"{finding.place.where}: {finding.policy} was not fixed: {why}"
 
 
 def diff_of(files: Sequence[MendedFile]) -> str:
@@ -217,7 +217,7 @@ def write_fixed(file: MendedFile) -> None:
     unfinished = target.with_name(f".{target.name}.{os.urandom(8).hex()}")
     try:
         if target.read_bytes() != file.before.encode(file.codec):
-            raise UsageError(f"{file.file.label}: was changed meanwhile; run again")
+            raise UsageError(f"{file.file.label}: changed during the run; run again")
         try:
             unfinished.write_bytes(file.after.encode(file.codec))
             shutil.copymode(target, unfinished)
@@ -268,7 +268,7 @@ def gather_inputs(paths: Sequence[str], args: argparse.Namespace, kube_version: 
         found, in_terraform = read.found, read.charts
     context, problems = _context(args)
     given = _given(args, found)
-    # What flags say of a chart takes the place of what the project file says of it.
+    # Flags override the project file for the same chart.
     named = {os.path.realpath(each.path) for each in given}
     charts = (*given, *(each for each in args.charts if os.path.realpath(each.path) not in named))
     named |= {os.path.realpath(each.path) for each in charts}
@@ -297,14 +297,14 @@ def gather_inputs(paths: Sequence[str], args: argparse.Namespace, kube_version: 
 
 
 def _with_objects(file: Input, maps: Sequence[ObjectsInValues]) -> Input:
-    """Note which objects a file holds as values of a chart."""
+    """Attach the declared objects in chart values to a file."""
     objects = tuple(each for each in maps if not file.language and Selection(each.files).excludes(file.name))
     return replace(file, objects=objects) if objects else file
 
 
 def _refuse_flags(args: argparse.Namespace) -> None:
     if args.no_render and (args.helm or args.kustomize or args.values or args.set):
-        raise UsageError("--no-render renders nothing: leave it out, or --helm, --kustomize, --values and --set")
+        raise UsageError("--no-render excludes --helm, --kustomize, --values and --set")
 
 
 def _selection(paths: Sequence[str], args: argparse.Namespace) -> tuple[Selection, tuple[str, ...]]:
@@ -323,11 +323,11 @@ def _selection(paths: Sequence[str], args: argparse.Namespace) -> tuple[Selectio
     try:
         return replace(selection, ignored=ignored(directories)), ()
     except GitError as error:
-        return selection, (f"what git ignores is read too: {error}",)
+        return selection, (f"files that git ignores are read too: {error}",)
 
 
 def _named(args: argparse.Namespace, found: Sequence[object]) -> list[Found | Chart | Kustomization]:
-    """Return what flags name to be rendered, and the paths do not have already."""
+    """Return the charts and kustomizations of flags that the paths do not contain."""
     named: list[Found | Chart | Kustomization] = []
     have = {os.path.realpath(part.name) for part in found if isinstance(part, Chart)}
     named += [Chart(chart) for chart in args.helm if os.path.realpath(chart) not in have]
@@ -336,24 +336,24 @@ def _named(args: argparse.Namespace, found: Sequence[object]) -> list[Found | Ch
         file = next((name for name in KUSTOMIZATION_FILES if Path(directory, name).is_file()), None)
         if file is None:
             names = ", ".join(KUSTOMIZATION_FILES)
-            named.append(Problem(directory, 0, 0, "no kustomization in this directory", f"it would be called {names}"))
+            named.append(Problem(directory, 0, 0, "no kustomization in this directory", f"create one of {names}"))
         elif os.path.realpath(directory) not in have:
             named.append(Kustomization(directory, file))
     return named
 
 
 def _given(args: argparse.Namespace, found: Sequence[object]) -> list[ChartValues]:
-    """Return what flags say of charts.
+    """Return the chart values of flags.
 
     Raises:
-        UsageError: it is not clear which chart they are for.
+        UsageError: the input does not contain exactly one chart.
     """
     if not (args.values or args.set or args.release):
         return []
     charts = args.helm or [part.name for part in found if isinstance(part, Chart)]
     if len(charts) != 1:
         raise UsageError(
-            f"--values, --set and --release are for one chart, and here {'is none' if not charts else f'are {len(charts)}'}: "
+            f"--values, --set and --release need exactly one chart, and the input contains {len(charts)}: "
             "name it with --helm, or list values of several under `charts:` in .gpugate.yaml"
         )
     from gpugate.webhook.rendering.charts import ChartValues  # noqa: PLC0415 -- few runs render a chart
@@ -382,7 +382,7 @@ def _context(args: argparse.Namespace) -> tuple[tuple[Request, ...], list[Proble
 
 
 _EMPTY = 3
-_FILES_PER_PROCESS = 100  # fewer are read before a process has started
+_FILES_PER_PROCESS = 100  # fewer files take less time than the start of a process
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -415,23 +415,23 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _refuse_files_like_flags(arguments: Sequence[str]) -> None:
-    """Refuse what may be a file of a change in the place of a flag: a hook appends the names of files to its arguments.
+    """Refuse flags that are also names of files. A hook appends file names to its arguments, and one may look like a flag.
 
     Raises:
-        UsageError: an argument begins with a dash and a file has its name.
+        UsageError: a file has the name of a flag.
     """
     if "--force-exclude" not in arguments or "--" in arguments:
         return
     found = next((each for each in arguments if len(each) > 1 and each[0] == "-" and os.path.lexists(each)), None)
     if found is not None:
-        raise UsageError(f"{found}: a file is called like this flag: end the arguments of the hook with `--`")
+        raise UsageError(f"{found}: a file has the name of this flag: end the arguments of the hook with `--`")
 
 
 def judged(args: argparse.Namespace, project: Project) -> tuple[CheckResult, Ruleset]:
-    """Judge what the flags and the project name, mend it where they ask for that, and return what was found.
+    """Check the input of the flags and the project, apply fixes if requested, and return the result.
 
     Raises:
-        GpugateError: they do not fit together, or a file of theirs is refused.
+        GpugateError: the flags contradict each other, or a file is invalid.
     """
     paths = _paths(args, project)
     known = [policy.id for policy in CATALOG]
@@ -452,7 +452,7 @@ def judged(args: argparse.Namespace, project: Project) -> tuple[CheckResult, Rul
 
 @contextmanager
 def _schemas(args: argparse.Namespace, project: Project) -> Iterator[Path | None]:
-    """Give the folder of further schemas, for as long as it is needed."""
+    """Yield the folder of additional schemas."""
     if project.base is None:
         with project.blamed():
             folder = options.schema_folder(args.schemas)
@@ -497,26 +497,26 @@ def _judged(
 
 def _paths(args: argparse.Namespace, project: Project) -> list[str]:
     if (args.kustomize or args.helm) and project.settings["paths"].source is not Source.FLAG:
-        return []  # what flags name to be rendered is meant, not the project
+        return []  # the flags select charts or kustomizations in place of the project
     return [*args.path, *args.filename] or ["."]
 
 
 def _outputs(args: argparse.Namespace, project: Project) -> list[str]:
     if args.diff and project.settings["output"].source is not Source.FLAG:
-        # A project that wants a report on standard output gets the diff there now.
+        # The diff replaces the report on standard output.
         return [output for output in args.output or () if "=" in output]
     return args.output or ([] if args.diff else ["text"])
 
 
 def _refuse(args: argparse.Namespace, wanted: dict[str, str]) -> None:
     if args.unsafe_fixes and not (args.fix or args.diff):
-        raise UsageError("--unsafe-fixes says which changes --fix or --diff make: add one of them")
+        raise UsageError("--unsafe-fixes requires --fix or --diff")
     if args.diff and "" in wanted:
         raise UsageError(f"-o {wanted['']}: standard output gets the diff; add =FILE")
 
 
 def _kept(found: list[Found], args: argparse.Namespace) -> list[Found]:
-    """Keep what can be read only once, where it is read for fixes too."""
+    """Store the contents of streams, which can be read only once, if fixes need them."""
     for index, part in enumerate(found):
         if isinstance(part, Input) and part.is_stream and (args.fix or args.diff):
             if args.fix:
@@ -536,7 +536,7 @@ def _checked(
         from gpugate.webhook.check.workers import WorkerSession  # noqa: PLC0415 -- costs start-up time
 
         session = WorkerSession(jobs, ruleset.config, only, how, LocalSession(ruleset, how))
-    # After the processes are started, because a progress bar has a thread.
+    # The progress bar starts a thread, so the processes are started first.
     with progress(files, quiet=args.quiet) as step:
         return check(gathered.found, ruleset, how, session, step, gathered.beside)
 

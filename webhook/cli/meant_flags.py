@@ -54,4 +54,6 @@ def _group(name: str) -> RiskGroup:
     try:
         return RiskGroup(name)
     except ValueError:
-        raise UsageError(f"--without {name}: is none of {', '.join(group.value for group in RiskGroup)}") from None
+        raise UsageError(
+            f"--without {name}: unknown group\nwrite one of {', '.join(group.value for group in RiskGroup)}"
+        ) from None

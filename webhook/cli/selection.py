@@ -36,6 +36,6 @@ def _named(known: Sequence[str], values: Sequence[str], flag: str) -> frozenset[
         if not fitting:
             near = near_misses(name, known)
             meant = f"did you mean {near[0]}?" if near else "`gpugate policies` lists them"
-            raise UsageError(f"{flag} {name}: no policy is called so; {meant}")
+            raise UsageError(f"{flag} {name}: unknown policy; {meant}")
         found |= fitting
     return frozenset(found)

@@ -141,7 +141,7 @@ def main(arguments: Sequence[str]) -> int:
     args, project = project_flags.parse(parser(), "test", arguments)
     paths = list(args.path) or ["."]
     if STDIN in paths:
-        raise UsageError("test reads files, because expectations name lines of them: write the manifest to one")
+        raise UsageError("test does not read standard input: write the manifest to a file")
     with project.blamed():
         wanted = options.outputs(args.output or ["text"], FORMATS)
     setup = Setup(options.ruleset(args.policy_file).config)
@@ -191,11 +191,11 @@ def _chosen(collected: Collected, names: str | None) -> tuple[list[Case | Inline
 def _empty(
     found: Sequence[tuple[str, Collected]], collected: Collected, chosen: Sequence[Case | InlineCase]
 ) -> list[str]:
-    """Say what holds no tests."""
+    """Say what contains no tests."""
     without = [path for path, each in found if not each.cases and not each.broken]
-    remarks = [f"{path} holds no tests: *.gpugate-test.yaml, or manifests with `# expect: ID`" for path in without]
+    remarks = [f"{path} contains no tests: *.gpugate-test.yaml, or manifests with `# expect: ID`" for path in without]
     if collected.cases and not chosen:
-        remarks.append("-k chooses none of the tests")
+        remarks.append("-k matches no test")
     return remarks
 
 

@@ -36,12 +36,12 @@ def read_regular(path: Path, limit: int) -> bytes:
     try:
         descriptor = os.open(path, _FLAGS)
     except ValueError:
-        wrong = "is no name of a file: it holds a character that none can have"
+        wrong = "is not a valid file name: it contains a character that no file name can have"
         raise OSError(errno.EINVAL, wrong, str(path)) from None
     try:
         # Asked of what is open, because a name can get another meaning between two questions.
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(errno.EINVAL, "is no regular file", str(path))
+            raise OSError(errno.EINVAL, "is not a regular file", str(path))
         parts, left = [], limit + 1
         while left > 0 and (part := os.read(descriptor, min(left, _PART))):
             parts.append(part)

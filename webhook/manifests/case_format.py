@@ -86,11 +86,10 @@ class Expect(_Strict, frozen=True, kw_only=True):
     warn: Annotated[tuple[str, ...], Meta(description="policies that warn")] = ()
     record: Annotated[tuple[str, ...], Meta(description="policies that only record what they find (audit)")] = ()
     mutate: Annotated[
-        tuple[str, ...], Meta(description="policies that change the object, or the Pods of its template when they come")
+        tuple[str, ...],
+        Meta(description="policies that change the object, or the Pods of its template when they are created"),
     ] = ()
-    skip: Annotated[
-        tuple[str, ...] | None, Meta(description="policies that could not look; exact where it is given")
-    ] = None
+    skip: Annotated[tuple[str, ...] | None, Meta(description="policies that are not evaluated; exact if given")] = None
     malformed: Annotated[tuple[str, ...], Meta(description="fields of a type that the API server refuses")] = ()
     at: Annotated[dict[str, Places], Meta(description="policy -> every place at which it finds something")] = {}
     message: Annotated[
@@ -118,7 +117,7 @@ class Definition(Setting, frozen=True, kw_only=True):
     """One test."""
 
     name: Annotated[str, Meta(min_length=1)]
-    object: Annotated[Given, Meta(description="what is judged")]
+    object: Annotated[Given, Meta(description="the evaluated object")]
     expect: Expect
     parametrize: Annotated[
         dict[str, tuple[Any, ...]] | tuple[dict[str, Any], ...],

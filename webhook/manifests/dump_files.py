@@ -55,7 +55,7 @@ def found_in(file: Input) -> Iterator[Manifest | Problem | ListKind]:
         try:
             value = msgspec.json.decode(item)
         except msgspec.DecodeError as error:
-            yield Problem(where, 0, 0, f"is no JSON that can be read: {error}", "export it again")
+            yield Problem(where, 0, 0, f"is not valid JSON: {error}", "export it again")
             continue
         yield from _objects(Document(where, "", 1, _of_kind(value, kind)))
 

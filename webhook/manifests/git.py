@@ -69,7 +69,7 @@ class Revision:
             return None
         mode, kind, size, sha, _ = entries[0]
         if kind != "blob" or not mode.startswith(_REGULAR):
-            raise GitError(f"{path}: is no regular file in {self.name}: put a file in its place")
+            raise GitError(f"{path}: is not a regular file in {self.name}: put a file in its place")
         if int(size) > limit:
             raise GitError(f"{path}: larger than {limit >> 20} MiB in {self.name}")
         return _output(self.top, "cat-file", "blob", sha)
@@ -111,7 +111,7 @@ def revision(reference: str, directory: str) -> Revision:
     """
     top = work_tree(directory)
     if top is None:
-        raise GitError(f"--base {reference}: there is no git work tree here: {directory}; run it in one")
+        raise GitError(f"--base {reference}: {directory} is not in a git work tree; run it in one")
     _require(top, reference, "--base")
     (commit, *_) = _git(top, "rev-parse", "--verify", "--end-of-options", f"{reference}^{{commit}}")
     return Revision(reference, top, commit.strip())
@@ -153,9 +153,7 @@ def changed_since(reference: str, paths: Sequence[str]) -> frozenset[str]:
     tops = dict.fromkeys(map(work_tree, paths))
     if not tops or None in tops:
         where = next((path for path in paths if work_tree(path) is None), os.curdir)
-        raise GitError(
-            f"--changed-since: there is no git work tree here: {where}; run it in one, or name files instead"
-        )
+        raise GitError(f"--changed-since: {where} is not in a git work tree; run it in one, or name files instead")
     return frozenset(file for top in tops if top for file in _changed(reference, top))
 
 
@@ -182,9 +180,7 @@ def _require(top: str, reference: str, flag: str) -> None:
     """
     if "\0" in reference or reference.startswith("-") or not _known(top, reference):
         remote = reference.partition("/")[2] or reference
-        raise GitError(
-            f"{flag} {reference}: git knows no such commit; fetch it: `git fetch origin {remote}`, or {_HISTORY}"
-        )
+        raise GitError(f"{flag} {reference}: unknown commit; fetch it: `git fetch origin {remote}`, or {_HISTORY}")
 
 
 def _differing(directory: str, commit: str) -> list[str]:

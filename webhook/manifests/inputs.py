@@ -417,7 +417,9 @@ def _expand_pattern(pattern: str) -> list[str]:
 
 def _unreadable(name: str, error: OSError | ValueError) -> Problem:
     if isinstance(error, ValueError):
-        return _problem(name, "is no name of a file: it holds a character that none can have", "correct the path")
+        return _problem(
+            name, "is not a valid file name: it contains a character that no file name can have", "correct the path"
+        )
     remedies = {
         FileNotFoundError: "check the spelling, and the directory you are in",
         PermissionError: "make it readable for you",

@@ -214,7 +214,7 @@ def _refusal(field: Field, *, is_list: bool) -> tuple[Field, str, str] | None:
         return field, "encrypted with SOPS", "decrypt it first, as in `sops -d FILE | gpugate check -`"
     for key in HEAD:
         if not isinstance(field[key].value, str) or not field[key].text:
-            what = f"{key} is {type_name(field[key].value)}" if field[key] else f"lacks {key}"
+            what = f"{key} is {type_name(field[key].value)}" if field[key] else f"missing {key}"
             return field[key], what, f"write {key} at the top, as in `apiVersion: apps/v1` and `kind: Deployment`"
     kind = GroupVersionKind.of(field["apiVersion"].text, field["kind"].text)
     better = correction(kind) if not kind.kind.endswith(("List", "Config")) else None

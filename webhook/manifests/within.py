@@ -29,7 +29,7 @@ def work_tree(path: str) -> str | None:
 
 
 GIT: Final = ".git"
-NO_NAME: Final = "is no name of a file: it holds a character that none can have"
+NO_NAME: Final = "is not a valid file name: it contains a character that no file name can have"
 _OUTSIDE: Final = "leads out of the repository"
 _OF_GIT: Final = "is in .git, which can hold credentials"
 

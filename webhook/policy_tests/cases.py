@@ -57,13 +57,13 @@ def beside(file: str, path: str) -> str:
             the folder above its own and, where it is below that, the working directory.
     """
     if path == STDIN:
-        raise OutOfReachError("`-` is no file: name one, from the case file's folder")
+        raise OutOfReachError("`-` is not a file: name one, from the case file's folder")
     folder = os.path.dirname(file)  # noqa: PTH120 -- for the next line
     name = os.path.normpath(os.path.join(folder, path))  # noqa: PTH118 -- pathlib keeps `..`
     try:
         reachable = any(is_within(name, top) for top in _tops(folder))
     except ValueError:
-        raise OutOfReachError("is no name of a file: it holds a character that none can have") from None
+        raise OutOfReachError("is not a valid file name: it contains a character that no file name can have") from None
     if not reachable:
         raise OutOfReachError(
             f"{path} leads out of {next(_tops(folder))}, beyond which tests read nothing: copy the file into it"
@@ -124,7 +124,8 @@ def _refuse_names(path: tuple[str | int, ...], values: Mapping[str, Json]) -> No
             raise ConfigError((*path, name), message)
         if not _NAMED.fullmatch(f"{{{name}}}"):
             raise ConfigError(
-                (*path, name), "is no name: write letters, digits and _ only, so that `{NAME}` can stand for it"
+                (*path, name),
+                "is not a valid name: write letters, digits and _ only, so that `{NAME}` can stand for it",
             )
 
 

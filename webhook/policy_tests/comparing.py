@@ -167,9 +167,9 @@ def why_not(policy: str, judged: Judged, seen: Sequence[Observed]) -> str:
     outcome = next((each for each in judged.verdict.outcomes if each.policy == policy), None)
     if outcome is None:
         what = f"{judged.ready.request.operation} of {judged.ready.request.kind.kind}"
-        return f"it does not judge this {what}; `gpugate explain {policy}` says what it judges"
+        return f"it does not apply to this {what}; `gpugate explain {policy}` lists its kinds"
     if outcome.skipped:
-        return f"it could not look: {'; '.join(outcome.skipped)}"
+        return f"it was not evaluated: {'; '.join(outcome.skipped)}"
     return "it finds nothing"
 
 
@@ -257,7 +257,7 @@ def compare(case: Case, definition: Definition, judged: Judged, setup: Setup) ->
         got: list[Any] = list(verdict.operations)
         if not same(wanted, got):
             details = differing(yaml_text.block(wanted).splitlines(), yaml_text.block(got).splitlines())
-            found.append(_failure(case, ("patch",), "the patch is another one", *details))
+            found.append(_failure(case, ("patch",), "the patch differs", *details))
     if expect.fixed is not None:
         found += _fixed(case, definition, verdict, setup)
     if expect.allow not in {None, verdict.allowed} and not found:
@@ -299,10 +299,10 @@ def _skipped(case: Case, definition: Definition, verdict: Verdict) -> Iterator[F
     got = {outcome.policy: outcome.skipped for outcome in verdict.outcomes if outcome.skipped}
     for index, policy in enumerate(wanted):
         if policy not in got:
-            yield _failure(case, ("skip", index), f"{policy} could look")
+            yield _failure(case, ("skip", index), f"{policy} was evaluated")
     for policy, reasons in got.items():
         if policy not in wanted:
-            yield _failure(case, ("skip",), f"{policy} could not look: {'; '.join(reasons)}")
+            yield _failure(case, ("skip",), f"{policy} was not evaluated: {'; '.join(reasons)}")
 
 
 def _operation(operation: msgspec.Struct) -> dict[str, Any]:
@@ -319,7 +319,7 @@ def _fixed(case: Case, definition: Definition, verdict: Verdict, setup: Setup) -
     got = _defaulted(wanted.kind, verdict.object)
     if not same(wanted.object, got):
         written = [yaml_text.block(value).splitlines() for value in (wanted.object or {}, got or {})]
-        yield _failure(case, ("fixed",), "the object becomes another one", *differing(*written))
+        yield _failure(case, ("fixed",), "the resulting object differs", *differing(*written))
 
 
 def _defaulted(kind: GroupVersionKind, obj: dict[str, Json] | None) -> dict[str, Json] | None:
@@ -340,7 +340,7 @@ def refuse_contradictions(case: Case, expect: Expect, known: Collection[str]) ->
     """
     for path, policy in _named(expect):
         if policy not in known:
-            raise case.error(("expect", *path), f"no policy is called {policy}; {suggestion(policy, known)}")
+            raise case.error(("expect", *path), f"unknown policy {policy}; {suggestion(policy, known)}")
     asked = {policy for policies in wanted(expect).values() for policy in policies}
     for section, members in (("at", expect.at), ("message", expect.message)):
         for policy in members:
@@ -355,7 +355,9 @@ def refuse_contradictions(case: Case, expect: Expect, known: Collection[str]) ->
 def _refuse_empty(case: Case, expect: Expect) -> None:
     """Refuse expectations that every verdict meets: such a test shows nothing."""
     if expect == Expect(also="any"):
-        raise case.error(("expect", "also"), "whatever is found passes: say what else is expected, `allow` at least")
+        raise case.error(
+            ("expect", "also"), "the test accepts any finding: write what else is expected, `allow` at least"
+        )
     for policy, places in expect.at.items():
         if not listed(places) or any(where.path is None and where.line is None for where in listed(places)):
             raise case.error(("expect", "at", policy), "no place: write the field, or `path`, `line` or both")

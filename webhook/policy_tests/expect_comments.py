@@ -203,7 +203,9 @@ def read_annotated(source: str, text: str) -> Annotated:
                 raise CaseFileError(Place(source, found.line, 1), "not an object for the API server: remove it")
             by_role[role_of(document)].append(found)
     if not by_role[""]:
-        raise CaseFileError(Place(source), "no object to judge: the last document is the one, and needs no comment")
+        raise CaseFileError(
+            Place(source), "no object to evaluate: the last document is evaluated, and needs no comment"
+        )
     _refuse_other_objects(by_role["old"], by_role[""])
     return Annotated(
         title=text.partition("\n")[0].lstrip("# ").strip() if text.startswith("#") else "",

@@ -73,7 +73,7 @@ def _refuse_unknown(case: InlineCase, read: Annotated) -> None:
     known = {policy.id for policy in CATALOG}
     for expected in sorted(read.expected, key=lambda each: each.line):
         if expected.policy not in known:
-            message = f"no policy is called {expected.policy}; {suggestion(expected.policy, known)}"
+            message = f"unknown policy {expected.policy}; {suggestion(expected.policy, known)}"
             raise CaseFileError(comment_place(case, expected), message)
 
 

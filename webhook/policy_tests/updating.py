@@ -188,7 +188,7 @@ def updates(failed: Iterable[CaseResult]) -> Updates:
             else:
                 file.after = _rewritten(case, file.after, result)
         except EditError as error:
-            made.left.append(f"{case.file}:{case.line}: {case.name} is left to you: {error}")
+            made.left.append(f"{case.file}:{case.line}: {case.name} was not updated: {error}")
     made.files = {name: file for name, file in made.files.items() if file.after != file.before}
     return made
 

@@ -160,7 +160,7 @@ def _data(file: Path, directory: Path) -> bytes:
     except OSError as error:
         if error.errno == errno.EFBIG:
             too_large = (error.strerror or "").removeprefix("is ")
-            raise ProjectFileError(f"{file}: {too_large}: this is no project file") from None
+            raise ProjectFileError(f"{file}: {too_large}: this is not a project file") from None
         raise ProjectFileError(f"{file}: {(error.strerror or 'cannot be read').lower()}") from None
 
 
@@ -190,7 +190,7 @@ def parse_project(value: Json) -> ProjectConfig:
 def _refuse_nul(value: Json, path: field.Path) -> None:
     """Refuse a character that neither files nor arguments of programs can have in their names, and YAML can write."""
     if isinstance(value, str) and "\0" in value:
-        raise ConfigError(path, "is no name of a file: it holds a character that none can have")
+        raise ConfigError(path, "is not a valid file name: it contains a character that no file name can have")
     if isinstance(value, dict | list):
         for key, member in value.items() if isinstance(value, dict) else enumerate(value):
             _refuse_nul(member, (*path, key))

@@ -1,4 +1,4 @@
-"""The settings of a project: key, flag, variable, default and meaning of each."""
+"""The settings of a project: key, flag, variable, default and description."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ SETTINGS: Final = (
     Setting(
         "paths",
         Sort.PATHS,
-        "what `check` reads when no PATH is given",
+        "input of `check` without PATH",
         "PATH",
         ("path", "filename"),
         "GPUGATE_PATHS",
@@ -70,7 +70,7 @@ SETTINGS: Final = (
     Setting(
         "exclude",
         Sort.PATTERNS,
-        "files and directories that are left out; a pattern with a slash is relative to this file, one without is for a name at any depth",
+        "files and directories to leave out; a pattern with a slash is relative to this file, one without matches names at any depth",
         "--exclude",
         ("exclude",),
         "GPUGATE_EXCLUDE",
@@ -81,7 +81,7 @@ SETTINGS: Final = (
     Setting(
         "tests",
         Sort.PATHS,
-        "where `test` looks for cases when no PATH is given",
+        "input of `test` without PATH",
         "PATH",
         ("path",),
         "GPUGATE_TESTS",
@@ -92,7 +92,7 @@ SETTINGS: Final = (
     Setting(
         "policy_file",
         Sort.FILE,
-        "modes, parameters and exemptions: a policy.yaml, or the manifest of the ConfigMap that the cluster has",
+        "policy file with modes, parameters and exemptions: a policy.yaml, or the manifest of its ConfigMap",
         "--policy-file",
         ("policy_file",),
         "GPUGATE_POLICY_FILE",
@@ -102,7 +102,7 @@ SETTINGS: Final = (
     Setting(
         "select",
         Sort.TEXTS,
-        "only these policies; ids or patterns",
+        "run only these policies; ids or patterns",
         "--select",
         ("select",),
         "GPUGATE_SELECT",
@@ -113,7 +113,7 @@ SETTINGS: Final = (
     Setting(
         "ignore",
         Sort.TEXTS,
-        "without these policies; ids or patterns",
+        "skip these policies; ids or patterns",
         "--ignore",
         ("ignore",),
         "GPUGATE_IGNORE",
@@ -136,7 +136,7 @@ SETTINGS: Final = (
     Setting(
         "baseline",
         Sort.FILE,
-        "a file of findings that are known and hidden; only new ones count",
+        "file of known findings, which are hidden; only new ones count",
         "--baseline",
         ("baseline",),
         "GPUGATE_BASELINE",
@@ -146,7 +146,7 @@ SETTINGS: Final = (
     Setting(
         "namespace",
         Sort.TEXT,
-        "the namespace of objects that name none",
+        "namespace of objects without one",
         "--namespace",
         ("namespace",),
         "GPUGATE_DEFAULT_NAMESPACE",
@@ -157,7 +157,7 @@ SETTINGS: Final = (
     Setting(
         "complete_context",
         Sort.SWITCH,
-        "the files are all objects of the cluster: what is missing in them is missing there",
+        "treat the input as the complete cluster state",
         "--complete-context",
         ("complete_context",),
         "GPUGATE_COMPLETE_CONTEXT",
@@ -168,7 +168,7 @@ SETTINGS: Final = (
     Setting(
         "context_from",
         Sort.PATHS,
-        "files and directories of further objects that policies may look up, and that are not judged",
+        "files and directories of further objects that policies may look up, and that are not evaluated",
         "--context-from",
         ("context_from",),
         "GPUGATE_CONTEXT_FROM",
@@ -179,7 +179,7 @@ SETTINGS: Final = (
     Setting(
         "charts",
         Sort.CHARTS,
-        "with which values Helm charts are rendered, once for each entry of `values`",
+        "values of Helm charts; each chart is rendered once for each entry of `values`",
         default=(),
         commands=("check",),
         example="[{path: charts/vllm, values: [values/staging.yaml, [values/base.yaml, values/prod.yaml]]}]",
@@ -187,7 +187,7 @@ SETTINGS: Final = (
     Setting(
         "objects_in_values",
         Sort.OBJECTS,
-        "which values of charts that are not in the tree are objects: `path` leads to them, with `*` for each member or item",
+        "objects in the values of charts outside the repository: `path` leads to them, with `*` for each member or item",
         default=(),
         commands=("check",),
         example="[{files: ['karpenter-values*.yaml'], path: nodePools.*, api_version: karpenter.sh/v1, kind: NodePool, spec: spec}]",
@@ -195,7 +195,7 @@ SETTINGS: Final = (
     Setting(
         "templates",
         Sort.TEMPLATES,
-        "files that a tool renders before they are applied, so that its placeholders are expected: `envsubst`, `terraform`, `go-template`, `jinja`, or `sed` for any placeholder",
+        "files with placeholders that a tool fills in before they are applied: `envsubst`, `terraform`, `go-template`, `jinja`, or `sed` for any placeholder",
         default=(),
         commands=("check",),
         example="[{paths: [infra/manifests/**], tool: terraform}]",
@@ -203,7 +203,7 @@ SETTINGS: Final = (
     Setting(
         "schemas",
         Sort.FOLDER,
-        "a folder of further schemas, as `gpugate schema add` writes it",
+        "folder of additional schemas, written by `gpugate schema add`",
         "--schemas",
         ("schemas",),
         "GPUGATE_SCHEMAS",
@@ -213,7 +213,7 @@ SETTINGS: Final = (
     Setting(
         "output",
         Sort.OUTPUTS,
-        "formats, with =FILE to write a file",
+        "output formats, with =FILE to write a file",
         "--output",
         ("output",),
         "GPUGATE_OUTPUT",
@@ -232,8 +232,8 @@ SETTINGS: Final = (
 
 
 _HEAD: Final = """\
-# How gpugate runs in this repository. Flags and variables win over what stands here; paths are relative to this file.
-# `gpugate config show --origin` says what holds, and who says so; `gpugate config schema project` is for editors.
+# Settings of gpugate in this repository. Flags and variables override them; paths are relative to this file.
+# `gpugate config show --origin` prints the effective settings; `gpugate config schema project` prints a JSON schema.
 """
 
 

@@ -151,7 +151,7 @@ def _refuse_unknown(policy: str) -> None:
     if policy not in known:
         near = near_misses(policy, known)
         meant = f"did you mean {near[0]}?" if near else "`gpugate policies` lists them"
-        raise ValueError(f"no policy is called {policy}; {meant}")
+        raise ValueError(f"unknown policy {policy}; {meant}")
 
 
 def checked(arguments: Sequence[str], config: pytest.Config) -> Report:

@@ -113,7 +113,7 @@ def _refused(path: str, data: bytes) -> Problem | None:
         # As Go reads it, which knows no limit of digits and takes any bytes for text.
         value = json.loads(data.decode(errors="replace"), parse_int=str)
     except (ValueError, RecursionError):
-        return Problem(path, 0, 0, "is no JSON that gpugate reads, and its `$ref` are not known", _REMEDY)
+        return Problem(path, 0, 0, "is not JSON that gpugate can read, so its `$ref` are unknown", _REMEDY)
     waiting: list[Any] = [value]
     while waiting:
         each = waiting.pop()

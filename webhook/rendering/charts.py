@@ -143,8 +143,8 @@ _VALUES: Final = re.compile(
 _NOISE: Final = re.compile(r"^(?:level=\w+ .*|.*found symbolic link in path.*|Use --debug flag .*|\s*)$", re.MULTILINE)
 _REMEDIES: Final = (
     ("missing in charts/ directory", _MISSING_REMEDY.format("{chart}")),
-    ("execution error at", "give it the values that it asks for: --values FILE, or `charts:` in .gpugate.yaml"),
-    ("specifications of the schema", "give it values that fit: --values FILE, or `charts:` in .gpugate.yaml"),
+    ("execution error at", "set the required values: --values FILE, or `charts:` in .gpugate.yaml"),
+    ("specifications of the schema", "set values that match its schema: --values FILE, or `charts:` in .gpugate.yaml"),
     ("incompatible with Kubernetes", "set the target in the policy file, or --kube-version"),
 )
 _REMEDY: Final = "correct it; `helm template {chart}` reports the same"
@@ -173,7 +173,7 @@ def chart_problem(job: ChartJob, said: str, stopped: str) -> Problem:
     remedy = next((each for sign, each in _REMEDIES if sign in text), _REMEDY).format(chart=job.chart)
     if broken := _BROKEN.search(text):
         file = template_file(job.chart, broken["file"]) or chart_file
-        message = f"what it renders to{which} is no YAML: {shortened(text[broken.end() :])}"
+        message = f"the rendered output{which} is not valid YAML: {shortened(text[broken.end() :])}"
         return Problem(file, 0, 0, message, remedy)
     message = f"cannot be rendered{which}: {shortened(text)}"
     if values := _VALUES.search(text):
@@ -192,7 +192,7 @@ def chart_problem(job: ChartJob, said: str, stopped: str) -> Problem:
 
 def _text(said: str) -> str:
     lines = [line.strip() for line in _NOISE.sub("", said).splitlines()]
-    return "; ".join(line for line in lines if line).removeprefix("Error: ") or "helm failed and said nothing"
+    return "; ".join(line for line in lines if line).removeprefix("Error: ") or "helm failed without an error message"
 
 
 def _around(file: str, line: int) -> Excerpt:
@@ -206,7 +206,7 @@ def _around(file: str, line: int) -> Excerpt:
 
 _ABSENT: Final = "install Helm 3 or 4, or leave charts out with --exclude"
 _NO_PROGRAM: Final = "helm is not on PATH"
-_LIBRARY: Final = "a library chart: it is judged in the charts that use it"
+_LIBRARY: Final = "a library chart: it is evaluated in the charts that use it"
 # What Helm 4.3 says a release may be called (helm.sh/helm/v4/pkg/chart/common.ValidateReleaseName, at most 53 characters).
 _NO_RELEASE: Final = re.compile(r"[^a-z0-9]+")
 _LONGEST_RELEASE: Final = 53
@@ -360,7 +360,7 @@ def _about(chart: str) -> dict[str, object] | Problem:
                 return part
         elif isinstance(part.value, dict):
             return dict(part.value)
-    return Problem(name, 0, 0, "is no description of a chart", "write apiVersion, name and version")
+    return Problem(name, 0, 0, "is not a valid Chart.yaml", "write apiVersion, name and version")
 
 
 def _is_changed(real: str, given: list[ChartValues], changed: frozenset[str]) -> bool:

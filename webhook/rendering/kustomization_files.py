@@ -61,8 +61,8 @@ _SCHEME: Final = re.compile(r"(?:git::)?(?:[a-z][a-z0-9+.-]*://|https?:|gh:|gith
 _USER: Final = re.compile(r"(?:git::)?[a-z][a-z0-9-]*@[^/:]+[/:](?P<rest>.+)", re.IGNORECASE | re.DOTALL)
 _REMOTE_SIGNS: Final = ("git@", "github.com", "?ref=")
 
-_ELSEWHERE: Final = "is somewhere else, and gpugate uses no network"
-_TAKE: Final = "take it into the tree; or pipe: `kustomize build {} | gpugate check -`"
+_ELSEWHERE: Final = "is remote, and gpugate uses no network"
+_TAKE: Final = "add it to the repository, or pipe: `kustomize build {} | gpugate check -`"
 _OWN: Final = "name a file that is committed"
 _CREATE: Final = "create it, or correct the path, which is relative to the directory of the kustomization"
 _CHECK: Final = "check the spelling; paths are relative to the directory of the kustomization"
@@ -134,7 +134,7 @@ def read_kustomization(directory: str, name: str = "", *, named: bool = False) -
         return found
     value = found[0].value if found else {}
     if not found or not isinstance(value, dict) or not _is_kustomization(value):
-        return Problem(shown, 0, 0, "is no kustomization", _CHECK) if named else None
+        return Problem(shown, 0, 0, "is not a kustomization", _CHECK) if named else None
     if len(found) > 1:
         return Problem(shown, found[1].first_line, 1, "a second document: write one", _CHECK)
     return _read(directory, shown, found[0], value)
@@ -248,7 +248,7 @@ class _Used:
         self.files.append(real)  # also what is missing, which was perhaps deleted
         if not os.path.exists(real):  # noqa: PTH110 -- as above
             is_remote = any(sign in entry.lower() for sign in _REMOTE_SIGNS)
-            wrong = f"{entry[:_LONGEST_NAME]} {_ELSEWHERE}" if is_remote else f"there is no {entry[:_LONGEST_NAME]}"
+            wrong = f"{entry[:_LONGEST_NAME]} {_ELSEWHERE}" if is_remote else f"{entry[:_LONGEST_NAME]} does not exist"
             self.refused.append((path, wrong, _TAKE if is_remote else _CHECK))
         elif str(path[0]).casefold() in BUILT_ON:
             self.resources.append(real)
@@ -262,7 +262,7 @@ class _Used:
             return
         self.files.append(real)
         if not os.path.exists(real):  # noqa: PTH110 -- pathlib raises for names that are too long
-            self.refused.append((path, f"there is no {entry[:_LONGEST_NAME]}", _CREATE))
+            self.refused.append((path, f"{entry[:_LONGEST_NAME]} does not exist", _CREATE))
 
     def _allowed(self, entry: str, path: FieldPath) -> str | None:
         """Return the real path of an entry that may be read; None, with the reason noted, for another one."""
@@ -397,7 +397,7 @@ class _Used:
         elif not os.path.isdir(chart):  # noqa: PTH112 -- as above
             missing = os.path.join(folder, name)  # noqa: PTH118 -- as above
             refuse(
-                at, f"there is no chart {missing}, and gpugate uses no network", "run `helm pull --untar` there first"
+                at, f"chart {missing} is missing, and gpugate uses no network", "run `helm pull --untar` there first"
             )
         else:
             self.charts.append(chart)

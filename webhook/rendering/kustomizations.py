@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _ABSENT: Final = "install kustomize or kubectl: without them, patches are left out"
 _NO_PROGRAM: Final = "neither kustomize nor kubectl is on PATH"
-_INFLATE: Final = "say --enable-helm if you trust it, or give the chart itself to gpugate"
+_INFLATE: Final = "use --enable-helm if you trust it, or check the chart itself"
 # Names in a message: quoted, or in the words of generators and patches.
 _QUOTED: Final = re.compile(r"""['"(\[]([^'"\s()\[\]]{2,})['")\]]""")
 # kubectl logs its error where it has no terminal, one of several lines between `<` and `>` (klog v2.130).
@@ -125,7 +125,7 @@ def _text(said: str) -> str:
         )
         return "; ".join(line.strip() for line in found.splitlines() if line.strip())
     lines = [line for line in said.splitlines() if line.strip()]
-    text = lines[-1].strip() if lines else "kustomize failed and said nothing"
+    text = lines[-1].strip() if lines else "kustomize failed without an error message"
     return text.removeprefix("error: ").removeprefix("Error: ")
 
 

@@ -80,7 +80,7 @@ class Sort(Enum):
     AMBIGUOUS = "ambiguous"
     """A document is read in another way than it looks."""
     IGNORE = "ignore"
-    """A comment that lets findings pass is wrong, or lets none pass."""
+    """A suppression comment is invalid, or suppresses no finding."""
     BROKE = "broke"
     """A policy raised an exception, so that the object is not fully judged."""
 

@@ -36,7 +36,7 @@ def _lines(report: Report, seconds: float | None) -> Iterator[str]:
         yield from ("", f"and {len(findings) - _MOST_ROWS:,} more")
     fixes = list(dict.fromkeys(line for finding in findings[:_MOST_ROWS] for line in _fix(finding)))
     if fixes:
-        yield from ("", "<details><summary>How to mend them</summary>", "", *fixes, "", "</details>")
+        yield from ("", "<details><summary>How to fix them</summary>", "", *fixes, "", "</details>")
     if others:
         yield from ("", *(f"- {escaped(line.strip())}" for line in others))
 

@@ -84,11 +84,11 @@ def _reasons(verdict: Verdict) -> Iterator[tuple[str, str]]:
         yield "patch", f"[{policy}] {patch.reason}"
         yield "", words.change((patch,))
     for policy, later in verdict.template_patches:
-        yield "patch", f"[{policy}] {later.patch.reason} (Pods of this {later.template_of.kind}, when they come)"
+        yield "patch", f"[{policy}] {later.patch.reason} (Pods of this {later.template_of.kind}, when they are created)"
         yield "", words.change((later.patch,))
     for outcome in verdict.outcomes:
         if outcome.error:
-            yield "error", f"[{outcome.policy}] raised an error: {outcome.error}"
+            yield "error", f"[{outcome.policy}] failed on this object: {outcome.error}"
         for reason in outcome.skipped:
             yield "skipped", f"[{outcome.policy}] not evaluated: {reason}"
 

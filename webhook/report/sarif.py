@@ -29,7 +29,7 @@ _TROUBLES: Final = {
     Sort.SCHEMA: "The API server refuses an object by the schema of its kind, or loses a field of it.",
     Sort.UNREADABLE: "A file, or a document in it, cannot be read.",
     Sort.AMBIGUOUS: "A document means something else to Kubernetes than it looks.",
-    Sort.IGNORE: "A comment that lets findings pass is wrong, or lets none pass.",
+    Sort.IGNORE: "A suppression comment is invalid, or suppresses no finding.",
 }
 _MOST_RELATED: Final = 100  # GitHub refuses a result with more than 1,000 locations
 _MOST_TEXT: Final = 1024  # of a description, in GitHub's documentation of SARIF support
@@ -116,7 +116,7 @@ def _policy_rule(policy: Policy, finding: Located) -> _Object:
 
 
 def _trouble_rule(code: str, finding: Located) -> _Object:
-    text = {"text": _TROUBLES.get(finding.sort, "A policy could not judge an object.")}
+    text = {"text": _TROUBLES.get(finding.sort, "A policy failed on an object.")}
     rule = {"id": code, "name": code.capitalize(), "shortDescription": text, "fullDescription": text, "help": text}
     return {**rule, "defaultConfiguration": {"level": finding.severity.value}}
 

@@ -1,4 +1,4 @@
-"""The last lines of a report: what was looked at, and what was not."""
+"""The summary at the end of a report: counts, and what was not evaluated."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LINES: Final = 10  # of one sort; a baseline may have thousands of entries
 
 
 def summary(report: Report, view: View | None = None) -> Iterator[str]:
-    """Yield the lines; the first one counts, the others say what was not looked at."""
+    """Yield the lines: the counts first, then what was not evaluated."""
     view = view or View()
     counts = ", ".join(_count(report.count(severity), severity.value) for severity in Severity)
     looked = f"{_count(report.objects, 'object')} in {_count(report.files, 'file')}"
@@ -38,7 +38,7 @@ def summary(report: Report, view: View | None = None) -> Iterator[str]:
     yield from _fixes(report)
     lost = sum(f.sort is Sort.UNREADABLE for f in report.findings)
     if lost:
-        yield f"{_count(lost, 'part')} could not be read and {'was' if lost == 1 else 'were'} not judged"
+        yield f"{_count(lost, 'part')} could not be read and {'was' if lost == 1 else 'were'} not evaluated"
     yield from _not_rendered(report)
     yield from _skipped(report, view)
     yield from unknown_kinds(report.unknown_kinds)
@@ -50,8 +50,8 @@ def summary(report: Report, view: View | None = None) -> Iterator[str]:
     for remark in report.remarks:
         yield f"  {plain(remark)}"
     yield from _baseline(report.baseline)
-    yield from _some(f"exemption over: {each}" for each in report.expired)
-    yield from _some(f"exemption that matches nothing: {each}" for each in report.unused)
+    yield from _some(f"expired exemption: {each}" for each in report.expired)
+    yield from _some(f"unused exemption: {each}" for each in report.unused)
     if not report.objects and not lost:
         yield "Nothing was checked: exit code 3"
 
@@ -60,10 +60,10 @@ def _conventions(report: Report) -> Iterator[str]:
     by_convention = [finding for finding in report.findings if finding.convention]
     if by_convention:
         policies = ", ".join(sorted({finding.policy for finding in by_convention}))
-        verb = "rests" if len(by_convention) == 1 else "rest"
+        verb = "depends" if len(by_convention) == 1 else "depend"
         objects = sum(1 + len(finding.related) for finding in by_convention)
         about = f"{_count(len(by_convention), 'note')} about {_count(objects, 'object')}"
-        yield f"{about} {verb} on names that this platform has not configured ({policies})"
+        yield f"{about} {verb} on names that the policy file does not set ({policies})"
         yield "  `gpugate config init` writes a policy.yaml that sets them; `mode: off` turns such a policy off"
 
 
@@ -113,20 +113,20 @@ def _fixes(report: Report) -> Iterator[str]:
     unsafe = sum(finding.unsafely_fixable for finding in every)
     if safe:
         further = f", {unsafe:,} more with --unsafe-fixes" if unsafe else ""
-        yield f"{_count(safe, 'finding')} can be mended with --fix{further}"
+        yield f"{_count(safe, 'finding')} can be fixed with --fix{further}"
     elif unsafe:
-        yield f"{_count(unsafe, 'finding')} can be mended with --fix --unsafe-fixes"
+        yield f"{_count(unsafe, 'finding')} can be fixed with --fix --unsafe-fixes"
 
 
 def _baseline(used: BaselineUse | None) -> Iterator[str]:
     if used is not None and used.stale:
-        of_no_use = _count(len(used.stale), "entry")
+        stale = _count(len(used.stale), "entry")
         verb = "matches" if len(used.stale) == 1 else "match"
-        yield f"{of_no_use} of {plain(used.file)} {verb} nothing any more; --prune-baseline removes what is of no use:"
+        yield f"{stale} of {plain(used.file)} {verb} no finding; --prune-baseline removes such entries:"
         yield from _some(f"  {key}" for key, _ in used.stale)
     if used is not None and used.unseen:
         verb = "is" if len(used.unseen) == 1 else "are"
-        yield f"{_count(len(used.unseen), 'entry')} of {plain(used.file)} {verb} about objects that are not among the files"
+        yield f"{_count(len(used.unseen), 'entry')} of {plain(used.file)} {verb} for objects outside the checked files"
 
 
 def _some(lines: Iterable[str]) -> Iterator[str]:
@@ -141,20 +141,21 @@ def _skipped(report: Report, view: View) -> Iterator[str]:
     for skipped in report.skipped:
         by_policy.setdefault(skipped.policy, []).append(skipped)
     most = None if view.verbose else _REASONS
+    verb = "was" if len(by_policy) == 1 else "were"
     lines: list[str] = []
     for policy, reasons in by_policy.items():
         lines += [f"  {policy}: {plain(s.reason)} ({_count(s.objects, 'object')})" for s in reasons[:most]]
         if len(reasons) > len(reasons[:most]):
             lines.append(f"  {policy}: and {_count(len(reasons) - len(reasons[:most]), 'other reason')}")
     if len(lines) <= _LINES or view.verbose:
-        yield from [f"{_count(len(by_policy), 'policy')} could not look:"] if by_policy else []
+        yield from [f"{_count(len(by_policy), 'policy')} {verb} not evaluated:"] if by_policy else []
         yield from lines
     else:
-        yield f"{_count(len(by_policy), 'policy')} could not look at some objects (-v says why): {', '.join(by_policy)}"
+        yield f"{_count(len(by_policy), 'policy')} {verb} not evaluated on some objects (-v lists reasons): {', '.join(by_policy)}"
 
 
 def unknown_kinds(kinds: Iterable[UnknownKind]) -> Iterator[str]:
-    """Say which kinds hold Pods or request GPUs and are not evaluated, those that request GPUs first."""
+    """Report the unknown kinds that contain Pods or request GPUs; those that request GPUs first."""
     kinds = tuple(kinds)
     named = [(f"{plain(each.kind)} ({plain(each.api_version)})", each) for each in kinds]
     gpus = {name: each.gpu_objects for name, each in named if each.gpu_objects}

@@ -51,7 +51,7 @@ def message(finding: Located) -> str:
 
 
 def unrendered(place: Place) -> str:
-    """Say that a file was evaluated as it is, because what it is part of was not rendered."""
+    """Say that a file was evaluated as it is, because its chart or kustomization was not rendered."""
     left_out = ", without its patches" if place.altered else ""
     return f"{place.unrendered} was not rendered: this file was evaluated as it is{left_out}"
 

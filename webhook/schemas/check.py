@@ -211,13 +211,13 @@ def _object(value: dict[str, Any], path: FieldPath) -> Iterator[Fault]:
     for key in ("apiVersion", "kind"):
         at, text = (*path, key), value.get(key)
         if key not in value:
-            yield Fault(
-                SchemaProblem(at, f"{key} is missing, which must be there", f"write {key}"), path, blocking=True
-            )
+            yield Fault(SchemaProblem(at, f'required field "{key}" is missing', f"write {key}"), path, blocking=True)
         elif not isinstance(text, str):
             yield Fault(SchemaProblem(at, "must be a string", f"write {key}"), path)
         elif not text or (key == "kind" and not formats.is_label(text.lower())) or text.count("/") > 1:
-            yield Fault(SchemaProblem(at, f'"{text[:80]}" is no {key}', "write it as in apps/v1, Deployment"), path)
+            yield Fault(
+                SchemaProblem(at, f'"{text[:80]}" is not a valid {key}', "write it as in apps/v1, Deployment"), path
+            )
     yield from metadata.faults(value.get("metadata"), (*path, "metadata"), root=False, namespaced=False)
 
 
@@ -275,12 +275,12 @@ class Judge:
                 if known and len(self._held) < _MOST_HELD:
                     self._held.add(known)
                 return
-            message = f"a rule of this kind does not hold: {self._message(rule, scope)}"
-            problem = SchemaProblem(where, message, "change it so that the rule holds", whole=True)
+            message = f"violates a rule of its schema: {self._message(rule, scope)}"
+            problem = SchemaProblem(where, message, "change it to satisfy the rule", whole=True)
         except (CelCostError, *_UNTYPED):
             return
         except CelEvaluationError as error:
-            message = f"cannot be judged, and is refused for that: {error}; the rule is: {rule.message}"
+            message = f"cannot be evaluated, and is refused for that: {error}; the rule is: {rule.message}"
             remedy = "write what the rule reads, or remove what makes it read it"
             yield Fault(SchemaProblem(where, message, remedy, whole=True), path)
             return

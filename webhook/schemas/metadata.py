@@ -46,7 +46,7 @@ def faults(metadata: Any, path: Path, *, root: bool, namespaced: bool) -> Iterat
     yield from _text(metadata, "generateName", lambda text: name(_masked(text)), path, remedy)
     if root and not metadata.get("name") and not metadata.get("generateName"):
         yield Fault(
-            SchemaProblem((*path, "name"), "name or generateName must be there", "write a name"), path, blocking=True
+            SchemaProblem((*path, "name"), "name or generateName is required", "write a name"), path, blocking=True
         )
     if namespaced:
         yield from _text(metadata, "namespace", formats.is_label, path, _LABEL)
@@ -54,7 +54,7 @@ def faults(metadata: Any, path: Path, *, root: bool, namespaced: bool) -> Iterat
     yield from _annotations(metadata.get("annotations"), (*path, "annotations"))
     for index, finalizer in enumerate(metadata.get("finalizers") or ()):
         if not is_qualified(finalizer):
-            yield _fault((*path, "finalizers", index), f"{finalizer!r} is no name of a finalizer", _KEY)
+            yield _fault((*path, "finalizers", index), f"{finalizer!r} is not a valid finalizer name", _KEY)
     for index, owner in enumerate(metadata.get("ownerReferences") or ()):
         for key in _OWNER:
             if isinstance(owner, dict) and not owner.get(key):
@@ -79,15 +79,15 @@ def _masked(prefix: str) -> str:
 def _text(metadata: dict[str, Any], key: str, fits: Callable[[str], bool], path: Path, remedy: str) -> Iterator[Fault]:
     value = metadata.get(key)
     if value and not fits(value):
-        yield _fault((*path, key), f'"{value[:80]}" is no {key} that may be given', remedy)
+        yield _fault((*path, key), f'"{value[:80]}" is not a valid {key}', remedy)
 
 
 def _labels(labels: Any, path: Path) -> Iterator[Fault]:
     for key, value in (labels or {}).items():
         if not is_qualified(key):
-            yield _fault((*path, key), f'"{key[:80]}" is no key of a label', _KEY)
+            yield _fault((*path, key), f'"{key[:80]}" is not a valid label key', _KEY)
         if value and (len(value) > _LONGEST or not _NAME.fullmatch(value)):
-            yield _fault((*path, key), f'"{value[:80]}" is no value of a label', _VALUE)
+            yield _fault((*path, key), f'"{value[:80]}" is not a valid label value', _VALUE)
 
 
 def _annotations(annotations: Any, path: Path) -> Iterator[Fault]:
@@ -95,7 +95,7 @@ def _annotations(annotations: Any, path: Path) -> Iterator[Fault]:
     for key, value in (annotations or {}).items():
         size += len(key.encode(errors="replace")) + len((value or "").encode(errors="replace"))
         if not is_qualified(key.lower()):
-            yield _fault((*path, key), f'"{key[:80]}" is no key of an annotation', _KEY)
+            yield _fault((*path, key), f'"{key[:80]}" is not a valid annotation key', _KEY)
     if size > _MOST_ANNOTATIONS:
         message = f"annotations of {size:,} bytes, and at most {_MOST_ANNOTATIONS:,} are allowed"
         yield Fault(SchemaProblem(path, message, "keep large data elsewhere"), path, blocking=True)

@@ -199,7 +199,7 @@ def _number(value: float, node: Node, path: Path) -> Iterator[Fault]:
     if node.minimum is not None and (value < node.minimum or (node.exclusive_minimum and value == node.minimum)):
         yield Fault(wording.too_small(path, value, node.minimum, exclusive=node.exclusive_minimum), path)
     if node.multiple_of and not _is_multiple(value, node.multiple_of):
-        yield Fault(SchemaProblem(path, f"{value} is no multiple of {node.multiple_of}"), path)
+        yield Fault(SchemaProblem(path, f"{value} is not a multiple of {node.multiple_of}"), path)
 
 
 def _is_multiple(value: float, of: float) -> bool:

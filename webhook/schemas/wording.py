@@ -91,7 +91,7 @@ def unknown(path: Path, node: Node) -> tuple[SchemaProblem, str]:
     elif known:
         remedy = f"remove it; there {_is(known)} {_names(known)}"
     else:
-        remedy = "remove it; nothing may stand here"
+        remedy = "remove it; no field is allowed here"
     where = render((*path[:-1], _shown_name(name)))
     message = f'unknown field "{where}": kubectl rejects it, and other clients drop it silently'
     return SchemaProblem(path, message, remedy), near
@@ -104,13 +104,13 @@ def _is(names: list[str]) -> str:
 def missing(path: Path, node: Node | None) -> SchemaProblem:
     """Of a field that must be there."""
     remedy = f"write {path[-1]}: {_wanted(node)}" if node and _wanted(node) else f"write {path[-1]}"
-    return SchemaProblem(path, f"{path[-1]} is missing, which must be there", remedy)
+    return SchemaProblem(path, f'required field "{path[-1]}" is missing', remedy)
 
 
 def of_type(path: Path, value: Any, node: Node) -> SchemaProblem:
     """Of a value of a wrong type."""
     if node.quantity:
-        return SchemaProblem(path, f"{_shown(value)} is no quantity", "write a number such as 1, 500m or 16Gi")
+        return SchemaProblem(path, f"{_shown(value)} is not a valid quantity", "write a number such as 1, 500m or 16Gi")
     wanted = "a string or a whole number" if node.int_or_string else _TYPES.get(node.type, "something")
     if isinstance(value, float) and node.type != "string":
         return SchemaProblem(path, f"must be {wanted}, not {_shown(value)}", "write it without decimals")
@@ -132,7 +132,7 @@ def of_enum(path: Path, value: Any, node: Node) -> SchemaProblem:
     text = value if isinstance(value, str) else ""
     near = folded.get(text.lower()) or next(iter(near_misses(text, allowed)), "")
     remedy = f"did you mean {near}?" if near else f"write {'' if len(allowed) == 1 else 'one of them: '}{allowed[0]}"
-    return SchemaProblem(path, f"{_shown(value)} is none of {_names(allowed)}", remedy)
+    return SchemaProblem(path, f"{_shown(value)} is not one of {_names(allowed)}", remedy)
 
 
 def of_pattern(path: Path, value: str, pattern: str) -> SchemaProblem:
@@ -145,7 +145,7 @@ def of_pattern(path: Path, value: str, pattern: str) -> SchemaProblem:
 def of_format(path: Path, value: str, name: str) -> SchemaProblem:
     """Of a text of another format."""
     example = ", as in 2026-01-31T12:00:00Z" if name == "date-time" else ""
-    return SchemaProblem(path, f"{_shown(value)} has not the format {name}", f"write it as {name}{example}")
+    return SchemaProblem(path, f"{_shown(value)} does not have the format {name}", f"write it as {name}{example}")
 
 
 def too_long(path: Path, length: int, most: int) -> SchemaProblem:
@@ -181,7 +181,7 @@ def out_of_range(path: Path, value: float, name: str) -> SchemaProblem:
 def too_great(path: Path, value: float, most: float, *, exclusive: bool) -> SchemaProblem:
     """Of a number above the most that is allowed."""
     bound = f"less than {most}" if exclusive else f"at most {most}"
-    return SchemaProblem(path, f"{_shown(value)} is too great: {bound} is allowed", f"write {bound}")
+    return SchemaProblem(path, f"{_shown(value)} is too large: {bound} is allowed", f"write {bound}")
 
 
 def too_small(path: Path, value: float, least: float, *, exclusive: bool) -> SchemaProblem:
@@ -193,7 +193,7 @@ def too_small(path: Path, value: float, least: float, *, exclusive: bool) -> Sch
 def repeated(path: Path, keys: Iterable[str]) -> SchemaProblem:
     """Of an element that is there twice where each may be once."""
     named = ", ".join(keys)
-    what = f"another element has the same {named}" if named else "the same element is there before"
+    what = f"another element has the same {named}" if named else "duplicate element"
     return SchemaProblem(path, what, "remove one of them" + (f", or change its {named}" if named else ""))
 
 

@@ -164,7 +164,7 @@ def holding(text: str | bytes) -> Callable[[Watched], None]:
 
 FAILURES = [
     pytest.param(removed, "no such file or directory", id="deleted"),
-    pytest.param(directory, "is no regular file", id="a-directory"),
+    pytest.param(directory, "is not a regular file", id="a-directory"),
     pytest.param(pipe, "is a pipe", id="a-pipe"),
     pytest.param(dangling, "no such file or directory", id="a-link-to-nothing"),
     pytest.param(loop, "too many levels of symbolic links", id="a-link-to-itself"),

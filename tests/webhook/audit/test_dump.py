@@ -117,7 +117,7 @@ def test_a_broken_item_costs_no_other(tmp_path: Path, broken: str, where: str) -
         pytest.param(b"{", "not JSON", id="cut-off-json"),
         pytest.param(b"\xff\xfe\x00", "not UTF-8", id="no-text"),
         pytest.param(b"a: b: c", "mapping values", id="no-yaml"),
-        pytest.param(b'{"apiVersion":"v1","kind":"List","items":[{"kind":"Pod"}]}', "lacks apiVersion", id="item-without-type"),
+        pytest.param(b'{"apiVersion":"v1","kind":"List","items":[{"kind":"Pod"}]}', "missing apiVersion", id="item-without-type"),
     ],
 )  # fmt: skip
 def test_a_file_that_cannot_be_read_is_stated(tmp_path: Path, data: bytes, reason: str) -> None:

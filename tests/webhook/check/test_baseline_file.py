@@ -70,10 +70,10 @@ REFUSED = {
     ),
     "marks of a merge": (
         f"{HEAD}findings:\n<<<<<<< HEAD\n- a\n",
-        "3:1: the mark of a merge that is not finished: keep the entries of both sides",
+        "3:1: an unresolved merge conflict: keep the entries of both sides",
     ),
     "cut off": (JSON[: len(JSON) // 2], "4:"),
-    "nothing": ("", " holds 0 documents: a baseline is one; --write-baseline makes it"),
+    "nothing": ("", " holds 0 documents, not one: create a baseline with --write-baseline"),
     "a list": ("- a\n", "1:1: expected `object`, got `array`"),
 }
 
@@ -90,10 +90,10 @@ def test_a_broken_file_is_refused_with_its_line(text: str, message: str, tmp_pat
 
 
 def test_a_missing_file_says_how_it_is_made(tmp_path: Path) -> None:
-    with pytest.raises(BaselineFileError, match=r"b\.json: no such file: make one with --write-baseline .*b\.json$"):
+    with pytest.raises(BaselineFileError, match=r"b\.json: no such file: create it with --write-baseline .*b\.json$"):
         read_baseline(tmp_path / "b.json")
 
 
 def test_what_is_no_regular_file_is_refused() -> None:
-    with pytest.raises(BaselineFileError, match=r"^/dev/zero: is no regular file$"):
+    with pytest.raises(BaselineFileError, match=r"^/dev/zero: is not a regular file$"):
         read_baseline(Path("/dev/zero"))

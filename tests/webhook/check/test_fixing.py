@@ -342,7 +342,7 @@ def test_what_has_no_end_is_given_up_and_said(mended: Callable[..., list[MendedF
 
     assert file.after == POOL_YAML + "  list:\n" + "    - 1\n" * 50
     assert [line.partition(": ")[2] for line in file.left] == [
-        "not all is mended after 50 changes of one object, each of which asked for another one; run again"
+        "fixes are incomplete after 50 changes of one object, each of which caused another finding; run again"
     ]
 
 

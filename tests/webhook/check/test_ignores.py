@@ -85,17 +85,17 @@ FAULTS = {
     ),
     "without a reason": (
         "denied: x # gpugate: ignore[pods/denied]",
-        "this comment gives no reason, so that it lets nothing pass",
-        "write `# gpugate: ignore[pods/some-policy] why it may stay`",
+        "this comment has no reason, so it suppresses nothing",
+        "write `# gpugate: ignore[pods/some-policy] reason`",
     ),
     "without a policy": (
         "denied: x # gpugate: ignore agreed",
         "this comment names no policy",
-        "write `# gpugate: ignore[pods/some-policy] why it may stay`",
+        "write `# gpugate: ignore[pods/some-policy] reason`",
     ),
     "for no policy there is": (
         "denied: x # gpugate: ignore[pods/denyed] agreed",
-        "no policy is called pods/denyed",
+        "unknown policy pods/denyed",
         "did you mean pods/denied?",
     ),
 }  # fmt: skip
@@ -115,21 +115,21 @@ UNTIL: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
     "until another day": ("until=2026-01-02 agreed", ("agreed",), ()),
     "until this day, which is the last": ("until=2026-01-01 agreed", ("agreed",), ()),
     "behind the reason": ("agreed until=2026-01-02", ("agreed",), ()),
-    "over": ("until=2025-12-31 agreed", (), ("this comment is over since 2025-12-31, and lets nothing pass",)),
+    "over": ("until=2025-12-31 agreed", (), ("this comment expired on 2025-12-31 and suppresses nothing",)),
     "no date": (
         "until=31.12.2026 agreed",
         (),
-        ("what stands behind until= is no date, so that it lets nothing pass",),
+        ("invalid date after until=, so this comment suppresses nothing",),
     ),
     "no such day": (
         "until=2026-02-30 agreed",
         (),
-        ("what stands behind until= is no date, so that it lets nothing pass",),
+        ("invalid date after until=, so this comment suppresses nothing",),
     ),
     "without a reason": (
         "until=2026-01-02",
         (),
-        ("this comment gives no reason, so that it lets nothing pass",),
+        ("this comment has no reason, so it suppresses nothing",),
     ),
     "a word that only ends so": ("gpuuntil=2025-12-31", ("gpuuntil=2025-12-31",), ()),
 }  # fmt: skip

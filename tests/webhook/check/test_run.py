@@ -146,7 +146,7 @@ def test_an_object_that_occurs_twice_is_judged_twice_and_told(run: Run) -> None:
     report = run(DENIED, f"{DENIED}---\n{GOOD.replace('name: a', 'name: b')}").report
 
     assert [finding.place.file for finding in report.findings] == ["1.yaml", "2.yaml"]
-    assert report.remarks == ("Pod/default/a occurs more than once: each was judged by itself",)
+    assert report.remarks == ("Pod/default/a occurs more than once; each occurrence was evaluated separately",)
 
 
 def test_the_report_counts_what_was_looked_at(run: Run) -> None:

@@ -174,7 +174,7 @@ def test_only_what_was_selected_is_reported_on(audit: Run, arguments: tuple[str,
         (("--price-table", "x", "--no-cost"), "contradict each other"),
         (("-p", "missing.yaml"), "missing.yaml: no such file or directory"),
         (("-o", "pdf"), "-o pdf: unknown format\nwrite text, wide"),
-        (("--select", "pods/none"), "no policy is called so"),
+        (("--select", "pods/none"), "unknown policy"),
         (("--from", "missing"), "--from missing: no such file or directory"),
     ],
 )

@@ -133,7 +133,7 @@ def test_what_cannot_be_changed_is_said(gpugate: Run, pod: Path) -> None:
 
     ran = gpugate("check", "--fix", *SELECT, "pod.yaml")
 
-    assert "  pod.yaml:6: pods/missing-gpu-toleration is left to you: the value is an alias of another one" in ran.out
+    assert "  pod.yaml:6: pods/missing-gpu-toleration was not fixed: the value is an alias of another one" in ran.out
 
 
 def test_every_policy_together_comes_to_rest(gpugate: Run, manifests: Path, tmp_path: Path) -> None:
@@ -151,7 +151,7 @@ def test_every_policy_together_comes_to_rest(gpugate: Run, manifests: Path, tmp_
 USAGE = {
     "unsafe without fix": (
         ["--unsafe-fixes"],
-        "--unsafe-fixes says which changes --fix or --diff make: add one of them",
+        "--unsafe-fixes requires --fix or --diff",
     ),
     "two things on standard output": (["--diff", "-o", "text"], "-o text: standard output gets the diff; add =FILE"),
     "fix of standard input": (["--fix", "-"], "--fix cannot write to <stdin>; use --diff"),

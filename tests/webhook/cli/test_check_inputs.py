@@ -173,8 +173,8 @@ def test_fixes_leave_a_template_alone_and_say_so(gpugate: Run, tree: Callable[..
     ran = gpugate("check", "--fix", "--select", "pods/missing-gpu-toleration", "app")
 
     assert (root / "app/templates/pod.yaml").read_text() == CHART["app/templates/pod.yaml"]
-    assert "is left to you: what is judged is rendered from this file" in ran.out
-    assert "can be mended with --fix" not in ran.out
+    assert "was not fixed: the evaluated object is rendered from this file" in ran.out
+    assert "can be fixed with --fix" not in ran.out
 
 
 @pytest.mark.usefixtures("helm")
@@ -185,10 +185,10 @@ def test_without_rendering_files_are_read_as_they_are(gpugate: Run, tree: Callab
 
 
 USAGE = {
-    "values without a chart": (["--values", "a.yaml", "plain"], "here is none"),
-    "values for several charts": (["--set", "a=b", "--helm", "app", "--helm", "plain"], "here are 2"),
-    "values and no rendering": (["--no-render", "--values", "a.yaml"], "--no-render renders nothing"),
-    "no history": (["--changed-since", "main"], "there is no git work tree here"),
+    "values without a chart": (["--values", "a.yaml", "plain"], "the input contains 0"),
+    "values for several charts": (["--set", "a=b", "--helm", "app", "--helm", "plain"], "the input contains 2"),
+    "values and no rendering": (["--no-render", "--values", "a.yaml"], "--no-render excludes --helm"),
+    "no history": (["--changed-since", "main"], "is not in a git work tree"),
     "a time that is none": (["--render-timeout", "soon"], "invalid duration 'soon': write 90s, 5m or 1h"),
 }
 
@@ -285,7 +285,7 @@ def test_a_finding_in_terraform_is_at_its_line_and_is_not_fixed(
     (finding,) = json.loads(ran.out)["findings"]
     assert (ran.code, finding["file"]) == (1, "./main.tf")
     assert "g5.xlarge" in text.splitlines()[finding["line"] - 1]
-    assert "is left to you: gpugate does not edit Terraform" in gpugate("check", "--fix", "--unsafe-fixes", ".").out
+    assert "was not fixed: gpugate does not edit Terraform" in gpugate("check", "--fix", "--unsafe-fixes", ".").out
     assert (root / "main.tf").read_text() == text
     lines = text.splitlines()
     lines[finding["line"] - 1] += "  # gpugate: ignore[nodepools/single-instance-type] one is enough"

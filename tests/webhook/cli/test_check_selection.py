@@ -56,4 +56,4 @@ UNKNOWN = {
 def test_an_unknown_policy_is_wrong_usage(flag: str, name: str, remedy: str, gpugate: Run) -> None:
     ran = gpugate("check", flag, name)
 
-    assert (ran.code, ran.err) == (2, f"error: {flag} {name}: no policy is called so; {remedy}\n")
+    assert (ran.code, ran.err) == (2, f"error: {flag} {name}: unknown policy; {remedy}\n")

@@ -87,19 +87,19 @@ def test_an_expectation_that_cannot_be_read_passes_no_test(gpugate: Run, folder:
 @pytest.mark.parametrize(
     ("arguments", "code", "says"),
     [
-        (["-k", "no such test"], 3, "-k chooses none of the tests"),
+        (["-k", "no such test"], 3, "-k matches no test"),
         (["-k", "it and"], 2, "a text is missing at the end"),
         (["-o", "sarif"], 2, "-o sarif: unknown format\nwrite text, junit or json"),
         (["-o", "json", "-o", "junit"], 2, "standard output already has format json"),
         (["-p", "no.yaml"], 2, "no.yaml: no such file"),
-        (["-"], 2, "test reads files"),
+        (["-"], 2, "test does not read standard input"),
         (["--coverage", "x"], 2, "write a number from 0 to 100"),
         (["--coverage=100"], 1, "and 100 % is asked for"),
         (["no.yaml"], 4, "no.yaml"),
-        (["pod.yaml"], 3, "pod.yaml holds no tests"),
-        (["pod.yaml", "--require-tests"], 1, "pod.yaml holds no tests"),
-        (["pod.yaml", ".", "--require-tests"], 1, "pod.yaml holds no tests"),
-        (["pod.yaml", "."], 0, "pod.yaml holds no tests"),
+        (["pod.yaml"], 3, "pod.yaml contains no tests"),
+        (["pod.yaml", "--require-tests"], 1, "pod.yaml contains no tests"),
+        (["pod.yaml", ".", "--require-tests"], 1, "pod.yaml contains no tests"),
+        (["pod.yaml", "."], 0, "pod.yaml contains no tests"),
     ],
 )
 def test_what_is_asked_for(gpugate: Run, folder: Path, arguments: list[str], code: int, says: str) -> None:
@@ -152,7 +152,7 @@ def test_update_says_what_it_leaves(gpugate: Run, folder: Path) -> None:
     write(folder, FAILING.replace("name: it fails", "name: it fails, parametrize: {ct: [a]}"))
     ran = gpugate("test", "--update")
     assert ran.code == 1
-    assert "it fails [a] is left to you: it has parameters" in ran.out
+    assert "it fails [a] was not updated: it has parameters" in ran.out
 
 
 def test_several_reports_are_written(gpugate: Run, folder: Path) -> None:

@@ -39,9 +39,9 @@ def _nothing(path: Path) -> None:
 
 
 REFUSED: dict[str, tuple[Callable[[Path], None], str]] = {
-    "a pipe": (os.mkfifo, "is no regular file"),
-    "a link to a device": (_link_to_device, "is no regular file"),
-    "a directory": (os.mkdir, "is no regular file"),
+    "a pipe": (os.mkfifo, "is not a regular file"),
+    "a link to a device": (_link_to_device, "is not a regular file"),
+    "a directory": (os.mkdir, "is not a regular file"),
     "a file that is larger": (_five_bytes, "is larger than 4 bytes"),
     "nothing": (_nothing, "No such file or directory"),
 }
@@ -58,5 +58,5 @@ def test_what_does_not_end_is_refused(make: Callable[[Path], None], reason: str,
 
 
 def test_a_name_that_no_file_can_have_is_an_error_of_the_system() -> None:
-    with pytest.raises(OSError, match="is no name of a file"):
+    with pytest.raises(OSError, match="is not a valid file name"):
         read_regular(Path("a\0b"), 4)

@@ -35,7 +35,7 @@ PROBLEMS = {
     ),
     "no-head.yaml": (
         "1:1",
-        "lacks apiVersion",
+        "missing apiVersion",
         "write apiVersion at the top, as in `apiVersion: apps/v1` and `kind: Deployment`",
     ),
     "no-name.yaml": ("1:1", "Pod without a name", "write metadata.name"),

@@ -194,14 +194,14 @@ def test_a_path_that_no_file_can_have_is_a_problem() -> None:
     (problem,) = expand(["a\0b"])
 
     assert isinstance(problem, Problem)
-    assert "is no name of a file" in problem.message
+    assert "is not a valid file name" in problem.message
 
 
 def test_what_no_file_can_be_called_cannot_be_read() -> None:
     problem = Input("a\0b", explicit=True).read()
 
     assert isinstance(problem, Problem)
-    assert "is no name of a file" in problem.message
+    assert "is not a valid file name" in problem.message
 
 
 def test_a_pipe_without_end_is_read_up_to_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -216,4 +216,4 @@ def test_a_device_in_the_place_of_a_file_is_not_read(tree: Path) -> None:
     problem = Input(str(tree / "pipe"), explicit=True).read()
 
     assert isinstance(problem, Problem)
-    assert problem.message == "is no regular file"
+    assert problem.message == "is not a regular file"

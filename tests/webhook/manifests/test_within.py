@@ -57,7 +57,7 @@ PATHS = {
     "git's own, where case does not matter": (".GIT/config", OF_GIT),
     "git's own directory": (".git", OF_GIT),
     "a pipe": ("pipe", "is not a regular file or a directory"),
-    "no name": ("a\0b", "is no name of a file: it holds a character that none can have"),
+    "no name": ("a\0b", "is not a valid file name: it contains a character that no file name can have"),
 }
 
 

@@ -56,12 +56,12 @@ def test_each_policy_finds_what_is_expected_on_its_line(inline: Callable[..., st
         ),
         (
             POD.replace("spec:", "spec:  # expect: pods/missing-gpu-tolerations"),
-            f"x.yaml:7:18: no policy is called pods/missing-gpu-tolerations; did you mean {TOLERATES}?",
+            f"x.yaml:7:18: unknown policy pods/missing-gpu-tolerations; did you mean {TOLERATES}?",
         ),
         ("a: [  # expect: pods/x\n", "broken: x.yaml:2:1: not YAML"),
         ("kind: Pod  # expect: pods/x\n", "broken: x.yaml:1:"),
         (f"apiVersion: gpugate.dev/v1\nkind: PolicyConfig\nmod: warn\n---\n{UNLIMITED}", "broken: x.yaml:3:"),
-        (f"# context\n{EXPECTING_POD}", "no object to judge"),
+        (f"# context\n{EXPECTING_POD}", "no object to evaluate"),
     ],
 )
 def test_what_differs_is_said(inline: Callable[..., str], text: str, comes: str) -> None:

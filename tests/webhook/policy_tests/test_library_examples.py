@@ -52,10 +52,10 @@ def test_expectations_stand_at_the_end_of_lines() -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("# context\n" + POD, "no object to judge"),
+        ("# context\n" + POD, "no object to evaluate"),
         (documents(POD, POD), "1 documents beside the last have no role"),
         ("a: [\n", r"x.yaml:\d+:\d+: "),
-        ("a: b\n", "x.yaml:1:1: lacks apiVersion"),
+        ("a: b\n", "x.yaml:1:1: missing apiVersion"),
     ],
 )
 def test_what_is_no_example_is_refused(text: str, says: str) -> None:

@@ -92,7 +92,7 @@ def test_without_a_work_tree_the_folder_above_and_the_working_directory_are_read
     assert ran(folder / "a/b/x.gpugate-test.yaml", setup, f"object: {path}, {MUTATED}").startswith(comes)
 
 
-@pytest.mark.parametrize(("path", "says"), [('"-"', "`-` is no file"), ('"a\\0b"', "is no name of a file")])
+@pytest.mark.parametrize(("path", "says"), [('"-"', "`-` is not a file"), ('"a\\0b"', "is not a valid file name")])
 def test_what_is_no_name_of_a_file_is_refused(folder: Path, setup: Setup, path: str, says: str) -> None:
     came = ran(folder / "x.gpugate-test.yaml", setup, f"object: {path}, expect: {{}}")
     assert came.startswith("broken: x.gpugate-test.yaml:2:21: ")
@@ -101,7 +101,7 @@ def test_what_is_no_name_of_a_file_is_refused(folder: Path, setup: Setup, path: 
 
 @pytest.mark.parametrize(
     ("target", "says"),
-    [("/dev/zero", "leads out of"), ("../out.yaml", "leads out of"), ("fifo", "is no regular file")],
+    [("/dev/zero", "leads out of"), ("../out.yaml", "leads out of"), ("fifo", "is not a regular file")],
 )
 def test_a_bad_example_that_is_no_file_of_the_work_tree_is_refused(
     tree: Path, setup: Setup, target: str, says: str

@@ -75,7 +75,7 @@ def test_what_has_parameters_is_left_to_its_author(cases: Read, setup: Setup) ->
     made = updates(run_tests(cases(text), setup).failed)
     assert made.files == {}
     assert made.left == [
-        f"x.gpugate-test.yaml:2: a [{value}] is left to you: it has parameters, which its expectations may need"
+        f"x.gpugate-test.yaml:2: a [{value}] was not updated: it has parameters, which its expectations may need"
         for value in ("x", "z")
     ]
 
@@ -84,7 +84,7 @@ def test_an_object_in_another_file_is_left_to_its_author(cases: Read, setup: Set
     made = updates(
         run_tests(cases("tests:\n- {name: a, object: pod.yaml, expect: {fixed: pool.yaml}}\n"), setup).failed
     )
-    assert made.left == ["x.gpugate-test.yaml:2: a is left to you: what it expects of `fixed` stands in another file"]
+    assert made.left == ["x.gpugate-test.yaml:2: a was not updated: what it expects of `fixed` stands in another file"]
 
 
 @pytest.mark.parametrize(
@@ -119,4 +119,4 @@ def test_a_line_without_room_for_a_comment_is_left_to_its_author(folder: Path, s
     made = updates(run_tests([InlineCase("x.yaml", "x.yaml", text)], setup).failed)
     assert made.files == {}
     (left,) = made.left
-    assert left.startswith("x.yaml:1: x.yaml is left to you: a line on which something is found has no room")
+    assert left.startswith("x.yaml:1: x.yaml was not updated: a line on which something is found has no room")

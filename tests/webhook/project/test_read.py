@@ -59,17 +59,17 @@ REFUSED = {
     "an address with a line break": (FILE, 'docs: {base_url: "https://a/\\n::error::"}\n', f"1:18: docs.base_url: {NO_URL}"),
     "an address with a fragment": (FILE, "docs: {base_url: 'https://a/#b'}\n", f"1:18: docs.base_url: {NO_URL}"),
     "a list": (FILE, "- a\n", "1:1: not an object: write `key: value` lines, such as `policy_file: policy.yaml`"),
-    "a name that no file can have": (FILE, 'policy_file: "a\\0b"\n', "1:14: policy_file: is no name of a file"),
-    "such a name in a list": (FILE, 'paths: [a, "a\\0b"]\n', "1:12: paths[1]: is no name of a file"),
+    "a name that no file can have": (FILE, 'policy_file: "a\\0b"\n', "1:14: policy_file: is not a valid file name"),
+    "such a name in a list": (FILE, 'paths: [a, "a\\0b"]\n', "1:12: paths[1]: is not a valid file name"),
     "such a name in a chart": (
         FILE,
         'charts:\n- path: a\n  values: [["a\\0b"]]\n',
-        "3:13: charts[0].values[0][0]: is no name of a file",
+        "3:13: charts[0].values[0][0]: is not a valid file name",
     ),
     "such a name in TOML": (
         "pyproject.toml",
         '[tool.gpugate]\nbaseline = "a\\u0000b"\n',
-        "2:1: baseline: is no name of a file",
+        "2:1: baseline: is not a valid file name",
     ),
     "not YAML": (FILE, "a: b: c\n", "1:5: not YAML: mapping values are not allowed in this context: indent"),
     "a key twice": (FILE, "paths: [a]\npaths: [b]\n", "2:1: the key paths occurs twice: kubectl keeps the last one only"),
@@ -91,7 +91,7 @@ REFUSED = {
     ),
     "not TOML": ("pyproject.toml", "[tool.gpugate]\npaths = a\n", "2:9: not TOML: invalid value"),
     "TOML without a table of ours": ("pyproject.toml", "a = 1\n", " has no [tool.gpugate]"),
-    "too large": (FILE, "#" * (MOST_BYTES + 1), " larger than 1 MiB: this is no project file"),
+    "too large": (FILE, "#" * (MOST_BYTES + 1), " larger than 1 MiB: this is not a project file"),
 }  # fmt: skip
 
 

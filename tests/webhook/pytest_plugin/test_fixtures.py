@@ -108,7 +108,7 @@ FAILING = {
     ),
     "a policy that does not exist": (
         'assert not gpugate.review(manifest("pool.yaml")).denied_by("nodepools/mising-gpu-limit")',
-        ["*ValueError: no policy is called nodepools/mising-gpu-limit; did you mean nodepools/missing-gpu-limit?"],
+        ["*ValueError: unknown policy nodepools/mising-gpu-limit; did you mean nodepools/missing-gpu-limit?"],
     ),
     "a file that is missing": ('manifest("pol.yaml")', ["*ObjectError: pol.yaml: is not in *"]),
     "a file with several objects": (

@@ -26,7 +26,7 @@ class Said(NamedTuple):
 SAID = {
     "a value that is required": Said(
         "Error: execution error at (app/templates/a.yaml:2:3): need x\n\nUse --debug flag to render out invalid YAML\n",
-        "app/templates/a.yaml", 2, 4, "give it the values",
+        "app/templates/a.yaml", 2, 4, "set the required values",
     ),
     "a template that is none": Said(
         "Error: parse error at (app/templates/a.yaml:2): missing value for if\n", "app/templates/a.yaml", 2, 1, "correct it"
@@ -59,14 +59,14 @@ SAID = {
     ),
     "values against the schema": Said(
         "Error: values don't meet the specifications of the schema(s) in the following chart(s):\napp:\n- at '/a': got\n",
-        "app/Chart.yaml", 0, 0, "give it values that fit",
+        "app/Chart.yaml", 0, 0, "set values that match its schema",
     ),
     "a version of Kubernetes": Said(
         "Error: chart requires kubeVersion: >=1.99 which is incompatible with Kubernetes v1.35.0\n",
         "app/Chart.yaml", 0, 0, "set the target",
     ),
     "a template of an archive": Said(
-        "Error: execution error at (app/charts/b/templates/a.yaml:2:3): need x\n", "app/Chart.yaml", 0, 0, "give it"
+        "Error: execution error at (app/charts/b/templates/a.yaml:2:3): need x\n", "app/Chart.yaml", 0, 0, "set the"
     ),
     "nothing": Said("", "app/Chart.yaml", 0, 0, "correct it"),
 }  # fmt: skip

@@ -38,7 +38,7 @@ def test_a_kustomization_says_what_it_uses(tree: Callable[..., Path]) -> None:
     assert read.files == tuple(str(root / "over" / name) for name in used)
     (refused,) = read.refused
     assert (refused.message, refused.line, refused.column) == (
-        "resources[2]: https://example.com/x.yaml is somewhere else, and gpugate uses no network",
+        "resources[2]: https://example.com/x.yaml is remote, and gpugate uses no network",
         1,
         32,
     )
@@ -61,7 +61,7 @@ def test_a_file_that_is_missing_is_told_at_its_line(text: str, tree: Callable[..
     read = read_kustomization("over")
 
     assert isinstance(read, KustomizationFile)
-    assert [(each.message.partition(": ")[2], each.line) for each in read.refused] == [("there is no gone", 2)]
+    assert [(each.message.partition(": ")[2], each.line) for each in read.refused] == [("gone does not exist", 2)]
 
 
 INLINE = {
@@ -90,7 +90,7 @@ def test_what_is_fetched_is_told_from_files(name: str, tree: Callable[..., Path]
     read = read_kustomization("over")
 
     assert isinstance(read, KustomizationFile)
-    assert [each.message.partition(" is somewhere")[0] for each in read.refused] == [f"resources[0]: {name}"]
+    assert [each.message.partition(" is remote")[0] for each in read.refused] == [f"resources[0]: {name}"]
 
 
 GITS = {

@@ -198,7 +198,7 @@ def test_what_kustomize_says_is_shown_where_it_is_about(overlays: Path) -> None:
 REFUSED = {
     "a remote base": (
         "resources: [https://example.com/a.yaml]",
-        "resources[0]: https://example.com/a.yaml is somewhere else",
+        "resources[0]: https://example.com/a.yaml is remote",
     ),
     "a Helm chart": ("helmCharts: [{name: a}]", "inflates Helm charts"),
 }

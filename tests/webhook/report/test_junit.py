@@ -27,7 +27,7 @@ def test_there_is_a_case_for_each_object_and_policy_and_for_each_clean_file(repo
         ("a b/pod.yaml", "pods/missing-gpu-toleration", "Pod/ml/trainer", ["failure"]),
         ("b.yaml", "unreadable", "b.yaml", ["error"]),
         ("clean.yaml", "gpugate", "clean.yaml", []),
-        ("could not look", "pods/blind", "needs Jobs", ["skipped"]),
+        ("not evaluated", "pods/blind", "needs Jobs", ["skipped"]),
     ]
 
 

@@ -26,7 +26,7 @@ def test_the_worst_come_first_in_a_table(report: Report) -> None:
 def test_fixes_are_folded_away(denial: Located) -> None:
     lines = markdown.write(Report((denial,))).splitlines()
 
-    start = lines.index("<details><summary>How to mend them</summary>")
+    start = lines.index("<details><summary>How to fix them</summary>")
     assert lines[start + 2 : start + 4] == [
         "- a b/pod.yaml:3, `pods/missing-gpu-toleration`: write another",
         "      set spec.a: 1",

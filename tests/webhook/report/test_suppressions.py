@@ -38,13 +38,13 @@ SUMMARIES = {
     "an entry of no use": (
         Report((), objects=1, baseline=BaselineUse("b.json", stale=((KEY, 1),))),
         [
-            "1 entry of b.json matches nothing any more; --prune-baseline removes what is of no use:",
+            "1 entry of b.json matches no finding; --prune-baseline removes such entries:",
             "  pods/denied Pod/default/a spec",
         ],
     ),
     "entries of what is not here": (
         Report((), objects=1, baseline=BaselineUse("b.json", unseen=((KEY, 1), (KEY, 1)))),
-        ["2 entries of b.json are about objects that are not among the files"],
+        ["2 entries of b.json are for objects outside the checked files"],
     ),
     "more than anybody reads": (
         Report((), objects=1, baseline=BaselineUse("b.json", stale=((KEY, 1),) * 12)),
@@ -53,8 +53,8 @@ SUMMARIES = {
     "exemptions": (
         Report((), objects=1, expired=("pods/*: over since 2026-01-01 (o: r)",), unused=("pods/a: lets nothing off (o: r)",)),
         [
-            "exemption over: pods/*: over since 2026-01-01 (o: r)",
-            "exemption that matches nothing: pods/a: lets nothing off (o: r)",
+            "expired exemption: pods/*: over since 2026-01-01 (o: r)",
+            "unused exemption: pods/a: lets nothing off (o: r)",
         ],
     ),
 }  # fmt: skip

@@ -153,8 +153,8 @@ def test_the_summary_says_what_was_not_looked_at() -> None:
 
     assert text.write(report, view=View(seconds=0.114)).splitlines()[3:] == [
         "Checked 1,234 objects in 1 file against 10 policies for Kubernetes 1.36 in 0.11 s: 1 error, 0 warnings, 0 notes",
-        "1 part could not be read and was not judged",
-        "2 policies could not look:",
+        "1 part could not be read and was not evaluated",
+        "2 policies were not evaluated:",
         "  a/b: needs Jobs (1 object)",
         "  a/b: needs Pods (2 objects)",
         "  a/c: needs Jobs (1 object)",
@@ -213,17 +213,17 @@ FIX = Patches((Patch("set", ("spec",), 1, ""),))
 SAFE = replace(DENIAL, fix=replace(FIX, safe=True))
 UNSAFE = replace(DENIAL, fix=FIX)
 MENDING = {
-    "safe and unsafe": ((SAFE, UNSAFE, UNSAFE), ["1 finding can be mended with --fix, 2 more with --unsafe-fixes"]),
-    "unsafe": ((UNSAFE,), ["1 finding can be mended with --fix --unsafe-fixes"]),
-    "a patch": ((replace(DENIAL, fix=None, patches=FIX.patches),), ["1 finding can be mended with --fix"]),
+    "safe and unsafe": ((SAFE, UNSAFE, UNSAFE), ["1 finding can be fixed with --fix, 2 more with --unsafe-fixes"]),
+    "unsafe": ((UNSAFE,), ["1 finding can be fixed with --fix --unsafe-fixes"]),
+    "a patch": ((replace(DENIAL, fix=None, patches=FIX.patches),), ["1 finding can be fixed with --fix"]),
     "exempt": ((replace(SAFE, stance=Stance.AUDIT, note="exempt until 2030-01-01: agreed"),), []),
     "without a fix": ((replace(DENIAL, fix=None),), []),
 }
 
 
 @pytest.mark.parametrize(("findings", "said"), MENDING.values(), ids=MENDING)
-def test_the_summary_says_what_can_be_mended(findings: tuple[Located, ...], said: list[str]) -> None:
-    assert [line for line in text.write(Report(findings, objects=1)).splitlines() if "mended" in line] == said
+def test_the_summary_says_what_can_be_fixed(findings: tuple[Located, ...], said: list[str]) -> None:
+    assert [line for line in text.write(Report(findings, objects=1)).splitlines() if "can be fixed" in line] == said
 
 
 def test_the_summary_says_what_was_done_and_what_was_let_pass() -> None:

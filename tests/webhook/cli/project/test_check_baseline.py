@@ -64,8 +64,8 @@ def test_what_matches_nothing_is_told_and_pruned(gpugate: Run, project: Path, po
     pruned = gpugate("check", "manifests", "--baseline", B, "--prune-baseline")
     left = json.loads((project / B).read_text())["findings"]
 
-    assert f"{len(entries) - len(left)} entries of {B} are about objects that are not among the files" in told.out
-    assert f"{B}: pruned of what matches nothing: {len(left)} entries of {len(entries)} are left" in pruned.out
+    assert f"{len(entries) - len(left)} entries of {B} are for objects outside the checked files" in told.out
+    assert f"{B}: pruned: {len(left)} of {len(entries)} entries remain" in pruned.out
     assert left == [entry for entry in entries if entry["kind"] == "Pod"]
 
 
@@ -77,7 +77,7 @@ def test_nothing_is_pruned_when_something_cannot_be_read(gpugate: Run, project: 
     ran = gpugate("check", "manifests", "--baseline", B, "--prune-baseline")
 
     assert (ran.code, (project / B).read_text()) == (4, before)
-    assert f"{B}: not pruned, because something could not be read or judged" in ran.out
+    assert f"{B}: not pruned, because an input could not be read or evaluated" in ran.out
 
 
 def test_it_is_the_same_wherever_and_however_often_it_is_written(gpugate: Run, project: Path, pool: Path) -> None:
@@ -134,7 +134,7 @@ def test_sarif_says_what_is_new(flags: list[str], expected: set[tuple[str, int]]
 
 
 REFUSED = {
-    "pruned and written": (["--write-baseline", B, "--prune-baseline"], "--prune-baseline: a baseline that is written anew"),
+    "pruned and written": (["--write-baseline", B, "--prune-baseline"], "--prune-baseline: leave it out; --write-baseline writes"),
     "pruned without a name": (["--prune-baseline"], "--prune-baseline: name the baseline with --baseline FILE"),
     "pruned without being read": (["--baseline", B, "--no-ignores", "--prune-baseline"], "--prune-baseline: leave out"),
     "another format": (["--write-baseline", "b.txt"], "--write-baseline b.txt: end the name in .json, .yaml, .yml"),

@@ -81,12 +81,12 @@ REFUSED = {
     "an unknown policy": (
         "\nselect: [pods/missing-gpu-tolerations]\n",
         [],
-        f".gpugate.yaml:2:9: select: pods/missing-gpu-tolerations: no policy is called so; did you mean {TOLERATION}?",
+        f".gpugate.yaml:2:9: select: pods/missing-gpu-tolerations: unknown policy; did you mean {TOLERATION}?",
     ),
     "an unknown format": ("output: [txt]\n", [], ".gpugate.yaml:1:9: output: txt: unknown format; did you mean text?\nwrite text, concise, json"),
     "a policy file that is missing": ("policy_file: none.yaml\n", [], "none.yaml: no such file or directory"),
-    "a baseline that is missing": ("baseline: none.json\n", [], "none.json: no such file: make one with --write-baseline"),
-    "a flag is told as it is": ("select: [claims/*]\n", ["--select", "zzz"], "--select zzz: no policy is called so"),
+    "a baseline that is missing": ("baseline: none.json\n", [], "none.json: no such file: create it with --write-baseline"),
+    "a flag is told as it is": ("select: [claims/*]\n", ["--select", "zzz"], "--select zzz: unknown policy"),
 }  # fmt: skip
 
 
