@@ -303,7 +303,8 @@ def _repeated(judged: Judged) -> Iterator[str]:
         _, kind, namespace, name = repeated[0]
         first = "/".join(part for part in (kind, namespace, name) if part)
         others = f" and {len(repeated) - 1:,} more" if len(repeated) > 1 else ""
-        yield f"{first}{others} occurs more than once; each occurrence was evaluated separately"
+        verb = "occur" if others else "occurs"
+        yield f"{first}{others} {verb} more than once; each occurrence was evaluated separately"
 
 
 def _with_exemptions(report: Report, judged: Judged, ruleset: Ruleset, options: Options, seen: Seen) -> Report:

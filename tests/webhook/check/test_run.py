@@ -149,6 +149,14 @@ def test_an_object_that_occurs_twice_is_judged_twice_and_told(run: Run) -> None:
     assert report.remarks == ("Pod/default/a occurs more than once; each occurrence was evaluated separately",)
 
 
+def test_several_objects_that_occur_twice_are_one_remark(run: Run) -> None:
+    both = f"{DENIED}---\n{GOOD.replace('name: a', 'name: b')}"
+
+    (remark,) = run(both, both).report.remarks
+
+    assert remark == "Pod/default/a and 1 more occur more than once; each occurrence was evaluated separately"
+
+
 def test_the_report_counts_what_was_looked_at(run: Run) -> None:
     other = DENIED.replace("name: a", "name: b")
     report = run(f"{GOOD}---\n{other}", "{apiVersion: kustomize.config.k8s.io/v1, kind: Kustomization}").report
