@@ -105,7 +105,7 @@ ONE_GPU = {"nvidia.com/gpu": "1"}
             {"requests": ONE_GPU, "limits": {"nvidia.com/gpu": "2"}},
             "nvidia.com/gpu",
             "containers",
-            "must be the same",
+            "must be equal",
             id="limit-is-not-the-request",
         ),
         pytest.param({"limits": ONE_GPU}, "nvidia.com/gpu", "initContainers", None, id="init-container-only"),
