@@ -29,8 +29,8 @@ def number(text: str) -> Fraction | None:
     return Fraction(text) if _NUMBER.fullmatch(text) else None
 
 
-LONGEST: Final = 10_000  # characters; what a longer query says is left unread
-# Possessive throughout: no character is looked at twice.
+LONGEST: Final = 10_000  # characters; a longer query is not read
+# Possessive throughout: each character is read once.
 _TOKEN: Final = re.compile(
     r"""(?P<blank>\s++|\#[^\n]*+)
       | (?P<string>"(?:[^"\\]|\\.)*+"? | '(?:[^'\\]|\\.)*+'? | `[^`]*+`?)

@@ -38,7 +38,7 @@ def set_maximum(scaled_object: Field, replicas: int) -> Iterator[Patch]:
     """Set `maxReplicaCount`."""
     field = scaled_object["spec", "maxReplicaCount"]
     if not field:
-        reason = f"sets maxReplicaCount: {replicas}, because KEDA takes 100 where it is absent"
+        reason = f"sets maxReplicaCount: {replicas}, because KEDA's default is 100"
         yield Patch("set", field.path, replicas, reason)
 
 
@@ -56,7 +56,7 @@ def set_fallback(scaled_object: Field) -> Iterator[Patch]:
     )
     if usable and not spec["fallback"]:
         replicas = max(1, spec["minReplicaCount"].integer or 0)
-        reason = f"sets a fallback of {replicas} replicas for the time a metric is lost"
+        reason = f"sets a fallback of {replicas} replicas for times without a metric"
         yield Patch("set", spec["fallback"].path, {"failureThreshold": 3, "replicas": replicas}, reason)
 
 
@@ -64,7 +64,7 @@ def set_stabilization(scaled_object: Field, seconds: int) -> Iterator[Patch]:
     """Set the window over which scaling down is damped."""
     behavior = scaled_object["spec", "advanced", "horizontalPodAutoscalerConfig", "behavior"]
     if not behavior:
-        reason = f"waits {seconds} s before scaling down, because GPU Pods are slow to start"
+        reason = f"waits {seconds} s before scaling down, because GPU Pods start slowly"
         yield Patch("set", behavior.path, {"scaleDown": {"stabilizationWindowSeconds": seconds}}, reason)
 
 

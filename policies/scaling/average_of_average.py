@@ -1,9 +1,9 @@
-"""Query for an average, which is then divided by the number of replicas once more.
+"""Query for an average, which KEDA then divides by the number of replicas again.
 
 ## Why is this bad?
-The workload cannot scale out: an average of 100 % against a threshold of 70 asks for two replicas, however many there
-are and however busy they are. A trigger without `metricType` is an `AverageValue`: the autoscaler takes the result of
-the query for a total, and wants one replica for each `threshold` in it. An average never becomes a total.
+The workload cannot scale out: an average of 100 % with a threshold of 70 gives two replicas, for any number of busy
+replicas. A trigger without `metricType` is an `AverageValue`: the autoscaler treats the result of the query as a
+total, and starts one replica for each `threshold` in it. An average never grows with the number of replicas.
 
 ## Instead
 Write `metricType: Value`, which compares the average itself with the threshold, or query a total:
@@ -18,8 +18,8 @@ triggers:
       threshold: "70"
 ```
 
-It is found where the query is an average, a maximum or a quantile of a metric whose greatest value is known, and that
-value asks for fewer replicas than `maxReplicaCount`. With `scalingModifiers` the triggers' thresholds do not count.
+The policy reports an average, a maximum or a quantile of a metric whose greatest value is known, if that value gives
+fewer replicas than `maxReplicaCount`. With `scalingModifiers` the triggers' thresholds do not count.
 
 ## Sources
 KEDA v2.20.2 `pkg/scalers/scaler.go` (GetMetricTargetType: AverageValue where nothing is said), `prometheus_scaler.go`;
@@ -62,9 +62,9 @@ def check(scaled_object: Field, ctx: AnyContext) -> Iterator[Violation]:
             continue
         replicas = math.ceil(bound / threshold)
         if replicas < allowed:
-            found = f"the query gives {float(bound):g} at most: by {float(threshold):g} per replica that asks for"
-            message = f"{found} {replicas}, never for the {allowed} of maxReplicaCount"
-            hint = "write metricType: Value, or query a total"
+            found = f"the query gives {float(bound):g} at most; with {float(threshold):g} per replica that gives"
+            message = f"{found} {replicas}, never the {allowed} of maxReplicaCount"
+            hint = "write metricType: Value, or change the query to a total"
             yield Violation(kind.path, message, at_most, hint, _fix(scaled_object, kind, ctx))
 
 

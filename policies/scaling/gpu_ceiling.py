@@ -1,18 +1,19 @@
-"""Workload that may grow to more GPUs than the platform has for it.
+"""Workload that may grow to more GPUs than the platform allows or offers.
 
 ## Why is this bad?
-Replicas times GPUs is what a workload may take, and it is easily more than anybody meant: eight replicas of eight GPUs
-are 64. Beyond the limits of the node pools the last replicas stay Pending for ever, and while they wait the workload has
-taken everything that other workloads share with it.
+A workload can use replicas times GPUs, which is easily more than intended: eight replicas of eight GPUs are 64.
+Beyond the limits of the node pools the last replicas stay Pending, and meanwhile the workload uses all GPUs that it
+shares with other workloads.
 
 ## Instead
-Lower the maximum, or raise the limits of the pools if that many GPUs are really meant.
+Lower the maximum, or raise the limits of the pools if the workload needs that many GPUs.
 
-A ScaledObject's `maxReplicaCount`, the annotation `autoscaling.keda.sh/paused-replicas`, and the `replicas` of a Deployment or StatefulSet, may reach `max_gpus` GPUs, and
-what all node pools together allow on which its Pods can land. MIG slices and Neuron cores count as their part of a
-device. Where a ScaledObject has no maximum, `scaling/unbounded-replicas` says so.
+A ScaledObject's `maxReplicaCount`, the annotation `autoscaling.keda.sh/paused-replicas`, and the `replicas` of a
+Deployment or StatefulSet may reach `max_gpus` GPUs, and the total that the node pools for its Pods allow. MIG slices
+and Neuron cores count as their part of a device. `scaling/unbounded-replicas` reports a ScaledObject without a
+maximum.
 
-The pools are compared only when all of them are known, and each that can take the Pods has a limit for the resource.
+The pools are compared only if all of them are known, and each that can run the Pods has a limit for the resource.
 
 ## Sources
 KEDA v2.20.2 `apis/keda/v1alpha1/scaledobject_webhook.go` (no check of the maximum), `controllers/keda/hpa.go` (paused
@@ -105,8 +106,8 @@ def _judge(
     each = whole_gpus(demand)
     if each * replicas > ctx.params.max_gpus:
         total = f"{replicas} replicas x {each} GPUs = {float(each * replicas):g} GPUs"
-        message = f"{total}, above the {ctx.params.max_gpus} allowed"
-        why = "One workload can then take more GPUs than the policy file allows for it."
+        message = f"{total} (maximum: {ctx.params.max_gpus})"
+        why = "One workload can then use more GPUs than the policy file allows."
         yield Violation(field.path, message, hint="lower the number of replicas", why=why)
     for template in pod_templates(kind.group, kind.name, workload):
         yield from _beyond_pools(field, replicas, template, demand, ctx)
@@ -123,5 +124,5 @@ def _beyond_pools(
             pools = f"pool {found.pools[0]} allows" if len(found.pools) == 1 else f"{len(found.pools)} pools allow"
             total = f"{replicas} replicas x {count} {resource} = {replicas * count}"
             hint = f"lower the number of replicas, or raise the limits of {', '.join(found.pools[:5])}"
-            why = "The last replicas stay Pending, while the workload takes all GPUs that it shares with others."
-            yield Violation(field.path, f"{total}, above the {found.amount} that {pools}", hint=hint, why=why)
+            why = "The last replicas stay Pending, while the workload uses all GPUs that it shares with others."
+            yield Violation(field.path, f"{total}; {pools} only {found.amount}", hint=hint, why=why)

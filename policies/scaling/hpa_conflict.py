@@ -1,20 +1,19 @@
 """HorizontalPodAutoscaler and ScaledObject, or two ScaledObjects, that scale one workload.
 
 ## Why is this bad?
-Kubernetes stops both: each reports `AmbiguousSelector`, and no metric moves the workload any more. GPU nodes are then
-too few, or idle. Only the bounds still count, and where one's minimum is above the other's maximum, replicas go up and
-down without end. KEDA makes a HorizontalPodAutoscaler of its own for every ScaledObject, so there are two of them.
-KEDA's webhook refuses the ScaledObject when it comes second; it does not see a HorizontalPodAutoscaler that comes after
-it.
+Kubernetes stops both autoscalers: each reports `AmbiguousSelector`, and no metric scales the workload. GPU nodes are
+then too few, or idle. Only the bounds still apply, and if one's minimum is above the other's maximum, replicas go up
+and down continuously. KEDA creates a HorizontalPodAutoscaler for every ScaledObject, so two exist. KEDA's webhook
+refuses a ScaledObject that is created second; it does not see a HorizontalPodAutoscaler that is created later.
 
 ## Instead
-Delete the HorizontalPodAutoscaler, and put what it measures into the triggers of the ScaledObject. To let KEDA take it
+Delete the HorizontalPodAutoscaler, and move its metrics to the triggers of the ScaledObject. To let KEDA take it
 over, annotate the ScaledObject with `scaledobject.keda.sh/transfer-hpa-ownership: "true"` and name the autoscaler in
 `spec.advanced.horizontalPodAutoscalerConfig.name`. The annotation `validations.keda.sh/hpa-ownership: "false"` on the
-autoscaler keeps KEDA's webhook from refusing the pair, and does not make it work, so it changes nothing here.
+autoscaler only disables the check of KEDA's webhook, so it changes nothing here.
 
-It is a denial where the workload is known to ask for GPUs, a warning where the workload is not known, and nothing where
-it asks for none.
+A finding is denied if the workload is known to request GPUs, a warning if the workload is not known, and not reported
+if it requests none.
 
 ## Sources
 KEDA v2.20.2 `apis/keda/v1alpha1/scaledobject_webhook.go` (verifyHpas, verifyScaledObjects),
@@ -79,7 +78,7 @@ def check_scaled_object(scaled_object: Field, ctx: AnyContext) -> Iterator[Viola
                 _reference(scaled_object),
                 message,
                 at_most,
-                "put the triggers of both into one ScaledObject",
+                "move the triggers of both to one ScaledObject",
                 others=(_other(SCALED_OBJECT, _name(other), ctx),),
                 follows=_name(other) < ctx.request.name,
             )

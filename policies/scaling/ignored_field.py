@@ -1,21 +1,20 @@
 """ScaledObject with settings that have no effect.
 
 ## Why is this bad?
-A setting without effect misleads whoever relies on it: a `cooldownPeriod` keeps no GPU Pod through a pause unless the
-workload goes to zero, and a `metricName` names no metric any more. It hides what really decides: the query, the
-threshold and the behavior of the autoscaler.
+The setting has no effect: a `cooldownPeriod` keeps no GPU Pod unless the workload scales to zero, and a `metricName`
+no longer names a metric. Only the query, the threshold and the behavior of the autoscaler decide.
 
 ## Instead
-Delete them. How slowly a workload that keeps some replicas scales down is said in
-`spec.advanced.horizontalPodAutoscalerConfig.behavior.scaleDown`; the metric of a trigger is called `s0-prometheus`, by
-its place and its type.
+Delete the setting. How slowly a workload with a minimum of replicas scales down is set in
+`spec.advanced.horizontalPodAutoscalerConfig.behavior.scaleDown`. KEDA names the metric of a trigger `s0-prometheus`,
+by its position and its type.
 
 - `metricName` has no effect since KEDA 2.12 in triggers that do not read a metric of that name from their source.
 - `cooldownPeriod`, `initialCooldownPeriod` and the `activation...` values of triggers decide between zero, or
-  `idleReplicaCount`, and the minimum: they have no effect where `minReplicaCount` is above 0 and there is no
-  `idleReplicaCount`.
+  `idleReplicaCount`, and the minimum: they have no effect if `minReplicaCount` is above 0 and `idleReplicaCount` is
+  absent.
 
-`pollingInterval` is left alone: a workload that never goes to zero is still polled, which counts failures for the
+`pollingInterval` is not reported: a workload that never scales to zero is still polled, which counts failures for the
 fallback.
 
 ## Sources
@@ -74,8 +73,8 @@ def check(scaled_object: Field, ctx: AnyContext) -> Iterator[Violation]:
         name = trigger["metadata", "metricName"]
         if name and trigger["type"].text in _WITHOUT_METRIC_NAME:
             message = f"KEDA ignores metricName in a trigger of type {trigger['type'].text}"
-            hint = "delete it; the query says which metric it is"
-            why = "The other settings of the trigger choose the metric, whatever `metricName` says."
+            hint = "delete metricName"
+            why = "The other settings of the trigger select the metric; KEDA does not read `metricName`."
             yield _ignored(name, message, at_most, hint, why)
     if minimum(scaled_object) > 0 and not scaled_object["spec", "idleReplicaCount"]:
         yield from _on_the_way_to_zero(scaled_object, at_most)
@@ -83,8 +82,8 @@ def check(scaled_object: Field, ctx: AnyContext) -> Iterator[Violation]:
 
 def _on_the_way_to_zero(scaled_object: Field, at_most: Stance) -> Iterator[Violation]:
     spec = scaled_object["spec"]
-    why = f"has an effect only on the way from and to 0 replicas; minReplicaCount is {minimum(scaled_object)}"
-    slow = "delete it; slow scaling down is said in advanced.horizontalPodAutoscalerConfig.behavior.scaleDown"
+    why = f"has an effect only between 0 replicas and the minimum; minReplicaCount is {minimum(scaled_object)}"
+    slow = "delete the setting, and set slow scaling down in advanced.horizontalPodAutoscalerConfig.behavior.scaleDown"
     for name in ("cooldownPeriod", "initialCooldownPeriod"):
         if spec[name]:
             yield _ignored(spec[name], f"{name} {why}", at_most, slow, _NO_DELAY)
@@ -97,7 +96,7 @@ def _on_the_way_to_zero(scaled_object: Field, at_most: Stance) -> Iterator[Viola
     ]
     for field in (*activations, spec["advanced", "scalingModifiers", "activationTarget"]):
         if field:
-            yield _ignored(field, f"{field.path[-1]} {why}", at_most, "delete it", _ALWAYS_ACTIVE)
+            yield _ignored(field, f"{field.path[-1]} {why}", at_most, "delete the setting", _ALWAYS_ACTIVE)
 
 
 _NO_DELAY: Final = (

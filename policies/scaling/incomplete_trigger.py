@@ -1,12 +1,12 @@
-"""Trigger that KEDA cannot use: a setting is missing, or is no string or no number.
+"""Trigger that KEDA cannot use: a setting is missing, or has the wrong type.
 
 ## Why is this bad?
-KEDA makes no autoscaler for a ScaledObject of which it cannot read one trigger, so the GPU workload stays at the size it
-has. A missing setting is found only when KEDA reads the trigger, long after the object was accepted; numbers that are
-not in quotes the API server refuses, because all metadata of triggers are strings.
+KEDA creates no autoscaler for a ScaledObject with an invalid trigger, so the GPU workload keeps its current size.
+KEDA reports a missing setting only when it reads the trigger, after the object was accepted. The API server refuses
+numbers without quotes, because all metadata of triggers are strings.
 
 ## Instead
-A Prometheus trigger needs an address, a query and a threshold above 0, each in quotes where it looks like a number:
+Write an address, a query and a threshold above 0 for a Prometheus trigger, with quotes around numbers:
 
 ```yaml
 triggers:
@@ -17,8 +17,8 @@ triggers:
       threshold: "10"
 ```
 
-Of other triggers only the type, and that their metadata are strings, is looked at. It is a denial where the workload is
-known to ask for GPUs, a warning where the workload is not known, and nothing where it asks for none.
+Of other triggers only the type is checked, and that their metadata are strings. A finding is denied if the workload
+is known to request GPUs, a warning if the workload is not known, and not reported if it requests none.
 
 ## Sources
 KEDA v2.20.2 `pkg/scalers/prometheus_scaler.go` (prometheusMetadata), `pkg/scalers/scalersconfig/typed_config.go` (a
@@ -56,14 +56,14 @@ _NUMBERS: Final = ("threshold", "activationThreshold")
 
 @validates(SCALED_OBJECT, needs=TARGET_NEEDS)
 def check(scaled_object: Field, ctx: AnyContext) -> Iterator[Violation]:
-    """Report what each trigger lacks, and what it has of the wrong type."""
+    """Report the missing settings of each trigger, and those of the wrong type."""
     at_most = ctx.derived(highest_stance)
     if not at_most:
         return
     for trigger in scaled_object["spec", "triggers"]:
         kind = trigger["type"]
         if not kind.text:
-            yield Violation(kind.path, "the trigger has no type", at_most, "write a type, such as prometheus")
+            yield Violation(kind.path, "missing type of the trigger", at_most, "add a type, such as prometheus")
         for key, value in trigger["metadata"].items():
             if value and not isinstance(value.value, str):
                 yield _unquoted(key, value, at_most)
@@ -77,16 +77,16 @@ def _unquoted(key: str, value: Field, at_most: Stance) -> Violation:
     if isinstance(value.value, int):
         text = str(value.value).lower() if isinstance(value.value, bool) else str(value.value)
         fix = Patches((Patch("set", value.path, text, "puts the value in quotes"),), safe=True)
-    message = f"{key} is {type_name(value.value)}, and metadata of triggers are strings"
+    message = f"{key} is {type_name(value.value)}, but metadata of triggers are strings"
     why = "The API server refuses the object, because metadata of triggers are strings."
-    return Violation(value.path, message, at_most, "put it in quotes", fix, why=why)
+    return Violation(value.path, message, at_most, "put the value in quotes", fix, why=why)
 
 
 def _missing(metadata: Field, at_most: Stance) -> Iterator[Violation]:
     for key, what in _REQUIRED.items():
         value = metadata[key]
         if not value or (isinstance(value.value, str) and not value.text.strip()):
-            yield Violation(value.path, f"a prometheus trigger needs {key}", at_most, f"write {what}")
+            yield Violation(value.path, f"missing {key} of a prometheus trigger", at_most, f"add {what}")
 
 
 def _no_numbers(metadata: Field, at_most: Stance, *, formula: bool) -> Iterator[Violation]:
@@ -97,9 +97,9 @@ def _no_numbers(metadata: Field, at_most: Stance, *, formula: bool) -> Iterator[
         amount = number(value.text)
         if amount is None:
             yield Violation(
-                value.path, f"{key} is no number that KEDA reads", at_most, 'write one such as "10" or "0.5"'
+                value.path, f"{key} is not a number that KEDA reads", at_most, 'write a number such as "10" or "0.5"'
             )
         elif key == "threshold" and amount <= 0 and not formula:
             yield Violation(
-                value.path, f"a threshold of {value.text.strip()} is not above 0", at_most, "write one above 0"
+                value.path, f"a threshold of {value.text.strip()} is not above 0", at_most, "write a threshold above 0"
             )

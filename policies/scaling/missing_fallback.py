@@ -1,12 +1,11 @@
-"""Scaling on Prometheus without a usable fallback for the time it is away.
+"""Scaling on Prometheus without a usable fallback for times when it is unavailable.
 
 ## Why is this bad?
-When Prometheus cannot be asked, the number of replicas freezes: too few for the load, or GPUs that nobody uses until
-somebody notices. A workload at zero stays at zero. A fallback outside the bounds of scaling says a number that is never
-reached.
+While Prometheus is unavailable, the number of replicas does not change: too few for the load, or idle GPUs. A
+workload at zero stays at zero. A fallback outside the minimum and maximum is never reached.
 
 ## Instead
-Say how many replicas are right without a metric, between minimum and maximum:
+Write the number of replicas for times without a metric, between minimum and maximum:
 
 ```yaml
 spec:
@@ -17,8 +16,8 @@ spec:
     replicas: 2
 ```
 
-It is found where the workload asks for GPUs or is not known. The behaviors `currentReplicas` and `scalingModifiers` do
-not read `replicas`, so there it may be anything.
+A workload is reported if it requests GPUs or is not known. The behaviors `currentReplicas` and `scalingModifiers` do
+not read `replicas`, so any value is allowed there.
 
 ## Sources
 KEDA v2.20.2 `pkg/fallback/fallback.go`, `apis/keda/v1alpha1/scaledobject_types.go` (CheckFallbackValid: no check against
@@ -62,8 +61,8 @@ def check(scaled_object: Field, ctx: AnyContext) -> Iterator[Violation]:
     # Before 2.18 KEDA refuses one for metrics of type Value (CHANGELOG.md, #6655).
     elif at_least(ctx.target.keda, "2.18") or any(ask["metricType"].text != "Value" for ask in asks):
         patches = tuple(_scaled_objects.set_fallback(scaled_object))
-        message = "no fallback: the number of replicas freezes while Prometheus cannot be asked"
-        hint = "write a fallback with the replicas that are right without a metric"
+        message = "missing fallback: the number of replicas does not change while Prometheus is unavailable"
+        hint = "add a fallback with the number of replicas for times without a metric"
         yield Violation(fallback.path, message, at_most, hint, Patches(patches) if patches else None)
 
 
@@ -74,8 +73,8 @@ def _outside(scaled_object: Field, replicas: Field, at_most: Stance) -> Iterator
     name, bound = ("maxReplicaCount", most) if number > most else ("minReplicaCount", least)
     message = f"fallback.replicas is {number}, {'above' if number > most else 'below'} {name} {bound}, which wins"
     patch = Patch(
-        "set", replicas.path, bound, f"sets the replicas of the fallback to {name}, which is what it amounts to"
+        "set", replicas.path, bound, f"sets the replicas of the fallback to {name}, the number that KEDA uses"
     )
-    why = f"Without Prometheus the workload gets {bound} replicas, and not the {number} of the fallback."
+    why = f"Without Prometheus the workload gets {bound} replicas, not the {number} of the fallback."
     hint = f"write a number from {least} to {most}"
     yield Violation(replicas.path, message, at_most, hint, Patches((patch,), safe=True), why=why)

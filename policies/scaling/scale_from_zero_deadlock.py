@@ -1,12 +1,12 @@
 """Scaling to zero on metrics that only the scaled Pods export.
 
 ## Why is this bad?
-The workload never leaves zero: without a Pod there is no metric, no result counts as 0, and 0 starts no Pod. Requests
-wait for ever, or are lost.
+The workload never leaves zero: without a Pod no metric exists, KEDA counts a missing result as 0, and 0 starts no
+Pod. Requests wait indefinitely or are lost.
 
 ## Instead
-Measure the demand where it arrives: requests at the gateway or router, messages in a queue, the KEDA HTTP add-on. Or
-keep one replica with `minReplicaCount: 1`.
+Measure the demand before it reaches the Pods: requests at the gateway or router, messages in a queue, the KEDA HTTP
+add-on. Or keep one replica with `minReplicaCount: 1`.
 
 ```yaml
 triggers:
@@ -17,11 +17,11 @@ triggers:
       threshold: "1"
 ```
 
-It is found where every trigger is a Prometheus query for metrics of the workload's own Pods (of vLLM and Triton; of
-DCGM, containers and Pods where the query names the workload's Pods), or of type cpu or memory, which start nothing from
-zero. It is not where another trigger stands beside them, a query gives a result without Pods (`absent`, `vector(1)`), a
-negative `activationThreshold` or the annotation `autoscaling.keda.sh/force-activation` starts it anyway, a formula
-combines the triggers, or a fallback takes over because `ignoreNullValues` is "false".
+A ScaledObject is reported if every trigger is a Prometheus query for metrics of the workload's own Pods (of vLLM and
+Triton; of DCGM, containers and Pods if the query names the workload's Pods), or of type cpu or memory, which start
+nothing from zero. It is not reported with another trigger, with a query that gives a result without Pods (`absent`,
+`vector(1)`), with a negative `activationThreshold` or the annotation `autoscaling.keda.sh/force-activation`, with a
+formula that combines the triggers, or with a fallback that applies because `ignoreNullValues` is "false".
 
 ## Sources
 KEDA v2.20.2 `pkg/scalers/prometheus_scaler.go` (an empty result is 0, active is above activationThreshold),
@@ -73,8 +73,8 @@ def check(scaled_object: Field, ctx: AnyContext) -> Iterator[Violation]:
     if at_most:
         metric = _queries.right_name(asks[0][1].selectors[0].metric) or "its metric"
         name = "idleReplicaCount" if lowest.path[-1] == "idleReplicaCount" else "minReplicaCount"
-        message = f"{name} is 0, and without a Pod of {target} there is no {metric} to leave it"
-        hint = "measure the demand at the gateway or queue, or keep one replica"
+        message = f"{name} is 0, but without a Pod of {target} {metric} does not exist: it never starts"
+        hint = "use a metric of the gateway or queue, or write minReplicaCount: 1"
         yield Violation(lowest.path, message, at_most, hint, _fix(lowest))
 
 
@@ -95,4 +95,4 @@ def _starts_anyway(ask: Field, scaled_object: Field) -> bool:
 def _fix(lowest: Field) -> Patches:
     if lowest.path[-1] == "idleReplicaCount":
         return Patches((Patch("remove", lowest.path, None, "keeps the minimum when no trigger is active"),))
-    return Patches((Patch("set", lowest.path, 1, "keeps one replica, whose metrics tell when more are needed"),))
+    return Patches((Patch("set", lowest.path, 1, "keeps one replica, whose metrics show when more are needed"),))

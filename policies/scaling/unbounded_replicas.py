@@ -1,25 +1,26 @@
-"""Autoscaling of a GPU workload without a bound that somebody chose.
+"""Autoscaling of a GPU workload without a configured maximum.
 
 ## Why is this bad?
-One wrong metric scales a workload to its maximum, and Karpenter buys the GPUs for it, as far as its node pools allow.
-KEDA takes 100 replicas where a ScaledObject or a ScaledJob does not say how many: with eight GPUs per Pod that is 800
+One wrong metric scales a workload to its maximum, and Karpenter launches the GPU nodes for it, up to the limits of
+its node pools. KEDA's default is 100 replicas for a ScaledObject or a ScaledJob: with eight GPUs per Pod that is 800
 GPUs.
 
 ## Instead
-Write the bound, and keep it low enough that reaching it by mistake is affordable:
+Write the maximum, low enough that reaching it by mistake is affordable:
 
 ```yaml
 spec:
   maxReplicaCount: 8
 ```
 
-A ScaledObject may have at most `max_replicas` replicas. The same holds for the annotation
-`autoscaling.keda.sh/paused-replicas`, which keeps as many replicas as it says, also above `maxReplicaCount`. A ScaledJob or a HorizontalPodAutoscaler may at most reach
-`max_gpus` GPUs. MIG slices and Neuron cores count as their part of a device. It is a denial where the workload is known
-to ask for GPUs, a warning where a ScaledObject's workload is not known, and nothing where it asks for none.
+A ScaledObject may have at most `max_replicas` replicas. The same applies to the annotation
+`autoscaling.keda.sh/paused-replicas`, which keeps that number of replicas, also above `maxReplicaCount`. A ScaledJob
+or a HorizontalPodAutoscaler may reach at most `max_gpus` GPUs. MIG slices and Neuron cores count as their part of a
+device. A finding is denied if the workload is known to request GPUs, a warning if a ScaledObject's workload is not
+known, and not reported if it requests none.
 
-With `default_max`, ScaledObjects of GPU workloads get that bound on creation where they have none; with
-`default_fallback` and `default_stabilization` also a fallback for lost metrics and a damped way down.
+With `default_max`, ScaledObjects of GPU workloads without a maximum get that one on creation; with `default_fallback`
+and `default_stabilization` also a fallback for lost metrics and slower scaling down.
 
 ## Sources
 KEDA v2.20.2 `apis/keda/v1alpha1/scaledobject_types.go` (defaultHPAMaxReplicas), `scaledjob_types.go`
@@ -60,7 +61,7 @@ _Count = Annotated[int, msgspec.Meta(ge=1)]
 
 
 class Params(PolicyParams, frozen=True, kw_only=True):
-    """How far autoscaling may go, and what is filled in.
+    """How far autoscaling may go, and the defaults that are added.
 
     Attributes:
         max_replicas: the most replicas a ScaledObject may ask for.
@@ -112,12 +113,16 @@ def check_scaled_object(scaled_object: Field, ctx: Context[Params]) -> Iterator[
         return
     unknown = f"; {_unknown_target(scaled_object)}" if demand is None else ""
     if not is_within:
-        what = f"maxReplicaCount is {replicas}" if maximum else f"no maxReplicaCount, KEDA takes {_KEDA_MAXIMUM}"
-        message = f"{what}{_gpus(replicas, demand)}; at most {bound} replicas are allowed{unknown}"
+        what = (
+            f"maxReplicaCount is {replicas}"
+            if maximum
+            else f"missing maxReplicaCount (KEDA's default: {_KEDA_MAXIMUM})"
+        )
+        message = f"{what}{_gpus(replicas, demand)} (maximum: {bound} replicas){unknown}"
         yield Violation(maximum.path, message, at_most, f"write maxReplicaCount: {bound} or less")
     if paused is not None and paused[1] > bound:
         annotation, number = paused
-        message = f"paused at {number} replicas{_gpus(number, demand)}; at most {bound} replicas are allowed{unknown}"
+        message = f"paused at {number} replicas{_gpus(number, demand)} (maximum: {bound} replicas){unknown}"
         yield Violation(annotation.path, message, at_most, f"write {bound} or less, or remove the annotation")
 
 
@@ -132,9 +137,9 @@ def check_scaled_job(scaled_job: Field, ctx: Context[Params]) -> Iterator[Violat
     jobs = _KEDA_MAXIMUM if not maximum else maximum.integer or 0
     pods = jobs * (scaled_job["spec", "jobTargetRef", "parallelism"].integer or 1)
     if whole_gpus(demand) * pods > ctx.params.max_gpus:
-        absent = "" if maximum else f"no maxReplicaCount, KEDA takes {_KEDA_MAXIMUM}: "
-        message = f"{absent}{_product(pods, demand)}, above the {ctx.params.max_gpus} allowed"
-        yield Violation(maximum.path, message, hint="write a maxReplicaCount that the GPUs allow")
+        absent = "" if maximum else f"missing maxReplicaCount (KEDA's default: {_KEDA_MAXIMUM}): "
+        message = f"{absent}{_product(pods, demand)} (maximum: {ctx.params.max_gpus})"
+        yield Violation(maximum.path, message, hint="lower maxReplicaCount, or add it")
 
 
 @validates(HORIZONTAL_POD_AUTOSCALER, params=Params, needs=TARGET_NEEDS)
@@ -147,8 +152,8 @@ def check_autoscaler(autoscaler: Field, ctx: Context[Params]) -> Iterator[Violat
     elif not demand and demand.doubt:
         yield demand.doubt
     elif whole_gpus(demand) * (maximum.integer or 0) > ctx.params.max_gpus:
-        message = f"{_product(maximum.integer or 0, demand)}, above the {ctx.params.max_gpus} allowed"
-        yield Violation(maximum.path, message, hint="write a maxReplicas that the GPUs allow")
+        message = f"{_product(maximum.integer or 0, demand)} (maximum: {ctx.params.max_gpus})"
+        yield Violation(maximum.path, message, hint="lower maxReplicas")
 
 
 def _demand(scaler: Field, ctx: Context[Params]) -> GpuDemand | None:
@@ -158,7 +163,7 @@ def _demand(scaler: Field, ctx: Context[Params]) -> GpuDemand | None:
 
 def _unknown_target(scaler: Field) -> str:
     target = scale_target(scaler)
-    return f"whether {target} asks for GPUs is not known" if target else "whether its target asks for GPUs is not known"
+    return f"whether {target} requests GPUs is not known" if target else "whether its target requests GPUs is not known"
 
 
 def _gpus(replicas: int, demand: GpuDemand | None) -> str:

@@ -1,19 +1,19 @@
-"""Query for a metric that does not exist, or for the rate of one that is no counter.
+"""Query for a metric that does not exist, or for the rate of a gauge.
 
 ## Why is this bad?
-A query without a result counts as 0, so the workload stays at its minimum however many requests wait, and nothing says
-so. vLLM's metrics have a colon: `vllm:num_requests_running`. And `rate()` tells how fast a counter grows: of the number
-of requests that run right now it gives noise, which is about 0 under a steady load.
+The workload stays at its minimum while requests wait: KEDA counts a query without a result as 0, and reports nothing.
+vLLM's metrics have a colon: `vllm:num_requests_running`. `rate()` gives the growth of a counter; of a gauge, such as
+the number of running requests, it gives about 0 under a steady load.
 
 ## Instead
-Name the metric as it is exported, and ask for a gauge itself, or for its average over a time:
+Write the exported name of the metric, and query a gauge itself, or its average over a time:
 
 ```yaml
 query: sum(avg_over_time(vllm:num_requests_running[1m]))
 ```
 
-The names are those of vLLM; the gauges those of vLLM, Triton and DCGM. A metric that a platform renames with a
-recording rule is better given a name of its own.
+The names are those of vLLM; the gauges those of vLLM, Triton and DCGM. If a platform renames a metric with a
+recording rule, use a different name.
 
 ## Sources
 vLLM `vllm/v1/metrics/loggers.py`; dcgm-exporter `etc/dcp-metrics-included.csv` (types); Prometheus v3.5
@@ -52,7 +52,7 @@ def check(_: Field, ctx: AnyContext) -> Iterator[Violation]:
         rates = [s for s in selectors if _queries.is_gauge(s.metric) and s.call and s.call.name in _FOR_COUNTERS]
         if not wrong and not rates:
             continue
-        fix = Patches((Patch("set", query.path, _mended(query.text, wrong, rates), "asks for what is exported"),))
+        fix = Patches((Patch("set", query.path, _mended(query.text, wrong, rates), "queries the exported metric"),))
         for name in dict.fromkeys(s.metric for s in wrong):
             right = _queries.right_name(name)
             message = f"vLLM exports {right}, with a colon, not {name}"
@@ -61,9 +61,9 @@ def check(_: Field, ctx: AnyContext) -> Iterator[Violation]:
             )
             yield Violation(query.path, message, at_most, f"write {right}", fix, why=why)
         for call, name in dict.fromkeys((s.call.name, _queries.right_name(s.metric)) for s in rates if s.call):
-            message = f"{call}() is for counters, and {name} is a gauge"
+            message = f"{call}() is for counters, but {name} is a gauge"
             why = "The rate of a gauge is about 0 under a steady load, so the workload stays at its minimum."
-            yield Violation(query.path, message, at_most, f"write avg_over_time(), or {name} alone", fix, why=why)
+            yield Violation(query.path, message, at_most, f"write avg_over_time(), or only {name}", fix, why=why)
 
 
 def _mended(text: str, wrong: list[Selector], rates: list[Selector]) -> str:

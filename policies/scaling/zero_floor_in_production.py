@@ -1,11 +1,11 @@
 """Production workload on GPUs that may scale below the replicas its service level needs.
 
 ## Why is this bad?
-The first requests after a pause wait for a node, a driver, an image and a model: minutes, not seconds. One replica alone
-is gone with its node. That is fine for a development model and breaks the promise of a production one.
+The first requests after a pause wait minutes for a node, a driver, an image and a model. A single replica ends with
+its node. That is acceptable for a development model, but not for a production service level.
 
 ## Instead
-Keep the replicas the service level asks for:
+Keep the replicas that the service level requires:
 
 ```yaml
 spec:
@@ -13,8 +13,8 @@ spec:
 ```
 
 A workload's service level is the label `gpugate.dev/sla` of the ScaledObject, of the workload it scales or of the
-namespace, and that of a namespace whose name is in `namespaces`. Where they differ, the one that asks for most replicas
-counts, so no label lowers what another asks for. `idleReplicaCount` is a floor below the minimum.
+namespace, and that of a namespace whose name is in `namespaces`. If they differ, the one with the most replicas
+counts, so no label lowers another. `idleReplicaCount` is a floor below the minimum.
 
 ## Sources
 KEDA v2.20.2 `apis/keda/v1alpha1/scaledobject_types.go` (minReplicaCount is 0 where absent; idleReplicaCount).
@@ -49,8 +49,8 @@ class Params(PolicyParams, frozen=True, kw_only=True):
     """Which service levels there are.
 
     Attributes:
-        sla_min: service level, as the label names it -> the fewest replicas; a level that is not in it asks for none.
-        namespaces: name of a namespace, where `*` stands for anything -> the service level of what is in it.
+        sla_min: service level, as in the label -> the fewest replicas; an absent level requires none.
+        namespaces: name of a namespace, where `*` matches anything -> the service level of its workloads.
     """
 
     sla_min: dict[str, _Count] = msgspec.field(default_factory=lambda: {"prod": 2, "production": 2})
@@ -71,9 +71,9 @@ def check(scaled_object: Field, ctx: Context[Params]) -> Iterator[Violation | Sk
     if replicas >= needed:
         yield from _unknown(scaled_object, ctx)
     else:
-        message = f"goes down to {replicas} replicas; {where} asks for at least {needed}"
+        message = f"goes down to {replicas} replicas; {where} requires at least {needed}"
         why = "A node that ends takes a replica with it, and another one takes minutes to start." if replicas else ""
-        hint, fix = f"keep {needed} replicas or more", _fix(scaled_object, needed, where)
+        hint, fix = f"raise the minimum to {needed} replicas or more", _fix(scaled_object, needed, where)
         yield Violation(lowest.path, message, at_most, hint, fix, why=why)
 
 
@@ -110,8 +110,8 @@ def _fix(scaled_object: Field, needed: int, where: str) -> Patches | None:
     spec = scaled_object["spec"]
     patches = []
     if spec["idleReplicaCount"]:
-        patches.append(Patch("remove", spec["idleReplicaCount"].path, None, "keeps the minimum when nobody asks"))
+        patches.append(Patch("remove", spec["idleReplicaCount"].path, None, "keeps the minimum without load"))
     if minimum(scaled_object) < needed:
-        reason = f"keeps {needed} replicas, for which {where} asks"
+        reason = f"keeps {needed} replicas, which {where} requires"
         patches.append(Patch("set", spec["minReplicaCount"].path, needed, reason))
     return Patches(tuple(patches))

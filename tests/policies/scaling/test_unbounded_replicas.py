@@ -36,9 +36,9 @@ def workload(resource: str, count: int) -> str:
     ("resource", "count", "maximum", "message"),
     [
         ("nvidia.com/gpu", 8, 8, None),
-        ("nvidia.com/gpu", 8, 9, "9 x 8 GPUs = 72 GPUs, above the 64 allowed"),
+        ("nvidia.com/gpu", 8, 9, "9 x 8 GPUs = 72 GPUs (maximum: 64)"),
         ("nvidia.com/mig-1g.10gb", 1, 448, None),
-        ("nvidia.com/mig-1g.10gb", 1, 449, "449 x 1/7 GPUs = 65 GPUs, above the 64 allowed"),
+        ("nvidia.com/mig-1g.10gb", 1, 449, "449 x 1/7 GPUs = 65 GPUs (maximum: 64)"),
         ("cpu", 8, 10000, None),
     ],
 )
@@ -118,13 +118,13 @@ def test_a_default_above_the_bound_is_refused() -> None:
     [
         (
             workload("nvidia.com/gpu", 8),
-            "no maxReplicaCount, KEDA takes 100, 100 x 8 GPUs = 800 GPUs; at most 20 replicas are allowed",
+            "missing maxReplicaCount (KEDA's default: 100), 100 x 8 GPUs = 800 GPUs (maximum: 20 replicas)",
         ),
         (
             "",
             (
-                "no maxReplicaCount, KEDA takes 100; at most 20 replicas are allowed; "
-                "whether Deployment w asks for GPUs is not known"
+                "missing maxReplicaCount (KEDA's default: 100) (maximum: 20 replicas); "
+                "whether Deployment w requests GPUs is not known"
             ),
         ),
         (workload("cpu", 8), None),
