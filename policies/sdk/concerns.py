@@ -118,7 +118,12 @@ class Concern(msgspec.Struct, frozen=True):
         return self.answer(obj, Asked(platform, user))
 
     def answer(self, obj: Field, asked: Asked) -> bool:
-        """Tell whether it holds for an object, or for an element of one."""
+        """Tell whether it holds for an object, or for an element of one.
+
+        Every subclass implements it.
+        """
+        # `abc.abstractmethod` would have no effect: it needs the metaclass `ABCMeta`, and structs have that of msgspec
+        # 0.22, which is not derived from it.
         raise NotImplementedError
 
     def __or__(self, other: Concern) -> Concern:
