@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from captured import FIXTURES
-from corpus import write_corpus
+from corpus import write_corpus, write_mixed_corpus
 from figures import Measured, figure
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 RUNS: Final = 15
 RUNS_OF_A_CORPUS: Final = 3
@@ -29,10 +29,11 @@ def measure() -> Iterator[Measured]:
     yield Measured(figure("gpugate --version, wall", _wall(GPUGATE, "--version"), "ms"), 80)
     one = str(FIXTURES / "manifests" / "nodepool-gpu-training.yaml")
     yield Measured(figure("gpugate check of one file, wall", _wall(GPUGATE, "check", one), "ms"), 200)
-    for files, aim in ((1_000, 1.5), (10_000, 10)):
-        seconds, megabytes = _corpus(files)
-        yield Measured(figure(f"gpugate check of {files:,} files, wall", seconds, "s"), aim)
-        yield Measured(figure(f"gpugate check of {files:,} files, largest process", megabytes, "MB"), 150)
+    for kind, write in (("files", write_corpus), ("mixed files", write_mixed_corpus)):
+        for files, aim in ((1_000, 1.5), (10_000, 10)):
+            seconds, megabytes = _corpus(files, write)
+            yield Measured(figure(f"gpugate check of {files:,} {kind}, wall", seconds, "s"), aim)
+            yield Measured(figure(f"gpugate check of {files:,} {kind}, largest process", megabytes, "MB"), 150)
 
 
 def _wall(*command: str) -> list[float]:
@@ -45,11 +46,11 @@ def _wall(*command: str) -> list[float]:
     return measured[1:]
 
 
-def _corpus(files: int) -> tuple[list[float], list[float]]:
+def _corpus(files: int, write: Callable[[Path, int], None]) -> tuple[list[float], list[float]]:
     """Seconds from start to end, and MB of the largest process, of checks of so many files."""
     seconds, megabytes = [], []
     with tempfile.TemporaryDirectory() as folder:
-        write_corpus(Path(folder), files)
+        write(Path(folder), files)
         for _ in range(RUNS_OF_A_CORPUS):
             started = time.perf_counter()
             command = [GPUGATE, "check", folder, "-o", f"json={os.devnull}"]
