@@ -190,20 +190,28 @@ def _tolerating(taints: list[tuple[Taint, str]]) -> dict[str, Json]:
 def _tainted_pools(pod: Field, key: str, ctx: AnyContext) -> Iterator[tuple[str, list[tuple[Taint, str]]]]:
     """Yield the known NodePools with a taint of this key that may take the Pod otherwise, and these taints."""
     for around in each(ctx.facts.list(NODE_POOL), ctx):
-        pool = around.subject
-        found: list[tuple[Taint, str]] = []
-        others: list[Field] = []
-        for taint in pool["spec", "template", "spec", "taints"]:
-            if taint["key"].text != key:
-                others.append(taint)
-            elif taint["effect"].text in _KEEPS_OFF:
-                found.append((Taint(key=key, value=taint["value"].text), taint["effect"].text))
-        if not found or not all(tolerates_pool_taint(pod, taint) for taint in others):
+        taints = around.derived(_keeping_off)
+        found = [each for each in taints if each[0].key == key]
+        if not found or not all(tolerated(pod, taint, effect) for taint, effect in taints if taint.key != key):
             continue
-        name = pool["metadata", "name"].text
-        own = {**around.derived(pool_requirements), _NODE_POOL_LABEL: scheduling.is_only(name)}
+        own = around.derived(_own_requirements)
         if any(_both(own, required) is not None for required in ctx.derived(alternatives)):
-            yield name, found
+            yield around.subject["metadata", "name"].text, found
+
+
+def _keeping_off(pool: Field, _: AnyContext) -> list[tuple[Taint, str]]:
+    """Return the taints of a NodePool that keep Pods off, with their effects."""
+    taints = pool["spec", "template", "spec", "taints"]
+    return [
+        (Taint(key=taint["key"].text, value=taint["value"].text), taint["effect"].text)
+        for taint in taints
+        if taint["effect"].text in _KEEPS_OFF
+    ]
+
+
+def _own_requirements(pool: Field, ctx: AnyContext) -> Requirements:
+    """Return the requirements of a NodePool, with the label that its nodes get."""
+    return {**ctx.derived(pool_requirements), _NODE_POOL_LABEL: scheduling.is_only(pool["metadata", "name"].text)}
 
 
 def named_node(pod: Field) -> Field | None:

@@ -34,7 +34,11 @@ class Field:
             return Field(_member(self.value, key), self, key)
         value = self.value
         for part in key:
-            value = _member(value, part)
+            # `_member` without the call, for the usual part of a path.
+            if isinstance(part, str):
+                value = value.get(part) if isinstance(value, dict) else None
+            else:
+                value = _member(value, part)
         return Field(value, self, key)
 
     def __bool__(self) -> bool:

@@ -75,12 +75,11 @@ class CoreObjects:
     def _decoded(self, field: Field, schema: str) -> Iterator[SchemaProblem]:
         """Yield what each of the releases around the target rejects."""
         self._load()
-        found = [
-            list(islice(self._value(field.value, roots[schema], field.path), _MOST))
-            for roots in self._roots
-            if schema in roots
-        ]
-        *others, last = found or [[]]
+        places = [roots[schema] for roots in self._roots if schema in roots]
+        # What the last release accepts has no problem, which is quicker to find out without paths.
+        if not places or self._accepts(field.value, places[-1]):
+            return
+        *others, last = [list(islice(self._value(field.value, place, field.path), _MOST)) for place in places]
         for problem in last:
             if all(any(problem.path == each.path for each in other) for other in others):
                 yield problem
@@ -95,6 +94,28 @@ class CoreObjects:
             self._roots = found[-1:] if found[0] == found[-1] else found
             # A later release may have fields that none of the table has.
             self._newer = not at_least(table.releases[-1].minor, self._target.kubernetes)
+
+    def _accepts(self, value: Any, place: int) -> bool:
+        """Tell whether a value has no unknown field and no value of another type; false where that takes `_value` to say."""
+        if value is None:
+            return True
+        node = self._nodes[place]
+        if not _fits(value, node):
+            return False
+        if isinstance(value, dict):
+            properties, values = node.properties, node.values
+            for key, member in value.items():
+                child = properties.get(key, values)
+                if child is None:
+                    if node.preserve or not node.type or self._newer:
+                        continue
+                    return False
+                if not self._accepts(member, child):
+                    return False
+        elif isinstance(value, list) and node.items is not None:
+            items = node.items
+            return all(self._accepts(element, items) for element in value)
+        return True
 
     def _value(self, value: Any, place: int, path: Path) -> Iterator[SchemaProblem]:
         node = self._nodes[place]
