@@ -41,7 +41,7 @@ from gpugate.webhook.report.view import View
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from gpugate.policies.engine.ruleset import Ruleset
     from gpugate.policies.sdk.objects import Request
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from gpugate.webhook.manifests.git import Revision
     from gpugate.webhook.manifests.inputs import ObjectsInValues, Passed
     from gpugate.webhook.rendering.charts import ChartValues
+    from gpugate.webhook.report.located import Located
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +168,7 @@ def fix_files(
     """Compute the fixes of findings. Writes no file."""
     wanted = {
         finding.place.file
-        for finding in result.report.findings
+        for finding in _each(result.report.findings)
         if finding.safely_fixable or (unsafe and finding.unsafely_fixable)
     }
     numbers = {number: file for number, file in numbered(found) if file.label in wanted}
@@ -180,9 +181,16 @@ def fix_files(
     )
 
 
+def _each(findings: Iterable[Located]) -> Iterator[Located]:
+    """Yield findings and those that were made further locations of them, which have fixes of their own."""
+    for finding in findings:
+        yield finding
+        yield from finding.related
+
+
 def _rendered(result: CheckResult) -> Iterator[str]:
     """Yield a line for each fix that does not apply, because no file contains the evaluated object."""
-    for finding in result.report.findings:
+    for finding in _each(result.report.findings):
         if finding.place.is_template and not finding.exempt and (finding.fix or finding.patches):
             why = "the evaluated object is rendered from this file"
             if finding.place.unrendered:

@@ -54,6 +54,17 @@ def test_fix_again_changes_nothing(gpugate: Run, pod: Path) -> None:
     assert pod.stat().st_mtime_ns == before
 
 
+def test_fix_changes_every_file_with_a_finding_that_is_reported_once(gpugate: Run, pod: Path) -> None:
+    other = pod.with_name("other.yaml")
+    other.write_text(POD.replace("trainer", "other"))
+
+    ran = gpugate("check", "--fix", *SELECT, ".")
+
+    assert pod.read_text() == POD + TOLERATION
+    assert other.read_text() == POD.replace("trainer", "other") + TOLERATION
+    assert ran.out.splitlines()[1:] == ["Made 2 changes"]
+
+
 def test_diff_prints_what_fix_would_do_and_writes_nothing(gpugate: Run, pod: Path, tmp_path: Path) -> None:
     ran = gpugate("check", "--diff", *SELECT, "pod.yaml", "-o", "json=found.json")
 
