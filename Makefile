@@ -10,7 +10,7 @@ BROWSER := build/browser
 DOCS := build/docs
 FUZZ := build/fuzz/venv
 # Where editors, mypy and import-linter look for the packages. git ignores the links, and no installation needs them.
-LINKS := $(addprefix src/gpugate/,certs policies webhook)
+LINKS := $(addprefix src/gpugate/,certs policies tools webhook)
 COUNTS ?= small
 K ?=
 T ?=
@@ -62,7 +62,7 @@ imports: $(READY)
 	$(BIN)/lint-imports --no-cache
 
 drift: $(READY)
-	$(BIN)/python -m gpugate.webhook.generate --check
+	$(BIN)/python -m gpugate.tools --check
 
 # A file stays in one process, so that its servers are started once.
 unit: $(READY)
@@ -87,10 +87,10 @@ packages: $(READY) ## What reaches people: the chart, installed by Helm, the ima
 harms: $(READY) ## What policies prevent, on the real Karpenter and KEDA; M=quick shows some, RECORD=1 writes the pages
 	@$(BIN)/python e2e/tools.py harms
 	$(BIN)/pytest -q e2e/harms $(if $(M),-m $(M)) $(if $(RECORD),--record-harms)
-	$(if $(RECORD),$(BIN)/python -m gpugate.webhook.generate)
+	$(if $(RECORD),$(BIN)/python -m gpugate.tools)
 
 schemas: $(READY) ## Make the schema tables again, from the pinned releases' Go modules (needs Go)
-	$(BIN)/python -m gpugate.webhook.schemas.build
+	$(BIN)/python -m gpugate.tools.schema_tables
 
 oracle: $(READY) ## Ours against the own code of Karpenter and Kubernetes on random input; COUNTS=full for 20,000 cases
 	@$(BIN)/python e2e/tools.py oracle
@@ -136,10 +136,10 @@ $(FUZZ)/.ready: requirements/fuzz.txt
 	@touch $@
 
 generate: $(READY) ## Write again what is generated from the catalogue
-	$(BIN)/python -m gpugate.webhook.generate
+	$(BIN)/python -m gpugate.tools
 
 new-policy: $(READY) ## The four places of a new policy: make new-policy ID=pods/some-bad-pattern KIND=POD
-	@$(BIN)/python -m gpugate.webhook.generate.new_policy $(ID) $(KIND)
+	@$(BIN)/python -m gpugate.tools.new_policy $(ID) $(KIND)
 
 lock: ## Resolve the dependencies again (needs uv)
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \

@@ -14,4 +14,7 @@ from setuptools import find_packages, setup
 FOLDERS = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]["package-dir"]
 BELOW = {f"{package}.{each}".lstrip(".") for package, folder in FOLDERS.items() for each in find_packages(folder)}
 
-setup(packages=sorted({*filter(None, FOLDERS), *BELOW}))
+# `tools` writes files of the repository, which a wheel does not have.
+TOOLS = {each for each in BELOW if each.startswith("gpugate.tools")}
+
+setup(packages=sorted({*filter(None, FOLDERS), *BELOW} - TOOLS))

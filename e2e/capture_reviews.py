@@ -15,7 +15,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-import tools
 from capture.picks import PICKS
 from capture.shape import shape
 from cluster.api import Api
@@ -24,6 +23,8 @@ from cluster.control_plane import running_control_plane
 from cluster.custom_resources import definitions, install
 from stub_webhook.registration import configuration, rule
 from stub_webhook.server import Stub
+
+import tools
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

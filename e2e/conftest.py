@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import tools
 from cluster.api import Api
 from cluster.connections import Connections
 from cluster.control_plane import running_control_plane
@@ -26,6 +25,8 @@ from cluster.namespaces import made_namespaces
 from cluster.nodes import is_ready, simulated_node
 from cluster.process import ProcessError
 from cluster.served_webhook import served_webhook
+
+import tools
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

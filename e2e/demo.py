@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from webhook_process import GPUGATE, running_webhook
 
 from gpugate.policies.catalog import CATALOG
-from gpugate.webhook.project import starter
+from gpugate.webhook.config import starter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

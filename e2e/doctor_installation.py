@@ -22,8 +22,8 @@ from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.config import PolicyConfig
 from gpugate.policies.engine.ruleset import bind
 from gpugate.webhook.admission.serve import READY
-from gpugate.webhook.generate.entries import RiskGroup
-from gpugate.webhook.generate.registration import Server, webhook_configurations
+from gpugate.webhook.registration.entries import RiskGroup
+from gpugate.webhook.registration.objects import Server, webhook_configurations
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -13,8 +13,8 @@ from cluster.service_account import NAMESPACE
 from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.config import PolicyConfig, PolicyEntry
 from gpugate.policies.engine.ruleset import bind
-from gpugate.webhook.generate.entries import RiskGroup
-from gpugate.webhook.generate.registration import Server, webhook_configurations
+from gpugate.webhook.registration.entries import RiskGroup
+from gpugate.webhook.registration.objects import Server, webhook_configurations
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

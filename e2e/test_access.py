@@ -11,7 +11,7 @@ import pytest
 from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.config import PolicyConfig
 from gpugate.policies.engine.ruleset import bind
-from gpugate.webhook.generate.rbac import rbac
+from gpugate.webhook.registration.rbac import rbac
 
 if TYPE_CHECKING:
     from cluster.api import Api

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-import tools
 from cluster import components
 from cluster.control_plane import running_control_plane
 from cluster.custom_resources import CustomResourceError, install
@@ -19,6 +18,7 @@ from cluster.ports import free_ports
 from cluster.process import ProcessError
 from cluster.stand_ins import stand_in
 
+import tools
 from gpugate.policies.sdk.objects import Kind
 
 if TYPE_CHECKING:

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 import operated
 import pytest
-import tools
 from documentation.blocks import blocks
 from documentation.console import commands
 from documentation.shell import fits, run
+
+import tools
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,13 +9,14 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import tools
 import yaml
 from cluster.answer import Answer
 from cluster.certificates import Files
 from cluster.control_plane import ControlPlane
 from cluster.installed_webhook import InstalledWebhook, installed_webhook, values
 from cluster.kind import ROOT, KindError
+
+import tools
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import tools
 from cluster.namespaces import namespace_object
 from cluster.ports import free_ports
 from cluster.service_account import NAMESPACE
 from operated import KINDS, NAME, Operated, configurations
 from stub_webhook.certificates import Authority
 
-from gpugate.webhook.generate.break_glass import off, on
-from gpugate.webhook.generate.registration import Server
+import tools
+from gpugate.webhook.registration.break_glass import off, on
+from gpugate.webhook.registration.objects import Server
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -16,7 +16,7 @@ from operated import NAME, Operated
 from stub_webhook.certificates import Authority
 from stub_webhook.server import Stub
 
-from gpugate.webhook.generate.probe import ANNOTATION
+from gpugate.webhook.registration.probe import ANNOTATION
 
 if TYPE_CHECKING:
     import subprocess

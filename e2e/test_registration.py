@@ -15,7 +15,7 @@ from stub_webhook.server import Stub
 from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.config import PolicyConfig, PolicyEntry
 from gpugate.policies.engine.ruleset import bind
-from gpugate.webhook.generate.registration import Server, webhook_configurations
+from gpugate.webhook.registration.objects import Server, webhook_configurations
 
 if TYPE_CHECKING:
     import subprocess

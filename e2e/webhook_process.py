@@ -14,7 +14,7 @@ from threading import Timer
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from gpugate.webhook.project import starter
+from gpugate.webhook.config import starter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import tools
 import yaml
 from cluster.kubeconfig import write_kubeconfig
 from cluster.namespaces import namespace_object
 from cluster.service_account import NAMESPACE
+
+import tools
 
 if TYPE_CHECKING:
     from cluster.api import Api

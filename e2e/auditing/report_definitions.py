@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import tools
 import yaml
 from cluster.custom_resources import install
+
+import tools
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

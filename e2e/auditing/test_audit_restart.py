@@ -8,13 +8,13 @@ from contextlib import ExitStack, closing, contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
-import tools
 from cluster.api import Api
 from cluster.components import Components
 from cluster.connections import Connections
 from cluster.probe import answers
 from cluster.process import Process
 
+import tools
 from gpugate.policies.sdk.objects import Kind
 from gpugate.webhook.audit.live import LiveSource, Throttle
 from gpugate.webhook.cluster.connection import connect

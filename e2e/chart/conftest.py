@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import tools
 import yaml
+
+import tools
 
 if TYPE_CHECKING:
     from collections.abc import Callable

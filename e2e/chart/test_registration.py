@@ -13,11 +13,11 @@ from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.config import PolicyConfig, parse
 from gpugate.policies.engine.ruleset import bind
 from gpugate.policies.sdk.platform import Platform
-from gpugate.webhook.generate import probe
-from gpugate.webhook.generate.drift import drift
-from gpugate.webhook.generate.drift_reasons import Reason
-from gpugate.webhook.generate.entries import entries, whole_catalogue
-from gpugate.webhook.generate.registration import Server
+from gpugate.webhook.registration import probe
+from gpugate.webhook.registration.drift import drift
+from gpugate.webhook.registration.drift_reasons import Reason
+from gpugate.webhook.registration.entries import entries, whole_catalogue
+from gpugate.webhook.registration.objects import Server
 
 if TYPE_CHECKING:
     from chart.conftest import Helm

@@ -9,9 +9,10 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import tools
 import yaml
 from chart.conftest import CASES, CHART, Helm
+
+import tools
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

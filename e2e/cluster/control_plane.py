@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-import tools
 from cluster.components import Components
 from cluster.probe import answers
 from cluster.process import Process
+
+import tools
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

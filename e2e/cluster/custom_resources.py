@@ -7,9 +7,10 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import tools
 import yaml
 from cluster.stand_ins import permissive_version, stand_ins
+
+import tools
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -10,7 +10,6 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
-import tools
 import yaml
 from cluster.health import Health
 from cluster.kind import IMAGE, ROOT, KindError
@@ -18,7 +17,8 @@ from cluster.ports import HOST, free_ports
 from cluster.process import Process
 from cluster.service_account import NAMESPACE
 
-from gpugate.webhook.project import starter
+import tools
+from gpugate.webhook.config import starter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

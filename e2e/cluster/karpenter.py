@@ -7,13 +7,14 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-import tools
 import yaml
 from cluster.custom_resources import install
 from cluster.ports import HOST, free_ports
 from cluster.probe import answers
 from cluster.process import Process
 from cluster.simulated_types import written_types
+
+import tools
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

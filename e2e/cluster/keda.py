@@ -13,13 +13,13 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import tools
 import yaml
 from cluster.namespaces import namespace_object
 from cluster.ports import HOST, free_ports
 from cluster.probe import answers
 from cluster.process import Process
 
+import tools
 from gpugate.certs.pki import certificate_authority, server_certificate
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from gpugate.webhook.cluster import named_object
 from gpugate.webhook.cluster.connection import connect
 from gpugate.webhook.cluster.errors import ApiError
 from gpugate.webhook.cluster.options import ClusterOptions
-from gpugate.webhook.generate.rbac import keeper_rbac
+from gpugate.webhook.registration.rbac import keeper_rbac
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

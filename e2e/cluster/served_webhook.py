@@ -18,9 +18,9 @@ from cluster.service_account import NAMESPACE, grant, made_account
 
 from gpugate.webhook.admission.policy_reload import load_rules
 from gpugate.webhook.admission.serve import HEALTH, READY
-from gpugate.webhook.generate.entries import RiskGroup
-from gpugate.webhook.generate.registration import Server, webhook_configurations
-from gpugate.webhook.project import starter
+from gpugate.webhook.config import starter
+from gpugate.webhook.registration.entries import RiskGroup
+from gpugate.webhook.registration.objects import Server, webhook_configurations
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from cluster.namespaces import namespace_object
 
-from gpugate.webhook.generate.rbac import rbac
+from gpugate.webhook.registration.rbac import rbac
 
 if TYPE_CHECKING:
     from cluster.api import Api

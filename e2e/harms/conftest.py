@@ -10,12 +10,12 @@ from contextlib import ExitStack, closing, contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
-import tools
 from cluster.karpenter import running_karpenter
 from cluster.keda import running_keda
 from cluster.memory import peak_megabytes
 from cluster.process import ProcessError
 
+import tools
 from harms.prometheus import running_prometheus
 from harms.record import record
 from harms.stage import Stage

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import msgspec
-import tools
 
+import tools
 from gpugate.policies.data.harms_seen import SeenHarm, load_harms_seen
 
 if TYPE_CHECKING:

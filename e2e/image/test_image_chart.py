@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import pytest
-import tools
 from cluster.namespaces import namespace_object
 from cluster.ports import free_ports
 from image.pod import container_of
 from image.proof import ROOT
 from image.running import running
+
+import tools
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-import tools
 from integrations.terminal import terminal
+
+import tools
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

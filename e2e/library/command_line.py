@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from gpugate.policies.catalog import CATALOG
 from gpugate.policies.sdk.findings import Stance
-from gpugate.webhook.cli import check, review
+from gpugate.webhook.admission import review_command as review
+from gpugate.webhook.check import command as check
 from library.standing import beside
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from gpugate.policies.sdk.concerns import (
     Text,
     patterns,
 )
-from gpugate.webhook.generate.match_conditions import nesting
+from gpugate.webhook.registration.match_conditions import nesting
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,9 +10,10 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import tools
 from hypothesis import HealthCheck, settings
 from oracle.process import Oracle
+
+import tools
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator

@@ -11,27 +11,27 @@ import contextlib
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import tools
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle.concern_objects import costly, objects, oversized
 from oracle.process import Oracle
 
+import tools
 from gpugate.policies.engine.config import PolicyConfig
 from gpugate.policies.sdk import objects as kinds
 from gpugate.policies.sdk.concerns import EVERY_OBJECT
 from gpugate.policies.sdk.field import Field
 from gpugate.policies.sdk.objects import Kind
 from gpugate.policies.sdk.platform import Accelerators, Platform, Taint
-from gpugate.webhook.generate import match_conditions
-from gpugate.webhook.generate.entries import Judged, entries, mutated, risk_group, validated, whole_catalogue
-from gpugate.webhook.generate.match_conditions import CHANGES_WHAT_IS_JUDGED
+from gpugate.webhook.registration import match_conditions
+from gpugate.webhook.registration.entries import Judged, entries, mutated, risk_group, validated, whole_catalogue
+from gpugate.webhook.registration.match_conditions import CHANGES_WHAT_IS_JUDGED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from gpugate.policies.sdk.concerns import Concern
-    from gpugate.webhook.generate.entries import Entry
+    from gpugate.webhook.registration.entries import Entry
 
 Json = dict[str, Any]
 PER_EXPRESSION = 1_000_000

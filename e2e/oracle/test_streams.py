@@ -9,12 +9,12 @@ import subprocess
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from typing import TYPE_CHECKING, Any
 
-import tools
 from hypothesis import example, given, settings
 from oracle.stream_strategies import streams
 from oracle.test_yaml import as_the_api_server, written
 from oracle.yaml_exceptions import is_read_otherwise
 
+import tools
 from gpugate.webhook.manifests.documents import read_bytes
 from gpugate.webhook.manifests.objects import Manifest, objects
 from gpugate.webhook.manifests.problems import Problem

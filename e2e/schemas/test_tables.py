@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-import tools
 
+import tools
+from gpugate.tools.schema_tables.modules import folder
+from gpugate.tools.schema_tables.releases import PROJECTS, Module
+from gpugate.tools.schema_tables.tables import made
 from gpugate.webhook.schemas import tables
-from gpugate.webhook.schemas.build.modules import folder
-from gpugate.webhook.schemas.build.releases import PROJECTS, Module
-from gpugate.webhook.schemas.build.tables import made
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,6 @@
 """EC2 instance types: the labels that Karpenter matches, what Pods can ask of them, and their price.
 
-The facts, with their source and date, stand in `instance_types.json`, made by `gpugate.webhook.generate.instance_types`.
+The facts, with their source and date, stand in `instance_types.json`, made by `gpugate.tools.instance_types`.
 A set of types is an integer whose bit n stands for the n-th type.
 """
 

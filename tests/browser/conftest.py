@@ -16,16 +16,16 @@ import audit_reports
 import pytest
 
 from gpugate.policies.catalog import CATALOG
-from gpugate.webhook.report.audit_comparison import Changed, Comparison
-from gpugate.webhook.report.audit_html import render
-from gpugate.webhook.report.audit_presentation import Presentation
+from gpugate.webhook.audit.comparison import Changed, Comparison
+from gpugate.webhook.audit.formats.html import render
+from gpugate.webhook.audit.formats.presentation import Presentation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from playwright.sync_api import Browser, Page
 
-    from gpugate.webhook.report.audited import AuditReport
+    from gpugate.webhook.audit.model import AuditReport
 
 FOLDER = Path(__file__).parent
 SCREENSHOTS = FOLDER.parents[1] / "build" / "audit-report"

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from gpugate.webhook.report.audit_tally import CLUSTER, code
-from gpugate.webhook.report.audited import Action
+from gpugate.webhook.audit.model import Action
+from gpugate.webhook.audit.tally import CLUSTER, code
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from gpugate.webhook.report.audited import Audited, AuditReport
+    from gpugate.webhook.audit.model import Audited, AuditReport
 
     Open = Callable[..., Page]
 

@@ -13,7 +13,7 @@ import yaml
 from documentation.helm_values import merged
 
 from gpugate import __version__
-from gpugate.webhook.generate.chart_files import ChartValue, chart_values
+from gpugate.tools.chart_files import ChartValue, chart_values
 from gpugate.webhook.manifests.documents import Document, read_text
 
 if TYPE_CHECKING:

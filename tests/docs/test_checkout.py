@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _WORD = "checkout"
-_COPIED = ("Makefile", "pyproject.toml", "certs", "charts", "docs", "policies", "src", "tests", "webhook")
+_COPIED = ("Makefile", "pyproject.toml", "certs", "charts", "docs", "policies", "src", "tests", "tools", "webhook")
 PAGES = sorted({block.page for block in blocks() if _WORD in block.words})
 
 

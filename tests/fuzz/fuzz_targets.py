@@ -27,9 +27,9 @@ from gpugate.webhook.admission.front.connection import Connection
 from gpugate.webhook.admission.front.limits import Limits, Slot
 from gpugate.webhook.admission.front.server import Front
 from gpugate.webhook.admission.gate import Gate, Observation, Rules
+from gpugate.webhook.check.flags import FORMATS, Shown
 from gpugate.webhook.check.options import Options
 from gpugate.webhook.check.run import check
-from gpugate.webhook.cli.check_flags import FORMATS, Shown
 from gpugate.webhook.manifests.inputs import Input
 from gpugate.webhook.manifests.policy_file import parse_policy_file
 from gpugate.webhook.project.read import read_project

@@ -14,8 +14,8 @@ from gpugate.policies.engine.config import parse_config
 from gpugate.policies.engine.defaults import with_defaults
 from gpugate.policies.engine.evaluate import evaluate
 from gpugate.policies.sdk.objects import GroupVersionKind, Operation, Request
+from gpugate.webhook.config import starter
 from gpugate.webhook.manifests.load import RunFacts
-from gpugate.webhook.project import starter
 
 FOLDER = Path(__file__).with_name("evasions")
 Case = dict[str, Any]

@@ -18,8 +18,8 @@ from gpugate.policies.sdk.findings import Stance
 from gpugate.policies.sdk.objects import GroupVersionKind, Operation, Request
 from gpugate.webhook.manifests.documents import Document, Positions, read_text
 from gpugate.webhook.manifests.load import RunFacts
-from gpugate.webhook.policy_tests.expect_comments import Expected, role_of
-from gpugate.webhook.policy_tests.pairs import mended
+from gpugate.webhook.testing.expect_comments import Expected, role_of
+from gpugate.webhook.testing.pairs import mended
 
 if TYPE_CHECKING:
     from gpugate.policies.engine.verdict import Verdict

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).parents[2]
-SOURCES: Final = ("certs", "image", "policies", "webhook")
+SOURCES: Final = ("certs", "image", "policies", "tools", "webhook")
 # These run whole servers, a browser or measurements, and have targets of their own.
 _SLOW: Final = ("tests/bench/", "tests/browser/", "tests/slow/")
 # Their tests are named after the example, such as `pods/wildcard_toleration/bad-pod.yaml`.

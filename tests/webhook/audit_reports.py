@@ -14,10 +14,7 @@ from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.config import PolicyConfig
 from gpugate.policies.engine.ruleset import bind
 from gpugate.policies.sdk.findings import Stance
-from gpugate.webhook.check.options import Options
-from gpugate.webhook.check.run import check
-from gpugate.webhook.manifests.inputs import expand
-from gpugate.webhook.report.audited import (
+from gpugate.webhook.audit.model import (
     Action,
     AllocatedGpus,
     Audited,
@@ -30,6 +27,9 @@ from gpugate.webhook.report.audited import (
     Unbounded,
     Wasted,
 )
+from gpugate.webhook.check.options import Options
+from gpugate.webhook.check.run import check
+from gpugate.webhook.manifests.inputs import expand
 from gpugate.webhook.report.located import Located, ObjectName, Sort
 
 if TYPE_CHECKING:

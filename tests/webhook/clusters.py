@@ -11,7 +11,7 @@ from gpugate.policies.sdk.platform import Platform, Target
 from gpugate.webhook.audit.cost.prices import Prices
 from gpugate.webhook.audit.cost.summary import Costed, cost_of
 from gpugate.webhook.audit.inventory import Demand, Devices, GpuPod, Inventory, NodeRecord
-from gpugate.webhook.report.audited import Action, Audited, Finding
+from gpugate.webhook.audit.model import Action, Audited, Finding
 from gpugate.webhook.report.located import ObjectName
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from gpugate.webhook.project import starter
+from gpugate.webhook.config import starter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -15,9 +15,9 @@ import msgspec
 from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.config import PolicyConfig
 from gpugate.policies.engine.ruleset import bind
-from gpugate.webhook.policy_tests.cases import CaseFileError
-from gpugate.webhook.policy_tests.expect_comments import read_annotated
 from gpugate.webhook.report.located import Place
+from gpugate.webhook.testing.cases import CaseFileError
+from gpugate.webhook.testing.expect_comments import read_annotated
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from gpugate.policies.engine.ruleset import Ruleset
     from gpugate.policies.sdk.objects import Request
     from gpugate.webhook.manifests.objects import Manifest
-    from gpugate.webhook.policy_tests.expect_comments import Expected
+    from gpugate.webhook.testing.expect_comments import Expected
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,8 +28,8 @@ from gpugate.webhook.cluster.lease import CALL_SECONDS, LeaderElection, own_iden
 from gpugate.webhook.cluster.live_registration import LiveRegistration
 from gpugate.webhook.cluster.named_object import NamedWatch
 from gpugate.webhook.cluster.secret_store import NamedSecret
-from gpugate.webhook.generate.drift import drift
-from gpugate.webhook.generate.registration import Server
+from gpugate.webhook.registration.drift import drift
+from gpugate.webhook.registration.objects import Server
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from gpugate.webhook.admission.policy_reload import Reload
     from gpugate.webhook.admission.shared import Shared
     from gpugate.webhook.cluster.options import ClusterOptions
-    from gpugate.webhook.generate.drift_reasons import Drift
+    from gpugate.webhook.registration.drift_reasons import Drift
 
 # In seconds. During a rotation, the Secret and the configurations differ until both are written.
 _LASTING_SECONDS: Final = 10.0

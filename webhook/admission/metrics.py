@@ -32,7 +32,7 @@ from gpugate.webhook.admission.decisions import (
     outcome_decisions,
 )
 from gpugate.webhook.admission.front.limits import FrontEvent
-from gpugate.webhook.generate.drift_reasons import Reason
+from gpugate.webhook.registration.drift_reasons import Reason
 
 if TYPE_CHECKING:
     import datetime as dt

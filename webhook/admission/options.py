@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from gpugate.certs.authorities import Periods
 from gpugate.policies.engine.config import GpugateError
 from gpugate.webhook.admission.front.limits import Limits
-from gpugate.webhook.generate.meant import Meant
+from gpugate.webhook.registration.meant import Meant
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -18,7 +18,7 @@ from gpugate.policies.sdk.findings import Stance
 from gpugate.policies.sdk.objects import GroupVersionKind
 from gpugate.policies.sdk.objects import Operation as AdmissionOperation
 from gpugate.webhook.admission.review import KIND
-from gpugate.webhook.generate.probe import ANNOTATION, NONCE, answer
+from gpugate.webhook.registration.probe import ANNOTATION, NONCE, answer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.data.instance_types import load_instance_types
 from gpugate.policies.sdk.findings import Patch, Patches, Replacement
-from gpugate.webhook.report.audit_comparison import Changed, Comparison
+from gpugate.webhook.audit.comparison import Changed, Comparison
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from importlib.resources.abc import Traversable
 
     from gpugate.policies.sdk.field import Json
-    from gpugate.webhook.report.audited import Audited, AuditReport, Cost, Finding
+    from gpugate.webhook.audit.model import Audited, AuditReport, Cost, Finding
     from gpugate.webhook.report.located import ObjectName
 
 # A sequence of characters of names, paths and keys; punctuation at the end belongs to the sentence.

@@ -6,14 +6,14 @@ import re
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from gpugate.webhook.report import audit_read
-from gpugate.webhook.report.audit_comparison import Changed, Comparison
-from gpugate.webhook.report.audit_read import AuditDocumentError
+from gpugate.webhook.audit.comparison import Changed, Comparison
+from gpugate.webhook.audit.formats import read as audit_read
+from gpugate.webhook.audit.formats.read import AuditDocumentError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from gpugate.webhook.report.audited import AuditReport
+    from gpugate.webhook.audit.model import AuditReport
     from gpugate.webhook.report.located import ObjectName
 
 _INDEX: Final = re.compile(r"\[\d+\]")

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.sdk.objects import GroupVersionKind, Kind
+from gpugate.webhook.audit.model import Cluster, NotEvaluated
 from gpugate.webhook.audit.source import NotReadError, Packed, Stored
 from gpugate.webhook.cluster.discovery import resource_name
 from gpugate.webhook.manifests.dump_files import ListKind, found_in
 from gpugate.webhook.manifests.inputs import Passed, expand
 from gpugate.webhook.manifests.problems import Problem
-from gpugate.webhook.report.audited import Cluster, NotEvaluated
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gpugate.policies.engine.config import API_VERSION, KIND, GpugateError
 from gpugate.policies.sdk.objects import POD
+from gpugate.webhook.audit.model import Action
 from gpugate.webhook.manifests.policy_file import MAX_POLICY_FILE
 from gpugate.webhook.report import yaml_text
-from gpugate.webhook.report.audited import Action
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from gpugate.policies.sdk.field import Json
     from gpugate.policies.sdk.policy import Policy
-    from gpugate.webhook.report.audited import Audited, AuditReport
+    from gpugate.webhook.audit.model import Audited, AuditReport
     from gpugate.webhook.report.located import ObjectName
 
 MOST_DAYS: Final = 366

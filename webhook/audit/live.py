@@ -11,19 +11,19 @@ import msgspec
 import orjson
 
 from gpugate.policies.sdk.objects import GroupVersionKind
+from gpugate.webhook.audit.model import Cluster
 from gpugate.webhook.audit.source import NotReadError, Stored
 from gpugate.webhook.cluster.backoff import Backoff, Chance
 from gpugate.webhook.cluster.discovery import path_of, resource_name, resource_of
 from gpugate.webhook.cluster.errors import ApiError, CallError, NotServedError, UnreachableError
-from gpugate.webhook.report.audited import Cluster
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from gpugate.policies.sdk.objects import Kind
+    from gpugate.webhook.audit.model import NotEvaluated
     from gpugate.webhook.audit.source import Object
     from gpugate.webhook.cluster.connection import Connection
-    from gpugate.webhook.report.audited import NotEvaluated
 
 
 class Throttle:

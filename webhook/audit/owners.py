@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from gpugate.policies.sdk.field import Field
+from gpugate.webhook.audit.model import NotEvaluated
 from gpugate.webhook.audit.source import NotReadError
-from gpugate.webhook.report.audited import NotEvaluated
 from gpugate.webhook.report.located import ObjectName
 
 if TYPE_CHECKING:

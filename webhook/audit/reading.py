@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from gpugate.policies.sdk.pod_templates import TEMPLATES
+from gpugate.webhook.audit.model import NotEvaluated
 from gpugate.webhook.audit.owners import entry
 from gpugate.webhook.audit.source import NotReadError, Packed
 from gpugate.webhook.cluster.discovery import resource_name
-from gpugate.webhook.report.audited import NotEvaluated
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from gpugate.webhook.audit.scan import Coverage, Records
     from gpugate.webhook.audit.source import Source, Stored
     from gpugate.webhook.audit.verdicts import Judging
-    from gpugate.webhook.generate.rbac import AuditedResource
+    from gpugate.webhook.registration.rbac import AuditedResource
 
 
 @dataclass(slots=True)

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
+from gpugate.webhook.audit.model import Action
+from gpugate.webhook.audit.tally import code
 from gpugate.webhook.report import words
-from gpugate.webhook.report.audit_tally import code
-from gpugate.webhook.report.audited import Action
 from gpugate.webhook.report.plain import plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from gpugate.webhook.report.audited import Audited, Finding
-    from gpugate.webhook.report.report_kinds import ReportKinds
+    from gpugate.webhook.audit.model import Audited, Finding
+    from gpugate.webhook.registration.report_kinds import ReportKinds
 
 # The actions of findings that become results; recorded findings, such as exempted ones, do not.
 WRITTEN: Final = frozenset({Action.DENY, Action.MUTATE, Action.WARN})

@@ -11,6 +11,7 @@ from urllib.parse import quote
 import orjson
 
 from gpugate.webhook.audit.live import ABSENCE, Listing, retried
+from gpugate.webhook.audit.model import Action
 from gpugate.webhook.audit.owners import OWNERS
 from gpugate.webhook.audit.report_bodies import (
     MANAGED_BY,
@@ -23,20 +24,19 @@ from gpugate.webhook.audit.report_bodies import (
     name_of,
     same,
 )
+from gpugate.webhook.audit.words import plural
 from gpugate.webhook.cluster.discovery import path_of, resource_name
 from gpugate.webhook.cluster.errors import ApiError, CallError, NotServedError
-from gpugate.webhook.report.audit_words import plural
-from gpugate.webhook.report.audited import Action
-from gpugate.webhook.report.report_kinds import REPORT_KINDS
+from gpugate.webhook.registration.report_kinds import REPORT_KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from gpugate.policies.sdk.objects import Kind
     from gpugate.webhook.audit.live import Throttle
+    from gpugate.webhook.audit.model import Audited, AuditReport, NotEvaluated
     from gpugate.webhook.cluster.connection import Connection
-    from gpugate.webhook.report.audited import Audited, AuditReport, NotEvaluated
-    from gpugate.webhook.report.report_kinds import ReportKinds
+    from gpugate.webhook.registration.report_kinds import ReportKinds
 
 # The maximum number of reported reasons.
 _REASONS: Final = 10

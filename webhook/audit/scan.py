@@ -18,13 +18,13 @@ from gpugate.policies.sdk.pod_templates import pod_templates
 from gpugate.policies.sdk.unknown_kinds import UnknownKind
 from gpugate.webhook.audit.facts import AuditFacts
 from gpugate.webhook.audit.inventory import FINISHED, Demand, GpuPod, Room, Stock, room_of_pod
+from gpugate.webhook.audit.model import Action, Audited, AuditReport, NotEvaluated
 from gpugate.webhook.audit.owners import Lineage, entry
 from gpugate.webhook.audit.reading import Reading, Tools, digest
 from gpugate.webhook.audit.source import NotReadError
 from gpugate.webhook.audit.verdicts import Judging, as_created, creation, pod_as_created
 from gpugate.webhook.cluster.discovery import resource_name
-from gpugate.webhook.generate.rbac import AuditedResource, audited_resources
-from gpugate.webhook.report.audited import Action, Audited, AuditReport, NotEvaluated
+from gpugate.webhook.registration.rbac import AuditedResource, audited_resources
 from gpugate.webhook.report.located import ObjectName
 from gpugate.webhook.report.one_cause import Statement, followers
 from gpugate.webhook.report.summary import unknown_kinds
@@ -36,12 +36,12 @@ if TYPE_CHECKING:
     from gpugate.policies.engine.ruleset import Ruleset
     from gpugate.policies.sdk.pod_templates import TemplatePath
     from gpugate.webhook.audit.inventory import Inventory
+    from gpugate.webhook.audit.model import Finding
     from gpugate.webhook.audit.owners import Entry, Top
     from gpugate.webhook.audit.selection import Options, Selection
     from gpugate.webhook.audit.source import Object as SourceObject
     from gpugate.webhook.audit.source import Packed, Source, Stored
     from gpugate.webhook.audit.verdicts import Judgement, Object
-    from gpugate.webhook.report.audited import Finding
 
 
 @dataclass(slots=True)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from gpugate.policies.sdk.objects import GroupVersionKind, Kind
-    from gpugate.webhook.report.audited import Cluster, NotEvaluated
+    from gpugate.webhook.audit.model import Cluster, NotEvaluated
 
 Object = dict[str, Any]  # Any: the JSON edge
 

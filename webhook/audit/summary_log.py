@@ -7,11 +7,11 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from gpugate.webhook.audit.live import ABSENCE
-from gpugate.webhook.report.audit_tally import actions
+from gpugate.webhook.audit.tally import actions
 
 if TYPE_CHECKING:
+    from gpugate.webhook.audit.model import AuditReport
     from gpugate.webhook.audit.report_writer import Written
-    from gpugate.webhook.report.audited import AuditReport
 
 _LONGEST: Final = 253
 _MOST: Final = 8

@@ -17,7 +17,7 @@ from gpugate.policies.engine.evaluate import Phase, evaluate
 from gpugate.policies.sdk.field import render
 from gpugate.policies.sdk.findings import Stance
 from gpugate.policies.sdk.objects import Operation, Request
-from gpugate.webhook.report.audited import Action, Finding
+from gpugate.webhook.audit.model import Action, Finding
 from gpugate.webhook.report.policy_text import patch_groups, reasons
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
     from pathlib import Path
 
-    from gpugate.webhook.check.templates import Declared
+    from gpugate.webhook.manifests.placeholders import Declared
 
 
 class FailOn(StrEnum):

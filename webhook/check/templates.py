@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from gpugate.policies.sdk.field import Unknown, render
 from gpugate.webhook.manifests.documents import SourceText
 from gpugate.webhook.manifests.inputs import Selection
-from gpugate.webhook.manifests.placeholders import TOOLS, Form, found_in, sealed
+from gpugate.webhook.manifests.placeholders import TOOLS, Declared, Form, found_in, sealed
 from gpugate.webhook.report.located import Located, ObjectName, Place, Severity, Sort
 
 if TYPE_CHECKING:
@@ -57,14 +57,6 @@ class Placeholder:
     text: str
     form: Form
     path: FieldPath
-
-
-@dataclass(frozen=True, slots=True)
-class Declared:
-    """Files that a project declares as templates: a pattern, relative to the working directory, and the tool's name."""
-
-    pattern: str
-    tool: str
 
 
 @dataclass(frozen=True)

@@ -1,1 +1,1 @@
-"""The command line: one module per command, flags in, a call, output."""
+"""The program, what its commands share, and the commands that belong to no feature."""

@@ -177,7 +177,7 @@ def complete(words: Sequence[str]) -> Candidates:
         flags = _FIRST if name.startswith("-") else {}
         return Candidates({**{command: found.help for command, found in COMMANDS.items()}, **flags}).beginning(name)
     command = COMMANDS.get(name)
-    module = imported(f"gpugate.webhook.cli.{command.module}") if command else None
+    module = imported(f"gpugate.webhook.{command.module}") if command else None
     subcommands = getattr(module, "SUBCOMMANDS", None)
     if module is not None and subcommands is not None:
         name, *others = others

@@ -20,26 +20,26 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class _Command:
-    """A command: the module below `webhook/cli` that runs it, and one line of help."""
+    """A command: the module below `webhook` that runs it, and one line of help."""
 
     module: str
     help: str
 
 
 COMMANDS: Final = {
-    "check": _Command("check", "check manifests, charts and kustomizations on disk"),
-    "test": _Command("test", "run tests of policies and manifests"),
-    "audit": _Command("audit", "report policy violations and GPU cost in a cluster"),
-    "review": _Command("review", "show the admission decision for one object"),
-    "explain": _Command("explain", "explain a policy, with examples and parameters"),
-    "policies": _Command("policies", "list all policies"),
-    "config": _Command("config", "show the configuration, create a project file"),
-    "schema": _Command("schema", "list the schemas that check uses, and add more"),
-    "registration": _Command("registration", "print the webhook configurations and RBAC to apply"),
-    "doctor": _Command("doctor", "diagnose an installed webhook"),
-    "serve": _Command("serve", "serve admission reviews over HTTPS"),
-    "webhook": _Command("webhook.main", "operate an installed webhook: status, disable, rotate ..."),
-    "completion": _Command("completion", "print the completion script of a shell"),
+    "check": _Command("check.command", "check manifests, charts and kustomizations on disk"),
+    "test": _Command("testing.command", "run tests of policies and manifests"),
+    "audit": _Command("audit.command", "report policy violations and GPU cost in a cluster"),
+    "review": _Command("admission.review_command", "show the admission decision for one object"),
+    "explain": _Command("cli.explain", "explain a policy, with examples and parameters"),
+    "policies": _Command("cli.policies", "list all policies"),
+    "config": _Command("config.command", "show the configuration, create a project file"),
+    "schema": _Command("cli.schema", "list the schemas that check uses, and add more"),
+    "registration": _Command("registration.command", "print the webhook configurations and RBAC to apply"),
+    "doctor": _Command("operate.doctor_command", "diagnose an installed webhook"),
+    "serve": _Command("admission.serve_command", "serve admission reviews over HTTPS"),
+    "webhook": _Command("operate.commands.main", "operate an installed webhook: status, disable, rotate ..."),
+    "completion": _Command("cli.completion", "print the completion script of a shell"),
 }
 # Commands of other tools that users try first.
 _MEANT: Final = {
@@ -63,7 +63,7 @@ _MEANT: Final = {
     "version": "--version",
 }
 # Shells call it at each press of TAB. The help does not list it, because users do not call it.
-_COMPLETE: Final = _Command("completing", "")
+_COMPLETE: Final = _Command("cli.completing", "")
 
 _USAGE_ERROR = 2
 _INTERRUPTED = 130  # 128 + SIGINT
@@ -120,7 +120,7 @@ def _run(command: _Command, arguments: Sequence[str]) -> int:
     from gpugate.policies.engine.config import GpugateError  # noqa: PLC0415 -- `--version` needs none of it
 
     try:
-        code: int = import_module(f"gpugate.webhook.cli.{command.module}").main(arguments)
+        code: int = import_module(f"gpugate.webhook.{command.module}").main(arguments)
     except GpugateError as error:
         from gpugate.webhook.report.plain import plain  # noqa: PLC0415 -- `--version` needs none of it
 

@@ -83,4 +83,4 @@ def _subparsers(parser: argparse.ArgumentParser) -> list[argparse._SubParsersAct
 
 
 def _module(name: str) -> ModuleType | None:
-    return imported(f"gpugate.webhook.cli.{COMMANDS[name].module}")
+    return imported(f"gpugate.webhook.{COMMANDS[name].module}")

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator, Mapping, Sequence
 
-    from gpugate.webhook.check.templates import Declared
     from gpugate.webhook.manifests.git import Revision
+    from gpugate.webhook.manifests.placeholders import Declared
     from gpugate.webhook.project.read import Chart, ProjectFile, Template
     from gpugate.webhook.rendering.charts import ChartValues
 
@@ -179,7 +179,7 @@ def _argument(setting: Setting, value: Any) -> object:  # Any: of the type of it
 
 
 def _declared(templates: Sequence[Template]) -> Iterator[Declared]:
-    from gpugate.webhook.check.templates import Declared  # noqa: PLC0415 -- few projects have templates
+    from gpugate.webhook.manifests.placeholders import Declared  # noqa: PLC0415 -- few projects have templates
 
     for template in templates:
         for pattern in template.paths:

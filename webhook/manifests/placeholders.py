@@ -7,6 +7,7 @@ Sources: gettext 0.22 `envsubst` (`$NAME`, `${NAME}`); Terraform v1.9 "Strings a
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
@@ -29,6 +30,14 @@ class Form(StrEnum):
     """`{{ .name }}`."""
     MANUAL = "hand"
     """`<NAME>`, `REPLACE_ME` and the like, which no tool knows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """Files that a project declares as templates: a pattern, relative to the working directory, and the tool's name."""
+
+    pattern: str
+    tool: str
 
 
 # The tools that a project may name, and what each fills in.

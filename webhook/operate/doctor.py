@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.config import PolicyConfig
 from gpugate.policies.engine.ruleset import bind
-from gpugate.webhook.generate.rbac import keeper_rbac, rbac
 from gpugate.webhook.manifests.policy_file import parse_policy_file
 from gpugate.webhook.operate.doctor_case import Case, complete_options, make_handshake, mounted_policy, targets
 from gpugate.webhook.operate.doctor_checks import failing_groups, required_rights, review_rights
 from gpugate.webhook.operate.installation import Unread, find_names
 from gpugate.webhook.operate.reachability import probe
 from gpugate.webhook.operate.reading import Reader, read_installation
+from gpugate.webhook.registration.rbac import keeper_rbac, rbac
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from gpugate.policies.engine.ruleset import Ruleset
     from gpugate.webhook.cluster.connection import Connection
-    from gpugate.webhook.generate.meant import Meant
     from gpugate.webhook.operate.installation import Installation, Names
+    from gpugate.webhook.registration.meant import Meant
 
 
 def served(reader: Reader, groups: Iterable[str]) -> Mapping[str, frozenset[str]] | Unread:

@@ -13,20 +13,20 @@ from urllib.parse import urlsplit
 
 from gpugate.certs.authorities import COMMON_NAME
 from gpugate.certs.pki import common_name, fingerprint, split, validity
-from gpugate.webhook.generate.drift import decoded
-from gpugate.webhook.generate.entries import RiskGroup
+from gpugate.webhook.operate.diagnosis import Problem
 from gpugate.webhook.operate.installation import CertificateSecret, Unread
-from gpugate.webhook.report.diagnosis import Problem
+from gpugate.webhook.registration.drift import decoded
+from gpugate.webhook.registration.entries import RiskGroup
 from gpugate.webhook.report.located import Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from gpugate.policies.engine.ruleset import Ruleset
-    from gpugate.webhook.generate.meant import Meant
     from gpugate.webhook.operate.doctor_checks import Right
     from gpugate.webhook.operate.installation import Installation, Object
     from gpugate.webhook.operate.reachability import Probed
+    from gpugate.webhook.registration.meant import Meant
 
 _USERS: Final = "--karpenter-user"
 # The value of the flag for an empty list.

@@ -12,16 +12,16 @@ import orjson
 
 from gpugate.certs.plan import DISTRUST, ROTATE
 from gpugate.webhook.cluster.errors import CallError
-from gpugate.webhook.generate.drift import drift
-from gpugate.webhook.generate.drift_reasons import Reason
-from gpugate.webhook.generate.entries import mutated, validated
-from gpugate.webhook.generate.registration import Server
 from gpugate.webhook.operate import doctor_case
+from gpugate.webhook.operate.diagnosis import Diagnosis, Gap, Problem
 from gpugate.webhook.operate.doctor_case import error, note, warning
 from gpugate.webhook.operate.installation import Unread
 from gpugate.webhook.operate.reachability import ready_endpoints
 from gpugate.webhook.operate.reading import describe_unread
-from gpugate.webhook.report.diagnosis import Diagnosis, Gap, Problem
+from gpugate.webhook.registration.drift import drift
+from gpugate.webhook.registration.drift_reasons import Reason
+from gpugate.webhook.registration.entries import mutated, validated
+from gpugate.webhook.registration.objects import Server
 from gpugate.webhook.report.located import Severity
 
 if TYPE_CHECKING:

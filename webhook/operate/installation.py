@@ -13,7 +13,7 @@ import orjson
 from gpugate.certs import authorities
 from gpugate.certs.authorities import CorruptSecretError
 from gpugate.webhook.cluster.errors import ApiError, CallError, UnreachableError
-from gpugate.webhook.generate.probe import entry_name
+from gpugate.webhook.registration.probe import entry_name
 
 if TYPE_CHECKING:
     import datetime as dt

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from gpugate.webhook.cluster.errors import ApiError, CallError
-from gpugate.webhook.generate.probe import answer, entry_name, question
 from gpugate.webhook.operate.installation import Unread
 from gpugate.webhook.operate.reading import Reader
+from gpugate.webhook.registration.probe import answer, entry_name, question
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

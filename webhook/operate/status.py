@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Final
 
 from gpugate.certs.pki import split, validity
 from gpugate.webhook.cluster.errors import CallError
-from gpugate.webhook.generate import break_glass
 from gpugate.webhook.manifests.policy_file import PolicyFileError, parse_policy_file
 from gpugate.webhook.operate.doctor_case import mounted_policy
 from gpugate.webhook.operate.installation import MUTATING, Unread
-from gpugate.webhook.report.status import Authority, Counters, Entry, Status
+from gpugate.webhook.operate.status_report import Authority, Counters, Entry, Status
+from gpugate.webhook.registration import break_glass
 
 if TYPE_CHECKING:
     import datetime as dt

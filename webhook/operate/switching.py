@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from gpugate.webhook.cluster.errors import CallError
-from gpugate.webhook.generate import break_glass
 from gpugate.webhook.operate.installation import both, is_ours
+from gpugate.webhook.registration import break_glass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from gpugate.webhook.cluster.connection import Connection
-    from gpugate.webhook.generate.break_glass import Note
     from gpugate.webhook.operate.installation import Configuration
+    from gpugate.webhook.registration.break_glass import Note
 
 
 @dataclass(frozen=True, slots=True)

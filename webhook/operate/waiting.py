@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from gpugate.webhook.cluster.errors import CallError
-from gpugate.webhook.generate.probe import entry_name
 from gpugate.webhook.operate.installation import both
 from gpugate.webhook.operate.reachability import PHASES, Trouble, backends, probe
+from gpugate.webhook.registration.probe import entry_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from gpugate.policies.sdk.field import render
 from gpugate.policies.sdk.findings import Patches, Replacement, Stance
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from gpugate.policies.sdk.findings import Patch
-    from gpugate.webhook.report.audited import Finding
 
 _VERBS = {Stance.ENFORCE: "DENIED", Stance.WARN: "allowed with a warning", Stance.AUDIT: "allowed and recorded"}
 # The pages about findings without a policy, below `docs`.
@@ -26,6 +25,22 @@ _PAGES = {
     Sort.AMBIGUOUS: "inputs",
     Sort.IGNORE: "how-to/exempt",
 }
+
+
+class Fixable(Protocol):
+    """What has a remedy: a finding of a check or of an audit."""
+
+    @property
+    def hint(self) -> str:
+        """What to do, in words."""
+
+    @property
+    def patches(self) -> tuple[Patch, ...]:
+        """The changes that the policy would make."""
+
+    @property
+    def fix(self) -> Patches | Replacement | None:
+        """The change that a program can make; None where only people can."""
 
 
 def code(finding: Located) -> str:
@@ -74,7 +89,7 @@ def at_admission(finding: Located) -> str:
     return f"{who} {verb} ({finding.stance.word})" if verb else ""
 
 
-def fixes(finding: Located | Finding) -> Iterator[str]:
+def fixes(finding: Fixable) -> Iterator[str]:
     """Yield what to do: the hint, then the fix line by line."""
     if finding.hint:
         yield finding.hint

@@ -12,7 +12,6 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-import tools
 from chart.installed.leftovers import Leftovers
 from chart.installed.release import NAME, Release
 from chart.installed.requests import eventually
@@ -21,6 +20,8 @@ from cluster.custom_resources import CustomResourceError
 from cluster.namespaces import make_namespace, namespace_object
 from cluster.process import ProcessError
 from harness.running import RunningBalancer
+
+import tools
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -11,11 +11,12 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import tools
 from chart.installed.requests import eventually
 from cluster.local_pods import LocalPods
 from cluster.metrics import total
 from cluster.ports import free_ports
+
+import tools
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
-import tools
 from chart.conftest import Helm
 from chart.installed.requests import plain_pod
 from library.cases import FILES, case
@@ -17,8 +16,9 @@ from library.standing import context_of
 from stub_webhook.registration import register
 from stub_webhook.server import Stub
 
+import tools
 from gpugate.policies.engine.config import PolicyConfig
-from gpugate.webhook.generate.entries import whole_catalogue
+from gpugate.webhook.registration.entries import whole_catalogue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -14,8 +14,8 @@ from gpugate.policies.engine.ruleset import bind
 from gpugate.policies.sdk.facts import NoFacts
 from gpugate.policies.sdk.findings import Stance
 from gpugate.policies.sdk.objects import GroupVersionKind, Operation, Request
+from gpugate.webhook.config import starter
 from gpugate.webhook.manifests.load import RunFacts
-from gpugate.webhook.project import starter
 
 if TYPE_CHECKING:
     from gpugate.policies.sdk.facts import Facts

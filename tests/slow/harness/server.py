@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from harness.processes import PATIENCE_SECONDS, alive, children, wait_until
 
-from gpugate.webhook.project import starter
+from gpugate.webhook.config import starter
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,8 +13,8 @@ from gpugate.certs.protocols import ClusterFailure
 from gpugate.webhook.admission.keeper import DriftReport
 from gpugate.webhook.admission.options import Keeping, ServeOptions
 from gpugate.webhook.admission.policy_reload import load_rules
-from gpugate.webhook.generate.drift_reasons import Reason
-from gpugate.webhook.generate.registration import Server, webhook_configurations
+from gpugate.webhook.registration.drift_reasons import Reason
+from gpugate.webhook.registration.objects import Server, webhook_configurations
 
 if TYPE_CHECKING:
     from pathlib import Path

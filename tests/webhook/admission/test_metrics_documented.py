@@ -17,7 +17,7 @@ from gpugate.webhook.admission.gate import Observation
 from gpugate.webhook.admission.metrics import METRICS, Metric, Metrics
 from gpugate.webhook.admission.review import ReviewError
 from gpugate.webhook.cluster.named_object import MUTATING, VALIDATING
-from gpugate.webhook.generate.drift_reasons import Reason
+from gpugate.webhook.registration.drift_reasons import Reason
 
 PAGE = (Path(__file__).parents[3] / "docs" / "metrics.md").read_text()
 

@@ -11,7 +11,7 @@ from gpugate.policies.engine.verdict import Verdict
 from gpugate.policies.sdk.objects import GroupVersionKind, Operation, Request
 from gpugate.webhook.admission.response import encode
 from gpugate.webhook.admission.review import Review
-from gpugate.webhook.generate.probe import question
+from gpugate.webhook.registration.probe import question
 
 NONCE = "0123456789abcdef"
 

@@ -10,10 +10,10 @@ from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.config import PolicyConfig
 from gpugate.policies.engine.ruleset import bind
 from gpugate.policies.sdk.objects import GroupVersionKind, Kind
+from gpugate.webhook.audit.model import Audited, Cluster, NotEvaluated
 from gpugate.webhook.audit.scan import Scan, scan
 from gpugate.webhook.audit.selection import Options, Selection
 from gpugate.webhook.audit.source import NotReadError, Stored
-from gpugate.webhook.report.audited import Audited, Cluster, NotEvaluated
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -14,11 +14,11 @@ from gpugate.policies.data.instance_types import load_instance_types
 from gpugate.policies.engine.config import Exemption, PolicyConfig
 from gpugate.policies.sdk.findings import Patch, Patches, Replacement, Stance
 from gpugate.webhook.audit.anonymize import anonymize, anonymize_comparison, pseudonyms
+from gpugate.webhook.audit.comparison import Changed, Comparison
 from gpugate.webhook.audit.cost.prices import Prices
-from gpugate.webhook.report.audit_comparison import Changed, Comparison
-from gpugate.webhook.report.audit_formats import FORMATS, render
-from gpugate.webhook.report.audit_presentation import Presentation
-from gpugate.webhook.report.audited import Action, Audited, AuditReport, Cluster, Finding, NotEvaluated
+from gpugate.webhook.audit.formats.names import FORMATS, render
+from gpugate.webhook.audit.formats.presentation import Presentation
+from gpugate.webhook.audit.model import Action, Audited, AuditReport, Cluster, Finding, NotEvaluated
 from gpugate.webhook.report.located import ObjectName
 
 MANIFESTS = Path(__file__).parents[2] / "fixtures" / "manifests"

@@ -9,9 +9,9 @@ import pytest
 
 from gpugate.policies.sdk.findings import Stance
 from gpugate.webhook.audit.compare import AuditDocumentError, compare
-from gpugate.webhook.report import audit_json
-from gpugate.webhook.report.audit_presentation import Presentation
-from gpugate.webhook.report.audited import Action, Audited, AuditReport, Cluster, Finding, NotEvaluated
+from gpugate.webhook.audit.formats import json as audit_json
+from gpugate.webhook.audit.formats.presentation import Presentation
+from gpugate.webhook.audit.model import Action, Audited, AuditReport, Cluster, Finding, NotEvaluated
 from gpugate.webhook.report.located import ObjectName
 
 TIME = dt.datetime(2026, 11, 21, tzinfo=dt.UTC)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gpugate.webhook.report.audit_words import COST_DEFINITIONS, DEFINITIONS
+from gpugate.webhook.audit.words import COST_DEFINITIONS, DEFINITIONS
 
 DOCUMENT = (Path(__file__).parents[3] / "docs" / "audit.md").read_text(encoding="utf-8")
 

@@ -11,11 +11,11 @@ from dumps import CATALOG, TIME, scanned
 from gpugate.policies.engine.config import PolicyConfig, PolicyEntry
 from gpugate.policies.engine.ruleset import bind
 from gpugate.webhook.audit.exemptions import ExemptionsError, exemptions
+from gpugate.webhook.audit.model import Action
 from gpugate.webhook.manifests.policy_file import load_policy_file
-from gpugate.webhook.report.audited import Action
 
 if TYPE_CHECKING:
-    from gpugate.webhook.report.audited import AuditReport
+    from gpugate.webhook.audit.model import AuditReport
 
 MANIFESTS = Path(__file__).parents[2] / "fixtures" / "manifests"
 POD = """

@@ -7,10 +7,10 @@ import pytest
 from audit.memory_source import TIME, MemorySource, audited, found, gpu_spec, named, pod, policies, workload
 
 from gpugate.policies.engine.config import parse_config
+from gpugate.webhook.audit.model import Action
 from gpugate.webhook.audit.selection import Selection, parse_selector
 from gpugate.webhook.audit.source import NotReadError
-from gpugate.webhook.project import starter
-from gpugate.webhook.report.audited import Action
+from gpugate.webhook.config import starter
 
 if TYPE_CHECKING:
     from gpugate.policies.engine.config import PolicyConfig

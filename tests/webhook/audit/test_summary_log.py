@@ -9,9 +9,9 @@ import pytest
 from audit.report_objects.audits import audit, deployment, finding
 
 from gpugate.webhook.audit.live import ABSENCE
+from gpugate.webhook.audit.model import Action, AuditReport, Cost
 from gpugate.webhook.audit.report_writer import Written
 from gpugate.webhook.audit.summary_log import summary_line
-from gpugate.webhook.report.audited import Action, AuditReport, Cost
 
 
 def test_it_counts_and_names_no_object() -> None:

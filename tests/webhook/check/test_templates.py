@@ -16,11 +16,10 @@ from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.ruleset import bind
 from gpugate.webhook.check.options import FailOn, Options
 from gpugate.webhook.check.run import check
-from gpugate.webhook.check.templates import Declared
+from gpugate.webhook.config import starter
 from gpugate.webhook.manifests.documents import Document, read_text
 from gpugate.webhook.manifests.inputs import Input
-from gpugate.webhook.manifests.placeholders import TOOLS
-from gpugate.webhook.project import starter
+from gpugate.webhook.manifests.placeholders import TOOLS, Declared
 from gpugate.webhook.project.read import Template
 from gpugate.webhook.report import json
 from gpugate.webhook.report.located import Severity, Sort

@@ -8,7 +8,7 @@ import pytest
 import yaml
 from audit.memory_source import gpu_spec, pod
 
-from gpugate.webhook.report.audit_formats import FORMATS
+from gpugate.webhook.audit.formats.names import FORMATS
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,7 +12,7 @@ from cluster.fake_api_server import FakeApiServer, status
 from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.config import PolicyConfig
 from gpugate.policies.engine.ruleset import bind
-from gpugate.webhook.generate.rbac import audited_resources
+from gpugate.webhook.registration.rbac import audited_resources
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

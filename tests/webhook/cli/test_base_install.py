@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from gpugate.webhook.cli.audit_flags import FORMATS
+from gpugate.webhook.audit.flags import FORMATS
 from gpugate.webhook.cli.parsers import parsers
 
 ROOT = Path(__file__).parents[3]

@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from gpugate.webhook.cli.check_flags import FORMATS
+from gpugate.webhook.check.flags import FORMATS
 from gpugate.webhook.cli.progress import MANY_FILES, progress
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import argparse
 
 import pytest
 
-from gpugate.webhook.cli.command_reference import command_reference
+from gpugate.tools.command_reference import command_reference
 from gpugate.webhook.cli.parsers import parsers
 
 

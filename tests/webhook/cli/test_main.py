@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gpugate import __version__
-from gpugate.webhook.cli import check, main
+from gpugate.webhook.check import command as check
+from gpugate.webhook.cli import main
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -41,7 +41,7 @@ def test_each_has_a_line_of_help(words: str) -> None:
 
 def test_a_command_whose_packages_are_missing_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     def without_kubernetes(name: str) -> object:
-        if name.endswith("cli.doctor"):
+        if name.endswith("operate.doctor_command"):
             raise ModuleNotFoundError("No module named 'kubernetes'", name="kubernetes")
         return import_module(name)
 

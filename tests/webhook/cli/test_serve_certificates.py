@@ -7,10 +7,10 @@ import pytest
 
 from gpugate.certs.authorities import Periods
 from gpugate.webhook.admission import serve
+from gpugate.webhook.admission import serve_command as serve_certificates
 from gpugate.webhook.admission.options import API_SERVER, Keeping
-from gpugate.webhook.cli import serve as serve_certificates
-from gpugate.webhook.generate.entries import RiskGroup
-from gpugate.webhook.generate.meant import Meant
+from gpugate.webhook.registration.entries import RiskGroup
+from gpugate.webhook.registration.meant import Meant
 
 if TYPE_CHECKING:
     from collections.abc import Callable

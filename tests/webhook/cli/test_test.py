@@ -185,7 +185,7 @@ def test_the_policy_file_holds_for_tests_that_name_none(gpugate: Run, folder: Pa
 
 
 def test_a_terminal_without_signs_gets_words(gpugate: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gpugate.webhook.cli.test.encoding", lambda: "ascii")
+    monkeypatch.setattr("gpugate.webhook.testing.command.encoding", lambda: "ascii")
     write(folder, PASSING)
     ran = gpugate("test")
     assert "  ok it passes" in ran.out

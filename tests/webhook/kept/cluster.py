@@ -13,7 +13,7 @@ from gpugate.certs import authorities as authority_secret
 from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.config import PolicyConfig
 from gpugate.policies.engine.ruleset import bind
-from gpugate.webhook.generate.registration import Server, webhook_configurations
+from gpugate.webhook.registration.objects import Server, webhook_configurations
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

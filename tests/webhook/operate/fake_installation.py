@@ -14,7 +14,7 @@ from gpugate.certs.authorities import Periods, create_authorities, encode
 from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.config import PolicyConfig
 from gpugate.policies.engine.ruleset import bind
-from gpugate.webhook.generate.registration import Server, webhook_configurations
+from gpugate.webhook.registration.objects import Server, webhook_configurations
 
 Json = dict[str, Any]
 GROUP = "admissionregistration.k8s.io"

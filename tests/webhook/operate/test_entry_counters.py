@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from gpugate.webhook.operate.status import parse_counters
-from gpugate.webhook.report.status import Counters
+from gpugate.webhook.operate.status_report import Counters
 
 # The format of kube-apiserver v1.36.3.
 _POD = 'name="pods.validate.gpugate.dev",operation="CREATE"'

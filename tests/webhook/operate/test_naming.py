@@ -9,8 +9,8 @@ from operate.fake_installation import MUTATING, VALIDATING, Cluster
 from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.config import PolicyConfig
 from gpugate.policies.engine.ruleset import bind
-from gpugate.webhook.generate.registration import Server, webhook_configurations
 from gpugate.webhook.operate.installation import Names, find_names
+from gpugate.webhook.registration.objects import Server, webhook_configurations
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

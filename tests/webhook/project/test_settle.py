@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from gpugate.webhook.generate.published_schemas import project_schema
+from gpugate.webhook.config.published_schemas import project_schema
 from gpugate.webhook.project.find import ProjectFileError, VariableError
 from gpugate.webhook.project.read import Chart, Objects, ProjectConfig, Template, read_project
 from gpugate.webhook.project.settings import SETTINGS

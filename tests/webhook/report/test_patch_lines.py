@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from gpugate.policies.sdk.findings import Patch
-from gpugate.webhook.report.audit_html.findings import Mark, patch_lines
+from gpugate.webhook.audit.formats.html.findings import Mark, patch_lines
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

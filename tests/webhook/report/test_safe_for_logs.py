@@ -17,9 +17,9 @@ from gpugate.policies.engine.ruleset import bind
 from gpugate.policies.sdk.findings import Violation
 from gpugate.policies.sdk.objects import DEPLOYMENT, POD, Kind
 from gpugate.policies.sdk.policy import AnyContext, Policy, validates
+from gpugate.webhook.check.flags import FORMATS, Shown
 from gpugate.webhook.check.options import Options
 from gpugate.webhook.check.run import check
-from gpugate.webhook.cli.check_flags import FORMATS, Shown
 from gpugate.webhook.manifests.inputs import expand
 from gpugate.webhook.report.plain import plain
 from gpugate.webhook.report.view import View

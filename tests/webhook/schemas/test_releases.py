@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from gpugate.policies.sdk.platform import Target
+from gpugate.tools.schema_tables.releases import PROJECTS
 from gpugate.webhook.schemas import tables
-from gpugate.webhook.schemas.build.releases import PROJECTS
 from gpugate.webhook.schemas.check import Schemas
 from gpugate.webhook.schemas.tables import TableError, read
 

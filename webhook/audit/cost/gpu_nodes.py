@@ -16,7 +16,7 @@ from gpugate.policies.data.accelerators import IMPLICIT_CLASS_PREFIX
 from gpugate.policies.data.instance_types import ACCELERATOR_NAME, GPU_NAME
 from gpugate.policies.data.mig_profiles import SHARED_SUFFIX, MigGpu, gpus_with, near_miss, profile_of
 from gpugate.policies.sdk.gpu_demand import is_amount
-from gpugate.webhook.report.audited import AllocatedGpus
+from gpugate.webhook.audit.model import AllocatedGpus
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

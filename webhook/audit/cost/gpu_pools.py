@@ -11,7 +11,7 @@ from gpugate.policies.sdk.facts import NoFacts
 from gpugate.policies.sdk.field import Field
 from gpugate.policies.sdk.objects import GroupVersionKind, Operation, Request
 from gpugate.policies.sdk.policy import Context, Params
-from gpugate.webhook.report.audited import Unbounded
+from gpugate.webhook.audit.model import Unbounded
 from gpugate.webhook.report.located import ObjectName
 
 if TYPE_CHECKING:

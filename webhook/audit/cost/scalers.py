@@ -10,7 +10,7 @@ from gpugate.policies.scaling._scaled_objects import KEDA_MAXIMUM
 from gpugate.policies.sdk.field import Field
 from gpugate.policies.sdk.scale_targets import scale_target
 from gpugate.webhook.audit.cost.gpu_nodes import gpus_of_type, part_of_gpu
-from gpugate.webhook.report.audited import Unbounded
+from gpugate.webhook.audit.model import Unbounded
 from gpugate.webhook.report.located import ObjectName
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from gpugate.webhook.audit.cost.gpu_pools import gpu_pools, unbounded_pools
 from gpugate.webhook.audit.cost.prices import PLACE
 from gpugate.webhook.audit.cost.scalers import POLICY, supplies_of, unbounded_scalers
 from gpugate.webhook.audit.cost.waste import wasted
-from gpugate.webhook.report.audited import Action, Cost, PoolUse, Unbounded
+from gpugate.webhook.audit.model import Action, Cost, PoolUse, Unbounded
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.platform import Platform, Target
     from gpugate.webhook.audit.cost.prices import Prices
     from gpugate.webhook.audit.inventory import Inventory
-    from gpugate.webhook.report.audited import AllocatedGpus, Audited
+    from gpugate.webhook.audit.model import AllocatedGpus, Audited
     from gpugate.webhook.report.located import ObjectName
 
 _NOTHING = Fraction(0)

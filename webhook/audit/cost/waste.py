@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from gpugate.policies.data.mig_profiles import profile_of
 from gpugate.webhook.audit.cost.gpu_nodes import GpuNode, gpus_of_type, model_of_type
 from gpugate.webhook.audit.inventory import Room
-from gpugate.webhook.report.audited import Wasted
+from gpugate.webhook.audit.model import Wasted
 from gpugate.webhook.report.located import ObjectName
 
 if TYPE_CHECKING:

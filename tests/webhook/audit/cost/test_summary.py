@@ -8,7 +8,7 @@ from clusters import GPU, TRAINER, VLLM, blocked, costed, inventory, list_prices
 from gpugate.policies.sdk.platform import Platform, Target
 from gpugate.webhook.audit.cost.summary import cost_of
 from gpugate.webhook.audit.inventory import Allocation, Device, Devices, Inventory
-from gpugate.webhook.report.audited import AllocatedGpus, PoolUse
+from gpugate.webhook.audit.model import AllocatedGpus, PoolUse
 
 H100 = 55.04 / 8
 

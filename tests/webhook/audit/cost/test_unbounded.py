@@ -6,7 +6,7 @@ import pytest
 from clusters import GPU, blocked, costed, inventory, node
 
 from gpugate.webhook.audit.inventory import Demand, Devices, GpuTemplate
-from gpugate.webhook.report.audited import Unbounded
+from gpugate.webhook.audit.model import Unbounded
 from gpugate.webhook.report.located import ObjectName
 
 P5 = {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": ["p5.48xlarge"]}

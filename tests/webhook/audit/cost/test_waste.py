@@ -10,7 +10,7 @@ from gpugate.webhook.audit.inventory import Room
 from gpugate.webhook.report.located import ObjectName
 
 if TYPE_CHECKING:
-    from gpugate.webhook.report.audited import Wasted
+    from gpugate.webhook.audit.model import Wasted
 
 ROOM = Room(cpu=190_000, memory=2_000_000, pods=100)
 SMALL = Room(cpu=8_000, memory=65_536, pods=1)

@@ -6,7 +6,7 @@ import datetime as dt
 from typing import Any
 
 from gpugate.policies.sdk.findings import Stance
-from gpugate.webhook.report.audited import Action, Audited, AuditReport, Cluster, Finding, NotEvaluated
+from gpugate.webhook.audit.model import Action, Audited, AuditReport, Cluster, Finding, NotEvaluated
 from gpugate.webhook.report.located import ObjectName
 
 BEGIN = dt.datetime(2026, 8, 24, 10, tzinfo=dt.UTC)

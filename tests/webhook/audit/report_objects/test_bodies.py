@@ -9,9 +9,9 @@ import pytest
 from audit.report_objects.audits import deployment, finding, node_pool
 
 from gpugate.policies.sdk.findings import Patch, Patches
+from gpugate.webhook.audit.model import Action, Audited
 from gpugate.webhook.audit.report_bodies import Limits, body
-from gpugate.webhook.report.audited import Action, Audited
-from gpugate.webhook.report.report_kinds import OPEN_REPORTS, POLICY_REPORTS
+from gpugate.webhook.registration.report_kinds import OPEN_REPORTS, POLICY_REPORTS
 
 Json = dict[str, Any]
 FIX = Patches((Patch("set", ("spec", "replicas"), 2, "two survive one"),))

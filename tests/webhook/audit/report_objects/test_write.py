@@ -13,9 +13,9 @@ from cluster.fake_api_store import StatusError
 from cluster.reflected import connected
 
 from gpugate.webhook.audit.live import ABSENCE, Throttle
+from gpugate.webhook.audit.model import Action, AuditReport
 from gpugate.webhook.audit.report_bodies import Limits
 from gpugate.webhook.audit.report_writer import write_reports
-from gpugate.webhook.report.audited import Action, AuditReport
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

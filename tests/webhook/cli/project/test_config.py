@@ -9,8 +9,8 @@ from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.config import PolicyConfig, parse_config
 from gpugate.policies.engine.ruleset import bind
 from gpugate.policies.sdk.platform import Platform
+from gpugate.webhook.config import starter
 from gpugate.webhook.manifests.documents import Document, read_text
-from gpugate.webhook.project import starter
 from gpugate.webhook.project.read import parse_project
 from gpugate.webhook.project.settings import SETTINGS
 

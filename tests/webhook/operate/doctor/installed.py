@@ -11,10 +11,10 @@ from gpugate.certs.authorities import Authorities, Periods, create_authorities, 
 from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.config import PolicyConfig
 from gpugate.policies.engine.ruleset import bind
-from gpugate.webhook.generate.meant import Meant
-from gpugate.webhook.generate.registration import Server, webhook_configurations
 from gpugate.webhook.operate.doctor_case import Case
 from gpugate.webhook.operate.installation import Installation, Names, public_parts
+from gpugate.webhook.registration.meant import Meant
+from gpugate.webhook.registration.objects import Server, webhook_configurations
 
 NOW = dt.datetime(2027, 1, 31, 12, tzinfo=dt.UTC)
 RULESET = bind(CATALOG, PolicyConfig())

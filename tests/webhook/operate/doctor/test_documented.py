@@ -3,7 +3,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from gpugate.webhook.generate.drift_reasons import Reason
+from gpugate.webhook.registration.drift_reasons import Reason
 
 ROOT = Path(__file__).parents[4]
 CODE = re.compile(r'(?:error|warning|note|level)\(\s*"([a-z-]+)"')

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from operate.doctor.installed import installation
 
-from gpugate.webhook.generate.entries import RiskGroup
-from gpugate.webhook.generate.meant import Meant
 from gpugate.webhook.operate.doctor_case import complete_options
 from gpugate.webhook.operate.installation import Unread
+from gpugate.webhook.registration.entries import RiskGroup
+from gpugate.webhook.registration.meant import Meant
 
 ARGUMENTS = ["--karpenter-user=a", "--without=pods", "--without", "scaling", "--only-namespace=training"]
 CHOSEN = Meant(karpenter_users=("a",), without=(RiskGroup.PODS, RiskGroup.SCALING), only_namespaces=("training",))

@@ -1,0 +1,272 @@
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import json
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from typing import TYPE_CHECKING, Any, Final
+
+import audit_reports
+import pytest
+
+from gpugate.webhook.audit.formats.html import render
+from gpugate.webhook.audit.formats.html.breakdown import MOST_NAMESPACES
+from gpugate.webhook.audit.formats.json import render as render_json
+from gpugate.webhook.audit.formats.read import read
+from gpugate.webhook.audit.model import Action
+
+if TYPE_CHECKING:
+    from gpugate.webhook.audit.formats.presentation import Presentation
+    from gpugate.webhook.audit.model import AuditReport
+
+VOID: Final = {"meta", "input"}
+# What HTML lets be left out: the start tag that ends an element of the same list (living standard, 13.1.2.4).
+ENDS: Final = {"li": {"li"}, "dt": {"dt", "dd"}, "dd": {"dt", "dd"}, "td": {"td", "th", "tr"}, "th": {"td", "th", "tr"},
+               "tr": {"tr", "tbody"}, "thead": {"tbody"}, "tbody": {"tbody"}, "p": {"p", "li"}}  # fmt: skip
+
+
+class Page(HTMLParser):
+    """Reads a page and keeps a list of its mistakes."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.open: list[str] = []
+        self.mistakes: list[str] = []
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.text: dict[str, str] = {}
+        self.feed(text)
+        self.close()
+        self.mistakes += [f"<{name}> is never closed" for name in self.open]
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        names = [name for name, _ in attrs]
+        self.mistakes += [f"<{tag}> has {name} twice" for name in {n for n in names if names.count(n) > 1}]
+        while self.open and tag in ENDS.get(self.open[-1], set()):
+            self.open.pop()
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        while self.open and self.open[-1] != tag and self.open[-1] in ENDS:
+            self.open.pop()
+        if not self.open or self.open[-1] != tag:
+            self.mistakes.append(f"</{tag}> ends nothing (open: {self.open[-3:]})")
+        else:
+            self.open.pop()
+
+    def handle_data(self, data: str) -> None:
+        key = self.open[-1] if self.open else ""
+        self.text[key] = self.text.get(key, "") + data
+
+    @property
+    def identities(self) -> list[str]:
+        return [value for _, attributes in self.elements if (value := attributes.get("id"))]
+
+
+@pytest.fixture(scope="module", params=["audit", "hostile", "large"])
+def text(request: pytest.FixtureRequest, presentation: Presentation) -> str:
+    report = audit_reports.audit(3_000) if request.param == "large" else request.getfixturevalue(request.param)
+    return render(report, replace(presentation, rbac="kind: ClusterRole\n"))
+
+
+def test_every_element_is_closed_once(text: str) -> None:
+    assert Page(text).mistakes == []
+
+
+def test_every_link_leads_somewhere_on_the_page(text: str) -> None:
+    page = Page(text)
+
+    targets = {value.removeprefix("#") for _, attributes in page.elements if (value := attributes.get("href"))}
+    assert targets - set(page.identities) == set()
+    assert len(page.identities) == len(set(page.identities))
+
+
+def test_nothing_is_asked_for_and_nothing_runs_but_its_own(text: str) -> None:
+    page = Page(text)
+
+    attributes = {name for _, found in page.elements for name in found}
+    assert {tag for tag, _ in page.elements} & {
+        "img",
+        "link",
+        "iframe",
+        "object",
+        "embed",
+        "base",
+        "video",
+        "audio",
+    } == set()
+    assert {name for name in attributes if name.startswith("on")} | attributes & {
+        "src",
+        "srcset",
+        "style",
+        "action",
+    } == set()
+    assert {value[0] for _, found in page.elements if (value := found.get("href"))} == {"#"}
+    assert re.findall(r"url\(|@import|fetch\(|XMLHttpRequest|WebSocket|innerHTML|eval\(", text) == []
+
+
+def test_the_security_policy_allows_one_script_and_one_style_by_hash(text: str) -> None:
+    (policy,) = (a["content"] for tag, a in Page(text).elements if tag == "meta" and "http-equiv" in a)
+    hashes = [
+        f"'sha256-{base64.b64encode(hashlib.sha256(part.encode()).digest()).decode()}'"
+        for part in (
+            *re.findall(r"<style>(.*?)</style>", text, re.DOTALL),
+            *re.findall(r"<script>(.*?)</script>", text, re.DOTALL),
+        )
+    ]
+
+    assert policy == (
+        f"default-src 'none'; style-src {hashes[0]}; script-src {hashes[1]}; base-uri 'none'; form-action 'none'"
+    )
+    # A page whose policy comes after its style or script would have run them by then.
+    assert text.index("Content-Security-Policy") < min(text.index("<style>"), text.index("<script>"))
+
+
+def test_hostile_names_are_text(hostile: AuditReport, presentation: Presentation) -> None:
+    page = Page(render(hostile, presentation))
+
+    assert [attributes for tag, attributes in page.elements if tag == "script"] == [
+        {"type": "application/json", "id": "data"},
+        {},
+    ]
+    assert "</script><script>alert(1)</script><img src=x onerror=alert(1)>" in page.text["h1"]
+
+
+def embedded(text: str) -> Any:
+    (data,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
+    return json.loads(data)
+
+
+def test_the_data_is_the_json_document(audit: AuditReport, presentation: Presentation) -> None:
+    assert embedded(render(audit, presentation)) == json.loads(render_json(audit, presentation))
+
+
+def test_the_data_of_a_hostile_audit_survives(hostile: AuditReport, presentation: Presentation) -> None:
+    assert read(json.dumps(embedded(render(hostile, presentation)))) == hostile
+
+
+def test_long_data_is_packed(presentation: Presentation) -> None:
+    report = audit_reports.audit(3_000)
+    found = embedded(render(report, presentation))
+
+    assert (found["contains"], found["encoding"]) == ("gpugate.dev/audit/v1", "gzip+base64")
+    assert json.loads(gzip.decompress(base64.b64decode(found["data"]))) == json.loads(render_json(report, presentation))
+
+
+def test_every_object_and_message_is_there_without_a_script(audit: AuditReport, presentation: Presentation) -> None:
+    text = render(audit, presentation)
+    shown = " ".join(re.sub(r"<script.*?</script>", "", text, flags=re.DOTALL).split())
+
+    for each in audit.audited:
+        for finding in each.findings:
+            assert str(each.object) in shown
+            assert _written(finding.message) in shown
+            assert _written(finding.path) in shown
+
+
+def _written(text: str) -> str:
+    return " ".join(text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").split())
+
+
+@pytest.mark.parametrize(
+    "unlike",
+    [
+        pytest.param({}, id="of-a-cluster"),
+        pytest.param({"namespaces": False}, id="every-message-is-another"),
+        pytest.param({"namespaces": True}, id="every-object-has-its-own-namespace-too"),
+        pytest.param({"alone": True}, id="and-one-finding"),
+    ],
+)
+def test_ten_thousand_findings_fit_in_two_megabytes(presentation: Presentation, unlike: dict[str, bool]) -> None:
+    report = audit_reports.audit(10_000)
+    if unlike:
+        report = audit_reports.all_different(report, **unlike)
+
+    assert sum(len(each.findings) for each in report.audited) >= 10_000
+    assert len(render(report, presentation).encode()) < 2_000_000
+
+
+def with_kinds(text: str) -> str:
+    """Write the kind of a list before each of its objects, as the style sheet shows it."""
+    return re.sub(
+        r"<ol data-kind=(\w+)>(.*?)</ol>",
+        lambda found: found[2].replace("<li>", f"<li>{found[1]}/"),
+        text,
+        flags=re.DOTALL,
+    )
+
+
+@pytest.mark.parametrize("namespaces", [False, True])
+def test_of_many_findings_every_message_stands_with_its_object(presentation: Presentation, namespaces: bool) -> None:  # noqa: FBT001 -- a parameter
+    report = audit_reports.all_different(audit_reports.audit(3_000), namespaces=namespaces)
+    text = render(report, presentation)
+    lists = with_kinds(text[text.index("<section id=today>") : text.index("<section id=namespaces>")])
+
+    assert Page(text).mistakes == []
+    for each in report.audited:
+        at = re.search(rf"[>]{re.escape(_written(str(each.object)))}[<,]", lists) if each.findings else None
+        after = lists[at.end() : at.end() + 200_000] if at else ""
+        assert [found.message for found in each.findings if _written(found.message) not in after] == []
+
+
+def test_a_link_without_text_shows_the_policy_whose_advice_it_leads_to(presentation: Presentation) -> None:
+    text = render(audit_reports.audit(3_000), presentation)
+    named = {
+        link: policy
+        for links, policy in re.findall(r'^(\[href=".*?){content:"(.*?)"}$', text, re.MULTILINE)
+        for link in re.findall(r"#f\d+", links)
+    }
+    pages = dict(
+        re.findall(r"<summary><b>(.*?)</b>.*?</summary>(.*?)</details>", text.partition("id=about")[2], re.DOTALL)
+    )
+
+    assert set(named) == set(re.findall(r"<a href=(#f\d+)></a>", text)) != set()
+    assert [link for link, policy in named.items() if f"id={link[1:]} " not in pages[policy]] == []
+
+
+def test_the_style_shows_the_kind_of_every_list_of_many(presentation: Presentation) -> None:
+    text = render(audit_reports.audit(3_000), presentation)
+    shown = re.findall(r'^\[data-kind="(.*?)"\]>li::before{content:"(.*?)"}$', text, re.MULTILINE)
+
+    assert dict(shown) == {kind: f"{kind}/" for kind in re.findall(r"<ol data-kind=(\w+)>", text)} != {}
+
+
+def test_namespaces_that_are_too_many_are_summed_up(presentation: Presentation) -> None:
+    report = audit_reports.all_different(audit_reports.audit(3_000), namespaces=True)
+    table = render(report, presentation).partition("<section id=namespaces>")[2].partition("</section>")[0]
+    there = len({each.object.namespace for each in report.audited if each.findings})
+
+    assert table.count("<tr>") == MOST_NAMESPACES + 1
+    assert f"And {there - MOST_NAMESPACES:,} more: objects " in table
+
+
+def test_objects_alike_are_one_entry_with_all_their_names(audit: AuditReport, presentation: Presentation) -> None:
+    first = next(each for each in audit.audited if each.action is Action.DENY and each.allocated)
+    many = tuple(replace(first, object=replace(first.object, name=f"copy-{number}")) for number in range(5))
+    text = render(replace(audit, audited=many), presentation)
+
+    assert "and 4 similar" in text
+    assert all(f"copy-{number}" in text for number in range(5))
+    assert "<span class=count>5</span>" in text
+
+
+def test_an_audit_of_nothing_is_a_page_too(audit: AuditReport, presentation: Presentation) -> None:
+    text = render(
+        replace(audit, audited=(), counts={}, cost=None, not_evaluated=(), expired=(), unused=(), remarks=()),
+        presentation,
+    )
+
+    assert Page(text).mistakes == []
+    assert "No object would be denied." in text
+
+
+def test_names_that_are_pseudonyms_are_said_to_be(audit: AuditReport, presentation: Presentation) -> None:
+    assert "replaced by pseudonyms" in render(audit, replace(presentation, anonymized=True))
+
+
+def test_the_same_audit_is_the_same_file(presentation: Presentation) -> None:
+    assert render(audit_reports.audit(3_000), presentation) == render(audit_reports.audit(3_000), presentation)

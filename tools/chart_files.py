@@ -1,0 +1,248 @@
+"""The parts of the Helm chart that are derived from the policy library, and the descriptions of its values.
+
+Derived are `files/webhooks.json`, `files/rbac.json`, and the schema of `policy` in `values.schema.json`. Everything else in
+`charts/gpugate` is written by hand.
+
+Match conditions depend on the names that `policy.platform` adds, which are known when Helm renders the chart. Their
+expressions are Go templates in which `.taints` and `.resources` are these names, as alternatives of a regular expression.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import yaml
+
+from gpugate.policies.catalog import CATALOG
+from gpugate.policies.engine.config import PolicyConfig
+from gpugate.policies.sdk.platform import Accelerators, Platform, Taint
+from gpugate.webhook.config.published_schemas import config_schema
+from gpugate.webhook.registration import probe
+from gpugate.webhook.registration.entries import RiskGroup, entries, whole_catalogue
+from gpugate.webhook.registration.objects import COMMON
+from gpugate.webhook.registration.rbac import audit_rules, keeper_rules, publisher_rules, rbac, report_rules
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from gpugate.webhook.registration.entries import Entry, Phase
+
+_Object = dict[str, Any]  # Any: the JSON edge
+
+# Names that are replaced by those of a platform.
+_PLATFORM: Final = Platform(
+    taints={"*": (Taint(key="<taints>"),)}, accelerators=Accelerators(resources=("<resources>",))
+)
+_NAMES: Final = r"'\^\(\?s: \|<(taints|resources)>\)\$'"
+# How `match_conditions.py` writes them, and under a negation.
+_OF_PLATFORM: Final = re.compile(
+    rf" \|\| size\({_NAMES}\) > \d+ \|\| \w+\.matches\({_NAMES}\)"
+    rf"| \|\| \(size\({_NAMES}\) <= \d+ && \(\w+\.matches\({_NAMES}\)\)\)"
+)
+_COMMENT: Final = re.compile(r" *# (?P<first>-- )?(?P<text>.*)")
+_FULL_NAME: Final = '{{ include "gpugate.fullname" . }}'
+_DEFINITIONS: Final = "Policy"
+# They stand in selectors and match conditions, where quotes and most patterns would mean something else.
+_PLATFORM_NAME: Final = {
+    "type": "string",
+    "pattern": "^[A-Za-z0-9*]([A-Za-z0-9./_*-]*[A-Za-z0-9*])?$",
+    "maxLength": 253,
+}
+_NAMESPACE: Final = {"type": "string", "pattern": "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", "maxLength": 63}
+# Helm's regular expressions (RE2) cannot look around; the server checks such a parameter itself.
+_LOOKS_AROUND: Final = re.compile(r"\(\?<?[=!]")
+
+
+def chart_files(schema: str) -> Mapping[str, str]:
+    """Return path within the chart -> text.
+
+    Args:
+        schema: `values.schema.json` as it is; only the parts that describe `policy` are replaced.
+    """
+    return {
+        "files/webhooks.json": _json(webhooks()),
+        "files/rbac.json": _json(rights()),
+        "values.schema.json": _json(values_schema(json.loads(schema))),
+    }
+
+
+def webhooks() -> _Object:
+    """Return the entries of both webhook configurations for the whole policy library.
+
+    `failurePolicyValue` is the key of the group's values that decides; an entry without it has a fixed failure policy.
+    """
+    ruleset = whole_catalogue(PolicyConfig(platform=_PLATFORM))
+
+    def configuration(kind: str, phase: Phase, value: str, **common: str) -> _Object:
+        found = [_entry(each, value) for each in entries(ruleset, phase)]
+        asked = probe.entry(phase, "")
+        del asked["namespaceSelector"]
+        return {
+            "kind": f"{kind}WebhookConfiguration",
+            "path": phase,
+            "timeoutValue": f"{phase}TimeoutSeconds",
+            "common": {**COMMON, **common},
+            "webhooks": [*found, asked],
+        }
+
+    return {
+        "groups": [group.value for group in RiskGroup],
+        "configurations": [
+            configuration("Mutating", "mutate", "mutatingFailurePolicy", reinvocationPolicy="IfNeeded"),
+            configuration("Validating", "validate", "failurePolicy"),
+        ],
+    }
+
+
+def _entry(entry: Entry, value: str) -> _Object:
+    return {
+        "name": entry.name,
+        "group": entry.group.value,
+        **({"failurePolicyValue": value} if entry.may_wait else {"failurePolicy": "Ignore"}),
+        **({"exemptKarpenter": True} if entry.group.written_by_karpenter else {}),
+        "matchConditions": [{**each, "expression": _template(each["expression"])} for each in entry.conditions],
+        "rules": list(entry.rules),
+    }
+
+
+def _template(expression: str) -> str:
+    """Return an expression as a Go template: what compares with the names of a platform is left out where there are none."""
+    if "{{" in expression:
+        raise ValueError(f"Helm would read this match condition as a template: {expression}")
+    return _OF_PLATFORM.sub(_compared, expression)
+
+
+def _compared(found: re.Match[str]) -> str:
+    (names,) = {each for each in found.groups() if each}
+    return f"{{{{ with .{names} }}}}{found[0].replace(f'|<{names}>', '{{ . }}')}{{{{ end }}}}"
+
+
+def rights() -> _Object:
+    """Return the rules of the roles: role -> rules. Names that depend on the release are Go templates."""
+    ruleset = whole_catalogue(PolicyConfig())
+    looks_up, _ = rbac(ruleset, "", "")
+    return {
+        "webhook": looks_up["rules"],
+        "certificates": keeper_rules(f"{_FULL_NAME}-certificates", _FULL_NAME),
+        "publisher": publisher_rules(_FULL_NAME, "{{ .Release.Namespace }}"),
+        "audit": audit_rules(ruleset),
+        "auditReports": report_rules(),
+    }
+
+
+def values_schema(schema: _Object) -> _Object:
+    """Return the schema of the chart's values with that of `policy` in it: all of a policy file but apiVersion and kind.
+
+    It is of draft-07, which Helm 3 and 4 both know. Its definitions stand behind the others, and begin with `Policy`.
+    """
+    policy = _plain(config_schema())
+    definitions = {f"{_DEFINITIONS}{name}": each for name, each in policy.pop("$defs").items()}
+    for key in ("apiVersion", "kind"):
+        del policy["properties"][key]
+    kept = {key: policy[key] for key in ("type", "properties", "additionalProperties") if key in policy}
+    definitions = {_DEFINITIONS: kept, **definitions}
+    definitions = json.loads(json.dumps(definitions).replace('"#/$defs/', f'"#/definitions/{_DEFINITIONS}'))
+    properties = definitions[_DEFINITIONS]["properties"]
+    definitions["PolicyTaint"]["properties"]["key"] = _PLATFORM_NAME
+    for names in definitions["PolicyAccelerators"]["properties"].values():
+        names["items"] = _PLATFORM_NAME
+    properties["excluded_namespaces"]["items"] = _NAMESPACE
+    properties["policies"]["propertyNames"] = _ids()
+    for entry in ("PolicyNamespaceEntry", "PolicyExemption"):
+        named = definitions[entry]["properties"]["policies"]
+        named["propertyNames" if named["type"] == "object" else "items"] = _ids()
+    others = {name: each for name, each in schema["definitions"].items() if not name.startswith(_DEFINITIONS)}
+    return {**schema, "definitions": {**others, **definitions}}
+
+
+def _ids() -> _Object:
+    """Return that a name is that of a policy, or a pattern; the server refuses one that fits none."""
+    return {"anyOf": [{"enum": [policy.id for policy in CATALOG]}, {"pattern": "\\*"}]}
+
+
+def _plain(schema: Any) -> Any:
+    """Return a schema without titles, descriptions and defaults, which are about types of the program, and for RE2."""
+    if isinstance(schema, list):
+        return [_plain(each) for each in schema]
+    if isinstance(schema, str):
+        # Python's `$` also matches before a last line break.
+        return schema.replace("\\Z", "$")
+    if not isinstance(schema, dict):
+        return schema
+    return {key: _plain(each) for key, each in schema.items() if not _is_left_out(key, each)}
+
+
+def _is_left_out(key: str, said: Any) -> bool:
+    # A property may be called `default` or `title` too, which then is an object.
+    about_types = key == "default" or (key in {"title", "description"} and isinstance(said, str))
+    return about_types or (key == "pattern" and bool(_LOOKS_AROUND.search(said)))
+
+
+@dataclass(frozen=True, slots=True)
+class ChartValue:
+    """A value of the chart.
+
+    Attributes:
+        path: its keys, joined by dots.
+        meaning: the comment above it, as one line.
+        default: its default; of a section, all of it.
+        members: the values of a section; empty for any other value.
+    """
+
+    path: str
+    meaning: str
+    default: Any  # Any: what YAML holds
+    members: Sequence[ChartValue]
+
+
+def chart_values(text: str) -> list[ChartValue]:
+    """Return what `values.yaml` holds.
+
+    A comment belongs to the key below it, and begins with `# --`. A mapping whose keys have comments is a section; any other
+    is the default of one value.
+
+    Raises:
+        ValueError: it holds no mapping, or a key of the file or of a section has no comment.
+    """
+    root = yaml.compose(text, yaml.CSafeLoader)
+    if not isinstance(root, yaml.MappingNode):
+        raise ValueError("values.yaml: is no mapping")  # noqa: TRY004 -- what it holds is wrong, not a type of the program
+    return list(_values(root, "", text.splitlines()))
+
+
+def _values(node: yaml.MappingNode, prefix: str, lines: Sequence[str]) -> Iterator[ChartValue]:
+    for key, value in node.value:
+        path = f"{prefix}{key.value}"
+        meaning = _comment(lines, key.start_mark.line)
+        if not meaning:
+            raise ValueError(f"values.yaml:{key.start_mark.line + 1}: write a comment with `# --` above {path}")
+        members = list(_values(value, f"{path}.", lines)) if _is_section(value, lines) else []
+        yield ChartValue(path, meaning, _read(value), members)
+
+
+def _is_section(node: yaml.Node, lines: Sequence[str]) -> bool:
+    return isinstance(node, yaml.MappingNode) and any(_comment(lines, key.start_mark.line) for key, _ in node.value)
+
+
+def _comment(lines: Sequence[str], line: int) -> str:
+    """Return the comment above a line; empty where there is none that begins with `# --`."""
+    texts: list[str] = []
+    for above in reversed(lines[:line]):
+        found = _COMMENT.fullmatch(above)
+        if found is None:
+            break
+        texts.insert(0, found["text"])
+        if found["first"]:
+            return " ".join(texts)
+    return ""
+
+
+def _read(node: yaml.Node) -> Any:  # Any: what YAML holds
+    return yaml.load(yaml.serialize(node), yaml.CSafeLoader)
+
+
+def _json(value: _Object) -> str:
+    return f"{json.dumps(value, indent=2, ensure_ascii=False)}\n"

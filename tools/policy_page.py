@@ -1,0 +1,198 @@
+"""Generate the documentation page of a policy, and the index of the library."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from itertools import groupby, islice, product
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import gpugate.policies
+from gpugate.policies.data.harms_seen import load_harms_seen
+from gpugate.tools.policy_params import parameters
+from gpugate.webhook.report import policy_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from gpugate.policies.data.harms_seen import SeenHarm
+    from gpugate.policies.sdk.policy import Policy
+
+HEADING: Final = "Seen happening"
+_ROOT: Final = "../../.."
+
+
+def seen_happening(policy_id: str, harms: Iterable[SeenHarm]) -> Iterator[str]:
+    """Yield the lines of the section, in Markdown; none where no harm of this policy was seen."""
+    own = [harm for harm in harms if harm.policy == policy_id]
+    if own:
+        yield from (f"## {HEADING}", "")
+        for harm in own:
+            yield from (*_told(harm), "")
+
+
+def _told(harm: SeenHarm) -> Iterator[str]:
+    file, _, name = harm.test.partition("::")
+    *first, last = harm.controllers
+    controllers = f"{', '.join(first)} and {last}" if first else last
+    yield f"**Without gpugate:** {harm.happened} (after {harm.seconds} s).{_cost(harm)}\\"
+    yield f"**With gpugate:** {harm.prevented}.\\"
+    yield f"Seen on {controllers}, on {harm.date}: [{name}]({_ROOT}/{file})."
+
+
+def _cost(harm: SeenHarm) -> str:
+    if not harm.dollars:
+        return ""
+    gpus = f"{harm.gpu_hours:,} GPU-hours, " if harm.gpu_hours else ""
+    return f" A day of it costs {gpus}${harm.dollars:,.2f}."
+
+
+_HEAD = """# Policies
+
+Written by `make generate` from the policy files. `gpugate explain ID` prints the documentation of one policy.
+The mode is the default; `policy.yaml` changes it.
+"""
+
+
+def policy_index(catalog: Iterable[Policy]) -> str:
+    """Return the page, in Markdown: a table for each family, in the order of evaluation."""
+    lines = [_HEAD]
+    for family, policies in groupby(catalog, key=lambda policy: policy.id.partition("/")[0]):
+        lines += [f"## {family}\n", "| policy | what it finds | kinds | does | mode |", "|---|---|---|---|---|"]
+        lines += [_row(policy) for policy in policies]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _row(policy: Policy) -> str:
+    kinds = ", ".join(dict.fromkeys(kind.name for kind in policy.kinds))
+    does = " and ".join(dict.fromkeys("mutates" if handler.mutates else "validates" for handler in policy.handlers))
+    return (
+        f"| [`{policy.id}`](../docs/policies/{policy.id}.md) | {policy.title} | {kinds} | {does} | {policy.mode.word} |"
+    )
+
+
+_NOTE: Final = "<!-- Written by `make generate` from the policy's file and examples. -->"
+
+
+def policy_page(policy: Policy) -> str:
+    """Return the page in Markdown."""
+    return "\n".join(_page(policy)).rstrip() + "\n"
+
+
+def _page(policy: Policy) -> Iterator[str]:
+    does = " and ".join(dict.fromkeys("mutates" if handler.mutates else "validates" for handler in policy.handlers))
+    kinds = ", ".join(dict.fromkeys(kind.name for kind in policy.kinds))
+    source = f"../../../policies/{policy.id.replace('-', '_')}.py"
+    denied, allowed = _examples(policy, "bad-"), _examples(policy, "good-")
+    first, good = _shown_first(denied, allowed)
+    yield from (_NOTE, "", f"# {policy.id}", "", policy.title + ".", "")
+    yield from ("| kinds | does | default mode | file |", "|---|---|---|---|")
+    yield from (f"| {kinds} | {does} | {policy.mode.word} | [{Path(source).name}]({source}) |", "")
+    yield from ("## Denied", "", first.title, "", *_body(first))
+    yield from ("## Allowed", "", good.title, "", *_body(good))
+    for heading in (policy_text.WHY, policy_text.INSTEAD):
+        yield from (f"## {heading}", "", policy_text.section(policy.doc, heading), "")
+    yield from _parameters(policy)
+    if policy.conventions:
+        keys = " and ".join(f"`{key}`" for key in sorted(policy.conventions))
+        yield from (
+            f"This policy uses names that each platform chooses. Until {keys} sets them, its findings about these names are",
+            "notes in `check` and at most warnings at admission: see",
+            "[Conventions of a platform](../../configuration.md#conventions-of-a-platform).",
+            "",
+        )
+    yield from seen_happening(policy.id, load_harms_seen())
+    yield from _folded("More denied examples", [each for each in denied if each is not first])
+    yield from _folded("More allowed examples", [each for each in allowed if each is not good])
+    yield from (f"## {policy_text.SOURCES}", "", policy_text.section(policy.doc, policy_text.SOURCES), "")
+
+
+def _parameters(policy: Policy) -> Iterator[str]:
+    found = parameters(policy.params)
+    if found:
+        yield from ("## Parameters", "", "| parameter | default | meaning |", "|---|---|---|")
+        for parameter in found:
+            default = f"`{parameter.default}`" if parameter.default else "required"
+            yield f"| `{parameter.name}` | {default} | {_cell(parameter.meaning)} |"
+        yield ""
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+@dataclass(frozen=True, slots=True)
+class _Example:
+    """An example of a policy.
+
+    Attributes:
+        file: the file it is read from.
+        title: its first line, as a sentence.
+        lines: the other lines.
+    """
+
+    file: Path
+    title: str
+    lines: tuple[str, ...]
+
+    @property
+    def plain(self) -> list[str]:
+        """The lines without the comments on what is expected."""
+        return [line.partition("  # expect:")[0] for line in self.lines]
+
+
+def _examples(policy: Policy, prefix: str) -> list[_Example]:
+    folder = Path(gpugate.policies.__file__).resolve().parent.joinpath(*_folder(policy))
+    return [_read(file) for file in sorted(folder.glob(f"{prefix}*.yaml"))]
+
+
+def _folder(policy: Policy) -> tuple[str, str, str]:
+    family, _, name = policy.id.partition("/")
+    return family, "examples", name.replace("-", "_")
+
+
+def _read(file: Path) -> _Example:
+    title, *lines = file.read_text(encoding="utf-8").splitlines()
+    return _Example(file, title.lstrip("# "), tuple(lines))
+
+
+def _shown_first(denied: Sequence[_Example], allowed: Sequence[_Example]) -> tuple[_Example, _Example]:
+    """Return the two examples that a page opens with: those that differ least, without configuration where possible.
+
+    The difference between the two is then what the policy is about. Each further object counts as four lines.
+    """
+
+    def cost(pair: tuple[_Example, _Example]) -> tuple[int | str, ...]:
+        first, second = (each.plain for each in pair)
+        changes = sum(
+            line[0] in "+-" for line in islice(difflib.unified_diff(first, second, n=0, lineterm=""), 2, None)
+        )
+        documents = [lines.count("---") for lines in (first, second)]
+        configurations = sum("kind: PolicyConfig" in lines for lines in (first, second))
+        further = abs(documents[0] - documents[1])
+        names = [each.file.name for each in pair]
+        return configurations, further, changes + 4 * sum(documents), len(first) + len(second), *names
+
+    return min(product(denied, allowed), key=cost)
+
+
+def _folded(heading: str, examples: Sequence[_Example]) -> Iterator[str]:
+    if examples:
+        yield from (f"## {heading}", "")
+    for each in examples:
+        yield from ("<details>", f"<summary>{_html(each.title)}</summary>", "", *_body(each), "</details>", "")
+
+
+def _body(example: _Example) -> Iterator[str]:
+    yield from ("```yaml", *example.lines, "```", "")
+    fixed = example.file.with_name(example.file.name.replace("bad-", "fixed-", 1))
+    if fixed != example.file and fixed.exists():
+        # The first two lines of the difference name the files.
+        difference = islice(difflib.unified_diff(example.plain, _read(fixed).lines, lineterm=""), 2, None)
+        yield from ("It becomes:", "", "```diff", *difference, "```", "")
+
+
+def _html(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -1,0 +1,261 @@
+"""`gpugate serve`: run the webhook, with flags that fall back to environment variables."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from gpugate.webhook.cli.options import Parser, UsageError, checked_url, duration
+from gpugate.webhook.registration import flags as meant_flags
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Sequence
+
+    from gpugate.certs.authorities import Periods
+    from gpugate.webhook.admission.options import Keeping
+
+# Kubernetes mounts this file into every Pod with a ServiceAccount token.
+_NAMESPACE_FILE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+_SHORTEST_LEAF: Final = dt.timedelta(seconds=4)
+
+
+class _Text(NamedTuple):
+    flag: str
+    default: str
+    text: str
+
+
+_TEXTS: Final = (
+    _Text("--certificate-secret", "", "manage certificates, with CAs in this Secret"),
+    _Text("--namespace", "", "namespace of this webhook (default: that of its Pod)"),
+    _Text("--service", "gpugate", "Service of this webhook"),
+    _Text("--webhook-configuration", "gpugate", "name of both webhook configurations"),
+    _Text("--url", "", "URL of this webhook, if API servers do not use the Service: https://HOST:PORT"),
+    _Text("--authority-life", "90d", "validity of a CA"),
+    _Text("--authority-rotation", "30d", "time until the next CA signs"),
+    _Text("--certificate-life", "24h", "validity of the serving certificate"),
+    _Text("--propagation", "10m", "time between the publication of a CA and its first signature"),
+)
+
+
+def add_certificate_flags(parser: argparse.ArgumentParser, environment: Callable[[str], str | None]) -> None:
+    """Add the flags; `environment` returns the fallback of one by its name, such as `tls_cert`."""
+    group = parser.add_argument_group("certificates")
+    for each in _TEXTS:
+        default = environment(_name(each.flag)) or each.default
+        shown = f"{each.text} (default: {each.default})" if each.default else each.text
+        group.add_argument(each.flag, metavar=each.flag.rsplit("-", 1)[-1].upper(), default=default, help=shown)
+    meant_flags.add(group, environment)
+    client_ca = environment("client_ca")
+    group.add_argument(
+        "--client-ca",
+        type=Path,
+        metavar="FILE",
+        default=Path(client_ca) if client_ca else None,
+        help="require a client certificate of these CAs, PEM (mutual TLS)",
+    )
+    group.add_argument(
+        "--client-name",
+        action="append",
+        metavar="NAME",
+        default=_listed(environment("client_name")),
+        help="accepted name in client certificates; repeatable (default: kube-apiserver)",
+    )
+
+
+def keeping(args: argparse.Namespace, names: tuple[str, ...], *, in_cluster: bool) -> Keeping | None:
+    """Return how certificates are managed, None if they are not; `names` are further names in them.
+
+    Raises:
+        UsageError: there is no cluster, a duration or the URL is invalid, durations contradict each other, or the
+            namespace is unknown.
+    """
+    if not args.certificate_secret:
+        return None
+    if args.tls_cert is not None:
+        raise UsageError("--certificate-secret and --tls-cert exclude each other: remove one of them")
+    if not in_cluster:
+        raise UsageError("--certificate-secret needs a cluster: run gpugate in a Pod, or set --kubeconfig")
+    from gpugate.webhook.admission.options import Keeping  # noqa: PLC0415 -- imports half the server
+
+    return Keeping(
+        secret=args.certificate_secret,
+        namespace=args.namespace or _own_namespace(),
+        service=args.service,
+        configuration=args.webhook_configuration,
+        url=checked_url(args.url),
+        names=names,
+        meant=meant_flags.meant(args),
+        periods=_periods(args),
+    )
+
+
+def _periods(args: argparse.Namespace) -> Periods:
+    from gpugate.certs.authorities import Periods  # noqa: PLC0415 -- imports cryptography
+
+    found = Periods(
+        authority=_duration(args, "--authority-life"),
+        rotation=_duration(args, "--authority-rotation"),
+        leaf=_duration(args, "--certificate-life"),
+        propagation=_duration(args, "--propagation"),
+    )
+    if found.leaf < _SHORTEST_LEAF:
+        # Certificates have whole seconds as dates, and renewal starts after two thirds of the lifetime.
+        raise UsageError(f"--certificate-life must be at least {_SHORTEST_LEAF.seconds}s")
+    if found.rotation < found.propagation:
+        raise UsageError("--authority-rotation must not be shorter than --propagation")
+    # A CA is published first, then it signs, and then its last certificate must expire.
+    if found.authority < 2 * found.rotation + found.leaf + found.propagation:
+        raise UsageError(
+            "--authority-life must be at least twice --authority-rotation, plus --certificate-life and --propagation"
+        )
+    return found
+
+
+def _duration(args: argparse.Namespace, flag: str) -> dt.timedelta:
+    given = getattr(args, _name(flag))
+    with contextlib.suppress(ValueError):
+        # Zero is not a valid lifetime.
+        if found := duration(given):
+            return found
+    variable = f"GPUGATE_{_name(flag).upper()}"
+    where = f"{variable} (or {flag})" if os.environ.get(variable) == given else flag
+    raise UsageError(f"{where}: {given!r} is not a duration such as 30d, 24h, 10m or 90s")
+
+
+def _own_namespace() -> str:
+    try:
+        return _NAMESPACE_FILE.read_text(encoding="utf-8").strip()
+    except OSError:
+        raise UsageError("--certificate-secret needs --namespace outside a Pod") from None
+
+
+def _listed(text: str | None) -> list[str] | None:
+    return (text or "").replace(",", " ").split() or None
+
+
+def _name(flag: str) -> str:
+    return flag.removeprefix("--").replace("-", "_")
+
+
+class _Number(NamedTuple):
+    flag: str
+    default: int
+    least: int
+    most: int
+    text: str
+
+
+_NUMBERS = (
+    _Number("--port", 8443, 0, 65535, "port for reviews, TLS; 0 selects a free port"),
+    _Number("--health-port", 8081, 0, 65535, "port for /healthz, /readyz and /metrics, plain HTTP"),
+    _Number("--workers", 2, 1, 64, "number of worker processes"),
+    _Number("--drain", 10, 0, 600, "seconds during which new connections are accepted after SIGTERM"),
+    _Number("--max-connections", 4096, 1, 1_000_000, "maximum number of connections per worker"),
+    _Number(
+        "--max-connections-per-source", 512, 1, 1_000_000, "maximum number of connections per worker and client address"
+    ),
+)
+_FILES: tuple[tuple[str, tuple[str, ...], str], ...] = (
+    ("--policy-file", ("-p",), "policy file (default: every policy in its shipped mode)"),
+    ("--tls-cert", (), "certificate chain, PEM (default: a new one at each start)"),
+    ("--tls-key", (), "private key of the certificate, PEM"),
+    ("--ca-file", (), "file to which the CA of the new certificate is written"),
+    ("--kubeconfig", (), "kubeconfig of the cluster with the cluster data (default: the cluster of this Pod, if any)"),
+)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the command and return its exit code."""
+    args = parser().parse_args(arguments)
+    if (args.tls_cert is None) is not (args.tls_key is None):
+        raise UsageError("--tls-cert and --tls-key go together")
+    names = tuple(args.tls_san or (_environment("tls_san") or "").replace(",", " ").split())
+    numbers = {number.flag: _checked(number, getattr(args, _name(number.flag))) for number in _NUMBERS}
+    try:
+        from gpugate.webhook.admission.front.limits import Limits  # noqa: PLC0415 -- imports the whole server
+        from gpugate.webhook.admission.options import API_SERVER  # noqa: PLC0415 -- as below
+        from gpugate.webhook.admission.serve import ServeOptions, serve  # noqa: PLC0415 -- as above
+        from gpugate.webhook.cluster.options import detect_cluster  # noqa: PLC0415 -- as above
+    except ModuleNotFoundError as error:
+        if error.name and error.name.startswith("gpugate"):
+            raise
+        raise UsageError(
+            f"{error.name} is not installed\ninstall the extra `webhook`: pip install '.[webhook]' in a checkout of gpugate"
+        ) from None
+
+    cluster = None if args.no_cluster else detect_cluster(args.kubeconfig, args.context, os.environ)
+    return serve(
+        ServeOptions(
+            host=args.host,
+            port=numbers["--port"],
+            health_port=numbers["--health-port"],
+            workers=numbers["--workers"],
+            drain_seconds=numbers["--drain"],
+            limits=Limits(connections=numbers["--max-connections"], per_source=numbers["--max-connections-per-source"]),
+            policy_file=args.policy_file,
+            tls_cert=args.tls_cert,
+            tls_key=args.tls_key,
+            tls_san=names,
+            ca_file=args.ca_file,
+            client_ca=args.client_ca,
+            client_names=tuple(args.client_name or (API_SERVER,)),
+            keeping=keeping(args, names, in_cluster=cluster is not None),
+            cluster=cluster,
+            trace=args.trace,
+        ),
+    )
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser."""
+    command = Parser(
+        prog="gpugate serve",
+        description="Answer AdmissionReviews over HTTPS at /mutate and /validate.",
+        epilog="examples:\n  gpugate serve --no-cluster --port 8443\n  gpugate serve --tls-cert tls.crt --tls-key tls.key -p policy.yaml\n\n"
+        "Each flag can be set in the environment: --tls-cert as GPUGATE_TLS_CERT. A flag wins.",
+    )
+    add = command.add_argument
+    add("--host", default=_environment("host") or "0.0.0.0", help="address to listen on (default: all)")  # noqa: S104 -- a Pod is reached by its address
+    for number in _NUMBERS:
+        default = _environment(_name(number.flag)) or str(number.default)
+        add(number.flag, metavar="N", default=default, help=f"{number.text} (default: {number.default})")
+    for flag, short, text in _FILES:
+        value = _environment(_name(flag))
+        add(flag, *short, type=Path, metavar="FILE", default=Path(value) if value else None, help=text)
+    add(
+        "--tls-san",
+        action="append",
+        metavar="NAME",
+        help="further name or address in certificates that gpugate creates; repeatable",
+    )
+    add_certificate_flags(command, _environment)
+    add("--context", metavar="NAME", default=_environment("context"), help="context of the kubeconfig")
+    add("--no-cluster", action="store_true", help="read no cluster data, even in a Pod")
+    add(
+        "--trace",
+        action="store_true",
+        help="send a span for each review with OTLP; the variables OTEL_* configure it; needs gpugate[tracing]",
+    )
+    return command
+
+
+def _checked(number: _Number, given: str) -> int:
+    """Read a number, and name the variable where it came from there."""
+    try:
+        value = int(given)
+    except ValueError:
+        value = number.least - 1
+    if not number.least <= value <= number.most:
+        variable = f"GPUGATE_{_name(number.flag).upper()}"
+        where = f"{variable} (or {number.flag})" if os.environ.get(variable) == given else number.flag
+        raise UsageError(f"{where}: {given!r} is not a whole number from {number.least} to {number.most}")
+    return value
+
+
+def _environment(name: str) -> str | None:
+    return os.environ.get(f"GPUGATE_{name.upper()}") or None

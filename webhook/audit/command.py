@@ -1,0 +1,455 @@
+"""`gpugate audit`: report what the webhook would do with the objects of a cluster, and the cost of their GPUs."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import sys
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import msgspec
+
+from gpugate.policies.catalog import CATALOG
+from gpugate.policies.data.instance_types import load_instance_types
+from gpugate.policies.engine.config import PolicyConfig, near_misses
+from gpugate.policies.engine.ruleset import bind
+from gpugate.webhook.audit.anonymize import anonymize, anonymize_comparison, pseudonyms
+from gpugate.webhook.audit.compare import compare
+from gpugate.webhook.audit.cost.prices import Prices, read_price_table
+from gpugate.webhook.audit.cost.summary import cost_of
+from gpugate.webhook.audit.dump import DumpSource
+from gpugate.webhook.audit.exemptions import exemptions
+from gpugate.webhook.audit.flags import parser
+from gpugate.webhook.audit.formats import names as audit_formats
+from gpugate.webhook.audit.formats import read as audit_read
+from gpugate.webhook.audit.formats.names import FORMATS
+from gpugate.webhook.audit.formats.presentation import Presentation
+from gpugate.webhook.audit.live import LiveSource, Throttle
+from gpugate.webhook.audit.model import Action
+from gpugate.webhook.audit.report_writer import write_reports
+from gpugate.webhook.audit.scan import scan, worst_first
+from gpugate.webhook.audit.selection import Options, Selection, parse_selector
+from gpugate.webhook.audit.summary_log import summary_line
+from gpugate.webhook.cli import options
+from gpugate.webhook.cli.options import UsageError
+from gpugate.webhook.cli.progress import listing
+from gpugate.webhook.cli.selection import selected
+from gpugate.webhook.cluster.connection import connect
+from gpugate.webhook.cluster.credentials import context_name
+from gpugate.webhook.cluster.discovery import resource_name
+from gpugate.webhook.cluster.errors import ApiError, CallError
+from gpugate.webhook.cluster.options import choose_cluster
+from gpugate.webhook.manifests.policy_file import (
+    SHIPPED,
+    generation,
+    load_policy_file,
+    parse_policy_file,
+    read_policy_file,
+)
+from gpugate.webhook.registration.rbac import audit_rbac, audited_resources
+from gpugate.webhook.report import plain, yaml_text
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+
+    from gpugate.policies.engine.ruleset import Ruleset
+    from gpugate.policies.sdk.objects import Kind
+    from gpugate.webhook.audit.model import AuditReport
+    from gpugate.webhook.audit.report_writer import Written
+    from gpugate.webhook.audit.scan import Scan
+    from gpugate.webhook.cluster.connection import Connection
+    from gpugate.webhook.report.located import ObjectName
+
+
+def selection(args: argparse.Namespace) -> Selection:
+    """Return the selection from the flags.
+
+    Raises:
+        GpugateError: two flags contradict each other, a kind is misspelt, or the label selector is invalid.
+    """
+    if args.all_namespaces and args.namespace:
+        raise UsageError("-A and -n contradict each other: remove one of them")
+    known = dict(_spellings())
+    return Selection(
+        namespaces=frozenset(args.namespace),
+        excluded=frozenset(args.exclude_namespace),
+        kinds=frozenset(_kinds("--include", args.include, known)),
+        without=frozenset(_kinds("--exclude", args.exclude, known)),
+        labels=parse_selector(args.selector) if args.selector else None,
+    )
+
+
+def _spellings() -> Iterator[tuple[str, str]]:
+    """Yield each spelling of a kind in lower case, with the kind."""
+    for resource in audited_resources(bind(CATALOG, PolicyConfig())):
+        kind = resource.kind
+        for spelling in (kind.name, kind.plural, resource_name(kind)):
+            yield spelling.lower(), kind.name
+
+
+def _kinds(flag: str, values: Iterable[str], known: Mapping[str, str]) -> Iterator[str]:
+    """Yield kinds. Unknown kinds are accepted, because they may own Pods."""
+    for name in (part.strip() for value in values for part in value.split(",")):
+        near = () if name.lower() in known else near_misses(name.lower(), list(known))
+        if near:
+            raise UsageError(f"{flag} {name}: unknown kind; did you mean {known[near[0]]}?")
+        yield known.get(name.lower(), name)
+
+
+def connected(args: argparse.Namespace) -> tuple[Connection, str] | None:
+    """Return the connection to the cluster and its name; None for a dump.
+
+    Raises:
+        GpugateError: the kubeconfig cannot be used, or flags contradict each other.
+    """
+    if args.dump:
+        if args.kubeconfig or args.context:
+            raise UsageError("--from selects a dump, --kubeconfig and --context a cluster: remove one of them")
+        return None
+    options = choose_cluster(args.kubeconfig, args.context, os.environ, "audit a dump with --from DUMP")
+    connection = connect(options)
+    return connection, context_name(options) or connection.host
+
+
+def live(
+    connection: Connection,
+    name: str,
+    args: argparse.Namespace,
+    throttle: Throttle,
+    told: Callable[[Kind, int, int | None], None],
+) -> LiveSource:
+    """Return the cluster as a source.
+
+    Raises:
+        CallError: it cannot be reached.
+    """
+    return LiveSource(connection, name, throttle, limit=args.chunk_size, namespaces=tuple(args.namespace), told=told)
+
+
+def dump(args: argparse.Namespace) -> DumpSource:
+    """Return a dump as a source.
+
+    Raises:
+        UsageError: a path does not exist.
+    """
+    for path in args.dump:
+        if path != "-" and not Path(path).exists():
+            raise UsageError(f"--from {path}: no such file or directory")
+    return DumpSource(args.dump, complete=args.complete_context)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The content of the files that flags name.
+
+    Attributes:
+        prices: the prices of instance types; None with `--no-cost`.
+        earlier: the JSON document of the earlier audit, for `--compare`.
+        remarks: notes on these files for the user.
+    """
+
+    prices: Prices | None
+    earlier: bytes | None
+    remarks: tuple[str, ...] = ()
+
+
+def plan(args: argparse.Namespace) -> Plan:
+    """Check the flags, and read the files that they name.
+
+    Raises:
+        GpugateError: flags contradict each other, or a file is unreadable or invalid.
+    """
+    _refuse(args)
+    earlier = _earlier(args.compare) if args.compare else None
+    if args.no_cost:
+        return Plan(None, earlier)
+    catalogue = load_instance_types()
+    if args.price_table is None:
+        return Plan(Prices(catalogue), earlier)
+    table = read_price_table(args.price_table, catalogue.positions)
+    return Plan(Prices(catalogue, table.prices, table.source), earlier, table.remarks)
+
+
+def _refuse(args: argparse.Namespace) -> None:
+    reasons = {
+        "--write-reports writes into a cluster: remove --from": args.write_reports and args.dump,
+        "--write-reports writes the findings of all policies: remove --select and --ignore": (
+            args.write_reports and (args.select or args.ignore)
+        ),
+        "--complete-context needs a dump: add --from": args.complete_context and not args.dump,
+        "--anonymize removes names, which --write-reports and --write-exemptions need: remove one of them": (
+            args.anonymize and (args.write_reports or args.write_exemptions)
+        ),
+        "--salt needs --anonymize": args.salt is not None and not args.anonymize,
+        "--price-table and --no-cost contradict each other: remove one of them": args.price_table and args.no_cost,
+        "--write-exemptions needs --exemption-owner NAME": (args.write_exemptions and not args.exemption_owner.strip()),
+    }
+    for reason, applies in reasons.items():
+        if applies:
+            raise UsageError(reason)
+
+
+def _earlier(path: Path) -> bytes:
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"--compare {path}: {(error.strerror or 'cannot be read').lower()}") from None
+    try:
+        audit_read.read(data)
+    except audit_read.AuditDocumentError as error:
+        raise UsageError(f"--compare {path}: {error}") from None
+    return data
+
+
+_KEY: Final = "policy.yaml"
+_LABEL: Final = {"labelSelector": "app.kubernetes.io/name=gpugate"}
+_EVERYWHERE: Final = "/api/v1/configmaps"
+_USUAL: Final = "/api/v1/namespaces/gpugate/configmaps"
+
+
+class Rules(NamedTuple):
+    """The ruleset, the generation of its policy file, and a remark on the source of the file."""
+
+    ruleset: Ruleset
+    generation: str
+    remark: str
+
+
+class _ConfigMap(msgspec.Struct):
+    metadata: dict[str, Any]
+    data: dict[str, str] | None = None
+
+    @property
+    def name(self) -> str:
+        return f"ConfigMap {self.metadata['namespace']}/{self.metadata['name']}"
+
+
+class _ConfigMaps(msgspec.Struct):
+    items: list[_ConfigMap]
+
+
+class Wanted(NamedTuple):
+    """The policy flags: the file, whether to use the installed one, the mode or None, and the selected policies."""
+
+    file: Path | None
+    installed: bool
+    mode: str | None
+    only: Collection[str] | None
+
+    def bound(self, config: PolicyConfig) -> Ruleset:
+        """Bind a configuration according to the flags."""
+        given = config if self.mode is None else msgspec.structs.replace(config, mode=self.mode)
+        return bind(CATALOG, given, self.only)
+
+
+def rules(wanted: Wanted, connection: Connection | None) -> Rules:
+    """Return the rules; `connection` is None for a dump.
+
+    Raises:
+        GpugateError: the file is unreadable or invalid, or --with-installed finds none.
+    """
+    if wanted.file is not None:
+        data = read_policy_file(wanted.file)
+        return Rules(parse_policy_file(wanted.file, data, wanted.bound), generation(data), f"policy file {wanted.file}")
+    if wanted.installed and connection is None:
+        raise UsageError("--with-installed needs a cluster: remove --from, or set --policy-file")
+    found = _installed(connection, asked=wanted.installed) if connection else "no policy file was given"
+    if isinstance(found, str):
+        return Rules(load_policy_file(None, wanted.bound), SHIPPED, f"{found}: every policy has its shipped mode")
+    data = (found.data or {})[_KEY].encode()
+    ruleset = parse_policy_file(Path(f"{found.name}, {_KEY}"), data, wanted.bound)
+    return Rules(ruleset, generation(data), f"policy file of {found.name}")
+
+
+def _installed(connection: Connection, *, asked: bool) -> _ConfigMap | str:
+    """Return the ConfigMap of the chart, or why there is none."""
+    try:
+        found = _config_maps(connection)
+    except (CallError, msgspec.DecodeError) as error:
+        if asked:
+            raise UsageError(f"--with-installed: the policy file cannot be read: {error}") from None
+        return "no policy file was given, and the installed one cannot be read"
+    holding = [each for each in found if _KEY in (each.data or {})]
+    if len(holding) > 1:
+        names = ", ".join(each.name for each in holding)
+        raise UsageError(f"several policy files are installed ({names}): select one with --policy-file")
+    if asked and not holding:
+        raise UsageError(f"--with-installed: no ConfigMap with the label {_LABEL['labelSelector']} contains {_KEY}")
+    return holding[0] if holding else "no policy file was given, and none is installed"
+
+
+def _config_maps(connection: Connection) -> list[_ConfigMap]:
+    try:
+        answer = connection.read(_EVERYWHERE, _LABEL)
+    except ApiError as error:
+        if error.code != 403:
+            raise
+        answer = connection.read(_USUAL, _LABEL)
+    return msgspec.json.decode(answer, type=_ConfigMaps).items
+
+
+def rights(ruleset: Ruleset, args: argparse.Namespace) -> str:
+    """Return the RBAC objects that an audit needs, as YAML.
+
+    Raises:
+        UsageError: --service-account has no namespace.
+    """
+    namespace, slash, name = args.service_account.partition("/")
+    if not (namespace and slash and name):
+        raise UsageError(f"--service-account {args.service_account}: write NAMESPACE/NAME")
+    granted = audit_rbac(ruleset, namespace, name, reports=args.write_reports)
+    return "---\n".join(yaml_text.block(each) for each in granted)
+
+
+def costed(found: Scan, plan: Plan, ruleset: Ruleset) -> AuditReport:
+    """Return the report with costs, the worst objects first."""
+    report = replace(found.report, remarks=(*found.report.remarks, *plan.remarks))
+    if plan.prices is None:
+        return report
+    config = ruleset.config
+    money = cost_of(found.inventory, report.audited, plan.prices, config.platform, config.target)
+    if money is None:
+        return replace(report, remarks=(*report.remarks, "nodes could not be read: the cost is unknown"))
+    audited = (replace(each, allocated=money.allocated.get(each.object, ())) for each in report.audited)
+    return replace(report, audited=worst_first(audited), cost=money.cost, remarks=(*report.remarks, *money.remarks))
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The inputs of an audit.
+
+    Attributes:
+        ruleset: the ruleset.
+        plan: the content of the files that flags name.
+        selection: the selection of reported objects.
+        outputs: file -> format.
+        started: the start, from `time.perf_counter`.
+    """
+
+    ruleset: Ruleset
+    plan: Plan
+    selection: Selection
+    outputs: Mapping[str, str]
+    started: float
+
+
+def write(report: AuditReport, asked: Asked, args: argparse.Namespace) -> None:
+    """Write all outputs; each file is written completely or not at all.
+
+    Raises:
+        UsageError: a file cannot be written.
+    """
+    policies = [rule.policy for rule in asked.ruleset.rules]
+    if args.write_exemptions:
+        text = exemptions(report, policies, args.exemption_days, args.exemption_owner)
+        options.write(args.write_exemptions, text)
+    earlier = asked.plan.earlier
+    comparison = compare(earlier, report, _looked_at(asked.ruleset, asked.selection)) if earlier else None
+    if args.anonymize:
+        names = pseudonyms(report, args.salt, comparison)
+        comparison = anonymize_comparison(comparison, names) if comparison else None
+        report = anonymize(report, names)
+    for file, name in asked.outputs.items():
+        paint = plain.wanted(args.color, is_terminal=not file and sys.stdout.isatty(), environment=os.environ)
+        presentation = Presentation(
+            policies=policies,
+            paint=plain.Paint(paint),
+            group_by=args.group_by,
+            top=args.top,
+            include_passed=args.include_passed,
+            hours_per_month=args.hours_per_month,
+            comparison=comparison,
+            anonymized=args.anonymize,
+            rbac=rights(asked.ruleset, args),
+            seconds=time.perf_counter() - asked.started,
+        )
+        options.write(file, audit_formats.render(name, report, presentation))
+
+
+def _looked_at(ruleset: Ruleset, selection: Selection) -> Callable[[ObjectName, str], bool]:
+    """Return whether a policy was evaluated on an object; the labels of objects in an earlier audit are unknown."""
+    in_force = {rule.policy.id for rule in ruleset.rules}
+    return lambda name, policy: policy in in_force and selection.takes(name, {})
+
+
+_FOUND: Final = 1
+_NOTHING: Final = 3
+_INCOMPLETE: Final = 4
+_ORDER: Final = list(Action)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the command and return its exit code."""
+    args = parser().parse_args(arguments)
+    wanted = Wanted(
+        args.policy_file,
+        args.with_installed,
+        None if args.as_mode == "as-is" else args.as_mode,
+        selected([policy.id for policy in CATALOG], args.select, args.ignore),
+    )
+    if args.print_rbac:
+        sys.stdout.write(rights(rules(wanted._replace(installed=False), None).ruleset, args))
+        return 0
+    try:
+        return _audit(args, wanted)
+    except CallError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return _INCOMPLETE
+
+
+def _audit(args: argparse.Namespace, wanted: Wanted) -> int:
+    started = time.perf_counter()
+    outputs = options.outputs(args.output or [FORMATS[0]], FORMATS)
+    beforehand, chosen = plan(args), selection(args)
+    throttle = Throttle(args.qps, args.burst)
+    with ExitStack() as stack:
+        way = connected(args)
+        connection, name = way or (None, "")
+        if connection:
+            stack.callback(connection.close)
+        found = rules(wanted, connection)
+        result = _scanned(args, found, chosen, connection, name, throttle)
+        report = costed(result, beforehand, found.ruleset)
+        written = None
+        if connection and args.write_reports:
+            whole = chosen == Selection() and wanted.only is None
+            written = write_reports(connection, report, throttle, whole=whole)
+            report = replace(report, remarks=(*report.remarks, *written.remarks))
+    write(report, Asked(found.ruleset, beforehand, chosen, outputs, started), args)
+    if args.summary_log:
+        sys.stderr.write(summary_line(report, written))
+    return _exit_code(report, args, written)
+
+
+def _scanned(
+    args: argparse.Namespace,
+    found: Rules,
+    chosen: Selection,
+    connection: Connection | None,
+    name: str,
+    throttle: Throttle,
+) -> Scan:
+    with listing(quiet=args.quiet) as told:
+        now = dt.datetime.now(dt.UTC)
+        source = live(connection, name, args, throttle, told) if connection else dump(args)
+        return scan(source, found.ruleset, Options(now, found.generation, chosen, (found.remark,)))
+
+
+def _exit_code(report: AuditReport, args: argparse.Namespace, written: Written | None) -> int:
+    worst = min((_ORDER.index(each.action) for each in report.audited), default=len(_ORDER))
+    if args.fail_on != "never" and worst <= _ORDER.index(Action(args.fail_on)):
+        return _FOUND
+    if args.require_coverage is not None and report.coverage * 100 < args.require_coverage:
+        print(
+            f"error: the coverage is {report.coverage:.1%}, below the {args.require_coverage:g}% of --require-coverage",
+            file=sys.stderr,
+        )
+        return _INCOMPLETE
+    if written is not None and written.failed:
+        return _INCOMPLETE
+    return 0 if sum(report.counts.values()) else _NOTHING

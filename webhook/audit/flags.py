@@ -1,0 +1,208 @@
+"""The flags of `gpugate audit`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from gpugate.webhook.audit.formats.names import FORMATS
+from gpugate.webhook.audit.formats.presentation import GROUPS, HOURS_PER_MONTH
+from gpugate.webhook.cli import options
+from gpugate.webhook.cli.options import Parser
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Mapping
+
+_EPILOG: Final = """examples:
+  gpugate audit
+  gpugate audit -o text -o html=audit.html
+  gpugate audit --as-mode as-is --fail-on deny
+  gpugate audit --from dump.json --compare last-week.json
+  gpugate audit --print-rbac | kubectl apply -f -
+
+A dump is the output of `kubectl get KINDS -A -o json` (or yaml), a directory of
+such files, or a must-gather.
+
+Exit codes: 0 success, with or without findings; 1 a finding reaches --fail-on;
+2 wrong usage or configuration; 3 nothing to audit; 4 the cluster is unreachable,
+or the coverage is below --require-coverage."""
+PAGE: Final = 500
+_QPS: Final = 50.0
+_BURST: Final = 100
+
+
+def parser(environ: Mapping[str, str] = os.environ) -> argparse.ArgumentParser:
+    """Return the parser."""
+    command = Parser(
+        prog="gpugate audit",
+        description="Report which objects of a cluster the webhook would deny, mutate or warn about if they were created "
+        "now, and the cost of their GPUs. Changes nothing without --write-reports.",
+        epilog=_EPILOG,
+    )
+    _add_cluster(command, environ)
+    _add_selection(command)
+    _add_policies(command)
+    _add_cost(command)
+    _add_output(command)
+    _add_outcome(command)
+    return command
+
+
+def _add_cluster(command: argparse.ArgumentParser, environ: Mapping[str, str]) -> None:
+    group = command.add_argument_group("source")
+    add = group.add_argument
+    options.add_cluster(group, environ)
+    add(
+        "--from",
+        dest="dump",
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="audit a dump instead of a cluster; repeatable",
+    )
+    add(
+        "--complete-context",
+        action="store_true",
+        help="treat the dump as the complete cluster state",
+    )
+    add("--qps", type=_positive, default=_QPS, metavar="N", help=f"maximum API calls per second (default: {_QPS:g})")
+    add("--burst", type=_count, default=_BURST, metavar="N", help=f"maximum burst of API calls (default: {_BURST})")
+    add("--chunk-size", type=_count, default=PAGE, metavar="N", help=f"objects per page of a list (default: {PAGE})")
+
+
+def _add_selection(command: argparse.ArgumentParser) -> None:
+    group = command.add_argument_group("selection of reported objects (all objects are read as cluster data)")
+    add = group.add_argument
+    add("-n", "--namespace", action="append", default=[], metavar="NAME", help="only this namespace; repeatable")
+    add("-A", "--all-namespaces", action="store_true", help="all namespaces (default)")
+    add("-l", "--selector", metavar="SELECTOR", help="only objects with these labels, in the syntax of kubectl")
+    add("--exclude-namespace", action="append", default=[], metavar="NAME", help="not this namespace; repeatable")
+    add("--include", action="append", default=[], metavar="KIND", help="only this kind of top-level owner; repeatable")
+    add("--exclude", action="append", default=[], metavar="KIND", help="not this kind; repeatable")
+
+
+def _add_policies(command: argparse.ArgumentParser) -> None:
+    group = command.add_argument_group("policies")
+    options.add_policy_file(group, options.INSTALLED)
+    add = group.add_argument
+    add(
+        "--with-installed",
+        action="store_true",
+        help="use the policy file that is installed in the cluster (default if there is one)",
+    )
+    add("--select", action="append", default=[], metavar="ID", help="only these policies; ID or pattern, repeatable")
+    add("--ignore", action="append", default=[], metavar="ID", help="without these policies; ID or pattern, repeatable")
+    add(
+        "--as-mode",
+        choices=("enforce", "warn", "audit", "as-is"),
+        default="enforce",
+        help="evaluate with this mode for all policies (default: enforce); as-is keeps the modes of the policy file",
+    )
+
+
+def _add_cost(command: argparse.ArgumentParser) -> None:
+    group = command.add_argument_group("cost")
+    add = group.add_argument
+    add("--no-cost", action="store_true", help="omit the cost of GPUs")
+    add("--price-table", type=Path, metavar="FILE", help="your own prices of instance types, CSV or YAML")
+    add("--hours-per-month", type=_positive, default=HOURS_PER_MONTH, metavar="N", help="default: %(default)g")
+
+
+def _add_output(command: argparse.ArgumentParser) -> None:
+    group = command.add_argument_group("output")
+    add = group.add_argument
+    others = ", ".join(FORMATS[1:])
+    add("-o", "--output", action="append", metavar="FMT[=FILE]", help=f"{FORMATS[0]} (default), {others}; repeatable")
+    add("--group-by", choices=GROUPS, help="add a table of objects by this group")
+    add(
+        "--top",
+        type=_natural,
+        default=10,
+        metavar="N",
+        help="maximum rows of a table, 0 for all (default: %(default)d)",
+    )
+    add("--include-passed", action="store_true", help="also list objects without findings")
+    add("--compare", type=Path, metavar="OLD.json", help="show new and fixed findings since an earlier audit")
+    add("--anonymize", action="store_true", help="replace names with pseudonyms")
+    add("--salt", metavar="TEXT", help="with --anonymize: use the same pseudonyms in every run")
+    add(
+        "--write-exemptions",
+        metavar="FILE",
+        help="write a policy file with exemptions for all objects that would be denied",
+    )
+    add(
+        "--exemption-days",
+        type=_count,
+        default=90,
+        metavar="N",
+        help="days until the exemptions expire (default: %(default)d)",
+    )
+    add("--exemption-owner", default="", metavar="NAME", help="owner of the exemptions")
+    add(
+        "--write-reports",
+        action="store_true",
+        help="write report objects into the cluster: openreports.io, else wgpolicyk8s.io",
+    )
+    add("--summary-log", action="store_true", help="print a summary as one JSON line on standard error")
+    add(
+        "--color",
+        choices=("auto", "always", "never"),
+        default="auto",
+        help="default: auto, which respects NO_COLOR and FORCE_COLOR",
+    )
+    add("-q", "--quiet", action="store_true", help="show no progress bar")
+
+
+def _add_outcome(command: argparse.ArgumentParser) -> None:
+    group = command.add_argument_group("exit code and permissions")
+    add = group.add_argument
+    add(
+        "--fail-on",
+        choices=("deny", "mutate", "warn", "never"),
+        default="never",
+        help="exit with 1 if an object has this action or a worse one (default: %(default)s)",
+    )
+    add(
+        "--require-coverage",
+        "--min-coverage",
+        type=_percent,
+        metavar="PERCENT",
+        help="exit with 4 if the coverage is lower",
+    )
+    add("--print-rbac", action="store_true", help="print the RBAC objects that the audit needs, and exit")
+    add(
+        "--service-account",
+        default="gpugate/gpugate-audit",
+        metavar="NAMESPACE/NAME",
+        help="with --print-rbac: the ServiceAccount (default: %(default)s)",
+    )
+
+
+def _positive(text: str) -> float:
+    value = float(text)
+    if not 0 < value < float("inf"):
+        raise ValueError
+    return value
+
+
+def _natural(text: str) -> int:
+    value = int(text)
+    if value < 0:
+        raise ValueError
+    return value
+
+
+def _count(text: str) -> int:
+    value = _natural(text)
+    if not value:
+        raise ValueError
+    return value
+
+
+def _percent(text: str) -> float:
+    value = float(text.removesuffix("%"))
+    if not 0 <= value <= 100:
+        raise ValueError
+    return value

@@ -1,0 +1,128 @@
+"""Findings by namespace and by policy, and the GPUs by pool: a bar beside the numbers of each row."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from gpugate.webhook.audit import words as say
+from gpugate.webhook.audit.formats.html import markup
+from gpugate.webhook.audit.formats.html.markup import CLASSES, NOTHING, VERBS, Html, bar, legend, tag
+from gpugate.webhook.audit.model import Action
+from gpugate.webhook.audit.tally import Group, grouped
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from gpugate.webhook.audit.formats.presentation import Presentation
+    from gpugate.webhook.audit.model import AuditReport
+
+_COUNTED: Final = (Action.DENY, Action.MUTATE, Action.WARN)
+_SHOWN: Final = (*_COUNTED, Action.RECORD)
+# More rows are not useful to a reader, and ten thousand of them would be most of the file.
+MOST_NAMESPACES: Final = 200
+_HEADER: Final = ("Denied", "Mutated", "Warned")
+
+
+def namespaces(report: AuditReport, presentation: Presentation) -> Html:
+    """Return the table of namespaces with findings."""
+    groups = [group for group in grouped(report, "namespace") if group.findings]
+    if not groups:
+        return NOTHING
+    shown, others = groups[:MOST_NAMESPACES], groups[MOST_NAMESPACES:]
+    most = max(map(_counted, shown))
+    rows = [
+        markup.row(
+            markup.cell(tag("a", group.name, href="#findings")),
+            *_counts(group),
+            markup.cell(_bar(group, most)),
+            markup.number(say.gpus(group.at_risk), sum(group.at_risk.values())),
+            markup.number(say.money(group.usd_per_hour), group.usd_per_hour or 0.0),
+            markup.number(say.money(group.usd_per_hour, presentation.hours_per_month), group.usd_per_hour or 0.0),
+        )
+        for group in shown
+    ]
+    header = ("Namespace", *_HEADER, "Objects", "GPUs at risk", "$ / hour", "$ / month")
+    body = markup.table("Objects by namespace, highest cost at risk first", header, rows, numbers=(1, 2, 3, 5, 6, 7))
+    rest = _rest(others, presentation.hours_per_month) if others else NOTHING
+    return tag("section", tag("h2", "Namespaces"), _keys(groups), body, rest, id="namespaces")
+
+
+def policies(report: AuditReport, anchors: Mapping[str, str], titles: Mapping[str, str]) -> Html:
+    """Return the table of policies with findings."""
+    groups = sorted(
+        grouped(report, "policy"), key=lambda group: (*(-group.objects[each] for each in Action), group.name)
+    )
+    if not groups:
+        return NOTHING
+    most = max(map(_counted, groups))
+    rows = [
+        markup.row(
+            markup.cell(tag("a", group.name, href=f"#{anchors[group.name]}"), tag("small", titles.get(group.name, ""))),
+            markup.cell(tag("span", group.mode.word, class_=f"mode {group.mode.word}")),
+            *_counts(group),
+            markup.cell(_bar(group, most)),
+            markup.number(say.money(group.usd_per_hour), group.usd_per_hour or 0.0),
+        )
+        for group in groups
+    ]
+    header = ("Policy", "Mode", *_HEADER, "Objects", "$ / hour at risk")
+    body = markup.table("Objects by policy, most denials first", header, rows, numbers=(2, 3, 4, 6))
+    return tag("section", tag("h2", "Policies"), _keys(groups), body, id="policies")
+
+
+def pools(report: AuditReport) -> Html:
+    """Return the allocated and idle GPUs by NodePool and instance type."""
+    uses = report.cost.pools if report.cost else ()
+    if not uses:
+        return NOTHING
+    most = max(pool.gpus for pool in uses)
+    rows = [
+        markup.row(
+            markup.cell(pool.node_pool or "(no pool)"),
+            markup.cell(tag("code", pool.instance_type)),
+            markup.number(f"{pool.nodes:,}"),
+            *(
+                markup.number(say.number(count), float(count))
+                for count in (pool.gpus, pool.allocated, pool.gpus - pool.allocated)
+            ),
+            markup.cell(bar([("allocated", pool.allocated), ("idle", pool.gpus - pool.allocated)], most)),
+            markup.number(say.money(pool.usd_per_hour), pool.usd_per_hour or 0.0),
+        )
+        for pool in uses
+    ]
+    allocated, whole = sum(pool.allocated for pool in uses), sum(pool.gpus for pool in uses)
+    header = ("NodePool", "Instance type", "Nodes", "GPUs", "Allocated", "Idle", "Allocated and idle", "$ / hour")
+    body = markup.table("GPUs by NodePool and instance type", header, rows, numbers=(2, 3, 4, 5, 7))
+    keys = legend(
+        (("allocated", "GPUs allocated", say.number(allocated)), ("idle", "GPUs idle", say.number(whole - allocated)))
+    )
+    return tag("section", tag("h2", "GPUs by pool"), keys, body, id="pools")
+
+
+def _rest(groups: Sequence[Group], hours: float) -> Html:
+    """Return the totals of the namespaces that are not in the table."""
+    counts = ", ".join(f"{sum(group.objects[each] for group in groups):,} {VERBS[each]}" for each in _COUNTED)
+    priced = [group.usd_per_hour for group in groups if group.usd_per_hour is not None]
+    usd = sum(priced) if priced else None
+    text = (
+        f"And {len(groups):,} more: objects {counts}; at risk ${say.money(usd)} per hour, ${say.money(usd, hours)} per month. "
+        "The lists above contain all their findings."
+    )
+    return tag("p", text, class_="intro")
+
+
+def _counts(group: Group) -> list[Html]:
+    return [markup.number(f"{group.objects[action]:,}") for action in _COUNTED]
+
+
+def _counted(group: Group) -> int:
+    return sum(group.objects[action] for action in _SHOWN)
+
+
+def _keys(groups: Sequence[Group]) -> Html:
+    present = [action for action in _SHOWN if any(group.objects[action] for group in groups)]
+    return legend((CLASSES[action], VERBS[action], "") for action in present)
+
+
+def _bar(group: Group, most: int) -> Html:
+    return bar([(CLASSES[action], group.objects[action]) for action in _SHOWN], most)

@@ -1,0 +1,355 @@
+"""The findings section of the HTML report: objects by action, each with its findings and fixes.
+
+Most of ten thousand findings repeat a few hundred texts. Large reports contain each text once, and findings link to it. The
+links have no text: the style sheet adds the name of the policy, so it is visible without a script.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from enum import Enum
+from math import inf
+from typing import TYPE_CHECKING, Final
+
+from gpugate.policies.sdk.field import render
+from gpugate.policies.sdk.findings import Patches, Replacement
+from gpugate.webhook.audit import words as say
+from gpugate.webhook.audit.formats.html.breakdown import MOST_NAMESPACES
+from gpugate.webhook.audit.formats.html.markup import MARKS, NOTHING, VERBS, Html, escape, join, last_paragraphs, tag
+from gpugate.webhook.audit.model import Action
+from gpugate.webhook.audit.tally import code, usd
+from gpugate.webhook.report import yaml_text
+from gpugate.webhook.report.plain import plain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from gpugate.policies.sdk.field import Json, Path
+    from gpugate.policies.sdk.findings import Patch
+    from gpugate.webhook.audit.model import Audited, AuditReport, Finding
+
+
+class Mark(Enum):
+    """How a line of a diff is shown."""
+
+    CONTEXT = " "
+    ADDED = "+"
+    REMOVED = "-"
+
+
+Line = tuple[Mark, str]
+
+
+def patch_lines(patches: Iterable[Patch]) -> Iterator[Line]:
+    """Yield the lines of a diff; shared parent keys appear once."""
+    open_path: Path = ()
+    for patch in patches:
+        parents = patch.path if patch.op == "append" else patch.path[:-1]
+        shared = _shared(open_path, parents)
+        yield from ((Mark.CONTEXT, _key(parents, depth)) for depth in range(shared, len(parents)))
+        open_path = parents
+        if patch.op == "remove":
+            yield Mark.REMOVED, f"{_indent(parents)}# remove {render(patch.path)}"
+        else:
+            yield from ((Mark.ADDED, _indent(parents) + line) for line in _written(patch))
+
+
+def _written(patch: Patch) -> list[str]:
+    value: Json = patch.value
+    last = patch.path[-1] if patch.path else ""
+    if patch.op == "append" or isinstance(last, int):
+        value = [value]
+    elif patch.path:
+        value = {str(last): value}
+    # YAML indents a list below its key, which is on its own line here.
+    return yaml_text.block(value).rstrip("\n").splitlines()
+
+
+def _key(path: Path, depth: int) -> str:
+    part = path[depth]
+    if isinstance(part, int):
+        return f"{_indent(path[:depth])}- # [{part}]"
+    return _indent(path[:depth]) + yaml_text.inline({part: None}).strip("{}").removesuffix(" null")
+
+
+def _indent(path: Path) -> str:
+    return "  " * len(path)
+
+
+def _shared(first: Path, second: Path) -> int:
+    count = 0
+    for one, other in zip(first, second, strict=False):
+        if one != other:
+            break
+        count += 1
+    return count
+
+
+_TAGS: Final = {Mark.ADDED: "ins", Mark.REMOVED: "del"}
+
+
+def advice(finding: Finding) -> Html:
+    """Return how to fix a finding."""
+    return join(_advice(finding))
+
+
+def _advice(finding: Finding) -> Iterator[Html]:
+    if finding.hint:
+        yield tag("p", finding.hint, class_="hint")
+    if finding.patches:
+        yield tag("p", "The webhook makes this change:", class_="lead")
+        yield _diff(finding.patches)
+    if isinstance(finding.fix, Patches):
+        yield tag("p", f"Fix{_caution(finding.fix)}:", class_="lead")
+        yield _diff(finding.fix.patches)
+    elif isinstance(finding.fix, Replacement):
+        yield tag("p", f"Replace the object{_caution(finding.fix)}:", class_="lead")
+        text = "---\n".join(yaml_text.block(obj) for obj in finding.fix.objects).rstrip("\n")
+        yield tag("pre", tag("ins", text))
+
+
+def _caution(fix: Patches | Replacement) -> str:
+    return "" if fix.safe else ", which may change scheduling or cost"
+
+
+def _diff(patches: tuple[Patch, ...]) -> Html:
+    lines = []
+    for mark, line in patch_lines(patches):
+        name = _TAGS.get(mark)
+        lines.append(tag(name, line) if name else escape(line))
+    return tag("pre", join(lines, "\n"))
+
+
+@dataclass(frozen=True, slots=True)
+class Likeness:
+    """Which objects of one kind are shown as one entry.
+
+    Attributes:
+        messages: whether their findings must have equal messages, or only equal policies, paths and fixes. Messages may
+            contain figures of the object.
+        namespaces: whether they must be in the same namespace.
+    """
+
+    messages: bool = True
+    namespaces: bool = True
+
+
+def alike(objects: Iterable[Audited], likeness: Likeness) -> list[list[Audited]]:
+    """Group objects that are alike, in the order of their first objects."""
+    groups: dict[tuple[str, ...], list[Audited]] = {}
+    for audited in objects:
+        name, compared = audited.object, audited.findings
+        if not likeness.messages:
+            compared = tuple(replace(finding, message="") for finding in compared)
+        # Patches contain unhashable values; their text is hashable.
+        key = (name.api_version, name.kind, name.namespace if likeness.namespaces else "", repr(compared))
+        groups.setdefault(key, []).append(audited)
+    return list(groups.values())
+
+
+def filters(shown: Sequence[Audited]) -> Html:
+    """Return the form that filters the objects."""
+    present = {finding.action for audited in shown for finding in audited.findings}
+    return tag(
+        "form",
+        # The script fills these two from the list.
+        _select("namespace", "Namespace", ()),
+        _select("policy", "Policy", ()),
+        _select("action", "Action", [(MARKS[each], VERBS[each]) for each in Action if each in present]),
+        tag("label", "Search", tag("input", type="search", name="search", placeholder="Name, field or text")),
+        tag("button", "Reset", type="reset"),
+        tag("output", aria_live="polite"),
+        class_="filters",
+        hidden="",
+    )
+
+
+def _select(name: str, label: str, options: Sequence[tuple[str, str]]) -> Html:
+    found = [tag("option", text, value=value) for value, text in options]
+    return tag("label", label, tag("select", Html('<option value="">All</option>'), *found, name=name))
+
+
+MOST_IN_FULL: Final = 2_000
+_IN_PLACE: Final = 2
+
+
+class Shared:
+    """Texts that a large report contains once: bodies of findings, and kinds of similar objects."""
+
+    def __init__(self, findings: int) -> None:
+        self._limit = _IN_PLACE if findings > MOST_IN_FULL else findings
+        self._seen: Counter[Html] = Counter()
+        self._numbers: dict[Html, tuple[int, str]] = {}
+        self._kinds: set[str] = set()
+
+    @property
+    def is_long(self) -> bool:
+        """Whether the report is large, so that repeated texts are shared."""
+        return self._limit == _IN_PLACE
+
+    def __call__(self, body: Html, policy: str) -> str:
+        """Return the link to a shared body; empty if the body is written in place."""
+        self._seen[body] += 1
+        if not body or self._seen[body] <= self._limit:
+            return ""
+        number, _ = self._numbers.setdefault(body, (len(self._numbers) + 1, policy))
+        return f"#f{number}"
+
+    def kind(self, name: str) -> str:
+        """Return the kind if the list states it for all its objects; else empty."""
+        if not self.is_long:
+            return ""
+        self._kinds.add(name)
+        return name
+
+    @property
+    def style(self) -> str:
+        """The style rules that add the policy to links without text, and the kind to names of objects."""
+        owners: dict[str, list[str]] = {}
+        for number, policy in self._numbers.values():
+            owners.setdefault(policy, []).append(f'[href="#f{number}"]::after')
+        links = "".join(f"{','.join(links)}{{content:{_quoted(policy)}}}\n" for policy, links in sorted(owners.items()))
+        kinds = (
+            f"[data-kind={_quoted(kind)}]>li::before{{content:{_quoted(f'{kind}/')}}}\n" for kind in sorted(self._kinds)
+        )
+        return links + "".join(kinds)
+
+    def of(self, policy: str) -> Html:
+        """Return the shared bodies of a policy, to which its findings link."""
+        shown = [(body, number) for body, (number, owner) in self._numbers.items() if owner == policy]
+        return join(tag("div", body, id=f"f{number}", class_="body") for body, number in shown)
+
+
+def _quoted(text: str) -> str:
+    """Return a CSS string; all but letters, digits, `/` and `-` are escaped (CSS Syntax level 3, 4.3.7)."""
+    return (
+        '"' + "".join(c if (c.isalnum() and c.isascii()) or c in "/-" else f"\\{ord(c):06x}" for c in plain(text)) + '"'
+    )
+
+
+_ORDER: Final = list(Action)
+_COLUMNS: Final = (("name", "Object"), ("gpus", "GPUs allocated"), ("usd", "$ / hour"))
+_OTHERS: Final = "The webhook would allow these objects: patched, with a warning, or unchanged."
+
+
+def findings(report: AuditReport, shared: Shared, anchors: Mapping[str, str]) -> Html:
+    """Return the filters and both lists; `anchors` maps policies to their ids on the page."""
+    worst = [audited for audited in report.audited if audited.action is Action.DENY]
+    others = [audited for audited in report.audited if audited.findings and audited.action is not Action.DENY]
+    namespaces = {audited.object.namespace for audited in (*worst, *others)}
+    likeness = Likeness(
+        messages=not shared.is_long, namespaces=not shared.is_long or len(namespaces) <= MOST_NAMESPACES
+    )
+    writer = _Writer(shared, anchors, say.growth(report), likeness)
+    lists = (
+        writer.section("today", "Would be denied", _intro(len(worst)), worst),
+        writer.section("others", "Other findings", _OTHERS, others) if others else NOTHING,
+    )
+    return tag("div", filters([*worst, *others]), *lists, id="findings")
+
+
+def _intro(count: int) -> str:
+    if not count:
+        return "No object would be denied."
+    return (
+        f"{say.plural(count, 'object')} would be denied if they or their Pods were created now. "
+        "Running Pods are not affected."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Writer:
+    """Writes the entries of objects; `growing` maps unbounded objects to their worst-case cost."""
+
+    shared: Shared
+    anchors: Mapping[str, str]
+    growing: Mapping[str, str]
+    likeness: Likeness
+
+    def section(self, name: str, title: str, intro: str, objects: Sequence[Audited]) -> Html:
+        parts = [
+            tag("h2", title, " ", tag("span", f"{len(objects):,}", class_="count")),
+            tag("p", intro, class_="intro"),
+        ]
+        if objects:
+            columns = (tag("span", text, data_sort=key) for key, text in _COLUMNS)
+            parts.append(tag("div", *columns, class_="cols"))
+            entries = sorted(alike(objects, self.likeness), key=self._rank)
+            parts.append(tag("div", *map(self._entry, entries), class_="list d"))
+        return tag("section", *parts, id=name)
+
+    def _rank(self, objects: Sequence[Audited]) -> tuple[int, float]:
+        """Return the sort key of an entry: action, then the cost of all its objects."""
+        first = objects[0]
+        unbounded = str(first.object) in self.growing
+        cost = inf if unbounded else usd(each for audited in objects for each in audited.allocated) or 0.0
+        return _ORDER.index(first.action), -cost
+
+    def _entry(self, objects: Sequence[Audited]) -> Html:
+        """Return the entry of similar objects."""
+        first = objects[0]
+        allocated = [each for audited in objects for each in audited.allocated]
+        cost, unbounded = usd(allocated), say.price(first, self.growing)
+        worst = say.worst_finding(first)
+        order = sorted(range(len(first.findings)), key=lambda index: first.findings[index] is not worst)
+        messages = [[audited.findings[index].message for index in order] for audited in objects]
+        differ = messages.count(messages[0]) < len(messages)
+        more = f" (+{len(order) - 1:,})" if len(order) > 1 else ""
+        price = f"${say.money(cost)}" if cost is not None else unbounded if unbounded != say.UNKNOWN else ""
+        figures = (tag("i", say.gpus_of(allocated) if allocated else ""), tag("i", price)) if allocated or price else ()
+        pods = say.plural(first.pods, "Pod") if first.pods > 1 else ""
+        beside = f"and {len(objects) - 1:,} similar" if objects[1:] else pods
+        names = tag("b", str(first.object), tag("u", beside) if beside else NOTHING)
+        return tag(
+            "details",
+            tag("summary", names, *figures, tag("em", worst.message if worst else "", more)),
+            tag("ul", *(self._finding(first.findings[i], first, shown=differ or not n) for n, i in enumerate(order))),
+            _members(objects, messages if differ else (), self.shared.kind(first.object.kind))
+            if objects[1:]
+            else NOTHING,
+            class_=MARKS[first.action] if first.action is not Action.DENY else None,
+        )
+
+    def _finding(self, finding: Finding, audited: Audited, *, shown: bool) -> Html:
+        policy = code(finding)
+        # The summary contains the first message. Messages that differ between the objects are in the list of objects.
+        message = NOTHING if shown else tag("p", finding.message)
+        rest = _place(finding) + advice(finding)
+        mark = MARKS[finding.action] if finding.action is not audited.action else None
+        whole = self.shared(Html(message + rest), policy)
+        if whole:
+            return tag("li", tag("a", href=whole), class_=mark)
+        part = self.shared(Html(rest), policy) if message else ""
+        if part:
+            return tag("li", tag("a", href=part), message, class_=mark)
+        return tag("li", tag("a", policy, href=f"#{self.anchors[policy]}"), message, Html(rest), class_=mark)
+
+
+def _place(finding: Finding) -> Html:
+    template = f" (Pods of this {finding.template_of})" if finding.template_of else ""
+    path = tag("code", finding.place, template) if finding.place else NOTHING
+    if finding.related:
+        more = f" and {len(finding.related) - 1:,} more" if finding.related[1:] else ""
+        path = join((path, tag("p", f"also reported for {finding.related[0]}{more}")))
+    return join((path, tag("p", finding.note, class_="note") if finding.note else NOTHING))
+
+
+def _members(objects: Sequence[Audited], messages: Sequence[Sequence[str]], kind: str) -> Html:
+    """Return the list of objects, each with its messages if they differ, in the order of the findings above.
+
+    The style sheet adds a `kind` before each name.
+    """
+    return tag(
+        "ol",
+        *(
+            tag(
+                "li",
+                str(audited.object).removeprefix(f"{kind}/"),
+                f", {say.gpus_of(audited.allocated)}" if audited.allocated else "",
+                last_paragraphs(messages[index] if messages else ()),
+            )
+            for index, audited in enumerate(objects)
+        ),
+        data_kind=kind or None,
+    )

@@ -1,0 +1,128 @@
+"""The top of the page: the audited cluster, the tiles, and the cost of GPUs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from gpugate.webhook.audit import words as say
+from gpugate.webhook.audit.formats.html.markup import CLASSES, NOTHING, VERBS, Html, bar, legend, tag
+from gpugate.webhook.audit.model import Action
+from gpugate.webhook.audit.tally import actions, suppressed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpugate.webhook.audit.formats.presentation import Presentation
+    from gpugate.webhook.audit.model import AuditReport, Cost
+
+_SIGNS: Final = {Action.DENY: "✕", Action.MUTATE: "±", Action.WARN: "!", Action.ALLOW: "✓"}
+_TILES: Final = {
+    Action.DENY: ("would be denied", "creating the object or its Pods would fail"),
+    Action.MUTATE: ("would be mutated", "the webhook would patch the object"),
+    Action.WARN: ("would get a warning", "the object would be allowed"),
+    Action.ALLOW: ("no findings", "the object would be allowed"),
+}
+
+
+def header(report: AuditReport, presentation: Presentation) -> Html:
+    """Return the title and the details of the run."""
+    cluster = report.cluster
+    price = report.cost.prices if report.cost else ""
+    details = [
+        ("Audited", f"{report.time:%Y-%m-%d %H:%M %Z}"),
+        ("Kubernetes", cluster.version),
+        ("User", cluster.user),
+        ("Policy file", report.generation),
+        ("Target versions", report.target),
+        ("Coverage", say.percent(report.coverage)),
+        ("Prices", price),
+        ("Objects", ", ".join(f"{count:,} {kind}" for kind, count in report.counts.items())),
+        ("Names", "replaced by pseudonyms" if presentation.anonymized else ""),
+    ]
+    shown = [tag("div", tag("dt", name), tag("dd", text)) for name, text in details if text]
+    return tag(
+        "header",
+        tag("p", "gpugate audit", class_="brand"),
+        tag("h1", cluster.name),
+        tag("dl", *shown, class_="facts"),
+    )
+
+
+def tiles(report: AuditReport) -> Html:
+    """Return the number of objects by action, as tiles and as a bar."""
+    counts = actions(report)
+    whole = sum(counts.values())
+    shown = [
+        tag(
+            "li",
+            tag("span", sign, class_="sign", aria_hidden="true"),
+            tag("strong", f"{counts[action]:,}"),
+            tag("b", _TILES[action][0]),
+            tag("small", _TILES[action][1]),
+            class_=f"tile {CLASSES[action]}",
+        )
+        for action, sign in _SIGNS.items()
+    ]
+    summary = ", ".join(f"{counts[action]:,} {VERBS[action]}" for action in Action)
+    exempt = sum(1 for _ in suppressed(report))
+    notes = [f"{counts[Action.RECORD]:,} more objects would only be recorded."] if counts[Action.RECORD] else []
+    notes += [f"{say.plural(exempt, 'finding')} with an exemption."] if exempt else []
+    return tag(
+        "section",
+        tag("h2", "If these objects were created now"),
+        tag("ul", *shown, class_="tiles"),
+        bar([(CLASSES[action], counts[action]) for action in Action], whole, label=f"Of {whole:,} objects: {summary}"),
+        tag("p", " ".join(notes), class_="intro") if notes else NOTHING,
+        id="overview",
+    )
+
+
+def money(report: AuditReport, presentation: Presentation) -> Html:
+    """Return the cost of GPUs: at risk, allocated and idle, and unbounded or wasted objects."""
+    cost = report.cost
+    if cost is None:
+        return NOTHING
+    compliant = max(cost.allocated - cost.at_risk, 0.0)
+    whole = cost.at_risk + compliant + cost.idle
+    hours = presentation.hours_per_month
+    figures = (
+        ("risk", "at risk", cost.at_risk),
+        ("allocated", "other allocated", compliant),
+        ("idle", "idle", cost.idle),
+    )
+    summary = ", ".join(f"{name} ${say.money(usd)}" for _, name, usd in figures)
+    return tag(
+        "section",
+        tag("h2", "GPU cost"),
+        tag(
+            "div",
+            tag("strong", f"${say.money(cost.at_risk)}", tag("small", " per hour at risk")),
+            tag("span", f"${say.money(cost.at_risk, hours)} per month of {hours:g} hours"),
+            class_="headline",
+        ),
+        bar([(name, usd) for name, _, usd in figures], whole, label=f"GPU cost per hour: {summary}", kind="bar thick"),
+        legend((name, text, f"${say.money(usd)}/h") for name, text, usd in figures),
+        tag("ul", *_warnings(cost), class_="cards"),
+        tag(
+            "p",
+            cost.prices,
+            ". See ",
+            tag("a", "the definitions", href="#method"),
+            ".",
+            class_="intro",
+        ),
+        id="money",
+    )
+
+
+def _warnings(cost: Cost) -> Iterator[Html]:
+    for each in cost.unbounded:
+        price = f"at most ${say.money(each.usd_per_hour)}/h" if each.usd_per_hour is not None else "no upper limit"
+        yield tag("li", tag("b", str(each.object)), tag("em", price), tag("p", "Unbounded: ", each.reason))
+    for waste in cost.wasted:
+        price = f", ${say.money(waste.usd_per_hour)}/h" if waste.usd_per_hour is not None else ""
+        gpus = f"{say.number(waste.gpus)} GPUs{price}"
+        yield tag("li", tag("b", str(waste.object)), tag("em", gpus), tag("p", "Wasted: ", waste.reason))
+    if cost.unpriced_gpus:
+        gpus = f"{say.number(cost.unpriced_gpus)} GPUs"
+        yield tag("li", tag("b", gpus), tag("em", "no price"), tag("p", "No total above includes them."))

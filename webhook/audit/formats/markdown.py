@@ -1,0 +1,107 @@
+"""An audit as Markdown for a job summary, an issue or a comment in GitHub and GitLab."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from gpugate.webhook.audit import words as say
+from gpugate.webhook.audit.model import Action
+from gpugate.webhook.audit.tally import actions, grouped, skipped
+from gpugate.webhook.report.markdown import escaped
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpugate.webhook.audit.formats.presentation import Presentation
+    from gpugate.webhook.audit.model import AuditReport
+    from gpugate.webhook.audit.tally import Group
+
+# GitHub limits a job summary to 1 MiB and a comment to 65,536 characters; this stays far below the first limit.
+_MOST_ROWS: Final = 200
+_PLAIN_ID: Final = re.compile(r"[a-z0-9/-]+")
+_COUNTED: Final = (Action.DENY, Action.MUTATE, Action.WARN)
+
+
+def render(report: AuditReport, presentation: Presentation) -> str:
+    """Write an audit."""
+    return "".join(f"{line}\n" for line in _lines(report, presentation))
+
+
+def _lines(report: AuditReport, presentation: Presentation) -> Iterator[str]:
+    yield from (f"## gpugate audit: {escaped(report.cluster.name)}", "")
+    yield from (f"{report.time:%Y-%m-%d %H:%M %Z}, coverage {say.percent(report.coverage)}", "")
+    counts = actions(report)
+    yield "| " + " | ".join(say.CONSEQUENCES[action] for action in Action) + " |"
+    yield "|" + "---:|" * len(Action)
+    yield "| " + " | ".join(f"{counts[action]:,}" for action in Action) + " |"
+    yield from _cost(report, presentation)
+    yield from _groups("namespace", [g for g in grouped(report, "namespace") if g.findings])
+    yield from _groups("policy", grouped(report, "policy"))
+    yield from _worst(report)
+    yield from _changes(presentation)
+    yield from _gaps(report)
+
+
+def _cost(report: AuditReport, presentation: Presentation) -> Iterator[str]:
+    cost = report.cost
+    if cost is None:
+        return
+    month = say.money(cost.at_risk, presentation.hours_per_month)
+    yield from ("", f"**GPU cost at risk: ${say.money(cost.at_risk)} per hour** (${month} per month).")
+    yield f"Allocated: ${say.money(cost.allocated)} per hour, idle: ${say.money(cost.idle)} per hour. {escaped(cost.prices)}"
+    if cost.unbounded:
+        yield ""
+    for each in cost.unbounded:
+        worst = f"; at most ${say.money(each.usd_per_hour)} per hour" if each.usd_per_hour is not None else ""
+        yield f"- unbounded: {escaped(str(each.object))}: {escaped(each.reason)}{worst}"
+
+
+def _groups(name: str, groups: list[Group]) -> Iterator[str]:
+    if not groups:
+        return
+    yield from ("", f"| {name} | denied | mutated | warned | GPUs at risk | $/hour |", "|---|---:|---:|---:|---|---:|")
+    for group in groups[:_MOST_ROWS]:
+        counts = " | ".join(f"{group.objects[action]:,}" for action in _COUNTED)
+        shown = _id(group.name) if name == "policy" else escaped(group.name)
+        yield f"| {shown} | {counts} | {escaped(say.gpus(group.at_risk))} | {say.money(group.usd_per_hour)} |"
+    if len(groups) > _MOST_ROWS:
+        yield from ("", f"and {len(groups) - _MOST_ROWS:,} more")
+
+
+def _worst(report: AuditReport) -> Iterator[str]:
+    worst = [audited for audited in report.audited if audited.findings]
+    growing = say.growth(report)
+    if worst:
+        yield from ("", "| object | action | policies | GPUs | $/hour | first fix |", "|---|---|---|---|---:|---|")
+    for audited in worst[:_MOST_ROWS]:
+        policies = ", ".join(map(_id, say.policies(audited)))
+        allocated = f"{escaped(say.gpus_of(audited.allocated))} | {say.price(audited, growing)}"
+        fix = escaped(say.first_fix(audited))
+        yield f"| {escaped(str(audited.object))} | {audited.action.value} | {policies} | {allocated} | {fix} |"
+    if len(worst) > _MOST_ROWS:
+        yield from ("", f"and {len(worst) - _MOST_ROWS:,} more")
+
+
+def _id(policy: str) -> str:
+    return f"`{policy}`" if _PLAIN_ID.fullmatch(policy) else escaped(policy)
+
+
+def _changes(presentation: Presentation) -> Iterator[str]:
+    since = presentation.comparison
+    if since:
+        yield from ("", f"Since {since.since:%Y-%m-%d %H:%M %Z}: {len(since.new):,} new, {len(since.fixed):,} fixed, ")
+        yield f"{since.unchanged:,} unchanged."
+
+
+def _gaps(report: AuditReport) -> Iterator[str]:
+    lines = say.not_evaluated(report)
+    lines += [f"{policy}: {reason} ({say.plural(n, 'object')})" for (policy, reason), n in skipped(report).items()]
+    if lines:
+        yield from ("", "<details><summary>Not evaluated</summary>", "")
+        yield from (f"- {escaped(line)}" for line in lines[:_MOST_ROWS])
+        yield from ("", "</details>")
+    others = [f"expired exemption: {each}" for each in report.expired]
+    others += [f"unused exemption: {each}" for each in report.unused]
+    if others or report.remarks:
+        yield from ("", *(f"- {escaped(line)}" for line in (*others, *report.remarks)))

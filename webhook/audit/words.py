@@ -1,0 +1,140 @@
+"""The definitions, number formats and phrases that the audit formats share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from gpugate.webhook.audit.model import Action
+from gpugate.webhook.audit.tally import code, model, usd
+from gpugate.webhook.report import words
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from gpugate.webhook.audit.model import AllocatedGpus, Audited, AuditReport, Finding
+
+COST_DEFINITIONS: Final = {
+    "GPU": "One whole accelerator from NVIDIA, AMD or AWS (Neuron). A MIG slice counts as its share of the GPU's compute slices: "
+    "1g.10gb of an H100 is 1/7. A Neuron core, or a GPU shared by time-slicing or MPS, counts as its share of the device.",
+    "price": "The price of a node of the instance type, divided by the GPUs of the type, so it includes the node's CPU and "
+    "memory. The price comes from --price-table, else it is the on-demand list price of the stated region and date, which is "
+    "an upper bound for Spot, savings plans and discounts.",
+    "allocated": "GPUs of the Pods that are bound to a node and have not finished, by their requests or by the allocations of "
+    "their ResourceClaims. A device that several Pods share counts once, in equal shares.",
+    "at risk": "The allocated GPUs of objects that would be denied. Running Pods are not affected, but they could not be "
+    "created again.",
+    "idle": "The GPUs that nodes offer to Pods, minus the allocated ones. A node that offers none through a device plugin, as "
+    "with DRA, counts with all GPUs of its instance type.",
+    "unpriced": "GPUs of nodes whose instance type is unknown or has no price, and GPUs allocated on nodes without known GPUs. "
+    "No total includes them, and no price is estimated.",
+    "unbounded": "NodePools and autoscalers without a limit on their GPUs, with their worst-case cost per hour. A NodePool "
+    "without any limit has no worst case. If only CPU and memory are limited, the worst case is the most expensive instance "
+    "type within these limits. For an autoscaler without a maximum (KEDA then uses 100), or with one that "
+    "scaling/unbounded-replicas reports, it is: maximum x GPUs per Pod x price of the most expensive instance type that the "
+    "NodePools may launch, within their limits.",
+    "wasted": "The idle GPUs that no Pod can use because of the Pods beside them. If Pods use at most half of a node's GPUs "
+    "and no pending Pod fits, all its idle GPUs count. Otherwise those count for which the remaining CPU, memory and Pod "
+    "slots are too small for each GPU Pod of the cluster. GPUs that a MIG layout leaves without a slice also count.",
+    "pools": "By NodePool and instance type: the GPUs of existing nodes, the allocated ones, and the cost of all these nodes "
+    "per hour.",
+    "month": "The hourly figure times --hours-per-month (default: 730).",
+}
+
+
+UNKNOWN: Final = "-"
+CONSEQUENCES: Final = {
+    Action.DENY: "would be denied",
+    Action.MUTATE: "would be mutated",
+    Action.WARN: "would get a warning",
+    Action.RECORD: "would be recorded",
+    Action.ALLOW: "no findings",
+}
+# `docs/audit.md` has the same wording, with the method.
+DEFINITIONS: Final = {
+    "would be denied": "The webhook would deny the next request that creates the object or one of its Pods. Running Pods are "
+    "not affected.",
+    "would be mutated": "The webhook would patch the object, for example add a missing toleration, and allow it.",
+    "would get a warning": "The webhook would allow the object, and the client would show a warning.",
+    "would be recorded": "The webhook would allow the object without a warning, because of a mode or an exemption. Only "
+    "metrics and the API server's audit log would contain the finding.",
+    "object": "A top-level owner. A Pod counts as the Deployment, Job or other object at the top of its owner references.",
+    **COST_DEFINITIONS,
+    "coverage": "The evaluated share of what should be evaluated: the mean over the kinds that policies evaluate or look up "
+    "and that the cluster serves. The share of a kind is the share of its objects that were read, times the share of their "
+    "evaluations that had the required data. An incomplete list counts as 0, unless the API server reported the number of "
+    "remaining objects. Unread objects never count as allowed.",
+}
+
+
+def number(count: float) -> str:
+    """Format a number of GPUs, with at most two decimals."""
+    return f"{count:,.0f}" if float(count).is_integer() else f"{count:,.2f}".rstrip("0")
+
+
+def gpus(models: Mapping[str, float]) -> str:
+    """Format GPUs by model, most first: `24 H100, 2 L4`."""
+    ordered = sorted(models.items(), key=lambda item: (-item[1], item[0]))
+    return ", ".join(f"{number(count)} {name}" for name, count in ordered if count) or UNKNOWN
+
+
+def gpus_of(allocated: Iterable[AllocatedGpus]) -> str:
+    """Format the allocated GPUs of an object."""
+    models: dict[str, float] = {}
+    for each in allocated:
+        models[model(each)] = models.get(model(each), 0.0) + each.gpus
+    return gpus(models)
+
+
+def money(usd_per_hour: float | None, hours: float = 1.0) -> str:
+    """Format USD: with cents per hour, without cents per month."""
+    if usd_per_hour is None:
+        return UNKNOWN
+    return f"{usd_per_hour * hours:,.2f}" if hours == 1.0 else f"{usd_per_hour * hours:,.0f}"
+
+
+def percent(share: float) -> str:
+    """Format a share; only 1 is 100 %."""
+    return f"{share:.0%}" if share == 1.0 or share < 0.99 else f"{int(share * 1000) / 10:g}%"
+
+
+def plural(count: int, noun: str) -> str:
+    """Format a count with its noun."""
+    return f"{count:,} {noun if count == 1 else f'{noun[:-1]}ies' if noun.endswith('y') else f'{noun}s'}"
+
+
+def policies(audited: Audited) -> list[str]:
+    """Return the policies with findings in an object, worst first."""
+    order = list(Action)
+    findings = sorted(audited.findings, key=lambda finding: order.index(finding.action))
+    return list(dict.fromkeys(map(code, findings)))
+
+
+def worst_finding(audited: Audited) -> Finding | None:
+    """Return the finding that decides the action on an object."""
+    return next((finding for finding in audited.findings if finding.action is audited.action), None)
+
+
+def first_fix(audited: Audited) -> str:
+    """Return the first line of the fix for the worst finding."""
+    finding = worst_finding(audited)
+    return next(words.fixes(finding), finding.message) if finding else ""
+
+
+def growth(report: AuditReport) -> dict[str, str]:
+    """Return unbounded object -> its worst-case cost per hour."""
+    unbounded = report.cost.unbounded if report.cost else ()
+    return {str(each.object): money(each.usd_per_hour) if each.usd_per_hour else "unbounded" for each in unbounded}
+
+
+def price(audited: Audited, unbounded: Mapping[str, str]) -> str:
+    """Format the cost of an object's GPUs per hour, else `unbounded` if its GPUs have no limit."""
+    cost = usd(audited.allocated)
+    return money(cost) if cost is not None else "unbounded" if str(audited.object) in unbounded else UNKNOWN
+
+
+def not_evaluated(report: AuditReport) -> list[str]:
+    """Return a phrase for each kind or object that was not evaluated."""
+    return [
+        f"{each.what}: {each.reason}" + (f" ({plural(each.objects, 'object')})" if each.objects else "")
+        for each in report.not_evaluated
+    ]

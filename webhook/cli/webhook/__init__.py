@@ -1,1 +1,0 @@
-"""`gpugate webhook`: operations on an installation, one module per subcommand."""

@@ -1,0 +1,241 @@
+"""`gpugate config`: show the effective configuration, create a config file, and print JSON schemas."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import msgspec
+
+from gpugate.policies.catalog import CATALOG
+from gpugate.policies.engine.config import API_VERSION, KIND, PolicyConfig
+from gpugate.policies.engine.ruleset import entry_of
+from gpugate.policies.sdk.findings import Stance
+from gpugate.policies.sdk.platform import CLASSES_KEY
+from gpugate.webhook.audit.formats import schema as audit_schema
+from gpugate.webhook.check import flags as check_flags
+from gpugate.webhook.cli import options, project_flags
+from gpugate.webhook.cli.options import Parser, UsageError
+from gpugate.webhook.config import starter
+from gpugate.webhook.config.published_schemas import case_schema, config_schema, project_schema
+from gpugate.webhook.manifests.policy_file import PolicySource, policy_source, read_policy_file
+from gpugate.webhook.project.find import FILE
+from gpugate.webhook.project.settings import skeleton
+from gpugate.webhook.report import yaml_text
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from gpugate.policies.engine.ruleset import Rule, Ruleset
+    from gpugate.policies.sdk import field
+    from gpugate.webhook.cli.project_flags import Project
+
+DEFAULT: Final = "default"
+SHIPPED: Final = "shipped"
+
+
+class _Line(NamedTuple):
+    text: str
+    origin: str = ""
+
+
+def shown(project: Project, ruleset: Ruleset, policy_file: Path | None) -> str:
+    """Return two documents: the settings of the project, and the policy configuration."""
+    remarks = [f"# {remark}\n" for remark in project.remarks]
+    file = f"# Project file: {project.file.file if project.file else 'none'}\n"
+    settings = _written(_settings(project))
+    policies = _written(_policies(ruleset, _Origins(policy_file)))
+    return f"{file}{''.join(remarks)}{settings}---\n# Policy file: {policy_file or 'none'}\n{policies}"
+
+
+class _Origins:
+    """The locations of values in the policy file."""
+
+    def __init__(self, file: Path | None) -> None:
+        self._file = file
+        self._source: PolicySource | None = policy_source(file, read_policy_file(file)) if file else None
+
+    def of(self, path: field.Path, otherwise: str) -> str:
+        """Return file and line of a path; `otherwise` if the file does not set it."""
+        value: Any = self._source.document.value if self._source else None
+        for part in path:
+            found = isinstance(value, dict) and part in value
+            found = found or (isinstance(value, list) and isinstance(part, int) and part < len(value))
+            if not found:
+                return otherwise
+            value = value[part]
+        return f"{self._file}:{self._source.place(path)[0]}" if self._source else otherwise
+
+
+def _settings(project: Project) -> Iterator[_Line]:
+    for key, settled in project.settings.items():
+        yield _Line(f"{key}: {yaml_text.inline(msgspec.to_builtins(settled.value))}", settled.origin)
+
+
+def _policies(ruleset: Ruleset, origins: _Origins) -> Iterator[_Line]:
+    config = ruleset.config
+    document = _builtins(config)
+    yield _Line(f"apiVersion: {API_VERSION}")
+    yield _Line(f"kind: {KIND}")
+    for section in ("target", "platform"):
+        yield _Line(f"{section}:")
+        for key, value in document[section].items():
+            yield _Line(f"  {key}: {yaml_text.inline(value)}", origins.of((section, key), DEFAULT))
+    yield _Line("policies:")
+    bound = {rule.policy.id: rule for rule in ruleset.rules}
+    for policy in CATALOG:
+        rule = bound.get(policy.id)
+        yield _Line(f"  {policy.id}:")
+        mode = (rule.mode if rule else Stance.OFF).word
+        yield _Line(f"    mode: {yaml_text.inline(mode)}", _mode_origin(policy.id, config, rule, origins))
+        yield from _params(rule, config, origins) if rule else ()
+    for section in ("namespaces", "excluded_namespaces"):
+        yield _Line(f"{section}: {yaml_text.inline(document[section])}", origins.of((section,), DEFAULT))
+    yield _Line("exemptions:" if config.exemptions else "exemptions: []", "" if config.exemptions else DEFAULT)
+    for index, exemption in enumerate(document["exemptions"]):
+        yield _Line(f"  - {yaml_text.inline(exemption)}", origins.of(("exemptions", index), DEFAULT))
+
+
+def _mode_origin(policy_id: str, config: PolicyConfig, rule: Rule | None, origins: _Origins) -> str:
+    policy = next(policy for policy in CATALOG if policy.id == policy_id)
+    key = entry_of(policy, config)
+    if key is not None and config.policies[key].mode is not None:
+        return origins.of(("policies", key, "mode"), SHIPPED)
+    lowered = config.mode is not None and (rule.mode if rule else Stance.OFF) < policy.mode
+    return origins.of(("mode",), SHIPPED) if lowered else SHIPPED
+
+
+def _params(rule: Rule, config: PolicyConfig, origins: _Origins) -> Iterator[_Line]:
+    params = msgspec.to_builtins(rule.params)
+    key = entry_of(rule.policy, config) or rule.policy.id
+    yield from [_Line("    params:")] if params else []
+    for name, value in params.items():
+        yield _Line(f"      {name}: {yaml_text.inline(value)}", origins.of(("policies", key, "params", name), SHIPPED))
+
+
+def _written(lines: Iterable[_Line]) -> str:
+    return "".join(f"{line.text}  # {line.origin}\n" if line.origin else f"{line.text}\n" for line in lines)
+
+
+_Object = dict[str, Any]  # Any: the JSON edge
+_CLASSES: Final = CLASSES_KEY.rpartition(".")[2]
+_SCHEMAS: Final = {
+    "policy": config_schema,
+    "project": project_schema,
+    "test": case_schema,
+    "audit": audit_schema.schema,
+}
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the command and return its exit code."""
+    made = parser()
+    args, further = made.parse_known_args(arguments)
+    if args.command == "show":
+        print(_shown(args, further), end="")
+    elif further:
+        made.refuse(further)
+    elif args.command == "init":
+        _init()
+    else:
+        print(msgspec.json.format(msgspec.json.encode(_SCHEMAS[args.of]()), indent=2).decode())
+    return 0
+
+
+def _shown(args: argparse.Namespace, further: Sequence[str]) -> str:
+    of_check = check_flags.parser()
+    of_check.prog = "gpugate config show"
+    named = [("--policy-file", args.policy_file), ("--config", args.config)]
+    given = [part for flag, file in named if file for part in (flag, str(file))]
+    given += ["--no-config"] if args.no_config else []
+    filled, project = project_flags.parse(of_check, "check", [*given, *further])
+    if project.base is not None:
+        raise UsageError(
+            "--trust base: config show reads the working directory; check out the base to see its settings"
+        )
+    ruleset = options.ruleset(filled.policy_file)
+    return shown(project, ruleset, filled.policy_file) if args.origin else yaml_text.block(effective(ruleset))
+
+
+def _init() -> None:
+    """Write a project file and the policy file that it names; a policy file that exists is kept.
+
+    Raises:
+        UsageError: the project file exists, or a file cannot be written.
+    """
+    if not _create(Path(FILE), skeleton(starter.FILE)):
+        raise UsageError(f"{FILE}: already exists; gpugate does not overwrite it, so edit the file")
+    print(f"wrote {FILE}")
+    print(f"{'wrote' if _create(Path(starter.FILE), starter.POLICY_FILE) else 'kept'} {starter.FILE}")
+
+
+def _create(file: Path, text: str) -> bool:
+    """Write a file; returns False if it exists."""
+    try:
+        # Exclusive creation never overwrites a file that another process writes at the same time.
+        with file.open("x", encoding="utf-8") as opened:
+            opened.write(text)
+    except FileExistsError:
+        return False
+    except OSError as error:
+        raise UsageError(f"{file}: {(error.strerror or 'cannot be written').lower()}") from None
+    return True
+
+
+def parser() -> Parser:
+    """Return the parser."""
+    made = Parser(
+        prog="gpugate config",
+        description="Show the configuration, create a project file, or print JSON schemas.",
+        epilog="examples:\n  gpugate config init\n  gpugate config show --origin\n  gpugate config schema project",
+    )
+    commands = made.add_subparsers(dest="command", required=True, metavar="show|init|schema")
+    show = commands.add_parser(
+        "show",
+        help="show the effective configuration, including defaults",
+        description="Show the effective configuration, including defaults. Accepts all options of `gpugate check`.",
+        epilog="examples:\n  gpugate config show\n  gpugate config show --origin -p policy.yaml",
+    )
+    options.add_policy_file(show, options.OF_THE_PROJECT)
+    project_flags.add(show)
+    origin = "show the settings of `check` too, and the origin of each value: flag, variable, file and line, or default"
+    show.add_argument("--origin", action="store_true", help=origin)
+    commands.add_parser(
+        "init",
+        help=f"create {FILE} and {starter.FILE}",
+        description=f"Create {FILE} and {starter.FILE}. Existing files are not changed.",
+        epilog="examples:\n  gpugate config init",
+    )
+    schema = commands.add_parser(
+        "schema",
+        help="print a JSON schema",
+        description="Print the JSON schema of policy.yaml, the project file, a test file or an audit.",
+        epilog="examples:\n  gpugate config schema project > .gpugate.schema.json",
+    )
+    schema.add_argument(
+        "of", nargs="?", choices=tuple(_SCHEMAS), default="policy", help="which schema (default: policy)"
+    )
+    return made
+
+
+def _builtins(config: PolicyConfig) -> _Object:
+    """Return a configuration, with the default workload classes if it sets none."""
+    document: _Object = msgspec.to_builtins(config)
+    document["platform"][_CLASSES] = msgspec.to_builtins(config.platform.classes)
+    return document
+
+
+def effective(ruleset: Ruleset) -> _Object:
+    """Return a configuration with all defaults written out."""
+    document: _Object = {"apiVersion": API_VERSION, "kind": KIND, **_builtins(ruleset.config)}
+    # Each policy below has its effective mode, so the highest mode is redundant.
+    document.pop("mode")
+    bound = {rule.policy.id: rule for rule in ruleset.rules}
+    document["policies"] = {}
+    for policy in CATALOG:
+        rule = bound.get(policy.id)
+        entry: _Object = {"mode": (rule.mode if rule else Stance.OFF).word}
+        params = msgspec.to_builtins(rule.params) if rule else {}
+        document["policies"][policy.id] = {**entry, "params": params} if params else entry
+    return document

@@ -1,1 +1,0 @@
-"""Files and objects that are derived from the policy library."""

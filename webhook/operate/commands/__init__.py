@@ -1,0 +1,1 @@
+"""`gpugate webhook`: the commands that look after an installed webhook."""

@@ -1,0 +1,522 @@
+"""Compare the webhook configurations of a cluster with those generated for the ruleset in use.
+
+The comparison covers which requests are sent, by which entry and under which conditions. Names and grouping of entries do
+not matter.
+
+Source: `k8s.io/apiserver` pkg/admission/plugin/webhook/predicates/rules/rules.go and `k8s.io/api` admissionregistration/v1
+types.go, v0.36.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from urllib.parse import urlsplit
+
+from gpugate.certs.pki import common_name, fingerprint, split, validity
+from gpugate.webhook.registration import break_glass
+from gpugate.webhook.registration.drift_reasons import APPLY_AGAIN, Drift, Reason, where
+from gpugate.webhook.registration.entries import RiskGroup, whole_catalogue
+from gpugate.webhook.registration.meant import Meant
+from gpugate.webhook.registration.objects import webhook_configurations
+
+if TYPE_CHECKING:
+    import datetime as dt
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+    from gpugate.policies.engine.ruleset import Ruleset
+    from gpugate.webhook.registration.objects import Server
+
+Object: TypeAlias = "Mapping[str, Any]"  # Any: the JSON edge
+
+_ANY: Final = "*"
+# The default of the API server.
+DEFAULT_MATCH_POLICY: Final = "Equivalent"
+
+
+class Sent(NamedTuple):
+    """A type of request. Each part may be `*`; `resource` is written as in rules: `pods`, `pods/status`, `*/*`."""
+
+    group: str
+    version: str
+    resource: str
+    operation: str
+    scope: str
+
+    @property
+    def name(self) -> str:
+        """The resource with its group, such as `deployments.apps`."""
+        plural, slash, subresource = self.resource.partition("/")
+        return f"{plural}.{self.group}{slash}{subresource}" if self.group else self.resource
+
+
+def sent(entry: Object) -> Iterator[Sent]:
+    """Yield the requests that the rules of an entry select."""
+    for rule in entry.get("rules") or ():
+        scope = rule.get("scope") or _ANY
+        for group in rule.get("apiGroups") or ():
+            for version in rule.get("apiVersions") or ():
+                for resource in rule.get("resources") or ():
+                    for operation in rule.get("operations") or ():
+                        yield Sent(group, version, resource, operation, scope)
+
+
+def covers(live: Sent, wanted: Sent, match_policy: str) -> bool:
+    """Return whether a live rule selects the wanted requests.
+
+    With `Equivalent`, a rule for one version of a resource also selects requests in other versions, which are converted.
+    """
+    return (
+        live.group in {_ANY, wanted.group}
+        and live.operation in {_ANY, wanted.operation}
+        and live.scope in {_ANY, wanted.scope}
+        and (match_policy == DEFAULT_MATCH_POLICY or live.version in {_ANY, wanted.version})
+        and _covers_resource(live.resource, wanted.resource)
+    )
+
+
+def _covers_resource(live: str, wanted: str) -> bool:
+    plural, _, subresource = wanted.partition("/")
+    of, _, part = live.partition("/")
+    return of in {_ANY, plural} and (part == subresource or (part == _ANY and bool(subresource)) or live == "*/*")
+
+
+_KEEPER = "the leader repairs it within a minute; if it does not, see its log (kubectl logs)"
+_PUBLISH = f"{_KEEPER}; with certificates of your own, add their CA to every caBundle"
+
+
+def bundle_drift(configurations: Iterable[Object], bundle: bytes, now: dt.datetime) -> Iterator[Drift]:
+    """Yield the problems of each entry's `caBundle`.
+
+    Args:
+        configurations: the configurations of the webhook.
+        bundle: the CAs that each `caBundle` should contain, PEM; empty if unknown.
+        now: the time, with its time zone.
+    """
+    wanted = {fingerprint(each): each for each in split(bundle)}
+    places: dict[frozenset[str], str] = {}
+    for configuration in configurations:
+        for entry in configuration.get("webhooks") or ():
+            place = where(configuration, entry)
+            found = {fingerprint(each): each for each in split(decoded(entry))}
+            yield from _wrong(place, found, wanted, now)
+            if found:
+                places.setdefault(frozenset(found), place)
+    if not wanted and len(places) > 1:
+        _, *rest = places.values()
+        text = f"trusts other CAs than {next(iter(places.values()))}"
+        yield from (Drift(Reason.BUNDLES_DIFFER, each, text, _PUBLISH) for each in rest)
+
+
+def decoded(entry: Object) -> bytes:
+    """Return the `caBundle` of an entry; empty if it is missing or invalid."""
+    try:
+        return base64.b64decode((entry.get("clientConfig") or {}).get("caBundle") or "", validate=True)
+    except binascii.Error:
+        return b""
+
+
+def _wrong(place: str, found: dict[str, bytes], wanted: dict[str, bytes], now: dt.datetime) -> Iterator[Drift]:
+    if not found:
+        text = "caBundle contains no certificate: the API server cannot verify the webhook"
+        yield Drift(Reason.BUNDLE_EMPTY, place, text, _PUBLISH)
+        return
+    if all(validity(each)[1] <= now for each in found.values()):
+        last = max(validity(each)[1] for each in found.values())
+        text = f"every CA in caBundle has expired, the last on {last:%Y-%m-%d %H:%M} UTC"
+        yield Drift(Reason.BUNDLE_EXPIRED, place, text, _PUBLISH)
+    if not wanted:
+        return
+    missing_cas = [pem for key, pem in wanted.items() if key not in found and validity(pem)[1] > now]
+    if missing_cas:
+        text = f"caBundle does not contain {_named(missing_cas)}: certificates that it signed are not trusted"
+        yield Drift(Reason.BUNDLE_INCOMPLETE, place, text, _PUBLISH)
+    foreign = [pem for key, pem in found.items() if key not in wanted]
+    if foreign:
+        text = f"caBundle contains {_named(foreign)}, which is not of gpugate: the owner of its key can impersonate the webhook"
+        yield Drift(Reason.BUNDLE_FOREIGN, place, text, _PUBLISH)
+
+
+def _named(certificates: list[bytes]) -> str:
+    names = [
+        f"the CA {common_name(pem) or 'without a name'!r} (SHA-256 {fingerprint(pem)[:12]})" for pem in certificates
+    ]
+    return " and ".join(names)
+
+
+# Requests that a cluster needs while a webhook restarts: node registration and heartbeats, leader election, endpoints, and
+# the reviews of the API server itself.
+NEEDED_TO_HEAL: Final = frozenset(
+    {
+        ("", "nodes"),
+        ("", "nodes/status"),
+        ("", "events"),
+        ("", "endpoints"),
+        ("", "secrets"),
+        ("", "configmaps"),
+        ("", "serviceaccounts"),
+        ("", "pods/binding"),
+        ("", "pods/status"),
+        ("apps", "daemonsets/status"),
+        ("authentication.k8s.io", "tokenreviews"),
+        ("authorization.k8s.io", "subjectaccessreviews"),
+        ("certificates.k8s.io", "certificatesigningrequests"),
+        ("coordination.k8s.io", "leases"),
+        ("discovery.k8s.io", "endpointslices"),
+        ("events.k8s.io", "events"),
+    }
+)
+
+
+def too_much(place: str, live: Iterable[Sent], evaluated: Sequence[Sent], match_policy: str) -> Iterator[Drift]:
+    """Yield the requests that an entry selects and no policy evaluates."""
+    exact = set(evaluated)
+    extra = [
+        each
+        for each in live
+        if each not in exact and not any(_within(each, other, match_policy) for other in evaluated)
+    ]
+    for name, group in groupby(sorted(extra, key=lambda each: each.name), key=lambda each: each.name):
+        several = list(group)
+        operations = " and ".join(sorted({each.operation for each in several}))
+        what = f"{'every operation' if operations == '*' else operations} of {_read(name)}"
+        if any(_needed(each) for each in several):
+            text = f"{what} is sent to the webhook, and a cluster needs these requests to recover while the webhook is unavailable"
+            yield Drift(Reason.TOO_WIDE, place, text, APPLY_AGAIN)
+        else:
+            yield Drift(Reason.NOT_EVALUATED, place, f"{what} is sent, but no policy evaluates it", APPLY_AGAIN)
+
+
+def _within(live: Sent, evaluated: Sent, match_policy: str) -> bool:
+    """Return whether a live rule selects only requests that the other evaluates."""
+    return covers(evaluated._replace(scope="*"), live, match_policy)
+
+
+def _needed(live: Sent) -> bool:
+    return any(
+        covers(live._replace(scope="*"), live._replace(group=group, resource=resource, scope="*"), DEFAULT_MATCH_POLICY)
+        for group, resource in NEEDED_TO_HEAL
+    )
+
+
+def _read(name: str) -> str:
+    return "all resources" if name in {"*", "*.*", "*/*", "*.*/*"} else name
+
+
+# The API server sets this label on every namespace, and it is immutable.
+_NAME: Final = "kubernetes.io/metadata.name"
+
+
+def selector_drift(place: str, live: Object, expected: Object) -> Iterator[Drift]:
+    """Yield the differences of the namespaceSelector and the objectSelector."""
+    for requirement in _requirements(live.get("objectSelector")):
+        text = f"objectSelector requires {requirement}: the author of an object can skip its evaluation with labels"
+        yield Drift(Reason.OBJECT_SELECTOR, place, text, APPLY_AGAIN)
+    yield from _namespaces(place, live, expected)
+
+
+def _namespaces(place: str, live: Object, expected: Object) -> Iterator[Drift]:
+    excluded, others = _split(live.get("namespaceSelector"))
+    meant, asked_for = _split(expected.get("namespaceSelector"))
+    for requirement in [each for each in others if each not in asked_for]:
+        text = f"namespaceSelector requires {requirement}: objects in other namespaces are not evaluated"
+        yield Drift(Reason.NAMESPACE_SELECTOR, place, text, APPLY_AGAIN)
+    if excluded - meant:
+        text = f"namespaceSelector excludes {_listed(excluded - meant)}, which the policy file does not"
+        yield Drift(Reason.NAMESPACE_SELECTOR, place, text, f"{APPLY_AGAIN}; or add them to excluded_namespaces")
+    if asked_for and not others:
+        text = f"namespaceSelector does not require {', '.join(asked_for)}"
+        yield Drift(Reason.NOT_EXCLUDED, place, text, APPLY_AGAIN)
+    if meant - excluded:
+        text = f"namespaceSelector does not exclude {_listed(meant - excluded)}"
+        if (live.get("failurePolicy") or "Fail") == "Fail":
+            text += ": while the webhook is unavailable, requests that the cluster needs to recover may be denied there"
+        yield Drift(Reason.NOT_EXCLUDED, place, text, APPLY_AGAIN)
+
+
+def _split(selector: Object | None) -> tuple[set[str], list[str]]:
+    """Return the namespaces that a selector excludes by name, and its other requirements."""
+    excluded: set[str] = set()
+    others = [f"{key}={value}" for key, value in ((selector or {}).get("matchLabels") or {}).items()]
+    for each in (selector or {}).get("matchExpressions") or ():
+        if each["key"] == _NAME and each["operator"] == "NotIn":
+            excluded.update(each.get("values") or ())
+        else:
+            others.append(_written(each))
+    return excluded, others
+
+
+def _requirements(selector: Object | None) -> list[str]:
+    labels = (selector or {}).get("matchLabels") or {}
+    expressions = (selector or {}).get("matchExpressions") or ()
+    return [*(f"{key}={value}" for key, value in labels.items()), *map(_written, expressions)]
+
+
+def _written(requirement: Object) -> str:
+    values = requirement.get("values")
+    return f"{requirement['key']} {requirement['operator']}{f' {_listed(set(values))}' if values else ''}"
+
+
+def _listed(names: set[str]) -> str:
+    return ", ".join(sorted(names))
+
+
+# Most clients do not wait longer for a request.
+_LONGEST_TIMEOUT_SECONDS: Final = 10
+# Defaults of the API server (`k8s.io/kubernetes` pkg/apis/admissionregistration/v1/defaults.go, v1.36).
+_DEFAULT_TIMEOUT_SECONDS: Final = 10
+_DEFAULT_FAILURE_POLICY: Final = "Fail"
+_DEFAULT_REINVOCATION: Final = "Never"
+
+
+def escapes(place: str, live: Object, expected: Object, policies: Collection[str]) -> Iterator[Drift]:
+    """Yield why a live entry sends fewer or more requests than the expected entry.
+
+    `policies` are the allowed failure policies.
+    """
+    yield from _conditions(place, live, expected)
+    yield from selector_drift(place, live, expected)
+    yield from _failure_policy(place, live, policies)
+
+
+def conduct(place: str, live: Object, configuration: Object) -> Iterator[Drift]:
+    """Yield the problems of an entry that do not depend on its rules."""
+    if live.get("sideEffects") != "None":
+        found = f"sideEffects is {live.get('sideEffects')}: the API server may reject dry runs"
+        yield Drift(Reason.SIDE_EFFECTS, place, found, APPLY_AGAIN)
+    if "v1" not in (live.get("admissionReviewVersions") or ()):
+        found = f"admissionReviewVersions is {live.get('admissionReviewVersions')}: the webhook supports only v1"
+        yield Drift(Reason.REVIEW_VERSIONS, place, found, APPLY_AGAIN)
+    if (live.get("matchPolicy") or DEFAULT_MATCH_POLICY) != DEFAULT_MATCH_POLICY:
+        found = "matchPolicy is Exact: requests in other versions of the same resource are not evaluated"
+        yield Drift(Reason.MATCH_POLICY, place, found, APPLY_AGAIN)
+    timeout = live.get("timeoutSeconds", _DEFAULT_TIMEOUT_SECONDS)
+    if timeout > _LONGEST_TIMEOUT_SECONDS:
+        found = f"timeoutSeconds is {timeout}: each request waits so long while the webhook is unavailable"
+        yield Drift(Reason.TIMEOUT, place, found, f"set timeoutSeconds to {_LONGEST_TIMEOUT_SECONDS} or less")
+    if configuration["kind"].startswith("Mutating") and _reinvocation(live) != "IfNeeded":
+        found = f"reinvocationPolicy is {_reinvocation(live)}: changes of later webhooks are not mutated again"
+        yield Drift(Reason.REINVOCATION, place, found, APPLY_AGAIN)
+    if configuration["webhooks"]:
+        yield from _address(place, live["clientConfig"], configuration["webhooks"][0]["clientConfig"])
+
+
+def _conditions(place: str, live: Object, expected: Object) -> Iterator[Drift]:
+    wanted, found = _expressions(expected), _expressions(live)
+    for expression, name in found.items():
+        if expression not in wanted:
+            text = f"the match condition {name} was added or changed: objects for which it is false are not evaluated"
+            yield Drift(Reason.MATCH_CONDITIONS, place, text, APPLY_AGAIN)
+    for expression, name in wanted.items():
+        if expression not in found and name not in found.values():
+            text = f"the match condition {name} is missing: objects are sent that no policy evaluates"
+            yield Drift(Reason.UNCONDITIONAL, place, text, APPLY_AGAIN)
+
+
+def _expressions(entry: Object) -> dict[str, str]:
+    """Return expression -> name; white space is normalized, because YAML folds it and CEL ignores it."""
+    return {" ".join(each["expression"].split()): each["name"] for each in entry.get("matchConditions") or ()}
+
+
+def _failure_policy(place: str, live: Object, wanted: Collection[str]) -> Iterator[Drift]:
+    found = live.get("failurePolicy") or _DEFAULT_FAILURE_POLICY
+    if found in wanted:
+        return
+    if found == "Fail":
+        text = "failurePolicy is Fail (expected: Ignore): requests are denied while the webhook is unavailable"
+        yield Drift(Reason.FAILURE_POLICY, place, text, "set failurePolicy: Ignore")
+    else:
+        text = "failurePolicy is Ignore (expected: Fail): nothing is evaluated while the webhook is unavailable"
+        yield Drift(Reason.FAILURE_POLICY, place, text, "set failurePolicy: Fail")
+
+
+def _address(place: str, live: Object, expected: Object) -> Iterator[Drift]:
+    path, wanted_path = _path(live), _path(expected)
+    if path != wanted_path:
+        text = f"requests are sent to the path {path} (expected: {wanted_path})"
+        yield Drift(Reason.PATH, place, text, APPLY_AGAIN)
+    found, wanted = _host(live), _host(expected)
+    if found != wanted:
+        yield Drift(Reason.ADDRESS, place, f"requests are sent to {found} (expected: {wanted})", APPLY_AGAIN)
+
+
+def _path(client: Object) -> str:
+    if client.get("url"):
+        return urlsplit(client["url"]).path or "/"
+    return str((client.get("service") or {}).get("path") or "/")
+
+
+def _host(client: Object) -> str:
+    if client.get("url"):
+        return f"https://{urlsplit(client['url']).netloc}"
+    service: dict[str, Any] = client.get("service") or {}
+    return f"Service {service.get('namespace')}/{service.get('name')} port {service.get('port', 443)}"
+
+
+def _reinvocation(entry: Object) -> str:
+    return str(entry.get("reinvocationPolicy") or _DEFAULT_REINVOCATION)
+
+
+_OURS: Final = ".gpugate.dev"
+
+
+def missing(kind: str, name: str) -> Drift:
+    """Return that a configuration does not exist."""
+    return Drift(
+        Reason.MISSING,
+        f"{kind} {name}",
+        "the configuration does not exist: no request is evaluated",
+        "install the chart again, or apply the output of `gpugate registration`",
+    )
+
+
+def turned_off(configuration: Object) -> Drift:
+    """Return who disabled a configuration, when and why."""
+    note = break_glass.note(configuration)
+    parts = (f"by {note.by}" * bool(note.by), f"on {note.at}" * bool(note.at), f"({note.reason})" * bool(note.reason))
+    who = " ".join(word for word in parts if word)
+    text = (
+        f"{len(break_glass.off(configuration))} entries were disabled{f' {who}' if who else ''}: nothing is evaluated"
+    )
+    return Drift(Reason.DISABLED, where(configuration), text, "gpugate webhook enable")
+
+
+def second_installations(others: Iterable[Object]) -> Iterator[Drift]:
+    """Yield the configurations of other installations of gpugate."""
+    for each in others:
+        if _is_ours(each):
+            kind, name = each["kind"], each["metadata"]["name"]
+            text = "belongs to another installation of gpugate: objects are evaluated twice, by the policies of both"
+            yield Drift(Reason.SEVERAL, f"{kind} {name}", text, f"if it is a leftover: kubectl delete {kind} {name}")
+
+
+def _is_ours(configuration: Object) -> bool:
+    labels: Mapping[str, str] = configuration["metadata"].get("labels") or {}
+    names = [each["name"] for each in configuration.get("webhooks") or ()]
+    return labels.get("app.kubernetes.io/name") == "gpugate" or any(each.endswith(_OURS) for each in names)
+
+
+_Policies: TypeAlias = "Mapping[str, set[str]]"
+
+# The resource of a probe; no policy evaluates it.
+_PROBE: Final = "configmaps"
+
+
+def drift(  # noqa: PLR0913 -- what is compared, with what, and when
+    ruleset: Ruleset,
+    live: Sequence[Object],
+    server: Server,
+    bundle: bytes,
+    *,
+    now: dt.datetime,
+    name: str = "gpugate",
+    meant: Meant | None = None,
+) -> Sequence[Drift]:
+    """Return every relevant difference; empty if the configurations are as expected.
+
+    Args:
+        ruleset: the ruleset in use.
+        live: webhook configurations of both kinds from the API server, each with its `kind`; those with other names are
+            only searched for a second installation.
+        server: the address of the webhook; its `ca_bundle` is ignored.
+        bundle: the CAs that every `caBundle` should contain, PEM; empty if unknown.
+        now: the time, with its time zone.
+        name: the name of both configurations.
+        meant: the options with which the configurations were generated.
+    """
+    own = {each["kind"]: each for each in live if each["metadata"]["name"] == name}
+    # The Helm chart installs entries for every policy file, `gpugate registration` those for one policy file.
+    every = (ruleset, whole_catalogue(ruleset.config))
+    found = min((_from_expected(rules, own, server, meant or Meant(), name) for rules in every), key=len)
+    found += bundle_drift(own.values(), bundle, now)
+    found += second_installations(each for each in live if each["metadata"]["name"] != name)
+    return tuple(dict.fromkeys(found))
+
+
+def _from_expected(ruleset: Ruleset, own: Mapping[str, Object], server: Server, meant: Meant, name: str) -> list[Drift]:
+    found: list[Drift] = []
+    for expected, policies in _expected(ruleset, server, meant):
+        if expected["kind"] in own:
+            found += _compared(expected, own[expected["kind"]], policies)
+        else:
+            found.append(missing(expected["kind"], name))
+    return found
+
+
+def _expected(ruleset: Ruleset, server: Server, meant: Meant) -> Iterator[tuple[Object, _Policies]]:
+    """Yield each expected configuration, with the allowed failure policies of its entries."""
+
+    def generated(*failing: Collection[RiskGroup]) -> tuple[Object, Object]:
+        fail, fail_mutating = failing
+        users = meant.of_karpenter
+        pair = webhook_configurations(ruleset, server, fail=fail, fail_mutating=fail_mutating, karpenter_users=users)
+        return meant.narrowed(pair[0]), meant.narrowed(pair[1])
+
+    every = tuple(RiskGroup)
+    # An entry with Ignore here can neither deny nor mutate.
+    strict = generated(every, every)
+    known = (meant.fail_mutating, meant.fail)
+    chosen = strict if known == (None, None) else generated(meant.fail or (), meant.fail_mutating or ())
+    for one, other, groups in zip(strict, chosen, known, strict=True):
+        either = {each["name"]: {each["failurePolicy"], "Ignore"} for each in one["webhooks"]}
+        named = {each["name"]: {each["failurePolicy"]} for each in other["webhooks"]}
+        yield one, either if groups is None else named
+
+
+def _compared(expected: Object, live: Object, policies: _Policies) -> Iterator[Drift]:
+    if break_glass.off(live):
+        yield turned_off(live)
+    senders = [_Sender.of(each) for each in break_glass.enabled(live).get("webhooks") or ()]
+    unsent: list[Sent] = []
+    for wanted_entry in expected["webhooks"]:
+        name = wanted_entry["name"]
+        is_there = any(each.name == name for each in senders)
+        escaping = {
+            each.name: tuple(escapes(where(live, each.entry), each.entry, wanted_entry, policies[name]))
+            for each in senders
+        }
+        for wanted in sent(wanted_entry):
+            by = [each.name for each in senders if each.sends(wanted)]
+            # If several entries send a request, one without differences is enough. Otherwise the entry of the same name is
+            # compared, because two entries for one resource differ only in their conditions.
+            best = min(
+                by, key=lambda sender: (bool(escaping[sender]), sender != name, len(escaping[sender])), default=None
+            )
+            if best is None or (escaping[best] and is_there and name not in by):
+                unsent.append(wanted)
+            else:
+                yield from escaping[best]
+    yield from _not_sent(live, unsent)
+    evaluated = [each for entry in expected["webhooks"] for each in sent(entry)]
+    for each in senders:
+        place = where(live, each.entry)
+        yield from conduct(place, each.entry, expected)
+        yield from too_much(place, each.rules, evaluated, each.match_policy)
+
+
+class _Sender(NamedTuple):
+    entry: Object
+    name: str
+    rules: tuple[Sent, ...]
+    match_policy: str
+
+    @classmethod
+    def of(cls, entry: Object) -> _Sender:
+        return cls(entry, entry["name"], tuple(sent(entry)), entry.get("matchPolicy") or DEFAULT_MATCH_POLICY)
+
+    def sends(self, wanted: Sent) -> bool:
+        # The first test is fast, and succeeds for generated entries.
+        return wanted in self.rules or any(covers(each, wanted, self.match_policy) for each in self.rules)
+
+
+def _not_sent(live: Object, unsent: Sequence[Sent]) -> Iterator[Drift]:
+    for name, group in groupby(sorted(unsent, key=lambda each: each.name), key=lambda each: each.name):
+        operations = " and ".join(sorted({each.operation for each in group}))
+        text = f"policies evaluate {operations} of {name}, but no entry sends it"
+        if name == _PROBE:
+            text = (
+                "no entry sends probes: `gpugate webhook wait` cannot test whether the API server reaches the webhook"
+            )
+        yield Drift(Reason.NOT_PROBED if name == _PROBE else Reason.NOT_SENT, where(live), text, APPLY_AGAIN)

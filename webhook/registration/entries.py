@@ -1,0 +1,255 @@
+"""The entries of the webhook configurations: one for each risk group and phase, with its rules.
+
+A resource of which only some requests can be denied is sent through two entries: through that of its group those that can,
+and through another, which never says `failurePolicy: Fail`, the rest. So a Pod that no policy can deny starts while the
+webhook is unavailable, whatever the failure policy of its group: a CNI that tolerates every taint, for one.
+
+Nothing stands for anything but the versions of workloads that nobody judges otherwise. A rule for `*/*` would send the
+API server's own questions, such as token reviews, and hold up nodes, leases and certificates when nobody answers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+import msgspec
+
+from gpugate.policies.catalog import CATALOG
+from gpugate.policies.engine.config import PolicyEntry
+from gpugate.policies.engine.ruleset import bind
+from gpugate.policies.sdk import objects
+from gpugate.policies.sdk.concerns import EVERY_OBJECT, any_of, covers
+from gpugate.policies.sdk.findings import Stance
+from gpugate.policies.sdk.objects import Kind, Operation
+from gpugate.policies.sdk.pod_templates import TEMPLATES
+from gpugate.webhook.registration.match_conditions import match_conditions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from gpugate.policies.engine.config import PolicyConfig
+    from gpugate.policies.engine.ruleset import Bound, Rule, Ruleset
+    from gpugate.policies.sdk.concerns import Concern
+    from gpugate.policies.sdk.platform import Platform
+    from gpugate.policies.sdk.policy import Handler
+
+
+class RiskGroup(Enum):
+    """Kinds whose requests wait, or do not, for the same reasons; each has an entry of its own in a configuration."""
+
+    POOLS = "pools"
+    NODECLAIMS = "nodeclaims"
+    PODS = "pods"
+    WORKLOADS = "workloads"
+    SCALING = "scaling"
+    CLAIMS = "claims"
+    DISRUPTION = "disruption"
+    NAMESPACES = "namespaces"
+
+    @property
+    def may_wait(self) -> bool:
+        """Whether its requests may wait: nodes come with NodeClaims, and workloads get no more than warnings."""
+        return self not in {RiskGroup.NODECLAIMS, RiskGroup.WORKLOADS}
+
+    @property
+    def written_by_karpenter(self) -> bool:
+        """Whether Karpenter writes such objects, which it must be able to do whoever else is down.
+
+        It notes a hash on every NodePool and EC2NodeClass (`sigs.k8s.io/karpenter` v1.14 pkg/controllers/nodepool/hash).
+        """
+        return self in {RiskGroup.POOLS, RiskGroup.NODECLAIMS}
+
+
+_OF_RESOURCE: Final = {
+    ("", "pods"): RiskGroup.PODS,
+    ("", "namespaces"): RiskGroup.NAMESPACES,
+    ("karpenter.sh", "nodeclaims"): RiskGroup.NODECLAIMS,
+    ("karpenter.sh", "machines"): RiskGroup.NODECLAIMS,
+}
+_OF_GROUP: Final = {
+    "karpenter.sh": RiskGroup.POOLS,
+    "karpenter.k8s.aws": RiskGroup.POOLS,
+    "provisioning.karpenter.sh": RiskGroup.POOLS,
+    "eks.amazonaws.com": RiskGroup.POOLS,
+    "keda.sh": RiskGroup.SCALING,
+    "autoscaling": RiskGroup.SCALING,
+    "resource.k8s.io": RiskGroup.CLAIMS,
+    "policy": RiskGroup.DISRUPTION,
+}
+
+
+def risk_group(judged: Judged) -> RiskGroup:
+    """Return the group of a resource; one that nobody has thought of never waits."""
+    known = _OF_RESOURCE.get((judged.group, judged.plural)) or _OF_GROUP.get(judged.group)
+    return known or RiskGroup.WORKLOADS
+
+
+@dataclass(slots=True)
+class Judged:
+    """A resource, with its subresources, that is judged.
+
+    Attributes:
+        group: its API group.
+        plural: its name in URLs.
+        namespaced: whether its objects are in namespaces.
+        requests: subresource (empty for the object itself), versions -> the operations that are judged.
+        concern: what holds for every object that can interest a policy.
+        enforced: what holds for every object of which a request can be denied or mutated at admission, which a finding
+            in a Pod template does not do.
+        advised: what holds for every object that can get a warning or a record from a policy that does neither.
+    """
+
+    group: str
+    plural: str
+    namespaced: bool
+    requests: dict[tuple[str, tuple[str, ...]], frozenset[Operation]] = field(default_factory=dict)
+    concern: Concern = field(default_factory=any_of)
+    enforced: Concern = field(default_factory=any_of)
+    advised: Concern = field(default_factory=any_of)
+
+    def add(self, kind: Kind, operations: frozenset[Operation], concern: Concern, *, enforced: bool) -> None:
+        """Take in that requests about a kind are judged too."""
+        key = (kind.subresource, kind.versions)
+        self.requests[key] = self.requests.get(key, frozenset()) | operations
+        self.concern = any_of(self.concern, concern)
+        if enforced:
+            self.enforced = any_of(self.enforced, concern)
+        else:
+            self.advised = any_of(self.advised, concern)
+
+
+def mutated(ruleset: Ruleset) -> Sequence[Judged]:
+    """Return what mutations are about; never workloads, whose Pods are mutated when they come."""
+    return _judged(_bound(ruleset, mutating=True), frozenset())
+
+
+def validated(ruleset: Ruleset) -> Sequence[Judged]:
+    """Return what checks are about; where Pods are, so is every workload with a Pod template, which gets warnings."""
+    bound = _bound(ruleset, mutating=False)
+    of_pods = [handler.operations for _, handler in bound if objects.POD in handler.kinds]
+    return _judged(bound, frozenset().union(*of_pods))
+
+
+def _bound(ruleset: Ruleset, *, mutating: bool) -> Sequence[Bound]:
+    return [(r, handler) for r in ruleset.rules for handler in r.policy.handlers if handler.mutates is mutating]
+
+
+def _judged(bound: Iterable[Bound], on_workloads: frozenset[Operation]) -> Sequence[Judged]:
+    found: dict[tuple[str, str], Judged] = {}
+
+    def add(kind: Kind, operations: frozenset[Operation], concern: Concern, *, enforced: bool) -> None:
+        judged = found.setdefault((kind.group, kind.plural), Judged(kind.group, kind.plural, kind.namespaced))
+        judged.add(kind, operations, concern, enforced=enforced)
+
+    for rule, handler in bound:
+        for kind in handler.kinds:
+            add(kind, handler.operations, handler.concerns, enforced=_enforces(rule, handler))
+    for group, name in TEMPLATES if on_workloads else ():
+        add(workload_kind(group, name), on_workloads, EVERY_OBJECT, enforced=False)
+    return [found[key] for key in sorted(found)]
+
+
+def _enforces(rule: Rule, handler: Handler[Any]) -> bool:  # Any: the parameters do not matter
+    return handler.at_most is Stance.ENFORCE and Stance.ENFORCE in {rule.mode, *rule.namespace_modes.values()}
+
+
+_KNOWN: Final = {(kind.group, kind.name): kind for kind in vars(objects).values() if isinstance(kind, Kind)}
+
+
+def workload_kind(group: str, name: str) -> Kind:
+    """Return the kind of a workload; one that nobody judges otherwise is judged in every version.
+
+    They all form their plural in the same way.
+    """
+    return _KNOWN.get((group, name)) or Kind(group, ("*",), name, f"{name.lower()}s")
+
+
+def rules(judged: Iterable[Judged]) -> list[dict[str, Any]]:
+    """Return the rules of a webhook for some resources; those that differ in their resource alone are one."""
+    resources: dict[tuple[str, tuple[str, ...], frozenset[Operation], bool], list[str]] = {}
+    for each in judged:
+        for (subresource, versions), operations in each.requests.items():
+            key = (each.group, versions, operations, each.namespaced)
+            resources.setdefault(key, []).append(f"{each.plural}/{subresource}" if subresource else each.plural)
+    return [
+        {
+            "apiGroups": [group],
+            "apiVersions": list(versions),
+            "resources": names,
+            "operations": [operation.value for operation in Operation if operation in operations],
+            "scope": "Namespaced" if namespaced else "Cluster",
+        }
+        for (group, versions, operations, namespaced), names in resources.items()
+    ]
+
+
+Phase: TypeAlias = Literal["mutate", "validate"]
+_Object: TypeAlias = dict[str, Any]  # Any: the JSON edge
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One entry of a webhook configuration, without where the webhook is.
+
+    Attributes:
+        name: unique over both configurations: the audit log keeps the first annotation of a name.
+        group: what it is about.
+        rules: which requests it is for.
+        conditions: the match conditions.
+        may_wait: whether a request can be refused or changed, so that it may be made to wait for an answer.
+    """
+
+    name: str
+    group: RiskGroup
+    rules: Sequence[_Object]
+    conditions: Sequence[_Object]
+    may_wait: bool
+
+
+def entries(ruleset: Ruleset, phase: Phase) -> Iterator[Entry]:
+    """Yield the entries for the rules in force, in the order of the groups; none for a group that no rule is about."""
+    judged = mutated(ruleset) if phase == "mutate" else validated(ruleset)
+    for group in RiskGroup:
+        of_group = [each for each in judged if risk_group(each) is group]
+        waiting, advised = _parts(of_group)
+        name = f"{group.value}.{phase}.gpugate.dev"
+        platform = ruleset.config.platform
+        if waiting and group.may_wait:
+            yield _entry(name, group, waiting, platform, may_wait=True)
+            if advised:
+                yield _entry(f"warnings.{name}", group, advised, platform, may_wait=False)
+        elif of_group:
+            yield _entry(name, group, of_group, platform, may_wait=False)
+
+
+_MODES: Final[dict[Stance, Literal["warn", "enforce"]]] = {Stance.WARN: "warn", Stance.ENFORCE: "enforce"}
+
+
+def whole_catalogue(config: PolicyConfig) -> Ruleset:
+    """Return every rule, in its shipped mode or enforced if it ships off, for a platform that set all its conventions.
+
+    The entries for it are right whatever modes a policy file gives; the Helm chart installs them.
+    """
+    on = {policy.id: PolicyEntry(mode="enforce") for policy in CATALOG if policy.mode is Stance.OFF}
+    on |= {policy.id: PolicyEntry(mode=_MODES[policy.mode]) for policy in CATALOG if policy.conventions}
+    return bind(CATALOG, msgspec.structs.replace(config, mode=None, policies=on, namespaces={}))
+
+
+def _entry(name: str, group: RiskGroup, judged: Sequence[Judged], platform: Platform, *, may_wait: bool) -> Entry:
+    return Entry(name, group, rules(judged), tuple(match_conditions(judged, platform)), may_wait)
+
+
+def _parts(judged: Iterable[Judged]) -> tuple[list[Judged], list[Judged]]:
+    """Return of which requests some can be denied or mutated, and those that get warnings and records at most."""
+    waiting, advised = [], []
+    for each in judged:
+        if each.enforced == any_of():
+            advised.append(each)
+        elif covers(each.enforced, each.concern):
+            waiting.append(each)
+        else:
+            waiting.append(replace(each, concern=each.enforced))
+            advised.append(replace(each, concern=each.advised & ~each.enforced))
+    return waiting, advised

@@ -1,0 +1,59 @@
+"""Flags that say what was chosen where the webhook configurations were generated."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from gpugate.webhook.cli.options import UsageError
+from gpugate.webhook.registration.entries import RiskGroup
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable
+
+    from gpugate.webhook.registration.meant import Meant
+
+# Stands for an empty list.
+NONE: Final = "none"
+
+
+def add(parser: argparse._ActionsContainer, environment: Callable[[str], str | None]) -> None:
+    """Add the flags; `environment` returns the fallback of one by its name, such as `karpenter_user`."""
+    for flag, metavar, text in (
+        ("--karpenter-user", "USER", "whose writes to node pools are not sent to us, or none"),
+        ("--without", "GROUP", f"kinds that nothing is sent of: {', '.join(group.value for group in RiskGroup)}"),
+        ("--only-namespace", "NAME", "namespaces from which alone objects are sent"),
+    ):
+        fallback = environment(flag.removeprefix("--").replace("-", "_")) or ""
+        parser.add_argument(
+            flag,
+            action="append",
+            metavar=metavar,
+            default=fallback.replace(",", " ").split() or None,
+            help=f"{text}; as in the webhook configurations; repeatable",
+        )
+
+
+def meant(args: argparse.Namespace) -> Meant:
+    """Return what they say; None where they are not given.
+
+    Raises:
+        UsageError: there is no group of a name.
+    """
+    from gpugate.webhook.registration.meant import Meant  # noqa: PLC0415 -- imports the catalogue
+
+    users = args.karpenter_user
+    return Meant(
+        karpenter_users=None if users is None else tuple(user for user in users if user != NONE),
+        without=None if args.without is None else tuple(map(_group, args.without)),
+        only_namespaces=None if args.only_namespace is None else tuple(args.only_namespace),
+    )
+
+
+def _group(name: str) -> RiskGroup:
+    try:
+        return RiskGroup(name)
+    except ValueError:
+        raise UsageError(
+            f"--without {name}: unknown group\nwrite one of {', '.join(group.value for group in RiskGroup)}"
+        ) from None

@@ -1,0 +1,88 @@
+"""Finds the tests below paths: case files, manifests with expectations, and examples laid out in pairs."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from gpugate.webhook.manifests.bounded_file import read_regular
+from gpugate.webhook.manifests.documents import encoding
+from gpugate.webhook.manifests.inputs import Input, Passed
+from gpugate.webhook.manifests.problems import Problem
+from gpugate.webhook.report.located import Place
+from gpugate.webhook.testing.cases import MOST_BYTES, SUFFIXES, Case, CaseFileError, read_case_file, unreadable
+from gpugate.webhook.testing.expect_comments import is_marked
+from gpugate.webhook.testing.pairs import BAD, FIXED
+from gpugate.webhook.testing.run import InlineCase
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_GOOD: Final = "good-"
+
+
+@dataclass(slots=True)
+class Collected:
+    """The tests that were found, in the order of the paths, and what could not be read."""
+
+    cases: list[Case | InlineCase] = field(default_factory=list)
+    broken: list[CaseFileError] = field(default_factory=list)
+
+
+class Collector:
+    """Collects tests.
+
+    A manifest is one when a comment in it says `# expect: ...`. Where a `bad-` file does, the `good-` and `fixed-`
+    files beside it are, too: they expect nothing but what they say.
+    """
+
+    def __init__(self) -> None:
+        self._laid_out: dict[str, bool] = {}
+
+    def collect(self, found: Iterable[Input | Problem | Passed]) -> Collected:
+        """Collect the tests in what paths were expanded to."""
+        collected = Collected()
+        for part in found:
+            try:
+                if isinstance(part, Problem):
+                    raise unreadable(part)
+                if isinstance(part, Input):
+                    collected.cases += self._of(part)
+            except CaseFileError as error:
+                collected.broken.append(error)
+        return collected
+
+    def _of(self, file: Input) -> list[Case | InlineCase]:
+        if file.name.endswith(SUFFIXES):
+            return list(read_case_file(file.name).cases)
+        name = os.path.basename(file.name)  # noqa: PTH119 -- ten thousand of them
+        if not name.endswith((".yaml", ".yml")):
+            return []
+        data = file.read()
+        if isinstance(data, Problem):
+            raise unreadable(data)
+        if not is_marked(data) and not (name.startswith((_GOOD, FIXED)) and self._is_laid_out(file.name)):
+            return []
+        if len(data) > MOST_BYTES:
+            message = f"larger than {MOST_BYTES >> 20} MiB, the most for manifests with expectations: split it"
+            raise CaseFileError(Place(file.label), message)
+        try:
+            return [InlineCase(file.label, name, data.decode(encoding(data)))]
+        except UnicodeDecodeError as error:
+            raise CaseFileError(Place(file.label), f"not UTF-8 text at byte {error.start}: save it as UTF-8") from None
+
+    def _is_laid_out(self, name: str) -> bool:
+        folder = os.path.dirname(name)  # noqa: PTH120 -- as above
+        if folder not in self._laid_out:
+            bad = (file for file in sorted(Path(folder or ".").glob(f"{BAD}*.y*ml")) if file.is_file())
+            self._laid_out[folder] = any(is_marked(_bytes(file)) for file in bad)
+        return self._laid_out[folder]
+
+
+def _bytes(file: Path) -> bytes:
+    try:
+        return read_regular(file, MOST_BYTES)
+    except OSError:
+        return b""  # whoever reads the file itself says why it cannot be read

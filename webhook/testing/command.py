@@ -1,0 +1,238 @@
+"""`gpugate test`: run tests of policies and manifests."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from gpugate.webhook.check import command as check
+from gpugate.webhook.check.fix import MendedFile
+from gpugate.webhook.cli import options, project_flags
+from gpugate.webhook.cli.options import Parser, UsageError
+from gpugate.webhook.manifests.inputs import STDIN, Input, expand
+from gpugate.webhook.testing.cases import CaseFileError
+from gpugate.webhook.testing.collecting import Collected, Collector
+from gpugate.webhook.testing.name_expression import name_expression
+from gpugate.webhook.testing.results import Ending, TestReport
+from gpugate.webhook.testing.run import Run, mistake, reported, run_tests
+from gpugate.webhook.testing.setup import Setup
+from gpugate.webhook.testing.updating import updates
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpugate.webhook.testing.cases import Case
+    from gpugate.webhook.testing.run import InlineCase
+
+FORMATS: Final = ("text", "junit", "json")
+
+_EPILOG: Final = """examples:
+  gpugate test policies/
+  gpugate test . -k 'taint and not spot' -x
+  gpugate test . --coverage=100 -o text -o junit=gpugate-tests.xml
+  gpugate test policies/nodepool.gpugate-test.yaml --update
+
+Tests are the cases in *.gpugate-test.yaml files, and manifests with comments:
+`# expect: ID` on the line of an expected finding, or `# expect: nothing`.
+
+Exit codes: 0 all tests passed; 1 a test failed, or the coverage is too low;
+2 wrong usage or configuration; 3 no tests; 4 a test is invalid or cannot be
+read."""
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser."""
+    made = Parser(
+        prog="gpugate test",
+        description="Run tests of policies and manifests. Reads files and uses no network.",
+        epilog=_EPILOG,
+    )
+    add = made.add_argument
+    add("path", nargs="*", metavar="PATH", help="file, directory or pattern (default: .)")
+    add(
+        "-k",
+        dest="names",
+        metavar="EXPR",
+        help="run only tests whose file or name matches: words with `and`, `or`, `not`, ( )",
+    )
+    add("-x", dest="stop", action="store_true", help="stop at the first failure")
+    add("--update", action="store_true", help="rewrite the expectations of failed tests, and print the diff")
+    add(
+        "--coverage",
+        nargs="?",
+        type=_percent,
+        const=0.0,
+        metavar="MIN",
+        help="report which policies have an allowed and a denied test; fail below MIN percent (write --coverage=MIN)",
+    )
+    add("--require-tests", action="store_true", help="exit with 1 if a PATH contains no test")
+    options.add_policy_file(made, options.OF_THE_PROJECT)
+    add(
+        "-o",
+        "--output",
+        action="append",
+        metavar="FMT[=FILE]",
+        help="output format: text (default), junit, json; repeatable",
+    )
+    add(
+        "--color",
+        choices=("auto", "always", "never"),
+        default="auto",
+        help="use colors (default: auto, which honors NO_COLOR and FORCE_COLOR)",
+    )
+    add("-q", "--quiet", action="store_true", help="print only failures, without the summary")
+    project_flags.add(made)
+    return made
+
+
+def _percent(text: str) -> float:
+    try:
+        found = float(text)
+    except ValueError:
+        found = -1.0
+    if not 0 <= found <= 100:
+        raise argparse.ArgumentTypeError(
+            f"{text}: write a number from 0 to 100, as in --coverage=80, and PATH before it"
+        )
+    return found
+
+
+def update(run: Run, setup: Setup) -> tuple[Run, frozenset[tuple[str, str]], list[str]]:
+    """Rewrite the expectations of the tests that failed.
+
+    Returns:
+        The run with the tests of changed files run anew; file and name of those that failed before and pass now; a line
+        on each test that is left to its author.
+
+    Raises:
+        UsageError: a file cannot be written, or was changed by somebody else meanwhile.
+    """
+    made = updates(run.failed)
+    changed = [MendedFile(each.file, each.before, each.after, each.codec) for each in made.files.values()]
+    sys.stderr.write(check.diff_of(changed))
+    for file in changed:
+        check.write_fixed(file)
+    failed = {(result.case.file, result.case.name) for result in run.failed}
+    again = {
+        (case.file, case.name): case
+        for case in Collector().collect(Input(name, explicit=True) for name in made.files).cases
+    }
+    cases = [again.get((case.file, case.name), case) for case, _ in run.results]
+    anew = run_tests(cases, setup)
+    passed = frozenset(
+        (case.file, case.name)
+        for case, result in anew.results
+        if not isinstance(result, CaseFileError) and result.passed and (case.file, case.name) in failed
+    )
+    return anew, passed, made.left
+
+
+_FAILED: Final = 1
+_EMPTY: Final = 3
+_INCOMPLETE: Final = 4
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the command and return its exit code."""
+    started = time.perf_counter()
+    args, project = project_flags.parse(parser(), "test", arguments)
+    paths = list(args.path) or ["."]
+    if STDIN in paths:
+        raise UsageError("test does not read standard input: write the manifest to a file")
+    with project.blamed():
+        wanted = options.outputs(args.output or ["text"], FORMATS)
+    setup = Setup(options.ruleset(args.policy_file).config)
+    found = [(path, Collector().collect(expand([path]))) for path in paths]
+    collected = _together([each for _, each in found])
+    chosen, deselected = _chosen(collected, args.names)
+    run = run_tests(chosen, setup, stop=args.stop)
+    updated: frozenset[tuple[str, str]] = frozenset()
+    remarks = list(project.remarks)
+    if args.update and run.failed:
+        run, updated, left = update(run, setup)
+        remarks += left
+    remarks += _empty(found, collected, chosen)
+    report = TestReport(
+        cases=[reported(case, result, updated=(case.file, case.name) in updated) for case, result in run.results],
+        broken=[mistake(error) for error in collected.broken],
+        deselected=deselected,
+        coverage=run.coverage,
+        wanted=args.coverage,
+        remarks=remarks,
+    )
+    code = _exit_code(report, require=args.require_tests and any(not each.cases for _, each in found))
+    _write(replace(report, exit_code=code), wanted, args, time.perf_counter() - started)
+    return code
+
+
+def _together(found: Sequence[Collected]) -> Collected:
+    """Add up the tests of several paths; one that two of them hold counts once."""
+    cases: dict[tuple[str, str], Case | InlineCase] = {}
+    broken: dict[str, Any] = {}  # Any: errors, by their text
+    for each in found:
+        for case in each.cases:
+            cases.setdefault((os.path.realpath(case.file), case.name), case)
+        for error in each.broken:
+            broken.setdefault(str(error), error)
+    return Collected(list(cases.values()), list(broken.values()))
+
+
+def _chosen(collected: Collected, names: str | None) -> tuple[list[Case | InlineCase], int]:
+    if names is None:
+        return collected.cases, 0
+    fits = name_expression(names)
+    chosen = [case for case in collected.cases if fits(f"{case.file}::{case.name}")]
+    return chosen, len(collected.cases) - len(chosen)
+
+
+def _empty(
+    found: Sequence[tuple[str, Collected]], collected: Collected, chosen: Sequence[Case | InlineCase]
+) -> list[str]:
+    """Say what contains no tests."""
+    without = [path for path, each in found if not each.cases and not each.broken]
+    remarks = [f"{path} contains no tests: *.gpugate-test.yaml, or manifests with `# expect: ID`" for path in without]
+    if collected.cases and not chosen:
+        remarks.append("-k matches no test")
+    return remarks
+
+
+def _exit_code(report: TestReport, *, require: bool) -> int:
+    low = report.wanted is not None and report.coverage is not None and report.coverage.percent < report.wanted
+    if report.count(Ending.FAILED) or low or require:
+        return _FAILED
+    if report.count(Ending.BROKEN) or report.broken:
+        return _INCOMPLETE
+    return 0 if report.cases else _EMPTY
+
+
+def _write(report: TestReport, wanted: dict[str, str], args: argparse.Namespace, seconds: float) -> None:
+    for file, name in wanted.items():
+        if name == "junit":
+            from gpugate.webhook.testing import formats as policy_test_formats  # noqa: PLC0415 -- only the format that is asked for
+
+            text = policy_test_formats.write_junit(report, seconds)
+        elif name == "json":
+            from gpugate.webhook.testing import formats as policy_test_formats  # noqa: PLC0415
+
+            text = policy_test_formats.write_json(report, seconds)
+        else:
+            text = _text(report, file, args, seconds)
+        options.write(file, text)
+
+
+def _text(report: TestReport, file: str, args: argparse.Namespace, seconds: float) -> str:
+    from gpugate.webhook.report.plain import Paint, wanted  # noqa: PLC0415
+    from gpugate.webhook.testing import formats as policy_test_formats  # noqa: PLC0415 -- only the format that is asked for
+
+    paint = Paint(wanted(args.color, is_terminal=not file and sys.stdout.isatty(), environment=os.environ))
+    signs = bool(file) or encoding().lower().replace("-", "").startswith("utf")
+    return policy_test_formats.write_text(report, paint, quiet=args.quiet, seconds=seconds, signs=signs)
+
+
+def encoding() -> str:
+    """Name the encoding of standard output."""
+    return sys.stdout.encoding or "ascii"

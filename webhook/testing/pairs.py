@@ -1,0 +1,121 @@
+"""Tests that a bad example becomes the fixed one beside it: `bad-x.yaml` and `fixed-x.yaml`.
+
+What admission changes is changed, and the fixes are made that the policy computes for which the folder is named
+(`pods/examples/some_policy`), or those of every policy that the bad one expects. The fixed file holds what comes of it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from gpugate.policies.catalog import CATALOG
+from gpugate.policies.engine.defaults import with_defaults
+from gpugate.policies.engine.patching import PatchError, apply_all
+from gpugate.policies.sdk.findings import Patches, Replacement
+from gpugate.policies.sdk.objects import GroupVersionKind, Operation, Request
+from gpugate.webhook.manifests.bounded_file import read_regular
+from gpugate.webhook.manifests.documents import encoding
+from gpugate.webhook.manifests.edit import same
+from gpugate.webhook.report import yaml_text
+from gpugate.webhook.report.located import DocumentPlaces, Place
+from gpugate.webhook.testing.cases import MOST_BYTES, CaseFileError, OutOfReachError, beside
+from gpugate.webhook.testing.comparing import differing
+from gpugate.webhook.testing.expect_comments import read_annotated
+from gpugate.webhook.testing.results import Failure
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Sequence
+
+    from gpugate.policies.engine.verdict import Verdict
+    from gpugate.policies.sdk.field import Json
+    from gpugate.webhook.testing.expect_comments import Annotated
+    from gpugate.webhook.testing.setup import Prepared
+
+BAD: Final = "bad-"
+FIXED: Final = "fixed-"
+
+
+def bad_file(fixed: str) -> str:
+    """Name the file that becomes a fixed one."""
+    path = Path(fixed)
+    return str(path.with_name(BAD + path.name.removeprefix(FIXED)))
+
+
+def is_pair(fixed: str) -> bool:
+    """Tell whether a file is what a bad example becomes: by its name, and because there are bad examples beside it."""
+    path = Path(fixed)
+    return path.name.startswith(FIXED) and any(path.parent.glob(f"{BAD}*"))
+
+
+def read_bad(fixed: str) -> Annotated:
+    """Read the bad example that becomes a fixed one.
+
+    Raises:
+        CaseFileError: it is missing or cannot be read.
+    """
+    try:
+        name = beside(fixed, Path(bad_file(fixed)).name)
+    except OutOfReachError as error:
+        raise CaseFileError(Place(fixed), str(error)) from None
+    try:
+        data = read_regular(Path(name), MOST_BYTES)
+        return read_annotated(name, data.decode(encoding(data)))
+    except OSError as error:
+        reason = (error.strerror or "cannot be read").lower()
+        raise CaseFileError(Place(fixed), f"{name}, which becomes this one, cannot be read: {reason}") from None
+    except UnicodeDecodeError:
+        raise CaseFileError(Place(name), "not UTF-8 text: save it as UTF-8") from None
+
+
+def named_policies(fixed: str, bad: Annotated) -> set[str]:
+    """Return the policies whose fixes are made."""
+    parts = Path(fixed).resolve().parts
+    own = f"{parts[-4]}/{parts[-2].replace('_', '-')}" if len(parts) >= 4 else ""
+    known = {policy.id for policy in CATALOG}
+    return {own} if own in known else {each.policy for each in bad.expected}
+
+
+def becomes(bad: Prepared, policies: Collection[str], fixed: Annotated) -> Iterator[Failure]:
+    """Yield how what a bad example becomes differs from the fixed one."""
+    place = DocumentPlaces(fixed.manifests[0].document).find(())
+    try:
+        made = mended(bad.judge(), policies)
+    except PatchError as error:
+        yield Failure(f"the fixes of the bad example exclude each other: {error}", place)
+        return
+    got = [_defaulted(obj) for obj in made]
+    wanted = [_defaulted(manifest.request.object) for manifest in fixed.manifests]
+    if not same(list(wanted), list(got)):
+        details = differing(_lines(wanted), _lines(got))
+        yield Failure("the bad example becomes something else", place, tuple(details))
+
+
+def mended(verdict: Verdict, policies: Collection[str]) -> list[dict[str, Json]]:
+    """Return what an object becomes by its mutations and by the fixes of some policies.
+
+    Raises:
+        PatchError: the fixes do not fit together.
+    """
+    obj = verdict.object or {}
+    for _, made in verdict.template_patches:
+        obj = apply_all(obj, (made.patch,))
+    for finding in verdict.findings:
+        if finding.policy not in policies:
+            continue
+        if isinstance(finding.fix, Replacement):
+            return list(finding.fix.objects)
+        if isinstance(finding.fix, Patches):
+            obj = apply_all(obj, finding.fix.patches)
+    return [obj]
+
+
+def _defaulted(obj: dict[str, Json] | None) -> Json:
+    if not obj:
+        return {}
+    kind = GroupVersionKind.of(str(obj.get("apiVersion", "")), str(obj.get("kind", "")))
+    return with_defaults(Request(kind, Operation.CREATE, obj)).object
+
+
+def _lines(objects: Sequence[Json]) -> list[str]:
+    return [line for obj in objects for line in ("---", *yaml_text.block(obj).splitlines())]

@@ -1,0 +1,87 @@
+"""The pytest fixtures. Their dependencies are imported when a test uses one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+import pytest
+
+from gpugate.webhook.testing.pytest_plugin import builders
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gpugate.webhook.testing.pytest_plugin.builders import Object
+    from gpugate.webhook.testing.pytest_plugin.charts import JudgedChart
+    from gpugate.webhook.testing.pytest_plugin.reviewing import ManifestFiles, Reviewer
+
+
+class Shown(Protocol):
+    """Something with a title and a report for people."""
+
+    @property
+    def title(self) -> str:
+        """What was judged."""
+        ...
+
+    @property
+    def report(self) -> str:
+        """What was found, with frames of the file."""
+        ...
+
+
+SHOWN = pytest.StashKey[list[Shown]]()
+
+
+@pytest.fixture
+def gpugate(request: pytest.FixtureRequest) -> Reviewer:
+    """Judge objects as the webhook would: `gpugate.review(obj)`, `gpugate.check(*objects)`, `gpugate.configured(...)`."""
+    from gpugate.webhook.testing.pytest_plugin.reviewing import Reviewer  # noqa: PLC0415 -- as the module says
+    from gpugate.webhook.testing.pytest_plugin.surroundings import surroundings  # noqa: PLC0415
+
+    return Reviewer(surroundings(request.config), request.node.stash.setdefault(SHOWN, []))
+
+
+@pytest.fixture
+def manifest(request: pytest.FixtureRequest) -> ManifestFiles:
+    """Read the object in a file beside the test, or below the root of the tests: `manifest("pods/trainer.yaml")`."""
+    from gpugate.webhook.testing.pytest_plugin.reviewing import ManifestFiles  # noqa: PLC0415 -- as the module says
+
+    return ManifestFiles((request.path.parent, request.config.rootpath))
+
+
+@pytest.fixture
+def gpugate_chart(request: pytest.FixtureRequest) -> JudgedChart:
+    """What the chart of the marker becomes with one values file, judged."""
+    from gpugate.webhook.testing.pytest_plugin.charts import judged_chart  # noqa: PLC0415 -- as the module says
+
+    variant = getattr(request, "param", None)
+    if variant is None:
+        raise pytest.UsageError("gpugate_chart: say which with @pytest.mark.gpugate_chart('charts/NAME')")
+    found = judged_chart(variant, (request.path.parent, request.config.rootpath), request.config)
+    request.node.stash.setdefault(SHOWN, []).append(found)
+    return found
+
+
+@pytest.fixture
+def node_pool() -> Callable[..., Object]:
+    """Make a NodePool with nothing to find in it; arguments say what differs."""
+    return builders.node_pool
+
+
+@pytest.fixture
+def gpu_pod() -> Callable[..., Object]:
+    """Make a Pod with a GPU and nothing to find in it; arguments say what differs."""
+    return builders.gpu_pod
+
+
+@pytest.fixture
+def scaled_object() -> Callable[..., Object]:
+    """Make a ScaledObject with nothing to find in it; arguments say what differs."""
+    return builders.scaled_object
+
+
+@pytest.fixture
+def resource_claim_template() -> Callable[..., Object]:
+    """Make a ResourceClaimTemplate with nothing to find in it; arguments say what differs."""
+    return builders.resource_claim_template

@@ -1,0 +1,51 @@
+"""What all policy tests of a run share: the configuration, and everything that is made only once."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpugate.policies.engine.config import GpugateError
+from gpugate.webhook.cli import options, project_flags
+from gpugate.webhook.testing import command as test
+from gpugate.webhook.testing.setup import Setup
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_SETUP = pytest.StashKey[Setup]()
+
+
+def surroundings(config: pytest.Config) -> Setup:
+    """Return the surroundings of a run of pytest.
+
+    Raises:
+        pytest.UsageError: the policy file, or the project file, is refused.
+    """
+    if _SETUP not in config.stash:
+        try:
+            config.stash[_SETUP] = Setup(options.ruleset(policy_file(config)).config)
+        except GpugateError as error:
+            raise pytest.UsageError(str(error)) from None
+    return config.stash[_SETUP]
+
+
+def policy_file(config: pytest.Config) -> Path | None:
+    """Return the policy file: of the flag, of pytest's settings, else of the project file or its variable."""
+    given: str | None = config.getoption("--gpugate-policy-file")
+    if given:
+        return config.invocation_params.dir / given
+    named = config.getini("gpugate_policy_file")
+    if named:
+        return config.rootpath / str(named)
+    args, _ = project_flags.parse(test.parser(), "test", [])
+    found: Path | None = args.policy_file
+    return found
+
+
+def shown(file: Path) -> str:
+    """Return a file as people name it, from the working directory on where it is below."""
+    here = os.path.relpath(file)
+    return str(file) if here.startswith(os.pardir) else here

@@ -1,0 +1,236 @@
+"""Run the tests of case files and manifests, and collect results and coverage."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from gpugate.policies.catalog import CATALOG
+from gpugate.policies.engine.config import ConfigError
+from gpugate.policies.engine.defaults import with_defaults
+from gpugate.webhook.manifests.problems import excerpt, lines_of_template
+from gpugate.webhook.report.located import Place
+from gpugate.webhook.testing.cases import Case, CaseFileError
+from gpugate.webhook.testing.comparing import (
+    SAID,
+    CaseResult,
+    Judged,
+    Observed,
+    ObservedPlaces,
+    broken,
+    compare,
+    malformed,
+    observed,
+    refuse_contradictions,
+    suggestion,
+    why_not,
+)
+from gpugate.webhook.testing.expect_comments import Annotated, Expected, read_annotated
+from gpugate.webhook.testing.pairs import bad_file, becomes, is_pair, named_policies, read_bad
+from gpugate.webhook.testing.results import Ending, Failure, PolicyCoverage, TestedCase
+from gpugate.webhook.testing.setup import Prepared, Setup, facts_of, prepared
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from gpugate.policies.engine.ruleset import Ruleset
+    from gpugate.policies.engine.verdict import Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class InlineCase:
+    """A file of manifests with expectations: its name for people, the file's own name, and its text."""
+
+    file: str
+    name: str
+    text: str = field(repr=False)
+    line: int = 1
+
+
+def run_inline(case: InlineCase, setup: Setup | None = None) -> CaseResult:
+    """Judge the manifests in a file and compare what is found with what its comments say.
+
+    A `fixed-` file is also what the `bad-` file beside it becomes.
+
+    Raises:
+        CaseFileError: the file cannot be read, or a comment names a policy that does not exist.
+    """
+    started = time.perf_counter()
+    setup = setup or Setup()
+    read = read_annotated(case.file, case.text)
+    _refuse_unknown(case, read)
+    judged = [Judged(ready, ready.judge()) for ready in _prepared(case, read, setup)]
+    failures = list(_compared(case, read, judged))
+    if is_pair(case.file):
+        bad = read_bad(case.file)
+        (*_, ready) = _prepared(InlineCase(bad_file(case.file), "", ""), bad, setup)
+        failures += becomes(ready, named_policies(case.file, bad), read)
+    return CaseResult(case, tuple(failures), tuple(judged), time.perf_counter() - started, len(read.expected))
+
+
+def _refuse_unknown(case: InlineCase, read: Annotated) -> None:
+    known = {policy.id for policy in CATALOG}
+    for expected in sorted(read.expected, key=lambda each: each.line):
+        if expected.policy not in known:
+            message = f"unknown policy {expected.policy}; {suggestion(expected.policy, known)}"
+            raise CaseFileError(comment_place(case, expected), message)
+
+
+def comment_place(case: InlineCase, expected: Expected) -> Place:
+    """Return where a file says what is expected."""
+    lines = case.text.splitlines()
+    line = lines[expected.line - 1]
+    column = line.rfind(expected.policy)
+    around = excerpt(lines_of_template(lines), expected.line, 1)
+    end = column + 1 + len(expected.policy)
+    return Place(case.file, expected.line, column + 1, end, around.lines, around.first_line)
+
+
+def _prepared(case: InlineCase, read: Annotated, setup: Setup) -> Iterator[Prepared]:
+    try:
+        ruleset, needs = setup.bound(read.config or setup.config)
+    except ConfigError as error:
+        raise CaseFileError(Place(case.file), str(error)) from None
+    everything = (each.request for each in (*read.context, *read.manifests))
+    facts = facts_of(everything, needs, complete=read.complete)
+    for manifest in read.manifests:
+        yield Prepared(manifest, with_defaults(read.request(manifest)), facts, ruleset, setup.today)
+
+
+def _compared(case: InlineCase, read: Annotated, judged: Sequence[Judged]) -> Iterator[Failure]:
+    seen: list[Observed] = []
+    for one in judged:
+        places = ObservedPlaces(one.ready.manifest)
+        yield from broken(one.verdict, places)
+        yield from malformed(one.verdict, places)
+        seen += observed(one.verdict, places)
+    got = {Expected(each.place.line, each.policy) for each in seen}
+    for missing in sorted(read.expected - got, key=lambda each: each.line):
+        lines = dict.fromkeys(each.place.line for each in seen if each.policy == missing.policy)
+        why = [f"it finds something on line {line}" for line in lines]
+        why = why or [why_not(missing.policy, judged[-1], seen)]
+        yield Failure(f"{missing.policy} finds nothing on this line", comment_place(case, missing), tuple(why))
+    said: set[Expected] = set()
+    for each in seen:
+        here = Expected(each.place.line, each.policy)
+        if here not in read.expected and here not in said:
+            said.add(here)
+            at = f"{each.path}: " if each.path else ""
+            message = f"{each.policy} {SAID[each.effect]}, which is not expected"
+            yield Failure(message, each.place, (f"{at}{each.message}",))
+
+
+def run_case(case: Case, setup: Setup | None = None) -> CaseResult:
+    """Run a test of a case file.
+
+    Args:
+        case: the test.
+        setup: what the tests of a run share; give the same one to all of them, for speed.
+
+    Raises:
+        CaseFileError: the test is wrong, or something that it names is missing or cannot be read.
+    """
+    started = time.perf_counter()
+    setup = setup or Setup()
+    definition = case.definition
+    if isinstance(definition, CaseFileError):
+        raise definition
+    refuse_contradictions(case, definition.expect, {policy.id for policy in CATALOG})
+    ready = prepared(case, definition, setup)
+    judged = Judged(ready, ready.judge())
+    failures = tuple(compare(case, definition, judged, setup))
+    return CaseResult(case, failures, (judged,), time.perf_counter() - started)
+
+
+class Tally:
+    """What the tests of a run exercise; only tests that pass count, because one that fails shows nothing."""
+
+    def __init__(self, ruleset: Ruleset) -> None:
+        """Start with the policies that are in force where a test says nothing else."""
+        self._bound = {rule.policy.id for rule in ruleset.rules}
+        self._found: set[str] = set()
+        self._passed: set[str] = set()
+
+    def add(self, result: CaseResult) -> None:
+        """Take in a test that was run."""
+        self._bound |= {rule.policy.id for rule in result.ruleset.rules}
+        if not result.passed:
+            return
+        named = _named(result)
+        for judged in result.judged:
+            for outcome in judged.verdict.outcomes:
+                if _finds(outcome):
+                    if named is None or outcome.policy in named:
+                        self._found.add(outcome.policy)
+                elif named is None and not outcome.skipped and not outcome.error:
+                    self._passed.add(outcome.policy)
+
+    def coverage(self) -> PolicyCoverage:
+        """Return what was exercised, policies in the order of the catalogue."""
+        bound = tuple(policy.id for policy in CATALOG if policy.id in self._bound)
+        return PolicyCoverage(bound, frozenset(self._found), frozenset(self._passed))
+
+
+def _finds(outcome: Outcome) -> bool:
+    return bool(outcome.findings or outcome.patches or outcome.template_patches)
+
+
+def _named(result: CaseResult) -> set[str] | None:
+    """The policies of which a test says something; None when it says something of every one, as most do."""
+    definition = result.case.definition if isinstance(result.case, Case) else None
+    if definition is None or isinstance(definition, CaseFileError) or definition.expect.also is None:
+        return None
+    expect = definition.expect
+    return {*expect.deny, *expect.warn, *expect.record, *expect.mutate}
+
+
+@dataclass(slots=True)
+class Run:
+    """What came of the tests that were run, in their order: a result, or why there is none."""
+
+    results: list[tuple[Case | InlineCase, CaseResult | CaseFileError]] = field(default_factory=list)
+    coverage: PolicyCoverage | None = None
+
+    @property
+    def failed(self) -> list[CaseResult]:
+        """The tests whose verdict is not what they expect."""
+        return [result for _, result in self.results if not isinstance(result, CaseFileError) and not result.passed]
+
+
+def run_tests(cases: Iterable[Case | InlineCase], setup: Setup, *, stop: bool = False) -> Run:
+    """Run tests; `stop` at the first that does not pass."""
+    run, tally = Run(), Tally(setup.bound(setup.config)[0])
+    for case in cases:
+        result = run_one(case, setup)
+        run.results.append((case, result))
+        if not isinstance(result, CaseFileError):
+            tally.add(result)
+        if stop and (isinstance(result, CaseFileError) or not result.passed):
+            break
+    run.coverage = tally.coverage()
+    return run
+
+
+def run_one(case: Case | InlineCase, setup: Setup) -> CaseResult | CaseFileError:
+    """Run a test; return why it cannot be run where it cannot."""
+    try:
+        return run_case(case, setup) if isinstance(case, Case) else run_inline(case, setup)
+    except CaseFileError as error:
+        return error
+
+
+def reported(case: Case | InlineCase, result: CaseResult | CaseFileError, *, updated: bool = False) -> TestedCase:
+    """Return a test as reports show it; `updated` when its expectations were rewritten."""
+    if isinstance(result, CaseFileError):
+        return TestedCase(case.file, case.line, case.name, Ending.BROKEN, (mistake(result),))
+    ending = Ending.UPDATED if updated else Ending.PASSED if result.passed else Ending.FAILED
+    manifests = len(result.judged) if isinstance(case, InlineCase) else 0
+    return TestedCase(
+        case.file, case.line, case.name, ending, result.failures, result.seconds, manifests, result.expectations
+    )
+
+
+def mistake(error: CaseFileError) -> Failure:
+    """Return what keeps a test from being run as reports show it."""
+    return Failure(error.message, error.place)

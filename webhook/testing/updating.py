@@ -1,0 +1,220 @@
+"""Rewrite the expectations of failing tests; nothing is written to disk here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from gpugate.policies.catalog import CATALOG
+from gpugate.policies.sdk.field import render
+from gpugate.webhook.manifests.case_format import Expect, Where
+from gpugate.webhook.manifests.documents import Document, encoding, read_text
+from gpugate.webhook.manifests.edit import edited, same
+from gpugate.webhook.manifests.edit_tree import EditError
+from gpugate.webhook.manifests.inputs import Input
+from gpugate.webhook.manifests.problems import Problem
+from gpugate.webhook.testing.cases import CaseFileError
+from gpugate.webhook.testing.comparing import EFFECTS, ObservedPlaces, fits, listed, observed
+from gpugate.webhook.testing.expect_comments import NOTHING, Expected, expectations, outside, read_annotated
+from gpugate.webhook.testing.run import InlineCase
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Sequence
+
+    from gpugate.policies.sdk.field import Json
+    from gpugate.webhook.testing.cases import Case
+    from gpugate.webhook.testing.comparing import CaseResult, Judged, Observed
+
+
+def recommented(source: str, text: str, result: CaseResult) -> str:
+    """Return the text with the comments that fit the verdicts.
+
+    The result has been read again: its objects are the same, and it expects what was found.
+
+    Raises:
+        EditError: no comment can stand on a line on which something is found.
+    """
+    found = {
+        Expected(each.place.line, each.policy)
+        for judged in result.judged
+        for each in observed(judged.verdict, ObservedPlaces(judged.ready.manifest))
+    }
+    documents = [part for part in read_text(source, text) if isinstance(part, Document)]
+    lines = text.splitlines(keepends=True)
+    comments = [comment for document in documents for comment in expectations(document)]
+    for comment in (*comments, *outside(lines, documents)):
+        line = lines[comment.line - 1]
+        lines[comment.line - 1] = line[: comment.start].rstrip() + _ending(line)
+    for number in {expected.line for expected in found}:
+        _append(lines, number, [p.id for p in CATALOG if Expected(number, p.id) in found])
+    if not found:
+        # Without a comment it would be no test any more.
+        _append(lines, result.judged[0].ready.manifest.document.first_line + _first(result), [NOTHING])
+    made = "".join(lines)
+    _refuse_another_meaning(source, documents, made, found)
+    return made
+
+
+def _append(lines: list[str], number: int, ids: Sequence[str]) -> None:
+    line = lines[number - 1]
+    lines[number - 1] = f"{line.rstrip()}  # expect: {', '.join(ids)}{_ending(line)}"
+
+
+def _ending(line: str) -> str:
+    return line[len(line.rstrip("\r\n")) :]
+
+
+def _first(result: CaseResult) -> int:
+    """How many lines stand in the first object's document before its first key."""
+    lines = result.judged[0].ready.manifest.document.text.splitlines()
+    return next((index for index, line in enumerate(lines) if line.strip() and not line.startswith(("---", "#"))), 0)
+
+
+def _refuse_another_meaning(source: str, before: Sequence[Document], made: str, wanted: Collection[Expected]) -> None:
+    values: list[Json] = [part.value for part in read_text(source, made) if isinstance(part, Document)]
+    try:
+        alike = same(values, [part.value for part in before]) and read_annotated(source, made).expected == wanted
+    except CaseFileError:
+        alike = False
+    if not alike:
+        raise EditError("a line on which something is found has no room for a comment, as in a text of several lines")
+
+
+_Json = dict[str, Any]  # Any: the JSON edge
+
+
+def rewritten(written: _Json, expect: Expect, judged: Judged) -> _Json:
+    """Return the `expect` section that fits a verdict.
+
+    Args:
+        written: the section as it is.
+        expect: the same, read.
+        judged: the object and the verdict on it.
+    """
+    verdict = judged.verdict
+    seen = list(observed(verdict, ObservedPlaces(judged.ready.manifest)))
+    made = dict(written)
+    if "allow" in made:
+        made["allow"] = verdict.allowed
+    for effect in EFFECTS:
+        by_patch = effect == "mutate" and ("patch" in made or "fixed" in made) and effect not in made
+        if not by_patch:
+            _put(made, effect, _policies(getattr(expect, effect), effect, seen, others=expect.also is None))
+    _put(made, "malformed", [render(wrong.path) for wrong in verdict.malformed])
+    if "skip" in made:
+        made["skip"] = [outcome.policy for outcome in verdict.outcomes if outcome.skipped]
+    if "patch" in made:
+        made["patch"] = [dict(operation) for operation in verdict.operations]
+    if isinstance(made.get("fixed"), dict) and "apiVersion" in made["fixed"]:
+        made["fixed"] = verdict.object or {}
+    found = {each.policy for each in seen}
+    if "at" in made:
+        _put(made, "at", {p: _places(made["at"][p], expect, p, seen) for p in made["at"] if p in found})
+    if "message" in made:
+        _put(made, "message", {p: _messages(made["message"][p], p, seen) for p in made["message"] if p in found})
+    # Nothing but `also: any` would pass whatever comes.
+    return made if made.keys() - {"also"} else {**made, "allow": verdict.allowed}
+
+
+def _put(made: _Json, key: str, value: list[str] | _Json) -> None:
+    if value:
+        made[key] = value
+    else:
+        made.pop(key, None)
+
+
+def _policies(before: Sequence[str], effect: str, seen: Sequence[Observed], *, others: bool) -> list[str]:
+    now = dict.fromkeys(each.policy for each in seen if each.effect == effect)
+    kept = [policy for policy in before if policy in now]
+    return [*kept, *(policy for policy in now if policy not in kept)] if others else kept
+
+
+def _places(written: Any, expect: Expect, policy: str, seen: Sequence[Observed]) -> Any:  # Any: as it is written
+    before = listed(expect.at[policy])
+    found = [each for each in seen if each.policy == policy]
+    if all(any(fits(where, each) for where in before) for each in found) and all(
+        any(fits(where, each) for each in found) for where in before
+    ):
+        return written
+    with_path = any(where.path is not None for where in before)
+    with_line = any(where.line is not None for where in before)
+    made: list[Any] = []
+    for each in found:
+        where = Where(path=each.path if with_path else None, line=each.place.line if with_line else None)
+        shown = each.path if where.line is None else msgspec.to_builtins(where)
+        if shown not in made:
+            made.append(shown)
+    return made[0] if len(made) == 1 else made
+
+
+def _messages(written: Any, policy: str, seen: Sequence[Observed]) -> Any:  # Any: as it is written
+    found = [each.message for each in seen if each.policy == policy]
+    made = [
+        text if any(text in message for message in found) else found[0]
+        for text in (written if isinstance(written, list) else [written])
+    ]
+    return made if isinstance(written, list) else made[0]
+
+
+@dataclass(slots=True)
+class UpdatedFile:
+    """A file with its text before and after, and the codec that reads and writes it."""
+
+    file: Input
+    before: str
+    after: str
+    codec: str
+
+
+@dataclass(slots=True)
+class Updates:
+    """The files that change, and a line on each test that is left to its author, with the reason."""
+
+    files: dict[str, UpdatedFile] = field(default_factory=dict)
+    left: list[str] = field(default_factory=list)
+
+
+def updates(failed: Iterable[CaseResult]) -> Updates:
+    """Rewrite what tests expect, so that they would pass."""
+    made = Updates()
+    for result in failed:
+        case = result.case
+        try:
+            file = _opened(made, case.file)
+            if isinstance(case, InlineCase):
+                file.after = recommented(case.file, file.after, result)
+            else:
+                file.after = _rewritten(case, file.after, result)
+        except EditError as error:
+            made.left.append(f"{case.file}:{case.line}: {case.name} was not updated: {error}")
+    made.files = {name: file for name, file in made.files.items() if file.after != file.before}
+    return made
+
+
+def _opened(made: Updates, name: str) -> UpdatedFile:
+    if name not in made.files:
+        file = Input(name, explicit=True)
+        data = file.read()
+        if isinstance(data, Problem):
+            raise EditError(data.message)
+        codec = encoding(data)
+        text = data.decode(codec)
+        made.files[name] = UpdatedFile(file, text, text, codec)
+    return made.files[name]
+
+
+def _rewritten(case: Case, text: str, result: CaseResult) -> str:
+    if isinstance(case.definition, CaseFileError) or any(outcome.error for outcome in result.verdict.outcomes):
+        raise EditError("a policy broke")
+    if case.parameters:
+        raise EditError("it has parameters, which its expectations may need")
+    document = next((part for part in read_text(case.file, text) if isinstance(part, Document)), None)
+    value: Any = document.value if document else None
+    test = value["tests"][case.index]
+    expect = rewritten(test["expect"], case.definition.expect, result.judged[0])
+    if expect == test["expect"]:
+        raise EditError("what it expects of `fixed` stands in another file")
+    tests = [*value["tests"][: case.index], {**test, "expect": expect}, *value["tests"][case.index + 1 :]]
+    return edited(text, {**value, "tests": tests})
