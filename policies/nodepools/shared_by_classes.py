@@ -148,7 +148,7 @@ def _asking(kind: Kind, workload: Field, ctx: AnyContext) -> Iterator[GpuWorkloa
     at_home = replace(ctx, request=replace(ctx.request, namespace=namespace))
     for around in template_contexts(kind, workload, at_home):
         if around.derived(gpu_demand):
-            queue = around.derived(admission)
+            queue = admission(around)
             if queue.doubt:
                 continue
             shown = f"{kind.name} {namespace}/{name}" if namespace else f"{kind.name} {name}"

@@ -45,7 +45,7 @@ def is_of_node_group(_pod: Field, ctx: AnyContext) -> bool:
     """
     selecting = [
         _selected_groups(required)
-        for placement in ctx.derived(admission).placements
+        for placement in admission(ctx).placements
         for required in placement.ctx.derived(alternatives)
     ]
     if not all(selecting):

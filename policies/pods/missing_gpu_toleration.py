@@ -118,7 +118,7 @@ def mutate(pod: Field, ctx: Context[Params]) -> Iterator[Patch | Skip]:
 
 def _missing(demand: GpuDemand, ctx: AnyContext) -> tuple[Sequence[MissingToleration], Skip | None]:
     """Return what is missing with every flavor that its queue may assign; or that this is not known."""
-    queue = ctx.derived(admission)
+    queue = admission(ctx)
     first: Sequence[MissingToleration] = ()
     for placement in queue.placements:
         pod = placement.pod

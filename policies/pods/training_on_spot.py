@@ -74,7 +74,7 @@ def check(pod: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
         yield demand.doubt
     if not ctx.derived(trains) or is_bound(pod, ctx):
         return
-    queue = ctx.derived(admission)
+    queue = admission(ctx)
     found = next((each for each in map(_violation, queue.placements) if each), None)
     if found:
         yield found if "spot" in selected(CAPACITY_TYPE, ctx) else queue.doubt or found

@@ -12,7 +12,7 @@ Sources: Kueue v0.14 `apis/kueue/v1beta1` and `v1beta2` (`localqueue_types.go`, 
 from __future__ import annotations
 
 from collections import ChainMap
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, cast
 
 from gpugate.policies.sdk import objects
@@ -74,14 +74,46 @@ class Admission:
     doubt: Skip | None = None
 
 
-def admission(pod: Field, ctx: AnyContext) -> Admission:
-    """Return a Pod or Pod template as Kueue may admit it; unchanged where it is in no queue."""
+@dataclass(frozen=True, slots=True)
+class _Admitted:
+    """What is computed once for a Pod: the changes, of which there is at least one, and why there may be others."""
+
+    changes: tuple[_Change, ...]
+    doubt: Skip | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """What a flavor makes of a Pod; without `pod`, the Pod stays as it is.
+
+    It refers to no context: the memo of the context refers to it, and only the garbage collector frees a cycle. `memo` is
+    that of the changed Pod.
+    """
+
+    flavor: str = ""
+    added: frozenset[str] = frozenset()
+    pod: Field | None = None
+    memo: dict[object, object] = field(default_factory=dict)
+
+
+def admission(ctx: AnyContext) -> Admission:
+    """Return the Pod or Pod template of a context as Kueue may admit it; unchanged where it is in no queue."""
+    admitted = ctx.derived(_admitted)
+    return Admission(tuple(_placement(change, ctx) for change in admitted.changes), admitted.doubt)
+
+
+def _placement(change: _Change, ctx: AnyContext) -> Placement:
+    placed = replace(ctx, subject=change.pod, memo=change.memo) if change.pod is not None else ctx
+    return Placement(placed, change.flavor, change.added)
+
+
+def _admitted(pod: Field, ctx: AnyContext) -> _Admitted:
     queue = _queue(pod, ctx)
     if not queue:
-        return Admission((Placement(ctx),))
+        return _Admitted((_Change(),))
     found = _flavors(queue, ctx)
     if isinstance(found, Skip):
-        return Admission((Placement(ctx),), found)
+        return _Admitted((_Change(),), found)
     own = ctx.derived(alternatives)
     fitting = [
         flavor
@@ -91,11 +123,11 @@ def admission(pod: Field, ctx: AnyContext) -> Admission:
         )
     ]
     if not fitting:
-        return Admission((Placement(ctx),), Skip(f"no flavor of queue {queue} fits the node selector"))
-    placements = [_placement(pod, flavor, ctx) for flavor in fitting]
+        return _Admitted((_Change(),), Skip(f"no flavor of queue {queue} fits the node selector"))
+    changes = [(_change(pod, flavor, ctx), flavor) for flavor in fitting]
     # Without one that it tolerates the Pod is not admitted before it has the toleration.
-    placed = [each for each, flavor in zip(placements, fitting, strict=True) if _is_tolerated(each.pod, flavor)]
-    return Admission(tuple(placed or placements))
+    tolerating = [change for change, flavor in changes if change.pod is not None and _is_tolerated(change.pod, flavor)]
+    return _Admitted(tuple(tolerating or (change for change, _ in changes)))
 
 
 def _queue(pod: Field, ctx: AnyContext) -> str:
@@ -150,7 +182,7 @@ def _names(cluster: Field, resources: frozenset[str]) -> Iterator[str]:
         yield from (flavor["name"].text for flavor in group["flavors"])
 
 
-def _placement(pod: Field, flavor: Field, ctx: AnyContext) -> Placement:
+def _change(pod: Field, flavor: Field, ctx: AnyContext) -> _Change:
     spec = pod["spec"]
     tolerations, selector = spec["tolerations"], spec["nodeSelector"]
     given = [Shaped(tolerations, each.value) for each in flavor["spec", "tolerations"]]
@@ -160,13 +192,14 @@ def _placement(pod: Field, flavor: Field, ctx: AnyContext) -> Placement:
         members["tolerations"] = ListView(tolerations, [*tolerations, *given])
     if labels:
         members["nodeSelector"] = ObjectView(selector, {**labels, **dict(selector.items())})
-    placed = replace(ctx, subject=ObjectView(pod, {"spec": ObjectView(spec, members)}), memo={})
-    result = Placement(placed, flavor["metadata", "name"].text, frozenset(labels))
-    placed.memo[admission] = Admission((result,))
+    name, added = flavor["metadata", "name"].text, frozenset(labels)
     # Read once for all flavors: a Pod may have many terms.
     own = {normalized(key): is_only(value.text) for key, value in labels.items()}
-    placed.memo[alternatives] = tuple(_narrowed(required, own) for required in ctx.derived(alternatives))
-    return result
+    memo: dict[object, object] = {
+        alternatives: tuple(_narrowed(required, own) for required in ctx.derived(alternatives)),
+        _admitted: _Admitted((_Change(name, added),)),
+    }
+    return _Change(name, added, ObjectView(pod, {"spec": ObjectView(spec, members)}), memo)
 
 
 def _narrowed(required: Requirements, own: dict[str, Requirement]) -> Requirements:

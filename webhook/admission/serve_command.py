@@ -185,7 +185,7 @@ def main(arguments: Sequence[str]) -> int:
         if error.name and error.name.startswith("gpugate"):
             raise
         raise UsageError(
-            f"{error.name} is not installed\ninstall the extra `webhook`: pip install '.[webhook]' in a checkout of gpugate"
+            f"{error.name} is not installed\ninstall the extra `webhook`: run `pip install '.[webhook]'` in a checkout of gpugate"
         ) from None
 
     cluster = None if args.no_cluster else detect_cluster(args.kubeconfig, args.context, os.environ)

@@ -132,7 +132,7 @@ def _run(command: _Command, arguments: Sequence[str]) -> int:
         if not error.name or error.name.startswith("gpugate"):
             raise
         print(
-            f"error: {error.name} is not installed\ninstall the extra `webhook`: pip install '.[webhook]' in a checkout of gpugate",
+            f"error: {error.name} is not installed\ninstall the extra `webhook`: run `pip install '.[webhook]'` in a checkout of gpugate",
             file=sys.stderr,
         )
         return _USAGE_ERROR

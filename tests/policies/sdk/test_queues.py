@@ -104,7 +104,7 @@ def test_flavors_that_kueue_may_assign(
     obj: dict[str, Any], others: list[dict[str, Any]], expected: list[str], context: Callable[..., AnyContext]
 ) -> None:
     ctx = context(obj, yaml.safe_dump_all(others), subject=0 if obj["kind"] == "Pod" else 1)
-    found = ctx.derived(admission)
+    found = admission(ctx)
 
     assert [placement.flavor for placement in found.placements] == expected
     assert found.doubt is None
@@ -113,10 +113,10 @@ def test_flavors_that_kueue_may_assign(
 @pytest.mark.parametrize(
     ("others", "reason"),
     [
-        pytest.param([PLAIN], "LocalQueue a is not among the objects to look at", id="local queue"),
-        pytest.param(queue()[:1], "ClusterQueue all is not among the objects to look at", id="cluster queue"),
+        pytest.param([PLAIN], "LocalQueue a is not among the known objects", id="local queue"),
+        pytest.param(queue()[:1], "ClusterQueue all is not among the known objects", id="cluster queue"),
         pytest.param(
-            queue(group("nvidia.com/gpu", "x")), "ResourceFlavor x is not among the objects to look at", id="flavor"
+            queue(group("nvidia.com/gpu", "x")), "ResourceFlavor x is not among the known objects", id="flavor"
         ),
         pytest.param(queue(), "ClusterQueue all names 0 flavors for it", id="no flavor"),
         pytest.param(
@@ -134,7 +134,7 @@ def test_flavors_that_kueue_may_assign(
 def test_what_is_not_known_is_no_placement(
     others: list[dict[str, Any]], reason: str, context: Callable[..., AnyContext]
 ) -> None:
-    found = context(pod(nodeSelector={"pool": "b"}), yaml.safe_dump_all(others)).derived(admission)
+    found = admission(context(pod(nodeSelector={"pool": "b"}), yaml.safe_dump_all(others)))
 
     assert found.doubt is not None
     assert found.doubt.reason == reason
@@ -147,7 +147,7 @@ def test_a_flavor_adds_tolerations_and_labels_that_the_pod_has_not(context: Call
         pod(nodeSelector={"pool": "a"}, tolerations=[{"key": "own"}]),
         yaml.safe_dump_all([*queue(group("nvidia.com/gpu", "f")), given]),
     )
-    (placement,) = ctx.derived(admission).placements
+    (placement,) = admission(ctx).placements
     spec = placement.pod["spec"]
 
     assert spec["nodeSelector"].labels == {"pool": "a", "zone": "z"}
@@ -157,5 +157,5 @@ def test_a_flavor_adds_tolerations_and_labels_that_the_pod_has_not(context: Call
         {key: set(each.values) for key, each in required.items()} for required in placement.ctx.derived(alternatives)
     ] == [{"pool": {"a"}, "zone": {"z"}}]
     assert {each.path for each in spec["tolerations"]} == {("spec", "tolerations", 0), ("spec", "tolerations")}
-    assert placement.ctx.derived(admission).placements == (placement,)
+    assert admission(placement.ctx).placements == (placement,)
     assert isinstance(ctx.subject, Field)

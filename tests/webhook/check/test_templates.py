@@ -396,7 +396,7 @@ def test_findings_show_names_with_placeholders_as_they_are_written() -> None:
     report = run(f"{text}---\n{text}")
 
     (first, _) = (each for each in report.findings if each.policy == "pods/missing-cost-labels")
-    assert first.hint == "label the Pod, or namespace ${B}, from which Pods inherit"
+    assert first.hint == "add the labels to the Pod or to namespace ${B}"
     assert {(each.object.namespace, each.object.name) for each in report.findings if each.object} == {
         ("${B}", "${A}-x")
     }

@@ -23,12 +23,13 @@ POD = "tests/fixtures/manifests/pod-training-job.yaml"
 PROGRAM = """
 import contextlib, io, json, sys
 packages, commands = json.load(sys.stdin)
+# The standard library's list has no name that depends on the platform, which sysconfig imports.
 base = {*packages, "gpugate", *sys.stdlib_module_names}
 
 
 class OnlyBase:
     def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] not in base:
+        if name.partition(".")[0] not in base and not name.startswith("_sysconfigdata_"):
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 
@@ -130,5 +131,5 @@ def test_what_needs_no_cluster_and_no_server_works(
 def test_a_command_for_a_server_or_a_cluster_names_the_extra(words: str, ran: dict[tuple[str, ...], Ran]) -> None:
     found = ran[tuple(words.split())]
 
-    assert (found.code, found.err.count("\n")) == (2, 1)
-    assert "install gpugate with its extra `webhook`" in found.err
+    assert (found.code, found.err.count("\n")) == (2, 2)
+    assert "install the extra `webhook`" in found.err
