@@ -123,7 +123,7 @@ def promote_next(authorities: Authorities, periods: Periods, now: dt.datetime) -
         raise ValueError("no next CA to promote")
     old = authorities.active.certificate
     if authorities.distrusted:
-        # Replicas renew their certificates within seconds. A replica that does not becomes untrusted.
+        # Replicas renew their certificates within seconds. A replica that does not renew becomes untrusted.
         retired = Previous(old, now + periods.propagation, now + periods.propagation)
     else:
         # It remains until it expires, for replicas that could not read the Secret for a long time.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import gpugate.policies
 from gpugate.policies.data.harms_seen import load_harms_seen
+from gpugate.policies.sdk.findings import Stance
 from gpugate.tools.policy_params import parameters
 from gpugate.webhook.report import policy_text
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from gpugate.policies.data.harms_seen import SeenHarm
     from gpugate.policies.sdk.policy import Policy
 
-HEADING: Final = "Seen happening"
+HEADING: Final = "Observed"
 _ROOT: Final = "../../.."
 
 
@@ -90,7 +91,8 @@ def _page(policy: Policy) -> Iterator[str]:
     yield from (_NOTE, "", f"# {policy.id}", "", policy.title + ".", "")
     yield from ("| kinds | does | default mode | file |", "|---|---|---|---|")
     yield from (f"| {kinds} | {does} | {policy.mode.word} | [{Path(source).name}]({source}) |", "")
-    yield from ("## Denied", "", first.title, "", *_body(first))
+    outcome = _outcome(policy)
+    yield from (f"## {outcome}", "", first.title, "", *_body(first))
     yield from ("## Allowed", "", good.title, "", *_body(good))
     for heading in (policy_text.WHY, policy_text.INSTEAD):
         yield from (f"## {heading}", "", policy_text.section(policy.doc, heading), "")
@@ -104,9 +106,16 @@ def _page(policy: Policy) -> Iterator[str]:
             "",
         )
     yield from seen_happening(policy.id, load_harms_seen())
-    yield from _folded("More denied examples", [each for each in denied if each is not first])
+    yield from _folded(f"More {outcome.lower()} examples", [each for each in denied if each is not first])
     yield from _folded("More allowed examples", [each for each in allowed if each is not good])
     yield from (f"## {policy_text.SOURCES}", "", policy_text.section(policy.doc, policy_text.SOURCES), "")
+
+
+def _outcome(policy: Policy) -> str:
+    """Say what happens to a bad example in the policy's default mode."""
+    if all(handler.mutates for handler in policy.handlers):
+        return "Mutated"
+    return "Denied" if policy.mode is Stance.ENFORCE else "Reported"
 
 
 def _parameters(policy: Policy) -> Iterator[str]:

@@ -7,8 +7,8 @@ label `resource.kubernetes.io/admin-access: "true"`. Every user who can label a 
 
 ## Instead
 Request devices without `adminAccess`. Run monitoring and other platform services in the namespaces that
-`admin_namespaces` names, or in namespaces that the configuration excludes. Only members of `admin_groups` label other
-namespaces.
+`admin_namespaces` names, or in namespaces that the configuration excludes. Only members of `admin_groups` may
+set the label on other namespaces.
 
 ## Sources
 `kubernetes/api` v0.36 `resource/v1/types.go` (AdminAccess, DRAAdminNamespaceLabelKey: the value is "true",

@@ -157,8 +157,8 @@ class Params(PolicyParams, frozen=True, kw_only=True):
     """How much one claim may request.
 
     Attributes:
-        max_devices: device class, where `*` matches anything -> the most devices of it in one claim; the first that
-            fits decides, and other classes have no bound.
+        max_devices: device class, where `*` matches anything -> maximum number of its devices in one claim; the first that
+            matches decides, and other classes have no maximum.
     """
 
     max_devices: dict[str, Annotated[int, msgspec.Meta(ge=1)]] = msgspec.field(

@@ -49,7 +49,7 @@ class Params(PolicyParams, frozen=True, kw_only=True):
     """Which classes contain slices of every size.
 
     Attributes:
-        device_classes: their names; `*` matches anything.
+        device_classes: names of DeviceClasses for MIG slices; `*` matches anything.
     """
 
     device_classes: tuple[str, ...] = ("mig.nvidia.com",)

@@ -16,7 +16,7 @@ spec:
 
 A training Pod that must not be evicted needs the annotation `karpenter.sh/do-not-disrupt: "true"` and no budget.
 
-A finding is denied if a selected Deployment, StatefulSet or ReplicaSet is known to request GPUs. It is a warning if
+The PodDisruptionBudget is denied if a selected Deployment, StatefulSet or ReplicaSet is known to request GPUs. It is a warning if
 no selected workload is known, and is not reported if the workloads request no GPU. A `minAvailable` that blocks only
 while an autoscaler is at its minimum, or that protects a single Pod, is a warning.
 

@@ -93,20 +93,20 @@ class NamespaceEntry(_Strict, frozen=True, kw_only=True):
 
 
 class Exemption(_Strict, frozen=True, kw_only=True):
-    """Lets some objects off some policies until a day, which is the last one it holds.
+    """Exempts objects from policies, up to and including the day `expires`.
 
     Attributes:
         policies: ids or patterns of the policies it is about; also `malformed` (fields of the wrong type) and, for `check`,
             `schema`, which no pattern means.
-        reason: why; shown wherever it lets something pass.
-        owner: who answers for it.
+        reason: why; shown with each finding that it changes.
+        owner: who is responsible for it.
         expires: the last day on which it holds, such as 2027-03-31.
         kinds: kinds of objects, such as NodePool.
-        namespaces: names or patterns; with any of them, objects without a namespace are not let off.
+        namespaces: names or patterns; with any of them, objects without a namespace are not exempt.
         names: names or patterns of objects. While an object has no name yet, because the API server makes it from
-            `generateName`, only `*` matches: such an object is mutated, and let off when it is validated.
-        users: names or patterns of who asks.
-        groups: groups of who asks; one is enough.
+            `generateName`, only `*` matches: such an object is mutated, and exempt when it is validated.
+        users: names or patterns of users who send the request.
+        groups: groups of the user; one is enough.
     """
 
     policies: tuple[str, ...]
@@ -163,8 +163,8 @@ class PolicyConfig(_Strict, frozen=True, kw_only=True):
         policies: policy id or pattern -> mode and parameters; an id beats a pattern, and only an id turns on a policy
             that ships off.
         namespaces: namespace or pattern -> what differs there; a name beats a pattern.
-        excluded_namespaces: exact names in which nothing is judged.
-        exemptions: what is let off, why, by whom and until when.
+        excluded_namespaces: exact names of namespaces in which nothing is evaluated.
+        exemptions: objects that are exempt from policies, why, by whom and until when.
         pod_templates: kinds that hold Pod templates, beside those that gpugate knows.
     """
 
@@ -199,7 +199,7 @@ def parse_config(document: Json) -> PolicyConfig:
             Pod templates.
     """
     if not isinstance(document, dict):
-        raise ConfigError((), f"the configuration is not an object; start it with `apiVersion: {API_VERSION}`")
+        raise ConfigError((), f"the policy file is not a YAML mapping; start it with `apiVersion: {API_VERSION}`")
     for key, wanted in (("apiVersion", API_VERSION), ("kind", KIND)):
         if document.get(key) != wanted:
             raise ConfigError((key,), f"must be {wanted}")

@@ -147,7 +147,7 @@ def unused(
     for place, exemption in enumerate(exemptions):
         by_anybody = exemption.users == ("*",) and exemption.groups == ("*",)
         if place not in used and exemption.expires >= today and by_anybody and _looked(exemption, looked):
-            yield f"{_named(exemption)}: lets nothing off ({exemption.owner}: {exemption.reason})"
+            yield f"{_named(exemption)}: exempts nothing ({exemption.owner}: {exemption.reason})"
 
 
 def _looked(exemption: Exemption, looked: Mapping[str, bool] | None) -> bool:

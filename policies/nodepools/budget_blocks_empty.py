@@ -14,7 +14,7 @@ budgets:
     reasons: [Underutilized, Drifted]
 ```
 
-All budgets are followed over a week (a year, if a schedule names days of a month), in UTC as Karpenter does. Up to
+Budgets are simulated over one week (a year, if a schedule names days of a month), in UTC as Karpenter does. Up to
 `max_blocked_hours` of a day are allowed, such as 8 hours in which no node should be disrupted.
 
 Pools with `spec.replicas` and pools with only reserved capacity are not reported: budgets do not change the cost of

@@ -17,7 +17,7 @@ budgets:
 ```
 
 A permanent budget of 0 for `Drifted` also keeps old images: add a schedule with a maintenance window, and a budget of
-1 for that time. All budgets are followed over a week (a year, if a schedule names days of a month), at every quarter
+1 for that time. Budgets are simulated over one week (a year, if a schedule names days of a month), at every quarter
 of an hour, in UTC as Karpenter does. The smallest active budget counts, and a percentage is rounded up.
 
 A pool is for training by its labels. With `WhenEmpty`, or without consolidation, only `Drifted` is evaluated.

@@ -98,8 +98,8 @@ class ClaimParams(PolicyParams, frozen=True, kw_only=True):
     Attributes:
         rewrite: turn requests for `nvidia.com/mig-*` into claims; without it only Pods with the annotation
             `gpugate.dev/mig-profile` get one.
-        mig_nodes: who makes the nodes with slices: "static" when they are there before the Pod (a static node pool, a
-            managed node group), "karpenter" when they would come for it, which they do not.
+        mig_nodes: how nodes with slices are launched: "static" if they exist before the Pod (a static node pool, a managed
+            node group), "karpenter" if Karpenter would have to launch them. It cannot, so the Pod then gets no claim.
         template_prefix: what the names of the ResourceClaimTemplates start with, before the profile.
     """
 

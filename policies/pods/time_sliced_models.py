@@ -1,7 +1,7 @@
 """Inference Pod on a GPU that is shared by time-slicing.
 
 ## Why is this bad?
-Models that share a GPU by time-slicing have no memory and no fault isolation: one that loads a larger batch runs the
+Models that share a GPU by time-slicing have neither memory isolation nor fault isolation: one that loads a larger batch runs the
 others out of memory, and latency depends on what the neighbours do. A time-sliced GPU is `nvidia.com/gpu.shared`, or one
 on a node whose product label ends in `-SHARED`.
 
@@ -118,7 +118,7 @@ class Params(PolicyParams, frozen=True, kw_only=True):
     """Which Pods should not share a GPU by time-slicing.
 
     Attributes:
-        classes: their workload classes.
+        classes: workload classes whose Pods are evaluated.
     """
 
     classes: tuple[WorkloadClass, ...] = ("inference",)

@@ -1,4 +1,4 @@
-"""Query for an average, which KEDA then divides by the number of replicas again.
+"""Query for an average, which the HPA then divides by the number of replicas again.
 
 ## Why is this bad?
 The workload cannot scale out: an average of 100 % with a threshold of 70 gives two replicas, for any number of busy
@@ -62,8 +62,8 @@ def check(scaled_object: Field, ctx: AnyContext) -> Iterator[Violation]:
             continue
         replicas = math.ceil(bound / threshold)
         if replicas < allowed:
-            found = f"the query gives {float(bound):g} at most; with {float(threshold):g} per replica that gives"
-            message = f"{found} {replicas}, never the {allowed} of maxReplicaCount"
+            found = f"the query returns at most {float(bound):g}: at {float(threshold):g} per replica, KEDA never requests more than"
+            message = f"{found} {replicas} replicas (maxReplicaCount: {allowed})"
             hint = "write metricType: Value, or change the query to a total"
             yield Violation(kind.path, message, at_most, hint, _fix(scaled_object, kind, ctx))
 

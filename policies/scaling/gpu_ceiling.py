@@ -1,7 +1,7 @@
 """Workload that may grow to more GPUs than the platform allows or offers.
 
 ## Why is this bad?
-A workload can use replicas times GPUs, which is easily more than intended: eight replicas of eight GPUs are 64.
+A workload uses replicas times GPUs per replica, easily more than intended: eight replicas of eight GPUs are 64.
 Beyond the limits of the node pools the last replicas stay Pending, and meanwhile the workload uses all GPUs that it
 shares with other workloads.
 
@@ -9,8 +9,8 @@ shares with other workloads.
 Lower the maximum, or raise the limits of the pools if the workload needs that many GPUs.
 
 A ScaledObject's `maxReplicaCount`, the annotation `autoscaling.keda.sh/paused-replicas`, and the `replicas` of a
-Deployment or StatefulSet may reach `max_gpus` GPUs, and the total that the node pools for its Pods allow. MIG slices
-and Neuron cores count as their part of a device. `scaling/unbounded-replicas` reports a ScaledObject without a
+Deployment or StatefulSet must need no more than `max_gpus` GPUs, and no more than the limits of the node pools that can
+run its Pods allow together. MIG slices and Neuron cores count as their part of a device. `scaling/unbounded-replicas` reports a ScaledObject without a
 maximum.
 
 The pools are compared only if all of them are known, and each that can run the Pods has a limit for the resource.

@@ -99,9 +99,7 @@ def _on_the_way_to_zero(scaled_object: Field, at_most: Stance) -> Iterator[Viola
             yield _ignored(field, f"{field.path[-1]} {why}", at_most, "delete the setting", _ALWAYS_ACTIVE)
 
 
-_NO_DELAY: Final = (
-    "Scaling down to the minimum is as fast as the autoscaler's behavior says: the setting keeps no Pod longer."
-)
+_NO_DELAY: Final = "Scaling down to the minimum is as fast as the autoscaler's behavior says: the setting does not delay the removal of any Pod."
 _ALWAYS_ACTIVE: Final = "The workload never goes to zero, so no trigger has to activate it."
 
 

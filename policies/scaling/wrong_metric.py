@@ -12,8 +12,8 @@ Write the exported name of the metric, and query a gauge itself, or its average 
 query: sum(avg_over_time(vllm:num_requests_running[1m]))
 ```
 
-The names are those of vLLM; the gauges those of vLLM, Triton and DCGM. If a platform renames a metric with a
-recording rule, use a different name.
+The names are those of vLLM; the gauges those of vLLM, Triton and DCGM. Do not give a recording
+rule a name that looks like a misspelt name of these.
 
 ## Sources
 vLLM `vllm/v1/metrics/loggers.py`; dcgm-exporter `etc/dcp-metrics-included.csv` (types); Prometheus v3.5

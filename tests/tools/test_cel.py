@@ -140,5 +140,5 @@ def paths(concern: Concern) -> Iterator[str]:
 
 
 def test_what_has_no_words_is_a_mistake_that_says_so() -> None:
-    with pytest.raises(TypeError, match="Concern has no words in CEL"):
+    with pytest.raises(TypeError, match="Concern has no CEL expression"):
         alternatives(Concern(), PLATFORM)

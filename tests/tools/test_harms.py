@@ -22,7 +22,7 @@ WASTEFUL = SeenHarm(
 
 def test_a_harm_is_told_with_its_cost_its_versions_and_its_test() -> None:
     assert list(seen_happening(WASTEFUL.policy, [WASTEFUL])) == [
-        "## Seen happening",
+        "## Observed",
         "",
         (
             "**Without gpugate:** Karpenter keeps the empty node (after 31 s)."

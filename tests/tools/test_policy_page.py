@@ -11,10 +11,28 @@ PAGES = {policy.id: policy_page(policy) for policy in CATALOG}
 
 
 @pytest.mark.parametrize("policy", PAGES)
-def test_a_page_opens_with_a_denied_and_an_allowed_example(policy: str) -> None:
-    sometimes = {"## Parameters", "## Seen happening", "## More denied examples", "## More allowed examples"}
-    headings = [line for line in PAGES[policy].splitlines() if line.startswith("## ") and line not in sometimes]
-    assert headings == ["## Denied", "## Allowed", "## Why is this bad?", "## Instead", "## Sources"]
+def test_a_page_opens_with_a_bad_and_an_allowed_example(policy: str) -> None:
+    lines = PAGES[policy].splitlines()
+    headings = [
+        line
+        for line in lines
+        if line.startswith("## ") and not line.startswith(("## Parameters", "## Observed", "## More "))
+    ]
+    assert headings[0] in {"## Denied", "## Reported", "## Mutated"}
+    assert headings[1:] == ["## Allowed", "## Why is this bad?", "## Instead", "## Sources"]
+
+
+@pytest.mark.parametrize(
+    ("policy", "outcome"),
+    [
+        pytest.param("nodepools/missing-gpu-limit", "Denied", id="enforce"),
+        pytest.param("pods/training-on-spot", "Reported", id="warn"),
+        pytest.param("pods/missing-gpu-toleration", "Mutated", id="mutates only"),
+    ],
+)
+def test_the_first_heading_is_what_the_default_mode_does(policy: str, outcome: str) -> None:
+    assert f"\n## {outcome}\n" in PAGES[policy]
+    assert f"\n## More {outcome.lower()} examples\n" in PAGES[policy]
 
 
 def test_the_first_examples_differ_in_what_the_policy_is_about() -> None:

@@ -114,7 +114,7 @@ def _replaced(document: Document, manifest: Manifest, fix: Replacement) -> str:
     after += "".join(line + style.newline for obj in others for line in ("---", *style.block(obj, 0)))
     written = [part.value if isinstance(part, Document) else None for part in read_text(document.source, after)]
     if len(written) != len(fix.objects) or not all(map(same, written, fix.objects)):
-        raise EditError("the text does not come to mean what is wanted")
+        raise EditError("the edited text does not have the wanted value")
     return after
 
 
@@ -162,7 +162,7 @@ class ChangingText:
         if self._parted and self._parted.changed:
             text = self._parted.whole()
             if not self._parted.means(text, self._parted.changed):
-                raise EditError("the text does not come to mean what is wanted")
+                raise EditError("the edited text does not have the wanted value")
         return text if text != self._document.text else None
 
 

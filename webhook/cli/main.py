@@ -160,7 +160,8 @@ options:
   -V, --version  show the version
 
 exit codes:
-  0 success; 1 an object would be denied; 2 wrong usage or configuration;
+  0 success; 1 an object would be denied, or reaches --fail-on;
+  2 wrong usage or configuration;
   3 nothing to check; 4 an input could not be read or evaluated
 
 examples:

@@ -394,7 +394,7 @@ def edited(text: str, wanted: Json) -> str:
             if any(node.sort == "alias" for node in walk(parse(before))):
                 raise EditError(f"{render(step.path)} has an anchor that aliases refer to") from None
             raise
-    raise EditError("the text does not come to mean what is wanted")
+    raise EditError("the edited text does not have the wanted value")
 
 
 def _read(text: str, style: Style) -> Json:

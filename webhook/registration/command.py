@@ -75,7 +75,7 @@ def parser() -> argparse.ArgumentParser:
     command = Parser(
         prog="gpugate registration",
         description="Print the webhook configurations, and the RBAC objects that let the webhook read cluster data.",
-        epilog="examples:\n  gpugate registration --certificate-secret certificates | kubectl apply -f -\n"
+        epilog="examples:\n  gpugate registration --certificate-secret gpugate-certificates\n"
         "  gpugate registration --ca-file ca.pem -p policy.yaml | kubectl apply -f -\n\n"
         "Apply the output again after a policy file enables more policies.",
     )

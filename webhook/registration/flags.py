@@ -20,9 +20,9 @@ NONE: Final = "none"
 def add(parser: argparse._ActionsContainer, environment: Callable[[str], str | None]) -> None:
     """Add the flags; `environment` returns the fallback of one by its name, such as `karpenter_user`."""
     for flag, metavar, text in (
-        ("--karpenter-user", "USER", "whose writes to node pools are not sent to us, or none"),
-        ("--without", "GROUP", f"kinds that nothing is sent of: {', '.join(group.value for group in RiskGroup)}"),
-        ("--only-namespace", "NAME", "namespaces from which alone objects are sent"),
+        ("--karpenter-user", "USER", "user of Karpenter, whose changes of NodePools are not evaluated, or none"),
+        ("--without", "GROUP", f"do not send requests of this group: {', '.join(group.value for group in RiskGroup)}"),
+        ("--only-namespace", "NAME", "send only objects of this namespace"),
     ):
         fallback = environment(flag.removeprefix("--").replace("-", "_")) or ""
         parser.add_argument(

@@ -103,7 +103,7 @@ def _written(concern: Concern, around: _Around) -> str:
 def _about_request(concern: Concern, around: _Around) -> str:
     if isinstance(concern, SentBy):
         return f"({_fits((concern.like,), around._replace(name='request.userInfo.username'))})"
-    raise TypeError(f"{type(concern).__name__} has no words in CEL: add them here")
+    raise TypeError(f"{type(concern).__name__} has no CEL expression: add them here")
 
 
 def nesting(concern: Concern) -> int:

@@ -148,7 +148,7 @@ def _skipped(report: Report, view: View) -> Iterator[str]:
         if len(reasons) > len(reasons[:most]):
             lines.append(f"  {policy}: and {_count(len(reasons) - len(reasons[:most]), 'other reason')}")
     if len(lines) <= _LINES or view.verbose:
-        yield from [f"{_count(len(by_policy), 'policy')} {verb} not evaluated:"] if by_policy else []
+        yield from [f"{_count(len(by_policy), 'policy')} {verb} not evaluated on some objects:"] if by_policy else []
         yield from lines
     else:
         yield f"{_count(len(by_policy), 'policy')} {verb} not evaluated on some objects (-v lists reasons): {', '.join(by_policy)}"

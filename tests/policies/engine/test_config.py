@@ -59,7 +59,7 @@ def test_a_bare_off_which_yaml_reads_as_false_is_a_mode() -> None:
 @pytest.mark.parametrize(
     ("config", "says"),
     [
-        ([], "the configuration is not an object"),
+        ([], "the policy file is not a YAML mapping"),
         ({"kind": "PolicyConfig"}, "apiVersion: must be gpugate.dev/v1"),
         ({"apiVersion": "gpugate.dev/v2", "kind": "PolicyConfig"}, "apiVersion: must be gpugate.dev/v1"),
         ({"apiVersion": "gpugate.dev/v1", "kind": "Config"}, "kind: must be PolicyConfig"),

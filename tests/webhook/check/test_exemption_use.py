@@ -54,7 +54,7 @@ def test_one_that_is_over_is_told(exempting: Exempting) -> None:
 def test_one_that_matches_nothing_is_told(exempting: Exempting) -> None:
     report = exempting(names=("b",))
 
-    assert (report.expired, report.unused) == ((), ("pods/denied for names b: lets nothing off (o: r)",))
+    assert (report.expired, report.unused) == ((), ("pods/denied for names b: exempts nothing (o: r)",))
 
 
 OPEN = {

@@ -39,7 +39,7 @@ REFUSED = {
     "nothing": ("", " holds 0 documents: write one PolicyConfig"),
     "two documents": (f"{HEAD}---\n{HEAD}", " holds 2 documents: write one PolicyConfig"),
     "a repeated key": (f"{HEAD}mode: warn\nmode: audit\n", "4:1: the key mode occurs twice: kubectl keeps"),
-    "a list": ("- a\n", "1:1: the configuration is not an object; start it with `apiVersion: gpugate.dev/v1`"),
+    "a list": ("- a\n", "1:1: the policy file is not a YAML mapping; start it with `apiVersion: gpugate.dev/v1`"),
     "another kind": ("apiVersion: gpugate.dev/v1\nkind: Policy\n", "2:7: kind: must be PolicyConfig"),
     "an unknown key": (f"{HEAD}polices: {{}}\n", "3:10: polices: unknown key; did you mean `policies`?"),
     "an unknown policy": (

@@ -154,7 +154,7 @@ def test_the_summary_says_what_was_not_looked_at() -> None:
     assert text.write(report, view=View(seconds=0.114)).splitlines()[3:] == [
         "Checked 1,234 objects in 1 file against 10 policies for Kubernetes 1.36 in 0.11 s: 1 error, 0 warnings, 0 notes",
         "1 part could not be read and was not evaluated",
-        "2 policies were not evaluated:",
+        "2 policies were not evaluated on some objects:",
         "  a/b: needs Jobs (1 object)",
         "  a/b: needs Pods (2 objects)",
         "  a/c: needs Jobs (1 object)",
