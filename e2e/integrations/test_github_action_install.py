@@ -62,7 +62,7 @@ def test_only_what_check_needs_is_installed(environment: dict[str, str]) -> None
 
     listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout  # noqa: S603 -- fixed words
 
-    names = {line.partition("==")[0].partition(" ")[0].lower() for line in listed.splitlines()}
+    names = {line.partition("==")[0].partition(" ")[0].lower().replace("_", "-") for line in listed.splitlines()}
     locked = {line.partition("==")[0] for line in lock_lines()}
     assert names <= locked | {"gpugate", "pip", "setuptools"}
 

@@ -78,7 +78,7 @@ def kubectl() -> Path:
 
 
 ASKED = {
-    "a command": (["chec"], "check\twhat admission would do"),
+    "a command": (["chec"], "check\tcheck manifests"),
     "a policy": (["explain", "nodepools/single"], "nodepools/single-instance-type\n:4\n"),
     "a file": (["check", ""], ":0\n"),
 }

@@ -22,6 +22,9 @@ FEWER: dict[str, dict[str, Any]] = {
         "podDisruptionBudget": {"minAvailable": 1},
         "server": {"workers": 1},
         "hooks": {"wait": {"enabled": False}},
+        # The ConfigMap that they mount is the platform's.
+        "extraVolumes": [],
+        "extraVolumeMounts": [],
     },
 }
 

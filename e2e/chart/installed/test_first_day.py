@@ -162,7 +162,7 @@ def test_the_notes_say_how_it_stands_and_how_to_end_it(
     stage: Stage, release: Release, tenant: str, notes: list[str]
 ) -> None:
     (said,) = notes
-    next_steps = re.search(r"^Next:\n((?:  .*\n)+)", said, re.MULTILINE)
+    next_steps = re.search(r"^Next steps:\n((?:  .*\n)+)", said, re.MULTILINE)
     emergency = re.search(r"^EMERGENCY.*\n  (.*)\n", said, re.MULTILINE)
     assert "Mode: audit" in said
     assert "While the webhook is unavailable: all requests are allowed" in said
