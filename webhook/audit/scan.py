@@ -424,7 +424,7 @@ def _unknown_owners(tools: Tools) -> Iterator[UnknownKind]:
 def _remarks(tools: Tools, today: dt.date) -> Iterator[str]:
     config = tools.ruleset.config
     if config.excluded_namespaces:
-        yield f"excluded by the policy file: namespaces {', '.join(sorted(config.excluded_namespaces))}"
+        yield f"not evaluated: namespaces {', '.join(sorted(config.excluded_namespaces))}"
     people = enforcement.bound_to_people(config.exemptions, today)
     if people:
         yield f"{people} exemptions for users or groups do not apply, because an audit has no user who creates the objects"

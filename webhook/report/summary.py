@@ -112,7 +112,7 @@ def _fixes(report: Report) -> Iterator[str]:
     safe = sum(finding.safely_fixable for finding in every)
     unsafe = sum(finding.unsafely_fixable for finding in every)
     if safe:
-        further = f", {unsafe:,} more with --unsafe-fixes" if unsafe else ""
+        further = f", {unsafe:,} more with --fix --unsafe-fixes" if unsafe else ""
         yield f"{_count(safe, 'finding')} can be fixed with --fix{further}"
     elif unsafe:
         yield f"{_count(unsafe, 'finding')} can be fixed with --fix --unsafe-fixes"
