@@ -174,11 +174,11 @@ BROKEN: dict[str, tuple[Break, str, str]] = {
         "missing",
         "gpugate registration",
     ),
-    "caBundle wiped": (trusting(), "ca-bundle-empty", "leading replica"),
+    "caBundle wiped": (trusting(), "ca-bundle-empty", "the leader repairs it within a minute"),
     "caBundle of somebody else in one entry": (
         trusting(foreign_authority()),
         "ca-bundle-foreign ca-bundle-incomplete",
-        "leading replica",
+        "the leader repairs it within a minute",
     ),
     "expired authority in one caBundle": (expiring_beside_ours, "expired ca-bundle-foreign", "log of the leader"),
     "namespace left out": (

@@ -50,5 +50,5 @@ def test_the_table(operated: Operated, webhook: ServedWebhook) -> None:
     assert on.stdout.startswith("CONFIGURATION ")
     assert f"validating/{NAME}  probe.validate.gpugate.dev" in on.stdout
     assert (on.returncode, off.returncode, absent.returncode) == (0, 1, 1)
-    assert "by admin: INC-1; to turn it on: gpugate webhook enable" in off.stdout
+    assert "by admin: INC-1; to enable it: gpugate webhook enable" in off.stdout
     assert f"MutatingWebhookConfiguration {NAME} does not exist" in absent.stdout
