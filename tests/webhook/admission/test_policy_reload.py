@@ -224,7 +224,7 @@ def test_another_failure_is_returned_too(watched: Watched) -> None:
     for text in ("", "- a\n"):
         watched.replace(text)
         watched.watch.poll()
-    assert ["0 documents" in watched.reloads[0].error, "not an object" in watched.reloads[1].error] == [True, True]
+    assert ["0 documents" in watched.reloads[0].error, "not a YAML mapping" in watched.reloads[1].error] == [True, True]
 
 
 def test_an_internal_error_keeps_the_ruleset(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
