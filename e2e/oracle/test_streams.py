@@ -32,7 +32,7 @@ JSON = '{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}}'
 
 # What we say of an object that kubectl reads and that the API server would not take.
 _INCOMPLETE = re.compile(
-    r"lacks (apiVersion|kind)|(apiVersion|kind) is |without a name|has no kind|metadata(\.\w+)? is |not a Kubernetes object"
+    r"missing (apiVersion|kind)|(apiVersion|kind) is |without a name|has no kind|metadata(\.\w+)? is |not a Kubernetes object"
 )
 # What we refuse and kubectl reads: bytes that no text has, half of a character, what the YAML tests name, and a document
 # with something behind its end, which kubectl leaves unread.

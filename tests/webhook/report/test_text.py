@@ -213,7 +213,10 @@ FIX = Patches((Patch("set", ("spec",), 1, ""),))
 SAFE = replace(DENIAL, fix=replace(FIX, safe=True))
 UNSAFE = replace(DENIAL, fix=FIX)
 MENDING = {
-    "safe and unsafe": ((SAFE, UNSAFE, UNSAFE), ["1 finding can be fixed with --fix, 2 more with --fix --unsafe-fixes"]),
+    "safe and unsafe": (
+        (SAFE, UNSAFE, UNSAFE),
+        ["1 finding can be fixed with --fix, 2 more with --fix --unsafe-fixes"],
+    ),
     "unsafe": ((UNSAFE,), ["1 finding can be fixed with --fix --unsafe-fixes"]),
     "a patch": ((replace(DENIAL, fix=None, patches=FIX.patches),), ["1 finding can be fixed with --fix"]),
     "exempt": ((replace(SAFE, stance=Stance.AUDIT, note="exempt until 2030-01-01: agreed"),), []),
