@@ -32,7 +32,7 @@ def test_karpenter_launches_nothing_for_a_slice(harm: Harm) -> None:
 
     # As the claim would not help, gpugate writes none, and says why.
     asked = harm.guarded.asked(asking(harm.guarded, "by-resource"))
-    assert any("Karpenter makes no nodes for Pods with claims" in warning for warning in asked.warnings)
+    assert any("Karpenter launches no nodes for Pods with claims" in warning for warning in asked.warnings)
     assert "resourceClaims" not in asked.body["spec"]
     harm.refused(asking(harm.guarded, "by-resource"), "no claim is written; a Pod for a whole GPU gets its node")
     harm.guarded.create(harm.guarded.pod("whole"))
