@@ -4,8 +4,7 @@ import pytest
 
 from gpugate.policies.catalog import CATALOG
 from gpugate.tools.__main__ import generated
-from gpugate.tools.policy_page import policy_page
-from gpugate.tools.policy_params import parameters
+from gpugate.tools.policy_page import parameters, policy_page
 
 PAGES = {policy.id: policy_page(policy) for policy in CATALOG}
 

@@ -10,10 +10,10 @@ import argparse
 import sys
 from dataclasses import dataclass, field
 from enum import IntEnum
+from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from gpugate.webhook.cli.main import COMMANDS
-from gpugate.webhook.cli.parsers import imported
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -176,16 +176,17 @@ def complete(words: Sequence[str]) -> Candidates:
     if not others:
         flags = _FIRST if name.startswith("-") else {}
         return Candidates({**{command: found.help for command, found in COMMANDS.items()}, **flags}).beginning(name)
-    command = COMMANDS.get(name)
-    module = imported(f"gpugate.webhook.{command.module}") if command else None
+    if name not in COMMANDS:
+        return Candidates()
+    module = import_module(f"gpugate.webhook.{COMMANDS[name].module}")
     subcommands = getattr(module, "SUBCOMMANDS", None)
-    if module is not None and subcommands is not None:
+    if subcommands is not None:
         name, *others = others
         if not others:
             return Candidates(subcommands).beginning(name)
-        module = imported(f"{module.__package__}.{name}") if name in subcommands else None
-    if module is None:
-        return Candidates()
+        if name not in subcommands:
+            return Candidates()
+        module = import_module(f"{module.__package__}.{name}")
     return candidates(module.parser(), others, lambda action: _values(module, action))
 
 

@@ -1,7 +1,7 @@
 """The parser of every command, for completion and for the reference in the documentation.
 
-A command's module, `webhook/cli/COMMAND.py`, has a function `parser` without required arguments; a command that leads on
-to others, as `webhook` does, has `SUBCOMMANDS` instead and a module for each beside it.
+The module of a command, which `COMMANDS` names, has a function `parser` without required arguments. A command with
+subcommands, such as `webhook`, has `SUBCOMMANDS` instead, and a module for each of them beside its own.
 """
 
 from __future__ import annotations
@@ -18,15 +18,12 @@ if TYPE_CHECKING:
 
 
 def parsers() -> dict[str, argparse.ArgumentParser]:
-    """Return the parsers by their words after `gpugate`: `check`, `config`, `config show`, `webhook status`; in order of help.
-
-    Commands that need a package which is not installed, such as the Kubernetes client, are left out.
-    """
+    """Return the parsers by their words after `gpugate`: `check`, `config`, `config show`, `webhook status`; in order of help."""
     return {" ".join(words): parser for name in COMMANDS for words, parser in _of_command(name)}
 
 
 def help_lines() -> dict[str, str]:
-    """Return one line on every command and subcommand, by the same words as `parsers`, also for those it leaves out."""
+    """Return one line on every command and subcommand, by the same words as `parsers`, and on each that has subcommands."""
     found: dict[str, str] = {}
     for name, command in COMMANDS.items():
         found[name] = command.help
@@ -34,35 +31,22 @@ def help_lines() -> dict[str, str]:
     return found
 
 
-def imported(name: str) -> ModuleType | None:
-    """Return a module; None where it needs a package that is not installed."""
-    try:
-        return import_module(name)
-    except ModuleNotFoundError as error:
-        if not error.name or error.name.startswith("gpugate"):
-            raise
-        return None
-
-
 def _of_command(name: str) -> Iterator[tuple[tuple[str, ...], argparse.ArgumentParser]]:
     module = _module(name)
-    if module is None:
-        return
     subcommands = getattr(module, "SUBCOMMANDS", None)
     if subcommands is None:
         yield from _with_subparsers((name,), module.parser())
         return
     for word in subcommands:
-        found = imported(f"{module.__package__}.{word}")
-        if found is not None:
-            yield from _with_subparsers((name, word), found.parser())
+        subcommand = import_module(f"{module.__package__}.{word}")
+        yield from _with_subparsers((name, word), subcommand.parser())
 
 
 def _subcommand_lines(name: str) -> Iterator[tuple[tuple[str, ...], str]]:
     module = _module(name)
     for word, text in getattr(module, "SUBCOMMANDS", {}).items():
         yield (name, word), text
-    if module is not None and hasattr(module, "parser"):
+    if hasattr(module, "parser"):
         for group in _subparsers(module.parser()):
             # argparse keeps the lines beside the parsers, for its own help.
             yield from (((name, choice.dest), choice.help or "") for choice in group._choices_actions)  # noqa: SLF001
@@ -73,8 +57,8 @@ def _with_subparsers(
 ) -> Iterator[tuple[tuple[str, ...], argparse.ArgumentParser]]:
     yield words, parser
     for group in _subparsers(parser):
-        for word, found in group.choices.items():
-            yield from _with_subparsers((*words, word), found)
+        for word, subparser in group.choices.items():
+            yield from _with_subparsers((*words, word), subparser)
 
 
 def _subparsers(parser: argparse.ArgumentParser) -> list[argparse._SubParsersAction[argparse.ArgumentParser]]:
@@ -82,5 +66,5 @@ def _subparsers(parser: argparse.ArgumentParser) -> list[argparse._SubParsersAct
     return [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]  # noqa: SLF001
 
 
-def _module(name: str) -> ModuleType | None:
-    return imported(f"gpugate.webhook.{COMMANDS[name].module}")
+def _module(name: str) -> ModuleType:
+    return import_module(f"gpugate.webhook.{COMMANDS[name].module}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gpugate.webhook.cli import completing, parsers
+from gpugate.webhook.cli import completing
 from gpugate.webhook.cli.completion import script
 from gpugate.webhook.cli.main import COMMANDS
 
@@ -50,15 +50,6 @@ def test_kubectl_is_answered_alike(monkeypatch: pytest.MonkeyPatch, capsys: pyte
     monkeypatch.setattr(sys, "argv", ["kubectl_complete-gpugate", "check", "-o", "sar"])
 
     assert (completing.run(), capsys.readouterr().out) == (0, "sarif\n:4\n")
-
-
-def test_without_the_packages_of_a_command_nothing_of_it_is_offered(monkeypatch: pytest.MonkeyPatch) -> None:
-    def without_kubernetes(name: str) -> object:
-        raise ModuleNotFoundError(f"{name} needs it", name="kubernetes")
-
-    monkeypatch.setattr(parsers, "import_module", without_kubernetes)
-
-    assert completing.complete(["doctor", "--"]).words == {}
 
 
 SHELLS = ["bash", "zsh", "fish", "powershell", "kubectl"]

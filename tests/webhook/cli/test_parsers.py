@@ -1,10 +1,7 @@
 from __future__ import annotations
 
-from importlib import import_module
-
 import pytest
 
-from gpugate.webhook.cli import parsers as listing
 from gpugate.webhook.cli.main import COMMANDS
 from gpugate.webhook.cli.options import Parser
 from gpugate.webhook.cli.parsers import help_lines, parsers
@@ -37,14 +34,3 @@ def test_subcommands_are_listed(command: str, subcommand: str) -> None:
 @pytest.mark.parametrize("words", PARSERS)
 def test_each_has_a_line_of_help(words: str) -> None:
     assert help_lines()[words]
-
-
-def test_a_command_whose_packages_are_missing_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    def without_kubernetes(name: str) -> object:
-        if name.endswith("operate.doctor_command"):
-            raise ModuleNotFoundError("No module named 'kubernetes'", name="kubernetes")
-        return import_module(name)
-
-    monkeypatch.setattr(listing, "import_module", without_kubernetes)
-
-    assert set(PARSERS) - set(parsers()) == {"doctor"}

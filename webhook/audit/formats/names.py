@@ -14,6 +14,5 @@ FORMATS: Final = ("text", "wide", "json", "csv", "markdown", "html", "sarif", "j
 
 def render(name: str, report: AuditReport, presentation: Presentation) -> str:
     """Write an audit in a format of `FORMATS`, with a final newline."""
-    module = "table" if name == "text" else name
-    text: str = import_module(f"gpugate.webhook.audit.formats.{module}").render(report, presentation)
+    text: str = import_module(f"gpugate.webhook.audit.formats.{name}").render(report, presentation)
     return text

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from gpugate.webhook.audit import words as say
-from gpugate.webhook.audit.formats.table import changes, cost, gaps, group_table, head, pool_table
+from gpugate.webhook.audit.formats.text import changes, cost, gaps, group_table, head, pool_table
 from gpugate.webhook.audit.model import Action
 from gpugate.webhook.audit.tally import code
 from gpugate.webhook.report import words

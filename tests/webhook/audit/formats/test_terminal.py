@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpugate.webhook.audit.comparison import Changed, Comparison
-from gpugate.webhook.audit.formats import table as audit_table
+from gpugate.webhook.audit.formats import text as audit_text
 from gpugate.webhook.audit.formats import wide as audit_wide
 from gpugate.webhook.audit.model import Action, NotEvaluated
 from gpugate.webhook.audit.tally import grouped
@@ -25,7 +25,7 @@ def block(text: str, heading: str) -> list[str]:
 def test_the_first_lines_say_what_was_audited_and_what_would_become_of_it(
     audit: AuditReport, presentation: Presentation
 ) -> None:
-    lines = audit_table.render(audit, presentation).split("\n")
+    lines = audit_text.render(audit, presentation).split("\n")
 
     counts = {action: sum(each.action is action for each in audit.audited) for action in Action}
     assert lines[0].startswith("Audited prod-us-east-1 (v1.36.3) as arn:aws:sts::")
@@ -43,7 +43,7 @@ def test_wide_counts_the_objects_of_each_kind(audit: AuditReport, presentation: 
 
 def test_namespaces_are_worst_first_with_gpus_and_money(audit: AuditReport, presentation: Presentation) -> None:
     by_namespace = replace(presentation, group_by="namespace")
-    header, first, *_ = block(audit_table.render(audit, by_namespace), "BY NAMESPACE")
+    header, first, *_ = block(audit_text.render(audit, by_namespace), "BY NAMESPACE")
 
     worst = grouped(audit, "namespace")[0]
     assert header.split() == ["BY", "NAMESPACE", "DENY", "MUTATE", "WARN", "GPUS", "AT", "RISK", "$/HOUR", "$/MONTH"]
@@ -52,7 +52,7 @@ def test_namespaces_are_worst_first_with_gpus_and_money(audit: AuditReport, pres
 
 
 def test_rows_beyond_the_top_are_counted(audit: AuditReport, presentation: Presentation) -> None:
-    rows = block(audit_table.render(audit, replace(presentation, group_by="policy", top=3)), "BY POLICY")
+    rows = block(audit_text.render(audit, replace(presentation, group_by="policy", top=3)), "BY POLICY")
 
     assert len(rows) == 5
     assert rows[-1] == f"and {len(grouped(audit, 'policy')) - 3} more: --top 0"
@@ -62,14 +62,14 @@ def test_rows_beyond_the_top_are_counted(audit: AuditReport, presentation: Prese
     ("by", "heading"), [("kind", "BY KIND"), ("owner", "BY OWNER"), ("policy", "BY POLICY"), ("pool", "BY POOL")]
 )
 def test_a_grouping_adds_its_table(by: GroupBy, heading: str, audit: AuditReport, presentation: Presentation) -> None:
-    plain, grouped_by = (audit_table.render(audit, replace(presentation, group_by=name)) for name in (None, by))
+    plain, grouped_by = (audit_text.render(audit, replace(presentation, group_by=name)) for name in (None, by))
 
     assert [line.split("  ")[0] for line in grouped_by.split("\n") if line.startswith("BY ")] == [heading]
     assert "\nBY " not in plain
 
 
 def test_money_names_its_prices_and_what_has_none(audit: AuditReport, presentation: Presentation) -> None:
-    lines = [line.strip() for line in block(audit_table.render(audit, presentation), "Audited")[2:]]
+    lines = [line.strip() for line in block(audit_text.render(audit, presentation), "Audited")[2:]]
 
     assert audit.cost is not None
     assert lines[0].startswith(f"GPU COST AT RISK  ${audit.cost.at_risk:,.2f}/h (")
@@ -83,8 +83,8 @@ def test_only_the_first_unbounded_objects_are_listed(audit: AuditReport, present
     assert audit.cost is not None
     many = replace(audit, cost=replace(audit.cost, unbounded=audit.cost.unbounded[:1] * 7))
 
-    assert "  unbounded: 5 more: -o wide\n" in audit_table.render(many, presentation)
-    assert audit_table.render(many, replace(presentation, top=0)).count("  unbounded: ") == 7
+    assert "  unbounded: 5 more: -o wide\n" in audit_text.render(many, presentation)
+    assert audit_text.render(many, replace(presentation, top=0)).count("  unbounded: ") == 7
     assert audit_wide.render(many, presentation).count("  unbounded: ") == 7
 
 
@@ -93,14 +93,14 @@ def test_long_lists_of_what_was_not_evaluated_are_shortened(audit: AuditReport, 
     gap = NotEvaluated(", ".join(names), "not served")
     many = replace(audit, not_evaluated=(gap,) * 12)
 
-    lines = block(audit_table.render(many, presentation), "NOT EVALUATED")
+    lines = block(audit_text.render(many, presentation), "NOT EVALUATED")
     assert lines[1] == f"  {', '.join(names[:4])} and 5 more: not served"
     assert lines[11] == "  2 more: -o wide"
     assert f"  {', '.join(names)}: not served\n" in audit_wide.render(many, presentation)
 
 
 def test_what_was_not_looked_at_is_said_with_the_coverage(audit: AuditReport, presentation: Presentation) -> None:
-    lines = block(audit_table.render(audit, presentation), "NOT EVALUATED")
+    lines = block(audit_text.render(audit, presentation), "NOT EVALUATED")
 
     assert lines[0] == "NOT EVALUATED  coverage 97%"
     assert "  Pod: their owner could not be read (2 objects)" in lines
@@ -110,7 +110,7 @@ def test_what_was_not_looked_at_is_said_with_the_coverage(audit: AuditReport, pr
 @pytest.mark.parametrize(("coverage", "said"), [(1.0, ""), (0.9999, "99.9%"), (0.5, "50%"), (0.0, "0%")])
 def test_only_all_is_all(coverage: float, said: str, audit: AuditReport, presentation: Presentation) -> None:
     audited = tuple(replace(each, skipped={}) for each in audit.audited)
-    text = audit_table.render(replace(audit, coverage=coverage, not_evaluated=(), audited=audited), presentation)
+    text = audit_text.render(replace(audit, coverage=coverage, not_evaluated=(), audited=audited), presentation)
 
     assert [line for line in text.split("\n") if "coverage" in line] == (
         [f"NOT EVALUATED  coverage {said}"] if said else []
@@ -122,14 +122,14 @@ def test_a_comparison_shows_what_is_new_and_what_is_fixed(audit: AuditReport, pr
     changed = Changed(first.object, first.findings[0])
     compared = replace(presentation, comparison=Comparison(audit.time, (changed, changed), (changed,), 7))
 
-    lines = block(audit_table.render(audit, compared), "CHANGES")
+    lines = block(audit_text.render(audit, compared), "CHANGES")
     assert lines[0] == "CHANGES since 2026-08-24 10:17 UTC: +2 new  -1 fixed  =7 unchanged"
     assert [line[:4] for line in lines[1:]] == ["  + ", "  + ", "  - "]
 
 
 def test_nothing_found_is_short(audit: AuditReport, presentation: Presentation) -> None:
     clean = tuple(each for each in audit.audited if not each.findings)
-    text = audit_table.render(replace(audit, audited=clean, cost=None), presentation)
+    text = audit_text.render(replace(audit, audited=clean, cost=None), presentation)
 
     assert "BY NAMESPACE" not in text
     assert "WORST OBJECTS" not in text
@@ -145,8 +145,8 @@ def test_wide_leaves_no_finding_out(audit: AuditReport, presentation: Presentati
 
 
 def test_colours_are_added_where_asked_for(audit: AuditReport, presentation: Presentation) -> None:
-    plain = audit_table.render(audit, presentation)
-    painted = audit_table.render(audit, replace(presentation, paint=Paint(enabled=True)))
+    plain = audit_text.render(audit, presentation)
+    painted = audit_text.render(audit, replace(presentation, paint=Paint(enabled=True)))
 
     assert "\x1b[" not in plain
     assert "\x1b[31;1m" in painted
