@@ -353,6 +353,53 @@ _NAMESPACE_LABELS: Final = frozenset({"exported_namespace", "namespace"})
 _REGEX_SIGNS: Final = frozenset(".^$*+?()[]{}|\\")
 
 
+def has_result_without_series(query: Query) -> bool:
+    """Tell whether a query may have a result although nothing it selects exists, such as one with `or vector(0)`."""
+    return any(call.name in _FROM_NOTHING for call in query.calls)
+
+
+# Aggregations of Prometheus v3.5 `promql/parser/lex.go`. With `by` or `without` they may still give several series.
+_AGGREGATIONS: Final = frozenset(
+    {
+        "avg",
+        "bottomk",
+        "count",
+        "count_values",
+        "group",
+        "limit_ratio",
+        "limitk",
+        "max",
+        "min",
+        "quantile",
+        "stddev",
+        "stdvar",
+        "sum",
+        "topk",
+    }
+)
+
+
+def series_of_each_pod(query: Query) -> Selector | None:
+    """Return the first selector where the result has a series for each Pod, because nothing aggregates what they export.
+
+    None where this is not certain: for metrics that are not known to be exported for each Pod, and for a selector that
+    names one Pod.
+    """
+    calls = {call.name for call in query.calls}
+    if calls & (_AGGREGATIONS | _FROM_NOTHING | {"scalar"}) or not query.selectors:
+        return None
+    if all(_of_many_pods(selector) for selector in query.selectors):
+        return query.selectors[0]
+    return None
+
+
+def _of_many_pods(selector: Selector) -> bool:
+    name = selector.metric
+    if any(m.label in _POD_LABELS | {"instance"} and m.operator == "=" for m in selector.matchers):
+        return False
+    return is_of_servers(name) or name.startswith("DCGM_FI_")
+
+
 def only_of_own_pods(query: Query, workload: str, namespace: str) -> bool:
     """Tell whether everything a query selects comes from Pods of a workload, and nothing else gives it a result."""
     if any(call.name in _FROM_NOTHING and not is_zero(call) for call in query.calls):

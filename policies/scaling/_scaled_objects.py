@@ -181,6 +181,14 @@ def floor(scaled_object: Field) -> Field:
     return idle or scaled_object["spec", "minReplicaCount"]
 
 
+_FALSE: Final = frozenset({"0", "f", "F", "FALSE", "False", "false"})
+
+
+def is_false(text: str) -> bool:
+    """Tell whether KEDA reads a text as false; as Go v1.26 `strconv.ParseBool`."""
+    return text in _FALSE
+
+
 def has_formula(scaled_object: Field) -> bool:
     """Tell whether a formula makes one metric of all triggers, so that no trigger counts by itself."""
     return bool(scaled_object[_FORMULA].text)

@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.scaling import _queries
 from gpugate.policies.scaling._queries import number, only_of_own_pods
-from gpugate.policies.scaling._scaled_objects import floor, has_formula, highest_stance, queries
+from gpugate.policies.scaling._scaled_objects import floor, has_formula, highest_stance, is_false, queries
 from gpugate.policies.sdk.findings import Patch, Patches, Stance, Violation
 from gpugate.policies.sdk.objects import SCALED_OBJECT
 from gpugate.policies.sdk.policy import validates
@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.policy import AnyContext
 
 _FORCED: Final = "autoscaling.keda.sh/force-activation"
-_FALSE: Final = frozenset({"0", "f", "F", "FALSE", "False", "false"})  # Go v1.26 `strconv.ParseBool`
 _NEVER_FROM_ZERO: Final = frozenset({"cpu", "memory"})
 
 
@@ -80,14 +79,14 @@ def check(scaled_object: Field, ctx: AnyContext) -> Iterator[Violation]:
 
 def _forced(scaled_object: Field) -> bool:
     forced = scaled_object["metadata", "annotations", _FORCED]
-    return bool(forced) and forced.text not in _FALSE
+    return bool(forced) and not is_false(forced.text)
 
 
 def _starts_anyway(ask: Field, scaled_object: Field) -> bool:
     """Tell whether a query without a result still counts as active: 0 is above a threshold, or is an error."""
     metadata = ask["metadata"]
     activation = number(metadata["activationThreshold"].text)
-    if metadata["ignoreNullValues"].text.strip() in _FALSE:
+    if is_false(metadata["ignoreNullValues"].text.strip()):
         return bool(scaled_object["spec", "fallback"])
     return activation is not None and activation < 0
 

@@ -116,7 +116,11 @@ ALONE = {
         "claims/invalid-device-class",
         "claims/removed-api",
     },
-    "scaledobject-model-a: ScaledObject model-a-gpu-scaler": {"scaling/average-of-average", "scaling/ignored-field"},
+    "scaledobject-model-a: ScaledObject model-a-gpu-scaler": {
+        "scaling/average-of-average",
+        "scaling/empty-result-is-zero",
+        "scaling/ignored-field",
+    },
     "scaledobject-vllm: ScaledObject vllm-scaler": {
         "scaling/ignored-field",
         "scaling/missing-fallback",

@@ -1,0 +1,99 @@
+"""Fallback that KEDA does not use when a Prometheus query has no result, because it counts that as 0.
+
+## Why is this bad?
+The workload shrinks to its minimum under full load when Prometheus answers but has lost the series: the target is no
+longer scraped, a label has changed, an exporter is down. The fallback is only for a query that fails.
+
+## Instead
+Write `ignoreNullValues: "false"`, so that a query without a result is an error, and the fallback is used:
+
+```yaml
+spec:
+  minReplicaCount: 1
+  maxReplicaCount: 8
+  fallback:
+    failureThreshold: 3
+    replicas: 4
+  triggers:
+    - type: prometheus
+      metadata:
+        serverAddress: http://prometheus.monitoring:9090
+        query: sum(vllm:num_requests_waiting{namespace="serving"})
+        threshold: "5"
+        ignoreNullValues: "false"
+```
+
+A trigger is reported if the fallback keeps more replicas than `minReplicaCount`; with fewer, both end at the minimum.
+It is not reported if the query gives a result without series (`or vector(0)`, `absent()`), which says that 0 is
+meant; if the workload may scale to zero, because a workload without Pods exports no series; or if a formula
+combines the triggers.
+
+## Sources
+KEDA v2.20.2 `pkg/scalers/prometheus_scaler.go` (ExecutePromQuery: without a result the value is 0, or an error if
+`ignoreNullValues` is "false", which is "true" by default), `pkg/fallback/fallback.go` (only after errors);
+kedacore/keda issues 3065 (workloads shrank at peak) and 4249.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from gpugate.policies.scaling._queries import has_result_without_series
+from gpugate.policies.scaling._scaled_objects import (
+    floor,
+    has_formula,
+    highest_stance,
+    is_false,
+    maximum,
+    minimum,
+    queries,
+)
+from gpugate.policies.sdk.findings import Patch, Patches, Stance, Violation
+from gpugate.policies.sdk.objects import SCALED_OBJECT
+from gpugate.policies.sdk.policy import validates
+from gpugate.policies.sdk.scale_targets import TARGET_NEEDS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpugate.policies.sdk.field import Field
+    from gpugate.policies.sdk.policy import AnyContext
+
+# The behaviors whose fallback is at least the replicas that run (KEDA v2.20.2 `pkg/fallback/fallback.go`, doFallback).
+_KEEP_CURRENT: Final = frozenset({"currentReplicas", "currentReplicasIfHigher"})
+
+
+@validates(SCALED_OBJECT, mode=Stance.WARN, needs=TARGET_NEEDS)
+def check(scaled_object: Field, ctx: AnyContext) -> Iterator[Violation]:
+    """Report each query whose missing result counts as 0 although the fallback keeps more than the minimum."""
+    fallback = scaled_object["spec", "fallback"]
+    kept = _replicas_kept(scaled_object, fallback)
+    if not kept or not floor(scaled_object).integer or has_formula(scaled_object):
+        return
+    at_most = ctx.derived(highest_stance)
+    for trigger, query in ctx.derived(queries) if at_most else ():
+        setting = trigger["metadata", "ignoreNullValues"]
+        if not query.selectors or has_result_without_series(query) or is_false(setting.text.strip()):
+            continue
+        message = f"a query without a result counts as 0, so the fallback ({kept}) is not used"
+        patch = Patch(
+            "set", setting.path, "false", "makes a query without a result an error, so that the fallback is used"
+        )
+        hint = 'write ignoreNullValues: "false"'
+        yield Violation(setting.path, message, at_most, hint, Patches((patch,)))
+
+
+def _replicas_kept(scaled_object: Field, fallback: Field) -> str:
+    """Say what the fallback keeps where that is more than the minimum; empty where it is not."""
+    least, replicas = minimum(scaled_object), fallback["replicas"].integer
+    if maximum(scaled_object) <= least:
+        return ""
+    if fallback["behavior"].text in _KEEP_CURRENT:
+        return "the current replicas"
+    if (
+        fallback["behavior"].text in {"", "static", "currentReplicasIfLower"}
+        and replicas is not None
+        and replicas > least
+    ):
+        return f"{replicas} replicas"
+    return ""
