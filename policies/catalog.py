@@ -59,6 +59,7 @@ IDS: Final = (
     "pods/training-on-spot",
     "pods/unknown-mig-profile",
     "pods/wildcard-toleration",
+    "quotas/ineffective-gpu-quota",
     "scaling/average-of-average",
     "scaling/empty-result-is-zero",
     "scaling/gpu-ceiling",

@@ -29,7 +29,7 @@ NAME = "gate-gpugate"
 PEM = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
 # Requests for claims are denied while the webhook is unavailable.
 WAITING = ("--is-upgrade", "--set", "webhooks.claims.failurePolicy=Fail")
-GROUPS = ("pools", "nodeclaims", "pods", "workloads", "scaling", "claims", "disruption", "namespaces")
+GROUPS = ("pools", "nodeclaims", "pods", "workloads", "scaling", "claims", "disruption", "quotas", "namespaces")
 
 
 def deployment(render: Render, *flags: str | Path) -> Json:

@@ -116,6 +116,7 @@ HARMFUL = {
                     "scaling",
                     "claims",
                     "disruption",
+                    "quotas",
                     "namespaces",
                 )
             ),

@@ -29,6 +29,7 @@ PATHS: Final[Mapping[str, str]] = {
     "NodeClaim": "/apis/karpenter.sh/v1/nodeclaims",
     "NodePool": "/apis/karpenter.sh/v1/nodepools",
     "Pod": "/api/v1/pods",
+    "ResourceQuota": "/api/v1/resourcequotas",
     "ScaledObject": "/apis/keda.sh/v1alpha1/scaledobjects",
 }
 # How long nothing may change before it is asked again whether everything still runs.

@@ -112,6 +112,10 @@ _SCALER: Final = {
 }
 _BOUNDS: Final[dict[tuple[str, str], dict[str, int]]] = {
     ("", "Pod"): _POD,
+    ("", "ResourceQuota"): {
+        **_below("metadata", _METADATA),
+        "spec.hard": 1_000,
+    },
     ("autoscaling", "HorizontalPodAutoscaler"): {**_below("metadata", _METADATA), "spec.metrics": 500},
     ("karpenter.sh", "NodePool"): {
         **_below("metadata", _METADATA),

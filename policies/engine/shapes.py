@@ -186,6 +186,7 @@ _SCALE_TARGET = _object(apiVersion=_STRING, kind=_STRING, name=_STRING)
 
 _SHAPES: Final = {
     ("", "Pod"): _object(metadata=_METADATA, spec=_POD_SPEC),
+    ("", "ResourceQuota"): _object(metadata=_METADATA, spec=_object(hard=_QUANTITIES)),
     ("karpenter.sh", "NodePool"): _object(
         metadata=_METADATA,
         spec=_object(

@@ -62,6 +62,7 @@ POD = Kind("", ("v1",), "Pod", "pods")
 POD_EPHEMERAL_CONTAINERS = Kind("", ("v1",), "Pod", "pods", subresource="ephemeralcontainers")
 NAMESPACE = Kind("", ("v1",), "Namespace", "namespaces", namespaced=False)
 NODE = Kind("", ("v1",), "Node", "nodes", namespaced=False)
+RESOURCE_QUOTA = Kind("", ("v1",), "ResourceQuota", "resourcequotas")
 
 DEPLOYMENT = Kind("apps", ("v1",), "Deployment", "deployments")
 STATEFUL_SET = Kind("apps", ("v1",), "StatefulSet", "statefulsets")

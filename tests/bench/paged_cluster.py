@@ -24,7 +24,7 @@ _NAMESPACES: Final = 50
 _NODES: Final = 100
 _MARK: Final = "@{}@"
 _GROUPS: Final = {
-    "": {"pods": "Pod", "nodes": "Node", "namespaces": "Namespace"},
+    "": {"pods": "Pod", "nodes": "Node", "namespaces": "Namespace", "resourcequotas": "ResourceQuota"},
     "apps": {"deployments": "Deployment", "replicasets": "ReplicaSet", "statefulsets": "StatefulSet"}
     | {"daemonsets": "DaemonSet"},
     "autoscaling": {"horizontalpodautoscalers": "HorizontalPodAutoscaler"},

@@ -46,6 +46,7 @@ class RiskGroup(Enum):
     SCALING = "scaling"
     CLAIMS = "claims"
     DISRUPTION = "disruption"
+    QUOTAS = "quotas"
     NAMESPACES = "namespaces"
 
     @property
@@ -65,6 +66,7 @@ class RiskGroup(Enum):
 _OF_RESOURCE: Final = {
     ("", "pods"): RiskGroup.PODS,
     ("", "namespaces"): RiskGroup.NAMESPACES,
+    ("", "resourcequotas"): RiskGroup.QUOTAS,
     ("karpenter.sh", "nodeclaims"): RiskGroup.NODECLAIMS,
     ("karpenter.sh", "machines"): RiskGroup.NODECLAIMS,
 }

@@ -99,6 +99,7 @@ def test_what_can_be_changed_is_sent_to_mutate() -> None:
             },
         ),
         ("disruption", {"poddisruptionbudgets.policy"}),
+        ("quotas", {"resourcequotas"}),
         ("namespaces", {"namespaces"}),
     ],
 )
@@ -202,7 +203,7 @@ def test_a_group_waits_where_it_is_asked_for() -> None:
 def test_only_what_can_be_refused_or_changed_waits_for_us() -> None:
     every = {"fail": tuple(RiskGroup), "fail_mutating": tuple(RiskGroup)}
 
-    assert waiting(shipped(), **every) == {"pools", "pods", "scaling", "claims", "disruption", "namespaces"}
+    assert waiting(shipped(), **every) == {"pools", "pods", "scaling", "claims", "disruption", "quotas", "namespaces"}
     assert waiting(shipped(), "mutating", **every) == {"pools", "pods", "scaling"}
     assert waiting(shipped(mode="audit"), **every) == set()
 

@@ -1,0 +1,1 @@
+"""Policies on ResourceQuotas and namespaces without one."""
