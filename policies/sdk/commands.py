@@ -185,8 +185,44 @@ def _sign_of_shell(text: str, depth: int = 0) -> Sign:
     return max((_sign_of_words(words, depth) for words in _simple_commands(text)), default=_NO_SIGN)
 
 
-def _sign_of_words(words: Sequence[str], depth: int = 0) -> Sign:  # noqa: C901, PLR0911, PLR0912 -- one case per line
-    """Read a simple command: its program, behind assignments and programs that only run it, and its script."""
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A program that a simple command starts, behind assignments and programs that only run it, and the words after it.
+
+    `parallel` is the launcher of MPI that starts it several times; empty where none does.
+    """
+
+    program: str
+    words: tuple[str, ...]
+    parallel: str = ""
+
+
+def started_programs(container: Field) -> tuple[Started, ...] | None:
+    """Return what the command and arguments of a container start, shells read through; None where it is longer than 16 KiB.
+
+    Without a command, the arguments are those of the entrypoint of the image: the first program is then empty.
+    """
+    command, arguments = container["command"].texts, container["args"].texts
+    if sum(len(word) + 1 for word in (*command, *arguments)) > _READ:
+        return None
+    if not command:
+        return (Started("", tuple(arguments)),)
+    return tuple(_all_started([*command, *arguments], 0))
+
+
+def _all_started(words: Sequence[str], depth: int) -> Iterator[Started]:
+    started = _started(words)
+    if started is None:
+        return
+    text = _shell_input(started.words)[0] if started.program in _SHELLS else None
+    if text is None:
+        yield started
+    elif depth < _DEEPEST:
+        for command in _simple_commands(text):
+            yield from _all_started(command, depth + 1)
+
+
+def _started(words: Sequence[str]) -> Started | None:
     position, wrapped, parallel = 0, False, ""
     while position < len(words):
         word = words[position]
@@ -194,8 +230,6 @@ def _sign_of_words(words: Sequence[str], depth: int = 0) -> Sign:  # noqa: C901,
         position += 1
         if _ASSIGNMENT.match(word) or program in _PREFIXES or (wrapped and word.startswith("-")):
             continue
-        if program in _SHELLS:
-            return _sign_of_shell_words(words[position:], depth)
         if program in _WRAPPERS:
             wrapped = True
         elif program in _MPI:
@@ -204,25 +238,53 @@ def _sign_of_words(words: Sequence[str], depth: int = 0) -> Sign:  # noqa: C901,
             try:
                 position = words.index(_RUNNERS[program], position) + 1
             except ValueError:
-                return _NO_SIGN
+                return Started(program, tuple(words[position:]))
             wrapped = True
-        elif program.startswith("python"):
-            return _sign_of_python(words[position:], parallel)
-        elif program in _LAUNCHERS:
-            return _sign_of_launcher(program, words[position:])
-        elif program in _SERVERS or _BENCHMARK.fullmatch(program):
-            return Sign(Strength.OTHER, f"{program} in its command")
-        elif program in _OTHERS:
-            return _NO_SIGN
-        elif _SCRIPT.search(program):
-            return _sign_of_script(program, parallel)
-        elif not wrapped:
-            return _NO_SIGN
+        elif not wrapped or _is_program(program):
+            return Started(program, tuple(words[position:]), parallel)
+    return None
+
+
+def _is_program(word: str) -> bool:
+    """Tell whether a word behind a wrapper is a program, and not the value of an option of the wrapper."""
+    return (
+        word in _SHELLS
+        or word in _LAUNCHERS
+        or word in _SERVERS
+        or word in _OTHERS
+        or word.startswith("python")
+        or bool(_BENCHMARK.fullmatch(word) or _SCRIPT.search(word))
+    )
+
+
+def _sign_of_words(words: Sequence[str], depth: int = 0) -> Sign:  # noqa: PLR0911 -- one case per line
+    """Read a simple command: its program and its script."""
+    started = _started(words)
+    if started is None:
+        return _NO_SIGN
+    program = started.program
+    if program in _SHELLS:
+        return _sign_of_shell_words(started.words, depth)
+    if program.startswith("python"):
+        return _sign_of_python(started.words, started.parallel)
+    if program in _LAUNCHERS:
+        return _sign_of_launcher(program, started.words)
+    if program in _SERVERS or _BENCHMARK.fullmatch(program):
+        return Sign(Strength.OTHER, f"{program} in its command")
+    if program not in _OTHERS and _SCRIPT.search(program):
+        return _sign_of_script(program, started.parallel)
     return _NO_SIGN
 
 
 def _sign_of_shell_words(words: Sequence[str], depth: int) -> Sign:
-    """Read the words behind a shell: the text behind `-c`, or the script."""
+    text, script = _shell_input(words)
+    if text is not None:
+        return _sign_of_shell(text, depth + 1) if depth < _DEEPEST else _NO_SIGN
+    return _sign_of_script(_base(script), "") if script else _NO_SIGN
+
+
+def _shell_input(words: Sequence[str]) -> tuple[str | None, str]:
+    """Return what the words behind a shell make it read: the text behind `-c`, None without it, and the script."""
     value = False
     for position, word in enumerate(words):
         if value:
@@ -230,11 +292,10 @@ def _sign_of_shell_words(words: Sequence[str], depth: int) -> Sign:
         elif _O_OPTION.fullmatch(word):
             value = True
         elif _C_OPTION.fullmatch(word):
-            text = words[position + 1] if position + 1 < len(words) else ""
-            return _sign_of_shell(text, depth + 1) if depth < _DEEPEST else _NO_SIGN
+            return (words[position + 1] if position + 1 < len(words) else ""), ""
         elif not word.startswith(("-", "+")):
-            return _sign_of_script(_base(word), "")
-    return _NO_SIGN
+            return None, word
+    return None, ""
 
 
 def _sign_of_python(words: Sequence[str], parallel: str) -> Sign:

@@ -1,0 +1,81 @@
+"""Servers of models: how each is recognised, and the options that say how many GPUs it uses.
+
+Sources, as of 2026-11-23: vLLM 0.11 `vllm/engine/arg_utils.py` (options; tensor, pipeline and data parallel sizes multiply, each 1
+by default) and `docker/Dockerfile` (entrypoint); SGLang 0.5 `python/sglang/srt/server_args.py` (with `--enable-dp-attention` the
+replicas of attention are inside the tensor parallel group); Text Generation Inference 3.3 `launcher/src/main.rs`; TensorRT-LLM 1.1
+`tensorrt_llm/commands/serve.py`; Triton Inference Server user guide; llama.cpp `tools/server`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class ModelServer:
+    """A server of models.
+
+    Attributes:
+        name: as its project writes it.
+        programs: names of its program -> the word that must follow; empty for none.
+        modules: names after `python -m`.
+        images: the last part of the names of images whose entrypoint is the server.
+        factors: options whose values multiply to the GPUs that it uses, each with all its names; 1 where one is absent.
+        distributed: beginnings of options after which the GPUs are not those of one container, or are counted otherwise.
+        answers_when_loaded: whether its HTTP health check succeeds only after the model is loaded.
+    """
+
+    name: str
+    programs: tuple[tuple[str, str], ...] = ()
+    modules: tuple[str, ...] = ()
+    images: tuple[str, ...] = ()
+    factors: tuple[tuple[str, ...], ...] = ()
+    distributed: tuple[str, ...] = ()
+    answers_when_loaded: bool = True
+
+
+SERVERS: Final = (
+    ModelServer(
+        "vLLM",
+        programs=(("vllm", "serve"),),
+        modules=("vllm.entrypoints.openai.api_server", "vllm.entrypoints.api_server"),
+        images=("vllm-openai",),
+        factors=(
+            ("--tensor-parallel-size", "-tp"),
+            ("--pipeline-parallel-size", "-pp"),
+            ("--data-parallel-size", "-dp"),
+            ("--prefill-context-parallel-size", "-pcp"),
+        ),
+        distributed=(
+            "--config",
+            "--data-parallel-",
+            "--distributed-executor-backend",
+            "--headless",
+            "--nnodes",
+            "--node-rank",
+            "--worker-use-ray",
+            "-dpa",
+            "-dpl",
+            "-dpn",
+            "-dpr",
+        ),
+    ),
+    ModelServer(
+        "SGLang",
+        programs=(("sglang", "serve"),),
+        modules=("sglang.launch_server",),
+        factors=(
+            ("--tp-size", "--tensor-parallel-size", "--tp"),
+            ("--pp-size", "--pipeline-parallel-size", "--pp"),
+            ("--dp-size", "--data-parallel-size", "--dp"),
+        ),
+        distributed=("--config", "--dist-init-addr", "--enable-dp-attention", "--nnodes", "--node-rank"),
+    ),
+    ModelServer("TensorRT-LLM", programs=(("trtllm-serve", ""),)),
+    ModelServer(
+        "Text Generation Inference", programs=(("text-generation-launcher", ""),), images=("text-generation-inference",)
+    ),
+    ModelServer("Triton", programs=(("tritonserver", ""),), answers_when_loaded=False),
+    ModelServer("llama.cpp", programs=(("llama-server", ""),)),
+)

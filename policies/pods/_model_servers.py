@@ -1,0 +1,109 @@
+"""Which server of models a container runs, and the words that it is started with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from gpugate.policies.data.model_servers import SERVERS
+from gpugate.policies.sdk.commands import started_programs
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpugate.policies.data.model_servers import ModelServer
+    from gpugate.policies.sdk.commands import Started
+    from gpugate.policies.sdk.field import Field
+
+_LONGEST_IMAGE: Final = 255
+# A word that a shell, Kubernetes or a template replaces; what it becomes is not known.
+_EXPANSIONS: Final = ("$", "`")
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """The words behind a program."""
+
+    words: tuple[str, ...]
+
+    def option(self, names: Sequence[str]) -> str | None:
+        """Return the last value of an option, given as `--name value` or `--name=value`; None where it is absent."""
+        value = None
+        for position, word in enumerate(self.words):
+            name, equals, rest = word.partition("=")
+            if _normal(name) in names:
+                value = rest if equals else (self.words[position + 1] if position + 1 < len(self.words) else "")
+        return value
+
+    def has_beginning(self, beginnings: Sequence[str]) -> bool:
+        """Tell whether a word begins like one of some options."""
+        return any(_normal(word).startswith(tuple(beginnings)) for word in self.words)
+
+    @property
+    def has_expansions(self) -> bool:
+        """Whether a word is replaced by something that is not known when the container starts."""
+        return any(sign in word for word in self.words for sign in _EXPANSIONS)
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A server of models that a container runs.
+
+    Attributes:
+        server: which one.
+        arguments: what it is started with.
+        alone: whether it is the only server, and Ray, which spreads a server over nodes, is not started with it.
+    """
+
+    server: ModelServer
+    arguments: Arguments
+    alone: bool
+
+
+def running_server(container: Field) -> Running | None:
+    """Return the server of models that a container runs, by its command or the entrypoint of its image."""
+    started = started_programs(container)
+    if started is None:
+        return None
+    if len(started) == 1 and not started[0].program:
+        return _of_image(container, started[0].words)
+    servers = [found for program in started if (found := _of_program(program))]
+    if not servers:
+        return None
+    server, words = servers[0]
+    return Running(
+        server, Arguments(words), len(servers) == 1 and not any(program.program == "ray" for program in started)
+    )
+
+
+def _of_image(container: Field, words: tuple[str, ...]) -> Running | None:
+    image = container["image"].text[-_LONGEST_IMAGE:].partition("@")[0].rpartition("/")[2].partition(":")[0]
+    found = (server for server in SERVERS if image in server.images)
+    return next((Running(server, Arguments(words), alone=True) for server in found), None)
+
+
+def _of_program(started: Started) -> tuple[ModelServer, tuple[str, ...]] | None:
+    words = started.words
+    for server in SERVERS:
+        for program, word in server.programs:
+            if started.program == program and (not word or words[:1] == (word,)):
+                return server, words[1:] if word else words
+    if started.program.startswith("python"):
+        module, rest = _module(words)
+        return next(((server, rest) for server in SERVERS if module in server.modules), None)
+    return None
+
+
+def _module(words: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+    """Return what `python -m` runs, and the words behind it."""
+    for position, word in enumerate(words):
+        if word == "-m":
+            return "".join(words[position + 1 : position + 2]), words[position + 2 :]
+        if not word.startswith("-"):
+            break
+    return "", ()
+
+
+def _normal(option: str) -> str:
+    """Return an option with dashes; argparse of vLLM takes underscores too (`vllm/utils/argparse_utils.py`)."""
+    return option.replace("_", "-") if option.startswith("--") else option
