@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from gpugate.tools.chart_files import chart_values
-from gpugate.webhook.audit.formats import schema as audit_schema
+from gpugate.webhook.audit.formats import json as audit_json
 from gpugate.webhook.config.published_schemas import config_schema, project_schema
 from gpugate.webhook.project.settings import SETTINGS, Setting
 from gpugate.webhook.report import yaml_text
@@ -253,6 +253,6 @@ def reference_pages(values: str) -> Mapping[str, str]:
     return {
         "policy-file.md": schema_page("Policy file", _POLICY_FILE, config_schema()),
         "project-file.md": project_page(),
-        "audit-json.md": schema_page("JSON of an audit", _AUDIT, audit_schema.schema()),
+        "audit-json.md": schema_page("JSON of an audit", _AUDIT, audit_json.schema()),
         "helm-values.md": values_page(values),
     }

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | None"
+    Json: TypeAlias = dict[str, "Json"] | list["Json"] | str | int | float | bool | None
+else:
+    Json = Any  # msgspec reads types at run time, and no recursive ones
 Path: TypeAlias = tuple[str | int, ...]
 
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")

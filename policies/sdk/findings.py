@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING, Literal
+from typing import Final, Literal
 
-if TYPE_CHECKING:
-    from gpugate.policies.sdk.field import Json, Path
+# The audit reads the types of a patch's fields at run time, to read and describe its JSON.
+from gpugate.policies.sdk.field import Json, Path  # noqa: TC001
+
+ModeName = Literal["off", "audit", "warn", "enforce"]
 
 
 class Stance(IntEnum):
@@ -19,17 +21,21 @@ class Stance(IntEnum):
     ENFORCE = 3
 
     @property
-    def word(self) -> str:
+    def word(self) -> ModeName:
         """The name as configuration and reports write it."""
-        return self.name.lower()
+        return _WORDS[self]
+
+
+_WORDS: Final[tuple[ModeName, ...]] = ("off", "audit", "warn", "enforce")
 
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """One change to an object; missing parents are made when it is applied.
+    """A change of one field; missing parents are created.
 
-    `set` writes `value` at `path`; `append` adds it at the end of the list at `path`; `remove` deletes what is at
-    `path`, which exists. `reason` is a sentence for people: what the change is and why it is needed.
+    `path` contains the keys and list indices from the object's root. `set` writes `value` at `path`; `append` adds it at
+    the end of the list at `path`; `remove` deletes what is at `path`, which exists. `reason` is a sentence: what the change
+    is and why it is needed.
     """
 
     op: Literal["set", "append", "remove"]

@@ -5,10 +5,11 @@ from __future__ import annotations
 import datetime as dt
 import itertools
 import random
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.config import PolicyConfig
@@ -22,10 +23,13 @@ from gpugate.webhook.audit.model import (
     Cluster,
     Cost,
     Finding,
+    Fix,
     NotEvaluated,
     PoolUse,
+    Summary,
     Unbounded,
     Wasted,
+    worst,
 )
 from gpugate.webhook.check.options import Options
 from gpugate.webhook.check.run import check
@@ -33,7 +37,7 @@ from gpugate.webhook.manifests.inputs import expand
 from gpugate.webhook.report.located import Located, ObjectName, Sort
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 TIME: Final = dt.datetime(2026, 8, 24, 10, 17, tzinfo=dt.UTC)
 POLICIES: Final = Path(__file__).parents[2] / "policies"
@@ -74,12 +78,12 @@ def finding(located: Located) -> Finding:
         located.policy,
         located.path,
         located.message,
-        stance,
+        stance.word,
         action,
         located.why,
         located.hint,
         located.note,
-        located.fix,
+        Fix.of(located.fix),
         located.patches,
         located.template_of,
     )
@@ -98,10 +102,16 @@ def objects(findings: int) -> Iterator[Audited]:
         allocated, pods = (), 0
         if name.kind in WORKLOADS:
             model, pods = chance.choice(list(PRICES)), chance.randint(1, 4)
-            gpus = pods * chance.choice((1, 1, 2, 8))
+            gpus = float(pods * chance.choice((1, 1, 2, 8)))
             allocated = (AllocatedGpus("nvidia.com/gpu", model, gpus, round(gpus * PRICES[model], 3)),)
         count += len(found)
-        yield Audited(renamed, f"uid-{number}", pods, allocated, found)
+        yield Audited.of(renamed, found, uid=f"uid-{number}", pods=pods, allocated=allocated)
+
+
+def with_audited(report: AuditReport, audited: Iterable[Audited]) -> AuditReport:
+    """The same audit of other objects."""
+    objects = tuple(audited)
+    return replace(report, audited=objects, summary=Summary.of(objects))
 
 
 def all_different(report: AuditReport, *, namespaces: bool = False, alone: bool = False) -> AuditReport:
@@ -113,8 +123,8 @@ def all_different(report: AuditReport, *, namespaces: bool = False, alone: bool 
             name = each.object
             if namespaces or alone:
                 name = replace(name, namespace=f"tenant-{number}-{n}", name=f"{name.name}-{n}")
-            made.append(replace(each, object=name, uid=f"{each.uid}-{n}", findings=findings))
-    return replace(report, audited=tuple(sorted(made, key=lambda a: _ORDER.index(a.action))))
+            made.append(replace(each, object=name, uid=f"{each.uid}-{n}", action=worst(findings), findings=findings))
+    return with_audited(report, sorted(made, key=lambda a: _ORDER.index(a.action)))
 
 
 def audit(findings: int = 120) -> AuditReport:
@@ -122,10 +132,12 @@ def audit(findings: int = 120) -> AuditReport:
     found = list(objects(findings))
     lone = next(index for index, each in enumerate(found) if len(each.findings) == 1)
     (exempt,) = found[lone].findings
-    exempt = replace(exempt, stance=Stance.AUDIT, action=Action.RECORD, note="exempt until 2026-12-31: INC-4312")
-    found[lone] = replace(found[lone], findings=(exempt,))
+    exempt = replace(exempt, mode="audit", action=Action.RECORD, note="exempt until 2026-12-31: INC-4312")
+    found[lone] = replace(found[lone], action=exempt.action, findings=(exempt,))
     found += [
-        Audited(ObjectName("apps/v1", "Deployment", f"team-{TEAMS[n % len(TEAMS)]}", f"web-{n}"), f"ok-{n}", 2)
+        Audited.of(
+            ObjectName("apps/v1", "Deployment", f"team-{TEAMS[n % len(TEAMS)]}", f"web-{n}"), uid=f"ok-{n}", pods=2
+        )
         for n in range(findings)
     ]
     found[-1] = replace(found[-1], skipped={"scaling/gpu-ceiling": "NodePools could not be listed"})
@@ -133,6 +145,8 @@ def audit(findings: int = 120) -> AuditReport:
     prices = [(a.action, h.usd_per_hour or 0.0) for a in found for h in a.allocated]
     pool = ObjectName("karpenter.sh/v1", "NodePool", "", "gpu-h100")
     return AuditReport(
+        gpugate="0.1.0",
+        summary=Summary.of(found),
         cluster=Cluster("prod-us-east-1", "v1.36.3", "arn:aws:sts::111122223333:assumed-role/platform/ana"),
         time=TIME,
         generation="3f9c2a71",
@@ -164,17 +178,17 @@ def audit(findings: int = 120) -> AuditReport:
                 ),
             ),
             wasted=(
-                Wasted(replace(pool, name="gpu-mixed"), "1-GPU Pods on p5.48xlarge leave 7 GPUs to nobody", 7, 48.16),
+                Wasted(replace(pool, name="gpu-mixed"), "1-GPU Pods on p5.48xlarge leave 7 GPUs to nobody", 7.0, 48.16),
             ),
             pools=(
-                PoolUse("gpu-h100", "p5.48xlarge", 6, 48, 44, 330.24),
-                PoolUse("gpu-h100", "p5.4xlarge", 4, 4, 4, 27.52),
-                PoolUse("gpu-l40s", "g6e.12xlarge", 5, 20, 12, 52.46),
-                PoolUse("inference", "g6.xlarge", 14, 14, 13, 11.27),
-                PoolUse("", "p4d.24xlarge", 1, 8, 8, 21.96),
-                PoolUse("mig", "p4d.24xlarge", 2, 16, 9.5, 43.92),
+                PoolUse("gpu-h100", "p5.48xlarge", 6, 48.0, 44.0, 330.24),
+                PoolUse("gpu-h100", "p5.4xlarge", 4, 4.0, 4.0, 27.52),
+                PoolUse("gpu-l40s", "g6e.12xlarge", 5, 20.0, 12.0, 52.46),
+                PoolUse("inference", "g6.xlarge", 14, 14.0, 13.0, 11.27),
+                PoolUse("", "p4d.24xlarge", 1, 8.0, 8.0, 21.96),
+                PoolUse("mig", "p4d.24xlarge", 2, 16.0, 9.5, 43.92),
             ),
-            unpriced_gpus=3,
+            unpriced_gpus=3.0,
         ),
         expired=("“notebooks until the move” of research ended on 2026-06-30",),
         unused=("“legacy-*” of platform matches no NodePool",),
@@ -191,20 +205,20 @@ def hostile() -> AuditReport:
     whole = audit(10)
     cost = whole.cost
     assert cost is not None
+    gpus = AllocatedGpus(nasty, nasty, 1.0, 1.0)
     return replace(
-        whole,
+        with_audited(whole, [Audited.of(name, (evil,), uid=nasty, pods=1, allocated=(gpus,), skipped={nasty: nasty})]),
         cluster=Cluster(nasty, nasty, nasty),
         generation=nasty,
         target=nasty,
-        audited=(Audited(name, nasty, 1, (AllocatedGpus(nasty, nasty, 1, 1.0),), (evil,), {nasty: nasty}),),
         counts={nasty: 1},
         not_evaluated=(NotEvaluated(nasty, nasty, 1),),
         cost=replace(
             cost,
             prices=nasty,
             unbounded=(Unbounded(name, nasty, 1.0),),
-            wasted=(Wasted(name, nasty, 1, None),),
-            pools=(PoolUse(nasty, nasty, 1, 2, 1, None),),
+            wasted=(Wasted(name, nasty, 1.0, None),),
+            pools=(PoolUse(nasty, nasty, 1, 2.0, 1.0, None),),
         ),
         expired=(nasty,),
         unused=(nasty,),

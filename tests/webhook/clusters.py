@@ -6,7 +6,6 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 from gpugate.policies.data.instance_types import load_instance_types
-from gpugate.policies.sdk.findings import Stance
 from gpugate.policies.sdk.platform import Platform, Target
 from gpugate.webhook.audit.cost.prices import Prices
 from gpugate.webhook.audit.cost.summary import Costed, cost_of
@@ -69,7 +68,7 @@ def inventory(nodes: Iterable[NodeRecord], pods: Iterable[GpuPod] = (), **others
 
 
 def blocked(name: ObjectName, policy: str = "pods/missing-gpu-toleration") -> Audited:
-    return Audited(name, findings=(Finding(policy, "spec", "is wrong", Stance.ENFORCE, Action.DENY),))
+    return Audited.of(name, (Finding(policy, "spec", "is wrong", "enforce", Action.DENY),))
 
 
 def costed(seen: Inventory, audited: Iterable[Audited] = (), prices: Prices | None = None) -> Costed:

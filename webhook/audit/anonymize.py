@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import hmac
 import re
 import secrets
-from dataclasses import replace
 from functools import cache, lru_cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace
+
 from gpugate.policies.data.instance_types import load_instance_types
-from gpugate.policies.sdk.findings import Patch, Patches, Replacement
+from gpugate.policies.sdk.findings import Patch
 from gpugate.webhook.audit.comparison import Changed, Comparison
+from gpugate.webhook.audit.model import Fix
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -200,6 +203,7 @@ def anonymize(report: AuditReport, names: Pseudonyms) -> AuditReport:
         expired=tuple(map(names.text, report.expired)),
         unused=tuple(map(names.text, report.unused)),
         remarks=tuple(map(names.text, report.remarks)),
+        anonymized=True,
     )
 
 
@@ -209,7 +213,7 @@ def anonymize_comparison(comparison: Comparison, names: Pseudonyms) -> Compariso
     def changed(changes: Iterable[Changed]) -> tuple[Changed, ...]:
         return tuple(Changed(_object(each.object, names), _finding(each.finding, names)) for each in changes)
 
-    return replace(comparison, new=changed(comparison.new), fixed=changed(comparison.fixed))
+    return dataclasses.replace(comparison, new=changed(comparison.new), fixed=changed(comparison.fixed))
 
 
 def _names(report: AuditReport, comparison: Comparison | None) -> Iterator[str]:
@@ -252,27 +256,26 @@ def _finding(finding: Finding, names: Pseudonyms) -> Finding:
         path=names.text(finding.path),
         dependent=_object(finding.dependent, names) if finding.dependent else None,
         related=tuple(_object(name, names) for name in finding.related),
-        others=(),
         message=names.text(finding.message),
         hint=names.text(finding.hint),
         note=names.text(finding.note),
-        fix=_fix(finding.fix, names),
+        remedy=_fix(finding.remedy, names) if finding.remedy else None,
         patches=tuple(_patch(patch, names) for patch in finding.patches),
     )
 
 
-def _fix(fix: Patches | Replacement | None, names: Pseudonyms) -> Patches | Replacement | None:
-    if isinstance(fix, Patches):
-        return replace(fix, patches=tuple(_patch(patch, names) for patch in fix.patches))
-    if isinstance(fix, Replacement):
-        objects = (names.value(obj) for obj in fix.objects)
-        return replace(fix, objects=tuple(obj for obj in objects if isinstance(obj, dict)))
-    return None
+def _fix(fix: Fix, names: Pseudonyms) -> Fix:
+    objects = [names.value(obj) for obj in fix.objects or ()]
+    return Fix(
+        fix.safe,
+        patches=None if fix.patches is None else tuple(_patch(patch, names) for patch in fix.patches),
+        objects=None if fix.objects is None else tuple(obj for obj in objects if isinstance(obj, dict)),
+    )
 
 
 def _patch(patch: Patch, names: Pseudonyms) -> Patch:
     path = tuple(names.text(part) if isinstance(part, str) else part for part in patch.path)
-    return replace(patch, path=path, value=names.value(patch.value), reason=names.text(patch.reason))
+    return Patch(patch.op, path, names.value(patch.value), names.text(patch.reason))
 
 
 def _cost(cost: Cost, names: Pseudonyms) -> Cost:

@@ -7,11 +7,12 @@ import os
 import sys
 import time
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from gpugate.policies.catalog import CATALOG
 from gpugate.policies.data.instance_types import load_instance_types
@@ -25,7 +26,7 @@ from gpugate.webhook.audit.dump import DumpSource
 from gpugate.webhook.audit.exemptions import exemptions
 from gpugate.webhook.audit.flags import parser
 from gpugate.webhook.audit.formats import names as audit_formats
-from gpugate.webhook.audit.formats import read as audit_read
+from gpugate.webhook.audit.formats.json import AuditDocumentError, read
 from gpugate.webhook.audit.formats.names import FORMATS
 from gpugate.webhook.audit.formats.presentation import Presentation
 from gpugate.webhook.audit.live import LiveSource, Throttle
@@ -61,7 +62,7 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.objects import Kind
     from gpugate.webhook.audit.model import AuditReport
     from gpugate.webhook.audit.report_writer import Written
-    from gpugate.webhook.audit.scan import Scan
+    from gpugate.webhook.audit.scan import Covered, Scan
     from gpugate.webhook.cluster.connection import Connection
     from gpugate.webhook.report.located import ObjectName
 
@@ -200,8 +201,8 @@ def _earlier(path: Path) -> bytes:
     except OSError as error:
         raise UsageError(f"--compare {path}: {(error.strerror or 'cannot be read').lower()}") from None
     try:
-        audit_read.read(data)
-    except audit_read.AuditDocumentError as error:
+        read(data)
+    except AuditDocumentError as error:
         raise UsageError(f"--compare {path}: {error}") from None
     return data
 
@@ -243,7 +244,7 @@ class Wanted(NamedTuple):
 
     def bound(self, config: PolicyConfig) -> Ruleset:
         """Bind a configuration according to the flags."""
-        given = config if self.mode is None else msgspec.structs.replace(config, mode=self.mode)
+        given = config if self.mode is None else replace(config, mode=self.mode)
         return bind(CATALOG, given, self.only)
 
 
@@ -338,7 +339,7 @@ class Asked:
     started: float
 
 
-def write(report: AuditReport, asked: Asked, args: argparse.Namespace) -> None:
+def write(report: AuditReport, covered: Covered, asked: Asked, args: argparse.Namespace) -> None:
     """Write all outputs; each file is written completely or not at all.
 
     Raises:
@@ -346,7 +347,7 @@ def write(report: AuditReport, asked: Asked, args: argparse.Namespace) -> None:
     """
     policies = [rule.policy for rule in asked.ruleset.rules]
     if args.write_exemptions:
-        text = exemptions(report, policies, args.exemption_days, args.exemption_owner)
+        text = exemptions(report, covered, policies, args.exemption_days, args.exemption_owner)
         options.write(args.write_exemptions, text)
     earlier = asked.plan.earlier
     comparison = compare(earlier, report, _looked_at(asked.ruleset, asked.selection)) if earlier else None
@@ -364,7 +365,6 @@ def write(report: AuditReport, asked: Asked, args: argparse.Namespace) -> None:
             include_passed=args.include_passed,
             hours_per_month=args.hours_per_month,
             comparison=comparison,
-            anonymized=args.anonymize,
             rbac=rights(asked.ruleset, args),
             seconds=time.perf_counter() - asked.started,
         )
@@ -420,7 +420,7 @@ def _audit(args: argparse.Namespace, wanted: Wanted) -> int:
             whole = chosen == Selection() and wanted.only is None
             written = write_reports(connection, report, throttle, whole=whole)
             report = replace(report, remarks=(*report.remarks, *written.remarks))
-    write(report, Asked(found.ruleset, beforehand, chosen, outputs, started), args)
+    write(report, result.covered, Asked(found.ruleset, beforehand, chosen, outputs, started), args)
     if args.summary_log:
         sys.stderr.write(summary_line(report, written))
     return _exit_code(report, args, written)

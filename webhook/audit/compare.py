@@ -7,8 +7,7 @@ from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gpugate.webhook.audit.comparison import Changed, Comparison
-from gpugate.webhook.audit.formats import read as audit_read
-from gpugate.webhook.audit.formats.read import AuditDocumentError
+from gpugate.webhook.audit.formats.json import AuditDocumentError, read
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -47,7 +46,7 @@ def compare(
     Raises:
         AuditDocumentError: `old` is not an audit, or one of a later version.
     """
-    before, now = _findings(earlier := audit_read.read(old)), _findings(report)
+    before, now = _findings(earlier := read(old)), _findings(report)
     unseen = _Unseen(report, looked_at)
     new: list[Changed] = []
     fixed: list[Changed] = []

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.field import Json
     from gpugate.policies.sdk.policy import Policy
     from gpugate.webhook.audit.model import Audited, AuditReport
+    from gpugate.webhook.audit.scan import Covered
     from gpugate.webhook.report.located import ObjectName
 
 MOST_DAYS: Final = 366
@@ -35,7 +36,7 @@ class _Group(NamedTuple):
     namespace: str
 
 
-def exemptions(report: AuditReport, policies: Iterable[Policy], days: int, owner: str) -> str:
+def exemptions(report: AuditReport, covered: Covered, policies: Iterable[Policy], days: int, owner: str) -> str:
     """Return the text of a policy file, whose `exemptions` the user merges into their own file.
 
     An entry exempts objects of one kind in one namespace from the policies that would deny each of them. If such a policy
@@ -44,6 +45,7 @@ def exemptions(report: AuditReport, policies: Iterable[Policy], days: int, owner
 
     Args:
         report: the audit, with original names.
+        covered: the policies whose findings others of the audit replace.
         policies: the policies of the audit.
         days: the number of days after the audit until the exemptions expire.
         owner: the owner of the exemptions.
@@ -61,7 +63,7 @@ def exemptions(report: AuditReport, policies: Iterable[Policy], days: int, owner
     groups: defaultdict[_Group, set[str]] = defaultdict(set)
     left: list[str] = []
     for audited in report.audited:
-        for name, found in _blocking(audited).items():
+        for name, found in _blocking(audited, covered).items():
             for group, names in _groups(name, found & known, of_pods):
                 groups[group].update(names)
             left += [str(name)] if found - known else []
@@ -76,7 +78,7 @@ def exemptions(report: AuditReport, policies: Iterable[Policy], days: int, owner
     return text
 
 
-def _blocking(audited: Audited) -> dict[ObjectName, set[str]]:
+def _blocking(audited: Audited, covered: Covered) -> dict[ObjectName, set[str]]:
     """Return object -> the policies that would deny it, for an object and the objects that it owns.
 
     Pods count as their owner, because their names are generated. The policies that a finding covers are included, because
@@ -86,7 +88,8 @@ def _blocking(audited: Audited) -> dict[ObjectName, set[str]]:
     for finding in audited.findings:
         if finding.action is Action.DENY:
             dependent = finding.dependent if finding.dependent and finding.dependent.kind != POD.name else None
-            found[dependent or audited.object].update((finding.policy, *finding.covers))
+            further = covered.get((audited.object, finding.dependent), ())
+            found[dependent or audited.object].update((finding.policy, *further))
     return found
 
 

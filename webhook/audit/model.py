@@ -1,17 +1,29 @@
-"""The result of an audit: one record for each top-level owner, what was not evaluated, and the cost of GPUs."""
+"""An audit, and its JSON document `gpugate.dev/audit/v1`: one record for each top-level owner, gaps, and the cost of GPUs.
+
+The records are the document: `formats/json.py` writes and reads them as they are, and its JSON schema is made from them. Within
+a version, fields are only added; readers ignore unknown fields.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import datetime as dt
+from collections import Counter
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import msgspec
+from msgspec import Meta
+
+from gpugate.policies.sdk.findings import ModeName, Patch, Patches, Replacement, Stance
+from gpugate.webhook.report.located import ObjectName
 
 if TYPE_CHECKING:
-    import datetime as dt
-    from collections.abc import Mapping
+    from collections.abc import Iterable
 
-    from gpugate.policies.sdk.findings import Other, Patch, Patches, Replacement, Stance
-    from gpugate.webhook.report.located import ObjectName
+SCHEMA: Final = "gpugate.dev/audit/v1"
+
+Usd = Annotated[float, Meta(description="US dollars per hour")]
+Gpus = Annotated[float, Meta(description="GPUs; a MIG slice is its share of one")]
 
 
 class Action(StrEnum):
@@ -29,49 +41,59 @@ class Action(StrEnum):
     """No policy has a finding."""
 
 
-_WORST_FIRST: Final = {action: rank for rank, action in enumerate(Action)}
+_RANKS: Final = {action: rank for rank, action in enumerate(Action)}
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """A finding of one policy in one object.
+class Fix(msgspec.Struct, frozen=True):
+    """An edit that fixes a finding: patches, or objects that replace the object."""
 
-    Attributes:
-        policy: the id of the policy; empty for a field of the wrong type.
-        path: the field, such as `spec.replicas`; empty for the whole object.
-        message: what is wrong.
-        stance: the mode of the finding.
-        action: what the webhook would do because of it.
-        why: the consequence, in one sentence.
-        hint: what to do.
-        note: why the mode is lower than that of the policy, such as an exemption.
-        fix: an edit that fixes the finding; None if there is no automatic fix.
-        patches: the changes that a mutating policy would make.
-        template_of: the kind of the workload, if the finding is in its Pod template.
-        dependent: the object with the finding, if it is not the audited object but one that it owns, such as a Pod that
-            differs from its template; `path` is then a path in it.
-        related: other objects with the same cause, which is reported only here.
-        others: further objects that share the cause, as in `policies.sdk.findings.Violation`.
-        follows: whether findings at all of `others` replace this one.
-        covers: policies whose findings at the same path this finding replaces.
-    """
+    safe: Annotated[bool, Meta(description="false if the fix may change scheduling or cost")]
+    patches: tuple[Patch, ...] | None = None
+    objects: tuple[dict[str, Any], ...] | None = None
 
-    policy: str
-    path: str
+    @classmethod
+    def of(cls, edit: Patches | Replacement | None) -> Fix | None:
+        """Return the record of a policy's edit."""
+        if isinstance(edit, Patches):
+            return cls(edit.safe, patches=edit.patches)
+        return cls(edit.safe, objects=edit.objects) if edit else None
+
+    @property
+    def edit(self) -> Patches | Replacement:
+        """The edit as policies make it."""
+        if self.objects is not None:
+            return Replacement(self.objects, self.safe)
+        return Patches(self.patches or (), self.safe)
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """A finding of one policy in one object."""
+
+    policy: Annotated[str, Meta(description="id of the policy; empty for a field of the wrong type")]
+    path: Annotated[str, Meta(description="the field; empty for the whole object")]
     message: str
-    stance: Stance
-    action: Action
+    mode: Annotated[ModeName, Meta(description="mode of the finding")]
+    action: Annotated[Action, Meta(description="what the webhook would do with the object because of this finding")]
     why: str = ""
     hint: str = ""
-    note: str = ""
-    fix: Patches | Replacement | None = None
-    patches: tuple[Patch, ...] = ()
-    template_of: str = ""
-    dependent: ObjectName | None = None
-    related: tuple[ObjectName, ...] = ()
-    others: tuple[Other, ...] = ()
-    follows: bool = False
-    covers: tuple[str, ...] = ()
+    note: Annotated[str, Meta(description="why the mode is lower than that of the policy, such as an exemption")] = ""
+    remedy: Fix | None = msgspec.field(default=None, name="fix")
+    patches: Annotated[tuple[Patch, ...], Meta(description="the changes that a mutating policy would make")] = ()
+    template_of: Annotated[str, Meta(description="kind of the workload, if the finding is in its Pod template")] = ""
+    dependent: Annotated[
+        ObjectName | None, Meta(description="the object with the finding, if the audited object only owns it")
+    ] = None
+    related: Annotated[tuple[ObjectName, ...], Meta(description="other objects with the same cause")] = ()
+
+    @property
+    def stance(self) -> Stance:
+        """The mode, which can be compared with others."""
+        return Stance[self.mode.upper()]
+
+    @property
+    def fix(self) -> Patches | Replacement | None:
+        """The edit that fixes the finding; None if there is no automatic fix."""
+        return self.remedy.edit if self.remedy else None
 
     @property
     def place(self) -> str:
@@ -79,140 +101,130 @@ class Finding:
         return ": ".join(part for part in (str(self.dependent or ""), self.path) if part)
 
 
-@dataclass(frozen=True, slots=True)
-class AllocatedGpus:
-    """GPUs that are allocated to Pods.
-
-    Attributes:
-        resource: the extended resource, such as `nvidia.com/gpu`; a MIG profile counts as its share of a GPU.
-        model: the name of the GPU in the instance catalogue, such as `h100`; empty if unknown.
-        gpus: the number of GPUs.
-        usd_per_hour: their cost in USD per hour; None without a price.
-    """
-
-    resource: str
-    model: str
-    gpus: float
-    usd_per_hour: float | None
+def worst(findings: Iterable[Finding]) -> Action:
+    """Return the worst action of findings."""
+    return min((finding.action for finding in findings), key=_RANKS.__getitem__, default=Action.ALLOW)
 
 
-@dataclass(frozen=True, slots=True)
-class Audited:
-    """A top-level owner: a workload with all its Pods, a NodePool, a ScaledObject, ...
+class AllocatedGpus(msgspec.Struct, frozen=True):
+    """GPUs that are allocated to the Pods of an object."""
 
-    Attributes:
-        object: the name of the object.
-        uid: its uid; empty if a dump does not contain it.
-        pods: the number of its unfinished Pods, including the object itself if it is one.
-        allocated: the GPUs of these Pods.
-        findings: its findings, and those of its Pods that differ from its template.
-        skipped: policy -> why it was not evaluated.
-    """
+    resource: Annotated[str, Meta(description="extended resource; a MIG profile counts as its share of a GPU")]
+    model: Annotated[str, Meta(description="name of the GPU in the instance catalogue, such as h100; empty if unknown")]
+    gpus: Gpus
+    usd_per_hour: Usd | None
+
+
+class Audited(msgspec.Struct, frozen=True):
+    """A top-level owner with its Pods: a workload, a NodePool, a ScaledObject, ..."""
 
     object: ObjectName
-    uid: str = ""
-    pods: int = 0
+    action: Annotated[Action, Meta(description="the worst action of its findings")]
+    uid: Annotated[str, Meta(description="empty if a dump does not contain it")] = ""
+    pods: Annotated[int, Meta(description="its unfinished Pods, including the object itself if it is one")] = 0
     allocated: tuple[AllocatedGpus, ...] = ()
-    findings: tuple[Finding, ...] = ()
-    skipped: Mapping[str, str] = field(default_factory=dict)
+    findings: Annotated[
+        tuple[Finding, ...], Meta(description="its findings, and those of its Pods that differ from its template")
+    ] = ()
+    skipped: Annotated[dict[str, str], Meta(description="policy -> why it was not evaluated")] = {}
 
-    @property
-    def action(self) -> Action:
-        """What the webhook would do with it."""
-        return min((finding.action for finding in self.findings), key=_WORST_FIRST.__getitem__, default=Action.ALLOW)
+    @classmethod
+    def of(cls, name: ObjectName, findings: tuple[Finding, ...] = (), **others: Any) -> Audited:
+        """Return the record of an object, whose findings decide its action."""
+        return cls(name, worst(findings), findings=findings, **others)
 
 
-@dataclass(frozen=True, slots=True)
-class NotEvaluated:
-    """A kind or object that was not evaluated, the reason, and the number of objects if known."""
+class NotEvaluated(msgspec.Struct, frozen=True):
+    """A kind or object that was not evaluated; `objects` is null if the number is unknown."""
 
     what: str
     reason: str
     objects: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Unbounded:
-    """An object whose GPUs have no limit, and its worst-case cost in USD per hour; None if unknown."""
+class Unbounded(msgspec.Struct, frozen=True):
+    """An object whose GPUs have no limit; `usd_per_hour` is null if its worst-case cost is unknown."""
 
     object: ObjectName
     reason: str
-    usd_per_hour: float | None
+    usd_per_hour: Usd | None
 
 
-@dataclass(frozen=True, slots=True)
-class Wasted:
+class Wasted(msgspec.Struct, frozen=True):
     """GPUs of nodes that no Pod can use because of the Pods that run beside them."""
 
     object: ObjectName
     reason: str
-    gpus: float
-    usd_per_hour: float | None
+    gpus: Gpus
+    usd_per_hour: Usd | None
 
 
-@dataclass(frozen=True, slots=True)
-class PoolUse:
+class PoolUse(msgspec.Struct, frozen=True):
     """The GPUs of one NodePool (or of nodes without one) by instance type."""
 
     node_pool: str
     instance_type: str
     nodes: int
-    gpus: float
-    allocated: float
-    usd_per_hour: float | None
+    gpus: Gpus
+    allocated: Gpus
+    usd_per_hour: Usd | None
 
 
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """The cost of GPUs in USD per hour, as defined in `docs/audit.md`; `prices` names their source, date and region."""
+class Cost(msgspec.Struct, frozen=True):
+    """The cost of GPUs; docs/audit.md defines each figure."""
 
-    prices: str
-    at_risk: float
-    allocated: float
-    idle: float
+    prices: Annotated[str, Meta(description="source, region and date of the prices")]
+    at_risk: Usd
+    allocated: Usd
+    idle: Usd
     unbounded: tuple[Unbounded, ...] = ()
     wasted: tuple[Wasted, ...] = ()
     pools: tuple[PoolUse, ...] = ()
-    unpriced_gpus: float = 0.0
+    unpriced_gpus: Gpus = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Cluster:
-    """The audited cluster: its name or the paths of the dump, the version of the API server, and the user of the audit."""
+class Cluster(msgspec.Struct, frozen=True):
+    """The audited cluster, or the paths of the dump, and the user of the audit."""
 
     name: str
-    version: str = ""
+    version: Annotated[str, Meta(description="version of the API server")] = ""
     user: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class AuditReport:
-    """One audit.
+class Summary(msgspec.Struct, frozen=True):
+    """The number of objects by action; each object counts once, with its worst finding."""
 
-    Attributes:
-        cluster: the audited cluster or dump.
-        time: the time of the audit, with its time zone.
-        generation: the generation of the policy file, as in the webhook's metrics and log.
-        target: the target versions of Kubernetes, Karpenter and KEDA.
-        audited: every evaluated object, sorted by action, then by cost, then by name.
-        counts: kind -> the number of objects that were read.
-        not_evaluated: what was not evaluated.
-        coverage: the evaluated share of what should be evaluated, from 0 to 1.
-        cost: the cost of GPUs; None with `--no-cost`, or if the nodes are unknown.
-        expired: expired exemptions, as text for the user.
-        unused: exemptions that matched no finding, as text for the user.
-        remarks: further notes for the user.
-    """
+    deny: int
+    mutate: int
+    warn: int
+    record: int
+    allow: int
 
+    @classmethod
+    def of(cls, audited: Iterable[Audited]) -> Summary:
+        """Count objects."""
+        counts = Counter(each.action for each in audited)
+        return cls(**{action.value: counts[action] for action in Action})
+
+
+class AuditReport(msgspec.Struct, frozen=True, tag_field="schema", tag=SCHEMA):
+    """One audit of a cluster or a dump by gpugate."""
+
+    gpugate: Annotated[str, Meta(description="version of gpugate that wrote the document")]
     cluster: Cluster
-    time: dt.datetime
-    generation: str
-    target: str
-    audited: tuple[Audited, ...]
-    counts: Mapping[str, int]
+    time: Annotated[dt.datetime, Meta(tz=True)]
+    generation: Annotated[str, Meta(description="generation of the policy file")]
+    target: Annotated[str, Meta(description="target versions of Kubernetes, Karpenter and KEDA")]
+    coverage: Annotated[float, Meta(ge=0, le=1, description="evaluated share of what should be evaluated")]
+    summary: Summary
+    counts: Annotated[dict[str, int], Meta(description="kind -> number of objects that were read")]
+    audited: Annotated[
+        tuple[Audited, ...],
+        Meta(description="worst first; objects without findings only with --include-passed"),
+    ] = msgspec.field(name="objects")
     not_evaluated: tuple[NotEvaluated, ...] = ()
-    coverage: float = 1.0
-    cost: Cost | None = None
-    expired: tuple[str, ...] = ()
-    unused: tuple[str, ...] = ()
+    cost: Annotated[Cost | None, Meta(description="null with --no-cost, or if the nodes are unknown")] = None
+    expired: Annotated[tuple[str, ...], Meta(description="expired exemptions")] = ()
+    unused: Annotated[tuple[str, ...], Meta(description="exemptions that matched no finding")] = ()
     remarks: tuple[str, ...] = ()
+    anonymized: Annotated[bool, Meta(description="whether names are pseudonyms")] = False

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+import msgspec
+
+from gpugate import __version__
 from gpugate.policies.engine import enforcement
 from gpugate.policies.engine.defaults import with_defaults
 from gpugate.policies.engine.ruleset import Needs
@@ -18,7 +22,7 @@ from gpugate.policies.sdk.pod_templates import pod_templates
 from gpugate.policies.sdk.unknown_kinds import UnknownKind
 from gpugate.webhook.audit.facts import AuditFacts
 from gpugate.webhook.audit.inventory import FINISHED, Demand, GpuPod, Room, Stock, room_of_pod
-from gpugate.webhook.audit.model import Action, Audited, AuditReport, NotEvaluated
+from gpugate.webhook.audit.model import Action, Audited, AuditReport, NotEvaluated, Summary, worst
 from gpugate.webhook.audit.owners import Lineage, entry
 from gpugate.webhook.audit.reading import Reading, Tools, digest
 from gpugate.webhook.audit.source import NotReadError
@@ -30,7 +34,7 @@ from gpugate.webhook.report.one_cause import Statement, followers
 from gpugate.webhook.report.summary import unknown_kinds
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from gpugate.policies.engine.config import Exemption
     from gpugate.policies.engine.ruleset import Ruleset
@@ -41,7 +45,7 @@ if TYPE_CHECKING:
     from gpugate.webhook.audit.selection import Options, Selection
     from gpugate.webhook.audit.source import Object as SourceObject
     from gpugate.webhook.audit.source import Packed, Source, Stored
-    from gpugate.webhook.audit.verdicts import Judgement, Object
+    from gpugate.webhook.audit.verdicts import Judgement, Object, Stated
 
 
 @dataclass(slots=True)
@@ -97,7 +101,7 @@ class Record:
     selected: bool
     pods: int = 0
     templates: set[bytes] = field(default_factory=set)
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[Stated] = field(default_factory=list)
     skipped: dict[str, str] = field(default_factory=dict)
     _paths: dict[tuple[str, str], list[str]] = field(default_factory=dict)
 
@@ -107,18 +111,24 @@ class Record:
         A finding of a template is not repeated for the Pods that were created from it.
         """
         dependent = None if judged == self.name else judged
-        for found in judgement.findings:
-            paths = self._paths.setdefault((found.policy, found.message), [])
-            if not any(_same_place(found.path, known) for known in paths):
-                paths.append(found.path)
-                self.findings.append(replace(found, dependent=dependent) if dependent else found)
+        for stated in judgement.findings:
+            finding = stated.finding
+            paths = self._paths.setdefault((finding.policy, finding.message), [])
+            if not any(_same_place(finding.path, known) for known in paths):
+                paths.append(finding.path)
+                finding = msgspec.structs.replace(finding, dependent=dependent) if dependent else finding
+                self.findings.append(replace(stated, finding=finding))
         for policy, reason in judgement.skipped.items():
             self.skipped.setdefault(policy, reason)
 
     @property
-    def audited(self) -> Audited:
-        """The record for reports."""
-        return Audited(self.name, self.uid, self.pods, (), tuple(self.findings), self.skipped)
+    def action(self) -> Action:
+        """What the webhook would do with the owner."""
+        return worst(stated.finding for stated in self.findings)
+
+    def audited(self, findings: Iterable[Finding]) -> Audited:
+        """Return the record for reports, with those of its findings that it is to report."""
+        return Audited.of(self.name, tuple(findings), uid=self.uid, pods=self.pods, skipped=self.skipped)
 
 
 class Records:
@@ -141,9 +151,9 @@ class Records:
             record = self._records[name] = Record(name, uid, selected)
         return record
 
-    def audited(self) -> Iterator[Audited]:
-        """Yield the selected owners."""
-        return (record.audited for record in self._records.values() if record.selected)
+    def selected(self) -> tuple[Record, ...]:
+        """Return the selected owners."""
+        return tuple(record for record in self._records.values() if record.selected)
 
 
 def _same_place(path: str, known: str) -> bool:
@@ -230,14 +240,23 @@ def _text(obj: Object, *path: str) -> str:
 
 _POD = GroupVersionKind("", "v1", "Pod")
 _ORDER = list(Action)
+Covered: TypeAlias = Mapping[tuple[ObjectName, ObjectName | None], set[str]]
 
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """The report without costs, and the inventory to compute them."""
+    """An audit.
+
+    Attributes:
+        report: the report without costs.
+        inventory: what costs are computed from.
+        covered: (top-level owner, its dependent or None) -> the policies that would deny it once its findings are exempt,
+            because a finding of another policy replaces theirs.
+    """
 
     report: AuditReport
     inventory: Inventory
+    covered: Covered
 
 
 def scan(source: Source, ruleset: Ruleset, options: Options) -> Scan:
@@ -264,7 +283,17 @@ def scan(source: Source, ruleset: Ruleset, options: Options) -> Scan:
             nodes_known="nodes" not in reading.unread,
             pods_known="pods" not in reading.unread,
         ),
+        _covered(tools.records.selected()),
     )
+
+
+def _covered(records: Iterable[Record]) -> Covered:
+    covered: defaultdict[tuple[ObjectName, ObjectName | None], set[str]] = defaultdict(set)
+    for record in records:
+        for stated in record.findings:
+            if stated.covers and stated.finding.action is Action.DENY:
+                covered[record.name, stated.finding.dependent].update(stated.covers)
+    return dict(covered)
 
 
 def _added(
@@ -349,55 +378,61 @@ def _template_contents(kind: GroupVersionKind, obj: SourceObject, added: Sequenc
 def _report(source: Source, tools: Tools, reading: Reading, options: Options, today: dt.date) -> AuditReport:
     config = tools.ruleset.config
     target = config.target
+    audited = worst_first(_each_cause_once(tools.records.selected()))
     return AuditReport(
+        gpugate=__version__,
         cluster=source.cluster,
         time=options.time,
         generation=options.generation,
         target=f"Kubernetes {target.kubernetes}, Karpenter {target.karpenter}, KEDA {target.keda}",
-        audited=worst_first(_each_cause_once(tuple(tools.records.audited()))),
-        counts=dict(sorted(reading.counts.items())),
-        not_evaluated=(*reading.not_evaluated, *source.trouble(), *tools.lineage.missing(), *reading.absent()),
         coverage=tools.coverage.share,
+        summary=Summary.of(audited),
+        counts=dict(sorted(reading.counts.items())),
+        audited=audited,
+        not_evaluated=(*reading.not_evaluated, *source.trouble(), *tools.lineage.missing(), *reading.absent()),
         expired=tuple(enforcement.expired(config.exemptions, today)),
         unused=tuple(enforcement.unused(config.exemptions, today, tools.exemptions)),
         remarks=(*options.remarks, *_remarks(tools, today), *unknown_kinds(_unknown_owners(tools))),
     )
 
 
-def _each_cause_once(audited: Sequence[Audited]) -> Iterator[Audited]:
+def _each_cause_once(records: Sequence[Record]) -> Iterator[Audited]:
     """Yield the objects without findings whose cause another object's finding reports; that finding names them.
 
     An object keeps the finding that decides its action. It also keeps findings that would deny it, because an exemption is for
     one object.
     """
-    places = [(number, finding) for number, each in enumerate(audited) for finding in each.findings]
+    findings = [(number, stated.finding) for number, record in enumerate(records) for stated in record.findings]
+    statements = [_statement(record.name, stated) for record in records for stated in record.findings]
     leaders = {
         index: leading
-        for index, leading in followers([_statement(audited[n].object, found) for n, found in places]).items()
-        if places[index][1].action is not Action.DENY
+        for index, leading in followers(statements).items()
+        if findings[index][1].action is not Action.DENY
     }
-    if not leaders:
-        yield from audited
-        return
+    actions = [record.action for record in records]
     decided = {
-        n for index, (n, found) in enumerate(places) if index not in leaders and found.action is audited[n].action
+        number
+        for index, (number, finding) in enumerate(findings)
+        if index not in leaders and finding.action is actions[number]
     }
-    for index, (number, finding) in enumerate(places):
-        if number not in decided and finding.action is audited[number].action:
+    for index, (number, finding) in enumerate(findings):
+        if number not in decided and finding.action is actions[number]:
             leaders.pop(index, None)
     related: dict[int, dict[ObjectName, None]] = {}
     for index, leading in leaders.items():
         for leader in leading:
-            related.setdefault(leader, {})[audited[places[index][0]].object] = None
-    kept: list[list[Finding]] = [[] for _ in audited]
-    for index, (number, finding) in enumerate(places):
+            related.setdefault(leader, {})[records[findings[index][0]].name] = None
+    kept: list[list[Finding]] = [[] for _ in records]
+    for index, (number, finding) in enumerate(findings):
         if index not in leaders:
-            kept[number].append(replace(finding, related=tuple(related.get(index, ()))))
-    for each, findings in zip(audited, kept, strict=True):
-        yield replace(each, findings=tuple(findings))
+            others = tuple(related.get(index, ()))
+            kept[number].append(msgspec.structs.replace(finding, related=others) if others else finding)
+    for record, reported in zip(records, kept, strict=True):
+        yield record.audited(reported)
 
 
-def _statement(name: ObjectName, finding: Finding) -> Statement:
+def _statement(name: ObjectName, stated: Stated) -> Statement:
+    finding = stated.finding
     name = finding.dependent or name
     return Statement(
         finding.policy,
@@ -406,8 +441,8 @@ def _statement(name: ObjectName, finding: Finding) -> Statement:
         name.kind,
         name.namespace,
         name.name,
-        finding.others,
-        finding.follows,
+        stated.others,
+        stated.follows,
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
 from gpugate.policies.sdk.findings import Stance
-from gpugate.webhook.audit.model import Action
+from gpugate.webhook.audit.model import Action, worst
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 Sharing = Literal["namespace", "policy", "kind", "owner"]
 CLUSTER: Final = "(cluster)"
 MALFORMED: Final = "malformed"
-_ORDER: Final = list(Action)
 
 
 @dataclass(slots=True)
@@ -61,18 +60,12 @@ class Group:
 
 def actions(report: AuditReport) -> dict[Action, int]:
     """Return the number of objects for every action; each object counts once."""
-    counts = Counter(audited.action for audited in report.audited)
-    return {action: counts[action] for action in Action}
+    return {action: getattr(report.summary, action.value) for action in Action}
 
 
 def code(finding: Finding) -> str:
     """Return the policy of a finding, or `MALFORMED` for a field of the wrong type."""
     return finding.policy or MALFORMED
-
-
-def worst(findings: Iterable[Finding]) -> Action:
-    """Return the worst action of findings."""
-    return min((finding.action for finding in findings), key=_ORDER.index, default=Action.ALLOW)
 
 
 def model(allocated: AllocatedGpus) -> str:

@@ -17,7 +17,7 @@ from gpugate.policies.engine.evaluate import Phase, evaluate
 from gpugate.policies.sdk.field import render
 from gpugate.policies.sdk.findings import Stance
 from gpugate.policies.sdk.objects import Operation, Request
-from gpugate.webhook.audit.model import Action, Finding
+from gpugate.webhook.audit.model import Action, Finding, Fix
 from gpugate.webhook.report.policy_text import patch_groups, reasons
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from gpugate.policies.engine import verdict as engine
     from gpugate.policies.engine.ruleset import Ruleset
     from gpugate.policies.sdk.facts import Facts
+    from gpugate.policies.sdk.findings import Other
     from gpugate.policies.sdk.objects import GroupVersionKind
 
 Object = dict[str, Any]  # Any: the JSON edge
@@ -182,6 +183,23 @@ _ACTIONS: Final = {Stance.ENFORCE: Action.DENY, Stance.WARN: Action.WARN}
 
 
 @dataclass(frozen=True, slots=True)
+class Stated:
+    """A finding, and its relation to other findings, which the report resolves.
+
+    Attributes:
+        finding: the finding.
+        others: further objects that share the cause, as in `policies.sdk.findings.Violation`.
+        follows: whether findings at all of `others` replace this one.
+        covers: policies whose findings at the same path this finding replaces.
+    """
+
+    finding: Finding
+    others: tuple[Other, ...] = ()
+    follows: bool = False
+    covers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Judgement:
     """The evaluation of one object.
 
@@ -192,7 +210,7 @@ class Judgement:
         exemptions: the indices of the exemptions that lowered a finding.
     """
 
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[Stated, ...] = ()
     skipped: Mapping[str, str] = field(default_factory=dict)
     called: int = 0
     exemptions: frozenset[int] = frozenset()
@@ -227,37 +245,39 @@ class Judging:
             self._exemptions.of(verdict),
         )
 
-    def _findings(self, verdict: engine.Verdict) -> Iterator[Finding]:
+    def _findings(self, verdict: engine.Verdict) -> Iterator[Stated]:
         for wrong in verdict.malformed:
             action = _ACTIONS.get(wrong.at_most, Action.RECORD)
-            yield Finding(MALFORMED, render(wrong.path), wrong.message, wrong.at_most, action, "", wrong.hint)
+            yield Stated(
+                Finding(MALFORMED, render(wrong.path), wrong.message, wrong.at_most.word, action, hint=wrong.hint)
+            )
         for outcome in verdict.outcomes:
             for found in outcome.findings:
-                yield Finding(
+                finding = Finding(
                     policy=found.policy,
                     path=render(found.path),
                     message=found.message,
-                    stance=found.stance,
+                    mode=found.stance.word,
                     action=_ACTIONS.get(found.stance, Action.RECORD),
                     why=found.why or self._reasons.get(found.policy, ""),
                     hint=found.hint,
                     note=found.note,
-                    fix=found.fix,
+                    remedy=Fix.of(found.fix),
                     template_of=found.template_of.kind if found.template_of else "",
-                    others=found.others,
-                    follows=found.follows,
-                    covers=found.covers,
                 )
+                yield Stated(finding, found.others, found.follows, found.covers)
             for group in patch_groups(outcome):
-                yield Finding(
-                    policy=outcome.policy,
-                    path=render(group.patches[0].path),
-                    message=group.reason,
-                    stance=Stance.ENFORCE,
-                    action=Action.MUTATE,
-                    why=self._reasons.get(outcome.policy, ""),
-                    patches=group.patches,
-                    template_of=group.template_of,
+                yield Stated(
+                    Finding(
+                        policy=outcome.policy,
+                        path=render(group.patches[0].path),
+                        message=group.reason,
+                        mode="enforce",
+                        action=Action.MUTATE,
+                        why=self._reasons.get(outcome.policy, ""),
+                        patches=group.patches,
+                        template_of=group.template_of,
+                    )
                 )
 
 

@@ -12,7 +12,7 @@ from gpugate.policies.engine.config import API_VERSION, KIND, PolicyConfig
 from gpugate.policies.engine.ruleset import entry_of
 from gpugate.policies.sdk.findings import Stance
 from gpugate.policies.sdk.platform import CLASSES_KEY
-from gpugate.webhook.audit.formats import schema as audit_schema
+from gpugate.webhook.audit.formats import json as audit_json
 from gpugate.webhook.check import flags as check_flags
 from gpugate.webhook.cli import options, project_flags
 from gpugate.webhook.cli.options import Parser, UsageError
@@ -124,7 +124,7 @@ _SCHEMAS: Final = {
     "policy": config_schema,
     "project": project_schema,
     "test": case_schema,
-    "audit": audit_schema.schema,
+    "audit": audit_json.schema,
 }
 
 

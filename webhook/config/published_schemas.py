@@ -8,7 +8,7 @@ import msgspec
 
 from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.config import API_VERSION, KIND, PolicyConfig, PolicyEntry
-from gpugate.webhook.audit.formats import schema as audit_schema
+from gpugate.webhook.audit.formats import json as audit_json
 from gpugate.webhook.manifests.case_format import Asked, CaseFileFormat, Definition, Expect, FromFile, Merged, Setting
 from gpugate.webhook.project.read import ProjectConfig
 from gpugate.webhook.project.settings import SETTINGS
@@ -160,7 +160,7 @@ def published_schemas() -> Mapping[str, str]:
         "policy-v1.schema.json": config_schema(),
         "project-v1.schema.json": project_schema(),
         "test-v1.schema.json": case_schema(),
-        "audit-v1.schema.json": audit_schema.schema(),
+        "audit-v1.schema.json": audit_json.schema(),
     }
     return {
         name: f"{msgspec.json.format(msgspec.json.encode(each), indent=2).decode()}\n" for name, each in schemas.items()

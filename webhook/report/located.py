@@ -6,6 +6,8 @@ from dataclasses import dataclass, field, replace
 from enum import Enum, StrEnum
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from gpugate.policies.sdk.findings import Patches, Stance
 from gpugate.policies.sdk.unknown_kinds import HelmApplications
 from gpugate.webhook.manifests.documents import SourceText
@@ -119,9 +121,8 @@ class Place:
         return f"{self.file}:{self.line}:{self.column}" if self.line else self.file
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectName:
-    """Which object; `name` ends in `*` where the API server has yet to make the rest."""
+class ObjectName(msgspec.Struct, frozen=True, rename={"api_version": "apiVersion"}):
+    """The name of an object; `name` ends in `*` if the API server will generate the rest."""
 
     api_version: str
     kind: str

@@ -1,24 +1,25 @@
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 import json
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from clusters import costed, inventory, node, pod
 from dumps import CATALOG, scanned
+from msgspec.structs import replace
 
 from gpugate.policies.data.instance_types import load_instance_types
 from gpugate.policies.engine.config import Exemption, PolicyConfig
-from gpugate.policies.sdk.findings import Patch, Patches, Replacement, Stance
+from gpugate.policies.sdk.findings import Patch, Patches, Replacement
 from gpugate.webhook.audit.anonymize import anonymize, anonymize_comparison, pseudonyms
 from gpugate.webhook.audit.comparison import Changed, Comparison
 from gpugate.webhook.audit.cost.prices import Prices
 from gpugate.webhook.audit.formats.names import FORMATS, render
 from gpugate.webhook.audit.formats.presentation import Presentation
-from gpugate.webhook.audit.model import Action, Audited, AuditReport, Cluster, Finding, NotEvaluated
+from gpugate.webhook.audit.model import Action, Audited, AuditReport, Cluster, Finding, Fix, NotEvaluated, Summary
 from gpugate.webhook.report.located import ObjectName
 
 MANIFESTS = Path(__file__).parents[2] / "fixtures" / "manifests"
@@ -29,15 +30,19 @@ NAME = ObjectName("apps/v1", "Deployment", "zqspace", "zqapp")
 
 def report(**finding: object) -> AuditReport:
     found = Finding(
-        **{"policy": "pods/x", "path": "", "message": "", "stance": Stance.ENFORCE, "action": Action.DENY, **finding}
+        **{"policy": "pods/x", "path": "", "message": "", "mode": "enforce", "action": Action.DENY, **finding}
     )  # type: ignore[arg-type]
+    audited = (Audited.of(NAME, (found,), uid="zquid"),)
     return AuditReport(
+        "0.1.0",
         Cluster("zqcluster", "v1.36.0", "zq@corp"),
         TIME,
         "g",
         "Kubernetes 1.36",
-        (Audited(NAME, "zquid", findings=(found,)),),
+        1.0,
+        Summary.of(audited),
         {},
+        audited,
     )
 
 
@@ -94,9 +99,7 @@ def test_what_gpugate_says_of_itself_stays(text: str) -> None:
 
 def test_a_name_that_is_a_word_goes_where_it_can_be_one() -> None:
     named = replace(report(message="Deployment training asks for nvidia.com/gpu"), counts={"Deployment": 1})
-    other = AuditReport(
-        named.cluster, TIME, "g", "", (replace(named.audited[0], object=replace(NAME, namespace="gpu")),), named.counts
-    )
+    other = replace(named, audited=(replace(named.audited[0], object=replace(NAME, namespace="gpu")),))
 
     left = anonymize(other, pseudonyms(other)).audited[0].findings[0].message
 
@@ -105,8 +108,8 @@ def test_a_name_that_is_a_word_goes_where_it_can_be_one() -> None:
 
 def test_patches_and_fixes_hold_no_name() -> None:
     patch = Patch("set", ("metadata", "labels", "zq.io/zqkey"), {"zqk": ["zqv", 1, True, None]}, "adds zqkey")
-    named = report(patches=(patch,), fix=Patches((patch,), safe=True))
-    other = report(fix=Replacement(({"kind": "NodePool", "metadata": {"name": "zqpool"}},)))
+    named = report(patches=(patch,), remedy=Fix.of(Patches((patch,), safe=True)))
+    other = report(remedy=Fix.of(Replacement(({"kind": "NodePool", "metadata": {"name": "zqpool"}},))))
 
     for each in (named, other):
         found = anonymize(each, pseudonyms(each)).audited[0]
@@ -182,13 +185,11 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> tuple[AuditReport, C
 def test_no_name_is_left_in_what_is_written(everything: tuple[AuditReport, Comparison], name: str) -> None:
     whole, comparison = everything
     names = pseudonyms(whole, "salt", comparison)
-    shown = Presentation(
-        CATALOG, include_passed=True, top=0, anonymized=True, comparison=anonymize_comparison(comparison, names)
-    )
+    shown = Presentation(CATALOG, include_passed=True, top=0, comparison=anonymize_comparison(comparison, names))
 
     text = render(name, anonymize(whole, names), shown)
 
-    assert CANARY in render(name, whole, replace(shown, comparison=comparison))
+    assert CANARY in render(name, whole, dataclasses.replace(shown, comparison=comparison))
     assert not re.findall(rf".{{0,80}}{CANARY}.{{0,40}}", text)
 
 

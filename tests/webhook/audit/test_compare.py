@@ -2,16 +2,15 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from gpugate.policies.sdk.findings import Stance
 from gpugate.webhook.audit.compare import AuditDocumentError, compare
 from gpugate.webhook.audit.formats import json as audit_json
 from gpugate.webhook.audit.formats.presentation import Presentation
-from gpugate.webhook.audit.model import Action, Audited, AuditReport, Cluster, Finding, NotEvaluated
+from gpugate.webhook.audit.model import Action, Audited, AuditReport, Cluster, Finding, NotEvaluated, Summary
 from gpugate.webhook.report.located import ObjectName
 
 TIME = dt.datetime(2026, 11, 21, tzinfo=dt.UTC)
@@ -19,12 +18,15 @@ VLLM = ObjectName("apps/v1", "Deployment", "serving", "vllm")
 
 
 def finding(path: str = "spec.a", message: str = "is wrong", policy: str = "pods/x") -> Finding:
-    return Finding(policy, path, message, Stance.ENFORCE, Action.DENY)
+    return Finding(policy, path, message, "enforce", Action.DENY)
 
 
 def report(*findings: Finding, of: ObjectName = VLLM, **others: Any) -> AuditReport:
-    audited = (Audited(of, findings=findings),)
-    return AuditReport(Cluster("prod"), TIME, "g", "Kubernetes 1.36", **{"audited": audited, "counts": {}, **others})
+    audited = others.pop("audited", (Audited.of(of, findings),))
+    summary = Summary.of(audited)
+    return AuditReport(
+        "0.1.0", Cluster("prod"), TIME, "g", "Kubernetes 1.36", 1.0, summary, counts={}, audited=audited, **others
+    )
 
 
 def old(found: AuditReport) -> str:
@@ -60,7 +62,7 @@ def counts(before: AuditReport, now: AuditReport, **how: Any) -> tuple[int, int,
             id="kind-could-not-be-read",
         ),
         pytest.param(
-            report(finding()), report(audited=(Audited(VLLM, skipped={"pods/x": "no pools"}),)), (0, 0, 0, 1), id="policy-could-not-look"
+            report(finding()), report(audited=(Audited.of(VLLM, skipped={"pods/x": "no pools"}),)), (0, 0, 0, 1), id="policy-could-not-look"
         ),
     ],
 )  # fmt: skip

@@ -16,6 +16,7 @@ from gpugate.webhook.manifests.policy_file import load_policy_file
 
 if TYPE_CHECKING:
     from gpugate.webhook.audit.model import AuditReport
+    from gpugate.webhook.audit.scan import Scan
 
 MANIFESTS = Path(__file__).parents[2] / "fixtures" / "manifests"
 POD = """
@@ -58,40 +59,44 @@ def config(folder: Path, text: str) -> PolicyConfig:
     return msgspec.structs.replace(read[0], policies=STRICT.policies)
 
 
+def written(scan: Scan, days: int = 30, owner: str = "platform") -> str:
+    return exemptions(scan.report, scan.covered, CATALOG, days, owner)
+
+
 def blocked(report: AuditReport) -> set[str]:
     return {str(each.object) for each in report.audited if each.action is Action.DENY}
 
 
 def test_with_the_exemptions_an_audit_blocks_nothing(tmp_path: Path) -> None:
-    before = scanned(tmp_path, f"{EVERYTHING}\n---{JOB}---{POD}", STRICT).report
-    assert len(blocked(before)) > 10
+    before = scanned(tmp_path, f"{EVERYTHING}\n---{JOB}---{POD}", STRICT)
+    assert len(blocked(before.report)) > 10
 
-    let_off = config(tmp_path, exemptions(before, CATALOG, 30, "platform"))
+    let_off = config(tmp_path, written(before))
 
     assert not blocked(scanned(tmp_path, f"{EVERYTHING}\n---{JOB}---{POD}", let_off).report)
 
 
 def test_after_their_last_day_everything_is_blocked_again(tmp_path: Path) -> None:
-    before = scanned(tmp_path, EVERYTHING, STRICT).report
-    let_off = config(tmp_path, exemptions(before, CATALOG, 30, "platform"))
+    before = scanned(tmp_path, EVERYTHING, STRICT)
+    let_off = config(tmp_path, written(before))
 
     last, over = (scanned(tmp_path, EVERYTHING, let_off, TIME + dt.timedelta(days=n)).report for n in (30, 31))
 
     assert not blocked(last)
-    assert blocked(over) == blocked(before)
+    assert blocked(over) == blocked(before.report)
 
 
 def test_nothing_else_is_let_off(tmp_path: Path) -> None:
     one, other = EVERYTHING, EVERYTHING.replace("name: gpu-", "name: other-")
-    let_off = config(tmp_path, exemptions(scanned(tmp_path, one, STRICT).report, CATALOG, 30, "platform"))
+    let_off = config(tmp_path, written(scanned(tmp_path, one, STRICT)))
 
     assert "NodePool/other-training-protected" in blocked(scanned(tmp_path, other, let_off).report)
 
 
 def test_an_exemption_says_what_for_and_until_when(tmp_path: Path) -> None:
-    report = scanned(tmp_path, f"{JOB}---{POD}", STRICT).report
+    scan = scanned(tmp_path, f"{JOB}---{POD}", STRICT)
 
-    found = config(tmp_path, exemptions(report, CATALOG, 30, " platform ")).exemptions
+    found = config(tmp_path, written(scan, owner=" platform ")).exemptions
 
     assert [(e.policies, e.kinds, e.namespaces, e.names, e.owner, e.expires) for e in found] == [
         (
@@ -103,7 +108,7 @@ def test_an_exemption_says_what_for_and_until_when(tmp_path: Path) -> None:
             dt.date(2026, 12, 21),
         )
     ]
-    assert found[0].reason == f"found by gpugate audit of {report.cluster.name} on 2026-11-21, to be fixed"
+    assert found[0].reason == f"found by gpugate audit of {scan.report.cluster.name} on 2026-11-21, to be fixed"
 
 
 def test_objects_with_the_same_trouble_share_an_exemption(tmp_path: Path) -> None:
@@ -111,13 +116,13 @@ def test_objects_with_the_same_trouble_share_an_exemption(tmp_path: Path) -> Non
         (MANIFESTS / "nodepool-gpu-training.yaml").read_text().replace("gpu-training", name) for name in "ab"
     )
 
-    found = config(tmp_path, exemptions(scanned(tmp_path, pools, STRICT).report, CATALOG, 30, "platform")).exemptions
+    found = config(tmp_path, written(scanned(tmp_path, pools, STRICT))).exemptions
 
     assert [each.names for each in found] == [("a", "b")]
 
 
 def test_a_field_of_the_wrong_type_is_not_let_off(tmp_path: Path) -> None:
-    text = exemptions(scanned(tmp_path, WRONG_TYPE, STRICT).report, CATALOG, 30, "platform")
+    text = written(scanned(tmp_path, WRONG_TYPE, STRICT))
 
     assert "malformed" not in text.partition("exemptions:")[2]
     assert (
@@ -129,9 +134,9 @@ def test_a_field_of_the_wrong_type_is_not_let_off(tmp_path: Path) -> None:
 @pytest.mark.parametrize("days", [0, -1, 367])
 def test_exemptions_end_within_a_year(tmp_path: Path, days: int) -> None:
     with pytest.raises(ExemptionsError, match="set 1 to 366 days"):
-        exemptions(scanned(tmp_path, JOB, STRICT).report, CATALOG, days, "platform")
+        written(scanned(tmp_path, JOB, STRICT), days=days)
 
 
 def test_exemptions_have_an_owner(tmp_path: Path) -> None:
     with pytest.raises(ExemptionsError, match="set one"):
-        exemptions(scanned(tmp_path, JOB, STRICT).report, CATALOG, 30, " ")
+        written(scanned(tmp_path, JOB, STRICT), owner=" ")

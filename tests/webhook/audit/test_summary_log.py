@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import pytest
 from audit.report_objects.audits import audit, deployment, finding
+from msgspec.structs import replace
 
 from gpugate.webhook.audit.live import ABSENCE
 from gpugate.webhook.audit.model import Action, AuditReport, Cost

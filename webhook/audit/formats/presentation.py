@@ -62,7 +62,6 @@ class Presentation:
         include_passed: whether objects without findings are listed.
         hours_per_month: the hours in a month, for monthly costs.
         comparison: the difference to an earlier audit.
-        anonymized: whether names are pseudonyms.
         rbac: the RBAC objects that the audit needs, as YAML.
         seconds: the duration of the run.
     """
@@ -74,6 +73,5 @@ class Presentation:
     include_passed: bool = False
     hours_per_month: float = HOURS_PER_MONTH
     comparison: Comparison | None = None
-    anonymized: bool = False
     rbac: str = ""
     seconds: float | None = None

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
 import json
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
 import pytest
+from audit_reports import with_audited
+from msgspec.structs import replace
 from prometheus_client.parser import text_string_to_metric_families
 
 from gpugate.webhook.audit.formats import csv as audit_csv
@@ -38,7 +40,7 @@ def test_csv_has_a_line_for_each_finding(audit: AuditReport, presentation: Prese
 
 
 def test_csv_lists_compliant_objects_when_asked_for(audit: AuditReport, presentation: Presentation) -> None:
-    found = rows(audit_csv.render(audit, replace(presentation, include_passed=True)))
+    found = rows(audit_csv.render(audit, dataclasses.replace(presentation, include_passed=True)))
 
     assert sum(row["action"] == "allow" for row in found) == sum(each.action is Action.ALLOW for each in audit.audited)
 
@@ -63,7 +65,7 @@ def test_csv_starts_no_formula(text: str, audit: AuditReport, presentation: Pres
     first = audit.audited[0]
     evil = replace(first, findings=(replace(first.findings[0], message=text, path=text, hint=text),))
 
-    (found,) = rows(audit_csv.render(replace(audit, audited=(evil,)), presentation))
+    (found,) = rows(audit_csv.render(with_audited(audit, (evil,)), presentation))
 
     cells = [found[column].lstrip(" ") for column in ("message", "field", "fix")]
     assert [cell for cell in cells if cell.startswith(("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d"))] == []
@@ -120,7 +122,7 @@ def test_junit_fails_what_would_be_denied_and_skips_what_was_not_looked_at(
 
 def test_junit_of_a_clean_cluster_is_not_empty(audit: AuditReport, presentation: Presentation) -> None:
     clean = tuple(each for each in audit.audited if not each.findings)
-    root = ET.fromstring(audit_junit.render(replace(audit, audited=clean), presentation))  # noqa: S314 -- as above
+    root = ET.fromstring(audit_junit.render(with_audited(audit, clean), presentation))  # noqa: S314 -- as above
 
     assert (root.get("failures"), int(root.get("tests", "0")) > 0) == ("0", True)
 
@@ -148,7 +150,7 @@ def test_prometheus_has_the_figures(audit: AuditReport, presentation: Presentati
 def test_prometheus_has_a_bounded_number_of_series(audit: AuditReport, presentation: Presentation) -> None:
     first = audit.audited[0]
     many = tuple(replace(first, object=replace(first.object, namespace=f"n-{number}")) for number in range(1000))
-    found = samples(replace(audit, audited=many), presentation)["gpugate_audit_namespace_objects"]
+    found = samples(with_audited(audit, many), presentation)["gpugate_audit_namespace_objects"]
 
     assert len(found) == audit_prometheus.MOST_NAMESPACES + 1
     assert (found["(other)", "deny"], sum(found.values())) == (800, 1000)
@@ -170,6 +172,6 @@ def test_markdown_has_tables_whose_rows_have_as_many_cells_as_their_header(
 
 
 def test_markdown_stays_below_what_a_step_summary_holds(presentation: Presentation, audit: AuditReport) -> None:
-    text = audit_markdown.render(replace(audit, audited=audit.audited * 50), presentation)
+    text = audit_markdown.render(with_audited(audit, audit.audited * 50), presentation)
 
     assert len(text.encode()) < 2**19

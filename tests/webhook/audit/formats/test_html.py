@@ -1,21 +1,23 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
 import gzip
 import hashlib
 import json
 import re
-from dataclasses import replace
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING, Any, Final
 
 import audit_reports
 import pytest
+from audit_reports import with_audited
+from msgspec.structs import replace
 
 from gpugate.webhook.audit.formats.html import render
 from gpugate.webhook.audit.formats.html.breakdown import MOST_NAMESPACES
+from gpugate.webhook.audit.formats.json import read
 from gpugate.webhook.audit.formats.json import render as render_json
-from gpugate.webhook.audit.formats.read import read
 from gpugate.webhook.audit.model import Action
 
 if TYPE_CHECKING:
@@ -70,7 +72,7 @@ class Page(HTMLParser):
 @pytest.fixture(scope="module", params=["audit", "hostile", "large"])
 def text(request: pytest.FixtureRequest, presentation: Presentation) -> str:
     report = audit_reports.audit(3_000) if request.param == "large" else request.getfixturevalue(request.param)
-    return render(report, replace(presentation, rbac="kind: ClusterRole\n"))
+    return render(report, dataclasses.replace(presentation, rbac="kind: ClusterRole\n"))
 
 
 def test_every_element_is_closed_once(text: str) -> None:
@@ -247,7 +249,7 @@ def test_namespaces_that_are_too_many_are_summed_up(presentation: Presentation) 
 def test_objects_alike_are_one_entry_with_all_their_names(audit: AuditReport, presentation: Presentation) -> None:
     first = next(each for each in audit.audited if each.action is Action.DENY and each.allocated)
     many = tuple(replace(first, object=replace(first.object, name=f"copy-{number}")) for number in range(5))
-    text = render(replace(audit, audited=many), presentation)
+    text = render(with_audited(audit, many), presentation)
 
     assert "and 4 similar" in text
     assert all(f"copy-{number}" in text for number in range(5))
@@ -256,7 +258,7 @@ def test_objects_alike_are_one_entry_with_all_their_names(audit: AuditReport, pr
 
 def test_an_audit_of_nothing_is_a_page_too(audit: AuditReport, presentation: Presentation) -> None:
     text = render(
-        replace(audit, audited=(), counts={}, cost=None, not_evaluated=(), expired=(), unused=(), remarks=()),
+        replace(with_audited(audit, ()), counts={}, cost=None, not_evaluated=(), expired=(), unused=(), remarks=()),
         presentation,
     )
 
@@ -265,7 +267,7 @@ def test_an_audit_of_nothing_is_a_page_too(audit: AuditReport, presentation: Pre
 
 
 def test_names_that_are_pseudonyms_are_said_to_be(audit: AuditReport, presentation: Presentation) -> None:
-    assert "replaced by pseudonyms" in render(audit, replace(presentation, anonymized=True))
+    assert "replaced by pseudonyms" in render(replace(audit, anonymized=True), presentation)
 
 
 def test_the_same_audit_is_the_same_file(presentation: Presentation) -> None:

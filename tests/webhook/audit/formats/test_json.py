@@ -1,26 +1,38 @@
 from __future__ import annotations
 
+import dataclasses
+import datetime as dt
 import json
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from msgspec.structs import replace
 
-from gpugate.webhook.audit.formats.json import render
-from gpugate.webhook.audit.formats.read import AuditDocumentError, read
-from gpugate.webhook.audit.formats.schema import schema
-from gpugate.webhook.audit.model import Action
+from gpugate.policies.sdk.findings import Patch, Patches
+from gpugate.webhook.audit.formats.json import AuditDocumentError, encode, read, render, schema
+from gpugate.webhook.audit.model import (
+    Action,
+    Audited,
+    AuditReport,
+    Cluster,
+    Cost,
+    Finding,
+    Fix,
+    NotEvaluated,
+    Summary,
+    Unbounded,
+)
+from gpugate.webhook.report.located import ObjectName
 
 if TYPE_CHECKING:
     from gpugate.webhook.audit.formats.presentation import Presentation
-    from gpugate.webhook.audit.model import AuditReport
 
 
 @pytest.mark.parametrize("name", ["audit", "hostile"])
 def test_what_is_written_is_read_again(name: str, presentation: Presentation, request: pytest.FixtureRequest) -> None:
     report = request.getfixturevalue(name)
 
-    assert read(render(report, replace(presentation, include_passed=True))) == report
+    assert read(render(report, dataclasses.replace(presentation, include_passed=True))) == report
 
 
 def test_compliant_objects_are_counted_and_listed_only_when_asked_for(
@@ -37,6 +49,38 @@ def test_an_audit_without_costs_has_null(audit: AuditReport, presentation: Prese
 
     assert document["cost"] is None
     assert read(json.dumps(document)).cost is None
+
+
+def test_a_document_has_these_members_in_this_order(presentation: Presentation) -> None:
+    pool = ObjectName("karpenter.sh/v1", "NodePool", "", "gpu")
+    patch = Patch("set", ("spec", "weight"), 2, "ranks pools")
+    finding = Finding(
+        "nodepools/x", "spec.weight", "is 1", "warn", Action.WARN, remedy=Fix.of(Patches((patch,))), related=(pool,)
+    )
+    audited = (Audited.of(pool, (finding,), uid="7", skipped={"pods/x": "no Pods"}),)
+    cost = Cost("list prices", 0.5, 1.0, 0.0, (Unbounded(pool, "no limit", None),))
+    when = dt.datetime(2026, 8, 24, 10, 17, tzinfo=dt.UTC)
+    report = AuditReport(
+        "1.2.3", Cluster("prod"), when, "3f9c", "Kubernetes 1.36", 0.5, Summary.of(audited), {"NodePool": 1}, audited
+    )
+
+    text = encode(replace(report, not_evaluated=(NotEvaluated("Pod", "forbidden"),), cost=cost), presentation)
+
+    name = '{"apiVersion":"karpenter.sh/v1","kind":"NodePool","namespace":"","name":"gpu"}'
+    change = '{"op":"set","path":["spec","weight"],"value":2,"reason":"ranks pools"}'
+    assert text.decode() == (
+        '{"schema":"gpugate.dev/audit/v1","gpugate":"1.2.3","cluster":{"name":"prod","version":"","user":""},'
+        '"time":"2026-08-24T10:17:00Z","generation":"3f9c","target":"Kubernetes 1.36","coverage":0.5,'
+        '"summary":{"deny":0,"mutate":0,"warn":1,"record":0,"allow":0},"counts":{"NodePool":1},'
+        f'"objects":[{{"object":{name},"action":"warn","uid":"7","pods":0,"allocated":[],"findings":['
+        '{"policy":"nodepools/x","path":"spec.weight","message":"is 1","mode":"warn","action":"warn","why":"","hint":"",'
+        f'"note":"","fix":{{"safe":false,"patches":[{change}],"objects":null}},"patches":[],"template_of":"",'
+        f'"dependent":null,"related":[{name}]}}],"skipped":{{"pods/x":"no Pods"}}}}],'
+        '"not_evaluated":[{"what":"Pod","reason":"forbidden","objects":null}],'
+        '"cost":{"prices":"list prices","at_risk":0.5,"allocated":1.0,"idle":0.0,'
+        f'"unbounded":[{{"object":{name},"reason":"no limit","usd_per_hour":null}}],"wasted":[],"pools":[],'
+        '"unpriced_gpus":0.0},"expired":[],"unused":[],"remarks":[],"anonymized":false}'
+    )
 
 
 UNREADABLE = {

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
-from dataclasses import replace
+import dataclasses
 from typing import TYPE_CHECKING
 
 import pytest
+from audit_reports import with_audited
+from msgspec.structs import replace
 
 from gpugate.webhook.audit.comparison import Changed, Comparison
 from gpugate.webhook.audit.formats import text as audit_text
@@ -42,7 +44,7 @@ def test_wide_counts_the_objects_of_each_kind(audit: AuditReport, presentation: 
 
 
 def test_namespaces_are_worst_first_with_gpus_and_money(audit: AuditReport, presentation: Presentation) -> None:
-    by_namespace = replace(presentation, group_by="namespace")
+    by_namespace = dataclasses.replace(presentation, group_by="namespace")
     header, first, *_ = block(audit_text.render(audit, by_namespace), "BY NAMESPACE")
 
     worst = grouped(audit, "namespace")[0]
@@ -52,7 +54,7 @@ def test_namespaces_are_worst_first_with_gpus_and_money(audit: AuditReport, pres
 
 
 def test_rows_beyond_the_top_are_counted(audit: AuditReport, presentation: Presentation) -> None:
-    rows = block(audit_text.render(audit, replace(presentation, group_by="policy", top=3)), "BY POLICY")
+    rows = block(audit_text.render(audit, dataclasses.replace(presentation, group_by="policy", top=3)), "BY POLICY")
 
     assert len(rows) == 5
     assert rows[-1] == f"and {len(grouped(audit, 'policy')) - 3} more: --top 0"
@@ -62,7 +64,9 @@ def test_rows_beyond_the_top_are_counted(audit: AuditReport, presentation: Prese
     ("by", "heading"), [("kind", "BY KIND"), ("owner", "BY OWNER"), ("policy", "BY POLICY"), ("pool", "BY POOL")]
 )
 def test_a_grouping_adds_its_table(by: GroupBy, heading: str, audit: AuditReport, presentation: Presentation) -> None:
-    plain, grouped_by = (audit_text.render(audit, replace(presentation, group_by=name)) for name in (None, by))
+    plain, grouped_by = (
+        audit_text.render(audit, dataclasses.replace(presentation, group_by=name)) for name in (None, by)
+    )
 
     assert [line.split("  ")[0] for line in grouped_by.split("\n") if line.startswith("BY ")] == [heading]
     assert "\nBY " not in plain
@@ -84,7 +88,7 @@ def test_only_the_first_unbounded_objects_are_listed(audit: AuditReport, present
     many = replace(audit, cost=replace(audit.cost, unbounded=audit.cost.unbounded[:1] * 7))
 
     assert "  unbounded: 5 more: -o wide\n" in audit_text.render(many, presentation)
-    assert audit_text.render(many, replace(presentation, top=0)).count("  unbounded: ") == 7
+    assert audit_text.render(many, dataclasses.replace(presentation, top=0)).count("  unbounded: ") == 7
     assert audit_wide.render(many, presentation).count("  unbounded: ") == 7
 
 
@@ -120,7 +124,7 @@ def test_only_all_is_all(coverage: float, said: str, audit: AuditReport, present
 def test_a_comparison_shows_what_is_new_and_what_is_fixed(audit: AuditReport, presentation: Presentation) -> None:
     first = audit.audited[0]
     changed = Changed(first.object, first.findings[0])
-    compared = replace(presentation, comparison=Comparison(audit.time, (changed, changed), (changed,), 7))
+    compared = dataclasses.replace(presentation, comparison=Comparison(audit.time, (changed, changed), (changed,), 7))
 
     lines = block(audit_text.render(audit, compared), "CHANGES")
     assert lines[0] == "CHANGES since 2026-08-24 10:17 UTC: +2 new  -1 fixed  =7 unchanged"
@@ -129,7 +133,7 @@ def test_a_comparison_shows_what_is_new_and_what_is_fixed(audit: AuditReport, pr
 
 def test_nothing_found_is_short(audit: AuditReport, presentation: Presentation) -> None:
     clean = tuple(each for each in audit.audited if not each.findings)
-    text = audit_text.render(replace(audit, audited=clean, cost=None), presentation)
+    text = audit_text.render(with_audited(replace(audit, cost=None), clean), presentation)
 
     assert "BY NAMESPACE" not in text
     assert "WORST OBJECTS" not in text
@@ -146,7 +150,7 @@ def test_wide_leaves_no_finding_out(audit: AuditReport, presentation: Presentati
 
 def test_colours_are_added_where_asked_for(audit: AuditReport, presentation: Presentation) -> None:
     plain = audit_text.render(audit, presentation)
-    painted = audit_text.render(audit, replace(presentation, paint=Paint(enabled=True)))
+    painted = audit_text.render(audit, dataclasses.replace(presentation, paint=Paint(enabled=True)))
 
     assert "\x1b[" not in plain
     assert "\x1b[31;1m" in painted

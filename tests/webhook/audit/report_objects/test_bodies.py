@@ -9,7 +9,7 @@ import pytest
 from audit.report_objects.audits import deployment, finding, node_pool
 
 from gpugate.policies.sdk.findings import Patch, Patches
-from gpugate.webhook.audit.model import Action, Audited
+from gpugate.webhook.audit.model import Action, Audited, Fix
 from gpugate.webhook.audit.report_bodies import Limits, body
 from gpugate.webhook.registration.report_kinds import OPEN_REPORTS, POLICY_REPORTS
 
@@ -56,7 +56,9 @@ def test_each_group_has_its_kinds_and_its_members(kinds: Any, namespaced: str, c
 
 
 def test_a_result_says_what_where_and_what_to_do() -> None:
-    (result,) = made(deployment("web", finding(fix=FIX, template_of="Deployment", note="at most a warning")))["results"]
+    (result,) = made(
+        deployment("web", finding(remedy=Fix.of(FIX), template_of="Deployment", note="at most a warning"))
+    )["results"]
     properties = result.pop("properties")
 
     assert result == {

@@ -7,10 +7,12 @@ links have no text: the style sheet adds the name of the policy, so it is visibl
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 from math import inf
 from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 from gpugate.policies.sdk.field import render
 from gpugate.policies.sdk.findings import Patches, Replacement
@@ -141,7 +143,7 @@ def alike(objects: Iterable[Audited], likeness: Likeness) -> list[list[Audited]]
     for audited in objects:
         name, compared = audited.object, audited.findings
         if not likeness.messages:
-            compared = tuple(replace(finding, message="") for finding in compared)
+            compared = tuple(msgspec.structs.replace(finding, message="") for finding in compared)
         # Patches contain unhashable values; their text is hashable.
         key = (name.api_version, name.kind, name.namespace if likeness.namespaces else "", repr(compared))
         groups.setdefault(key, []).append(audited)

@@ -24,7 +24,7 @@ _TILES: Final = {
 }
 
 
-def header(report: AuditReport, presentation: Presentation) -> Html:
+def header(report: AuditReport) -> Html:
     """Return the title and the details of the run."""
     cluster = report.cluster
     price = report.cost.prices if report.cost else ""
@@ -37,7 +37,7 @@ def header(report: AuditReport, presentation: Presentation) -> Html:
         ("Coverage", say.percent(report.coverage)),
         ("Prices", price),
         ("Objects", ", ".join(f"{count:,} {kind}" for kind, count in report.counts.items())),
-        ("Names", "replaced by pseudonyms" if presentation.anonymized else ""),
+        ("Names", "replaced by pseudonyms" if report.anonymized else ""),
     ]
     shown = [tag("div", tag("dt", name), tag("dd", text)) for name, text in details if text]
     return tag(

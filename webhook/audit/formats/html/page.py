@@ -18,7 +18,7 @@ from gpugate.webhook.audit.formats.html import breakdown, closing, overview
 from gpugate.webhook.audit.formats.html.findings import Shared, findings
 from gpugate.webhook.audit.formats.html.markup import NOTHING, Html, join, tag
 from gpugate.webhook.audit.formats.json import encode
-from gpugate.webhook.audit.formats.schema import SCHEMA
+from gpugate.webhook.audit.model import SCHEMA
 from gpugate.webhook.audit.tally import MALFORMED, grouped
 from gpugate.webhook.report import policy_text
 from gpugate.webhook.report.plain import plain_json
@@ -140,7 +140,7 @@ def render(report: AuditReport, presentation: Presentation) -> str:
     body = tag(
         "body",
         tag("a", "Skip to the findings", class_="skip", href="#findings"),
-        overview.header(report, presentation),
+        overview.header(report),
         _contents(main),
         tag("main", main),
         closing.footer(presentation),
