@@ -16,9 +16,10 @@ FAMILY = 5
 # Modules that have one importer, beside them, and are modules all the same.
 KEPT = {
     "policies.pods._hidden_access": "a catalogue of signs with its sources, which the policy's documentation does not need",
-    "webhook.admission.front.connection": "the protocol; its server is the accept loop",
+    "webhook.admission.asgi": "the application; its worker chooses what the process serves",
     "webhook.admission.serve_worker": "runs in the worker processes, `serve` in their parent",
     "webhook.admission.tracing": "imported only with `--trace`, because its package is an extra",
+    "webhook.audit.facts": "the implementation of `Facts` for audits; the scan fills it",
     "webhook.audit.cost.scalers": "one of the subjects of a cost report",
     "webhook.audit.cost.waste": "one of the subjects of a cost report",
     "tools.command_reference": "one of the generators",
@@ -26,6 +27,7 @@ KEPT = {
     "webhook.manifests.terraform_plan": "imported only for plans",
     "webhook.manifests.patterns": "imported only for arguments with wildcards",
     "webhook.testing.pytest_plugin.builders": "fixtures for users, with an API of their own",
+    "webhook.testing.pytest_plugin.fixtures": "fixtures for users, without what they import on first use",
     "webhook.testing.pytest_plugin.items": "collection, which pytest calls through hooks",
     "webhook.rendering.chart_places": "Helm's half of the mapping",
     "webhook.rendering.isolate": "a script that runs without the package",

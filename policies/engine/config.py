@@ -54,6 +54,8 @@ KIND = "PolicyConfig"
 
 # YAML 1.1 reads a bare `off` as false, and so does kubectl; true means nothing here and is refused.
 Mode = Literal["off", "audit", "warn", "enforce"] | bool
+# What is found without a policy and can be exempted by these names: fields of the wrong type, and what schemas refuse.
+WITHOUT_POLICY: Final = ("malformed", "schema")
 
 
 class _Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from gpugate.policies.sdk import formats
 from gpugate.policies.sdk.findings import Stance
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.objects import Request
 
 _MIRROR = "kubernetes.io/config.mirror"
-# What is found without a policy and can be exempted by these names: fields of the wrong type, and what schemas refuse.
-WITHOUT_POLICY: Final = ("malformed", "schema")
 
 
 @dataclass(frozen=True, slots=True)

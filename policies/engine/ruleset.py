@@ -6,8 +6,14 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from gpugate.policies.engine.config import ConfigError, PolicyConfig, near_misses, parse, stance_of
-from gpugate.policies.engine.enforcement import WITHOUT_POLICY
+from gpugate.policies.engine.config import (
+    WITHOUT_POLICY,
+    ConfigError,
+    PolicyConfig,
+    near_misses,
+    parse,
+    stance_of,
+)
 from gpugate.policies.sdk import formats
 from gpugate.policies.sdk.findings import Stance
 from gpugate.policies.sdk.platform import CLASSES_KEY

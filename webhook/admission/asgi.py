@@ -103,7 +103,6 @@ def _reject_write(_: bytes) -> None:
 Receive: TypeAlias = "Callable[[], Awaitable[MutableMapping[str, Any]]]"
 Send: TypeAlias = "Callable[[MutableMapping[str, Any]], Awaitable[None]]"
 _Response: TypeAlias = "tuple[int, Headers, bytes]"  # status, headers, body
-Asgi: TypeAlias = "Callable[[Scope, Receive, Send], Awaitable[None]]"
 
 # In seconds. The API server waits this long and retries; without the header it fails (measured, kube-apiserver v1.36.3).
 _RETRY: Final = (b"retry-after", b"1")

@@ -61,8 +61,9 @@ if TYPE_CHECKING:
     from gpugate.policies.engine.ruleset import Ruleset
     from gpugate.policies.sdk.objects import Kind
     from gpugate.webhook.audit.model import AuditReport
+    from gpugate.webhook.audit.records import Covered
     from gpugate.webhook.audit.report_writer import Written
-    from gpugate.webhook.audit.scan import Covered, Scan
+    from gpugate.webhook.audit.scan import Scan
     from gpugate.webhook.cluster.connection import Connection
     from gpugate.webhook.report.located import ObjectName
 

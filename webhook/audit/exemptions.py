@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.field import Json
     from gpugate.policies.sdk.policy import Policy
     from gpugate.webhook.audit.model import Audited, AuditReport
-    from gpugate.webhook.audit.scan import Covered
+    from gpugate.webhook.audit.records import Covered
     from gpugate.webhook.report.located import ObjectName
 
 MOST_DAYS: Final = 366

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections import Counter
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
-
-import msgspec
+from typing import TYPE_CHECKING, Any, Final
 
 from gpugate import __version__
 from gpugate.policies.engine import enforcement
@@ -18,34 +15,32 @@ from gpugate.policies.sdk import formats
 from gpugate.policies.sdk.field import Field
 from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS
 from gpugate.policies.sdk.objects import GroupVersionKind, Operation, Request, is_known
-from gpugate.policies.sdk.pod_templates import pod_templates
+from gpugate.policies.sdk.pod_templates import TEMPLATES, pod_templates
 from gpugate.policies.sdk.unknown_kinds import UnknownKind
 from gpugate.webhook.audit.facts import AuditFacts
 from gpugate.webhook.audit.inventory import FINISHED, Demand, GpuPod, Room, Stock, room_of_pod
-from gpugate.webhook.audit.model import Action, Audited, AuditReport, NotEvaluated, Summary, worst
+from gpugate.webhook.audit.model import Action, Audited, AuditReport, NotEvaluated, Summary
 from gpugate.webhook.audit.owners import Lineage, entry
-from gpugate.webhook.audit.reading import Reading, Tools, digest
-from gpugate.webhook.audit.source import NotReadError
-from gpugate.webhook.audit.verdicts import Judging, as_created, creation, pod_as_created
+from gpugate.webhook.audit.records import Records, covered_policies, each_cause_once
+from gpugate.webhook.audit.source import NotReadError, Packed
+from gpugate.webhook.audit.verdicts import Judging, as_created, creation, digest, pod_as_created
 from gpugate.webhook.cluster.discovery import resource_name
 from gpugate.webhook.registration.rbac import AuditedResource, audited_resources
-from gpugate.webhook.report.located import ObjectName
-from gpugate.webhook.report.one_cause import Statement, followers
 from gpugate.webhook.report.summary import unknown_kinds
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from gpugate.policies.engine.config import Exemption
     from gpugate.policies.engine.ruleset import Ruleset
     from gpugate.policies.sdk.pod_templates import TemplatePath
     from gpugate.webhook.audit.inventory import Inventory
-    from gpugate.webhook.audit.model import Finding
-    from gpugate.webhook.audit.owners import Entry, Top
-    from gpugate.webhook.audit.selection import Options, Selection
+    from gpugate.webhook.audit.owners import Entry
+    from gpugate.webhook.audit.records import Covered
+    from gpugate.webhook.audit.selection import Options
     from gpugate.webhook.audit.source import Object as SourceObject
-    from gpugate.webhook.audit.source import Packed, Source, Stored
-    from gpugate.webhook.audit.verdicts import Judgement, Object, Stated
+    from gpugate.webhook.audit.source import Source, Stored
+    from gpugate.webhook.audit.verdicts import Judgement, Object
 
 
 @dataclass(slots=True)
@@ -93,72 +88,123 @@ class Coverage:
 
 
 @dataclass(slots=True)
-class Record:
-    """A top-level owner during an audit; `templates` are the digests of its Pod templates."""
+class Tools:
+    """What objects are judged with, and where the results go.
 
-    name: ObjectName
-    uid: str
-    selected: bool
-    pods: int = 0
-    templates: set[bytes] = field(default_factory=set)
-    findings: list[Stated] = field(default_factory=list)
-    skipped: dict[str, str] = field(default_factory=dict)
-    _paths: dict[tuple[str, str], list[str]] = field(default_factory=dict)
+    Attributes:
+        labels: whether objects are selected by labels, so that these must be kept.
+        resources: group and kind -> the resource, as RBAC names it.
+        exemptions: those that lowered a finding, by their places in the configuration.
+    """
 
-    def add(self, judgement: Judgement, judged: ObjectName) -> None:
-        """Add the findings of the owner itself, or of an object that it owns.
-
-        A finding of a template is not repeated for the Pods that were created from it.
-        """
-        dependent = None if judged == self.name else judged
-        for stated in judgement.findings:
-            finding = stated.finding
-            paths = self._paths.setdefault((finding.policy, finding.message), [])
-            if not any(_same_place(finding.path, known) for known in paths):
-                paths.append(finding.path)
-                finding = msgspec.structs.replace(finding, dependent=dependent) if dependent else finding
-                self.findings.append(replace(stated, finding=finding))
-        for policy, reason in judgement.skipped.items():
-            self.skipped.setdefault(policy, reason)
-
-    @property
-    def action(self) -> Action:
-        """What the webhook would do with the owner."""
-        return worst(stated.finding for stated in self.findings)
-
-    def audited(self, findings: Iterable[Finding]) -> Audited:
-        """Return the record for reports, with those of its findings that it is to report."""
-        return Audited.of(self.name, tuple(findings), uid=self.uid, pods=self.pods, skipped=self.skipped)
+    ruleset: Ruleset
+    facts: AuditFacts
+    lineage: Lineage
+    records: Records
+    judging: Judging
+    stock: Stock
+    coverage: Coverage
+    labels: bool
+    resources: Mapping[tuple[str, str], str]
+    exemptions: set[int] = field(default_factory=set)
 
 
-class Records:
-    """All top-level owners."""
+class Reading:
+    """Reads one resource after the other.
 
-    def __init__(self, selection: Selection) -> None:
-        self._selection = selection
-        self._records: dict[ObjectName, Record] = {}
-        self.unselected = 0
+    Attributes:
+        waiting: what is to be judged, in the order in which it was read.
+        of_pods: what is to be judged once Pods are known, because they made it.
+        counts: kind -> how many objects were read.
+        not_evaluated: what could not be read.
+        unread: resources of which not everything was read.
+    """
 
-    def of(self, top: Top) -> Record:
-        """Return the record of a top-level owner, of which only the name may be known."""
-        name, uid = top.entry.name, top.entry.uid
-        if top.missing is not None:
-            name = ObjectName(top.missing.api_version, top.missing.kind, name.namespace, top.missing.name)
-            uid = top.missing.uid
-        record = self._records.get(name)
-        if record is None:
-            selected = self._selection.takes(name, top.entry.labels or {})
-            record = self._records[name] = Record(name, uid, selected)
-        return record
+    def __init__(self, source: Source, tools: Tools) -> None:
+        self._source = source
+        self._tools = tools
+        self.waiting = Packed()
+        self.of_pods = Packed()
+        self.pods_asked_for: set[str] = set()
+        self.counts: Counter[str] = Counter()
+        self.not_evaluated: list[NotEvaluated] = []
+        self.unread: set[str] = set()
+        self._absent: list[AuditedResource] = []
+        self._served: set[str] = set()
 
-    def selected(self) -> tuple[Record, ...]:
-        """Return the selected owners."""
-        return tuple(record for record in self._records.values() if record.selected)
+    def read(self, resource: AuditedResource) -> None:
+        """Read all objects of a resource, or say why not."""
+        kind, tools = resource.kind, self._tools
+        reason, namespaces = "", tuple[str, ...]()
+        try:
+            for stored in self._source.read(kind):
+                self.counts[kind.name] += 1
+                self._take(stored, judged=resource.judged)
+        except NotReadError as error:
+            reason, namespaces = str(error), error.namespaces
+            self.missed(resource, error)
+        else:
+            self.covered(resource)
+            self._served.add(kind.group)
+        tools.facts.close(kind, reason, namespaces)
+        tools.lineage.knows(kind, unread=reason)
+
+    def covered(self, resource: AuditedResource) -> None:
+        """Say that all of a resource was read."""
+        if resource.judged or resource.needed:
+            self._tools.coverage.wanted(resource_name(resource.kind))
+
+    def missed(self, resource: AuditedResource, error: NotReadError) -> None:
+        """Say that a resource could not be read, or not all of it."""
+        name = resource_name(resource.kind)
+        self.unread.add(name)
+        if error.absent:
+            self._absent.append(resource)
+            return
+        self.not_evaluated.append(NotEvaluated(name, str(error), error.left))
+        if error.namespaces:
+            self.covered(resource)
+        elif resource.judged or resource.needed:
+            self._tools.coverage.missed(name, self.counts[resource.kind.name], error.left)
+
+    def absent(self) -> Iterator[NotEvaluated]:
+        """Say what is not served at all: kinds that rules look up or of which the group has others, else API groups."""
+        names = {
+            resource_name(absent.kind) if absent.needed or absent.kind.group in self._served else absent.kind.group
+            for absent in self._absent
+        }
+        if names:
+            yield NotEvaluated(", ".join(sorted(names)), self._source.absence)
+
+    def _take(self, stored: Stored, *, judged: bool) -> None:
+        tools = self._tools
+        tools.facts.add(stored)
+        tools.stock.object(stored)
+        if stored.kind.kind == "Node":
+            return
+        found = entry(stored.kind, stored.object, labels=tools.labels)
+        tools.lineage.owners.add(found)
+        if not judged or self._is_made_from_template(stored.kind, found):
+            return
+        if found.reference and found.reference.kind == "Pod":
+            self.pods_asked_for.add(found.reference.uid)
+            self.of_pods.add(stored)
+        else:
+            self.waiting.add(stored)
+
+    def _is_made_from_template(self, kind: GroupVersionKind, found: Entry) -> bool:
+        """Tell whether an object holds Pod templates that its owner's template says already, and nothing else is judged."""
+        if found.reference is None or (kind.group, kind.kind) not in TEMPLATES:
+            return False
+        ruleset = self._tools.ruleset
+        if ruleset.handlers(kind, mutating=False) or ruleset.handlers(kind, mutating=True):
+            return False
+        owner = self._tools.lineage.owners.of(found.reference, found.name.namespace)
+        return owner is not None and _pair(owner) in TEMPLATES
 
 
-def _same_place(path: str, known: str) -> bool:
-    """Return whether a path in a Pod is the end of a known path in its template."""
-    return path == known or not path or known.endswith(f".{path}")
+def _pair(owner: Entry) -> tuple[str, str]:
+    return owner.name.api_version.rpartition("/")[0], owner.name.kind
 
 
 # The number of different Pods in the cache; lists are sorted by name, so equal Pods are close to each other.
@@ -240,7 +286,6 @@ def _text(obj: Object, *path: str) -> str:
 
 _POD = GroupVersionKind("", "v1", "Pod")
 _ORDER = list(Action)
-Covered: TypeAlias = Mapping[tuple[ObjectName, ObjectName | None], set[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,8 +295,7 @@ class Scan:
     Attributes:
         report: the report without costs.
         inventory: what costs are computed from.
-        covered: (top-level owner, its dependent or None) -> the policies that would deny it once its findings are exempt,
-            because a finding of another policy replaces theirs.
+        covered: the policies that would deny objects once their findings are exempt.
     """
 
     report: AuditReport
@@ -283,17 +327,8 @@ def scan(source: Source, ruleset: Ruleset, options: Options) -> Scan:
             nodes_known="nodes" not in reading.unread,
             pods_known="pods" not in reading.unread,
         ),
-        _covered(tools.records.selected()),
+        covered_policies(tools.records.selected()),
     )
-
-
-def _covered(records: Iterable[Record]) -> Covered:
-    covered: defaultdict[tuple[ObjectName, ObjectName | None], set[str]] = defaultdict(set)
-    for record in records:
-        for stated in record.findings:
-            if stated.covers and stated.finding.action is Action.DENY:
-                covered[record.name, stated.finding.dependent].update(stated.covers)
-    return dict(covered)
 
 
 def _added(
@@ -378,7 +413,7 @@ def _template_contents(kind: GroupVersionKind, obj: SourceObject, added: Sequenc
 def _report(source: Source, tools: Tools, reading: Reading, options: Options, today: dt.date) -> AuditReport:
     config = tools.ruleset.config
     target = config.target
-    audited = worst_first(_each_cause_once(tools.records.selected()))
+    audited = worst_first(each_cause_once(tools.records.selected()))
     return AuditReport(
         gpugate=__version__,
         cluster=source.cluster,
@@ -393,56 +428,6 @@ def _report(source: Source, tools: Tools, reading: Reading, options: Options, to
         expired=tuple(enforcement.expired(config.exemptions, today)),
         unused=tuple(enforcement.unused(config.exemptions, today, tools.exemptions)),
         remarks=(*options.remarks, *_remarks(tools, today), *unknown_kinds(_unknown_owners(tools))),
-    )
-
-
-def _each_cause_once(records: Sequence[Record]) -> Iterator[Audited]:
-    """Yield the objects without findings whose cause another object's finding reports; that finding names them.
-
-    An object keeps the finding that decides its action. It also keeps findings that would deny it, because an exemption is for
-    one object.
-    """
-    findings = [(number, stated.finding) for number, record in enumerate(records) for stated in record.findings]
-    statements = [_statement(record.name, stated) for record in records for stated in record.findings]
-    leaders = {
-        index: leading
-        for index, leading in followers(statements).items()
-        if findings[index][1].action is not Action.DENY
-    }
-    actions = [record.action for record in records]
-    decided = {
-        number
-        for index, (number, finding) in enumerate(findings)
-        if index not in leaders and finding.action is actions[number]
-    }
-    for index, (number, finding) in enumerate(findings):
-        if number not in decided and finding.action is actions[number]:
-            leaders.pop(index, None)
-    related: dict[int, dict[ObjectName, None]] = {}
-    for index, leading in leaders.items():
-        for leader in leading:
-            related.setdefault(leader, {})[records[findings[index][0]].name] = None
-    kept: list[list[Finding]] = [[] for _ in records]
-    for index, (number, finding) in enumerate(findings):
-        if index not in leaders:
-            others = tuple(related.get(index, ()))
-            kept[number].append(msgspec.structs.replace(finding, related=others) if others else finding)
-    for record, reported in zip(records, kept, strict=True):
-        yield record.audited(reported)
-
-
-def _statement(name: ObjectName, stated: Stated) -> Statement:
-    finding = stated.finding
-    name = finding.dependent or name
-    return Statement(
-        finding.policy,
-        finding.message,
-        finding.stance,
-        name.kind,
-        name.namespace,
-        name.name,
-        stated.others,
-        stated.follows,
     )
 
 

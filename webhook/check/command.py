@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from gpugate.webhook.cli.project_flags import Project
     from gpugate.webhook.manifests.git import Revision
     from gpugate.webhook.manifests.inputs import ObjectsInValues, Passed
-    from gpugate.webhook.rendering.charts import ChartValues
+    from gpugate.webhook.rendering.options import ChartValues
     from gpugate.webhook.report.located import Located
 
 
@@ -364,7 +364,7 @@ def _given(args: argparse.Namespace, found: Sequence[object]) -> list[ChartValue
             f"--values, --set and --release need exactly one chart, and the input contains {len(charts)}: "
             "name it with --helm, or list values of several under `charts:` in .gpugate.yaml"
         )
-    from gpugate.webhook.rendering.charts import ChartValues  # noqa: PLC0415 -- few runs render a chart
+    from gpugate.webhook.rendering.options import ChartValues  # noqa: PLC0415 -- few runs render a chart
 
     return [ChartValues(charts[0], (tuple(args.values),), tuple(args.set), args.release or "")]
 

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final, Literal
 
-from gpugate.policies.engine.config import near_misses
-from gpugate.policies.engine.enforcement import WITHOUT_POLICY
+from gpugate.policies.engine.config import WITHOUT_POLICY, near_misses
 from gpugate.webhook.manifests.bounded_file import MAX_BYTES
 from gpugate.webhook.manifests.documents import SourceText
 from gpugate.webhook.manifests.inputs import Input

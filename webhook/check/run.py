@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.engine import enforcement
+from gpugate.policies.engine.config import WITHOUT_POLICY
 from gpugate.policies.engine.defaults import with_defaults
 from gpugate.policies.engine.ruleset import Needs
 from gpugate.policies.sdk.findings import Stance
@@ -311,7 +312,7 @@ def _with_exemptions(report: Report, judged: Judged, ruleset: Ruleset, options: 
     """Add which exemptions are over, and which let nothing off though all that they are for was looked at."""
     exemptions, today = ruleset.config.exemptions, options.today
     looked = {rule.policy.id: rule.policy.id in seen.policies for rule in ruleset.rules}
-    looked |= {name: name in seen.policies for name in enforcement.WITHOUT_POLICY}
+    looked |= {name: name in seen.policies for name in WITHOUT_POLICY}
     unused = enforcement.unused(exemptions, today, judged.exemptions, looked) if options.whole else ()
     return replace(report, expired=tuple(enforcement.expired(exemptions, today)), unused=tuple(unused))
 

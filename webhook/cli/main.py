@@ -94,11 +94,11 @@ def main(arguments: Sequence[str]) -> int:
     if name == "help" and len(arguments) > 1:
         return main([*arguments[1:], "--help"])
     if name in {"--help", "-h", "help", ""}:
-        print(called(_help()))
+        print(called(_help(), COMMANDS))
         return 0 if name else _USAGE_ERROR
     command = _COMPLETE if name == "__complete" else COMMANDS.get(name)
     if command is None:
-        print(called(_unknown(name)), file=sys.stderr)
+        print(called(_unknown(name), COMMANDS), file=sys.stderr)
         return _USAGE_ERROR
     return _run(command, arguments[1:])
 
@@ -124,7 +124,7 @@ def _run(command: _Command, arguments: Sequence[str]) -> int:
     except GpugateError as error:
         from gpugate.webhook.report.plain import plain  # noqa: PLC0415 -- `--version` needs none of it
 
-        print("\n".join(map(plain, called(f"error: {error}").split("\n"))), file=sys.stderr)
+        print("\n".join(map(plain, called(f"error: {error}", COMMANDS).split("\n"))), file=sys.stderr)
         return _USAGE_ERROR
     except (BrokenPipeError, KeyboardInterrupt):
         raise

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 from urllib.parse import urlsplit
 
 from gpugate.policies.engine.config import GpugateError, near_misses
+from gpugate.webhook.cli.main import COMMANDS
 from gpugate.webhook.cli.program import called
 
 if TYPE_CHECKING:
@@ -66,14 +67,14 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, *args: Any, **kwargs: Any) -> None:  # Any: argparse's own arguments, passed on
         defaults: dict[str, Any] = {"allow_abbrev": False, "formatter_class": _Help}  # Any: as above
         super().__init__(*args, **defaults | kwargs)
-        self.prog = called(self.prog)
+        self.prog = called(self.prog, COMMANDS)
         self._positionals.title, self._optionals.title = "arguments", "options"
 
     def format_help(self) -> str:
         """Return the help, with a usage that does not repeat the options."""
         words = [_shown(action) for action in self._actions if not action.option_strings]
         self.usage = " ".join([self.prog.replace("%", "%%"), "[OPTION ...]", *words])
-        return called(super().format_help())
+        return called(super().format_help(), COMMANDS)
 
     def parse_args(self, *args: Any, **kwargs: Any) -> Any:  # Any: argparse's own arguments and result
         """Parse arguments.

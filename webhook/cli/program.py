@@ -9,7 +9,10 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import PurePath
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 NAME: Final = "gpugate"
 PLUGIN: Final = "kubectl-gpugate"
@@ -21,13 +24,11 @@ def program() -> str:
     return f"kubectl {NAME}" if executable.removesuffix(".exe") == PLUGIN else NAME
 
 
-def called(text: str) -> str:
-    """Return a text for users with every call of the program written as they have to write it."""
+def called(text: str, commands: Iterable[str]) -> str:
+    """Return a text for users with every call of the program, with one of its commands, as they have to write it."""
     name = program()
     if name == NAME:
         return text
-    from gpugate.webhook.cli.main import COMMANDS  # noqa: PLC0415 -- only a plugin needs it, and it runs the commands
-
-    words = "|".join(map(re.escape, COMMANDS))
+    words = "|".join(map(re.escape, commands))
     # Only before a command is it a call; elsewhere it is the webhook that is spoken of.
     return re.sub(rf"(?<![\w/.-])(?<!kubectl )(?<!-n ){NAME} (?=(?:{words}|COMMAND)\b|--)", f"{name} ", text)

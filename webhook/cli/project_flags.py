@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from gpugate.webhook.manifests.git import Revision
     from gpugate.webhook.manifests.placeholders import Declared
     from gpugate.webhook.project.read import Chart, ProjectFile, Template
-    from gpugate.webhook.rendering.charts import ChartValues
+    from gpugate.webhook.rendering.options import ChartValues
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +187,7 @@ def _declared(templates: Sequence[Template]) -> Iterator[Declared]:
 
 
 def _values(chart: Chart) -> ChartValues:
-    from gpugate.webhook.rendering.charts import ChartValues  # noqa: PLC0415 -- few projects have charts
+    from gpugate.webhook.rendering.options import ChartValues  # noqa: PLC0415 -- few projects have charts
 
     return ChartValues(
         path=chart.path,

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from gpugate.policies.engine.ruleset import Ruleset
-    from gpugate.webhook.operate.doctor_checks import Right
     from gpugate.webhook.operate.installation import Installation, Object
     from gpugate.webhook.operate.reachability import Probed
     from gpugate.webhook.registration.meant import Meant
@@ -124,6 +123,25 @@ def _in_config_map(
         if key in data:
             return MountedPolicy(f"ConfigMap {installation.names.namespace}/{source['name']}, {key}", data[key])
     return None
+
+
+@dataclass(frozen=True, slots=True)
+class Right:
+    """A permission that a ServiceAccount needs, and whether it has it; without a namespace, in all namespaces."""
+
+    verb: str
+    group: str
+    resource: str
+    name: str = ""
+    namespace: str = ""
+    allowed: bool = False
+
+    @property
+    def object(self) -> str:
+        """The resource, with the name and the namespace of the object."""
+        plural, slash, subresource = self.resource.partition("/")
+        kind = f"{plural}.{self.group}{slash}{subresource}" if self.group else self.resource
+        return f"{kind}{f' {self.name}' if self.name else ''}{f' in {self.namespace}' if self.namespace else ''}"
 
 
 @dataclass(frozen=True, slots=True)

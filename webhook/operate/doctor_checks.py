@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import urlsplit
@@ -14,7 +14,7 @@ from gpugate.certs.plan import DISTRUST, ROTATE
 from gpugate.webhook.cluster.errors import CallError
 from gpugate.webhook.operate import doctor_case
 from gpugate.webhook.operate.diagnosis import Diagnosis, Gap, Problem
-from gpugate.webhook.operate.doctor_case import error, note, warning
+from gpugate.webhook.operate.doctor_case import Right, error, note, warning
 from gpugate.webhook.operate.installation import Unread
 from gpugate.webhook.operate.reachability import ready_endpoints
 from gpugate.webhook.operate.reading import describe_unread
@@ -257,25 +257,6 @@ def _names(resources: Iterable[tuple[str, str]]) -> list[str]:
 
 
 _API: Final = "authorization.k8s.io/v1"
-
-
-@dataclass(frozen=True, slots=True)
-class Right:
-    """A permission that a ServiceAccount needs, and whether it has it; without a namespace, in all namespaces."""
-
-    verb: str
-    group: str
-    resource: str
-    name: str = ""
-    namespace: str = ""
-    allowed: bool = False
-
-    @property
-    def object(self) -> str:
-        """The resource, with the name and the namespace of the object."""
-        plural, slash, subresource = self.resource.partition("/")
-        kind = f"{plural}.{self.group}{slash}{subresource}" if self.group else self.resource
-        return f"{kind}{f' {self.name}' if self.name else ''}{f' in {self.namespace}' if self.namespace else ''}"
 
 
 def required_rights(roles: Iterable[dict[str, Any]]) -> Iterator[Right]:

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from gpugate.certs.pki import common_name, fingerprint, split, validity
 from gpugate.webhook.registration import break_glass
-from gpugate.webhook.registration.drift_reasons import APPLY_AGAIN, Drift, Reason, where
+from gpugate.webhook.registration.drift_reasons import APPLY_AGAIN, Drift, Object, Reason, where
 from gpugate.webhook.registration.entries import RiskGroup, whole_catalogue
 from gpugate.webhook.registration.meant import Meant
 from gpugate.webhook.registration.objects import webhook_configurations
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from gpugate.policies.engine.ruleset import Ruleset
     from gpugate.webhook.registration.objects import Server
 
-Object: TypeAlias = "Mapping[str, Any]"  # Any: the JSON edge
 
 _ANY: Final = "*"
 # The default of the API server.

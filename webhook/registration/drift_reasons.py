@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 if TYPE_CHECKING:
-    from gpugate.webhook.registration.drift import Object
+    from collections.abc import Mapping
+
+
+Object: TypeAlias = "Mapping[str, Any]"  # Any: the JSON edge
 
 
 class Reason(StrEnum):

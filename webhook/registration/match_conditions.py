@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from gpugate.policies.sdk import formats
 from gpugate.policies.sdk.concerns import (
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
 
     from gpugate.policies.sdk.concerns import Concern
     from gpugate.policies.sdk.platform import Platform
-    from gpugate.webhook.registration.entries import Judged
 
 _VARIABLES = "abcdefghijklmnopqrstuvwxyz"
 
@@ -251,7 +250,15 @@ NOT_OF_KARPENTER: Final = "is-not-karpenters-own"
 _NO_MIRROR: Final = ~(SentBy("system:node:*") & Key("metadata.annotations", ("kubernetes.io/config.mirror",)))
 
 
-def match_conditions(judged: Sequence[Judged], platform: Platform) -> Iterator[dict[str, Any]]:
+class Resource(Protocol):
+    """A resource whose objects are evaluated: its API group, its name in URLs, and the objects that can interest a policy."""
+
+    group: str
+    plural: str
+    concern: Concern
+
+
+def match_conditions(judged: Sequence[Resource], platform: Platform) -> Iterator[dict[str, Any]]:
     """Yield what must hold of an object of one of some resources; nothing, if each is sent."""
     yield CHANGES_WHAT_IS_JUDGED
     if any((each.group, each.plural) == ("", "pods") for each in judged):

@@ -17,6 +17,7 @@ from gpugate.webhook.manifests.problems import NO_EXCERPT, Excerpt, Problem, exc
 from gpugate.webhook.manifests.within import is_git, link_out
 from gpugate.webhook.rendering.chart_links import obstacle
 from gpugate.webhook.rendering.failures import Failure, shortened
+from gpugate.webhook.rendering.options import ChartValues
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -34,31 +35,6 @@ def template_file(chart: str, source: str) -> str | None:
         return None
     path = os.path.join(chart, *parts)  # noqa: PTH118 -- the user's `./` stays as it is
     return path if Path(path).is_file() else None
-
-
-@dataclass(frozen=True, slots=True)
-class ChartValues:
-    """How one chart is rendered, once for each list of values files.
-
-    Attributes:
-        path: the chart's directory or archive; like all paths here as seen from the working directory.
-        values: a rendering each: the values files, of which a later one wins. One empty list are the chart's own values.
-        set: `KEY=VALUE` as `helm --set` takes them, for every rendering.
-        release: the name of the release; empty for the name of the chart's directory.
-        namespace: the namespace of the release; empty for that of the run.
-        api_versions: what `.Capabilities.APIVersions` has beside Helm's own, such as `monitoring.coreos.com/v1`.
-        texts: further values as YAML, which win over those of files.
-        given: what gives these, for people.
-    """
-
-    path: str
-    values: tuple[tuple[str, ...], ...] = ((),)
-    set: tuple[str, ...] = ()
-    release: str = ""
-    namespace: str = ""
-    api_versions: tuple[str, ...] = ()
-    texts: tuple[str, ...] = ()
-    given: str = ""
 
 
 def staged(chart: str, home: str, without: Sequence[str] = ()) -> str:

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from gpugate.webhook.manifests.bounded_file import MAX_BYTES
-
-if TYPE_CHECKING:
-    from gpugate.webhook.rendering.charts import ChartValues
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +18,31 @@ class Limits:
 
 
 _LIMITS: Final = Limits()
+
+
+@dataclass(frozen=True, slots=True)
+class ChartValues:
+    """How one chart is rendered, once for each list of values files.
+
+    Attributes:
+        path: the chart's directory or archive; like all paths here as seen from the working directory.
+        values: a rendering each: the values files, of which a later one wins. One empty list are the chart's own values.
+        set: `KEY=VALUE` as `helm --set` takes them, for every rendering.
+        release: the name of the release; empty for the name of the chart's directory.
+        namespace: the namespace of the release; empty for that of the run.
+        api_versions: what `.Capabilities.APIVersions` has beside Helm's own, such as `monitoring.coreos.com/v1`.
+        texts: further values as YAML, which win over those of files.
+        given: what gives these, for people.
+    """
+
+    path: str
+    values: tuple[tuple[str, ...], ...] = ((),)
+    set: tuple[str, ...] = ()
+    release: str = ""
+    namespace: str = ""
+    api_versions: tuple[str, ...] = ()
+    texts: tuple[str, ...] = ()
+    given: str = ""
 
 
 @dataclass(frozen=True, slots=True)

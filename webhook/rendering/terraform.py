@@ -11,7 +11,7 @@ from gpugate.webhook.manifests import terraform
 from gpugate.webhook.manifests.inputs import CHART_FILE, Chart, Found, Input, Kustomization, Language, Passed
 from gpugate.webhook.manifests.problems import Problem
 from gpugate.webhook.manifests.within import Wanted, link_out, refusal, tree_of
-from gpugate.webhook.rendering.charts import ChartValues
+from gpugate.webhook.rendering.options import ChartValues
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -186,6 +186,16 @@ class CaseFile:
 
 
 @dataclass(frozen=True, slots=True)
+class InlineCase:
+    """A file of manifests with expectations: its name for people, the file's own name, and its text."""
+
+    file: str
+    name: str
+    text: str = field(repr=False)
+    line: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class Case:
     """One test.
 

@@ -12,10 +12,17 @@ from gpugate.webhook.manifests.documents import encoding
 from gpugate.webhook.manifests.inputs import Input, Passed
 from gpugate.webhook.manifests.problems import Problem
 from gpugate.webhook.report.located import Place
-from gpugate.webhook.testing.cases import MOST_BYTES, SUFFIXES, Case, CaseFileError, read_case_file, unreadable
+from gpugate.webhook.testing.cases import (
+    MOST_BYTES,
+    SUFFIXES,
+    Case,
+    CaseFileError,
+    InlineCase,
+    read_case_file,
+    unreadable,
+)
 from gpugate.webhook.testing.expect_comments import is_marked
 from gpugate.webhook.testing.pairs import BAD, FIXED
-from gpugate.webhook.testing.run import InlineCase
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -25,8 +25,7 @@ from gpugate.webhook.testing.updating import updates
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gpugate.webhook.testing.cases import Case
-    from gpugate.webhook.testing.run import InlineCase
+    from gpugate.webhook.testing.cases import Case, InlineCase
 
 FORMATS: Final = ("text", "junit", "json")
 

@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from gpugate.webhook.manifests.case_format import Definition, Places
     from gpugate.webhook.manifests.objects import Manifest
     from gpugate.webhook.report.located import Place
-    from gpugate.webhook.testing.cases import Case
-    from gpugate.webhook.testing.run import InlineCase
+    from gpugate.webhook.testing.cases import Case, InlineCase
     from gpugate.webhook.testing.setup import Prepared, Setup
 
 

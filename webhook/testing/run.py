@@ -11,7 +11,7 @@ from gpugate.policies.engine.config import ConfigError
 from gpugate.policies.engine.defaults import with_defaults
 from gpugate.webhook.manifests.problems import excerpt, lines_of_template
 from gpugate.webhook.report.located import Place
-from gpugate.webhook.testing.cases import Case, CaseFileError
+from gpugate.webhook.testing.cases import Case, CaseFileError, InlineCase
 from gpugate.webhook.testing.comparing import (
     SAID,
     CaseResult,
@@ -36,16 +36,6 @@ if TYPE_CHECKING:
 
     from gpugate.policies.engine.ruleset import Ruleset
     from gpugate.policies.engine.verdict import Outcome
-
-
-@dataclass(frozen=True, slots=True)
-class InlineCase:
-    """A file of manifests with expectations: its name for people, the file's own name, and its text."""
-
-    file: str
-    name: str
-    text: str = field(repr=False)
-    line: int = 1
 
 
 def run_inline(case: InlineCase, setup: Setup | None = None) -> CaseResult:

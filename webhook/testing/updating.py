@@ -15,10 +15,9 @@ from gpugate.webhook.manifests.edit import edited, same
 from gpugate.webhook.manifests.edit_tree import EditError
 from gpugate.webhook.manifests.inputs import Input
 from gpugate.webhook.manifests.problems import Problem
-from gpugate.webhook.testing.cases import CaseFileError
+from gpugate.webhook.testing.cases import CaseFileError, InlineCase
 from gpugate.webhook.testing.comparing import EFFECTS, ObservedPlaces, fits, listed, observed
 from gpugate.webhook.testing.expect_comments import NOTHING, Expected, expectations, outside, read_annotated
-from gpugate.webhook.testing.run import InlineCase
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence

@@ -20,8 +20,8 @@ from gpugate.webhook.manifests.documents import Document, read_text
 from gpugate.webhook.manifests.load import RunFacts
 from gpugate.webhook.manifests.objects import Manifest, objects
 from gpugate.webhook.project.read import parse_project
-from gpugate.webhook.testing.cases import CaseFileError, read_case_file
-from gpugate.webhook.testing.run import InlineCase, run_inline
+from gpugate.webhook.testing.cases import CaseFileError, InlineCase, read_case_file
+from gpugate.webhook.testing.run import run_inline
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from gpugate.webhook.cli.main import COMMANDS
 from gpugate.webhook.cli.program import called, program
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ TEXTS = {
 def test_texts_call_the_plugin_as_its_user_does(text: str, shown: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["kubectl-gpugate"])
 
-    assert called(text) == shown
+    assert called(text, COMMANDS) == shown
 
 
 HELP = {

@@ -8,8 +8,8 @@ import pytest
 
 from gpugate.webhook.manifests.inputs import Chart, Input
 from gpugate.webhook.manifests.problems import Problem
-from gpugate.webhook.rendering.charts import ChartJob, ChartValues
-from gpugate.webhook.rendering.options import RenderOptions
+from gpugate.webhook.rendering.charts import ChartJob
+from gpugate.webhook.rendering.options import ChartValues, RenderOptions
 from gpugate.webhook.rendering.render import rendered
 
 if TYPE_CHECKING:

@@ -7,8 +7,7 @@ import pytest
 
 from gpugate.webhook.manifests.inputs import Chart, Input, Passed, sources
 from gpugate.webhook.manifests.problems import Problem
-from gpugate.webhook.rendering.charts import ChartValues
-from gpugate.webhook.rendering.options import Limits, RenderOptions
+from gpugate.webhook.rendering.options import ChartValues, Limits, RenderOptions
 from gpugate.webhook.rendering.render import rendered
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpugate.webhook.testing.cases import Case, read_case_file
-from gpugate.webhook.testing.run import InlineCase, run_one
+from gpugate.webhook.testing.cases import Case, InlineCase, read_case_file
+from gpugate.webhook.testing.run import run_one
 from gpugate.webhook.testing.setup import Setup
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpugate.webhook.testing.cases import read_case_file
-from gpugate.webhook.testing.run import InlineCase, run_one
+from gpugate.webhook.testing.cases import InlineCase, read_case_file
+from gpugate.webhook.testing.run import run_one
 
 from .conftest import POD, outcome
 

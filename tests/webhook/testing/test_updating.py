@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpugate.webhook.testing.run import InlineCase, run_tests
+from gpugate.webhook.testing.cases import InlineCase
+from gpugate.webhook.testing.run import run_tests
 from gpugate.webhook.testing.updating import updates
 
 from .conftest import POD

@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass
 from enum import Enum
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -16,11 +16,14 @@ from gpugate.webhook.admission.front.limits import FrontEvent
 from gpugate.webhook.admission.response import status
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from collections.abc import Set as AbstractSet
 
+    import uvicorn
+    from uvicorn.server import ServerState
+
     from gpugate.webhook.admission.front.limits import Limits, Slot
-    from gpugate.webhook.admission.front.server import Front
+    from gpugate.webhook.admission.front.load import Load
 
 _WITH_BODY = frozenset({b"POST", b"PUT", b"PATCH"})
 
@@ -191,6 +194,19 @@ _TIMEOUTS = {
 _OVERFLOW = "Content-Length overflow"
 
 
+class Owner(Protocol):
+    """The front of a worker, as far as its connections use it."""
+
+    config: uvicorn.Config
+    state: ServerState
+    limits: Limits
+    load: Load
+    client_names: frozenset[str] | None
+    count: Callable[[FrontEvent], None]
+    open: set[Connection]
+    draining: bool
+
+
 class Connection(HttpToolsProtocol):
     """A connection of the front.
 
@@ -198,7 +214,7 @@ class Connection(HttpToolsProtocol):
     of the connection.
     """
 
-    def __init__(self, front: Front, slot: Slot) -> None:
+    def __init__(self, front: Owner, slot: Slot) -> None:
         super().__init__(front.config, front.state, {})
         self._front = front
         self._slot = slot

@@ -11,7 +11,7 @@ import asyncio
 import socket
 import ssl
 from email.utils import formatdate
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import uvicorn
 from uvicorn.server import ServerState
@@ -21,12 +21,16 @@ from gpugate.webhook.admission.front.limits import Connections, FrontEvent
 from gpugate.webhook.admission.front.load import Load, Turns
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable, MutableMapping
 
-    from gpugate.webhook.admission.asgi import Asgi
     from gpugate.webhook.admission.front.limits import Limits, Slot
 
 Context: TypeAlias = "Callable[[], ssl.SSLContext]"
+# Any: the values of an ASGI scope and of its messages differ by key.
+_Message: TypeAlias = "MutableMapping[str, Any]"
+Asgi: TypeAlias = (
+    "Callable[[_Message, Callable[[], Awaitable[_Message]], Callable[[_Message], Awaitable[None]]], Awaitable[None]]"
+)
 
 _BACKLOG: Final = 2048
 _SWEEP_SECONDS: Final = 0.5

@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.engine.config import near_misses
+from gpugate.webhook.cli.main import COMMANDS
 from gpugate.webhook.cli.options import UsageError
 from gpugate.webhook.cli.program import called
 
@@ -28,7 +29,7 @@ def main(arguments: Sequence[str]) -> int:
     """Run a subcommand and return its exit code."""
     name = arguments[0] if arguments else ""
     if name in {"--help", "-h", "help", ""}:
-        print(called(_help()))
+        print(called(_help(), COMMANDS))
         return 0 if name else 2
     if name not in SUBCOMMANDS:
         near = near_misses(name, SUBCOMMANDS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,24 +13,10 @@ if TYPE_CHECKING:
 
     from gpugate.webhook.testing.pytest_plugin.builders import Object
     from gpugate.webhook.testing.pytest_plugin.charts import JudgedChart
-    from gpugate.webhook.testing.pytest_plugin.reviewing import ManifestFiles, Reviewer
+    from gpugate.webhook.testing.pytest_plugin.reviewing import ManifestFiles, Reviewer, Shown
 
 
-class Shown(Protocol):
-    """Something with a title and a report for people."""
-
-    @property
-    def title(self) -> str:
-        """What was judged."""
-        ...
-
-    @property
-    def report(self) -> str:
-        """What was found, with frames of the file."""
-        ...
-
-
-SHOWN = pytest.StashKey[list[Shown]]()
+SHOWN: pytest.StashKey[list[Shown]] = pytest.StashKey()
 
 
 @pytest.fixture

@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 
     from gpugate.webhook.manifests.documents import Document
     from gpugate.webhook.report.located import Located
+    from gpugate.webhook.testing.cases import InlineCase
     from gpugate.webhook.testing.collecting import Collected
     from gpugate.webhook.testing.comparing import CaseResult
-    from gpugate.webhook.testing.run import InlineCase
     from gpugate.webhook.testing.setup import Setup
 
 _KEY: Final = "gpugate_collected"

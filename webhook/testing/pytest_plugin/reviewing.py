@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.config import API_VERSION, KIND, GpugateError, near_misses, parse_config
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
     from gpugate.policies.engine.verdict import Verdict
     from gpugate.policies.sdk.objects import Request
-    from gpugate.webhook.testing.pytest_plugin.fixtures import Shown
 
 # What is found without a policy is asked for by these names.
 _TROUBLES = frozenset(sort.value for sort in Sort if sort not in {Sort.VIOLATION, Sort.PATCH})
@@ -275,6 +274,20 @@ class Review(Answer):
     def patch(self) -> list[dict[str, Any]]:
         """The operations (RFC 6902) that the webhook would answer with."""
         return [dict(operation) for operation in self.verdict.operations]
+
+
+class Shown(Protocol):
+    """Something with a title and a report for people."""
+
+    @property
+    def title(self) -> str:
+        """What was judged."""
+        ...
+
+    @property
+    def report(self) -> str:
+        """What was found, with frames of the file."""
+        ...
 
 
 class Reviewer:

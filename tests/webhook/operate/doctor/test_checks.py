@@ -11,8 +11,8 @@ from operate.doctor.installed import AUTHORITIES, NOW, authorities, case, endpoi
 
 from gpugate.certs.pki import certificate_authority, server_certificate
 from gpugate.webhook.operate import doctor_case, doctor_checks
-from gpugate.webhook.operate.doctor_case import AUTHORITY, SERVER, Handshake, Target, check_expiry
-from gpugate.webhook.operate.doctor_checks import Right, examine
+from gpugate.webhook.operate.doctor_case import AUTHORITY, SERVER, Handshake, Right, Target, check_expiry
+from gpugate.webhook.operate.doctor_checks import examine
 from gpugate.webhook.operate.installation import Unread, public_parts
 from gpugate.webhook.operate.reachability import Probed, Trouble
 from gpugate.webhook.report.located import Severity
