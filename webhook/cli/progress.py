@@ -1,52 +1,92 @@
-"""Shows how far a long run is, to a person who watches it."""
+"""Shows on a terminal how far a long run is: one line, which is removed at the end."""
 
 from __future__ import annotations
 
+import os
+import shutil
 import sys
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from time import monotonic
+from typing import TYPE_CHECKING, Final, TextIO
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from gpugate.policies.sdk.objects import Kind
 
-# Fewer files are checked before a bar could be read.
+# Fewer files are checked before a line could be read.
 MANY_FILES: Final = 200
+# In seconds, so that writing takes no measurable part of the run.
+_PAUSE: Final = 0.1
+
+
+class _Line:
+    """A line that each text overwrites. It is written without escape sequences, which some consoles print."""
+
+    def __init__(self, terminal: TextIO) -> None:
+        self._terminal = terminal
+        self._written = 0
+        self._due = 0.0
+
+    def show(self, text: str) -> None:
+        """Show a text, cut to the width of the terminal; nothing shortly after another one."""
+        now = monotonic()
+        if now >= self._due:
+            self._due = now + _PAUSE
+            self._write(text[: shutil.get_terminal_size().columns - 1])
+
+    def remove(self) -> None:
+        """Leave an empty line, with the cursor at its beginning."""
+        self._write("")
+        self._terminal.write("\r")
+        self._terminal.flush()
+
+    def _write(self, text: str) -> None:
+        self._terminal.write(f"\r{text:<{self._written}}")
+        self._terminal.flush()
+        self._written = len(text)
+
+
+@contextmanager
+def _line(*, quiet: bool) -> Iterator[Callable[[str], None] | None]:
+    """Give a function that shows a text; None if nobody watches, or the terminal cannot return to the line's beginning."""
+    if quiet or sys.stderr is None or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
+        yield None
+        return
+    line = _Line(sys.stderr)
+    try:
+        yield line.show
+    finally:
+        line.remove()
 
 
 @contextmanager
 def progress(files: int, *, quiet: bool) -> Iterator[Callable[[int], None]]:
-    """Give a function that is told how many files were read, and how many judged; it leaves nothing on the screen."""
-    if quiet or files < MANY_FILES or sys.stderr is None or not sys.stderr.isatty():
-        yield lambda _: None
-        return
-    from rich.console import Console  # noqa: PLC0415 -- 45 ms, for a terminal only
-    from rich.progress import Progress  # noqa: PLC0415
+    """Give a function that takes how many files were read, and how many were evaluated, since its last call."""
+    done = 0
 
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("Checking", total=2 * files)
-        yield lambda done: bar.advance(task, done)
+    def advance(count: int) -> None:
+        nonlocal done
+        done += count
+        if show:
+            show(f"Checking {files:,} files: {50 * done // files}%")
+
+    with _line(quiet=quiet or files < MANY_FILES) as show:
+        yield advance
 
 
 @contextmanager
 def listing(*, quiet: bool) -> Iterator[Callable[[Kind, int, int | None], None]]:
-    """Give a function that is told of every page: its kind, its objects, and how many are to come if that is known."""
-    if quiet or sys.stderr is None or not sys.stderr.isatty():
-        yield lambda _kind, _count, _left: None
-        return
-    from rich.console import Console  # noqa: PLC0415 -- 45 ms, for a terminal only
-    from rich.progress import Progress  # noqa: PLC0415
+    """Give a function that takes every page: its kind, its objects, and how many are to come if that is known."""
+    kinds: list[Kind] = []
+    count = 0
 
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("Reading", total=None)
-        last: list[Kind] = []
+    def page(kind: Kind, objects: int, left: int | None) -> None:
+        nonlocal count
+        count = objects if kinds != [kind] else count + objects
+        kinds[:] = [kind]
+        if show:
+            show(f"Reading {kind.plural}: {count:,}" + ("" if left is None else f" of {count + left:,}"))
 
-        def told(kind: Kind, count: int, left: int | None) -> None:
-            if last != [kind]:
-                last[:] = [kind]
-                bar.reset(task, description=f"Reading {kind.plural}", total=None)
-            bar.advance(task, count)
-            bar.update(task, total=None if left is None else bar.tasks[task].completed + left)
-
-        yield told
+    with _line(quiet=quiet) as show:
+        yield page

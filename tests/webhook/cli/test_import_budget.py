@@ -23,7 +23,6 @@ HEAVY = {
     "kubernetes",
     "orjson",
     "pydantic",
-    "rich",
     "uvicorn",
 }
 PROGRAM = """
