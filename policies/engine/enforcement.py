@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from gpugate.policies.engine.ruleset import Standing
 from gpugate.policies.sdk import formats
 from gpugate.policies.sdk.findings import Stance
 
@@ -20,34 +20,28 @@ if TYPE_CHECKING:
 _MIRROR = "kubernetes.io/config.mirror"
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """A stance, and the exemption that lowered it where one did."""
-
-    stance: Stance
-    exemption: Exemption | None = None
-
-
-def stance(rule: Rule, request: Request, config: PolicyConfig, today: dt.date) -> Standing:
-    """Tell what a finding of a rule costs in a request.
+def stance(rule: Rule, request: Request, exemptions: Sequence[Exemption]) -> Standing:
+    """Tell what a finding of a rule costs in a request; `exemptions` are those of `applying`.
 
     The namespace's mode beats the rule's own. An exempted finding is recorded and costs nothing.
     """
     mode = _mode(rule, request.namespace)
     if mode is Stance.OFF:
         return Standing(mode)
-    for exemption in config.exemptions:
-        if today <= exemption.expires and _lets_off(exemption, rule.policy.id, request):
+    for exemption in exemptions:
+        if _fits(exemption.policies, rule.policy.id):
             return Standing(Stance.AUDIT, exemption)
     return Standing(mode)
 
 
+def applying(request: Request, config: PolicyConfig, today: dt.date) -> tuple[Exemption, ...]:
+    """Return the exemptions in force that apply to a request, whatever policies they name."""
+    return tuple(each for each in config.exemptions if today <= each.expires and _lets_off(each, request))
+
+
 def exempting(name: str, request: Request, config: PolicyConfig, today: dt.date) -> Exemption | None:
     """Return the exemption that names what is found without a policy; a pattern does not mean it."""
-    for exemption in config.exemptions:
-        if name in exemption.policies and today <= exemption.expires and _lets_off(exemption, name, request):
-            return exemption
-    return None
+    return next((each for each in applying(request, config, today) if name in each.policies), None)
 
 
 def exemption_note(exemption: Exemption) -> str:
@@ -73,19 +67,19 @@ def _mode(rule: Rule, namespace: str) -> Stance:
     return next(fitting, rule.mode)
 
 
-def _lets_off(exemption: Exemption, policy_id: str, request: Request) -> bool:
-    def fits(patterns: tuple[str, ...], *texts: str) -> bool:
-        return any(formats.matches(pattern, text) for pattern in patterns for text in texts)
+def _fits(patterns: tuple[str, ...], *texts: str) -> bool:
+    return any(formats.matches(pattern, text) for pattern in patterns for text in texts)
 
+
+def _lets_off(exemption: Exemption, request: Request) -> bool:
     return (
-        fits(exemption.policies, policy_id)
-        and fits(exemption.kinds, request.kind.kind)
-        and fits(exemption.namespaces, request.namespace)
+        _fits(exemption.kinds, request.kind.kind)
+        and _fits(exemption.namespaces, request.namespace)
         # A name that the API server has yet to make matches no name: `generateName` may say anything, also beside a name,
         # for which it means nothing. When an object is validated, its name is known.
-        and fits(exemption.names, request.name)
-        and fits(exemption.users, request.user)
-        and (exemption.groups == ("*",) or fits(exemption.groups, *request.groups))
+        and _fits(exemption.names, request.name)
+        and _fits(exemption.users, request.user)
+        and (exemption.groups == ("*",) or _fits(exemption.groups, *request.groups))
     )
 
 
@@ -113,7 +107,8 @@ class ExemptionUse:
         malformed = exempting("malformed", verdict.request, self._config, self._today) if verdict.malformed else None
         own = {self.place_of(malformed)} if malformed else set()
         noted = {finding.policy for finding in verdict.findings if finding.note}
-        found = (stance(self._rules[policy], verdict.request, self._config, self._today).exemption for policy in noted)
+        exemptions = applying(verdict.request, self._config, self._today) if noted else ()
+        found = (stance(self._rules[policy], verdict.request, exemptions).exemption for policy in noted)
         return frozenset(own.union(self.place_of(exemption) for exemption in found if exemption is not None))
 
     def place_of(self, exemption: Exemption) -> int:

@@ -22,15 +22,23 @@ from gpugate.policies.sdk.policy import PARAMETERS_KEY
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from gpugate.policies.engine.config import PolicyEntry
+    from gpugate.policies.engine.config import Exemption, PolicyEntry
     from gpugate.policies.sdk.facts import Need
     from gpugate.policies.sdk.field import Json, Path
-    from gpugate.policies.sdk.objects import GroupVersionKind, Kind, Request
+    from gpugate.policies.sdk.objects import GroupVersionKind, Kind, Operation, Request
     from gpugate.policies.sdk.pod_templates import TemplatePath
     from gpugate.policies.sdk.policy import Handler, Params, Policy
 
 # The longest name that Kubernetes allows (`k8s.io/apimachinery` util/validation, DNS1123SubdomainMaxLength, v0.36).
 _LONGEST_PATTERN: Final = 253
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A stance, and the exemption that lowered it where one did."""
+
+    stance: Stance
+    exemption: Exemption | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +66,8 @@ class Ruleset:
 
     `validators` and `mutators` are keyed by group, version, kind and subresource; `order` is policy id -> place in
     the catalogue; `tables` are those the rules read; `pod_templates` is type -> paths of Pod templates that the policy
-    file adds.
+    file adds. `standings` is what a finding of each rule costs where no exemption applies; empty where that depends on
+    the namespace.
     """
 
     config: PolicyConfig
@@ -68,11 +77,31 @@ class Ruleset:
     order: Mapping[str, int]
     tables: Mapping[str, object] = field(default_factory=dict)
     pod_templates: Mapping[GroupVersionKind, tuple[TemplatePath, ...]] = field(default_factory=dict)
+    standings: Mapping[str, Standing] = field(default_factory=dict)
+    _due: dict[object, tuple[Bound, ...]] = field(default_factory=dict, compare=False, repr=False)
 
     def handlers(self, kind: GroupVersionKind, subresource: str = "", *, mutating: bool) -> tuple[Bound, ...]:
         """Return what judges objects of a type, or requests to a subresource of it."""
         index = self.mutators if mutating else self.validators
         return index.get((kind.group, kind.version, kind.kind, subresource), ())
+
+    def due(
+        self, kind: GroupVersionKind, subresource: str, operation: Operation, *, mutating: bool
+    ) -> tuple[Bound, ...]:
+        """Return what of `handlers` an operation calls: no mutation that rests on names which are not configured."""
+        key = (kind.group, kind.version, kind.kind, subresource, operation, mutating)
+        found = self._due.get(key)
+        if found is None:
+            found = tuple(
+                (rule, handler)
+                for rule, handler in self.handlers(kind, subresource, mutating=mutating)
+                if operation in handler.operations
+                and (rule.is_configured or not (handler.mutates and handler.convention))
+            )
+            if found:
+                # Only kinds of policies are kept, because a sender chooses the others.
+                self._due[key] = found
+        return found
 
 
 def bind(catalog: Iterable[Policy], config: PolicyConfig, only: Collection[str] | None = None) -> Ruleset:
@@ -101,6 +130,9 @@ def bind(catalog: Iterable[Policy], config: PolicyConfig, only: Collection[str] 
         order={rule.policy.id: place for place, rule in enumerate(rules)},
         tables={name: table.load() for name, table in tables.items()},
         pod_templates=config.added_templates,
+        standings=(
+            {} if any(r.namespace_modes for r in rules) else {rule.policy.id: Standing(rule.mode) for rule in rules}
+        ),
     )
 
 

@@ -106,11 +106,7 @@ def check_pod(pod: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
     if demand:
         hint = f"add the labels to the Pod or to namespace {ctx.request.namespace or 'default'}"
         namespace = ctx.request.namespace or "default"
-        inherits_from = (Other("Namespace", namespace, namespace),)
-        for found in _faulty(pod, "its GPUs", hint, ctx.params):
-            # What it could inherit is missing in the namespace.
-            missing = found.path == pod["metadata", "labels"].path
-            yield replace(found, others=inherits_from, follows=True) if missing else found
+        yield from _faulty(pod, "its GPUs", hint, ctx.params, Other("Namespace", namespace, namespace))
     elif demand.doubt:
         yield demand.doubt
 
@@ -140,7 +136,9 @@ def check_namespace(namespace: Field, ctx: Context[Params]) -> Iterator[Violatio
         yield Skip("whether the namespace holds GPU workloads is not known")
 
 
-def _faulty(obj: Field, whose: str, hint: str, params: Params) -> Iterator[Violation]:
+def _faulty(
+    obj: Field, whose: str, hint: str, params: Params, inherits_from: Other | None = None
+) -> Iterator[Violation]:
     missing = []
     labels = obj["metadata", "labels"]
     for key in params.required:
@@ -162,7 +160,9 @@ def _faulty(obj: Field, whose: str, hint: str, params: Params) -> Iterator[Viola
             missing.append(key)
     if missing:
         message = f"missing labels {', '.join(missing)}: the cost of {whose} cannot be attributed"
-        yield Violation(labels.path, message, Stance.WARN, hint, convention=True)
+        # What it could inherit is missing in the namespace.
+        others = (inherits_from,) if inherits_from else ()
+        yield Violation(labels.path, message, Stance.WARN, hint, convention=True, others=others, follows=bool(others))
 
 
 def _label(obj: Field, key: str, params: Params) -> Field:

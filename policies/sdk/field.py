@@ -32,13 +32,15 @@ class Field:
     def __getitem__(self, key: str | int | Path) -> Field:
         """Return the member `key`, or the one at the end of a tuple of keys."""
         # Policies spend most of their time here, so a whole path is one field.
-        if not isinstance(key, tuple):
-            return Field(_member(self.value, key), self, key)
         value = self.value
+        if not isinstance(key, tuple):
+            return Field(_member(value, key), self, key)
         for part in key:
-            # `_member` without the call, for the usual part of a path.
-            if isinstance(part, str):
-                value = value.get(part) if isinstance(value, dict) else None
+            # `_member` without the call, for the usual part of a path; a key of an object is a string.
+            if isinstance(value, dict):
+                value = value.get(part)  # type: ignore[arg-type] # an index is no key, and finds nothing
+            elif value is None:
+                break
             else:
                 value = _member(value, part)
         return Field(value, self, key)
