@@ -21,11 +21,12 @@ from gpugate.policies.engine.enforcement import (
 from gpugate.policies.engine.mutations import mutate
 from gpugate.policies.engine.update_ratchet import Ratchet
 from gpugate.policies.engine.verdict import Finding, Outcome, TemplatePatch, Verdict
-from gpugate.policies.sdk.concerns import any_of, exactly
+from gpugate.policies.sdk.concerns import any_of, reader
 from gpugate.policies.sdk.field import Field, UnknownValueError, as_written
 from gpugate.policies.sdk.findings import Patch, Patches, Skip, Stance, Violation
-from gpugate.policies.sdk.objects import _POD, Operation, Subject, Wrapper
-from gpugate.policies.sdk.policy import Context
+from gpugate.policies.sdk.gpu_demand import has_names_of_classes
+from gpugate.policies.sdk.objects import _POD, DEVICE_CLASS, Operation, Subject, Wrapper
+from gpugate.policies.sdk.policy import Context, Params
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -133,6 +134,7 @@ class Judge:
         self._drafts: dict[str, _Draft] = {}
         self._bound: dict[tuple[bool, bool], tuple[Bound, ...]] = {}
         self._before: dict[int, frozenset[Identity]] = {}
+        self._classes_named: bool | None = None
         # Policies that would perhaps have changed the object: what they check is not the object that would be stored.
         self.unmutated: set[str] = set()
         self._left_alone = is_left_alone(request, ruleset.config)
@@ -177,17 +179,18 @@ class Judge:
                 groups.setdefault((place, handler.concerns), []).append((rule, mode))
         every = any(excess.is_extreme for excess in excesses)
         # Together first, because that reads each list once: most objects that are this large concern no policy.
-        holds = exactly(self._ruleset.config.platform, self.request.user)
+        platform, user = self._ruleset.config.platform, self.request.user
         together = [any_of(*(c for at, c in groups if at == place)) for place in range(len(subjects))]
         if not every and not any(
-            holds(concern, subject.field) for concern, subject in zip(together, subjects, strict=True)
+            reader(concern, platform)(subject.field.value, user)
+            for concern, subject in zip(together, subjects, strict=True)
         ):
             return ()
         highest = Stance.OFF
         # What concerns most policies first: once the highest mode is known, the rest need not be looked at.
         for (place, concern), rules in sorted(groups.items(), key=lambda group: -len(group[1])):
             mode = max(mode for _, mode in rules)
-            if mode > highest and (every or holds(concern, subjects[place].field)):
+            if mode > highest and (every or reader(concern, platform)(subjects[place].field.value, user)):
                 highest = mode
                 for rule, _ in rules:
                     self._called.setdefault(rule.policy.id, self.standing(rule).stance)
@@ -219,6 +222,9 @@ class Judge:
         """
         if self._out_of_time is not None and self._out_of_time():
             raise OutOfTimeError(rule.policy.id)
+        self._called.setdefault(rule.policy.id, self.standing(rule).stance)
+        if not self._may_find(handler, subject, memo):
+            return []
         ruleset = self._ruleset
         # By position, which takes a third of the time: one is made for each policy and subject.
         ctx = Context(
@@ -233,7 +239,6 @@ class Judge:
             memo,
             self.unhurried,
         )
-        self._called.setdefault(rule.policy.id, self.standing(rule).stance)
         found: list[Patch | Violation | Skip] = []
         try:
             found.extend(handler(subject.field, ctx))
@@ -253,6 +258,29 @@ class Judge:
             release(error)
             return []
         return [_as_written(item) for item in found] if self.request.is_template else found
+
+    def _may_find(self, handler: Handler[Any], subject: Subject, memo: dict[object, object]) -> bool:
+        """Tell whether a handler may find or change anything in a subject; `memo` keeps what its concerns answered."""
+        concerned = self._ruleset.readers.get(id(handler))
+        # Other fields stand for placeholders, whose value a concern does not know, or for objects put together of parts.
+        if concerned is None or type(subject.field) is not Field:
+            return True
+        answer = memo.get(concerned)
+        if answer is None:
+            # A template has the sender of its workload, and concerns mean that of a Pod.
+            user = "" if subject.wrapper else self.request.user
+            answer = memo[concerned] = concerned(subject.field.value, user)
+        return bool(answer) or (any(need.kind is DEVICE_CLASS for need in handler.needs) and self._are_classes_named())
+
+    def _are_classes_named(self) -> bool:
+        """Tell whether the cluster names accelerators that the concerns do not, which are about the object alone."""
+        if self._classes_named is None:
+            config, tables = self._ruleset.config, self._ruleset.tables
+            nothing, params = Field(None), Params()
+            ctx = Context(params, nothing, None, self.request, self._facts, config.platform, config.target, tables)
+            ctx.unhurried = self.unhurried
+            self._classes_named = has_names_of_classes(ctx)
+        return self._classes_named
 
     def record(self, rule: Rule, handler: Handler[Any], subject: Subject, item: Violation | Skip) -> None:
         """Keep a violation with what it costs, or that the policy could not look."""

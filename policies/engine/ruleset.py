@@ -15,6 +15,7 @@ from gpugate.policies.engine.config import (
     stance_of,
 )
 from gpugate.policies.sdk import formats
+from gpugate.policies.sdk.concerns import EVERY_OBJECT, reader
 from gpugate.policies.sdk.findings import Stance
 from gpugate.policies.sdk.platform import CLASSES_KEY
 from gpugate.policies.sdk.policy import PARAMETERS_KEY
@@ -23,9 +24,11 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from gpugate.policies.engine.config import Exemption, PolicyEntry
+    from gpugate.policies.sdk.concerns import Concern, Reader
     from gpugate.policies.sdk.facts import Need
     from gpugate.policies.sdk.field import Json, Path
     from gpugate.policies.sdk.objects import GroupVersionKind, Kind, Operation, Request
+    from gpugate.policies.sdk.platform import Platform
     from gpugate.policies.sdk.pod_templates import TemplatePath
     from gpugate.policies.sdk.policy import Handler, Params, Policy
 
@@ -67,7 +70,8 @@ class Ruleset:
     `validators` and `mutators` are keyed by group, version, kind and subresource; `order` is policy id -> place in
     the catalogue; `tables` are those the rules read; `pod_templates` is type -> paths of Pod templates that the policy
     file adds. `standings` is what a finding of each rule costs where no exemption applies; empty where that depends on
-    the namespace.
+    the namespace. `readers` is id of a handler -> what tells whether it may find anything in an object; none where that
+    is every object.
     """
 
     config: PolicyConfig
@@ -78,6 +82,7 @@ class Ruleset:
     tables: Mapping[str, object] = field(default_factory=dict)
     pod_templates: Mapping[GroupVersionKind, tuple[TemplatePath, ...]] = field(default_factory=dict)
     standings: Mapping[str, Standing] = field(default_factory=dict)
+    readers: Mapping[int, Reader] = field(default_factory=dict)
     _due: dict[object, tuple[Bound, ...]] = field(default_factory=dict, compare=False, repr=False)
 
     def handlers(self, kind: GroupVersionKind, subresource: str = "", *, mutating: bool) -> tuple[Bound, ...]:
@@ -133,7 +138,22 @@ def bind(catalog: Iterable[Policy], config: PolicyConfig, only: Collection[str] 
         standings=(
             {} if any(r.namespace_modes for r in rules) else {rule.policy.id: Standing(rule.mode) for rule in rules}
         ),
+        readers=_readers(rules, config.platform),
     )
+
+
+def _readers(rules: Sequence[Rule], platform: Platform) -> dict[int, Reader]:
+    """Return a reader for each handler that is concerned with some objects only; handlers share those of equal concerns."""
+    by_concern: dict[Concern, Reader] = {}
+    found: dict[int, Reader] = {}
+    for rule in rules:
+        for handler in rule.policy.handlers:
+            concern = handler.concerns
+            if concern != EVERY_OBJECT:
+                if concern not in by_concern:
+                    by_concern[concern] = reader(concern, platform)
+                found[id(handler)] = by_concern[concern]
+    return found
 
 
 def _index(rules: Sequence[Rule], *, mutating: bool) -> _Index:

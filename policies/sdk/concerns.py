@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from enum import Enum
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -25,7 +25,7 @@ from gpugate.policies.sdk import formats
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gpugate.policies.sdk.field import Field
+    from gpugate.policies.sdk.field import Field, Json
     from gpugate.policies.sdk.platform import Platform
 
 
@@ -94,20 +94,12 @@ class Asked(NamedTuple):
         user: who sends the object.
         unusual: the answer where something is unusually large.
         counted: whether the lists and objects that are read have been counted together with others of their kind.
-        read: what strings were compared with, and whether they fit, where everything is read however large it is; None
-            where something can be unusually large.
     """
 
     platform: Platform
     user: str
     unusual: bool = True
     counted: bool = False
-    read: dict[tuple[tuple[str, ...] | Listed, str], bool] | None = None
-
-    @property
-    def limited(self) -> bool:
-        """Whether something can be unusually large."""
-        return self.read is None
 
 
 class Concern(msgspec.Struct, frozen=True):
@@ -178,7 +170,7 @@ class Each(Concern, frozen=True):
         elements = tuple(_at(obj, self.path))
         if self.where == EVERY_OBJECT:
             return bool(elements)
-        if asked.limited and ((not asked.counted and len(elements) > MOST_ELEMENTS) or self._holds_many(elements)):
+        if (not asked.counted and len(elements) > MOST_ELEMENTS) or self._holds_many(elements):
             return asked.unusual
         counted = asked._replace(counted=True)
         return any(self.where.answer(element, counted) for element in elements)
@@ -201,7 +193,7 @@ class Key(Concern, frozen=True):
             return bool(keys)
         if is_exact(self.like) or any(name in keys for name in exact(self.like)):
             return any(name in keys for name in exact(self.like))
-        if asked.limited and not asked.counted and len(keys) > MOST_KEYS:
+        if not asked.counted and len(keys) > MOST_KEYS:
             return asked.unusual
         return any(_fits(self.like, key, asked) for key in keys)
 
@@ -241,13 +233,123 @@ class SentBy(Concern, frozen=True):
 EVERY_OBJECT: Final = AllOf(())
 
 
-def exactly(platform: Platform, user: str) -> Callable[[Concern, Field], bool]:
+# Tells of a JSON value, and of the user who sends it, whether a concern holds.
+Reader: TypeAlias = "Callable[[Json, str], bool]"
+
+
+def reader(concern: Concern, platform: Platform) -> Reader:  # noqa: PLR0911 -- one function for each class
     """Return a function that tells whether a concern holds for an object that a user sends, however large it is.
 
-    It remembers the strings that it compared, because the concerns of policies compare the same with the same patterns.
+    The engine asks it before most calls of a policy, so everything that depends only on the concern is computed here.
+
+    Raises:
+        TypeError: the class of the concern is unknown.
     """
-    asked = Asked(platform, user, read={})
-    return lambda concern, obj: concern.answer(obj, asked)
+    match concern:
+        case AnyOf(parts):
+            return _any_reader(tuple(reader(part, platform) for part in parts))
+        case AllOf(parts):
+            return _all_reader(tuple(reader(part, platform) for part in parts))
+        case Not(part):
+            inner = reader(part, platform)
+            return lambda value, user: not inner(value, user)
+        case Each(path, where):
+            return _each_reader(_keys(path), None if where == EVERY_OBJECT else reader(where, platform))
+        case Key(path, like):
+            return _key_reader(_keys(path), like, platform)
+        case Text(path, like):
+            return _text_reader(_keys(path), like, platform)
+        case Flag(path):
+            keys = _keys(path)
+            return lambda value, _: _value_at(value, keys) is True
+        case SentBy(like):
+            return lambda _, user: formats.matches(like, user)
+        case _:
+            raise TypeError(f"{type(concern).__name__} has no reader: add it here")
+
+
+def _any_reader(parts: tuple[Reader, ...]) -> Reader:
+    def holds(value: Json, user: str) -> bool:
+        for part in parts:  # noqa: SIM110 -- `any` takes twice as long for a few parts
+            if part(value, user):
+                return True
+        return False
+
+    return holds
+
+
+def _all_reader(parts: tuple[Reader, ...]) -> Reader:
+    def holds(value: Json, user: str) -> bool:
+        for part in parts:  # noqa: SIM110 -- as above
+            if not part(value, user):
+                return False
+        return True
+
+    return holds
+
+
+def _each_reader(keys: tuple[str, ...], where: Reader | None) -> Reader:
+    def holds(value: Json, user: str) -> bool:
+        elements = _value_at(value, keys)
+        if not elements or not isinstance(elements, list):
+            return False
+        if where is None:
+            return True
+        for element in elements:  # noqa: SIM110 -- as above
+            if where(element, user):
+                return True
+        return False
+
+    return holds
+
+
+def _key_reader(keys: tuple[str, ...], like: tuple[str, ...] | Listed, platform: Platform) -> Reader:
+    names, fits = frozenset(exact(like)), None if is_exact(like) else _matcher(like, platform)
+
+    def holds(value: Json, _: str) -> bool:
+        members = _value_at(value, keys)
+        if not members or not isinstance(members, dict):
+            return False
+        return not members.keys().isdisjoint(names) or (fits is not None and any(map(fits, members)))
+
+    return holds
+
+
+def _text_reader(keys: tuple[str, ...], like: tuple[str, ...] | Listed, platform: Platform) -> Reader:
+    names, fits = frozenset(exact(like)), None if is_exact(like) else _matcher(like, platform)
+
+    def holds(value: Json, _: str) -> bool:
+        text = _value_at(value, keys)
+        if not isinstance(text, str):
+            text = ""
+        return text in names or (fits is not None and fits(text))
+
+    return holds
+
+
+def _matcher(like: tuple[str, ...] | Listed, platform: Platform) -> Callable[[str], bool]:
+    """Return a function that tells whether a string fits a pattern; most objects have the same few strings."""
+    every = patterns(like, platform)
+
+    def compare(text: str) -> bool:
+        return any(formats.matches(pattern, text) for pattern in every)
+
+    remembered = lru_cache(maxsize=_REMEMBERED)(compare)
+    # A sender chooses the strings, and long ones would be kept too.
+    return lambda text: remembered(text) if len(text) <= _LONGEST_REMEMBERED else compare(text)
+
+
+# Strings that each pattern remembers, of which each has at most so many characters: those of an object's name.
+_REMEMBERED: Final = 256
+_LONGEST_REMEMBERED: Final = 253
+
+
+def _value_at(value: Json, keys: tuple[str, ...]) -> Json:
+    for key in keys:
+        if not isinstance(value, dict):
+            return None
+        value = value.get(key)
+    return value
 
 
 def any_of(*parts: Concern) -> Concern:
@@ -326,12 +428,6 @@ def _merged(one: Concern, other: Concern) -> Concern:
 
 def _fits(like: tuple[str, ...] | Listed, text: str, asked: Asked) -> bool:
     """Tell whether a string is one of some names, or fits one of the patterns among them."""
-    if asked.read is not None:
-        found = asked.read.get((like, text))
-        if found is None:
-            found = any(formats.matches(pattern, text) for pattern in patterns(like, asked.platform))
-            asked.read[like, text] = found
-        return found
     if is_exact(like) or text in exact(like):
         return text in exact(like)
     if len(text) > MOST_CHARACTERS:

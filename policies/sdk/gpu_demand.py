@@ -219,6 +219,15 @@ def _of_classes(_subject: Field, ctx: AnyContext) -> frozenset[str]:
     return derived(fact, _extended_resources, ctx) if isinstance(fact, Known) else frozenset()
 
 
+def has_names_of_classes(ctx: AnyContext) -> bool:
+    """Tell whether a known DeviceClass gives a resource of accelerators that the platform does not name.
+
+    `NAMES_ACCELERATOR` does not hold for a Pod that asks for it, because the API server knows no such classes when it
+    evaluates match conditions.
+    """
+    return any(not ctx.platform.is_accelerator(name) for name in _of_classes(ctx.subject, ctx) if name)
+
+
 def _extended_resources(known: Known, ctx: AnyContext) -> frozenset[str]:
     """Return the extended resources of the DeviceClasses of accelerators, by their name or by the driver they select."""
     return frozenset(

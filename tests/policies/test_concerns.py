@@ -1,8 +1,9 @@
-"""No policy finds or changes anything in a Pod that its concerns would keep from the webhook."""
+"""No policy finds or changes anything in a Pod that its concerns would keep from the webhook, or from the policy."""
 
 from __future__ import annotations
 
 import datetime as dt
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,8 @@ from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.config import PolicyConfig, PolicyEntry
 from gpugate.policies.engine.defaults import with_defaults
 from gpugate.policies.engine.evaluate import Phase, evaluate
-from gpugate.policies.sdk.concerns import EVERY_OBJECT, AnyOf, Concern, Each, Flag, Key, any_of, exactly
+from gpugate.policies.sdk.concerns import EVERY_OBJECT, AnyOf, Concern, Each, Flag, Key, any_of, reader
+from gpugate.policies.sdk.facts import NoFacts
 from gpugate.policies.sdk.field import Field
 from gpugate.policies.sdk.objects import GroupVersionKind, Operation, Request
 from gpugate.policies.sdk.platform import Accelerators, Platform, Taint
@@ -25,11 +27,14 @@ from gpugate.webhook.manifests.load import RunFacts
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from gpugate.policies.engine.ruleset import Ruleset
     from gpugate.policies.engine.verdict import Verdict
+    from gpugate.policies.sdk.facts import Facts
 
 FILES = sorted(Path(gpugate.policies.__file__).parent.glob("*/examples/*/*.yaml"))
 EXAMPLES = {f"{file.parent.name}/{file.name}": library_example(file) for file in FILES}
 POD = GroupVersionKind("", "v1", "Pod")
+DEPLOYMENT = GroupVersionKind("apps", "v1", "Deployment")
 TODAY = dt.date(2026, 11, 21)
 DAEMON_SETS = "system:serviceaccount:kube-system:daemon-set-controller"
 
@@ -328,13 +333,13 @@ def test_a_pod_of_which_something_is_unusually_large_concerns_a_policy(pod: dict
 
 
 @pytest.mark.parametrize("config", [PolicyConfig(), EVERYTHING_ON], ids=["as shipped", "everything on"])
-def test_exactly_is_holds_for_every_example(config: PolicyConfig) -> None:
+def test_a_reader_answers_as_the_match_conditions_do_for_every_example(config: PolicyConfig) -> None:
     concerns = concerns_of_policies(config)
+    readers = [reader(concern, config.platform) for concern in concerns]
     for name, pod in PODS:
-        # One function for all concerns, as in a review: what it remembers of one must not answer for another.
-        holds = exactly(config.platform, "alice")
-        expected = [concern.holds(Field(pod), config.platform, "alice") for concern in concerns]
-        assert [holds(concern, Field(pod)) for concern in concerns] == expected, name
+        for user in ("alice", DAEMON_SETS):
+            expected = [concern.holds(Field(pod), config.platform, user) for concern in concerns]
+            assert [holds(pod, user) for holds in readers] == expected, name
 
 
 CPU_ONLY = {"spec": {"containers": named(40, resources={"limits": {"cpu": "1", "memory": "1Gi"}})}}
@@ -345,11 +350,11 @@ ONE_GPU = {"spec": {"containers": [*named(40), {"name": "gpu", "resources": {"li
     ("pod", "concerned"),
     [pytest.param(CPU_ONLY, False, id="CPU only"), pytest.param(ONE_GPU, True, id="a GPU in the last container")],
 )
-def test_exactly_reads_an_unusually_large_pod_to_its_end(pod: dict[str, Any], *, concerned: bool) -> None:
+def test_a_reader_reads_an_unusually_large_pod_to_its_end(pod: dict[str, Any], *, concerned: bool) -> None:
     every = any_of(*concerns_of_policies(PolicyConfig()))
 
     assert every.holds(Field(pod), Platform(), "alice")
-    assert exactly(Platform(), "alice")(every, Field(pod)) is concerned
+    assert reader(every, Platform())(pod, "alice") is concerned
 
 
 FLAGGED = Each("a", Flag("b"))
@@ -386,3 +391,91 @@ def test_one_that_is_concerned_with_every_object_makes_all_of_them_so() -> None:
 
 def test_of_none_nothing_holds() -> None:
     assert not any_of().holds(Field({}), Platform(), "")
+
+
+def unfiltered(ruleset: Ruleset) -> Ruleset:
+    return replace(ruleset, readers={})
+
+
+def assert_same(config: PolicyConfig, request: Request, facts: Facts) -> None:
+    ruleset = ruleset_of(config)
+    assert ruleset.readers
+    for phase in Phase:
+        found = evaluate(ruleset, request, facts, today=TODAY, phase=phase)
+        assert found == evaluate(unfiltered(ruleset), request, facts, today=TODAY, phase=phase), phase
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_an_example_has_the_verdict_that_it_has_if_every_policy_is_called(name: str) -> None:
+    example = EXAMPLES[name]
+    assert_same(example.config, example.request, RunFacts(example.context, complete=example.complete))
+
+
+def update(old: dict[str, Any], new: dict[str, Any], user: str) -> Request:
+    return Request(POD, Operation.UPDATE, new, old, name="a", namespace="research", user=user)
+
+
+def created(pod: dict[str, Any], user: str) -> Request:
+    return Request(POD, Operation.CREATE, pod, name="a", namespace="research", user=user)
+
+
+def in_template(pod: dict[str, Any], user: str) -> Request:
+    metadata = {"labels": pod["metadata"].get("labels", {}), "annotations": pod["metadata"].get("annotations", {})}
+    owners = pod["metadata"].get("ownerReferences", [])
+    template = {"metadata": metadata | {"ownerReferences": owners}, "spec": pod["spec"]}
+    deployment: dict[str, Any] = {"metadata": {"name": "a"}, "spec": {"template": template}}
+    return Request(DEPLOYMENT, Operation.CREATE, deployment, name="a", namespace="research", user=user)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    pod=RANDOM_PODS,
+    old=RANDOM_PODS,
+    example=st.sampled_from(list(EXAMPLES.values())),
+    config=st.sampled_from([PolicyConfig(), EVERYTHING_ON]),
+    user=st.sampled_from(["", "alice", DAEMON_SETS]),
+    shape=st.sampled_from([created, in_template, update]),
+)
+def test_a_random_pod_has_the_verdict_that_it_has_if_every_policy_is_called(
+    pod: dict[str, Any], old: dict[str, Any], example: Any, config: PolicyConfig, user: str, shape: Any
+) -> None:
+    request = update(old, pod, user) if shape is update else shape(pod, user)
+    assert_same(config, request, RunFacts(example.context, complete=example.complete))
+
+
+NAMES_AN_ACCELERATOR = """\
+# context
+apiVersion: resource.k8s.io/v1
+kind: DeviceClass
+metadata: {name: gpu.nvidia.com}
+spec: {extendedResourceName: example.com/board}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: a}
+spec:
+  containers:
+    - {name: a, image: busybox, resources: {limits: {example.com/board: 1}}}
+"""
+
+
+def test_a_resource_that_only_a_device_class_names_counts(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text(NAMES_AN_ACCELERATOR)
+    example = library_example(tmp_path / "a.yaml")
+
+    with_class = evaluate(ruleset_of(PolicyConfig()), example.request, RunFacts(example.context), today=TODAY)
+    without = evaluate(ruleset_of(PolicyConfig()), example.request, NoFacts(), today=TODAY)
+
+    assert {finding.policy for finding in with_class.findings} == {"pods/missing-cost-labels"}
+    assert list(without.findings) == []
+    assert_same(PolicyConfig(), example.request, RunFacts(example.context))
+
+
+def test_policies_that_concerns_keep_from_being_called_count_as_passed() -> None:
+    request = created({"metadata": {"name": "a"}, "spec": {"containers": [{"name": "a"}]}}, "alice")
+    ruleset = ruleset_of(PolicyConfig())
+
+    verdict = evaluate(ruleset, request, NoFacts(), today=TODAY, phase=Phase.VALIDATE)
+
+    called = [rule.policy.id for rule, _ in ruleset.handlers(POD, mutating=False)]
+    assert [outcome.policy for outcome in verdict.outcomes] == called
