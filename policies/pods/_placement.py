@@ -12,6 +12,7 @@ is created (`pkg/registry/core/pod/strategy.go`, PrepareForCreate).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
@@ -36,7 +37,7 @@ from gpugate.policies.sdk.scheduling import REQUIRED, alternatives, tolerated, t
 from gpugate.policies.sdk.workload_class import CONTROLLER_MANAGER, DAEMON_SET_CONTROLLER
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from gpugate.policies.sdk.field import Field, Json
     from gpugate.policies.sdk.gpu_demand import GpuDemand
@@ -92,20 +93,26 @@ _TAINT_VALUES: Final = ("true", "present", "")
 _KEEPS_OFF: Final = frozenset({"NoSchedule", "NoExecute"})
 
 
-def gpu_taints(ctx: AnyContext) -> tuple[Taint, ...]:
-    """Return the taints that keep other Pods off nodes with accelerators."""
-    own = (taint for taints in ctx.platform.taints.values() for taint in taints)
+@lru_cache(maxsize=16)
+def _gpu_taints(own: tuple[Taint, ...]) -> Mapping[str, tuple[Taint, ...]]:
+    """Return the taints that keep other Pods off nodes with accelerators, by key; `own` are those of the platform.
+
+    The empty key has one of them: a toleration without a key covers all or none.
+    """
     known = (Taint(key=key, value=value) for key in accelerators.TAINT_KEYS.values() for value in _TAINT_VALUES)
-    return tuple(dict.fromkeys((*own, *known)))
+    by_key: dict[str, tuple[Taint, ...]] = {}
+    for taint in dict.fromkeys((*own, *known)):
+        by_key[taint.key] = (*by_key.get(taint.key, ()), taint)
+        by_key.setdefault("", (taint,))
+    return by_key
 
 
 def gpu_tolerations(pod: Field, ctx: AnyContext) -> tuple[Field, ...]:
     """Return the tolerations of a taint of GPU nodes; those of every taint are among them."""
-    tolerations = tuple(pod["spec", "tolerations"])
-    taints = gpu_taints(ctx) if tolerations else ()
-    keys = {"", *(taint.key for taint in taints)}
-    possible = (t for t in tolerations if t["key"].text in keys)
-    return tuple(t for t in possible if any(tolerates(t, taint) for taint in taints))
+    taints = _gpu_taints(tuple(taint for taints in ctx.platform.taints.values() for taint in taints))
+    return tuple(
+        t for t in pod["spec", "tolerations"] if any(tolerates(t, taint) for taint in taints.get(t["key"].text, ()))
+    )
 
 
 @dataclass(frozen=True, slots=True)
