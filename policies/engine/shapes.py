@@ -35,10 +35,7 @@ def _wrong(field: Field, wanted: str) -> Iterator[Violation]:
 @dataclass(frozen=True, slots=True)
 class _Scalar:
     wanted: str
-    accepts: Callable[[Json], bool]
-
-    def fits(self, value: Json) -> bool:
-        return self.accepts(value)
+    fits: Callable[[Json], bool]
 
     def faults(self, field: Field) -> Iterator[Violation]:
         yield from _wrong(field, self.wanted)
@@ -85,7 +82,13 @@ class _Map:
     member: _Shape
 
     def fits(self, value: Json) -> bool:
-        return isinstance(value, dict) and all(m is None or self.member.fits(m) for m in value.values())
+        if not isinstance(value, dict):
+            return False
+        fits = self.member.fits
+        for member in value.values():  # noqa: SIM110 -- `all` takes twice as long for a few members
+            if member is not None and not fits(member):
+                return False
+        return True
 
     def faults(self, field: Field) -> Iterator[Violation]:
         if not isinstance(field.value, dict):
@@ -124,7 +127,7 @@ class _List:
     element: _Shape
 
     def fits(self, value: Json) -> bool:
-        return isinstance(value, list) and all(self.element.fits(each) for each in value)
+        return isinstance(value, list) and all(map(self.element.fits, value))
 
     def faults(self, field: Field) -> Iterator[Violation]:
         if not isinstance(field.value, list):
@@ -145,7 +148,7 @@ def _is_whole(value: Json) -> bool:
 _STRING: Final = _Scalar("a string", lambda value: isinstance(value, str))
 _BOOLEAN: Final = _Scalar("true or false", lambda value: isinstance(value, bool))
 _INTEGER: Final = _Scalar("a whole number", _is_whole)
-_STRINGS: Final = _Map("an object of strings", _Quoted("a string", _STRING.accepts))
+_STRINGS: Final = _Map("an object of strings", _Quoted("a string", _STRING.fits))
 _QUANTITIES: Final = _Map("an object of quantities", _Quantity())
 
 _METADATA = _object(name=_STRING, namespace=_STRING, generateName=_STRING, labels=_STRINGS, annotations=_STRINGS)

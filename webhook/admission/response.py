@@ -204,8 +204,12 @@ def encode(review: Review, verdict: Verdict, phase: Phase, generation: str) -> b
     decides on the final object. A validating response never contains a patch.
     """
     mutating = phase is Phase.MUTATE
-    response: _Response = {"uid": review.uid, "allowed": mutating or verdict.allowed}
-    texts, annotations = warnings(verdict, and_denials=mutating), _annotations(verdict)
+    # Most policies pass, and their outcomes are empty; of most objects, all are.
+    notable = [o for o in verdict.outcomes if o.findings or o.patches or o.skipped or o.error]
+    silent = not notable and not verdict.malformed
+    response: _Response = {"uid": review.uid, "allowed": mutating or silent or verdict.allowed}
+    texts = [] if silent else warnings(verdict, and_denials=mutating)
+    annotations = _annotations(notable)
     texts += probe_warnings(review.request, phase)
     if not response["allowed"]:
         response["status"] = _failure(_code(verdict), denial(verdict))
@@ -264,10 +268,13 @@ def _code(verdict: Verdict) -> int:
     return 403 if any(finding.stance is Stance.ENFORCE for finding in verdict.findings) else 500
 
 
-def _annotations(verdict: Verdict) -> dict[str, str]:
-    """Return the audit annotations: for each decision, the policies that made it. The keys are legal annotation names."""
-    # Most policies pass, and their outcomes are empty.
-    notable = [o for o in verdict.outcomes if o.findings or o.patches or o.skipped or o.error]
+def _annotations(notable: Sequence[Outcome]) -> dict[str, str]:
+    """Return the audit annotations: for each decision, the policies that made it. The keys are legal annotation names.
+
+    `notable` are the outcomes that are not empty.
+    """
+    if not notable:
+        return {}
     by_key = {
         "denied": [o.policy for o in notable if _reaches(o, Stance.ENFORCE)],
         "patched": [o.policy for o in notable if o.patches],
