@@ -1,7 +1,7 @@
 """Which objects can interest a policy, in words that can be checked here and told to an API server too.
 
 A concern may hold for more objects than a policy finds something in, never for fewer: an object for which it does not
-hold is not sent to the webhook. All of it reads one object and who sends it, nothing else, and an absent string is
+hold is not sent to the webhook, and the policy is not called for it. All of it reads one object and who sends it, nothing else, and an absent string is
 empty, as everywhere.
 
 An API server stops evaluating a condition that costs too much, and under `failurePolicy: Ignore` it then does not send
