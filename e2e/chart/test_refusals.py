@@ -283,7 +283,7 @@ def memory(limit: str | int) -> dict[str, Any]:
 
 PROVIDED = {"mode": "provided", "secretName": "tls", "caBundle": "# comment\n-----BEGIN CERTIFICATE-----\nAAAA\n"}
 HARMLESS: dict[str, dict[str, Any]] = {
-    "just enough memory": memory("160Mi"),
+    "just enough memory": memory("176Mi"),
     "memory in Gi": memory("0.5Gi"),
     "memory in bytes": memory(536_870_912),
     "memory in Ti": memory("1Ti"),

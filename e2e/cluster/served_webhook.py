@@ -51,7 +51,8 @@ class ServedWebhook:
         self.authority = folder / "ca.crt"
         self.health = Health(self.url, _said(announced, HEALTH), self.authority)
         self.policy_file = folder / "policy.yaml"
-        self.workers = _WORKERS
+        # With the process for expensive reviews.
+        self.workers = _WORKERS + 1
         self.metrics_folder = next(_temporary(folder).iterdir())
         self._registered: tuple[dict[str, Any], ...] = ()
         self._unless = ""

@@ -8,7 +8,6 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from harness.processes import alive, wait_until
-from harness.server import WORKERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,6 +18,7 @@ def test_a_killed_worker_loses_only_what_it_was_answering(
 ) -> None:
     server = serve()
     running = load(server, rate=200)
+    processes = len(server.workers())
     deaths, back = [], []
     for _ in range(counts(3, 20)):
         running.pass_calls(300)
@@ -27,7 +27,9 @@ def test_a_killed_worker_loses_only_what_it_was_answering(
         os.kill(victim, signal.SIGKILL)
         wait_until(lambda pid=victim: not alive(pid), "the worker is dead")
         deaths.append((killed, time.monotonic()))
-        wait_until(lambda pid=victim: pid not in server.workers() and len(server.workers()) == WORKERS, "it has a heir")
+        wait_until(
+            lambda pid=victim: pid not in server.workers() and len(server.workers()) == processes, "it has a heir"
+        )
         wait_until(server.ready, "the heir serves")
         back.append(time.monotonic() - killed)
     running.pass_calls(200)

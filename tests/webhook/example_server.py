@@ -19,7 +19,7 @@ from gpugate.webhook.admission.app import create_app
 from gpugate.webhook.admission.asgi import AdmissionAsgi
 from gpugate.webhook.admission.certificate import Certificate
 from gpugate.webhook.admission.front.server import Front, listen
-from gpugate.webhook.admission.gate import Answer, Gate, Rules
+from gpugate.webhook.admission.gate import Answer, Gate, Later, Rules
 from gpugate.webhook.admission.options import ServeOptions
 from gpugate.webhook.admission.workers import Board, Duties, Worker
 from gpugate.webhook.manifests.load import RunFacts
@@ -45,9 +45,9 @@ class ExampleGate(Gate):
         )
         self._gates: dict[str, Gate] = {}
 
-    def answer(
-        self, phase: Phase, body: bytes, seconds_left: float | None = None, *, may_wait: bool = False
-    ) -> Answer | None:
+    def try_answer(
+        self, phase: Phase, body: bytes, seconds_left: float | None, *, may_wait: bool, only_quick: bool
+    ) -> Answer | Later:
         found = UID.search(body)
         assert found is not None
         name = found[1].decode()
@@ -55,7 +55,7 @@ class ExampleGate(Gate):
             example = library_example(ROOT / name)
             facts = RunFacts(example.context, complete=example.complete)
             self._gates[name] = Gate(Rules(ruleset_of(example.config), "g"), facts, now)
-        return self._gates[name].answer(phase, body, seconds_left, may_wait=may_wait)
+        return self._gates[name].try_answer(phase, body, seconds_left, may_wait=may_wait, only_quick=only_quick)
 
 
 class NothingToSay:

@@ -65,6 +65,11 @@ def seconds_left(query: bytes | str, waited: float) -> float:
     return max(0.0, timeout * _SHARE - waited)
 
 
+def timeout_query(seconds: float) -> str:
+    """Return the query of a URL for which `seconds_left` is this number of seconds, at least a millisecond."""
+    return f"timeout={max(1, round(seconds / _SHARE * 1000))}ms"
+
+
 def _seconds(text: str) -> float:
     total, position = 0.0, 0
     while position < len(text) <= _LONGEST:

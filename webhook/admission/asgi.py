@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from gpugate.webhook.admission.app import ADMISSION, seconds_left, unsupported
+from gpugate.webhook.admission.app import ADMISSION, seconds_left, timeout_query, unsupported
 from gpugate.webhook.admission.front.limits import FrontEvent
-from gpugate.webhook.admission.gate import Answer
+from gpugate.webhook.admission.gate import Answer, Later
 from gpugate.webhook.admission.response import status
 from gpugate.webhook.admission.review import HEAD, MAX_BODY
 
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
     from gpugate.policies.engine.evaluate import Phase
     from gpugate.webhook.admission.front.bodies import Body
-    from gpugate.webhook.admission.front.load import LargeReviews, Load, Turns
+    from gpugate.webhook.admission.front.handover import HandOver
+    from gpugate.webhook.admission.front.load import Load, Turns
     from gpugate.webhook.admission.gate import Gate
 
 # Any: the values of an ASGI scope differ by key.
@@ -112,10 +113,8 @@ _BUSY: Final = "gpugate is overloaded: retry the request"
 _MOST_DROPPED: Final = 2 * MAX_BODY
 # Smaller bodies are not accounted for, so that clients with many large bodies cannot delay ordinary Pods.
 _ACCOUNTED_FROM: Final = 64 * 1024
-# From this size on a review may take longer than ten usual ones, so one worker at a time evaluates such reviews.
+# From this size on a review may take longer than ten usual ones, so a worker hands it over without an attempt.
 _LARGE: Final = 256 * 1024
-# The seconds after which a large review tries again to take its turn.
-_LARGE_PAUSE: Final = 0.005
 
 
 @dataclass(slots=True)
@@ -157,7 +156,7 @@ class AdmissionAsgi:
         count: Callable[[FrontEvent], None],
         span: Callable[[bytes], None] | None = None,
         *,
-        large: LargeReviews | None = None,
+        hand_over: HandOver | None = None,
     ) -> None:
         """Create the application.
 
@@ -168,7 +167,7 @@ class AdmissionAsgi:
             turns: the order in which requests continue.
             count: counts rejected and waiting requests.
             span: creates a span of the last answered review from its `traceparent` header.
-            large: the lock for large reviews, which all workers share; None if there is one worker.
+            hand_over: sends expensive reviews to the process that evaluates them; None evaluates them here.
         """
         self._gate = gate
         self._wsgi = wsgi
@@ -176,7 +175,7 @@ class AdmissionAsgi:
         self._turns = turns
         self._count = count
         self._span = span
-        self._large = large
+        self._hand_over = hand_over
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -260,8 +259,8 @@ class AdmissionAsgi:
         """Answer; wait first if cluster data is missing that may arrive soon."""
         paused = 0.0
         for pause in self._load.data_wait.pauses():
-            answer = await self._answer_in_turn(scope, headers, request, paused, may_wait=True)
-            if answer is not None:
+            answer = await self._answer_or_hand_over(scope, headers, request, paused, may_wait=True)
+            if not isinstance(answer, Later):
                 return answer
             if not paused:
                 self._count(FrontEvent.AWAITED_FACTS)
@@ -270,47 +269,64 @@ class AdmissionAsgi:
                 await asyncio.sleep(pause)
             paused += self._turns.now() - started
             await self._turns.take()
-        answer = await self._answer_in_turn(scope, headers, request, paused, may_wait=False)
-        assert answer is not None  # noqa: S101 -- for the type checker: the result is None only with may_wait
+        answer = await self._answer_or_hand_over(scope, headers, request, paused, may_wait=False)
+        assert not isinstance(answer, Later)  # noqa: S101 -- for the type checker: `Later` only with may_wait
         return answer
 
-    async def _answer_in_turn(
+    async def _answer_or_hand_over(
         self, scope: Scope, headers: dict[bytes, bytes], request: _Request, paused: float, *, may_wait: bool
-    ) -> _Response | None:
-        """Answer; a large review first waits until no other worker evaluates one, or until it is late."""
-        if self._large is None or len(request.data) < _LARGE:
-            return self._answer(scope, headers, request, paused, may_wait=may_wait)
-        while True:
-            with self._large.turn() as acquired:
-                if acquired or self._load.is_late(self._waiting_seconds(scope)):
-                    return self._answer(scope, headers, request, paused, may_wait=may_wait)
-            await asyncio.sleep(_LARGE_PAUSE)
-            await self._turns.take()
+    ) -> _Response | Later:
+        """Answer; hand over a review that is large or takes long, because other reviews would wait for it."""
+        if self._is_shed(scope, request, paused):
+            return _error_response(429, _BUSY, _RETRY)
+        if self._hand_over is None or request.phase is None:
+            return self._answer(scope, headers, request, may_wait=may_wait)
+        if len(request.data) < _LARGE:
+            answer = self._answer(scope, headers, request, may_wait=may_wait, only_quick=True)
+            if answer is not Later.CPU:
+                return answer
+        body, request.data = request.data, b""
+        remaining = seconds_left(scope["query_string"], self._waiting_seconds(scope))
+        target = f"{scope['path']}?{timeout_query(remaining)}"
+        traceparent = headers.get(b"traceparent", b"")
+        response = await self._hand_over.send(target, traceparent, body, remaining)
+        if response is None:
+            request.data = body
+            return self._answer(scope, headers, request, may_wait=may_wait)
+        if response.code == 429:
+            return _error_response(429, _BUSY, _RETRY)
+        return response.code, _json_headers(response.body), response.body
 
     def _waiting_seconds(self, scope: Scope) -> float:
         """Return the seconds since the request was complete."""
         complete = scope["state"].get("complete")
         return self._turns.now() - complete if complete is not None else 0.0
 
-    def _answer(
-        self, scope: Scope, headers: dict[bytes, bytes], request: _Request, paused: float, *, may_wait: bool
-    ) -> _Response | None:
-        waited = self._waiting_seconds(scope)
-        late = not paused and (scope["state"].get("full") or self._load.is_late(waited))
+    def _is_shed(self, scope: Scope, request: _Request, paused: float) -> bool:
+        """Return whether the client has to retry because of the load."""
+        late = not paused and (scope["state"].get("full") or self._load.is_late(self._waiting_seconds(scope)))
         if scope["scheme"] == "https" and late:
             self._count(FrontEvent.SHED_WORK)
             request.overloaded = True
-        if request.overloaded:
-            return _error_response(429, _BUSY, _RETRY)
+        return request.overloaded
+
+    def _answer(
+        self,
+        scope: Scope,
+        headers: dict[bytes, bytes],
+        request: _Request,
+        *,
+        may_wait: bool,
+        only_quick: bool = False,
+    ) -> _Response | Later:
         if request.phase is not None:
             started = perf_counter()
-            remaining = seconds_left(scope["query_string"], waited)
-            answer = self._review(
-                request.phase, remaining, request, may_wait=may_wait and self._load.data_wait.allows(remaining)
-            )
+            remaining = seconds_left(scope["query_string"], self._waiting_seconds(scope))
+            may_wait = may_wait and self._load.data_wait.allows(remaining)
+            answer = self._review(request.phase, remaining, request, may_wait=may_wait, only_quick=only_quick)
             self._load.add_duration(perf_counter() - started)
-            if answer is None:
-                return None
+            if isinstance(answer, Later):
+                return answer
             if self._span is not None:
                 self._span(headers.get(b"traceparent", b""))
             return answer.status, _json_headers(answer.body), answer.body
@@ -320,7 +336,9 @@ class AdmissionAsgi:
             return _error_response(404, f"{scope['method']}: not found")
         return call(self._wsgi, scope, headers)
 
-    def _review(self, phase: Phase, remaining: float, request: _Request, *, may_wait: bool) -> Answer | None:
+    def _review(
+        self, phase: Phase, remaining: float, request: _Request, *, may_wait: bool, only_quick: bool
+    ) -> Answer | Later:
         if request.refusal:
             return Answer(415, status(415, request.refusal))
         if request.too_large:
@@ -330,7 +348,7 @@ class AdmissionAsgi:
         if pauses:
             gc.disable()
         try:
-            return self._gate.answer(phase, request.data, remaining, may_wait=may_wait)
+            return self._gate.try_answer(phase, request.data, remaining, may_wait=may_wait, only_quick=only_quick)
         finally:
             if pauses:
                 gc.enable()

@@ -28,22 +28,32 @@ _AGAIN_SECONDS: Final = 0.01
 
 
 class CpuBudget:
-    """Limits the CPU time of one review at a time; create it in the main thread of a process."""
+    """Limits the CPU time of one review at a time; create it in the main thread of a process.
+
+    Attributes:
+        is_spent: whether the last started budget has expired.
+    """
 
     def __init__(self, seconds: float = MOST_CPU_SECONDS) -> None:
         self._seconds = seconds
+        self.is_spent = False
         # The CPU time of this thread at which the budget expires; None while no review is limited.
         self._end: float | None = None
         signal.signal(signal.SIGPROF, self._expired)
 
-    def start(self) -> None:
+    def start(self, seconds: float | None = None) -> None:
         """Start the budget of a review.
+
+        Args:
+            seconds: a smaller budget for this review; None is the usual one.
 
         Raises:
             OutOfTimeError: when the budget expires, from any later code in this thread until `stop` is called.
         """
-        self._end = thread_time() + self._seconds
-        signal.setitimer(signal.ITIMER_PROF, self._seconds, _AGAIN_SECONDS)
+        most = self._seconds if seconds is None else min(seconds, self._seconds)
+        self.is_spent = False
+        self._end = thread_time() + most
+        signal.setitimer(signal.ITIMER_PROF, most, _AGAIN_SECONDS)
 
     def stop(self) -> None:
         """Stop the budget.
@@ -70,4 +80,5 @@ class CpuBudget:
 
     def _expired(self, _number: int, _frame: FrameType | None) -> None:
         if self._end is not None and thread_time() >= self._end:
+            self.is_spent = True
             raise OutOfTimeError

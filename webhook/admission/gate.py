@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
+from enum import Enum
 from time import perf_counter
-from typing import TYPE_CHECKING, TypeAlias, overload
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from gpugate.policies.engine.config import OutOfTimeError
 from gpugate.policies.engine.evaluate import Phase, described, evaluate, release
@@ -44,6 +45,18 @@ class Answer:
 
     status: int
     body: bytes
+
+
+class Later(Enum):
+    """Why a review has no answer yet, so that the caller has to repeat it."""
+
+    DATA = "an object is missing that would change the patch and that may arrive soon"
+    CPU = "the evaluation takes longer than one that does not delay other reviews"
+
+
+# The CPU seconds of an evaluation that may end with `Later.CPU`. A review of 6 KB takes half a millisecond, the first
+# review of a NodePool in a process 10 ms.
+QUICK_SECONDS: Final = 0.025
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,22 +116,19 @@ class Gate:
         """Answer a review sent to the validating webhook: allowed, or denied with the reasons."""
         return self.answer(Phase.VALIDATE, body)
 
-    @overload
-    def answer(self, phase: Phase, body: bytes, seconds_left: float | None = None) -> Answer: ...
+    def answer(self, phase: Phase, body: bytes, seconds_left: float | None = None) -> Answer:
+        """Answer a review sent to the webhook of a phase; never raises. See `try_answer` for the arguments."""
+        answer = self.try_answer(phase, body, seconds_left, may_wait=False, only_quick=False)
+        assert isinstance(answer, Answer)  # noqa: S101 -- for the type checker: `Later` has to be allowed
+        return answer
 
-    @overload
-    def answer(
-        self, phase: Phase, body: bytes, seconds_left: float | None = None, *, may_wait: bool
-    ) -> Answer | None: ...
+    def try_answer(
+        self, phase: Phase, body: bytes, seconds_left: float | None, *, may_wait: bool, only_quick: bool
+    ) -> Answer | Later:
+        """Answer a review sent to the webhook of a phase, or return why the caller has to repeat it; never raises.
 
-    def answer(
-        self, phase: Phase, body: bytes, seconds_left: float | None = None, *, may_wait: bool = False
-    ) -> Answer | None:
-        """Answer a review sent to the webhook of a phase; never raises.
-
-        If the caller may wait, the result is None while an object is missing that would change the patch and that may
-        arrive soon. A watch reports a Pod's Job or claim template a moment after the Pod arrives. A Pod is mutated only
-        once, so the caller waits and calls again. Such a review is observed once, when it is answered.
+        A watch reports a Pod's Job or claim template a moment after the Pod arrives. A Pod is mutated only once, so a
+        caller that may wait does so and calls again. A review is observed once, when it is answered.
 
         Args:
             phase: the webhook that received the review.
@@ -126,7 +136,8 @@ class Gate:
             seconds_left: the time limit. When it expires, no further policy runs: the validating webhook denies, the
                 mutating webhook does not patch. The same happens when the CPU budget expires, which also interrupts
                 a policy. None means no time limit.
-            may_wait: whether the caller calls again after None.
+            may_wait: whether the result may be `Later.DATA`.
+            only_quick: whether the result is `Later.CPU` after `QUICK_SECONDS`. A gate without a budget never stops.
         """
         started = perf_counter()
         # Read once, so that a reload during the evaluation does not affect this review.
@@ -135,7 +146,7 @@ class Gate:
         review: Review | None = None
         try:
             if self._budget:
-                self._budget.start()
+                self._budget.start(QUICK_SECONDS if only_quick else None)
             review = decode(body)
             verdict = evaluate(
                 rules.ruleset,
@@ -148,17 +159,20 @@ class Gate:
                 unhurried=self._budget.paused if self._budget else nullcontext,
             )
             waits = may_wait and phase is Phase.MUTATE and verdict.coming
-            answer = None if waits else Answer(200, encode(review, verdict, phase, rules.generation))
+            answer = Later.DATA if waits else Answer(200, encode(review, verdict, phase, rules.generation))
             if self._budget:
                 self._budget.stop()
         except BaseException as error:  # noqa: BLE001 -- every error needs a response, even SystemExit from a policy
             if self._budget:
                 self._budget.stop()
+                if only_quick and self._budget.is_spent:
+                    release(error)
+                    return Later.CPU
             refusal = _refusal(error, review, body, perf_counter() - started)
             # The error refers to this frame, which refers to the error and the body: break the cycle.
             release(error)
             return self._refused(phase, refusal, started, rules, review)
-        if answer is not None:
+        if isinstance(answer, Answer):
             self._notify(Observation(phase, perf_counter() - started, rules.generation, review, verdict))
         return answer
 

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Final
 from gpugate import __version__
 from gpugate.policies.catalog import CATALOG
 from gpugate.webhook.admission.certificate import Certificate, LeafMemory, names
-from gpugate.webhook.admission.front.load import LargeReviews
+from gpugate.webhook.admission.front.handover import HandOver
 from gpugate.webhook.admission.front.server import listen
 from gpugate.webhook.admission.log import Log, capture_libraries
 from gpugate.webhook.admission.options import ServeError, ServeOptions
 from gpugate.webhook.admission.policy_reload import PolicyFileWatch, load_rules
-from gpugate.webhook.admission.serve_worker import run_worker
+from gpugate.webhook.admission.serve_worker import run_expensive, run_worker
 from gpugate.webhook.admission.shared import Shared, now
 from gpugate.webhook.admission.workers import Board, Supervisor
 from gpugate.webhook.cluster import credentials
@@ -138,9 +138,10 @@ def serve(options: ServeOptions) -> int:
         metrics = Metrics(CATALOG)
         log = Log(metrics.log_dropped)
         capture_libraries(log)
-        board = Board(options.workers, ("certificates",) if options.keeping else ())
-        large = LargeReviews(Path(folder) / "large-reviews.lock")
-        shared = Shared(options, rules, certificate, metrics, log, board, leafs, large, admission, health)
+        hand_over = _hand_over(Path(folder)) if options.workers > 1 else None
+        others = (*(["expensive reviews"] if hand_over else []), *(["certificates"] if options.keeping else []))
+        board = Board(options.workers, others)
+        shared = Shared(options, rules, certificate, metrics, log, board, leafs, hand_over, admission, health)
         return _Parent(shared).run()
 
 
@@ -160,10 +161,13 @@ class _Parent:
         gc.collect()
         gc.freeze()
         gc.set_threshold(*_COLLECT_AFTER)
+        listeners = [shared.admission, shared.health]
+        if shared.hand_over:
+            listeners.append(shared.hand_over.listener)
         supervisor = Supervisor(
             lambda number: _run_process(number, shared),
             shared.board,
-            (shared.admission, shared.health),
+            listeners,
             shared.options.drain_seconds,
             self._ended,
         )
@@ -229,15 +233,26 @@ class _Parent:
 
 
 def _run_process(number: int, shared: Shared) -> None:
-    """Run one process: the first `workers` are workers, the next one is the keeper."""
+    """Run one process: a worker, the process for expensive reviews if there is one, or the keeper."""
     options = shared.options
-    if options.keeping is None or number < options.workers:
+    if number < options.workers:
         run_worker(number, shared)
         return
+    if shared.hand_over and number == options.workers:
+        run_expensive(number, shared, shared.hand_over)
+        return
+    assert options.keeping is not None  # noqa: S101 -- for the type checker: only then there is another process
     # Only the keeper needs these imports.
     from gpugate.webhook.admission.keeper import run_keeper  # noqa: PLC0415 -- see above
 
     run_keeper(number, shared, options.keeping)
+
+
+def _hand_over(folder: Path) -> HandOver:
+    try:
+        return HandOver(folder / "expensive-reviews")
+    except OSError as error:
+        raise ServeError(f"cannot open a socket in {folder}: {error.strerror or error}: set TMPDIR") from None
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -18,10 +18,14 @@ from gpugate.webhook.admission.shared import now
 from gpugate.webhook.admission.workers import Duties, Worker
 
 if TYPE_CHECKING:
+    import socket
+
+    from gpugate.webhook.admission.front.handover import HandOver
     from gpugate.webhook.admission.gate import Observation, Rules
     from gpugate.webhook.admission.policy_reload import Reload
     from gpugate.webhook.admission.shared import Shared
     from gpugate.webhook.admission.tracing import Tracer
+    from gpugate.webhook.admission.workers import Listening
     from gpugate.webhook.cluster.facts import ClusterWatch
     from gpugate.webhook.cluster.reflector import KindState
 
@@ -31,14 +35,25 @@ _FACTS_SECONDS: Final = 10.0
 
 def run_worker(number: int, shared: Shared) -> None:
     """Serve until a signal ends the worker; call it in a separate process."""
-    _Parts(shared).run(number)
+    if shared.hand_over:
+        # The kernel accepts connections as long as any process has the listener open.
+        shared.hand_over.listener.close()
+    _Parts(shared, shared.hand_over).run(number, (shared.admission, shared.context), shared.health)
+
+
+def run_expensive(number: int, shared: Shared, hand_over: HandOver) -> None:
+    """Evaluate the reviews that workers hand over, until a signal ends the process; call it in a separate process."""
+    shared.admission.close()
+    shared.health.close()
+    _Parts(shared, None).run(number, (hand_over.listener, None), None)
 
 
 class _Parts:
     """The parts of one worker."""
 
-    def __init__(self, shared: Shared) -> None:
+    def __init__(self, shared: Shared, hand_over: HandOver | None) -> None:
         self._shared = shared
+        self._hand_over = hand_over
         shared.log.start()
         shared.report_start()
         self._cluster = self._watched_cluster()
@@ -48,12 +63,11 @@ class _Parts:
         self._gate = Gate(shared.rules, facts, now, self._observe, CpuBudget())
         self._policy_file = PolicyFileWatch(shared.options.policy_file, shared.rules, self._use, self._reloaded)
 
-    def run(self, number: int) -> None:
+    def run(self, number: int, admission: Listening, health: socket.socket | None) -> None:
         shared = self._shared
         duties = Duties(self._missing, self._tick, self._reload, self._stop)
-        admission = (shared.admission, shared.context)
         worker = Worker(number, shared.board, shared.options.drain_seconds)
-        worker.run(self._front, admission, shared.health, duties)
+        worker.run(self._front, admission, health, duties)
 
     def missing(self) -> tuple[str, ...]:
         """Return what any worker needs before it is ready."""
@@ -69,7 +83,7 @@ class _Parts:
         span = self._tracer.span if self._tracer else None
         options = self._shared.options
         return Front(
-            lambda load, turns: AdmissionAsgi(self._gate, app, load, turns, count, span, large=self._shared.large),
+            lambda load, turns: AdmissionAsgi(self._gate, app, load, turns, count, span, hand_over=self._hand_over),
             options.limits,
             count,
             frozenset(options.client_names) if options.client_ca else None,

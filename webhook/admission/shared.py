@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import ssl
 
     from gpugate.webhook.admission.certificate import Certificate, LeafMemory
-    from gpugate.webhook.admission.front.load import LargeReviews
+    from gpugate.webhook.admission.front.handover import HandOver
     from gpugate.webhook.admission.gate import Rules
     from gpugate.webhook.admission.log import Log
     from gpugate.webhook.admission.metrics import Metrics
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 class Shared:
     """Objects of which each process has its own copy, and memory and sockets that all processes share.
 
-    `rules` is the last valid ruleset of the supervisor, with which a restarted worker begins.
+    `rules` is the last valid ruleset of the supervisor, with which a restarted worker begins. `hand_over` is None if
+    there is one worker, which evaluates expensive reviews itself.
     """
 
     options: ServeOptions
@@ -33,7 +34,7 @@ class Shared:
     log: Log
     board: Board
     leafs: LeafMemory
-    large: LargeReviews
+    hand_over: HandOver | None
     admission: socket.socket
     health: socket.socket
 

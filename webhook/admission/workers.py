@@ -12,7 +12,7 @@ import struct
 import time
 from dataclasses import dataclass
 from multiprocessing import connection
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 import uvloop
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from gpugate.webhook.admission.front.server import Context, Front
 
+# A socket and what returns the TLS context of its next connection; None without TLS.
+Listening: TypeAlias = "tuple[socket.socket, Context | None]"
 # The number of heartbeats, whether the worker accepts connections, and what it needs before it is ready.
 _ROW: Final = struct.Struct("=Q?247s")
 _STARTING: Final = "starting"
@@ -130,8 +132,8 @@ class Worker:
     def run(
         self,
         front: Callable[[], Front],
-        admission: tuple[socket.socket, Context],
-        health: socket.socket,
+        admission: Listening,
+        health: socket.socket | None,
         duties: Duties,
     ) -> None:
         """Serve until a SIGTERM or SIGINT, or until the supervisor has exited."""
@@ -140,8 +142,8 @@ class Worker:
     async def _run(
         self,
         make_front: Callable[[], Front],
-        admission: tuple[socket.socket, Context],
-        health: socket.socket,
+        admission: Listening,
+        health: socket.socket | None,
         duties: Duties,
     ) -> None:
         front = make_front()
@@ -150,7 +152,8 @@ class Worker:
             front.loop.add_signal_handler(number, _set_signal, leave, number)
         front.loop.add_signal_handler(signal.SIGHUP, duties.reload)
         keeping_time = asyncio.create_task(front.keep_time())
-        front.accept_from(health, None)
+        if health is not None:
+            front.accept_from(health, None)
         await self._wait_for_facts(duties, leave)
         front.accept_from(*admission)
         ticking = asyncio.create_task(self._tick(front, duties, leave))

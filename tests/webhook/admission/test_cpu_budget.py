@@ -19,7 +19,7 @@ from gpugate.policies.sdk.findings import Patch, Violation
 from gpugate.policies.sdk.objects import NAMESPACE, POD
 from gpugate.policies.sdk.policy import AnyContext, Policy, mutates, validates
 from gpugate.webhook.admission.cpu_budget import CpuBudget
-from gpugate.webhook.admission.gate import Gate, Rules
+from gpugate.webhook.admission.gate import Answer, Gate, Later, Observation, Rules
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -132,6 +132,31 @@ def test_nothing_is_raised_outside_a_review(budget: CpuBudget) -> None:
         answered(budget, Phase.VALIDATE, check)
         burn(4 * SECONDS)
     assert signal.getitimer(signal.ITIMER_PROF) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize("phase", Phase)
+def test_only_quick_reviews_are_answered_if_another_process_takes_the_others(budget: CpuBudget, phase: Phase) -> None:
+    seen: list[Observation] = []
+    rules = Rules(bind((Policy("pods/own", "", (quadratic, slow_mutation)),), PolicyConfig()), "g")
+    gate = Gate(rules, Namespaces(), lambda: dt.datetime(2026, 11, 21, tzinfo=dt.UTC), seen.append, budget)
+    started = time.thread_time()
+    later = gate.try_answer(phase, review(), None, may_wait=False, only_quick=True)
+    # Less than the usual budget, and observed once: by the process that answers.
+    assert (later, seen, time.thread_time() - started < LONG / 2) == (Later.CPU, [], True)
+    assert isinstance(gate.try_answer(phase, review(), None, may_wait=False, only_quick=False), Answer)
+    assert len(seen) == 1
+
+
+def test_the_error_of_a_quick_review_is_its_answer(budget: CpuBudget) -> None:
+    rules = Rules(bind((Policy("pods/own", "", (quick,)),), PolicyConfig()), "g")
+    gate = Gate(rules, Namespaces(), lambda: dt.datetime(2026, 11, 21, tzinfo=dt.UTC), budget=budget)
+    budget.start()
+    with pytest.raises(OutOfTimeError):
+        burn(LONG)
+    budget.stop()
+    answer = gate.try_answer(Phase.VALIDATE, b"{", None, may_wait=False, only_quick=True)
+    assert isinstance(answer, Answer)
+    assert answer.status == 400
 
 
 def test_values_derived_for_all_reviews_do_not_count(budget: CpuBudget) -> None:

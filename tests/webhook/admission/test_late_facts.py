@@ -23,7 +23,7 @@ from gpugate.policies.sdk.policy import Policy, validates
 from gpugate.webhook.admission.asgi import AdmissionAsgi
 from gpugate.webhook.admission.front.limits import FrontEvent, Limits
 from gpugate.webhook.admission.front.load import Load, Turns
-from gpugate.webhook.admission.gate import Gate, Observation, Rules
+from gpugate.webhook.admission.gate import Answer, Gate, Observation, Rules
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -153,7 +153,8 @@ def test_a_validating_review_is_answered_at_once() -> None:
     gate = Gate(
         Rules(bind((policy,), PolicyConfig()), "g"), LateFacts(), lambda: dt.datetime(2026, 11, 21, tzinfo=dt.UTC)
     )
-    assert gate.answer(Phase.VALIDATE, pod_review(PLAIN), may_wait=True)
+    answer = gate.try_answer(Phase.VALIDATE, pod_review(PLAIN), None, may_wait=True, only_quick=False)
+    assert isinstance(answer, Answer)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpugate.webhook.admission.app import seconds_left
+from gpugate.webhook.admission.app import seconds_left, timeout_query
 
 
 @pytest.mark.parametrize(
@@ -41,3 +41,13 @@ def test_most_of_the_timeout_is_left(query: str, seconds: float, kind: type[str 
 @pytest.mark.parametrize(("waited", "seconds"), [(0.5, 7.5), (8, 0), (100, 0)])
 def test_the_waiting_time_reduces_the_rest(waited: float, seconds: float) -> None:
     assert seconds_left("timeout=10s", waited) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize("seconds", [0.001, 0.8, 4.5, 24])
+def test_the_query_for_some_seconds_leaves_them(seconds: float) -> None:
+    assert seconds_left(timeout_query(seconds), waited=0) == pytest.approx(seconds, abs=0.001)
+
+
+def test_the_query_for_no_seconds_leaves_nearly_none() -> None:
+    # A timeout of 0 would be invalid, for which the default applies.
+    assert seconds_left(timeout_query(0), waited=0) < 0.001

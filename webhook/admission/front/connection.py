@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass
 from enum import Enum
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, cast
 
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
     from gpugate.webhook.admission.front.limits import Limits, Slot
     from gpugate.webhook.admission.front.load import Load
+
+# What the client of a request used; the application answers reviews only for https.
+Scheme: TypeAlias = Literal["http", "https"]
 
 _WITH_BODY = frozenset({b"POST", b"PUT", b"PATCH"})
 
@@ -214,8 +217,9 @@ class Connection(HttpToolsProtocol):
     of the connection.
     """
 
-    def __init__(self, front: Owner, slot: Slot) -> None:
+    def __init__(self, front: Owner, slot: Slot, scheme: Scheme) -> None:
         super().__init__(front.config, front.state, {})
+        self._scheme = scheme
         self._front = front
         self._slot = slot
         self._stage = _Stage.HEAD
@@ -234,6 +238,7 @@ class Connection(HttpToolsProtocol):
         """Start the deadline for the first request."""
         self._client_refusal = check_client(transport, self._front.client_names)
         super().connection_made(CoalescingTransport(cast("asyncio.Transport", transport), self.loop))
+        self.scheme = self._scheme
         self._wait(_Stage.HEAD, self._front.limits.header)
         self._front.open.add(self)
 

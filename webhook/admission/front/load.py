@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import fcntl
 import gc
-import os
 from collections import deque
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
@@ -15,7 +13,6 @@ from gpugate.webhook.admission.front.bodies import Bodies
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Iterator
-    from pathlib import Path
 
     from gpugate.webhook.admission.front.limits import Limits
 
@@ -144,28 +141,3 @@ class Turns:
             if not turn.done():
                 turn.set_result(None)
                 self._remaining -= 1
-
-
-class LargeReviews:
-    """Lets one worker at a time evaluate a large review, so that large reviews never occupy all workers.
-
-    The lock belongs to the process (POSIX record locks, fcntl(2)): the kernel releases it when a worker dies.
-    """
-
-    def __init__(self, path: Path) -> None:
-        """Create the lock file; call it before the workers are forked, which inherit the descriptor."""
-        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-
-    @contextmanager
-    def turn(self) -> Iterator[bool]:
-        """Try to take the turn for one review; yields False if another worker has it."""
-        try:
-            fcntl.lockf(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            yield False
-            return
-        try:
-            yield True
-        finally:
-            with suppress(OSError):
-                fcntl.lockf(self._descriptor, fcntl.LOCK_UN)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import uvicorn
 from uvicorn.server import ServerState
 
-from gpugate.webhook.admission.front.connection import Connection
+from gpugate.webhook.admission.front.connection import Connection, Scheme
 from gpugate.webhook.admission.front.limits import Connections, FrontEvent
 from gpugate.webhook.admission.front.load import Load, Turns
 
@@ -91,7 +91,10 @@ class Front:
         self._starting: set[asyncio.Task[None]] = set()
 
     def accept_from(self, listener: socket.socket, tls: Context | None) -> None:
-        """Accept connections; `tls` returns the context for the next connection, None is plain HTTP."""
+        """Accept connections; `tls` returns the context for the next connection, None is plain HTTP.
+
+        A Unix socket without TLS carries reviews that workers received over TLS and handed over.
+        """
         slots = self.slots if tls else Connections(_HEALTH_CONNECTIONS, _HEALTH_CONNECTIONS)
         self._listeners.append(listener)
         self.loop.add_reader(listener, self._accept, listener, tls, slots)
@@ -143,7 +146,8 @@ class Front:
                 self.loop.remove_reader(listener)
                 self.loop.call_later(_PAUSE_SECONDS, self._accept_again, listener, tls, slots)
                 return
-            self._begin(client, address[0], tls, slots)
+            # Clients of a Unix socket have no address.
+            self._begin(client, address[0] if address else "", tls, slots)
 
     def _begin(self, client: socket.socket, source: str, tls: Context | None, slots: Connections) -> None:
         slot = slots.enter(source)
@@ -153,7 +157,8 @@ class Front:
             return
         self.count(FrontEvent.ACCEPTED)
         client.setblocking(False)  # noqa: FBT003 -- as above
-        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if client.family != socket.AF_UNIX:
+            client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         task = self.loop.create_task(self._start(client, tls, slot))
         self._starting.add(task)
         task.add_done_callback(self._starting.discard)
@@ -164,9 +169,10 @@ class Front:
 
     async def _start(self, client: socket.socket, tls: Context | None, slot: Slot) -> None:
         seconds = self.limits.handshake if tls else None
+        scheme: Scheme = "https" if tls or client.family == socket.AF_UNIX else "http"
         try:
             await self.loop.connect_accepted_socket(
-                lambda: Connection(self, slot),
+                lambda: Connection(self, slot, scheme),
                 client,
                 ssl=tls() if tls else None,
                 ssl_handshake_timeout=seconds,

@@ -59,7 +59,8 @@ def denied(captured: Callable[[str], bytes]) -> bytes:
 
 @pytest.mark.parametrize("count", [1, 3])
 def test_as_many_workers_as_asked_for(start: Callable[..., Any], count: int) -> None:
-    assert len(workers(start("--workers", str(count)))) == count
+    # Several workers have another process for expensive reviews.
+    assert len(workers(start("--workers", str(count)))) == count + (count > 1)
 
 
 def test_a_killed_worker_is_replaced(start: Callable[..., Any], denied: bytes) -> None:
@@ -68,6 +69,37 @@ def test_a_killed_worker_is_replaced(start: Callable[..., Any], denied: bytes) -
     os.kill(killed, signal.SIGKILL)
     assert eventually(lambda: workers(webhook) not in ([], [killed]))
     assert denies(webhook, denied)
+
+
+def large(review: bytes) -> bytes:
+    """Return a review that a worker hands over."""
+    parsed = json.loads(review)
+    parsed["request"]["object"]["metadata"].setdefault("annotations", {})["a"] = "x" * 300_000
+    return json.dumps(parsed).encode()
+
+
+def test_a_killed_process_for_expensive_reviews_is_replaced(start: Callable[..., Any], denied: bytes) -> None:
+    webhook = start("--workers", "2")
+    *before, killed = workers(webhook)
+    assert denies(webhook, large(denied))
+    os.kill(killed, signal.SIGKILL)
+    assert eventually(lambda: killed not in workers(webhook))
+    # A connection that nothing has accepted yet waits for the next process.
+    assert denies(webhook, large(denied))
+    assert workers(webhook)[:2] == before
+
+
+def test_expensive_reviews_are_not_evaluated_by_a_worker(start: Callable[..., Any], denied: bytes) -> None:
+    webhook = start("--workers", "2")
+    *_, suspended = workers(webhook)
+    os.kill(suspended, signal.SIGSTOP)
+    connection = webhook.connect()
+    connection.request("POST", "/validate", large(denied), {"Content-Type": "application/json"})
+    usual = [denies(webhook, denied) for _ in range(8)]
+    os.kill(suspended, signal.SIGCONT)
+    answer = json.loads(connection.getresponse().read())
+    connection.close()
+    assert (usual, answer["response"]["allowed"]) == ([True] * 8, False)
 
 
 def test_a_second_signal_ends_it_at_once(start: Callable[..., Any]) -> None:
