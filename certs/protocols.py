@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class StoredSecret:
 
     data: Mapping[str, bytes]
     version: str
-    annotations: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str]
 
     def __repr__(self) -> str:
         return f"StoredSecret({sorted(self.data)}, version={self.version!r})"
@@ -74,7 +74,7 @@ class LiveConfiguration:
 
     kind: str
     bundles: Mapping[str, bytes]
-    version: str = ""
+    version: str
 
 
 class Registration(Protocol):

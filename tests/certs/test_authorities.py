@@ -13,6 +13,7 @@ from memory_cluster import START
 from gpugate.certs.authorities import (
     COMMON_NAME,
     Authorities,
+    Periods,
     Previous,
     adopt_trusted,
     create_authorities,
@@ -131,3 +132,9 @@ def test_authorities_have_unique_names() -> None:
 
 def test_an_authority_expires_after_its_period() -> None:
     assert expiry(create_authority(PERIODS, START).certificate) == START + PERIODS.authority
+
+
+def test_the_defaults_are_those_of_the_documentation() -> None:
+    # docs/server.md, "Certificates".
+    days, hours, minutes = (dt.timedelta(**{unit: 1}) for unit in ("days", "hours", "minutes"))
+    assert Periods() == Periods(authority=90 * days, rotation=30 * days, leaf=24 * hours, propagation=10 * minutes)

@@ -232,3 +232,12 @@ def test_a_file_that_is_replaced_after_the_check_is_checked_again(
     monkeypatch.setattr(os, "stat", lambda *_, **__: regular)
     with pytest.raises(FileError, match="not a regular file"):
         both(folder)
+
+
+def test_a_pipe_in_the_place_of_a_folder_does_not_block(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pipe = folder.parent / "pipe"
+    os.mkfifo(pipe)
+    # The folder is replaced after its path was resolved.
+    monkeypatch.setattr(files, "_resolve", lambda path: resolved(path, pipe))
+    with pytest.raises(FileError, match="not a directory"):
+        both(folder)

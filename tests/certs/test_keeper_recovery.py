@@ -392,6 +392,16 @@ def test_a_renewal_resets_the_report_of_the_last_step() -> None:
     assert keeper.step().troubles == ()
 
 
+def test_a_step_and_a_renewal_report_only_what_they_did() -> None:
+    fleet = Fleet()
+    keeper = fleet.keepers[0]
+    assert (keeper.step().done != (), keeper.renew().done) == (True, ())
+    fleet.cluster.fail = unreachable
+    assert keeper.step().troubles == ("the API server cannot be reached",)
+    fleet.cluster.fail = lambda _: None
+    assert keeper.step().troubles == ()
+
+
 def test_nothing_is_renewed_without_an_authority() -> None:
     fleet = Fleet()
     renewed = fleet.keepers[1].renew()

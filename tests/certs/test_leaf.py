@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -28,7 +29,7 @@ OLD, NEW = (certificate_authority(f"gpugate-ca-{name}", now=NOW, lifetime=90 * D
 
 def trusting(*trusted: KeyPair) -> list[LiveConfiguration]:
     bundle = b"".join(pair.certificate for pair in trusted)
-    return [LiveConfiguration("ValidatingWebhookConfiguration", {"pods.validate.gpugate.dev": bundle})]
+    return [LiveConfiguration("ValidatingWebhookConfiguration", {"pods.validate.gpugate.dev": bundle}, "1")]
 
 
 def chosen(
@@ -90,3 +91,15 @@ def test_a_certificate_of_a_previous_authority_is_replaced_if_clients_trust_the_
 def test_without_configurations_every_certificate_is_trusted() -> None:
     choice = chosen(NEW, [], FIRST)
     assert (choice.leaf.authority, choice.trouble) == (fingerprint(NEW.certificate), "")
+
+
+# Its key is that of another authority, so what it signs does not verify.
+BROKEN = replace(OLD, key=NEW.key)
+
+
+@pytest.mark.parametrize("current", [None, FIRST], ids=["the first", "a renewal"])
+def test_a_certificate_that_fails_its_self_test_never_replaces_another(current: Leaf | None) -> None:
+    choice = chosen(BROKEN, trusting(OLD), current, FIRST.renew_at)
+    assert choice.trouble.startswith("the new certificate failed its self-test: a client that trusts the bundle")
+    assert (choice.leaf is FIRST) is (current is FIRST)
+    assert choice.leaf.authority == fingerprint(OLD.certificate)

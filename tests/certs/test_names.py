@@ -9,6 +9,9 @@ from cryptography import x509
 
 from gpugate.certs.pki import build_constraints, covers, parse_address, parse_general_name
 
+# 253 characters (RFC 1035, 2.3.4: 255 octets with the length of each label and of the root).
+LONGEST = ".".join(["a" * 63] * 3 + ["a" * 61])
+
 
 def alternatives(*names: str) -> x509.SubjectAlternativeName:
     return x509.SubjectAlternativeName([parse_general_name(name) for name in names])
@@ -41,6 +44,7 @@ def test_names_match_alternative_names(names: tuple[str, ...], name: str, matche
         ("a" * 63 + ".svc", x509.DNSName("a" * 63 + ".svc")),
         ("*.svc", x509.DNSName("*.svc")),
         ("a." * 126 + "b", x509.DNSName("a." * 126 + "b")),
+        (LONGEST, x509.DNSName(LONGEST)),
         ("10.0.0.1", x509.IPAddress(ipaddress.ip_address("10.0.0.1"))),
     ],
 )

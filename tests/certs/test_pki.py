@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import datetime as dt
 import ipaddress
+import ssl
 
 import pytest
 from cryptography import x509
@@ -12,11 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpugate.certs.pki import (
+    CertificateError,
     KeyPair,
     certificate_authority,
     common_name,
     fingerprint,
     join,
+    parse_certificates,
     server_certificate,
     split,
     validity,
@@ -114,6 +117,8 @@ def test_the_repr_contains_no_key(authority: KeyPair) -> None:
 
 
 IMPOSSIBLE = ["", "bücher.example", "two words", "a..b", ".svc", "svc.", "-a.svc", "a" * 64, "a." * 127 + "b", "a*.svc"]
+# 254 characters; tests/certs/test_names.py has the longest name.
+IMPOSSIBLE.append(".".join(["a" * 63] * 3 + ["a" * 62]))
 
 
 @pytest.mark.parametrize("names", [(), *((name,) for name in IMPOSSIBLE)], ids=repr)
@@ -273,3 +278,25 @@ def test_a_bundle_is_sorted_without_duplicates() -> None:
 def test_certificates_of_the_same_time_have_a_fixed_order() -> None:
     both = [certificate_authority("ca", now=NOW, lifetime=DAY).certificate for _ in range(2)]
     assert join(both) == join(both[::-1]) == b"".join(sorted(both, key=fingerprint))
+
+
+USAGES = [name for name in dir(x509.KeyUsage) if name.endswith(("_sign", "_signature", "_commitment", "_encipherment"))]
+
+
+@pytest.mark.parametrize(
+    ("pair", "usages"),
+    [("authority", {"key_cert_sign", "crl_sign"}), ("leaf", {"digital_signature"})],
+)
+def test_a_key_may_only_be_used_for_its_purpose(pair: str, usages: set[str], request: pytest.FixtureRequest) -> None:
+    usage = parsed(request.getfixturevalue(pair)).extensions.get_extension_for_class(x509.KeyUsage)
+    allowed = {name for name in USAGES if getattr(usage.value, name)}
+    assert (allowed, usage.value.key_agreement, usage.critical) == (usages, False, True)
+
+
+def test_a_certificate_with_an_unknown_kind_of_key_is_invalid(leaf: KeyPair) -> None:
+    der = parsed(leaf).public_bytes(serialization.Encoding.DER)
+    # The object identifier of the curve P-256 (RFC 5480, 2.1.1.1), and one that names no curve.
+    changed = der.replace(bytes.fromhex("2a8648ce3d030107"), bytes.fromhex("2a8648ce3d03017f"))
+    pem = ssl.DER_cert_to_PEM_cert(changed).encode()
+    with pytest.raises(CertificateError, match=r"tls\.crt: contains an invalid certificate"):
+        parse_certificates(pem, "tls.crt")

@@ -100,12 +100,16 @@ def test_the_next_authority_is_promoted_when_the_active_one_expires(now: float) 
     assert next_step.authorities.active == NEXT
 
 
-@pytest.mark.parametrize("following", [None, NEXT], ids=["no next", "an expired next"])
-def test_new_authorities_are_created_when_all_expired(following: KeyPair | None) -> None:
-    next_step = step(replace(ROTATING, next=following), 120)
+@pytest.mark.parametrize(
+    ("following", "now"),
+    [(None, 90), (None, 120), (NEXT, 110), (NEXT, 120)],
+    ids=["no next, at expiry", "no next", "a next, at its expiry", "an expired next"],
+)
+def test_new_authorities_are_created_when_all_expired(following: KeyPair | None, now: float) -> None:
+    next_step = step(replace(ROTATING, next=following), now)
     assert isinstance(next_step, Write)
     assert next_step.authorities.active not in {ACTIVE, NEXT}
-    assert next_step.authorities.promoted_at == at(120)
+    assert next_step.authorities.promoted_at == at(now)
 
 
 def test_initial_authorities_fulfil_earlier_requests() -> None:

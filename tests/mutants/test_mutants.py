@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import mutant_switch
 import mutants
 import pytest
+import yaml
 from mutant_points import Mutant, instrumented
 from mutant_runs import KILLED, SURVIVED, TIMED_OUT, UNREACHED
 
@@ -123,6 +124,14 @@ def test_a_mutant_has_the_same_key_and_share_when_lines_move() -> None:
     moved = SOURCE.replace("LIMIT = 3", "OTHER = None\n\n\nLIMIT = 3")
     assert [(m.key, m.share) for m in found(moved)] == [(m.key, m.share) for m in found(SOURCE)]
     assert [m.line for m in found(moved)] != [m.line for m in found(SOURCE)]
+
+
+def test_modules_and_functions_are_listed_once() -> None:
+    # PyYAML keeps only the last of equal keys.
+    root = yaml.compose(mutants.EXPLAINED.read_text())
+    sections = [root, *(functions for _, functions in root.value)]
+    repeated = [Counter(key.value for key, _ in section.value).most_common(1)[0] for section in sections]
+    assert [key for key, count in repeated if count > 1] == []
 
 
 def test_every_explanation_is_of_a_mutant_and_has_a_reason() -> None:

@@ -32,7 +32,7 @@ def signed(authorities: Authorities) -> Leaf:
 
 LEAF = signed(AUTHORITIES)
 GOOD = State(
-    LEAF, AUTHORITIES, (LiveConfiguration(VALIDATING, {"a": AUTHORITIES.bundle, "b": AUTHORITIES.bundle}),), ""
+    LEAF, AUTHORITIES, (LiveConfiguration(VALIDATING, {"a": AUTHORITIES.bundle, "b": AUTHORITIES.bundle}, "1"),), ""
 )
 
 
@@ -95,7 +95,7 @@ BUNDLES = {
 
 @pytest.mark.parametrize(("bundles", "until"), BUNDLES.values(), ids=BUNDLES)
 def test_until_when_bundles_vouch(case: ReportCase, bundles: dict[str, bytes], until: float | None) -> None:
-    state = replace(GOOD, live=(LiveConfiguration(MUTATING, bundles),))
+    state = replace(GOOD, live=(LiveConfiguration(MUTATING, bundles, "1"),))
     assert case.update(state).metrics.value(BUNDLE_EXPIRY, configuration=MUTATING) == until
 
 
