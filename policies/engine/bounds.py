@@ -19,13 +19,14 @@ from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.sdk.field import Field, render
 from gpugate.policies.sdk.findings import Violation
-from gpugate.policies.sdk.pod_templates import TEMPLATES, nested
+from gpugate.policies.sdk.pod_templates import TEMPLATES, nested, shared
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from gpugate.policies.sdk.field import Json, Path
-    from gpugate.policies.sdk.objects import Request, Subject
+    from gpugate.policies.sdk.objects import GroupVersionKind, Request, Subject
+    from gpugate.policies.sdk.pod_templates import Shared
 
 MOST_TEMPLATES: Final = 200
 _TEXTS: Final = (".expression", ".query")
@@ -216,7 +217,10 @@ def bounded() -> Mapping[tuple[str, str], Mapping[str, int]]:
 
 
 def too_many_templates(request: Request) -> tuple[Excess, ...]:
-    """Return where a workload has more Pod templates than are evaluated; asked before each becomes a subject."""
+    """Return where a workload has more Pod templates, or they copy more from it, than is evaluated.
+
+    Asked before each template becomes a subject, which takes the time and memory of what it copies.
+    """
     found = []
     kind = request.kind
     for dotted in (*TEMPLATES.get((kind.group, kind.kind), ()), *request.added_templates):
@@ -226,7 +230,25 @@ def too_many_templates(request: Request) -> tuple[Excess, ...]:
             if size > MOST_TEMPLATES:
                 violation = _violation(path, ".".join(path), size, MOST_TEMPLATES)
                 found.append(Excess(violation, size > _members(request.old_object, dotted), is_extreme=True))
-    return tuple(found or _too_many_nested(request))
+    return tuple(found or [*_too_many_nested(request)] or _too_much_shared(request))
+
+
+def _too_much_shared(request: Request) -> Iterator[Excess]:
+    """Yield what the templates of a workload copy from it, where all copies together exceed a bound by far."""
+    before = {each.field.path: each.size for each in _shared(request.kind, request.old_object)}
+    for each in _shared(request.kind, request.object):
+        most = _POD[each.place]
+        if each.size > _EXTREME * most:
+            path = each.field.path
+            grown = each.size > before.get(path, 0)
+            yield Excess(_violation(path, each.place, each.size, most), grown, is_extreme=True)
+
+
+def _shared(kind: GroupVersionKind, obj: dict[str, Json] | None) -> Iterator[Shared]:
+    root = Field(obj)
+    yield from shared(kind.group, kind.kind, root)
+    for each in nested(kind.group, kind.kind, root):
+        yield from shared(each.api_version.rpartition("/")[0], each.kind, each.root)
 
 
 def _too_many_nested(request: Request) -> Iterator[Excess]:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from gpugate.policies.sdk.field import Field, Json
+from gpugate.policies.sdk.field import Field, Json, UnknownValueError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -142,8 +142,7 @@ def argo_template(template: Field, workflow: Field) -> Field | None:
     Selectors, affinity and tolerations are the template's, or else those of `templateDefaults` or the workflow. None for
     a template that runs no container of the user's, such as a DAG.
     """
-    own = [template[kind] for kind in ("container", "script") if template[kind].mapping]
-    own += template["containerSet", "containers"]
+    own = _own_containers(template)
     if not own:
         return None
     defaults = workflow["templateDefaults"]
@@ -164,6 +163,69 @@ def argo_template(template: Field, workflow: Field) -> Field | None:
         },
     )
     return ObjectView(template, {"metadata": metadata, "spec": spec})
+
+
+def _workflow_view(path: TemplatePath) -> Callable[[Field, Field], Field | None]:
+    return lambda found, root: argo_template(found, root[path])
+
+
+class Shared(NamedTuple):
+    """A list or map of a workload that each of its Pods has a copy of.
+
+    Attributes:
+        field: where it is in the workload.
+        place: where each Pod has it, such as `spec.volumes`.
+        pods: the number of Pod templates.
+    """
+
+    field: Field
+    place: str
+    pods: int
+
+    @property
+    def size(self) -> int:
+        """The entries of all Pods together."""
+        value = self.field.value
+        return self.pods * len(value) if isinstance(value, list | dict) else 0
+
+
+# The spec in each kind of Argo workflow.
+_WORKFLOW_SPECS: Final = {
+    ("argoproj.io", "ClusterWorkflowTemplate"): ("spec",),
+    ("argoproj.io", "CronWorkflow"): ("spec", "workflowSpec"),
+    ("argoproj.io", "Workflow"): ("spec",),
+    ("argoproj.io", "WorkflowTemplate"): ("spec",),
+}
+# Entries that the Pods of a workflow copy from it, all together; `engine.bounds` refuses less than this.
+_MOST_SHARED: Final = 200_000
+
+
+def shared(group: str, kind: str, root: Field) -> tuple[Shared, ...]:
+    """Return what the Pod templates of an object of this type copy from it, which is little next to the object itself."""
+    path = _WORKFLOW_SPECS.get((group, kind))
+    if path is None:
+        return ()
+    spec = root[path]
+    pods = sum(1 for template in spec["templates"] if _own_containers(template))
+    defaults = spec["templateDefaults"]
+    return tuple(
+        Shared(field, place, pods)
+        for field, place in (
+            (spec["volumes"], "spec.volumes"),
+            (defaults["volumes"], "spec.volumes"),
+            *(
+                (layer[block], f"metadata.{block}")
+                for layer in (spec["podMetadata"], defaults["metadata"])
+                for block in ("labels", "annotations")
+            ),
+        )
+        if field
+    )
+
+
+def _own_containers(template: Field) -> list[Field]:
+    own = [template[kind] for kind in ("container", "script") if template[kind].mapping]
+    return [*own, *template["containerSet", "containers"]]
 
 
 def spark_pod(role: Field, root: Field) -> Field | None:
@@ -391,10 +453,7 @@ _NESTING: Final = frozenset({("workload.codeflare.dev", "AppWrapper")})
 # What shows something of another shape, found in an object (`root`), as a Pod template.
 _VIEWS: Final[dict[tuple[str, str], Callable[[Field, Field], Field | None]]] = {
     ("apps.nvidia.com", "NIMService"): nim_pod,
-    ("argoproj.io", "ClusterWorkflowTemplate"): lambda found, root: argo_template(found, root["spec"]),
-    ("argoproj.io", "CronWorkflow"): lambda found, root: argo_template(found, root["spec", "workflowSpec"]),
-    ("argoproj.io", "Workflow"): lambda found, root: argo_template(found, root["spec"]),
-    ("argoproj.io", "WorkflowTemplate"): lambda found, root: argo_template(found, root["spec"]),
+    **{kind: _workflow_view(path) for kind, path in _WORKFLOW_SPECS.items()},
     ("flink.apache.org", "FlinkDeployment"): flink_pod,
     ("production-stack.vllm.ai", "VLLMRuntime"): vllm_pod,
     ("serving.kserve.io", "InferenceService"): kserve_component,
@@ -423,6 +482,8 @@ def pod_templates(group: str, kind: str, root: Field, added: Sequence[TemplatePa
             yield from held.templates
         return
     view = _VIEWS.get((group, kind))
+    if (group, kind) in _WORKFLOW_SPECS and _shares_too_much(group, kind, root):
+        return
     for path in known:
         for found in _at(root, path):
             template = view(found, root) if view else found
@@ -433,6 +494,13 @@ def pod_templates(group: str, kind: str, root: Field, added: Sequence[TemplatePa
             template = added_template(found, root)
             if template is not None:
                 yield template
+
+
+def _shares_too_much(group: str, kind: str, root: Field) -> bool:
+    try:
+        return sum(each.size for each in shared(group, kind, root)) > _MOST_SHARED
+    except UnknownValueError:
+        return False  # a template of the check, whose known values were counted before
 
 
 class Nested(NamedTuple):

@@ -110,6 +110,19 @@ def superlinear(
                     yield found
 
 
+def products(catalog: tuple[Policy, ...], pairs: Iterable[tuple[Case, Case]], *, floor: float) -> Iterator[Growth]:
+    """Yield which of two objects costs too much, where the second is four times as large as the first in two lists.
+
+    Each list of the second is four times as long. Its size is four times that of the first too, so that only a product
+    of both lists costs more than that.
+    """
+    ruleset = bind(catalog, PolicyConfig())
+    for smaller, larger in pairs:
+        costs = _costs(ruleset, smaller, [case.request.object or {} for case in (smaller, larger)], floor)
+        if costs is not None:
+            yield Growth(smaller.name, larger.name, *costs)
+
+
 def parts(value: Json, path: Path = ()) -> Iterator[tuple[Path, Json]]:
     """Yield every value in an object with its path."""
     yield path, value

@@ -6,6 +6,7 @@ import datetime as dt
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from growth import Case, products
 
 from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine import bounds
@@ -17,6 +18,8 @@ from gpugate.policies.sdk.findings import Stance
 from gpugate.policies.sdk.objects import GroupVersionKind, Operation, Request
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from gpugate.policies.engine.verdict import Verdict
 
 GPU: dict[str, Any] = {"name": "a", "resources": {"limits": {"nvidia.com/gpu": "1"}}}
@@ -140,6 +143,62 @@ def test_what_templates_share_counts_for_each_of_them() -> None:
     obj = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Workflow", "metadata": {}, "spec": spec}
     (said,) = judge(obj).warnings
     assert said == "spec.tolerations: too large to evaluate: spec.tolerations has 600 entries (limit: 500)"
+
+
+def workflow(templates: int, *where: str, entries: Any) -> dict[str, Any]:
+    """A workflow whose templates each have a volume and a label, and share the entries at a path of its spec."""
+    own = {"volumes": [{"name": "own", "emptyDir": {}}], "metadata": {"labels": {"own": "a"}}}
+    spec: Any = entries
+    for name in reversed(where):
+        spec = {name: spec}
+    spec["templates"] = [{"name": f"t{n}", "container": {"name": "a", **GPU}, **own} for n in range(templates)]
+    return {"apiVersion": "argoproj.io/v1alpha1", "kind": "Workflow", "metadata": {}, "spec": spec}
+
+
+def volumes(count: int) -> list[dict[str, Any]]:
+    return [{"name": f"v{n}", "emptyDir": {}} for n in range(count)]
+
+
+def labels(count: int) -> dict[str, str]:
+    return {f"label-{n}": "a" for n in range(count)}
+
+
+SHARED = [
+    pytest.param(("volumes",), volumes, id="volumes"),
+    pytest.param(("templateDefaults", "volumes"), volumes, id="default-volumes"),
+    pytest.param(("podMetadata", "labels"), labels, id="labels"),
+    pytest.param(("podMetadata", "annotations"), labels, id="annotations"),
+    pytest.param(("templateDefaults", "metadata", "labels"), labels, id="default-labels"),
+    pytest.param(("tolerations",), volumes, id="tolerations"),
+    pytest.param(("nodeSelector",), labels, id="node-selector"),
+]
+
+
+@pytest.mark.parametrize("wrapped", [False, True], ids=["workflow", "app-wrapper"])
+@pytest.mark.parametrize(("where", "entries"), SHARED)
+def test_what_templates_share_is_counted_without_a_copy_for_each(
+    where: tuple[str, ...],
+    entries: Callable[[int], Any],
+    wrapped: bool,  # noqa: FBT001 -- a table's column
+) -> None:
+    cases = []
+    for templates, count in ((45, 5_000), (180, 20_000)):
+        obj = workflow(templates, *where, entries=entries(count))
+        if wrapped:
+            spec = {"components": [{"template": obj}]}
+            obj = {"apiVersion": "workload.codeflare.dev/v1beta2", "kind": "AppWrapper", "metadata": {}, "spec": spec}
+        kind = GroupVersionKind.of(obj["apiVersion"], obj["kind"])
+        cases.append(Case(f"{templates} templates", Request(kind, Operation.CREATE, obj, name="a")))
+    assert [str(each) for each in products(CATALOG, [(cases[0], cases[1])], floor=0.1)] == []
+
+
+@pytest.mark.parametrize(("old", "grown"), [(200, True), (400, False)], ids=["grown", "as-before"])
+def test_volumes_that_templates_share_are_reported_at_the_workflow(old: int, grown: bool) -> None:  # noqa: FBT001 -- a table's column
+    new, before = (workflow(100, "volumes", entries=volumes(count)) for count in (400, old))
+    kind = GroupVersionKind("argoproj.io", "v1alpha1", "Workflow")
+    (found,) = bounds.too_many_templates(Request(kind, Operation.UPDATE, new, before))
+    said = "too large to evaluate: spec.volumes has 40000 entries (limit: 1000)"
+    assert (found.violation.path, found.violation.message, found.grown) == (("spec", "volumes"), said, grown)
 
 
 @pytest.mark.parametrize("count", [201, 20_000])
