@@ -1,6 +1,6 @@
 """Where objects of each kind hold Pod templates, and views of workloads that describe Pods in another shape.
 
-A TrainJob has no template; its runtime does.
+A TrainJob has no template; its runtime does, and the check makes the JobSet of both.
 
 Sources of templates: `kubernetes/api` v0.36; Kubeflow training-operator v1.9.4 (`pkg/apis/kubeflow.org/v1`), Kubeflow trainer
 v2.0.0 (`pkg/apis/trainer/v1alpha1/trainingruntime_types.go`), JobSet v0.12.0, LWS v0.10.0, KubeRay v1.7.0, Volcano v1.15.1,
@@ -123,7 +123,7 @@ _MODEL_SERVERS: Final = (
 def kserve_component(component: Field, root: Field) -> Field:
     """See a component of an InferenceService, which is a Pod spec with labels and a model server, as a Pod template.
 
-    What the serving runtime adds is not known here. Its Pods have the labels and annotations of the InferenceService
+    What the serving runtime adds is not known here; the check merges it before, where it is among the files. Its Pods have the labels and annotations of the InferenceService
     too, and those of the predictor are its workers'.
     """
     owner = root["spec", "predictor"] if component.path[-1:] == ("workerSpec",) else component

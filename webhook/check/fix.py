@@ -20,11 +20,12 @@ from gpugate.policies.sdk.field import Field
 from gpugate.policies.sdk.findings import Patch, Patches, Replacement
 from gpugate.webhook.check.ignores import ignores, sift
 from gpugate.webhook.check.locate import Locator
-from gpugate.webhook.check.session import judge
+from gpugate.webhook.check.session import Evaluation
 from gpugate.webhook.check.templates import marked
 from gpugate.webhook.manifests.documents import Document, encoding, read_text
 from gpugate.webhook.manifests.edit import edited, newline_of, same
 from gpugate.webhook.manifests.edit_tree import EditError, Style, has_comment, parse, walk
+from gpugate.webhook.manifests.expansion import BASES
 from gpugate.webhook.manifests.load import RunFacts
 from gpugate.webhook.manifests.objects import Manifest, objects
 from gpugate.webhook.manifests.problems import Problem
@@ -272,7 +273,7 @@ def mend(
     """
     found = [_opened(file) for file in files]
     mended = [file for file in found if file is not None]
-    needs, locator = Needs(ruleset.rules), Locator({rule.policy.id: rule.policy for rule in ruleset.rules})
+    needs, locator = Needs(ruleset.rules, BASES), Locator({rule.policy.id: rule.policy for rule in ruleset.rules})
     tried: set[object] = set()
     unfinished: list[MendedFile] = []
     for _ in range(_ROUNDS):
@@ -281,11 +282,12 @@ def mend(
         projected = (needs.project(with_defaults(marked(manifest).manifest.request)) for manifest in manifests)
         known = RunFacts([*facts, *(fact for fact in projected if fact)], complete=options.complete_context)
         met: Counter[str] = Counter()
+        evaluation = Evaluation(ruleset, options, known)
         unfinished = []
         for file, documents in read:
             changed = False
             for document, held in reversed(documents):
-                findings = _findings(document, held, ruleset, known, options, locator)
+                findings = _findings(document, held, evaluation, options, locator)
                 changed |= _mend_document(file, document, findings, tried, met, unsafe=unsafe)
             unfinished += [file] if changed else []
         if not unfinished:
@@ -318,14 +320,16 @@ def _documents(file: MendedFile, options: Options) -> Iterator[tuple[Document, l
 def _findings(
     document: Document,
     held: Iterable[Manifest],
-    ruleset: Ruleset,
-    facts: RunFacts,
+    evaluation: Evaluation,
     options: Options,
     locator: Locator,
 ) -> Iterator[tuple[Manifest, list[Located]]]:
     comments = list(ignores(document)) if options.ignores else []
     for manifest in held:
-        located = locator.findings(manifest, judge(marked(manifest).manifest, ruleset, facts, options))
+        open_values = marked(manifest).manifest
+        if evaluation.made_of(open_values) is not None:
+            continue  # what is evaluated is not the object of the file
+        located = locator.findings(manifest, evaluation.of(open_values))
         yield manifest, sift(located, comments, options.known, (), options.today)[0]
 
 

@@ -19,6 +19,7 @@ from gpugate.webhook.check.locate import located_problem
 from gpugate.webhook.check.options import FailOn
 from gpugate.webhook.check.session import LocalSession
 from gpugate.webhook.check.templates import POLICY as PLACEHOLDERS
+from gpugate.webhook.manifests.expansion import BASES
 from gpugate.webhook.manifests.inputs import Input, Passed
 from gpugate.webhook.manifests.problems import Passing, Problem
 from gpugate.webhook.report.located import Located, ObjectName, PassedOver, Report, Severity, Skipped, Sort
@@ -97,7 +98,7 @@ def context_facts(
     """Return what rules read of some objects; not of those that the files of the run have, which will take their place."""
     if not context:
         return []
-    needs = Needs(ruleset.rules)
+    needs = Needs(ruleset.rules, BASES)
     ours = {_object_key(fact) for _, held in facts for fact in held}
     wanted = (request for request in context if needs.of(request.kind) is not None and _object_key(request) not in ours)
     return [fact for request in wanted if (fact := needs.project(with_defaults(request)))]
@@ -364,7 +365,7 @@ def _train_jobs(judged: Judged) -> Iterator[str]:
 
 
 def _unknown_kinds(judged: Judged) -> tuple[UnknownKind, ...]:
-    kinds = sorted({(api_version, kind) for api_version, kind, _ in judged.unknown})
+    kinds = sorted({(api_version, kind) for api_version, kind, _ in +judged.unknown})
     counts = [(*each, judged.unknown[*each, False], judged.unknown[*each, True]) for each in kinds]
     return tuple(UnknownKind(version, kind, other + gpus, gpus) for version, kind, other, gpus in counts)
 

@@ -23,6 +23,7 @@ from gpugate.webhook.check.locate import Locator, located_problem
 from gpugate.webhook.check.templates import POLICY as PLACEHOLDERS
 from gpugate.webhook.check.templates import Marked, Placeholders, marked
 from gpugate.webhook.manifests.documents import Document, read_text
+from gpugate.webhook.manifests.expansion import BASES, expanded, names_base, stated, translated
 from gpugate.webhook.manifests.load import RunFacts, parts
 from gpugate.webhook.manifests.objects import Manifest, NotAManifest
 from gpugate.webhook.manifests.placeholders import TOOLS, decoded, found_in, has_signs
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.platform import Target
     from gpugate.webhook.check.ignores import Ignore
     from gpugate.webhook.check.options import Options
+    from gpugate.webhook.manifests.expansion import Expanded
     from gpugate.webhook.manifests.inputs import Input
     from gpugate.webhook.report.located import Suppressed
     from gpugate.webhook.schemas.check import Schemas
@@ -200,10 +202,49 @@ def _length(value: object) -> int:
 _POD = GroupVersionKind("", "v1", "Pod")
 
 
-def judge(manifest: Manifest, ruleset: Ruleset, facts: Facts, options: Options) -> Verdict:
-    """Judge one object as admission would, both halves, and its Pods as if they came."""
-    request = with_defaults(manifest.request)
-    return evaluate(ruleset, request, facts, today=options.today, phase=Phase.BOTH, template_ceiling=Stance.ENFORCE)
+def _unfixable(finding: Located, made: Expanded) -> Located:
+    """Mark a finding on what a controller makes of two objects, of which either may be the one to change."""
+    hint = f"make this change in {made.base_name}" if finding.patches else finding.hint
+    place = replace(finding.place, is_template=True)
+    return replace(finding, place=place, hint=hint, patches=(), fix=None)
+
+
+class Evaluation:
+    """Evaluates objects, those that name a base as their controllers make them.
+
+    Args:
+        ruleset: the rules in force.
+        options: how to evaluate.
+        facts: what is known of other objects.
+    """
+
+    def __init__(self, ruleset: Ruleset, options: Options, facts: Facts) -> None:
+        self._ruleset = ruleset
+        self._options = options
+        self._facts = facts
+        self._stated: dict[tuple[GroupVersionKind, str, str], frozenset[tuple[str, Path]]] = {}
+
+    def made_of(self, manifest: Manifest) -> Expanded | None:
+        """Return what is made of an object and its base; None where it names none that is known."""
+        return expanded(manifest.request, self._facts) if names_base(manifest.request.kind) else None
+
+    def of(self, manifest: Manifest, made: Expanded | None = None) -> Verdict:
+        """Evaluate one object as admission would, both halves, and its Pods as if they were created."""
+        if made is None:
+            return self._verdict(manifest.request)
+        verdict = self._verdict(made.request)
+        return translated(verdict, made, manifest.request, self._of_base(made.base) if made.base else ())
+
+    def _of_base(self, base: Request) -> frozenset[tuple[str, Path]]:
+        key = (base.kind, base.namespace, base.name)
+        if key not in self._stated:
+            self._stated[key] = stated(self._verdict(base))
+        return self._stated[key]
+
+    def _verdict(self, request: Request) -> Verdict:
+        whole, today = with_defaults(request), self._options.today
+        ceiling = Stance.ENFORCE
+        return evaluate(self._ruleset, whole, self._facts, today=today, phase=Phase.BOTH, template_ceiling=ceiling)
 
 
 @dataclass(slots=True)
@@ -279,7 +320,7 @@ class LocalSession:
     def __init__(self, ruleset: Ruleset, options: Options) -> None:
         self._ruleset = ruleset
         self._options = options
-        self._needs = Needs(ruleset.rules)
+        self._needs = Needs(ruleset.rules, BASES)
         self._exemptions = ExemptionUse(ruleset, options.today)
         target = ruleset.config.target
         self._schemas = SchemaFindings(target, options.schema_folder) if options.schemas else None
@@ -306,10 +347,11 @@ class LocalSession:
         """Judge what was read, with the facts of the whole run; `apart` has other ones for some files, by their places."""
         locator = Locator({rule.policy.id: rule.policy for rule in self._ruleset.rules})
         complete = self._options.complete_context
-        shared = RunFacts(facts, complete=complete)
+        shared = Evaluation(self._ruleset, self._options, RunFacts(facts, complete=complete))
         for file in self._files:
-            known = RunFacts(apart[file.number], complete=complete) if file.number in apart else shared
-            self._judge(file, known, locator)
+            own = RunFacts(apart[file.number], complete=complete) if file.number in apart else None
+            evaluation = Evaluation(self._ruleset, self._options, own) if own else shared
+            self._judge(file, evaluation, locator)
             step(1)
         return self._judged
 
@@ -356,19 +398,26 @@ class LocalSession:
             sources = list(helm_sources(request.object))
             if sources:
                 self._judged.applications[any(map(self._values_request_gpus, sources))] += 1
-        elif not is_known(kind.group, kind.kind) and kind not in self._ruleset.pod_templates:
-            found = held(request.object, self._ruleset.config.platform)
-            if found:
-                self._judged.unknown[kind.api_version, kind.kind, found.gpus] += 1
-            if found.gpus and (kind.group, kind.kind) in WITHOUT_TEMPLATE:
-                runtime, name = training_runtime(request.object)
-                namespace = "" if runtime.startswith("Cluster") else request.namespace or self._options.namespace
-                self._judged.runtimes[runtime, namespace, name] += 1 if name else 0
+        else:
+            self._count_unknown(request, 1)
         if request.name:
             # Renderings with other values have the same objects, which is nothing to speak of.
             # Two names with one placeholder may become different ones.
             count = 0 if once or found_in(request.name) or found_in(request.namespace) else 1
             self._judged.names[request.kind.group, request.kind.kind, request.namespace, request.name] += count
+
+    def _count_unknown(self, request: Request, change: int) -> None:
+        """Count an object of a kind that no policy knows, or take it back (-1) once its Pods are evaluated."""
+        kind = request.kind
+        if is_known(kind.group, kind.kind) or kind in self._ruleset.pod_templates:
+            return
+        found = held(request.object, self._ruleset.config.platform)
+        if found:
+            self._judged.unknown[kind.api_version, kind.kind, found.gpus] += change
+        if found.gpus and (kind.group, kind.kind) in WITHOUT_TEMPLATE:
+            runtime, name = training_runtime(request.object)
+            namespace = "" if runtime.startswith("Cluster") else request.namespace
+            self._judged.runtimes[runtime, namespace, name] += change if name else 0
 
     def _values_request_gpus(self, source: Field) -> bool:
         """Tell whether the values that an Application gives a chart request GPUs; values in other files are not read."""
@@ -386,7 +435,7 @@ class LocalSession:
         return self._concern[kind]
 
     def _is_evaluated(self, kind: GroupVersionKind) -> bool:
-        holds_pods = (kind.group, kind.kind) in TEMPLATES or kind in self._ruleset.pod_templates
+        holds_pods = (kind.group, kind.kind) in TEMPLATES or kind in self._ruleset.pod_templates or names_base(kind)
         kinds = [kind, _POD] if holds_pods else [kind]
         return any(self._ruleset.handlers(k, mutating=mutating) for k in kinds for mutating in (True, False))
 
@@ -405,7 +454,7 @@ class LocalSession:
         for each in refused:
             yield replace(each, finding=self._with_note(manifest, each.finding))
 
-    def _judge(self, file: _File, facts: RunFacts, locator: Locator) -> None:
+    def _judge(self, file: _File, evaluation: Evaluation, locator: Locator) -> None:
         found: list[Located] = []
         refused: list[Refusal] = []
         # One finding stands for all placeholders of a file, so that a comment at another one is not of no use.
@@ -414,8 +463,12 @@ class LocalSession:
         found += [template] if template else []
         for made in file.manifests:
             manifest = made.manifest
-            verdict = judge(manifest, self._ruleset, facts, self._options)
-            located = (each for each in locator.findings(manifest, verdict) if not made.repeats(each))
+            whole = evaluation.made_of(manifest)
+            verdict = evaluation.of(manifest, whole)
+            if whole is not None:
+                self._count_unknown(manifest.request, -1)
+            located = (_unfixable(each, whole) if whole else each for each in locator.findings(manifest, verdict))
+            located = (each for each in located if not made.repeats(each))
             own = [self._with_note(manifest, each) for each in located]
             found += own
             if self._schemas and not manifest.document.partial:

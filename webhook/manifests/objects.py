@@ -51,6 +51,8 @@ _OPEN_NAMESPACED: Final = frozenset(
         ("kueue.x-k8s.io", "LocalQueue"),
         ("resource.k8s.io", "ResourceClaim"),
         ("resource.k8s.io", "ResourceClaimTemplate"),
+        ("serving.kserve.io", "ServingRuntime"),
+        ("trainer.kubeflow.org", "TrainJob"),
     }
 )
 _OPEN_CLUSTER_WIDE: Final = frozenset(
@@ -59,6 +61,7 @@ _OPEN_CLUSTER_WIDE: Final = frozenset(
         ("kueue.x-k8s.io", "ClusterQueue"),
         ("kueue.x-k8s.io", "ResourceFlavor"),
         ("resource.k8s.io", "DeviceClass"),
+        ("serving.kserve.io", "ClusterServingRuntime"),
     }
 )
 

@@ -12,10 +12,9 @@ from gpugate.policies.sdk.findings import Patch, Patches, Replacement, Violation
 from gpugate.policies.sdk.objects import NODE_POOL, POD
 from gpugate.policies.sdk.policy import AnyContext, Policy, mutates, validates
 from gpugate.webhook.check import fix as changing
-from gpugate.webhook.check import fix as fixing
 from gpugate.webhook.check.fix import MendedFile, changed, mend
 from gpugate.webhook.check.options import Options
-from gpugate.webhook.check.session import judge
+from gpugate.webhook.check.session import Evaluation
 from gpugate.webhook.manifests.inputs import Input
 
 if TYPE_CHECKING:
@@ -319,15 +318,17 @@ def test_many_objects_are_as_much_work_as_each_by_itself(
     judged: list[Manifest] = []
     lengths: list[int] = []
 
-    def counted_judge(manifest: Manifest, *given: Any) -> Verdict:
+    whole = Evaluation.of
+
+    def counted(evaluation: Evaluation, manifest: Manifest) -> Verdict:
         judged.append(manifest)
-        return judge(manifest, *given)
+        return whole(evaluation, manifest)
 
     def counted_change(document: Document, *given: Any) -> str:
         lengths.append(len(document.text))
         return changed(document, *given)
 
-    monkeypatch.setattr(fixing, "judge", counted_judge)
+    monkeypatch.setattr(Evaluation, "of", counted)
     monkeypatch.setattr(changing, "changed", counted_change)
 
     (file,) = mended(listed(*[ITEM] * 120), policies="tolerating")

@@ -1,0 +1,411 @@
+"""Make the object whose Pods run from an object that names a base: a TrainJob and its training runtime, an InferenceService and its.
+
+The controllers merge both; no file holds the result. Where the base is not among the files of a run, nothing is made.
+
+Sources: Kubeflow trainer v2.0.0 to v2.2 (`pkg/runtime/core/trainingruntime.go`, `pkg/runtime/framework/plugins/jobset/builder.go`,
+`pkg/apis/trainer/v1alpha1/trainjob_types.go`): `podSpecOverrides` is of v2.0, `podTemplateOverrides` of v2.1, `runtimePatches` later.
+KServe v0.15.0 (`pkg/controller/v1beta1/inferenceservice/components/predictor.go` buildPodSpec and buildObjectMeta,
+`inferenceservice/utils/utils.go` MergeRuntimeContainers, MergePodSpec, GetServingRuntime). Both use strategic merge patches of
+`k8s.io/apimachinery` v0.36, whose keys of lists are those of `k8s.io/api` core/v1.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from gpugate.policies.engine.verdict import Verdict
+from gpugate.policies.sdk.facts import Need, named
+from gpugate.policies.sdk.field import Field, UnknownValueError, has_unknown, is_unknown
+from gpugate.policies.sdk.objects import CLUSTER_TRAINING_RUNTIME, GroupVersionKind, Kind, Operation, Request
+from gpugate.policies.sdk.unknown_kinds import training_runtime
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Container, Iterator, Mapping
+
+    from gpugate.policies.engine.verdict import Outcome
+    from gpugate.policies.sdk.facts import Facts
+    from gpugate.policies.sdk.field import Json, Path
+
+_TRAINING_RUNTIME: Final = Kind("trainer.kubeflow.org", ("v1alpha1",), "TrainingRuntime", "trainingruntimes")
+_SERVING_RUNTIME: Final = Kind("serving.kserve.io", ("v1alpha1",), "ServingRuntime", "servingruntimes")
+_CLUSTER_SERVING_RUNTIME: Final = Kind(
+    "serving.kserve.io", ("v1alpha1",), "ClusterServingRuntime", "clusterservingruntimes", namespaced=False
+)
+_POD_FIELDS: Final = ("nodeSelector", "affinity", "tolerations", "volumes", "imagePullSecrets")
+_POD_METADATA: Final = ("labels", "annotations")
+# What of the bases must be known.
+BASES: Final = (
+    Need(CLUSTER_TRAINING_RUNTIME, ("spec.template",)),
+    Need(_TRAINING_RUNTIME, ("spec.template",)),
+    *(
+        Need(kind, tuple(f"spec.{name}" for name in ("containers", "disabled", *_POD_FIELDS, *_POD_METADATA)))
+        for kind in (_SERVING_RUNTIME, _CLUSTER_SERVING_RUNTIME)
+    ),
+)
+_TRAIN_JOB: Final = ("trainer.kubeflow.org", "TrainJob")
+_SERVICE: Final = ("serving.kserve.io", "InferenceService")
+# Values in a base, and patches of it: larger than any real one, because every object that names it costs as much.
+_MOST_VALUES: Final = 5_000
+_MOST_PATCHES: Final = 100
+# The key by which a strategic merge patch finds an element of a list; other lists are replaced.
+_MERGE_KEYS: Final = {
+    **dict.fromkeys(("containers", "env", "imagePullSecrets", "initContainers", "schedulingGates", "volumes"), "name"),
+    "volumeMounts": "mountPath",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Expanded:
+    """What a controller makes of an object and its base.
+
+    Attributes:
+        request: to create what is made.
+        base_name: kind and name of the base.
+        base: the base as a request, where it is evaluated itself; else None.
+        prefix: the path in the base of what the whole object is made of.
+        origins: where the object has the values that it adds, by their paths in what is made.
+        reference: the path of the base's name in the object.
+    """
+
+    request: Request
+    base_name: str
+    base: Request | None
+    prefix: Path
+    origins: Mapping[Path, Path]
+    reference: Path
+
+    def written(self, path: Path) -> Path:
+        """Return the path in the object of a value that it adds, or of the base's name."""
+        for length in range(len(path), 0, -1):
+            origin = self.origins.get(path[:length])
+            if origin is not None:
+                return (*origin, *path[length:])
+        return self.reference
+
+    def is_own(self, path: Path) -> bool:
+        """Tell whether the object adds the value at a path of what is made."""
+        return self.written(path) != self.reference
+
+
+def names_base(kind: GroupVersionKind) -> bool:
+    """Tell whether objects of a type name a base."""
+    return (kind.group, kind.kind) in {_TRAIN_JOB, _SERVICE}
+
+
+def translated(verdict: Verdict, made: Expanded, own: Request, stated_of_base: Container[tuple[str, Path]]) -> Verdict:
+    """Return a verdict on what is made as one on the object that it is made of.
+
+    What is found of a value of the base is at the base's name, and is left out where it is `stated_of_base`, by policy
+    and path.
+    """
+
+    def is_new(policy: str, path: Path) -> bool:
+        return made.is_own(path) or (policy, (*made.prefix, *path)) not in stated_of_base
+
+    def written(outcome: Outcome) -> Outcome:
+        found = tuple(
+            replace(each, path=made.written(each.path)) for each in outcome.findings if is_new(each.policy, each.path)
+        )
+        patches = tuple(
+            replace(each, patch=replace(each.patch, path=made.written(each.patch.path)))
+            for each in outcome.template_patches
+            if is_new(outcome.policy, each.patch.path)
+        )
+        return replace(outcome, findings=found, patches=(), template_patches=patches)
+
+    wrong = tuple(replace(each, path=made.written(each.path)) for each in verdict.malformed)
+    return Verdict(own, tuple(map(written, verdict.outcomes)), wrong)
+
+
+def stated(verdict: Verdict) -> frozenset[tuple[str, Path]]:
+    """Return the policies and paths of what a verdict states of Pod templates."""
+    found = {(each.policy, each.path) for each in verdict.findings}
+    return frozenset(found | {(o.policy, each.patch.path) for o in verdict.outcomes for each in o.template_patches})
+
+
+def expanded(request: Request, facts: Facts) -> Expanded | None:
+    """Return what the controller makes of an object; None where it names no base that is known, or cannot be merged."""
+    kind = (request.kind.group, request.kind.kind)
+    if request.object is None or request.operation is Operation.DELETE:
+        return None
+    with suppress(UnknownValueError):
+        if kind == _TRAIN_JOB:
+            return _job_set(request, facts)
+        if kind == _SERVICE:
+            return _service(request, facts)
+    return None
+
+
+class _Merge:
+    """Merges values of an object into those of its base; `origins` is as in `Expanded`."""
+
+    def __init__(self) -> None:
+        self.origins: dict[Path, Path] = {}
+
+    def patched(self, base: Json, patch: Json, at: Path, origin: Path) -> Json:
+        """Return the base with a strategic merge patch; null removes, and lists merge by the key of their elements."""
+        if is_unknown(base) and isinstance(patch, dict):
+            return base
+        if isinstance(patch, dict):
+            merged = dict(base) if isinstance(base, dict) else {}
+            for name, value in patch.items():
+                if value is None:
+                    merged.pop(name, None)
+                else:
+                    merged[name] = self.patched(merged.get(name), value, (*at, name), (*origin, name))
+            if not isinstance(base, dict):
+                self.origins[at] = origin
+            return merged
+        key = _MERGE_KEYS.get(str(at[-1]), "")
+        if not key or not isinstance(patch, list) or not isinstance(base, list):
+            self.origins[at] = origin
+            return patch
+        elements = list(base)
+        places = {_text(each, key): index for index, each in enumerate(elements)}
+        for index, each in enumerate(patch):
+            place = places.setdefault(_text(each, key) or f" {index}", len(elements))
+            elements += [None] if place == len(elements) else []
+            elements[place] = self.patched(elements[place], each, (*at, place), (*origin, index))
+        return elements
+
+
+def _text(value: Json, key: str) -> str:
+    return Field(value)[key].text
+
+
+def _job_set(request: Request, facts: Facts) -> Expanded | None:
+    """Return the JobSet of a TrainJob."""
+    whole = Field(request.object)
+    named_kind, name = training_runtime(request.object)
+    group = whole["spec", "runtimeRef", "apiGroup"]
+    kind = {each.name: each for each in (_TRAINING_RUNTIME, CLUSTER_TRAINING_RUNTIME)}.get(named_kind)
+    if kind is None or not name or (group and group.text != _TRAIN_JOB[0]):
+        return None
+    found = named(facts.list(kind, request.namespace if kind.namespaced else None), name)
+    spec = found["spec", "template", "spec"].value if found else None
+    replicated = spec.get("replicatedJobs") if isinstance(spec, dict) else None
+    patches = list(_patches(whole["spec"]))
+    if (
+        found is None
+        or not isinstance(spec, dict)
+        or not isinstance(replicated, list)
+        or not _is_small(spec)
+        or len(patches) > _MOST_PATCHES
+        or not all(_is_small(each.field.value) for each in patches)
+    ):
+        return None
+    merge = _Merge()
+    jobs: list[Json] = list(replicated)
+    places = {_text(each, "name"): index for index, each in enumerate(jobs)}
+    for each in patches:
+        if each.job in places:
+            at: Path = ("spec", "replicatedJobs", places[each.job])
+            jobs[places[each.job]] = each.applied(merge, jobs[places[each.job]], at)
+    for index, job in enumerate(jobs):
+        jobs[index] = _trained(merge, job, whole["spec", "trainer"], ("spec", "replicatedJobs", index))
+    owner: Json = {"apiVersion": request.kind.api_version, "kind": request.kind.kind, "name": request.name}
+    metadata: dict[str, Json] = {
+        **(found["spec", "template", "metadata"].mapping),
+        "name": request.name,
+        "namespace": request.namespace,
+        "ownerReferences": [owner],
+    }
+    for block in _POD_METADATA:
+        added = whole["spec", block]
+        if added.mapping:
+            metadata[block] = merge.patched(metadata.get(block), added.value, ("metadata", block), added.path)
+    made = GroupVersionKind("jobset.x-k8s.io", "v1alpha2", "JobSet")
+    obj: dict[str, Json] = {
+        "apiVersion": made.api_version,
+        "kind": made.kind,
+        "metadata": metadata,
+        "spec": {**spec, "replicatedJobs": jobs},
+    }
+    return Expanded(
+        _made(request, made, obj),
+        f"{kind.name} {name}",
+        _base(kind, found),
+        ("spec", "template"),
+        merge.origins,
+        ("spec", "runtimeRef", "name"),
+    )
+
+
+class _Patch(NamedTuple):
+    """A strategic merge patch of a part of a replicated job."""
+
+    job: str
+    part: tuple[str, ...]
+    field: Field
+    keys: tuple[str, ...]  # of the field, that belong to the patch
+
+    def applied(self, merge: _Merge, job: Json, at: Path) -> Json:
+        def change(value: Json) -> Json:
+            for key in self.keys:
+                member = self.field[key]
+                patch: Json = {key: member.value} if key in self.field.mapping else {}
+                value = merge.patched(value, patch, (*at, *self.part), self.field.path)
+            return value
+
+        return _changed(job, self.part, change)
+
+
+_POD_SPEC: Final = ("template", "spec", "template", "spec")
+
+
+def _patches(spec: Field) -> Iterator[_Patch]:
+    """Yield the patches that a TrainJob has for jobs of its runtime, in the order in which they are applied."""
+    for each in spec["podSpecOverrides"]:
+        keys = tuple(key for key in each.mapping if key != "targetJobs")
+        yield from (_Patch(target["name"].text, _POD_SPEC, each, keys) for target in each["targetJobs"])
+    for each in spec["podTemplateOverrides"]:
+        for target in each["targetJobs"]:
+            yield _Patch(target["name"].text, _POD_SPEC[:-1], each, ("metadata", "spec"))
+    for each in spec["runtimePatches"]:
+        for job in each["trainingRuntimeSpec", "template", "spec", "replicatedJobs"]:
+            yield _Patch(job["name"].text, (), job, ("template",))
+
+
+def _trained(merge: _Merge, job: Json, trainer: Field, at: Path) -> Json:
+    """Return a replicated job with what the TrainJob says of its trainer, where the job has that."""
+    if not trainer.mapping or not Field(job)["template", "metadata", "labels"].mapping:
+        return job
+
+    def change(containers: Json) -> Json:
+        inside = (*at, *_POD_SPEC, "containers")
+        return [
+            _container(merge, each, trainer, (*inside, n))
+            if isinstance(each, dict) and each.get("name") == _NODE
+            else each
+            for n, each in enumerate(containers if isinstance(containers, list) else ())
+        ]
+
+    changed = _changed(job, (*_POD_SPEC, "containers"), change)
+    nodes = trainer["numNodes"]
+    if nodes and Field(job)["template", "metadata", "labels", _ANCESTOR].text == "trainer":
+        for name in ("parallelism", "completions"):
+            place = ("template", "spec", name)
+            merge.origins[*at, *place] = nodes.path
+            changed = _changed(changed, place, lambda _: nodes.value)
+    return changed
+
+
+_NODE: Final = "node"
+_ANCESTOR: Final = "trainer.kubeflow.org/trainjob-ancestor-step"
+
+
+def _container(merge: _Merge, container: dict[str, Json], trainer: Field, at: Path) -> Json:
+    made = dict(container)
+    for name in ("image", "command", "args"):
+        if trainer[name]:
+            merge.origins[*at, name] = trainer[name].path
+            made[name] = trainer[name].value
+    amounts = trainer["resourcesPerNode"]
+    if amounts["limits"] or amounts["requests"]:
+        merge.origins[*at, "resources"] = amounts.path
+        made["resources"] = amounts.value
+    if trainer["env"]:
+        made["env"] = merge.patched(made.get("env"), trainer["env"].value, (*at, "env"), trainer["env"].path)
+    return made
+
+
+_SERVER: Final = "kserve-container"
+
+
+def _service(request: Request, facts: Facts) -> Expanded | None:
+    """Return an InferenceService whose predictor has what its serving runtime gives the Pods."""
+    whole = Field(request.object)
+    runtime = whole["spec", "predictor", "model", "runtime"]
+    own = named(facts.list(_SERVING_RUNTIME, request.namespace), runtime.text)
+    found = own or named(facts.list(_CLUSTER_SERVING_RUNTIME), runtime.text)
+    base = dict(found["spec"].mapping) if found and runtime.text else {}
+    if not isinstance(base.get("containers"), list) or base.get("disabled") or not _is_small(base):
+        return None
+    merge = _Merge()
+    spec = whole["spec"]
+    for field in (*whole.members(), *spec.members()):
+        merge.origins[field.path] = field.path
+    del merge.origins["spec",], merge.origins["spec", "predictor"]
+    predictor = _predictor(merge, whole, base)
+    obj: dict[str, Json] = {**whole.mapping, "spec": {**spec.mapping, "predictor": predictor}}
+    name = f"{(_SERVING_RUNTIME if own else _CLUSTER_SERVING_RUNTIME).name} {runtime.text}"
+    return Expanded(_made(request, request.kind, obj), name, None, (), merge.origins, runtime.path)
+
+
+def _predictor(merge: _Merge, whole: Field, base: dict[str, Json]) -> dict[str, Json]:
+    own = whole["spec", "predictor"]
+    made: dict[str, Json] = {key: base[key] for key in _POD_FIELDS if key in base}
+    for key, member in own.items():
+        if key not in {"model", "containers"}:
+            made[key] = merge.patched(made.get(key), member.value, (*own.path, key), member.path)
+    for block in _POD_METADATA:
+        # Those of the service itself come before those of its runtime.
+        inherited, hidden = Field(base)[block].mapping, whole["metadata", block].mapping
+        labels = {key: value for key, value in inherited.items() if key not in hidden} | dict(own[block].mapping)
+        made |= {block: labels} if labels else {}
+    made["containers"] = _containers(merge, own, base)
+    return made
+
+
+def _containers(merge: _Merge, predictor: Field, base: dict[str, Json]) -> list[Json]:
+    model, at = predictor["model"], (*predictor.path, "containers")
+    server = {key: member for key, member in model.mapping.items() if key not in _MODEL_ONLY}
+    listed = list(Field(base)["containers"])
+    made: list[Json] = [each.value for each in listed]
+    for index, each in enumerate(listed):
+        if each["name"].text == _SERVER:
+            merged = merge.patched(each.value, server, (*at, index), model.path)
+            if model["args"] and isinstance(merged, dict):
+                merged["args"] = _joined(each["args"].value, model["args"].value)
+            made[index] = merged
+    for more in predictor["containers"]:
+        merge.origins[*at, len(made)] = more.path
+        made.append(more.value)
+    return made
+
+
+def _joined(one: Json, other: Json) -> Json:
+    """Return both lists together; one that is not known makes the whole unknown."""
+    if not isinstance(other, list):
+        return other
+    return [*one, *other] if isinstance(one, list) else one or other
+
+
+# What a model says beside its container.
+_MODEL_ONLY: Final = frozenset(
+    {"modelFormat", "protocolVersion", "runtime", "runtimeVersion", "storage", "storageUri", "args"}
+)
+
+
+def _changed(value: Json, path: tuple[str, ...], change: Callable[[Json], Json]) -> Json:
+    """Return a value with a change at a path; one that is not known, or of another shape, stays as it is."""
+    if not path:
+        return change(value)
+    if value is not None and not isinstance(value, dict):
+        return value
+    own = value or {}
+    return {**own, path[0]: _changed(own.get(path[0]), path[1:], change)}
+
+
+def _is_small(value: Json) -> bool:
+    pending, count = [value], 0
+    while pending and count <= _MOST_VALUES:
+        each = pending.pop()
+        members = list(each.values()) if isinstance(each, dict) else each if isinstance(each, list) else ()
+        count += len(members)
+        pending.extend(members)
+    return count <= _MOST_VALUES
+
+
+def _made(request: Request, kind: GroupVersionKind, obj: dict[str, Json]) -> Request:
+    is_template = request.is_template or has_unknown(obj)
+    return replace(request, kind=kind, object=obj, is_template=is_template)
+
+
+def _base(kind: Kind, found: Field) -> Request:
+    obj = dict(found.mapping)
+    name, namespace = found["metadata", "name"].text, found["metadata", "namespace"].text
+    own = GroupVersionKind(kind.group, kind.versions[0], kind.name)
+    return Request(own, Operation.CREATE, obj, name=name, namespace=namespace, is_template=has_unknown(obj))
