@@ -190,7 +190,7 @@ class Shared(NamedTuple):
 
 
 # The spec in each kind of Argo workflow.
-_WORKFLOW_SPECS: Final = {
+WORKFLOW_SPECS: Final = {
     ("argoproj.io", "ClusterWorkflowTemplate"): ("spec",),
     ("argoproj.io", "CronWorkflow"): ("spec", "workflowSpec"),
     ("argoproj.io", "Workflow"): ("spec",),
@@ -202,7 +202,7 @@ _MOST_SHARED: Final = 200_000
 
 def shared(group: str, kind: str, root: Field) -> tuple[Shared, ...]:
     """Return what the Pod templates of an object of this type copy from it, which is little next to the object itself."""
-    path = _WORKFLOW_SPECS.get((group, kind))
+    path = WORKFLOW_SPECS.get((group, kind))
     if path is None:
         return ()
     spec = root[path]
@@ -453,7 +453,7 @@ _NESTING: Final = frozenset({("workload.codeflare.dev", "AppWrapper")})
 # What shows something of another shape, found in an object (`root`), as a Pod template.
 _VIEWS: Final[dict[tuple[str, str], Callable[[Field, Field], Field | None]]] = {
     ("apps.nvidia.com", "NIMService"): nim_pod,
-    **{kind: _workflow_view(path) for kind, path in _WORKFLOW_SPECS.items()},
+    **{kind: _workflow_view(path) for kind, path in WORKFLOW_SPECS.items()},
     ("flink.apache.org", "FlinkDeployment"): flink_pod,
     ("production-stack.vllm.ai", "VLLMRuntime"): vllm_pod,
     ("serving.kserve.io", "InferenceService"): kserve_component,
@@ -482,7 +482,7 @@ def pod_templates(group: str, kind: str, root: Field, added: Sequence[TemplatePa
             yield from held.templates
         return
     view = _VIEWS.get((group, kind))
-    if (group, kind) in _WORKFLOW_SPECS and _shares_too_much(group, kind, root):
+    if (group, kind) in WORKFLOW_SPECS and _shares_too_much(group, kind, root):
         return
     for path in known:
         for found in _at(root, path):

@@ -26,7 +26,7 @@ from gpugate.webhook.manifests.documents import Document, read_text
 from gpugate.webhook.manifests.expansion import BASES, expanded, names_base, stated, translated
 from gpugate.webhook.manifests.load import RunFacts, parts
 from gpugate.webhook.manifests.objects import Manifest, NotAManifest
-from gpugate.webhook.manifests.placeholders import TOOLS, decoded, found_in, has_signs
+from gpugate.webhook.manifests.placeholders import TOOLS, Form, decoded, found_in, has_signs
 from gpugate.webhook.manifests.problems import Problem
 from gpugate.webhook.report.located import Located, PassedOver, Severity, Sort
 from gpugate.webhook.schemas import tables
@@ -366,7 +366,9 @@ class LocalSession:
                 made = marked(part) if signs else Marked(part)
                 if made.placeholders and self._names_placeholders:
                     is_evaluated = self._is_evaluated(part.request.kind)
-                    file.placeholders.add(part, made.placeholders, is_evaluated=is_evaluated)
+                    filled = Form.BRACES if part.document.braces else None
+                    left = [each for each in made.placeholders if each.form is not filled]
+                    file.placeholders.add(part, left, is_evaluated=is_evaluated)
                 if self._concerns(part.request.kind):
                     file.manifests.append(made)
                 if self._needs.of(part.request.kind) is not None:

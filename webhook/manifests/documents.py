@@ -77,6 +77,21 @@ class Positions:
             mark, node = step
         return self._span(mark, node, exact=exact)
 
+    def block(self, path: Path) -> tuple[int, int] | None:
+        """Return the first line and the indentation of the text in a literal block (`|`); None for any other value."""
+        node = self.root
+        for part in path:
+            step = _member(node, part) if isinstance(part, str) else _element(node, part)
+            if step is None:
+                return None
+            node = step[1]
+        if not isinstance(node, yaml.ScalarNode) or node.style != "|":
+            return None
+        first = node.start_mark.line + 1
+        written = next((line for line in self._lines[first:] if line.strip()), "")
+        text = next((line for line in node.value.splitlines() if line.strip()), "")
+        return self._offset + first, len(written.rstrip()) - len(text.rstrip())
+
     def all(self) -> dict[Path, Span]:
         """Return the places of all paths."""
         found: dict[Path, Span] = {}
@@ -210,7 +225,8 @@ class Document:
 
     `places` are those of its paths where the text is not YAML, `shown` is the text of the file where parts of it are replaced in
     `text`, and `derived` says that no edit of the text is one of the file. A document is `partial` where something else adds to
-    its value before the API server sees it, so that no schema applies.
+    its value before the API server sees it, so that no schema applies. `braces` says that the object which holds the text
+    fills in its placeholders in braces.
     """
 
     source: str
@@ -222,6 +238,7 @@ class Document:
     shown: str = ""
     derived: bool = False
     partial: bool = False
+    braces: bool = False
 
 
 def read_bytes(source: str, data: bytes, *, templates: bool = False) -> Iterator[Document | Problem]:
@@ -241,7 +258,9 @@ def read_bytes(source: str, data: bytes, *, templates: bool = False) -> Iterator
         line = data.count(b"\n", 0, error.start) + 1
         column = error.start - data.rfind(b"\n", 0, error.start)
         passing = (
-            None if any(has_head(part) for part in _parts(data.decode(errors="replace"))) else Passing.NON_MANIFEST
+            None
+            if any(has_head(part) for part in texts_between(data.decode(errors="replace")))
+            else Passing.NON_MANIFEST
         )
         message = f"not UTF-8 text at byte {error.start}"
         yield Problem(source, line, column, message, "save it as UTF-8", passing=passing)
@@ -284,8 +303,8 @@ def _keys_in_lines(text: str, indent: str) -> set[str]:
     return {key["key"] for key in _KEY.finditer(text) if key["indent"] == indent}
 
 
-def _parts(text: str) -> Iterator[str]:
-    """Yield what stands between the separators of a text."""
+def texts_between(text: str) -> Iterator[str]:
+    """Yield the texts between the separators of documents in a text."""
     begin = 0
     for separator in _SEPARATOR.finditer(text):
         yield text[begin : separator.start()]

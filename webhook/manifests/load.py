@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Final, TypedDict
 
 from gpugate.policies.sdk.facts import Known
 from gpugate.policies.sdk.field import Field, TemplateField, has_unknown, is_unknown
-from gpugate.webhook.manifests.documents import Document, Positions, read_bytes
+from gpugate.policies.sdk.objects import NODE_POOL, POD, GroupVersionKind
+from gpugate.policies.sdk.pod_templates import TEMPLATES, WORKFLOW_SPECS
+from gpugate.webhook.manifests.documents import Document, Positions, has_head, read_bytes, read_text, texts_between
 from gpugate.webhook.manifests.inputs import Input, Language, Passed, expand
 from gpugate.webhook.manifests.objects import Manifest, NotAManifest, objects
 from gpugate.webhook.manifests.placeholders import is_sealed
@@ -136,9 +140,124 @@ def parts(file: Input, namespace: str) -> Iterator[Document | Manifest | Problem
                 told.add(document.passing)
                 yield _passed(document)
             continue
-        yield document
         if isinstance(document, Document):
-            yield from objects(document, namespace=namespace, lenient=not file.explicit)
+            yield from _objects(document, namespace, lenient=not file.explicit)
+        else:
+            yield document
+
+
+def _objects(
+    document: Document, namespace: str, *, lenient: bool, level: int = 0
+) -> Iterator[Document | Manifest | Problem | NotAManifest]:
+    """Yield a document, its objects, and those in the texts of these that a controller applies."""
+    yield document
+    source = _Source(document)
+    for found in objects(document, namespace=namespace, lenient=lenient):
+        yield found
+        if isinstance(found, Manifest):
+            kind = (found.request.kind.group, found.request.kind.kind)
+            if kind == ("", "ConfigMap"):
+                yield from _unapplied(found, source)
+            elif kind in WORKFLOW_SPECS and level < _MOST_LEVELS:
+                for text in _applied(found):
+                    for part in _in_text(found, text, source):
+                        if isinstance(part, Document):
+                            # Argo creates an object without a namespace in that of the workflow.
+                            inside = found.request.namespace or namespace
+                            yield from _objects(part, inside, lenient=True, level=level + 1)
+                        else:
+                            yield part
+
+
+class _Source:
+    """A document that is composed once for all texts of its objects."""
+
+    def __init__(self, document: Document) -> None:
+        self.document = document
+
+    @cached_property
+    def positions(self) -> Positions:
+        return Positions(self.document)
+
+    @cached_property
+    def lines(self) -> list[str]:
+        return (self.document.shown or self.document.text).splitlines()
+
+    def shown(self, line: int, count: int) -> str:
+        """Return lines of the file, by the number of the first of them."""
+        first = line - self.document.first_line
+        return "\n".join(self.lines[first : first + count])
+
+
+_MOST_LEVELS: Final = 2  # of workflows that create workflows
+_MOST_TEXTS: Final = 200  # of one object, as of its Pod templates
+_MOST_CHARACTERS: Final = 1_000_000  # of these together; an alias may repeat one any number of times
+# What makes or changes an object from a whole manifest (Argo Workflows v3.7.3 `pkg/apis/workflow/v1alpha1/workflow_types.go`,
+# ResourceTemplate).
+_ACTIONS: Final = frozenset({"create", "apply", "replace"})
+
+
+def _applied(manifest: Manifest) -> Iterator[Path]:
+    """Yield the paths of the texts of an Argo workflow that are manifests, which its executor applies."""
+    root = Field(manifest.request.object)
+    texts = characters = 0
+    for template in root[WORKFLOW_SPECS[manifest.request.kind.group, manifest.request.kind.kind]]["templates"]:
+        text = template["resource", "manifest"]
+        if template["resource", "action"].text in _ACTIONS and has_head(text.text):
+            texts, characters = texts + 1, characters + len(text.text)
+            if texts > _MOST_TEXTS or characters > _MOST_CHARACTERS:
+                return
+            yield text.path
+
+
+class _Filled(TypedDict):
+    derived: bool
+    braces: bool
+
+
+_FILLED: Final = _Filled(derived=True, braces=True)
+
+
+def _in_text(manifest: Manifest, path: Path, source: _Source) -> Iterator[Document | NotAManifest]:
+    """Yield the documents of a text in an object, with their places in its file."""
+    at, file = (*manifest.prefix, *path), source.document.source
+    span, block = source.positions.find(at), source.positions.block(at)
+    for part in read_text(file, Field(manifest.request.object)[path].text, templates=True):
+        if isinstance(part, Problem):
+            if not part.warning:
+                yield NotAManifest(file, span.line, Passing.TEMPLATE)
+        elif block is None:
+            shown = source.shown(span.line, 1)
+            yield replace(part, text="", first_line=span.line, places={(): span}, shown=shown, **_FILLED)
+        else:
+            before, indent = block[0] - 1, block[1]
+            places = {
+                each: replace(s, line=s.line + before, column=s.column + indent, end=s.end + indent)
+                for each, s in Positions(part).all().items()
+            }
+            first = before + part.first_line
+            shown = source.shown(first, part.text.count("\n") + 1)
+            yield replace(part, first_line=first, places=places, shown=shown, **_FILLED)
+
+
+def _unapplied(manifest: Manifest, source: _Source) -> Iterator[NotAManifest]:
+    """Yield the texts of a ConfigMap that are manifests of kinds which policies know."""
+    for text in Field(manifest.request.object)["data"].members():
+        if _holds_known(text.text):
+            line = source.positions.find((*manifest.prefix, *text.path)).line
+            yield NotAManifest(source.document.source, line, Passing.EMBEDDED)
+
+
+_TYPE: Final = re.compile(r"""^(?P<key>apiVersion|kind):[ \t]+["']?(?P<value>[\w./-]+)["']?[ \t]*$""", re.MULTILINE)
+
+
+def _holds_known(text: str) -> bool:
+    for part in texts_between(text) if has_head(text) or "\n---" in text else ():
+        said = {each["key"]: each["value"] for each in _TYPE.finditer(part)}
+        kind = GroupVersionKind.of(said.get("apiVersion", ""), said.get("kind", ""))
+        if (kind.group, kind.kind) in TEMPLATES or POD.covers(kind) or NODE_POOL.covers(kind):
+            return True
+    return False
 
 
 def _documents(file: Input, data: bytes) -> Iterator[Document | Problem | NotAManifest]:

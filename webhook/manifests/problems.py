@@ -166,6 +166,8 @@ class Passing(StrEnum):
     """Becomes a manifest when a tool renders it."""
     TOOL_FILE = "tool-file"
     """An object for a program on the user's side, such as a kubeconfig."""
+    EMBEDDED = "embedded"
+    """A manifest in a text of a ConfigMap, which nothing may ever apply."""
     HIDDEN = "hidden-directory"
     """A hidden directory with YAML files."""
     LEFT_OUT = "left-out"

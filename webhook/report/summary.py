@@ -71,6 +71,7 @@ _REASON: Final = {
     Passing.NON_MANIFEST: "non-manifest",
     Passing.TEMPLATE: "template",
     Passing.TOOL_FILE: "tool file",
+    Passing.EMBEDDED: "embedded manifest",
     Passing.LEFT_OUT: "other part",
 }
 
