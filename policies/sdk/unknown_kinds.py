@@ -7,13 +7,14 @@ ResourceRequirements.
 A TrainJob has no Pod template: its training runtime has (Kubeflow trainer v2.0.0
 `pkg/apis/trainer/v1alpha1/trainjob_types.go`, RuntimeRef, of which the kind defaults to ClusterTrainingRuntime).
 
-Applications of Argo CD name Helm charts, whose Pods are in no file: Argo CD v3.0 `pkg/apis/application/v1alpha1/types.go`
-(ApplicationSource, ApplicationSourceHelm).
+Some objects install Helm charts, whose Pods are in no file: Argo CD v3.0 `pkg/apis/application/v1alpha1/types.go`
+(ApplicationSource, ApplicationSourceHelm), Flux helm-controller v1.3 `api/v2/helmrelease_types.go` (HelmReleaseSpec), K3s
+helm-controller v0.16 `pkg/apis/helm.cattle.io/v1/types.go` (HelmChartSpec).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.sdk import quantity
@@ -49,10 +50,17 @@ class UnknownKind:
 
 @dataclass(frozen=True, slots=True)
 class HelmApplications:
-    """Applications of Argo CD that deploy Helm charts: how many, and of how many the values request GPUs."""
+    """Objects that install Helm charts, such as Applications of Argo CD.
+
+    Attributes:
+        objects: how many.
+        gpu_objects: how many have values that request GPUs.
+        kinds: how many of each of `CHART_INSTALLERS`, by what people call it.
+    """
 
     objects: int = 0
     gpu_objects: int = 0
+    kinds: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,14 +103,27 @@ def _is_container(value: Json) -> bool:
     return any(isinstance(text, str) and text and _NO_NAME.isdisjoint(text) for text in texts)
 
 
-APPLICATIONS: Final = frozenset({("argoproj.io", "Application"), ("argoproj.io", "ApplicationSet")})
+# Kinds whose objects install Helm charts, and what people call them.
+CHART_INSTALLERS: Final[Mapping[tuple[str, str], str]] = {
+    ("argoproj.io", "Application"): "Application of Argo CD",
+    ("argoproj.io", "ApplicationSet"): "ApplicationSet of Argo CD",
+    ("helm.cattle.io", "HelmChart"): "HelmChart of K3s",
+    ("helm.toolkit.fluxcd.io", "HelmRelease"): "HelmRelease of Flux",
+}
 
 
-def helm_sources(obj: Mapping[str, Json] | None) -> Iterator[Field]:
-    """Yield each source of an Application, or of the template of an ApplicationSet, that is a Helm chart."""
+def chart_values(group: str, obj: Mapping[str, Json] | None) -> Iterator[tuple[Field, ...]]:
+    """Yield for each Helm chart that an object of a chart installer's group installs the values that it holds, as objects or YAML."""
     spec = Field(dict(obj or {}))["spec"]
-    for each in (spec, spec["template", "spec"]):
-        yield from (source for source in (each["source"], *each["sources"]) if source["chart"] or source["helm"])
+    if group == "helm.toolkit.fluxcd.io":
+        yield from [(spec["values"],)] if spec["chart"] or spec["chartRef"] else ()
+    elif group == "helm.cattle.io":
+        yield from [(spec["values"], spec["valuesContent"])] if spec["chart"] or spec["chartContent"] else ()
+    else:
+        for each in (spec, spec["template", "spec"]):
+            for source in (each["source"], *each["sources"]):
+                if source["chart"] or source["helm"]:
+                    yield source["helm", "valuesObject"], source["helm", "values"]
 
 
 # Kinds whose Pods another object describes, so that no path leads to a Pod template.

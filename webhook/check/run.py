@@ -6,6 +6,7 @@ for the other; otherwise a chart with two values files would appear to contain e
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -343,8 +344,16 @@ def _report(
         suppressed=tuple(sorted(judged.suppressed, key=lambda passing: place(passing.finding))),
         names=tuple(name for name in names if name not in set(moved.values())),
         unknown_kinds=_unknown_kinds(judged),
-        applications=HelmApplications(judged.applications.total(), judged.applications[True]),
+        applications=_applications(judged),
     )
+
+
+def _applications(judged: Judged) -> HelmApplications:
+    kinds = Counter[str]()
+    for (kind, _), count in sorted(judged.applications.items()):
+        kinds[kind] += count
+    gpus = sum(count for (_, requests_gpus), count in judged.applications.items() if requests_gpus)
+    return HelmApplications(kinds.total(), gpus, dict(kinds))
 
 
 _RUNTIMES: Final = 5

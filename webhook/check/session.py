@@ -17,7 +17,7 @@ from gpugate.policies.sdk.field import Field, as_written, render
 from gpugate.policies.sdk.findings import Stance
 from gpugate.policies.sdk.objects import GroupVersionKind, is_known
 from gpugate.policies.sdk.pod_templates import TEMPLATES
-from gpugate.policies.sdk.unknown_kinds import APPLICATIONS, WITHOUT_TEMPLATE, held, helm_sources, training_runtime
+from gpugate.policies.sdk.unknown_kinds import CHART_INSTALLERS, WITHOUT_TEMPLATE, chart_values, held, training_runtime
 from gpugate.webhook.check.ignores import ignores, sift
 from gpugate.webhook.check.locate import Locator, located_problem
 from gpugate.webhook.check.templates import POLICY as PLACEHOLDERS
@@ -254,7 +254,7 @@ class Judged:
     `skipped` counts objects by policy and reason, `names` by group, kind, namespace and name. `exemptions` are those of
     the configuration that lowered a finding, by their places there. `unknown` counts the objects of kinds that no policy
     knows and that hold Pods or request GPUs, by apiVersion, kind and whether they request GPUs. `applications`
-    counts those of Argo CD with Helm charts, by whether their values request GPUs. `runtimes` counts the TrainJobs that
+    counts the objects that install Helm charts, by what they are and whether their values request GPUs. `runtimes` counts the TrainJobs that
     request GPUs, by kind, namespace and name of their training runtime.
     """
 
@@ -267,7 +267,7 @@ class Judged:
     remarks: list[str] = field(default_factory=list)
     exemptions: set[int] = field(default_factory=set)
     unknown: Counter[tuple[str, str, bool]] = field(default_factory=Counter)
-    applications: Counter[bool] = field(default_factory=Counter)
+    applications: Counter[tuple[str, bool]] = field(default_factory=Counter)
     runtimes: Counter[tuple[str, str, str]] = field(default_factory=Counter)
 
     def add(self, other: Judged) -> None:
@@ -396,10 +396,11 @@ class LocalSession:
     def _count(self, request: Request, *, once: bool) -> None:
         self._judged.objects += 1
         kind = request.kind
-        if (kind.group, kind.kind) in APPLICATIONS:
-            sources = list(helm_sources(request.object))
-            if sources:
-                self._judged.applications[any(map(self._values_request_gpus, sources))] += 1
+        installer = CHART_INSTALLERS.get((kind.group, kind.kind))
+        if installer:
+            charts = list(chart_values(kind.group, request.object))
+            if charts:
+                self._judged.applications[installer, any(map(self._request_gpus, charts))] += 1
         else:
             self._count_unknown(request, 1)
         if request.name:
@@ -421,13 +422,17 @@ class LocalSession:
             namespace = "" if runtime.startswith("Cluster") else request.namespace
             self._judged.runtimes[runtime, namespace, name] += change if name else 0
 
-    def _values_request_gpus(self, source: Field) -> bool:
-        """Tell whether the values that an Application gives a chart request GPUs; values in other files are not read."""
-        text, platform = source["helm", "values"].text, self._ruleset.config.platform
-        written = [part.value for part in read_text("", text) if isinstance(part, Document)] if text else []
-        return any(
-            held({"values": values}, platform).gpus for values in (source["helm", "valuesObject"].value, *written)
-        )
+    def _request_gpus(self, values: Sequence[Field]) -> bool:
+        """Tell whether the values that an object gives a chart request GPUs; values in other files are not read."""
+        platform = self._ruleset.config.platform
+        read = [
+            part.value
+            for each in values
+            if each.text
+            for part in read_text("", each.text)
+            if isinstance(part, Document)
+        ]
+        return any(held({"values": each}, platform).gpus for each in (*(each.value for each in values), *read))
 
     def _concerns(self, kind: GroupVersionKind) -> bool:
         """Tell whether any rule judges objects of a type, or a schema is known, so that the others need not be kept."""

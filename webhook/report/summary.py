@@ -177,9 +177,14 @@ def _applications(found: HelmApplications) -> Iterator[str]:
     if found.objects:
         deploy = "deploys" if found.objects == 1 else "deploy"
         gpus = f"; the values of {found.gpu_objects:,} request GPUs" if found.gpu_objects else ""
-        counted = _count(found.objects, "Application")
-        yield f"{counted} of Argo CD {deploy} Helm charts, which are not evaluated{gpus}"
+        counted = " and ".join(_of_tool(count, kind) for kind, count in found.kinds.items())
+        yield f"{counted} {deploy} Helm charts, which are not evaluated{gpus}"
         yield "  render each chart with its values, and check what it renders"
+
+
+def _of_tool(number: int, name: str) -> str:
+    kind, _, tool = name.partition(" ")
+    return f"{_count(number, kind)} {tool}"
 
 
 def _count(number: int, noun: str) -> str:

@@ -122,12 +122,71 @@ def test_applications_with_helm_charts_are_counted(gpugate: Run, train: Path, he
     assert "no policy knows" not in ran.out + ran.err
 
 
+RELEASE = """\
+apiVersion: helm.toolkit.fluxcd.io/v2
+kind: HelmRelease
+metadata: {name: a, namespace: ml}
+spec:
+  chart: {spec: {chart: vllm}}
+  values: {engine: {resources: {limits: {nvidia.com/gpu: 1}}}}
+"""
+CHART = """\
+apiVersion: helm.cattle.io/v1
+kind: HelmChart
+metadata: {name: a, namespace: kube-system}
+spec:
+  chart: vllm
+"""
+K3S_GPUS = """\
+  valuesContent: |
+    resources:
+      limits:
+        nvidia.com/gpu: 1
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (RELEASE, "1 HelmRelease of Flux deploys Helm charts, which are not evaluated; the values of 1 request GPUs"),
+        (
+            RELEASE.replace("chart: {spec: {chart: vllm}}", "chartRef: {kind: OCIRepository, name: vllm}"),
+            "1 HelmRelease of Flux deploys Helm charts, which are not evaluated; the values of 1 request GPUs",
+        ),
+        (CHART, "1 HelmChart of K3s deploys Helm charts, which are not evaluated\n"),
+        (CHART + K3S_GPUS, "1 HelmChart of K3s deploys Helm charts, which are not evaluated; the values of 1 request"),
+        (
+            f"{RELEASE}---\n{RELEASE}---\n{APPLICATION}",
+            "1 Application of Argo CD and 2 HelmReleases of Flux deploy Helm charts, which are not evaluated; the values of 2",
+        ),
+    ],
+)
+def test_objects_that_install_helm_charts_are_counted(gpugate: Run, train: Path, text: str, said: str) -> None:
+    train.write_text(text)
+
+    ran = gpugate("check", train)
+
+    assert said in ran.out + ran.err
+    assert "no policy knows" not in ran.out + ran.err
+
+
+def test_json_counts_them_by_kind(gpugate: Run, train: Path) -> None:
+    train.write_text(f"{RELEASE}---\n{CHART}")
+
+    assert json.loads(gpugate("check", "-o", "json", train).out)["helm_applications"] == {
+        "objects": 2,
+        "gpu_objects": 1,
+        "kinds": {"HelmChart of K3s": 1, "HelmRelease of Flux": 1},
+    }
+
+
 def test_an_application_without_a_chart_is_not_counted(gpugate: Run, train: Path) -> None:
     train.write_text("apiVersion: argoproj.io/v1alpha1\nkind: Application\nspec: {sources: [{path: a}]}\n")
 
     assert json.loads(gpugate("check", "-o", "json", train).out)["helm_applications"] == {
         "objects": 0,
         "gpu_objects": 0,
+        "kinds": {},
     }
 
 
