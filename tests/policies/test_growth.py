@@ -43,7 +43,7 @@ def examples() -> Iterator[Case]:
 
 def test_the_library_is_linear() -> None:
     found = superlinear(CATALOG, examples(), count=COUNT, floor=FLOOR)
-    assert [str(each) for each in found if not each.is_shared] == []
+    assert list(map(str, found)) == []
 
 
 @validates(POD)
@@ -77,4 +77,5 @@ def test_a_product_of_two_lists_is_found_in_anybodys_policy(
     pod: dict[str, Any] = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": spec}
     case = Case("a Pod", Request(GroupVersionKind("", "v1", "Pod"), Operation.CREATE, pod, name="a"))
     policy = Policy("pods/own", "", (check,))
-    assert bool(list(superlinear((policy,), [case], count=COUNT, floor=FLOOR))) is found
+    # A product shows at small sizes, and takes seconds at others.
+    assert any(superlinear((policy,), [case], count=COUNT // 4, floor=FLOOR / 16)) is found

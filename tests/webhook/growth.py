@@ -59,15 +59,6 @@ class Growth(NamedTuple):
     smaller: float
     larger: float
 
-    @property
-    def is_shared(self) -> bool:
-        """Whether what grew is shared by all templates of an Argo workflow, each of which is evaluated with it.
-
-        Such an object holds as many tolerations as templates times tolerations. `bounds.too_large` counts them so.
-        """
-        lists = self.grown.rpartition(" (")[0].split(", ")
-        return any(one.endswith("spec.templates") for one in lists) and len(lists) > 1
-
     def __str__(self) -> str:
         times = self.larger / self.smaller
         return f"{self.case}: {self.grown}: {self.smaller * 1000:.1f} -> {self.larger * 1000:.1f} ms (x{times:.1f})"
@@ -80,9 +71,11 @@ def superlinear(
     count: int,
     floor: float,
     pairs: bool = False,
-    known: set[tuple[str, ...]] | None = None,
 ) -> Iterator[Growth]:
     """Yield what costs more than 2.5 times as much when its size doubles.
+
+    The templates of an Argo workflow do not grow together with another list, because each template is evaluated with
+    what the workflow shares: templates times tolerations are its size, and `bounds.too_large` counts them so.
 
     Args:
         catalog: the policies to run.
@@ -90,10 +83,9 @@ def superlinear(
         count: elements of the smaller size; the larger has four times as many.
         floor: CPU seconds below which a cost is not looked at.
         pairs: grow every pair of lists as well, rather than only each list alone and all together.
-        known: parts that were grown already; filled in.
     """
     rulesets: dict[int, Ruleset] = {}
-    seen = set() if known is None else known
+    seen: set[tuple[str, ...]] = set()
     for case in cases:
         if id(case.config) not in rulesets:
             rulesets[id(case.config)] = bind(catalog, case.config or PolicyConfig())
@@ -105,6 +97,8 @@ def superlinear(
                 if key in seen:
                     continue
                 seen.add(key)
+                if len(paths) > 1 and any(path[-2:] == ("spec", "templates") for path in paths):
+                    continue
                 found = _measured(ruleset, case, paths, naming, count, floor)
                 if found:
                     yield found
