@@ -57,7 +57,7 @@ def check_claim(claim: Field, ctx: Context[Params]) -> Iterator[Violation]:
         for ask in alternatives(request):
             access = ask["adminAccess"]
             if access.value is True:
-                message = "adminAccess gives access to devices of other claims, outside the admin namespaces"
+                message = "adminAccess is not allowed in this namespace: it gives access to devices of other claims"
                 reason = "requests devices without administrative access"
                 yield Violation(
                     access.path,

@@ -1,9 +1,10 @@
 """ResourceClaim, template, DeviceClass or ResourceClass in an API version that clusters no longer serve.
 
 ## Why is this bad?
-Applying the file ends in `no matches for kind`. Kubernetes serves `resource.k8s.io/v1` from 1.34 on. Older versions
-are off by default, and a managed control plane does not allow you to turn them on. `v1alpha2` was removed in 1.31 and
-`v1alpha3` in 1.34; `v1beta1` is removed in 1.38 and `v1beta2` in 1.39.
+A cluster that does not serve the version refuses the file with `no matches for kind`. Kubernetes serves
+`resource.k8s.io/v1` from 1.34 on. Older versions are off by default, and a managed control plane does not allow you
+to turn them on. `v1alpha2` was removed in 1.31 and `v1alpha3` in 1.34; `v1beta1` is removed in 1.38 and `v1beta2` in
+1.39.
 
 ## Instead
 Write `resource.k8s.io/v1`. In `v1alpha3` and `v1beta1` a request contains its fields directly; in v1 they are under

@@ -45,10 +45,10 @@ NODE_POOL_FIELDS: Final = (
     LegacyField("spec.ttlSecondsUntilExpired", "spec.template.spec.expireAfter", instead=_NO_EXPIRY),
     LegacyField("spec.provider", "an EC2NodeClass"),
     LegacyField("spec.providerRef", "spec.template.spec.nodeClassRef"),
-    LegacyField("spec.kubeletConfiguration", _CLASS_KUBELET, instead="the kubelet's defaults hold"),
+    LegacyField("spec.kubeletConfiguration", _CLASS_KUBELET, instead="the kubelet's defaults apply"),
     LegacyField("spec.limits.resources", "spec.limits", moved=True, refused=True),
     LegacyField("spec.disruption.expireAfter", "spec.template.spec.expireAfter", moved=True, instead=_NO_EXPIRY),
-    LegacyField("spec.template.spec.kubelet", _CLASS_KUBELET, instead="the kubelet's defaults hold"),
+    LegacyField("spec.template.spec.kubelet", _CLASS_KUBELET, instead="the kubelet's defaults apply"),
     LegacyField("spec.template.spec.resources"),
     LegacyField("spec.template.spec.nodeClassRef.apiVersion", "spec.template.spec.nodeClassRef.group"),
 )

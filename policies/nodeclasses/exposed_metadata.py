@@ -10,8 +10,8 @@ fetches URLs for users can then be made to fetch the credentials.
 Omit `metadataOptions`: Karpenter's defaults are a hop limit of 1 and required tokens. Give Pods their own AWS roles
 with EKS Pod Identity or IRSA. If an agent without host network needs the service, raise `max_hop_limit`.
 
-A class that only pools without GPUs refer to is not evaluated. While no known NodePool refers to a class, its
-findings are warnings at most.
+A class is not evaluated if only pools without GPUs use it. If no known NodePool uses a class, its findings are at
+most warnings.
 
 ## Sources
 aws/karpenter-provider-aws v1.14.1 `pkg/apis/crds/karpenter.k8s.aws_ec2nodeclasses.yaml` (metadataOptions, defaults);
@@ -45,10 +45,11 @@ _FROM_PODS: Final = "A container with the credentials of the node's role has the
 
 
 class Params(PolicyParams, frozen=True, kw_only=True):
-    """How far the metadata service may reach.
+    """Which Pods may reach the metadata service.
 
     Attributes:
-        max_hop_limit: the highest hop limit; 1 ends at the node and Pods with its network, 2 reaches all Pods.
+        max_hop_limit: the highest allowed hop limit. With 1, only the node and Pods with its network reach the service; with
+            2, all Pods do.
     """
 
     max_hop_limit: Annotated[int, msgspec.Meta(ge=1, le=64)] = 1

@@ -1,18 +1,19 @@
 """Node class without the cost allocation tags for its nodes.
 
 ## Why is this bad?
-AWS bills are split by tags: the cost of nodes without them cannot be attributed. Karpenter puts the tags of an
-EC2NodeClass on every instance and volume that it creates, and a GPU node costs 1 to 140 USD an hour. A value such as
-`TBD`, a template placeholder (`${TEAM}`) or an invisible character has the same effect. AWS tag keys must match exactly:
-`team` is not `Team`.
+Without these tags the cost of the nodes cannot be attributed, because AWS splits bills by tags. Karpenter puts the
+tags of an EC2NodeClass on every instance and volume that it creates, and a GPU node costs 1 to 140 USD an hour.
+
+A value such as `TBD`, a template placeholder (`${TEAM}`) or an invisible character counts as missing. AWS tag keys
+must match exactly: `team` is not `Team`.
 
 ## Instead
 Write every required tag with a real value under `spec.tags`. Use one class for each team, because Karpenter has no
-tags per pool. For a shared class, write so: `Team: shared`. Tags of a new class can be filled in from `defaults` or
+tags per pool. For a class that several teams share, write `Team: shared`. Tags of a new class can be filled in from `defaults` or
 from its annotations. On an existing class a new tag replaces all its nodes (drift), so the tag is only reported.
 
-A class that only pools without GPUs refer to is not evaluated. While no known NodePool refers to a class, its
-findings are warnings at most.
+A class is not evaluated if only pools without GPUs use it. If no known NodePool uses a class, its findings are at
+most warnings.
 
 ## Sources
 aws/karpenter-provider-aws v1.14.1 `pkg/apis/v1/ec2nodeclass.go` (`spec.tags`, which is part of the drift hash); EKS Auto
@@ -89,7 +90,7 @@ class Params(PolicyParams, frozen=True, kw_only=True):
         placeholders: values that count as missing, in any case.
         defaults: tag key -> value that a new class gets if the tag is missing; empty: none.
         from_annotations: tag key -> annotation of a new class that gives the value, such as
-            `Team: gpugate.dev/team` and `CostCenter: gpugate.dev/cost-center`; it goes before `defaults`; empty: none.
+            `Team: gpugate.dev/team` and `CostCenter: gpugate.dev/cost-center`; it is used before `defaults`; empty: none.
     """
 
     required: tuple[str, ...] = ("Environment", "Team", "CostCenter")

@@ -18,8 +18,8 @@ A manifest does not show the account's settings, so a missing `encrypted: true` 
 `encrypted_by_default: false` it is denied, except for a volume from a snapshot, which is encrypted if the snapshot
 is. With `encrypted_by_default: true` a mapping need not set the field. Keep persistent data on a PersistentVolume.
 
-A class that only pools without GPUs refer to is not evaluated. While no known NodePool refers to a class, its
-findings are warnings at most.
+A class is not evaluated if only pools without GPUs use it. If no known NodePool uses a class, its findings are at
+most warnings.
 
 ## Sources
 aws/karpenter-provider-aws v1.14.1 `pkg/apis/crds/karpenter.k8s.aws_ec2nodeclasses.yaml`,

@@ -1,10 +1,9 @@
 """NodePool, EC2NodeClass, NodeClass of EKS Auto Mode or ScaledObject with a placeholder as a value.
 
 ## Why is this bad?
-The object does not work with a placeholder: a role, subnet or security group named
-`KarpenterNodeRole-${CLUSTER_NAME}` does not exist, so no node starts, and a scaler with such an address gets no
-metric. The CRDs accept any string, so the API server stores the object and the problem appears later, as Pods that
-stay Pending.
+The placeholder is used as it is: Karpenter finds no role, subnet or security group of that name and launches no node,
+and a scaler gets no metric from such an address. The CRDs accept any string, so the API server stores the object and
+the problem appears later, as Pods that stay Pending.
 
 In a file, a placeholder may be filled in later. `gpugate check` therefore reports one finding for each file, of any
 kind: a note for the placeholders of tools (`${NAME}`, `{{ .name }}`), and a warning where a person must write the
@@ -43,6 +42,9 @@ _PLACEHOLDER: Final = re.compile(
     r"\$\{[A-Za-z_][A-Za-z0-9_.:-]{0,100}\}|\{\{[^{}]{0,200}\}\}|<[A-Z][A-Z0-9_-]{0,100}>|REPLACE_ME"
 )
 _SIGNS: Final = ("${", "{{", "<", "REPLACE_ME")  # every placeholder contains one of them
+_EXAMPLE_NAME: Final = (
+    "If your cluster has another name, AWS has no such role, subnet or security group, and no node starts."
+)
 _TEMPLATES: Final = frozenset({"annotations", "restAPITemplate", "userData"})
 _FLUX: Final = frozenset({"metadata"})  # Flux, the language of InfluxDB's queries, interpolates `${name}`
 
@@ -73,7 +75,7 @@ def check(obj: Field, ctx: Context[Params]) -> Iterator[Violation]:
         name = next((name for name in ctx.params.manual_names if _names(text, name)), "")
         if name:
             message = f'uses the example cluster name "{name}"'
-            yield Violation(field.path, message, Stance.WARN, "write the name of your cluster")
+            yield Violation(field.path, message, Stance.WARN, "write the name of your cluster", why=_EXAMPLE_NAME)
 
 
 def _texts(obj: Field) -> Iterator[tuple[Field, str]]:

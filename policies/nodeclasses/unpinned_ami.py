@@ -1,8 +1,8 @@
 """EC2NodeClass whose image changes without a change to the manifest, or is no longer supported.
 
 ## Why is this bad?
-Karpenter replaces all nodes of the class (drift) for each new image, which may contain another driver version. The manifest does not record the previous image, so you cannot return to it. A name
-with a wildcard matches the images of this account and of Amazon, unless the term has an `owner`; Karpenter uses the
+Karpenter replaces all nodes of the class (drift) for each new image, which may contain another driver
+version. The manifest does not record the previous image, so you cannot return to it. A name with a wildcard matches the images of this account and of Amazon, unless the term has an `owner`; Karpenter uses the
 newest match. Amazon Linux 2 images of AWS end with EKS 1.32: for 1.33 and later Karpenter finds none and launches no
 node. Your own images, selected by id, name or tags with `amiFamily: AL2`, are not reported.
 
@@ -14,11 +14,11 @@ amiSelectorTerms:
   - alias: al2023@v20261015
 ```
 
-A term by name or tags selects exact values, or has the `owner` of the images, who then publishes new ones. Windows
-families support only `latest` and are allowed, like the families in `latest_allowed`.
+If a term selects images by name or tags, write exact values, or add the `owner` of the images, who then decides which
+image is new. Windows families support only `latest` and are allowed, like the families in `latest_allowed`.
 
-A class that only pools without GPUs refer to is not evaluated. While no known NodePool refers to a class, its
-findings are warnings at most.
+A class is not evaluated if only pools without GPUs use it. If no known NodePool uses a class, its findings are at
+most warnings.
 
 ## Sources
 aws/karpenter-provider-aws v1.14.1 `pkg/apis/crds/karpenter.k8s.aws_ec2nodeclasses.yaml` (alias),

@@ -176,7 +176,7 @@ def _images(node_class: dict[str, Json], spec: Field) -> list[str]:
         open_points.append("rewrite the userData, which is for AL2, for AL2023")
     if not family.startswith("Windows"):
         open_points.append(
-            f"pin the image version: the alias selects the newest image, as before ({_ALIASES[family]}@VERSION)"
+            f"pin the image version ({_ALIASES[family]}@VERSION), because the alias selects the newest image, as before"
         )
     return open_points
 

@@ -14,11 +14,11 @@ budgets:
     reasons: [Underutilized, Drifted]
 ```
 
-Budgets are simulated over one week (a year, if a schedule names days of a month), in UTC as Karpenter does. Up to
-`max_blocked_hours` of a day are allowed, such as 8 hours in which no node should be disrupted.
+gpugate simulates the budgets over one week, or over one year if a schedule names days of a month. It uses UTC, as
+Karpenter does. Budgets may keep empty nodes for up to `max_blocked_hours` a day.
 
-Pools with `spec.replicas` and pools with only reserved capacity are not reported: budgets do not change the cost of
-their empty nodes.
+Pools with `spec.replicas` and pools with only reserved capacity are not reported, because budgets do not change the
+cost of their empty nodes.
 
 ## Sources
 Karpenter v1.14.1 `pkg/apis/v1/nodepool.go` (GetAllowedDisruptionsByReason: the minimum over the active budgets; a
@@ -49,7 +49,7 @@ class Params(PolicyParams, frozen=True, kw_only=True):
     """How long empty nodes may be kept.
 
     Attributes:
-        max_blocked_hours: on how many hours of a day (UTC) budgets may keep empty nodes.
+        max_blocked_hours: how many hours of a day (UTC) budgets may keep empty nodes.
     """
 
     max_blocked_hours: Annotated[int, msgspec.Meta(ge=0, le=24)] = 12
@@ -70,7 +70,7 @@ def _found(ctx: Context[Params]) -> Iterator[Violation]:
     hours = times.most_hours_of_a_day(blocked)
     if hours <= ctx.params.max_blocked_hours:
         return
-    how_long = "always" if blocked == times.stretch.quarters else f"up to {hours:g} hours a day"
+    how_long = "at all times" if blocked == times.stretch.quarters else f"up to {hours:g} hours a day"
     for budget in times.budgets:
         if "Empty" in budget.reasons and not budget.allowed(1) and times.window(budget).quarters & blocked:
             yield _blocking(budget, how_long, ctx.derived(accelerator))
@@ -78,7 +78,8 @@ def _found(ctx: Context[Params]) -> Iterator[Violation]:
 
 def _blocking(budget: Budget, how_long: str, kind: str) -> Violation:
     reasons = budget.field["reasons"]
-    message = f'nodes "{budget.nodes}" {"for" if reasons else "without reasons holds for"} Empty: empty {kind} nodes are kept {how_long}'
+    whose = "for the reason Empty" if reasons else "without reasons also applies to empty nodes, and"
+    message = f'a budget of "{budget.nodes}" nodes {whose} keeps empty {kind} nodes {how_long}'
     others = [reason for reason in REASONS if reason != "Empty" and reason in budget.reasons]
     if not others:
         hint = "remove this budget"

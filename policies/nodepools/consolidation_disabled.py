@@ -1,13 +1,14 @@
 """GPU NodePool whose nodes are never removed, even when they are empty.
 
 ## Why is this bad?
-Karpenter keeps GPU nodes without Pods, so a node that was needed for an hour costs money until it expires. With
-`consolidateAfter: Never` that is its `expireAfter`, by default 30 days. A node with eight GPUs costs 20 to 140 USD an
-hour. A `consolidateAfter` that is not below `expireAfter` has the same effect: the node expires first. So does one of
-`max_after` or more.
+Karpenter keeps GPU nodes without Pods, and each costs money until it expires. A node with eight GPUs costs 20 to 140
+USD an hour, and nodes expire after 30 days by default.
 
-An `expireAfter` of one hour or less already limits the cost of an empty node. With it, only `Never` and a
-`consolidateAfter` of `max_after` or more are reported.
+`consolidateAfter: Never` has this effect. So has a value that is not below `expireAfter`, because the node then
+expires first. A value of `max_after` or more is reported too.
+
+An `expireAfter` of one hour or less already limits the cost of an empty node. Then only `Never` and a value of
+`max_after` or more are reported.
 
 ## Instead
 Write how long a node may stay empty. If Pods must not be moved, allow consolidation of empty nodes only:
@@ -83,7 +84,9 @@ def _why(after: str, expires: str, max_after: str, kind: str) -> str:
     if age is not None and wait >= age > durations.parse(_SHORT_LIFE):
         return f"consolidateAfter {after[:_SHOWN]} is not below expireAfter {expires[:_SHOWN]}: Karpenter removes no empty {kind} node before it expires"
     if wait >= durations.parse(max_after):
-        return f"consolidateAfter {after[:_SHOWN]} keeps empty {kind} nodes for that time (it must be less than {max_after})"
+        return (
+            f"consolidateAfter {after[:_SHOWN]} keeps empty {kind} nodes that long (it must be less than {max_after})"
+        )
     return ""
 
 

@@ -1,9 +1,10 @@
 """Training NodePool whose nodes expire while they are in use.
 
 ## Why is this bad?
-When a node reaches `expireAfter`, by default 30 days, Karpenter drains it even if training runs on it: budgets and
-the annotation `karpenter.sh/do-not-disrupt` do not prevent that. Pods without the annotation lose their work since
-the last checkpoint. Pods with it stay, on a node that accepts no other Pods and costs money until they end.
+When a node reaches `expireAfter`, Karpenter drains it even if training runs on it, and disruption budgets do not
+prevent that. The default is 30 days. Pods without the annotation `karpenter.sh/do-not-disrupt` are evicted and lose
+their work since the last checkpoint. Pods with the annotation keep running, but their node accepts no other Pods, and
+it costs money until they end.
 
 With a `terminationGracePeriod` all Pods are deleted after that time, so it must be long enough to write a checkpoint.
 
@@ -18,7 +19,7 @@ spec:
 If nodes must be renewed, write a `terminationGracePeriod` of at least `min_grace`. With it, drift also ends Pods that
 have the annotation. A change of either field replaces the existing nodes.
 
-A pool is for training by its labels.
+A pool counts as a training pool by its labels, as `nodepools/training-on-spot` describes.
 
 ## Sources
 Karpenter v1.14.1 `pkg/apis/v1/nodeclaim.go` (both fields), `pkg/controllers/nodeclaim/expiration` (no budget, no
@@ -68,7 +69,7 @@ def _found(node: Field, min_grace: str) -> Iterator[Violation]:
     hint = f"write expireAfter: Never, or a terminationGracePeriod of {min_grace} or more"
     if not grace:
         patch = Patch("set", age.path, "Never", "lets training finish regardless of the age of its node")
-        message = f"expireAfter {age.text[:20]} drains nodes while training runs, even Pods with do-not-disrupt"
+        message = f"expireAfter {age.text[:20]}: Karpenter drains nodes of that age, even if training runs on them"
         yield Violation(age.path, message, hint=hint, fix=Patches((patch,)))
         return
     try:

@@ -1,9 +1,10 @@
 """NodePool whose nodeClassRef does not name one node class: group, kind and name.
 
 ## Why is this bad?
-The API server refuses a v1 NodePool or NodeClaim without all three fields, so a file with only a name, as `v1beta1`
-allowed, cannot be applied. A GPU pool with the class `default` gets the image, volumes and tags of general nodes;
-this is a warning.
+The file cannot be applied: the API server refuses a v1 NodePool or NodeClaim whose `nodeClassRef` does not have
+group, kind and name. In `v1beta1` a name was enough.
+
+A GPU pool with the class `default` is a warning. Its nodes get the image, volumes and tags of general nodes.
 
 ## Instead
 Write group, kind and name. For GPU pools, use a class for GPU nodes: an image with the driver, a volume large enough

@@ -1,11 +1,11 @@
 """Disruption budget of a GPU NodePool that is invalid or has no effect.
 
 ## Why is this bad?
-Karpenter stops all disruption of the pool if it cannot read a schedule, for every reason and at all times: empty GPU
-nodes stay, and nodes with an old image are never replaced. The API server accepts most invalid schedules, because it
-only checks for five words. It refuses the pool for other faults, such as `nodes: 0` without quotes.
+If Karpenter cannot read a schedule, it disrupts no node of the pool, for any reason and at any time: empty GPU nodes
+stay, and nodes with an old image are never replaced. The API server accepts most invalid schedules, because it only
+checks for five words. It refuses the pool for other errors, such as `nodes: 0` without quotes.
 
-A budget that is always active despite its schedule, or never, is a warning: a duration that reaches the next start, a
+Some budgets are valid, but always or never active. They are a warning: a duration that reaches the next start, a
 duration of zero, a date that does not exist, and an empty list of reasons.
 
 ## Instead

@@ -80,4 +80,4 @@ def _judged(obj: Field, ctx: Context[Params]) -> Iterator[Violation]:
 def _hint(successor: str, new: Converted | None) -> str:
     hint = f"write a {successor}" if successor else "delete the object: Karpenter has no successor of it"
     open_points = "; ".join(new.open_points) if new else ""
-    return f"{hint}; then: {open_points}" if open_points else hint
+    return f"{hint}; then {open_points}" if open_points else hint

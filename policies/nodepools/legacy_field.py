@@ -128,7 +128,7 @@ def _path(dotted: str) -> tuple[str, ...]:
 
 _REFUSED: Final = "The API server refuses the object, because v1 expects another type at this path."
 _RENAMED: Final = "The API server refuses the NodePool, because v1 does not know the old name."
-_DROPPED: Final = "kubectl apply fails by strict validation; without it the API server {}."
+_DROPPED: Final = "kubectl refuses the file (strict validation); with other clients the API server {}."
 _OLD_POLICY: Final = "WhenUnderutilized"
 _NEW_POLICY: Final = "WhenEmptyOrUnderutilized"
 

@@ -157,7 +157,7 @@ _MESSAGES: Final[dict[Place, str]] = {
     "annotation": "the annotation {key} is ignored since Karpenter v1.0",
     "label": "the label {key} has no effect since Karpenter v1.0",
     "selector": f"{_GONE}: the Pod stays Pending",
-    "exclusion": f"{_GONE}: the term excludes none",
+    "exclusion": f"{_GONE}: the term excludes no node",
     "preference": f"{_GONE}: the preference has no effect",
     "topology": f"{_GONE}: the scheduler cannot use it",
     "toleration": "no node has the taint {key} since Karpenter v1.0: the toleration has no effect",

@@ -5,20 +5,23 @@ Without a limit a pool launches as many GPU nodes as Pods request: a Job of 1000
 mistake, costs 55,000 USD an hour. A limit on an unknown resource name, such as `nvidia.com/gpus`, has no effect.
 
 ## Instead
-Limit the resource that Pods request, under `spec.limits`, for each make of accelerator that the pool can launch:
+Limit each accelerator resource that the pool can launch, under `spec.limits`:
 
 ```yaml
 limits:
   nvidia.com/gpu: "32"
 ```
 
-A limit of `nodes` has the same effect, as do the `replicas` of a static pool, which accepts no limit but `nodes`. A
-limit of `"0"` switches a pool off and is allowed. Limits of `cpu` and `memory` bound GPUs indirectly: up to
-`at_most_indirect` GPUs that is a warning. An unlimited make of accelerator in addition to a limited one is a warning
-too, if the pool has it only because a requirement is wide: the category `g` has types with AMD GPUs.
+A limit of `nodes` has the same effect. So has `spec.replicas` of a static pool, which accepts no other limit than
+`nodes`. A limit of `"0"` switches a pool off and is allowed. Limits of `cpu` and `memory` bound GPUs only indirectly:
+up to `at_most_indirect` GPUs that is a warning.
+
+A pool may limit NVIDIA GPUs and also launch AMD GPUs. That is a warning if the pool includes the AMD types only
+through a wide requirement, such as the category `g`.
 
 A pool counts as a GPU pool if its requirements name types, families, categories or GPUs with an accelerator, even
-with other types. A pool that allows GPU types only because it names none does not count.
+together with types that have none. A pool whose requirements name no types at all may launch GPU types too, but does
+not count as a GPU pool.
 
 Limits are per pool, and nodes that start at the same moment can exceed them.
 
@@ -137,7 +140,7 @@ def _nothing_limited(
     elif most > (params.max_per_pool or 0):
         at_most = Stance.ENFORCE if most > params.at_most_indirect else Stance.WARN
         message = f"missing limit on {resource}: the other limits allow up to {most}"
-        why = f"A mistake can start all of them: limits of {_and(limits)} bound the GPUs only indirectly."
+        why = f"A mistake can launch all of them: limits of {_and(limits)} bound the GPUs only indirectly."
         yield Violation(limits.path, message, at_most, hint, why=why)
 
 
@@ -145,7 +148,7 @@ def _another_make(make: Make, types: MatchingTypes, limits: Field) -> Violation:
     count = make.offering.bit_count()
     return Violation(
         limits.path,
-        f"{count} of the instance types {'has' if count == 1 else 'have'} {make.resources[0]}, which is not limited",
+        f"no limit on {make.resources[0]}, which {count} of the instance types {'has' if count == 1 else 'have'}",
         at_most=Stance.WARN if is_minor(make, types) else Stance.ENFORCE,
         hint=f"add a limit of {make.resources[0]}, or require one manufacturer",
         why=f"Limits on other accelerators do not limit the nodes for Pods that request {make.resources[0]}.",

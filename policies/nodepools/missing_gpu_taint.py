@@ -1,7 +1,7 @@
 """GPU pool without a taint against other Pods.
 
 ## Why is this bad?
-Without a taint any Pod that fits runs on the GPU nodes: a log collector keeps a node of 50 USD an hour alive, and
+Without a taint any Pod that fits can run on the GPU nodes: a log collector keeps a node of 50 USD an hour alive, and
 uses the CPU and memory that the next GPU Pod needs. A startup taint does not help, because it is removed when the
 node is ready. Nor does `PreferNoSchedule`, which the scheduler ignores if no other node fits.
 
@@ -89,7 +89,7 @@ def _another_make(make: Make, types: MatchingTypes, taints: Field) -> Violation:
     count = make.types.bit_count()
     return Violation(
         taints.path,
-        f"{count} of the instance types {'has' if count == 1 else 'have'} {make.resources[0]}, which no taint covers",
+        f"no taint for {make.resources[0]}, which {count} of the instance types {'has' if count == 1 else 'have'}",
         at_most=Stance.WARN if is_minor(make, types) else Stance.ENFORCE,
         hint="require one manufacturer with the label karpenter.k8s.aws/instance-gpu-manufacturer",
         why=f"These nodes have the taint of another accelerator, which Pods that request {make.resources[0]} do not tolerate.",
@@ -100,8 +100,8 @@ def _none(template: Field, resource: str, wanted: tuple[Taint, ...]) -> Violatio
     taint = wanted[0]
     keys = {each.key for each in wanted}
     hint = (
-        f"write the taint {taint.key}={taint.value}:NoSchedule to spec.template.spec.taints, and let Pods that use "
-        "these nodes tolerate it"
+        f"add the taint {taint.key}={taint.value}:NoSchedule under spec.template.spec.taints, and a toleration to the "
+        "Pods that use these nodes"
     )
     reason = f"adds the taint {taint.key}, which excludes Pods without an accelerator"
     added = Patch(
@@ -121,10 +121,9 @@ def _none(template: Field, resource: str, wanted: tuple[Taint, ...]) -> Violatio
             message = f"the taint {brief['key'].text} is a startup taint, which is removed when the node is ready"
             moved = Patch("remove", brief.path, None, "a startup taint is removed when the node is ready")
             return Violation(brief.path, message, hint=hint, fix=Patches((moved, added)), why=_BRIEF)
-    others = "none of the taints" if template["taints"].value else "no taint"
     return Violation(
         template["taints"].path,
-        f"{others} excludes Pods that request no {resource}",
+        f"missing taint {taint.key}: Pods that do not request {resource} can run on these nodes",
         hint=hint,
         fix=Patches((added,)),
     )

@@ -53,9 +53,9 @@ class Params(PolicyParams, frozen=True, kw_only=True):
     """What counts as narrow.
 
     Attributes:
-        families: how many instance families a pool needs that may use Spot.
-        on_demand_families: how many one needs that may not.
-        zones: how many zones a pool needs that may use Spot and names its zones.
+        families: the minimum number of instance families of a pool that may use Spot.
+        on_demand_families: the same for a pool that may not use Spot.
+        zones: the minimum number of zones of a pool that may use Spot and names zones.
     """
 
     families: Count = 2
@@ -72,7 +72,7 @@ def check(pool: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
 def _found(pool: Field, types: MatchingTypes, ctx: Context[Params]) -> Iterator[Violation]:
     spot = "spot" in node_pools.capacity_types(types.requirements)
     needed = ctx.params.families if spot else ctx.params.on_demand_families
-    found = _families(pool, types, needed, "Spot" if spot else "this pool")
+    found = _families(pool, types, needed, "Spot pools" if spot else "on-demand pools")
     yield from found if spot else (replace(each, why=_ON_DEMAND) for each in found)
     if spot:
         yield from _few_zones(types, ctx.params.zones)
@@ -88,7 +88,10 @@ def _families(pool: Field, types: MatchingTypes, needed: int, whose: str) -> Ite
     if cause is None:
         return
     one = len(families) == 1
-    message = f"only the instance famil{'y' if one else 'ies'} {shown(families)}, where {whose} needs {needed}"
+    message = (
+        f"allows {len(families)} instance famil{'y' if one else 'ies'} ({shown(families)}); "
+        f"{whose} need at least {needed}"
+    )
     like = cause.others & _of_the_same_makes(types)
     by_name = types.catalogue.values[_FAMILY]
     others = sorted(name for name, members in by_name.items() if members & like and name not in families)
@@ -128,6 +131,7 @@ def _few_zones(types: MatchingTypes, needed: int) -> Iterator[Violation]:
             continue
         field = next(entry.field for entry in types.entries if entry.key == key)
         named = shown(sorted(required.values)) or "none"
-        message = f"Spot in {len(required.values)} zone{'' if len(required.values) == 1 else 's'} only ({named})"
+        plural = "" if len(required.values) == 1 else "s"
+        message = f"allows {len(required.values)} zone{plural} ({named}); Spot pools need at least {needed}"
         hint = f"name {needed} zones or more, or remove the requirement"
         yield Violation(edited(field).path, message, Stance.WARN, hint)

@@ -1,9 +1,11 @@
 """GPU NodePool for more than one class of workload.
 
 ## Why is this bad?
-Consolidation, expiry, Spot and budgets of the pool are wrong for one of its classes. Training must not be moved and
-runs for days. Inference grows and shrinks by the minute and is packed on few nodes. A burst of one class uses up the
-limit of the other. Policies for training or inference are not evaluated on a pool whose labels name no class.
+The pool's settings for consolidation, expiry, Spot and budgets are wrong for one of its classes. Training runs for
+days and must not be moved. Inference scales within minutes and is packed on few nodes. A burst of one class uses up
+the limit that the other class needs.
+
+If the labels of a pool name no class, policies for training or inference are not evaluated on it.
 
 ## Instead
 Create one pool for each class, name the class in the labels of its nodes, and let Pods select it:
@@ -17,9 +19,12 @@ template:
 
 The labels are `gpugate.dev/workload-class`, `workload` and `node-type`, or those of the platform's configuration. A
 requirement on one of them counts like the label, because Karpenter labels nodes with the values of its requirements.
-If the workloads are known, the policy also reports workloads of another class that select the pool, and weights that
-make Karpenter try pools in the wrong order: a Spot pool for inference not before its on-demand pool, or a training
-pool before an inference pool for Pods that select neither.
+
+If the workloads are known, the policy also reports workloads of another class that select the pool. If the other
+pools are known, it reports weights that make Karpenter try pools in the wrong order:
+
+- A Spot pool for inference that is not tried before the on-demand pool.
+- A training pool that is tried before an inference pool, for Pods that select neither.
 
 ## Sources
 Karpenter v1.14.1 `pkg/utils/nodepool/nodepool.go` (OrderByWeight), `pkg/scheduling/requirements.go` (labels of a template
@@ -259,7 +264,7 @@ def _spot_after_on_demand(own: _Pool, rival: _Pool) -> Iterator[Violation]:
         only = spot.capacity == {"spot"} and "spot" not in other.capacity
         if only and is_order and spot.weight <= other.weight:
             message = (
-                f"weight {spot.weight} of {_this(spot, own)} is not above the {other.weight} of {_this(other, own)}: "
+                f"weight {spot.weight} of {_this(spot, own)} is not above weight {other.weight} of {_this(other, own)}: "
                 "Karpenter does not try Spot first"
             )
             hint = f"give the Spot pool a weight above {other.weight}"
@@ -274,7 +279,7 @@ def _training_before_inference(own: _Pool, rival: _Pool, ctx: AnyContext) -> Ite
         first = next((w for w in free if tolerates(w, training.field, ctx)), None)
         if first:
             message = (
-                f"weight {training.weight} of {_this(training, own)} is above the {inference.weight} of "
+                f"weight {training.weight} of {_this(training, own)} is above weight {inference.weight} of "
                 f"{_this(inference, own)}: Karpenter tries training nodes first for {first.shown}"
             )
             hint = (
@@ -288,7 +293,7 @@ _DEARER: Final = (
 )
 _TAKEN: Final = "Karpenter tries pools by weight, so inference uses up nodes and limits of the training pool."
 _CLASSIFY: Final = (
-    "name a label that its nodes have under platform.workload_classes of the policy file; or add the label "
+    "add a label that its nodes have to platform.workload_classes in the policy file; or add the label "
     f"{CLASS_LABEL} to its template, which replaces its nodes"
 )
 _UNREAD: Final = (
@@ -332,9 +337,10 @@ def _found(pool: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
     selecting = {w.name: w for w in ctx.derived(gpu_workloads) if w.name != own and selects(w, pool, ctx)}
     others = [selecting[name] for name in ("training", "inference") if name in selecting]
     if len(others) + (own in {"training", "inference"}) > 1:
-        by = " and ".join(f"{workload.shown}, which is for {workload.name}" for workload in others)
-        whose = f"is labelled for {own}, but " if own else ""
-        yield Violation(labels.path, f"{whose}is selected by {by}", hint="create one pool for each class of workload")
+        by = " and ".join(f"{workload.shown} ({workload.name})" for workload in others)
+        whose = f"a pool for {own} that " if own else "a pool that "
+        verb = "selects" if len(others) == 1 else "select"
+        yield Violation(labels.path, f"{whose}{by} {verb}", hint="create one pool for each class of workload")
     yield from misordered(pool, ctx)
 
 

@@ -1,22 +1,28 @@
 """NodePool that can launch only one instance type.
 
 ## Why is this bad?
-When EC2 runs out of the one type that a pool allows, Karpenter launches no node and Pods stay Pending. GPU types run
-short for hours, in a whole region at once. All requirements together decide which types a pool can launch: two values
-may name the same type, a label of the template is a requirement too, and a limit may exclude the larger types. A pool
-that matches no type, or fewer than its `minValues`, never launches a node.
+When EC2 runs out of the one type that a pool allows, Karpenter launches no node and Pods stay Pending. A GPU type can
+be unavailable for hours, in a whole region at once.
 
-In a GPU pool only the types with an accelerator count, because a Pod that requests a GPU cannot use the others:
-`[g5.xlarge, t3.nano]` is one type. A name that EC2 did not offer on the date of the data does not count as a second
-type; the parameter `unknown_types` changes that for newer types.
+All requirements together decide which types a pool can launch. Two values may name the same type, a label of the
+template acts as a requirement, and a limit may exclude the larger types. A pool that matches no type, or fewer types
+than its `minValues`, never launches a node.
 
-Spot needs more choice: a pool that may use it gets a warning below five types.
+In a GPU pool only types with an accelerator count, because a Pod that requests a GPU cannot use the others.
+`[g5.xlarge, t3.nano]` therefore counts as one type. A name that is not in gpugate's EC2 data does not count as a
+second type; the parameter `unknown_types` changes that for types that are newer than the data.
+
+Spot needs more choice: a pool that may use Spot gets a warning if it allows fewer than five types.
 
 ## Instead
-Name several types, families or GPUs, or require what the workload needs, such as
-`karpenter.k8s.aws/instance-gpu-memory Gte 81920`. If only one type has a GPU, which is a warning, use reserved
-capacity, for which one type is right: a pool with `karpenter.sh/capacity-type In [reserved]`, or with a capacity
-reservation, is allowed. A number of GPUs that only one type has is denied: Pods can run on types with more of them.
+Name several types, families or GPUs. Or require what the workload needs, such as
+`karpenter.k8s.aws/instance-gpu-memory Gte 81920`.
+
+If only one type has the requested GPU, the finding is a warning. Use reserved capacity for such a GPU: pools with
+`karpenter.sh/capacity-type In [reserved]`, or for one capacity reservation, may allow only one type.
+
+If only one type has the requested *number* of GPUs, the pool is denied, because Pods can also run on types with more
+GPUs.
 
 ## Sources
 Karpenter v1.14.1 `pkg/scheduling/requirement.go`, `requirements.go` (matching, `minValues`),
@@ -85,11 +91,12 @@ class Params(PolicyParams, frozen=True, kw_only=True):
     """What counts as too few.
 
     Attributes:
-        at_least: how many types are needed; below two it is a denial, below this a warning.
+        at_least: how many types a pool needs, by its purpose. Fewer than two are denied, fewer than this are a warning.
         inherent_singles: the highest mode if no second type has the requested GPU.
-        unknown_types: `count` counts types that the catalogue does not have. With the other values they do not count with
-            known types, and a pool of several unknown types only is a warning or a denial.
-        offered_types: the types that EC2 offers in the platform's regions; empty: all.
+        unknown_types: whether types count that are not in gpugate's EC2 data. `count`: like known types. `warn` or `deny`:
+            they do not count if the pool also has known types, and a pool of only unknown types gets a warning or is
+            denied.
+        offered_types: the types that EC2 offers in the platform's regions; empty means all.
         only_gpu_pools: evaluate only pools for accelerators.
         allow_static_single: allow one type in static pools (`spec.replicas`).
         min_values_policy: Karpenter's `--min-values-policy`; with `best_effort` an unmet `minValues` is not reported.
@@ -186,10 +193,10 @@ def _too_few(pool: Field, types: MatchingTypes, counted: int, ctx: Context[Param
     elif known and only_type_with_its_gpu(types, left.bit_length() - 1):
         if params.inherent_singles != "ignore":
             at_most = Stance.ENFORCE if params.inherent_singles == "enforce" else Stance.WARN
-            message = f"allows only {names}, the only instance type with this accelerator; {narrowed}"
+            message = f"allows only 1 instance type ({names}), and no other type has this accelerator; {narrowed}"
             yield Violation(path, message, at_most, f"use reserved capacity; or {hint}", fix)
     else:
-        message = f"allows only {names}, 1 instance type{with_gpu}; {narrowed}"
+        message = f"allows only 1 instance type{with_gpu} ({names}); {narrowed}"
         yield Violation(path, message, hint=hint, fix=fix)
 
 

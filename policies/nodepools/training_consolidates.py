@@ -2,11 +2,12 @@
 
 ## Why is this bad?
 Karpenter evicts training Pods from a node that is little used, and they lose their work since the last checkpoint.
-Only the annotation `karpenter.sh/do-not-disrupt` on each Pod prevents that. A node that is removed as soon as it is
-empty is needed again minutes later, by the next step of the run or its restart: GPU nodes start slowly, and EC2 may
-have no capacity left.
+Only the annotation `karpenter.sh/do-not-disrupt` on each Pod prevents that.
 
-The defaults are `WhenEmptyOrUnderutilized` and `0s`.
+If Karpenter removes a node as soon as it is empty, the next step or a restart of the run needs a new one minutes
+later. GPU nodes start slowly, and EC2 may have no capacity left.
+
+Karpenter's defaults, `WhenEmptyOrUnderutilized` and `0s`, have both effects.
 
 ## Instead
 ```yaml
@@ -15,8 +16,8 @@ disruption:
   consolidateAfter: 30m
 ```
 
-A pool is for training by its labels: `gpugate.dev/workload-class` or `workload: training`, or `node-type:
-gpu-training`. Pools with `spec.replicas` are not reported: Karpenter does not consolidate them.
+A pool counts as a training pool by its labels: `gpugate.dev/workload-class: training`, `workload: training` or
+`node-type: gpu-training`. Pools with `spec.replicas` are not reported, because Karpenter does not consolidate them.
 
 ## Sources
 Karpenter v1.14.1 `pkg/apis/v1/nodepool.go` and `pkg/apis/crds/karpenter.sh_nodepools.yaml` (defaults),

@@ -20,7 +20,8 @@ A permanent budget of 0 for `Drifted` also keeps old images: add a schedule with
 1 for that time. Budgets are simulated over one week (a year, if a schedule names days of a month), at every quarter
 of an hour, in UTC as Karpenter does. The smallest active budget counts, and a percentage is rounded up.
 
-A pool is for training by its labels. With `WhenEmpty`, or without consolidation, only `Drifted` is evaluated.
+A pool counts as a training pool by its labels, as `nodepools/training-on-spot` describes. With `WhenEmpty`, or without
+consolidation, only `Drifted` is evaluated.
 
 ## Sources
 Karpenter v1.14.1 `pkg/apis/v1/nodepool.go` (GetAllowedDisruptionsByReason), `pkg/apis/crds/karpenter.sh_nodepools.yaml`

@@ -1,15 +1,16 @@
 """GPU pool with a taint that the DaemonSets for its GPUs do not tolerate.
 
 ## Why is this bad?
-Without its device plugin a GPU node reports no GPUs: Karpenter does not treat it as initialized, its Pods stay
-Pending, and it costs money. Without the exporter its GPUs are not measured. Device plugin, feature discovery and GPU
-metrics are DaemonSets that tolerate the taint of their accelerator, `nvidia.com/gpu`. A second taint, such as one for
-Spot, excludes them.
+Without its device plugin a GPU node offers no GPUs: its Pods stay Pending, and the node costs money. Karpenter does
+not treat such a node as initialized. Without the metrics exporter its GPUs are not measured.
+
+The device plugin, feature discovery and the metrics exporter run as DaemonSets. They usually tolerate only the taint
+of their accelerator, such as `nvidia.com/gpu`. A second taint, such as one for Spot, keeps them off the node.
 
 ## Instead
-Remove the second taint. Nodes have `karpenter.sh/capacity-type` and the other labels of Karpenter anyway, which Pods
-can select or avoid. If the taint is needed, add a toleration to the DaemonSets; the GPU operator copies
-`daemonsets.tolerations` of its values to them:
+Remove the second taint. Pods can select or avoid nodes by label instead, because Karpenter sets
+`karpenter.sh/capacity-type` and other labels on every node. If you need the taint, add a toleration to the
+DaemonSets. The GPU operator copies `daemonsets.tolerations` from its values to them:
 
 ```yaml
 tolerations:
@@ -17,11 +18,12 @@ tolerations:
   - {key: karpenter.sh/capacity-type, operator: Exists, effect: NoSchedule}
 ```
 
-A pool is compared with the DaemonSets that tolerate its accelerators and can select its nodes. If none of them is
-known, and others may exist, they are assumed to tolerate the taints of accelerators, and those of `tolerated`. Nodes
-of EKS Auto Mode include the device plugin, GKE installs one that tolerates every taint, and the one in the AKS
-documentation tolerates `sku=gpu`. Only on EC2 nodes of Karpenter is a DaemonSet assumed that is not known. A DaemonSet
-is compared with the known pools.
+A pool is compared with the known DaemonSets that tolerate its accelerators and can select its nodes. If no such
+DaemonSet is known, but others may exist, gpugate assumes that they tolerate the taints of accelerators and the keys
+in `tolerated`. It assumes this only for EC2 nodes of Karpenter: nodes of EKS Auto Mode include the device plugin, GKE
+installs one that tolerates every taint, and the one in the AKS documentation tolerates `sku=gpu`.
+
+A DaemonSet is compared with the known pools.
 
 ## Sources
 NVIDIA gpu-operator v26.7.0 `deployments/gpu-operator/values.yaml` (`daemonsets.tolerations`); Karpenter v1.14.1
@@ -76,8 +78,8 @@ DAEMON_SET_NEED: Final = Need(
     ),
 )
 _KEPT_OFF: Final = (
-    "The nodes run no Pod of the DaemonSet: without a device plugin their GPUs cannot be used, without an exporter "
-    "they are not measured."
+    "Nodes of the pool run no Pod of the DaemonSet: without a device plugin Pods cannot use their GPUs, and without an "
+    "exporter their GPUs are not measured."
 )
 _HARD_EFFECTS: Final = frozenset({"NoSchedule", "NoExecute"})
 _TOLERATED_BY_ALL: Final = "node.kubernetes.io/"
@@ -156,6 +158,8 @@ def shown(taint: Field) -> str:
 _POOL_NEED: Final = Need(NODE_POOL, ("spec.limits", "spec.template"))
 _TOLERATES_ACCELERATORS: Final = Each("spec.template.spec.tolerations", Text("key", Listed.GPU_TAINTS))
 _LABELS_OF_NODES: Final = ("karpenter.sh/", "karpenter.k8s.aws/", "node.kubernetes.io/", "topology.kubernetes.io/")
+# Keys of these domains that are only taints (Karpenter v1.14.1 `pkg/apis/v1/taints.go`, v0.37 for `disruption`).
+_NO_LABELS: Final = frozenset({"karpenter.sh/disrupted", "karpenter.sh/disruption", "karpenter.sh/unregistered"})
 
 
 class Params(PolicyParams, frozen=True, kw_only=True):
@@ -203,10 +207,14 @@ def _by_known(pool: Field, agents: list[Field], ctx: Context[Params]) -> Iterato
 
 def _unwanted(taint: Field, message: str, ctx: AnyContext) -> Violation:
     key, effect = taint["key"].text, taint["effect"].text
-    tolerate = f"add a toleration of {key} with the effect {effect} to them"
+    tolerate = f"add a toleration for {key}:{effect} to the DaemonSets"
     if key in accelerator_taint_keys(ctx):
-        return Violation(taint.path, message, hint=f"change the taint to one that they tolerate, or {tolerate}")
-    anyway = f" (nodes have the label {key} anyway)" if key.startswith(_LABELS_OF_NODES) else ""
+        return Violation(
+            taint.path, message, hint=f"change the taint to one that the DaemonSets tolerate, or {tolerate}"
+        )
+    anyway = (
+        f" (nodes have the label {key} anyway)" if key.startswith(_LABELS_OF_NODES) and key not in _NO_LABELS else ""
+    )
     removed = Patch("remove", taint.path, None, f"removes the taint {key}, which DaemonSets for GPUs do not tolerate")
     return Violation(taint.path, message, hint=f"remove the taint{anyway}, or {tolerate}", fix=Patches((removed,)))
 
@@ -245,10 +253,10 @@ def _untolerated(tolerations: Field, where: list[tuple[str, Field]]) -> Violatio
     (pool, taint), others = where[0], len(where) - 1
     key, effect = taint["key"].text, taint["effect"].text
     more = f" and {others} more" if others else ""
-    message = f"missing toleration of {shown(taint)} of NodePool {pool}{more}: its nodes get no Pod of this DaemonSet"
+    message = f"missing toleration for {shown(taint)} of NodePool {pool}{more}: its nodes run no Pod of this DaemonSet"
     reason = f"tolerates {key}, so that nodes of NodePool {pool} get a Pod"
     added = Patch("append", tolerations.path, {"key": key, "operator": "Exists", "effect": effect}, reason)
-    hint = f"add a toleration of {key} with the effect {effect}, or remove the taint from the pool"
+    hint = f"add a toleration for {key}:{effect}, or remove the taint from the pool"
     pools = tuple(Other("NodePool", "", name) for name, _ in where)
     return Violation(
         tolerations.path, message, hint=hint, fix=Patches((added,)), others=pools, follows=True, why=_KEPT_OFF

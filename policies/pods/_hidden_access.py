@@ -333,7 +333,7 @@ def _writable(pod: Field, processes: set[str]) -> Iterator[Sign]:
         for container in pod["spec", name]:
             for mount in container["volumeMounts"]:
                 if mount["name"].text in processes and mount["readOnly"].value is not True:
-                    what = "/proc of the host, writable, may let a container run programs on its node"
+                    what = "a writable /proc of the host may allow a container to run programs on its node"
                     yield Sign(mount["mountPath"], what, Stance.WARN)
 
 

@@ -27,7 +27,7 @@ def trains(pod: Field, ctx: AnyContext) -> bool:
 
 def told_by(ctx: AnyContext) -> str:
     """Return the evidence that the Pod trains, in brackets."""
-    return f"(training: {ctx.derived(workload_class).source})"
+    return f"(detected as training by: {ctx.derived(workload_class).source})"
 
 
 def otherwise(ctx: AnyContext) -> str:

@@ -1,15 +1,17 @@
 """Pod that tolerates the taint of GPU nodes and requests no GPU.
 
 ## Why is this bad?
-The Pod uses CPU and memory of the most expensive nodes, so that Pods that need their GPUs no longer fit, and it keeps
-an otherwise empty GPU node alive. A CPU copy of a GPU manifest with the quantity 0 is such a Pod too: the API
-server's ExtendedResourceToleration plugin, which EKS enables, adds the toleration for every quantity, also 0.
+The Pod uses CPU and memory of a GPU node, so Pods that need its GPUs may not fit, and Karpenter cannot remove the
+otherwise empty node. GPU nodes are the most expensive nodes of a cluster.
+
+A copy of a GPU manifest with the quantity 0 is reported too. The API server's ExtendedResourceToleration plugin,
+which EKS enables, adds the toleration for every quantity, even for 0.
 
 A ResourceClaim counts as a GPU request if it is for GPUs, or if it is unknown and a container uses it. A claim that
-is known not to exist requests nothing; that is a warning, because it may be created after the Pod.
+is known not to exist requests nothing. That is a warning, because the claim may be created after the Pod.
 
-A Pod that names its node with `nodeName` needs no toleration. If the node is not known, that is a warning, because it
-may have no GPU.
+A Pod with `nodeName` needs no toleration, because `nodeName` bypasses taints. If the named node is unknown, the
+finding is a warning, because the node may have no GPU.
 
 ## Instead
 Delete the toleration and the quantity of 0. If the Pod needs a GPU, request it. Run agents for every node as a

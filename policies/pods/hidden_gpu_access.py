@@ -4,31 +4,34 @@
 The Pod uses GPUs that the scheduler allocated to other Pods: their jobs run slower or out of memory, and the usage
 appears in no quota and no cost report.
 
-Denied on every node, because a container runtime exposes the named devices:
+The following is denied on every node, because a container runtime exposes the devices that it names:
 
-- `NVIDIA_VISIBLE_DEVICES`, `HABANA_VISIBLE_DEVICES`, `AMD_VISIBLE_DEVICES` and `AWS_NEURON_VISIBLE_DEVICES`, also
-  with a value from a field of the Pod. A value from a ConfigMap, a Secret or a field that is not set yet is a
-  warning.
+- The variables `NVIDIA_VISIBLE_DEVICES`, `HABANA_VISIBLE_DEVICES`, `AMD_VISIBLE_DEVICES` and
+  `AWS_NEURON_VISIBLE_DEVICES`, also with a value from a field of the Pod. A value from a ConfigMap, a Secret or a
+  field that is not set yet is a warning.
 - A CDI annotation, an `nvidia` or `habana` runtime class, and mounts of `/dev/null` below
   `/var/run/nvidia-container-devices`.
 - Device files of accelerators on the host, and the directory of the kubelet's device plugins.
 
-Denied if the Pod tolerates the taint of GPU nodes, selects such nodes or names one with `nodeName`, because it gives
-access to everything there:
+The following is denied if the Pod tolerates the taint of GPU nodes, selects such nodes or names one with `nodeName`.
+It gives access to every device of the node:
 
 - A privileged container.
-- `CUDA_VERSION` without `NVIDIA_VISIBLE_DEVICES`: NVIDIA's runtime treats the container as an old image that gets all
-  GPUs.
+- `CUDA_VERSION` without `NVIDIA_VISIBLE_DEVICES`: NVIDIA's runtime treats the container as an old image and exposes
+  all GPUs.
 - The sockets of container runtimes and of the kubelet's device plugins, and each directory that contains one, such as
-  `/`, `/run` and `/var/lib/kubelet`; a read-only mount does not protect a socket. The host's `/dev`.
+  `/`, `/run` and `/var/lib/kubelet`. A read-only mount does not protect a socket.
+- The host's `/dev`.
 
-On these nodes, a warning: `/dev/dri`, `/dev/char` and CDI specifications of the host, a writable `/proc` of the host,
-and capabilities over the processes of the host with `hostPID`. All of these are warnings if `nodeName` names an
-unknown node: it bypasses taints, but the node may have no GPU.
+On such a node the following is a warning: `/dev/dri`, `/dev/char` and CDI specifications of the host, a writable
+`/proc` of the host, and capabilities over the host's processes with `hostPID`.
 
-In a Pod that requests a GPU, named devices are a warning: they replace the allocated GPU. In a Pod that requests only
-shares (MIG slices, `nvidia.com/gpu.shared`), named whole GPUs and a privileged container are denied. An unknown
-ResourceClaim changes nothing for named devices, and makes the rest a warning.
+If `nodeName` names an unknown node, all findings of the last two groups are warnings. The Pod bypasses taints, but
+the node may have no GPU.
+
+In a Pod that requests a GPU, named devices are a warning, because they replace the allocated GPU. In a Pod that
+requests only shares (MIG slices, `nvidia.com/gpu.shared`), named whole GPUs and a privileged container are denied. If
+a Pod has an unknown ResourceClaim, named devices are reported as without it, and the other findings are warnings.
 
 A debug container that is added to a running Pod is evaluated in the same way.
 
@@ -41,13 +44,13 @@ resources:
     nvidia.com/gpu: "1"
 ```
 
-Run agents that monitor the GPUs of every node as a DaemonSet, for which this is a warning, or is not reported if the
-access is not only to GPUs.
+Run agents that monitor the GPUs of every node as a DaemonSet. In a DaemonSet, access to GPUs is a warning, and a
+setting that gives access to more than GPUs is not reported.
 
-Not visible to this policy: variables from `envFrom` and of the image, which also affect a Pod without any sign on a
-GPU node whose default runtime is NVIDIA's, and a runtime class of another name. To prevent these, configure the
-nodes: set `accept-nvidia-visible-devices-envvar-when-unprivileged = false` for the container toolkit and let the
-device plugin use volume mounts or CDI.
+This policy does not see variables from `envFrom` and of the image, which affect every Pod on a GPU node whose default
+runtime is NVIDIA's. Nor does it see that a runtime class of another name uses NVIDIA's runtime. To prevent such
+access, configure the nodes: set `accept-nvidia-visible-devices-envvar-when-unprivileged = false` for the container
+toolkit and let the device plugin use volume mounts or CDI.
 
 ## Sources
 - `NVIDIA_VISIBLE_DEVICES`, `CUDA_VERSION`, mounts and annotations: NVIDIA container toolkit v1.20.1

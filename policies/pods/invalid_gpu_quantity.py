@@ -1,11 +1,12 @@
 """Container with an invalid or unavailable number of GPUs.
 
 ## Why is this bad?
-The API server refuses the Pod, or no node can run it. GPUs are whole: the API server refuses half a GPU, a request
-without a limit and a request that differs from the limit. For a custom resource it refuses only the Pods, when they
-are created. A Pod with more GPUs than the largest instance type stays Pending. If nodes are EC2 instances
-(`platform.ec2`, or a NodePool of EC2 is known), the limit is that of its instance types; elsewhere more than 16 GPUs
-are a warning.
+The API server refuses the Pod, or no node can run it. The API server refuses half a GPU, a GPU request without a
+limit, and a request that differs from the limit. In a custom resource, such as a PyTorchJob, the error appears only
+when its Pods are created.
+
+A Pod with more GPUs than the largest instance type stays Pending. If nodes are EC2 instances (`platform.ec2`, or a
+NodePool of EC2 is known), the maximum is that of the EC2 instance types. Elsewhere more than 16 GPUs are a warning.
 
 ## Instead
 Write one whole number as the limit; the request follows from it. For a part of a GPU, request a MIG slice.

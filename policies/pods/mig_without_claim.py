@@ -21,9 +21,13 @@ metadata:
     gpugate.dev/mig-container: vllm # the first container, when absent
 ```
 
-A Pod is not changed, and a warning gives the reason, if the target is older than Kubernetes 1.34, if Karpenter would
-have to launch the node (it launches none for such claims), if the template is missing, if a container requests two
-kinds of GPUs, and for Pods of a DaemonSet.
+In these cases the Pod is not changed, and a warning gives the reason:
+
+- The target is older than Kubernetes 1.34.
+- Karpenter would have to launch the node. It launches none for such claims.
+- The template is missing.
+- A container requests two kinds of GPUs.
+- The Pod belongs to a DaemonSet.
 
 Side effects: quota counts the claims instead of `requests.nvidia.com/mig-*`, and queues such as Kueue still count the
 workload's template, which names the extended resource.
@@ -110,7 +114,7 @@ class ClaimParams(PolicyParams, frozen=True, kw_only=True):
 
 def refusal(path: Path, message: str, hint: str) -> Violation:
     """Say why a Pod is left as it is."""
-    return Violation(path, f"not given a claim: {message}", Stance.WARN, hint)
+    return Violation(path, f"no claim added: {message}", Stance.WARN, hint)
 
 
 def of_cluster(where: Field, pod: Field, ctx: Context[ClaimParams]) -> Violation | None:
@@ -193,7 +197,7 @@ def claim_intended(pod: Field, ctx: Context[ClaimParams]) -> Iterator[Patch | Vi
         yield obstacle
         return
     entry = {"name": name, "resourceClaimTemplateName": template}
-    reason = f"adds the claim {name}, because the Pod asks for a MIG slice {profile}"
+    reason = f"adds the claim {name}, because the Pod requests a MIG slice {profile}"
     yield Patch("append", pod["spec", "resourceClaims"].path, {**entry}, reason)
     yield Patch("append", container["resources", "claims"].path, {"name": name}, f"lets the container use {name}")
 
@@ -214,7 +218,7 @@ def _of_container(where: Field, container: Field, demand: GpuDemand) -> Violatio
     if mine is None:
         return None
     if mine.resources:
-        message = f"container {container['name'].text} already asks for {min(mine.resources)}"
+        message = f"container {container['name'].text} already requests {min(mine.resources)}"
         return refusal(where.path, message, "remove that resource, or the annotation")
     return of_claims(where, mine, demand)
 
@@ -283,7 +287,7 @@ def rewrite(
     for one, names in zip(slices, claims.own, strict=True):
         template = template_name(ctx.params.template_prefix, one.profile)
         for name in names:
-            reason = f"adds the claim {name}, which gives what {one.resource} did"
+            reason = f"adds the claim {name} in place of the resource {one.resource}"
             yield Patch("append", entries, {"name": name, "resourceClaimTemplateName": template}, reason)
     for one, names in zip(slices, claims.used, strict=True):
         yield from _removed(one)
@@ -345,7 +349,7 @@ def _of_request(one: Slices, names: list[str]) -> Violation | None:
         return refusal(one.where.path, message, "request the whole slice, or exempt the Pod")
     others = [name for name in names if name != one.resource]
     if others:
-        message = f"container {one.container['name'].text} asks for {one.resource} and {others[0]}"
+        message = f"container {one.container['name'].text} requests {one.resource} and {others[0]}"
         return refusal(one.where.path, message, "request one kind of GPU per container")
     return None
 
@@ -354,7 +358,7 @@ def _of_count(one: Slices) -> Violation | None:
     most = mig_profiles.most_per_gpu(one.profile) * mig_profiles.MOST_GPUS_PER_NODE
     if one.count <= most:
         return None
-    message = f"{one.count} slices {one.profile} in one container, no node has more than {most}"
+    message = f"{one.count} slices of profile {one.profile} in one container (maximum of a node: {most})"
     return refusal(one.where.path, message, f"request at most {most}")
 
 
@@ -364,7 +368,7 @@ def _removed(one: Slices) -> Iterator[Patch]:
         if block[one.resource]:
             # A block that holds nothing else goes too.
             field = block[one.resource] if len(block.mapping) > 1 else block
-            yield Patch("remove", field.path, None, f"takes {one.resource} out of {name}, now asked for by claim")
+            yield Patch("remove", field.path, None, f"removes {one.resource} from {name}, because a claim replaces it")
 
 
 @mutates(

@@ -16,11 +16,11 @@ volumes:
 ```
 
 Training that names an object store in its arguments or environment (`s3://` and the like) is not reported. If a
-library writes to one without either, the annotation `gpugate.dev/checkpointed: "true"` changes the message, but does
-not suppress the finding. An exemption in the policy configuration does.
+library writes to an object store that the Pod does not name, add an exemption to the policy configuration. The
+annotation `gpugate.dev/checkpointed: "true"` changes only the message.
 
-Only a workload that is known to train is reported, by its labels, a framework that trains only, or a launcher of
-training in its command; the finding says which. If it does not train, label it `gpugate.dev/workload-class: batch`.
+A workload is reported only if it is known to train: by its labels, by a framework that only trains, or by a training
+launcher in its command. The finding says which. If it does not train, label it `gpugate.dev/workload-class: batch`.
 
 ## Sources
 - Volumes: `k8s.io/api/core/v1/types.go` VolumeSource, v0.36; Volcano v1.15.1 `batch/v1alpha1` VolumeSpec.
@@ -77,7 +77,7 @@ def check(pod: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
         if says_checkpointed(pod)
         else "mounts no volume that outlives the Pod: training starts again when its node fails"
     )
-    hint = f"mount a PersistentVolumeClaim for checkpoints, name the object store in an argument{otherwise(ctx)}"
+    hint = f"mount a PersistentVolumeClaim for checkpoints, or name the object store in an argument{otherwise(ctx)}"
     yield Violation(pod["spec", "volumes"].path, f"{message} {told_by(ctx)}", hint=hint)
 
 

@@ -1,8 +1,8 @@
 """GPU Pod without cost labels.
 
 ## Why is this bad?
-Kubecost and OpenCost attribute cost by the labels of Pods and namespaces: without them it appears under no team. An
-empty label, or one with the value `tbd`, counts as missing.
+Without these labels the cost of the GPUs appears under no team: Kubecost and OpenCost attribute cost by the labels of
+Pods and namespaces. An empty label, or one with the value `tbd`, counts as missing.
 
 ## Instead
 Label the namespace: GPU Pods get their missing labels from it.
@@ -125,7 +125,7 @@ def check_pod(pod: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
 def check_namespace(namespace: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
     """Report the same of a namespace that holds GPU workloads."""
     faulty = tuple(
-        _faulty(namespace, "the GPUs in it", "add the labels to the namespace; its GPU Pods inherit them", ctx.params)
+        _faulty(namespace, "its GPU Pods", "add the labels to the namespace; its GPU Pods inherit them", ctx.params)
     )
     if not faulty:
         return
@@ -133,7 +133,7 @@ def check_namespace(namespace: Field, ctx: Context[Params]) -> Iterator[Violatio
     if holds:
         yield from faulty
     elif holds is None:
-        yield Skip("whether the namespace holds GPU workloads is not known")
+        yield Skip("the workloads of the namespace are not known")
 
 
 def _faulty(
@@ -148,7 +148,12 @@ def _faulty(
             if wrong:
                 why = "Cost reports show this value, so the cost is attributed to no team."
                 yield Violation(
-                    field.path, f"label {key} {wrong}", Stance.WARN, "write who pays", why=why, convention=True
+                    field.path,
+                    f"label {key} {wrong}",
+                    Stance.WARN,
+                    "write the real value, such as the name of the team",
+                    why=why,
+                    convention=True,
                 )
             continue
         near = lookalike(key, labels.mapping)

@@ -4,10 +4,10 @@
 The Pod stays Pending: Karpenter finds no node pool for it, and existing GPU nodes do not accept it. GPU nodes have a
 taint, so that only Pods that use their GPUs run there.
 
-The API server's ExtendedResourceToleration plugin, if enabled, tolerates only a taint with the *name of the
-resource*; `platform.extended_resource_toleration` states that it is enabled. That is not enough for MIG slices and
-shared GPUs (the taint is `nvidia.com/gpu`), for Neuron cores (the taint is `aws.amazon.com/neuron`) and for Pods that
-request their GPU through a ResourceClaim.
+If the API server's ExtendedResourceToleration plugin is enabled, it adds a toleration whose key is the *name of the
+resource*. Set `platform.extended_resource_toleration` if it is. That toleration is not enough for MIG slices and
+shared GPUs (the taint is `nvidia.com/gpu`) and for Neuron cores (the taint is `aws.amazon.com/neuron`). Pods that
+request their GPU through a ResourceClaim do not get it.
 
 ## Instead
 gpugate adds the missing toleration; a Pod that tolerates the taint in any way is not changed. If NodePools that may
@@ -21,15 +21,18 @@ tolerations:
     effect: NoSchedule
 ```
 
-Kueue adds the tolerations of a ResourceFlavor when it admits a workload with the label `kueue.x-k8s.io/queue-name`. They
-count where the queue leads to known flavors: one that gives the toleration is enough. Where the flavors are not known,
-the Pod is not evaluated.
+Kueue adds the tolerations of a ResourceFlavor when it admits a workload with the label `kueue.x-k8s.io/queue-name`.
+If the flavors of the queue are known, one flavor with the toleration is enough. If they are not known, the Pod is not
+evaluated.
 
-Pods without a GPU, or with the quantity 0, never get it, because it would let them run on GPU nodes. Nor do Pods of a
-DaemonSet: its controller reads the tolerations of the template, and creates no Pod for a node whose taint the
-template does not tolerate, so a toleration on the Pod comes too late. `extra_tolerations` adds others by workload
-class, for instance that of Spot nodes for inference, but never for training, which a Spot interruption ends even if
-it is protected.
+Two kinds of Pods never get the toleration:
+
+- Pods without a GPU, or with the quantity 0, because it would allow them on GPU nodes.
+- Pods of a DaemonSet, because it comes too late: the controller reads the tolerations of the template, and creates no
+  Pod for a node whose taint the template does not tolerate.
+
+`extra_tolerations` adds further tolerations by workload class, such as that of Spot nodes for inference. Training
+never gets them, because a Spot interruption ends even a protected Pod.
 
 ## Sources
 - ExtendedResourceToleration: `plugin/pkg/admission/extendedresourcetoleration/admission.go`, Kubernetes v1.36; on by

@@ -3,8 +3,9 @@
 ## Why is this bad?
 It is undefined which device the container uses: NVIDIA's device plugin does not support whole GPUs and MIG slices, or
 slices of two profiles, in one container, and CUDA sees only one of them. A GPU by device plugin and another by a
-ResourceClaim come from two independent drivers. In two containers of one Pod it is a warning: the Pod fits only on a
-node that offers both.
+ResourceClaim come from two independent drivers.
+
+Two kinds in two containers of one Pod are a warning, because only a node that offers both can run the Pod.
 
 ## Instead
 Request one kind of resource in a container, and run work that needs another in a separate Pod.

@@ -1,14 +1,16 @@
 """Inference Pod on a GPU that is shared by time-slicing.
 
 ## Why is this bad?
-Models that share a GPU by time-slicing have neither memory isolation nor fault isolation: one that loads a larger batch runs the
-others out of memory, and latency depends on what the neighbours do. A time-sliced GPU is `nvidia.com/gpu.shared`, or one
-on a node whose product label ends in `-SHARED`.
+Models that share a GPU by time-slicing have neither memory isolation nor fault isolation. If one loads a larger
+batch, the others run out of memory, and the latency of one depends on the load of the others.
+
+A time-sliced GPU is `nvidia.com/gpu.shared`, or one on a node whose product label ends in `-SHARED`.
 
 ## Instead
-Give each model a MIG slice, which has its own memory, where the GPU can be cut (A100, H100, H200, B200 and the like).
-T4, A10G, L4 and L40S cannot: use MPS with memory limits there, or a smaller GPU for each model. The annotation
-`gpugate.dev/gpu-memory`, such as 10Gi, lets the report name the profiles that are large enough.
+Give each model a MIG slice, which has its own memory, if the GPU supports MIG (A100, H100, H200, B200 and the like).
+T4, A10G, L4 and L40S do not: there use MPS with memory limits, or a smaller GPU for each model. If the annotation
+`gpugate.dev/gpu-memory`, such as `10Gi`, gives the memory of the model, the finding names profiles that are large
+enough.
 
 Time-slicing without renamed resources cannot be seen on a Pod, unless it selects its nodes by their product.
 
@@ -139,7 +141,9 @@ def check(pod: Field, ctx: Context[Params]) -> Iterator[Violation]:
         return
     name = ctx.derived(workload_class).name
     if name in ctx.params.classes:
-        message = f"{found[1]} is time-sliced: {name} has no reserved memory and no guaranteed share there"
+        message = (
+            f"{found[1]} is time-sliced: this {name} Pod has no reserved memory and no guaranteed share of the GPU"
+        )
         yield Violation(found[0].path, message, hint=remedy(pod, ctx))
 
 

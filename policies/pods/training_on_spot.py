@@ -1,10 +1,11 @@
 """Training Pod that may run on Spot capacity.
 
 ## Why is this bad?
-EC2 takes a Spot instance back two minutes after its notice, and the work since the last checkpoint is lost. The
-annotation `karpenter.sh/do-not-disrupt` does not prevent that. A training Pod without a node selector runs wherever
-the tolerated node pool of the highest weight puts it: on Spot, or on the nodes for inference, which are consolidated
-often.
+When EC2 takes a Spot instance back, two minutes after its notice, the work since the last checkpoint is lost. The
+annotation `karpenter.sh/do-not-disrupt` does not prevent that.
+
+A training Pod without a node selector runs on the node pool with the highest weight that it tolerates. That may be a
+Spot pool, or a pool for inference, which Karpenter consolidates often.
 
 ## Instead
 Select the nodes for training and their capacity type.
@@ -14,13 +15,16 @@ nodeSelector:
   karpenter.sh/capacity-type: on-demand # or reserved
 ```
 
-If nodes for training have another label, select that too. The labels of a Kueue ResourceFlavor count as selected if the
-queue of the workload leads to known flavors; if they are not known, the Pod is not evaluated. A Pod is not reported if
-it is bound to nodes that Karpenter does not launch: by the label of an EKS managed node group, a GKE node pool and the
-like, by the name of a host or by `nodeName`. If the NodePools are known, a Pod that none of them would put on Spot is
-not reported. Only a Pod that is known to train is reported: by its labels, by a framework that trains only (such as a
-PyTorchJob), or by a launcher of training in its command (`torchrun`, `accelerate launch`, `deepspeed`, `horovodrun`).
-The finding says which. If a Pod does not train, label it `gpugate.dev/workload-class: batch`. The annotation
+If nodes for training have another label, select that too. The labels of a Kueue ResourceFlavor count as selected if
+the flavors of the workload's queue are known. If they are not known, the Pod is not evaluated.
+
+A Pod is not reported if it is bound to nodes that Karpenter does not launch: by the label of an EKS managed node
+group, a GKE node pool and the like, by the name of a host or by `nodeName`. Nor is it reported if all NodePools are
+known and none of them would run it on Spot.
+
+A Pod is reported only if it is known to train: by its labels, by a framework that only trains (such as a PyTorchJob),
+or by a training launcher in its command (`torchrun`, `accelerate launch`, `deepspeed`, `horovodrun`). The finding
+says which. If a Pod does not train, label it `gpugate.dev/workload-class: batch`. The annotation
 `gpugate.dev/checkpointed: "true"` changes only the message.
 
 ## Sources

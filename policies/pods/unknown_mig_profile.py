@@ -2,10 +2,15 @@
 
 ## Why is this bad?
 The Pod stays Pending: a resource such as `nvidia.com/mig-1g10gb` looks valid, but no node offers it. Each GPU
-supports only a few profiles. If nodes are EC2 instances (`platform.ec2`, or a NodePool of EC2 is known), a profile of
-a GPU that EC2 does not have is a warning. So is more than one slice in a container, of which a CUDA process sees one,
-and a slice if the GPU operator's MIG strategy is not `mixed`: slices are then offered as `nvidia.com/gpu`, and no
-node offers `nvidia.com/mig-*`.
+supports only a few profiles.
+
+These are warnings:
+
+- A profile of a GPU that EC2 does not have, if nodes are EC2 instances (`platform.ec2`, or a NodePool of EC2 is
+  known).
+- More than one slice in a container, because a CUDA process sees only one.
+- A slice if the GPU operator's MIG strategy is not `mixed`: it then offers slices as `nvidia.com/gpu`, and no node
+  offers `nvidia.com/mig-*`.
 
 ## Instead
 Write the profile as NVIDIA does: compute slices, a point, memory, such as `nvidia.com/mig-1g.10gb` (A100 80GB, H100)

@@ -1,8 +1,8 @@
 """Training Pod that Karpenter may evict to save cost.
 
 ## Why is this bad?
-Work since the last checkpoint is repeated when Karpenter evicts the Pod, at the full cost of the GPUs. Karpenter
-moves Pods to less expensive or newer nodes: it consolidates, and it replaces nodes that drifted. The annotation
+When Karpenter evicts the Pod, its work since the last checkpoint is lost and must be repeated at the full cost of the
+GPUs. Karpenter evicts Pods when it consolidates nodes and when it replaces nodes that drifted. The annotation
 `karpenter.sh/do-not-disrupt: "true"` prevents that while the Pod runs.
 
 It prevents nothing else. A Spot interruption, the end of the node pool's `expireAfter`, a preemption by the scheduler
@@ -14,10 +14,10 @@ gpugate adds the missing annotation to Pods that train and request a GPU. An exi
 on a Pod that is known to train is reported. Pods of a DaemonSet never get it, because they would keep their nodes
 indefinitely. Nor do Pods that select a node group (of EKS, GKE, AKS, kOps), whose nodes Karpenter does not disrupt.
 
-A Pod is known to train by its labels, by a framework that trains only (such as a PyTorchJob), or by a launcher of
-training in its command (`torchrun`, `accelerate launch`, `deepspeed`, `horovodrun`, `python -m
-torch.distributed.run`, `mpirun` with a script that is named for training). Pods of a RayJob, MPIJob, JobSet, Volcano
-Job, of an indexed or parallel Job, and those that run a script such as `train.py` possibly train. They are protected
+A Pod is known to train by its labels, by a framework that only trains (such as a PyTorchJob), or by a training
+launcher in its command (`torchrun`, `accelerate launch`, `deepspeed`, `horovodrun`, `python -m
+torch.distributed.run`, `mpirun` with a script that is named for training). Pods of a RayJob, MPIJob, JobSet or Volcano
+Job, Pods of an indexed or parallel Job, and Pods that run a script such as `train.py` possibly train. They are protected
 too, because an annotation costs little, and no other policy reports them. Benchmarks (`all_reduce_perf`,
 `nvbandwidth`), servers and inference are not protected. If a Pod does not train, label it
 `gpugate.dev/workload-class: batch`.
@@ -99,8 +99,8 @@ def mutate(pod: Field, ctx: Context[Params]) -> Iterator[Patch | Violation | Ski
         yield demand.doubt
         return
     if found.conflict:
-        message = f"says {found.name} ({found.source}), but its owner is for {found.conflict}"
-        why = f"The Pod is handled as {found.name}: if {found.conflict} is right, policies for that class do not apply to it."
+        message = f"has the class {found.name} ({found.source}), but its owner is for {found.conflict}"
+        why = f"Policies treat the Pod as {found.name}: if its class is {found.conflict}, they do not protect it."
         yield Violation(pod["metadata", "labels"].path, message, Stance.WARN, "set both to the same class", why=why)
     if {found.name, found.possible} & set(ctx.params.classes):
         yield from _annotated(pod, ctx, found)

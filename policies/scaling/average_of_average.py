@@ -1,9 +1,10 @@
 """Query for an average, which the HPA then divides by the number of replicas again.
 
 ## Why is this bad?
-The workload cannot scale out: an average of 100 % with a threshold of 70 gives two replicas, for any number of busy
-replicas. A trigger without `metricType` is an `AverageValue`: the autoscaler treats the result of the query as a
-total, and starts one replica for each `threshold` in it. An average never grows with the number of replicas.
+The workload does not scale out beyond a few replicas, however busy they are, because an average does not grow with
+the number of replicas. A trigger without `metricType` is an `AverageValue`: the autoscaler treats the query result as
+a total, and starts one replica for each `threshold` in it. An average of 100 % with a threshold of 70 gives at most
+two replicas.
 
 ## Instead
 Write `metricType: Value`, which compares the average itself with the threshold, or query a total:
@@ -19,7 +20,8 @@ triggers:
 ```
 
 The policy reports an average, a maximum or a quantile of a metric whose greatest value is known, if that value gives
-fewer replicas than `maxReplicaCount`. With `scalingModifiers` the triggers' thresholds do not count.
+fewer replicas than `maxReplicaCount`. ScaledObjects with `scalingModifiers` are not reported, because the thresholds
+of their triggers do not count.
 
 ## Sources
 KEDA v2.20.2 `pkg/scalers/scaler.go` (GetMetricTargetType: AverageValue where nothing is said), `prometheus_scaler.go`;

@@ -1,17 +1,16 @@
 """Workload that may grow to more GPUs than the platform allows or offers.
 
 ## Why is this bad?
-A workload uses replicas times GPUs per replica, easily more than intended: eight replicas of eight GPUs are 64.
-Beyond the limits of the node pools the last replicas stay Pending, and meanwhile the workload uses all GPUs that it
-shares with other workloads.
+The workload can use more GPUs than intended: eight replicas with eight GPUs each are 64 GPUs. If the node pools allow
+fewer, the last replicas stay Pending, while the workload uses all GPUs that it shares with other workloads.
 
 ## Instead
 Lower the maximum, or raise the limits of the pools if the workload needs that many GPUs.
 
-A ScaledObject's `maxReplicaCount`, the annotation `autoscaling.keda.sh/paused-replicas`, and the `replicas` of a
-Deployment or StatefulSet must need no more than `max_gpus` GPUs, and no more than the limits of the node pools that can
-run its Pods allow together. MIG slices and Neuron cores count as their part of a device. `scaling/unbounded-replicas` reports a ScaledObject without a
-maximum.
+The policy evaluates a ScaledObject's `maxReplicaCount`, the annotation `autoscaling.keda.sh/paused-replicas`, and the
+`replicas` of a Deployment or StatefulSet. The GPUs of that many replicas must not exceed `max_gpus`, nor the sum of
+the limits of the node pools that can run the Pods. MIG slices and Neuron cores count as their part of a device.
+`scaling/unbounded-replicas` reports a ScaledObject without a maximum.
 
 The pools are compared only if all of them are known, and each that can run the Pods has a limit for the resource.
 

@@ -5,16 +5,15 @@ The setting has no effect: a `cooldownPeriod` keeps no GPU Pod unless the worklo
 no longer names a metric. Only the query, the threshold and the behavior of the autoscaler decide.
 
 ## Instead
-Delete the setting. How slowly a workload with a minimum of replicas scales down is set in
-`spec.advanced.horizontalPodAutoscalerConfig.behavior.scaleDown`. KEDA names the metric of a trigger `s0-prometheus`,
-by its position and its type.
+Delete the setting. To scale down slowly, set `spec.advanced.horizontalPodAutoscalerConfig.behavior.scaleDown`. KEDA
+names the metric of a trigger by its position and type, such as `s0-prometheus`.
 
-- `metricName` has no effect since KEDA 2.12 in triggers that do not read a metric of that name from their source.
-- `cooldownPeriod`, `initialCooldownPeriod` and the `activation...` values of triggers decide between zero, or
-  `idleReplicaCount`, and the minimum: they have no effect if `minReplicaCount` is above 0 and `idleReplicaCount` is
-  absent.
+- `metricName` has no effect since KEDA 2.12, except in triggers that read a metric of that name from their source.
+- `cooldownPeriod`, `initialCooldownPeriod` and the `activation...` values of triggers apply only to scaling between
+  zero (or `idleReplicaCount`) and the minimum. They have no effect if `minReplicaCount` is above 0 and
+  `idleReplicaCount` is absent.
 
-`pollingInterval` is not reported: a workload that never scales to zero is still polled, which counts failures for the
+`pollingInterval` is not reported: KEDA still polls a workload that never scales to zero, and counts failures for the
 fallback.
 
 ## Sources
@@ -82,7 +81,7 @@ def check(scaled_object: Field, ctx: AnyContext) -> Iterator[Violation]:
 
 def _on_the_way_to_zero(scaled_object: Field, at_most: Stance) -> Iterator[Violation]:
     spec = scaled_object["spec"]
-    why = f"has an effect only between 0 replicas and the minimum; minReplicaCount is {minimum(scaled_object)}"
+    why = f"has no effect: it applies only to scaling from or to 0 replicas, and minReplicaCount is {minimum(scaled_object)}"
     slow = "delete the setting, and set slow scaling down in advanced.horizontalPodAutoscalerConfig.behavior.scaleDown"
     for name in ("cooldownPeriod", "initialCooldownPeriod"):
         if spec[name]:
@@ -99,8 +98,10 @@ def _on_the_way_to_zero(scaled_object: Field, at_most: Stance) -> Iterator[Viola
             yield _ignored(field, f"{field.path[-1]} {why}", at_most, "delete the setting", _ALWAYS_ACTIVE)
 
 
-_NO_DELAY: Final = "Scaling down to the minimum is as fast as the autoscaler's behavior says: the setting does not delay the removal of any Pod."
-_ALWAYS_ACTIVE: Final = "The workload never goes to zero, so no trigger has to activate it."
+_NO_DELAY: Final = (
+    "The setting does not delay the removal of any Pod: the behavior of the autoscaler decides how fast it scales down."
+)
+_ALWAYS_ACTIVE: Final = "The workload never scales to zero, so no trigger has to activate it."
 
 
 def _ignored(field: Field, message: str, at_most: Stance, hint: str, why: str) -> Violation:

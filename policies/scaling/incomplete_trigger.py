@@ -101,5 +101,8 @@ def _no_numbers(metadata: Field, at_most: Stance, *, formula: bool) -> Iterator[
             )
         elif key == "threshold" and amount <= 0 and not formula:
             yield Violation(
-                value.path, f"a threshold of {value.text.strip()} is not above 0", at_most, "write a threshold above 0"
+                value.path,
+                f"threshold is {value.text.strip()}; it must be above 0",
+                at_most,
+                "write a threshold above 0",
             )

@@ -61,8 +61,8 @@ def check(scaled_object: Field, ctx: AnyContext) -> Iterator[Violation]:
     # Before 2.18 KEDA refuses one for metrics of type Value (CHANGELOG.md, #6655).
     elif at_least(ctx.target.keda, "2.18") or any(ask["metricType"].text != "Value" for ask in asks):
         patches = tuple(_scaled_objects.set_fallback(scaled_object))
-        message = "missing fallback: the number of replicas does not change while Prometheus is unavailable"
-        hint = "add a fallback with the number of replicas for times without a metric"
+        message = "missing fallback for times when Prometheus is unavailable"
+        hint = "add a fallback with the number of replicas for these times"
         yield Violation(fallback.path, message, at_most, hint, Patches(patches) if patches else None)
 
 
@@ -71,7 +71,7 @@ def _outside(scaled_object: Field, replicas: Field, at_most: Stance) -> Iterator
     if number is None or least > most or least <= number <= most:
         return
     name, bound = ("maxReplicaCount", most) if number > most else ("minReplicaCount", least)
-    message = f"fallback.replicas is {number}, {'above' if number > most else 'below'} {name} {bound}, which wins"
+    message = f"fallback.replicas is {number}, {'above' if number > most else 'below'} {name} {bound}"
     patch = Patch(
         "set", replicas.path, bound, f"sets the replicas of the fallback to {name}, the number that KEDA uses"
     )

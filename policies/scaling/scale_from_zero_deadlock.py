@@ -1,8 +1,8 @@
 """Scaling to zero on metrics that only the scaled Pods export.
 
 ## Why is this bad?
-The workload never leaves zero: without a Pod no metric exists, KEDA counts a missing result as 0, and 0 starts no
-Pod. Requests wait indefinitely or are lost.
+The workload stays at zero: without a Pod the metric does not exist, and KEDA treats the missing result as 0. Requests
+wait indefinitely or are lost.
 
 ## Instead
 Measure the demand before it reaches the Pods: requests at the gateway or router, messages in a queue, the KEDA HTTP
@@ -17,11 +17,19 @@ triggers:
       threshold: "1"
 ```
 
-A ScaledObject is reported if every trigger is a Prometheus query for metrics of the workload's own Pods (of vLLM and
-Triton; of DCGM, containers and Pods if the query names the workload's Pods), or of type cpu or memory, which start
-nothing from zero. It is not reported with another trigger, with a query that gives a result without Pods (`absent`,
-`vector(1)`), with a negative `activationThreshold` or the annotation `autoscaling.keda.sh/force-activation`, with a
-formula that combines the triggers, or with a fallback that applies because `ignoreNullValues` is "false".
+A ScaledObject is reported if every trigger is one of these:
+
+- A Prometheus query for metrics of the workload's own Pods: those of vLLM and Triton, and those of DCGM, containers
+  and Pods if the query names the workload's Pods.
+- A trigger of type cpu or memory, which starts nothing from zero.
+
+It is not reported if one of these can start the workload:
+
+- A trigger of another type.
+- A query that gives a result without Pods (`absent`, `vector(1)`).
+- A negative `activationThreshold`, or the annotation `autoscaling.keda.sh/force-activation`.
+- A formula that combines the triggers.
+- A fallback that applies because `ignoreNullValues` is "false".
 
 ## Sources
 KEDA v2.20.2 `pkg/scalers/prometheus_scaler.go` (an empty result is 0, active is above activationThreshold),
@@ -72,7 +80,7 @@ def check(scaled_object: Field, ctx: AnyContext) -> Iterator[Violation]:
     if at_most:
         metric = _queries.right_name(asks[0][1].selectors[0].metric) or "its metric"
         name = "idleReplicaCount" if lowest.path[-1] == "idleReplicaCount" else "minReplicaCount"
-        message = f"{name} is 0, but without a Pod of {target} {metric} does not exist: it never starts"
+        message = f"{name} is 0, but {metric} exists only while a Pod of {target} runs: the workload never starts"
         hint = "use a metric of the gateway or queue, or write minReplicaCount: 1"
         yield Violation(lowest.path, message, at_most, hint, _fix(lowest))
 

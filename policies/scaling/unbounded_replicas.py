@@ -13,14 +13,16 @@ spec:
   maxReplicaCount: 8
 ```
 
-A ScaledObject may have at most `max_replicas` replicas. The same applies to the annotation
-`autoscaling.keda.sh/paused-replicas`, which keeps that number of replicas, also above `maxReplicaCount`. A ScaledJob
+A ScaledObject may have at most `max_replicas` replicas. The same maximum applies to the annotation
+`autoscaling.keda.sh/paused-replicas`, which keeps that number of replicas, even above `maxReplicaCount`. A ScaledJob
 or a HorizontalPodAutoscaler may reach at most `max_gpus` GPUs. MIG slices and Neuron cores count as their part of a
-device. A finding is denied if the workload is known to request GPUs, a warning if a ScaledObject's workload is not
-known, and not reported if it requests none.
+device.
 
-With `default_max`, ScaledObjects of GPU workloads without a maximum get that one on creation; with `default_fallback`
-and `default_stabilization` also a fallback for lost metrics and slower scaling down.
+A finding is denied if the workload is known to request GPUs. It is a warning if a ScaledObject's workload is not
+known, and it is not reported if the workload requests none.
+
+gpugate can add defaults to new ScaledObjects of GPU workloads: `default_max` adds a missing maximum,
+`default_fallback` a missing fallback, and `default_stabilization` slower scaling down.
 
 ## Sources
 KEDA v2.20.2 `apis/keda/v1alpha1/scaledobject_types.go` (defaultHPAMaxReplicas), `scaledjob_types.go`
@@ -68,7 +70,7 @@ class Params(PolicyParams, frozen=True, kw_only=True):
         max_gpus: the most GPUs a ScaledJob or a HorizontalPodAutoscaler may reach.
         default_max: the maximum that a ScaledObject of a GPU workload gets on creation when it has none; off when null.
         default_fallback: give it a fallback of its minimum, at least one replica, when it has none.
-        default_stabilization: seconds over which scaling down is damped when it has no behavior; off when null.
+        default_stabilization: seconds to wait before scaling down, for a ScaledObject without a behavior; off when null.
     """
 
     max_replicas: _Count = 20
@@ -116,7 +118,7 @@ def check_scaled_object(scaled_object: Field, ctx: Context[Params]) -> Iterator[
         what = (
             f"maxReplicaCount is {replicas}"
             if maximum
-            else f"missing maxReplicaCount (KEDA's default: {_KEDA_MAXIMUM})"
+            else f"missing maxReplicaCount, so KEDA's default of {_KEDA_MAXIMUM} applies"
         )
         message = f"{what}{_gpus(replicas, demand)} (maximum: {bound} replicas){unknown}"
         yield Violation(maximum.path, message, at_most, f"write maxReplicaCount: {bound} or less")
@@ -137,9 +139,9 @@ def check_scaled_job(scaled_job: Field, ctx: Context[Params]) -> Iterator[Violat
     jobs = _KEDA_MAXIMUM if not maximum else maximum.integer or 0
     pods = jobs * (scaled_job["spec", "jobTargetRef", "parallelism"].integer or 1)
     if whole_gpus(demand) * pods > ctx.params.max_gpus:
-        absent = "" if maximum else f"missing maxReplicaCount (KEDA's default: {_KEDA_MAXIMUM}): "
+        absent = "" if maximum else f"missing maxReplicaCount, so KEDA's default of {_KEDA_MAXIMUM} applies: "
         message = f"{absent}{_product(pods, demand)} (maximum: {ctx.params.max_gpus})"
-        yield Violation(maximum.path, message, hint="lower maxReplicaCount, or add it")
+        yield Violation(maximum.path, message, hint="lower maxReplicaCount" if maximum else "add maxReplicaCount")
 
 
 @validates(HORIZONTAL_POD_AUTOSCALER, params=Params, needs=TARGET_NEEDS)
@@ -163,7 +165,7 @@ def _demand(scaler: Field, ctx: Context[Params]) -> GpuDemand | None:
 
 def _unknown_target(scaler: Field) -> str:
     target = scale_target(scaler)
-    return f"whether {target} requests GPUs is not known" if target else "whether its target requests GPUs is not known"
+    return f"it is not known whether {target or 'its target'} requests GPUs"
 
 
 def _gpus(replicas: int, demand: GpuDemand | None) -> str:

@@ -6,14 +6,14 @@ vLLM's metrics have a colon: `vllm:num_requests_running`. `rate()` gives the gro
 the number of running requests, it gives about 0 under a steady load.
 
 ## Instead
-Write the exported name of the metric, and query a gauge itself, or its average over a time:
+Write the exported name of the metric. Query a gauge itself, or its average over a time:
 
 ```yaml
 query: sum(avg_over_time(vllm:num_requests_running[1m]))
 ```
 
-The names are those of vLLM; the gauges those of vLLM, Triton and DCGM. Do not give a recording
-rule a name that looks like a misspelt name of these.
+The policy knows the names of vLLM's metrics, and the gauges of vLLM, Triton and DCGM. It also reports a recording
+rule whose name looks like a misspelt one of these, so choose another name for such a rule.
 
 ## Sources
 vLLM `vllm/v1/metrics/loggers.py`; dcgm-exporter `etc/dcp-metrics-included.csv` (types); Prometheus v3.5
@@ -63,7 +63,14 @@ def check(_: Field, ctx: AnyContext) -> Iterator[Violation]:
         for call, name in dict.fromkeys((s.call.name, _queries.right_name(s.metric)) for s in rates if s.call):
             message = f"{call}() is for counters, but {name} is a gauge"
             why = "The rate of a gauge is about 0 under a steady load, so the workload stays at its minimum."
-            yield Violation(query.path, message, at_most, f"write avg_over_time(), or only {name}", fix, why=why)
+            yield Violation(
+                query.path,
+                message,
+                at_most,
+                f"write avg_over_time() instead, or {name} without a function",
+                fix,
+                why=why,
+            )
 
 
 def _mended(text: str, wrong: list[Selector], rates: list[Selector]) -> str:

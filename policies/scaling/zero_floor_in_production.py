@@ -1,8 +1,8 @@
 """Production workload on GPUs that may scale below the replicas its service level needs.
 
 ## Why is this bad?
-The first requests after a pause wait minutes for a node, a driver, an image and a model. A single replica ends with
-its node. That is acceptable for a development model, but not for a production service level.
+The first requests after a pause wait minutes until a node, a driver, an image and a model are ready. A single replica
+ends with its node. That is acceptable for a development model, but not for a production service level.
 
 ## Instead
 Keep the replicas that the service level requires:
@@ -12,9 +12,11 @@ spec:
   minReplicaCount: 2
 ```
 
-A workload's service level is the label `gpugate.dev/sla` of the ScaledObject, of the workload it scales or of the
-namespace, and that of a namespace whose name is in `namespaces`. If they differ, the one with the most replicas
-counts, so no label lowers another. `idleReplicaCount` is a floor below the minimum.
+The label `gpugate.dev/sla` names the service level. It can be on the ScaledObject, on the workload that it scales, or
+on the namespace. The parameter `namespaces` names the service level of namespaces. If several levels apply, the one
+that requires the most replicas counts, so no label lowers another.
+
+If `idleReplicaCount` is set, it is evaluated instead of `minReplicaCount`, because KEDA scales down to it.
 
 ## Sources
 KEDA v2.20.2 `apis/keda/v1alpha1/scaledobject_types.go` (minReplicaCount is 0 where absent; idleReplicaCount).
@@ -49,7 +51,7 @@ class Params(PolicyParams, frozen=True, kw_only=True):
     """Which service levels there are.
 
     Attributes:
-        sla_min: service level, as in the label -> the fewest replicas; an absent level requires none.
+        sla_min: service level, as in the label -> the minimum number of replicas; other levels require none.
         namespaces: name of a namespace, where `*` matches anything -> the service level of its workloads.
     """
 
@@ -71,7 +73,9 @@ def check(scaled_object: Field, ctx: Context[Params]) -> Iterator[Violation | Sk
     if replicas >= needed:
         yield from _unknown(scaled_object, ctx)
     else:
-        message = f"goes down to {replicas} replicas; {where} requires at least {needed}"
+        message = (
+            f"may scale down to {replicas} replica{'' if replicas == 1 else 's'}; {where} requires at least {needed}"
+        )
         why = "A node that ends takes a replica with it, and another one takes minutes to start." if replicas else ""
         hint, fix = f"raise the minimum to {needed} replicas or more", _fix(scaled_object, needed, where)
         yield Violation(lowest.path, message, at_most, hint, fix, why=why)
@@ -92,13 +96,13 @@ def _levels(scaled_object: Field, ctx: Context[Params]) -> Iterator[tuple[int, s
     target = scale_target(scaled_object)
     found = target_workload(target, ctx) if target else None
     labels = {
-        "its label": scaled_object["metadata", "labels"].labels,
-        f"the label of {target}": found[1]["metadata", "labels"].labels if found else {},
-        f"the label of namespace {ctx.request.namespace}": namespace_labels(ctx),
+        "the ScaledObject": scaled_object["metadata", "labels"].labels,
+        f"{target}": found[1]["metadata", "labels"].labels if found else {},
+        f"namespace {ctx.request.namespace}": namespace_labels(ctx),
     }
     for whose, present in labels.items():
         level = present.get(_LABEL, "")
-        yield ctx.params.sla_min.get(level, 0), f"{whose} {_LABEL}={level}"
+        yield ctx.params.sla_min.get(level, 0), f"label {_LABEL}={level} of {whose}"
     for pattern, level in ctx.params.namespaces.items():
         if formats.matches(pattern, ctx.request.namespace):
             yield ctx.params.sla_min.get(level, 0), f"namespace {ctx.request.namespace}"

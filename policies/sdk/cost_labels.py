@@ -23,11 +23,11 @@ def fault(value: str, placeholders: Iterable[str], forms: tuple[str, ...]) -> st
     if not value.strip():
         return "is empty"
     if value.casefold() in {placeholder.casefold() for placeholder in placeholders}:
-        return f"says {value}"
+        return f'has the placeholder "{value}"'
     if len(value) > _LONGEST or not _LEGAL.fullmatch(value):
-        return "is no legal label value: at most 63 letters, digits, dots, dashes and underscores"
+        return "is not a valid label value (at most 63 letters, digits, dots, dashes and underscores)"
     if forms and not any(fits(form, value) for form in forms):
-        return f"is {value}, which does not look like {' or '.join(forms)}"
+        return f'is "{value}", which does not match {" or ".join(forms)} (# is a digit, * anything)'
     return ""
 
 

@@ -132,7 +132,7 @@ def framework_doubt(labels: Mapping[str, str], ctx: AnyContext) -> Skip | None:
     clusters = ctx.facts.list(objects.RAY_CLUSTER, ctx.request.namespace)
     if cluster is None or named(clusters, cluster):
         return None
-    reason = f"RayCluster {cluster} is not known, so neither is whether it trains or serves"
+    reason = f"RayCluster {cluster} is not known, and may train or serve"
     return Skip(reason, may_come(clusters, cluster))
 
 
@@ -190,7 +190,7 @@ def workload_class(pod: Field, ctx: AnyContext) -> Classified:
     if found.doubt or not namespace or labels.get(CLASS_LABEL, "") in CLASSES:
         return found
     if may_come(ctx.facts.list(objects.NAMESPACE), namespace):
-        reason = f"namespace {namespace} is not known, so neither is whether its label {CLASS_LABEL} says otherwise"
+        reason = f"namespace {namespace} is not known, and its label {CLASS_LABEL} may name another class"
         return replace(found, doubt=Skip(reason, coming=True))
     return found
 
@@ -275,7 +275,7 @@ def _of_job(pod: Field, labels: Mapping[str, str], job: str, sign: Sign, ctx: An
     doubt = None
     if parallel is None:
         made_by = f"Job {job}" if job else "its Job"
-        reason = f"{made_by} is not known, so neither is whether it is parallel"
+        reason = f"{made_by} is not known, and may be parallel"
         doubt = Skip(reason, coming=bool(job) and may_come(ctx.facts.list(objects.JOB, ctx.request.namespace), job))
     if sign.strength is Strength.SCRIPT:
         if parallel:

@@ -94,8 +94,8 @@ def test_what_becomes_of_a_field_depends_on_the_validation(context: Callable[...
     (found,) = findings(context, "template: {spec: {kubelet: {maxPods: 10}}}")
     assert found.message == "v1 has no field kubelet at this path"
     assert found.why == (
-        "kubectl apply fails by strict validation; "
-        "without it the API server drops kubelet, and the kubelet's defaults hold."
+        "kubectl refuses the file (strict validation); "
+        "with other clients the API server drops kubelet, and the kubelet's defaults apply."
     )
 
 

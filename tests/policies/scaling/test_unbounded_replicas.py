@@ -64,7 +64,7 @@ def test_a_scaled_job_with_an_unknown_claim_is_skipped(context: Contexts) -> Non
         "spec": {"jobTargetRef": {"template": {"spec": {**spec, "containers": [container]}}}},
     }
     ctx = context(job, params=Params())
-    assert list(check_scaled_job(ctx.subject, ctx)) == [Skip("what the claim x asks for is not known")]
+    assert list(check_scaled_job(ctx.subject, ctx)) == [Skip("the devices of claim x are not known")]
 
 
 def scaled_object(**spec: object) -> dict[str, Any]:
@@ -118,13 +118,13 @@ def test_a_default_above_the_bound_is_refused() -> None:
     [
         (
             workload("nvidia.com/gpu", 8),
-            "missing maxReplicaCount (KEDA's default: 100), 100 x 8 GPUs = 800 GPUs (maximum: 20 replicas)",
+            "missing maxReplicaCount, so KEDA's default of 100 applies, 100 x 8 GPUs = 800 GPUs (maximum: 20 replicas)",
         ),
         (
             "",
             (
-                "missing maxReplicaCount (KEDA's default: 100) (maximum: 20 replicas); "
-                "whether Deployment w requests GPUs is not known"
+                "missing maxReplicaCount, so KEDA's default of 100 applies (maximum: 20 replicas); "
+                "it is not known whether Deployment w requests GPUs"
             ),
         ),
         (workload("cpu", 8), None),

@@ -126,8 +126,8 @@ spec: {parallelism: 1}
 @pytest.mark.parametrize(
     ("labels", "owner", "doubt"),
     [
-        pytest.param(JOB, "Job", "Job j is not known, so neither is whether it is parallel", id="Job"),
-        pytest.param({}, "Job", "its Job is not known, so neither is whether it is parallel", id="Job without a label"),
+        pytest.param(JOB, "Job", "Job j is not known, and may be parallel", id="Job"),
+        pytest.param({}, "Job", "its Job is not known, and may be parallel", id="Job without a label"),
         pytest.param({"ray.io/cluster": "r"}, "RayCluster", "RayCluster r is not known", id="RayCluster"),
         pytest.param(INDEXED, "Job", "", id="a Pod that says it is one of many"),
         pytest.param(JOBSET, "Job", "", id="a framework that needs no object"),

@@ -48,7 +48,7 @@ def test_the_first_container_gets_the_claim_and_no_second_one(context: Contexts)
         (wanting("1g10gb"), "no GPU has the MIG profile 1g10gb"),
         (wanting(""), "no GPU has the MIG profile"),
         (wanting(container="c"), "the Pod has no container c"),
-        (wanting(limits={"nvidia.com/gpu": 1}), "container a already asks for nvidia.com/gpu"),
+        (wanting(limits={"nvidia.com/gpu": 1}), "container a already requests nvidia.com/gpu"),
         (wanting(claims=[{"name": "a-mig-1g-10gb"}]), "the Pod already has a claim a-mig-1g-10gb"),
     ],
 )

@@ -86,7 +86,9 @@ def outcome(ctx: Context[Any]) -> list[Patch | Violation | Skip]:
     ("obj", "says"),
     [
         pytest.param(pod([asking("a", 1, "1g.10gb.shared")]), "is a shared slice", id="shared"),
-        pytest.param(pod([asking("a", 57)]), "57 slices 1g.10gb in one container, no node has more than 56", id="many"),
+        pytest.param(
+            pod([asking("a", 57)]), "57 slices of profile 1g.10gb in one container (maximum of a node: 56)", id="many"
+        ),
         pytest.param(
             pod([asking("a", 1)], resourceClaims=[{"name": "a-mig-1g-10gb", "resourceClaimName": "mine"}]),
             "already has a claim a-mig-1g-10gb",

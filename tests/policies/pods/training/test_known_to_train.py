@@ -51,12 +51,12 @@ def test_it_is_known_to_train(context: Callable[..., Context[Any]], obj: dict[st
     [
         (
             pod(container="command: [torchrun, a.py]"),
-            "(training: the launcher torchrun in its command)",
+            "(detected as training by: the launcher torchrun in its command)",
             ", or label the Pod gpugate.dev/workload-class: batch if it does not train",
         ),
         (
             pod("labels: {gpugate.dev/workload-class: training}"),
-            "(training: label gpugate.dev/workload-class of the Pod)",
+            "(detected as training by: label gpugate.dev/workload-class of the Pod)",
             "",
         ),
     ],
