@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 import difflib
-import inspect
-import re
 from dataclasses import dataclass
 from itertools import groupby, islice, product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
-
-import msgspec
+from typing import TYPE_CHECKING, Final
 
 import gpugate.policies
 from gpugate.policies.data.harms_seen import load_harms_seen
-from gpugate.policies.sdk.findings import Stance
-from gpugate.webhook.report import policy_text, yaml_text
+from gpugate.webhook.report import policy_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from gpugate.policies.data.harms_seen import SeenHarm
-    from gpugate.policies.sdk.policy import Params, Policy
+    from gpugate.policies.sdk.policy import Policy
 
 HEADING: Final = "Observed"
 _ROOT: Final = "../../.."
-_ENTRY: Final = re.compile(r"^ {4}(\w+): ", re.MULTILINE)
 
 
 def seen_happening(policy_id: str, harms: Iterable[SeenHarm]) -> Iterator[str]:
@@ -95,7 +89,7 @@ def _page(policy: Policy) -> Iterator[str]:
     yield from (_NOTE, "", f"# {policy.id}", "", policy.title + ".", "")
     yield from ("| kinds | does | default mode | file |", "|---|---|---|---|")
     yield from (f"| {kinds} | {does} | {policy.mode.word} | [{Path(source).name}]({source}) |", "")
-    outcome = _outcome(policy)
+    outcome = policy_text.outcome(policy)
     yield from (f"## {outcome}", "", first.title, "", *_body(first))
     yield from ("## Allowed", "", good.title, "", *_body(good))
     for heading in (policy_text.WHY, policy_text.INSTEAD):
@@ -115,15 +109,8 @@ def _page(policy: Policy) -> Iterator[str]:
     yield from (f"## {policy_text.SOURCES}", "", policy_text.section(policy.doc, policy_text.SOURCES), "")
 
 
-def _outcome(policy: Policy) -> str:
-    """Say what happens to a bad example in the policy's default mode."""
-    if all(handler.mutates for handler in policy.handlers):
-        return "Mutated"
-    return "Denied" if policy.mode is Stance.ENFORCE else "Reported"
-
-
 def _parameters(policy: Policy) -> Iterator[str]:
-    found = parameters(policy.params)
+    found = policy_text.parameters(policy.params)
     if found:
         yield from ("## Parameters", "", "| parameter | default | meaning |", "|---|---|---|")
         for parameter in found:
@@ -209,36 +196,3 @@ def _body(example: _Example) -> Iterator[str]:
 
 def _html(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-
-
-@dataclass(frozen=True, slots=True)
-class Parameter:
-    """A parameter; `default` is YAML, empty when the parameter is required."""
-
-    name: str
-    default: str
-    meaning: str
-
-
-def parameters(params: type[Params]) -> tuple[Parameter, ...]:
-    """Return the parameters in the order in which they are declared."""
-    meanings = _meanings(inspect.cleandoc(params.__doc__ or ""))
-    return tuple(
-        Parameter(field.encode_name, _default(field), meanings.get(field.name, ""))
-        for field in msgspec.structs.fields(params)
-    )
-
-
-def _meanings(doc: str) -> Mapping[str, str]:
-    """Read the `Attributes:` of a docstring, each on one line."""
-    _, _, attributes = doc.partition("Attributes:\n")
-    # A pattern with a group splits into: what is before, then name and text in turn.
-    parts = _ENTRY.split(attributes)
-    return {name: " ".join(text.split()) for name, text in zip(parts[1::2], parts[2::2], strict=True)}
-
-
-def _default(field: msgspec.structs.FieldInfo) -> str:
-    if field.required:
-        return ""
-    value: Any = field.default if field.default is not msgspec.NODEFAULT else field.default_factory()
-    return yaml_text.inline(msgspec.to_builtins(value))

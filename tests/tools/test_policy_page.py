@@ -4,7 +4,8 @@ import pytest
 
 from gpugate.policies.catalog import CATALOG
 from gpugate.tools.__main__ import generated
-from gpugate.tools.policy_page import parameters, policy_page
+from gpugate.tools.policy_page import policy_page
+from gpugate.webhook.report.policy_text import parameters
 
 PAGES = {policy.id: policy_page(policy) for policy in CATALOG}
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import re
+import textwrap
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import msgspec
+from typing import TYPE_CHECKING, Final
 
 from gpugate import policies
 from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.config import near_misses
 from gpugate.webhook.cli.options import Parser, UsageError
-from gpugate.webhook.report import policy_text, yaml_text
+from gpugate.webhook.report import policy_text
 
 if TYPE_CHECKING:
     import argparse
@@ -51,7 +51,7 @@ def _page(policy: Policy) -> Iterator[str]:
     yield policy.id
     yield policy.title
     yield ""
-    yield f"Mode    {policy.mode.word}, as shipped"
+    yield f"Mode    {policy.mode.word} (default)"
     if policy.conventions:
         keys = " and ".join(sorted(policy.conventions))
         yield f"        Findings about names that the platform chooses are notes until {keys} sets them."
@@ -59,7 +59,7 @@ def _page(policy: Policy) -> Iterator[str]:
     yield f"Does    {' and '.join(does)}"
     for heading in (policy_text.WHY, policy_text.INSTEAD):
         text = policy_text.section(policy.doc, heading)
-        yield from ("", heading, *_indented(text)) if text else ()
+        yield from ("", heading, *_indented(_without_fences(text))) if text else ()
     yield from _parameters(policy.params)
     yield from _examples(policy)
     sources = policy_text.section(policy.doc, policy_text.SOURCES)
@@ -70,30 +70,27 @@ def _has(policy: Policy, *, mutating: bool) -> bool:
     return any(handler.mutates is mutating for handler in policy.handlers)
 
 
+_WIDTH: Final = 110
+
+
 def _parameters(params: type[Params]) -> Iterator[str]:
-    fields = msgspec.structs.fields(params)
-    if not fields:
-        return
-    yield from ("", "Parameters")
-    for field in fields:
-        yield f"  {field.encode_name} (default: {_default(field)})"
-    yield from ("", *_indented(_dedented(params.__doc__ or "")))
-
-
-def _default(field: msgspec.structs.FieldInfo) -> str:
-    if field.required:
-        return "none, required"
-    value: Any = field.default if field.default is not msgspec.NODEFAULT else field.default_factory()
-    return yaml_text.inline(msgspec.to_builtins(value))
+    found = policy_text.parameters(params)
+    yield from ("", "Parameters") if found else ()
+    for each in found:
+        yield f"  {each.name} (default: {each.default})" if each.default else f"  {each.name} (required)"
+        yield from (
+            f"      {line}"
+            for line in textwrap.wrap(each.meaning, _WIDTH, break_long_words=False, break_on_hyphens=False)
+        )
 
 
 def _examples(policy: Policy) -> Iterator[str]:
     family, _, name = policy.id.partition("/")
     folder = Path(policies.__path__[0], family, "examples", name.replace("-", "_"))
-    files = sorted(folder.glob("*.yaml"))
-    shown = dict(zip(("Bad", "Good"), _pair(files), strict=False))
-    for heading, file in shown.items():
-        yield from ("", heading, *_indented(file.read_text(encoding="utf-8")))
+    for index, file in enumerate(_pair(sorted(folder.glob("*.yaml")))):
+        after = "It becomes" if file.name.startswith("fixed-") else "Allowed"
+        lines = (line.partition("  # expect:")[0] for line in file.read_text(encoding="utf-8").splitlines())
+        yield from ("", after if index else policy_text.outcome(policy), *_indented("\n".join(lines)))
 
 
 def _pair(files: Sequence[Path]) -> tuple[Path, ...]:
@@ -103,11 +100,15 @@ def _pair(files: Sequence[Path]) -> tuple[Path, ...]:
     return next((pair for pair in pairs if pair[1] in files), (*bad[:1], *good[:1]))
 
 
+def _without_fences(text: str) -> str:
+    """Indent the code blocks of a Markdown text in place of their fences."""
+    prose, *rest = text.split("```")
+    # Between fences, code and prose take turns; the first line of a code block is its language.
+    parts = [
+        textwrap.indent(part.partition("\n")[2], "  ") if index % 2 == 0 else part for index, part in enumerate(rest)
+    ]
+    return re.sub(r"\n{3,}", "\n\n", "".join((prose, *parts)))
+
+
 def _indented(text: str) -> Iterator[str]:
-    yield from (f"  {line}".rstrip() for line in text.strip().splitlines())
-
-
-def _dedented(text: str) -> str:
-    import inspect  # noqa: PLC0415 -- costs start-up time
-
-    return inspect.cleandoc(text)
+    yield from (f"  {line}".rstrip() for line in text.strip("\n").splitlines())

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from gpugate.policies.sdk.findings import Stance
+from gpugate.webhook.report import yaml_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from gpugate.policies.engine.verdict import Outcome
     from gpugate.policies.sdk.findings import Patch
-    from gpugate.policies.sdk.policy import Policy
+    from gpugate.policies.sdk.policy import Params, Policy
 
 WHY = "Why is this bad?"
 INSTEAD = "Instead"
 SOURCES = "Sources"
 
+_ATTRIBUTE = re.compile(r"^ {4}(\w+): ", re.MULTILINE)
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z`])")
 
 
@@ -29,6 +35,48 @@ def section(doc: str, heading: str) -> str:
 def first_sentence(text: str) -> str:
     """Return the first sentence, on one line."""
     return " ".join(_SENTENCE_END.split(text, maxsplit=1)[0].split())
+
+
+def outcome(policy: Policy) -> str:
+    """Return what happens to a bad example in the default mode of a policy, as a heading."""
+    if all(handler.mutates for handler in policy.handlers):
+        return "Mutated"
+    return "Denied" if policy.mode is Stance.ENFORCE else "Reported"
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter; `default` is YAML, empty when the parameter is required."""
+
+    name: str
+    default: str
+    meaning: str
+
+
+def parameters(params: type[Params]) -> tuple[Parameter, ...]:
+    """Return the parameters of a policy in the order in which they are declared."""
+    import inspect  # noqa: PLC0415 -- costs start-up time
+
+    meanings = _meanings(inspect.cleandoc(params.__doc__ or ""))
+    return tuple(
+        Parameter(field.encode_name, _default(field), meanings.get(field.name, ""))
+        for field in msgspec.structs.fields(params)
+    )
+
+
+def _meanings(doc: str) -> Mapping[str, str]:
+    """Read the `Attributes:` of a docstring, each on one line."""
+    _, _, attributes = doc.partition("Attributes:\n")
+    # A pattern with a group splits into: the text before, then name and meaning in turn.
+    parts = _ATTRIBUTE.split(attributes)
+    return {name: " ".join(text.split()) for name, text in zip(parts[1::2], parts[2::2], strict=True)}
+
+
+def _default(field: msgspec.structs.FieldInfo) -> str:
+    if field.required:
+        return ""
+    value: Any = field.default if field.default is not msgspec.NODEFAULT else field.default_factory()
+    return yaml_text.inline(msgspec.to_builtins(value))
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,6 +117,8 @@ def _details(finding: Located, docs: str) -> Iterator[tuple[str, str]]:
         yield "note: ", words.unrendered(finding.place)
     for index, line in enumerate(words.fixes(finding)):
         yield "     " if index else "fix: ", line
+    if finding.convention:
+        yield "severity: ", words.BY_CONVENTION
     consequence = words.at_admission(finding)
     if consequence:
         yield "at admission: ", consequence

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import groupby
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from gpugate.policies.sdk.field import render
 from gpugate.policies.sdk.findings import Patches, Replacement, Stance
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.findings import Patch
 
 _VERBS = {Stance.ENFORCE: "DENIED", Stance.WARN: "allowed with a warning", Stance.AUDIT: "allowed and recorded"}
+BY_CONVENTION: Final = "note, because the policy file does not set these names (`gpugate config init` writes them)"
 # The pages about findings without a policy, below `docs`.
 _PAGES = {
     Sort.MALFORMED: "schema-checks",

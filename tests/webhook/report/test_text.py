@@ -43,6 +43,15 @@ def lines(finding: Located) -> list[str]:
     return text.write(Report((finding,)), view=View(quiet=True)).splitlines()
 
 
+def test_a_finding_about_names_of_the_platform_says_why_it_is_a_note() -> None:
+    note = replace(DENIAL, severity=Severity.NOTE, stance=Stance.WARN, convention=True)
+
+    assert [line.partition("= ")[2] for line in lines(note)[-3:-1]] == [
+        "severity: note, because the policy file does not set these names (`gpugate config init` writes them)",
+        "at admission: would be allowed with a warning (warn)",
+    ]
+
+
 def test_a_finding_shows_the_line_the_cause_and_the_fix() -> None:
     assert lines(DENIAL) == [
         "error[nodepools/hasty-consolidation]: may evict running GPU work",

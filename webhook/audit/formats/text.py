@@ -88,7 +88,7 @@ def render(report: AuditReport, presentation: Presentation) -> str:
 
 def _totals(report: AuditReport, presentation: Presentation) -> Iterator[str]:
     objects, kinds = sum(report.counts.values()), len(report.counts)
-    yield f"{_audited(report, presentation)}: {say.plural(objects, 'object')} of {say.plural(kinds, 'kind')}"
+    yield f"{_audited(report, presentation)}: read {say.plural(objects, 'object')} of {say.plural(kinds, 'kind')}"
     yield _actions(report, presentation.paint)
     yield from cost(report, presentation, _MOST_COSTS if presentation.top else 0)
 
@@ -115,7 +115,8 @@ def _actions(report: AuditReport, paint: Paint) -> str:
     shown = [f"{paint(action.value, *COLOURS[action])} {paint(f'{counts[action]:,}', BOLD)}" for action in Action]
     exempt = sum(1 for _ in suppressed(report))
     suffix = f"   exempt findings {exempt:,}" if exempt else ""
-    return f"{paint('IF CREATED NOW', BOLD)}  {'   '.join(shown)}{suffix}"
+    total = say.plural(sum(counts.values()), "evaluated object")
+    return f"{paint('IF CREATED NOW', BOLD)}  {'   '.join(shown)}   of {total}{suffix}"
 
 
 def cost(report: AuditReport, presentation: Presentation, most: int = 0) -> Iterator[str]:
@@ -216,7 +217,8 @@ def _gaps(report: AuditReport, presentation: Presentation, phrases: Iterable[str
     paint = presentation.paint
     policies = skipped(report)
     if report.not_evaluated or policies or report.coverage < 1:
-        yield f"{paint('NOT EVALUATED', BOLD)}  coverage {say.percent(report.coverage)}"
+        covered = f"  coverage {say.percent(report.coverage)}" if report.coverage < 1 else ""
+        yield f"{paint('NOT EVALUATED', BOLD)}{covered}"
     yield from (f"  {plain(phrase)}" for phrase in phrases)
     for (policy, reason), count in policies.most_common(presentation.top or None):
         yield plain(f"  {policy}: {reason} ({say.plural(count, 'object')})")

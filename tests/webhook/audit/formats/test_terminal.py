@@ -31,10 +31,10 @@ def test_the_first_lines_say_what_was_audited_and_what_would_become_of_it(
 
     counts = {action: sum(each.action is action for each in audit.audited) for action in Action}
     assert lines[0].startswith("Audited prod-us-east-1 (v1.36.3) as arn:aws:sts::")
-    objects = f"{sum(audit.counts.values()):,} objects of {len(audit.counts)} kinds"
+    objects = f"read {sum(audit.counts.values()):,} objects of {len(audit.counts)} kinds"
     assert lines[0].endswith(f" at 2026-08-24 10:17 UTC, 3.4 s: {objects}")
     assert lines[1].startswith(f"IF CREATED NOW  deny {counts[Action.DENY]}   mutate {counts[Action.MUTATE]}   warn ")
-    assert lines[1].endswith("exempt findings 1")
+    assert lines[1].endswith(f"   of {len(audit.audited)} evaluated objects   exempt findings 1")
 
 
 def test_wide_counts_the_objects_of_each_kind(audit: AuditReport, presentation: Presentation) -> None:
@@ -109,6 +109,14 @@ def test_what_was_not_looked_at_is_said_with_the_coverage(audit: AuditReport, pr
     assert lines[0] == "NOT EVALUATED  coverage 97%"
     assert "  Pod: their owner could not be read (2 objects)" in lines
     assert "  scaling/gpu-ceiling: NodePools could not be listed (1 object)" in lines
+
+
+def test_a_complete_coverage_is_not_written_beside_what_was_not_evaluated(
+    audit: AuditReport, presentation: Presentation
+) -> None:
+    lines = block(audit_table.render(replace(audit, coverage=1.0), presentation), "NOT EVALUATED")
+
+    assert lines[0] == "NOT EVALUATED"
 
 
 @pytest.mark.parametrize(("coverage", "said"), [(1.0, ""), (0.9999, "99.9%"), (0.5, "50%"), (0.0, "0%")])
