@@ -283,7 +283,7 @@ def too_large(subjects: Sequence[Subject], old_subjects: Sequence[Subject]) -> t
 
 def _violation(path: Path, lists: str, size: int, most: int, unit: str = "entries") -> Violation:
     message = f"too large to evaluate: {lists} has {size} {unit} (limit: {most})"
-    return Violation(path, message, hint="remove entries, or divide the object")
+    return Violation(path, message, hint="remove entries, or split the object")
 
 
 def _members(value: object, path: Path) -> int:

@@ -229,7 +229,7 @@ _NAMES: Final = ("policies", "kinds", "namespaces", "names", "users", "groups")
 def _check(exemption: Exemption, path: Path) -> None:
     for key in ("reason", "owner"):
         if not getattr(exemption, key).strip():
-            raise ConfigError((*path, key), "is empty: say it, so that the next reader knows")
+            raise ConfigError((*path, key), "must not be empty")
     for key in _NAMES:
         _refuse_empty(getattr(exemption, key), (*path, key))
 
@@ -310,7 +310,7 @@ def _config_error(text: str, into: type, path: Path) -> ConfigError:
         meant = _placed(into if not where else None) if name in words else _did_you_mean(name, words)
         return ConfigError((*path, name), f"unknown key{meant}")
     if missing:
-        return ConfigError(path, f"lacks `{missing['name']}`, which is required")
+        return ConfigError(path, f"missing `{missing['name']}`, which is required")
     meant = _did_you_mean(value["name"].lower(), _words(into)) if value else ""
     return ConfigError(path, what[:1].lower() + what[1:] + meant)
 
@@ -318,7 +318,7 @@ def _config_error(text: str, into: type, path: Path) -> ConfigError:
 def _placed(into: type | None) -> str:
     if into is None or not issubclass(into, msgspec.Struct):
         return " here"
-    return f" here; {', '.join(f'`{field.encode_name}`' for field in msgspec.structs.fields(into))} may stand here"
+    return f" here; allowed: {', '.join(f'`{field.encode_name}`' for field in msgspec.structs.fields(into))}"
 
 
 def _words(into: type) -> list[str]:

@@ -120,7 +120,7 @@ def expired(exemptions: Sequence[Exemption], today: dt.date) -> Iterator[str]:
     """Say which exemptions are over."""
     for exemption in exemptions:
         if exemption.expires < today:
-            yield f"{_named(exemption)}: over since {exemption.expires} ({exemption.owner}: {exemption.reason})"
+            yield f"{_named(exemption)}: expired on {exemption.expires} ({exemption.owner}: {exemption.reason})"
 
 
 def unused(
@@ -140,7 +140,7 @@ def unused(
     for place, exemption in enumerate(exemptions):
         by_anybody = exemption.users == ("*",) and exemption.groups == ("*",)
         if place not in used and exemption.expires >= today and by_anybody and _looked(exemption, looked):
-            yield f"{_named(exemption)}: exempts nothing ({exemption.owner}: {exemption.reason})"
+            yield f"{_named(exemption)}: applies to no finding ({exemption.owner}: {exemption.reason})"
 
 
 def _looked(exemption: Exemption, looked: Mapping[str, bool] | None) -> bool:

@@ -77,7 +77,9 @@ def mutate(judge: Judge, *, templates_only: bool) -> Mutated:
     except _BrokenError as broken:
         judge.fail(broken.policies, str(broken))
     else:
-        judge.fail(tuple(dict.fromkeys(changes.writers.values())), "still not content with its own patches")
+        judge.fail(
+            tuple(dict.fromkeys(changes.writers.values())), "its own patches change the object again in every round"
+        )
     return Mutated(untouched, untouched)
 
 
@@ -144,11 +146,11 @@ class _Sweep:
 def _apply(changes: _Changes, patch: Patch, policy: str, *, in_template: bool) -> None:
     writer = changes.writers.setdefault(patch.path, policy)
     if writer != policy and patch.op != "append":
-        raise _BrokenError(f"{writer} and {policy} do not agree on {render(patch.path)}", writer, policy)
+        raise _BrokenError(f"{writer} and {policy} make different changes to {render(patch.path)}", writer, policy)
     try:
         operation = changes.working.apply(patch)
         if not in_template:
             changes.stored.apply(patch)
             changes.operations.append(operation)
     except patching.PatchError as error:
-        raise _BrokenError(f"a patch does not fit: {error}", policy) from None
+        raise _BrokenError(f"a patch cannot be applied: {error}", policy) from None

@@ -91,7 +91,7 @@ class Draft:
         if patch.op == "remove":
             if isinstance(parent, dict):
                 if key not in parent:
-                    raise PatchError(f"{render(patch.path)} is not there to remove")
+                    raise PatchError(f"{render(patch.path)} does not exist, so it cannot be removed")
                 del parent[str(key)]
             elif isinstance(key, int):
                 del parent[key]

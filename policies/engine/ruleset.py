@@ -229,17 +229,19 @@ def _refuse_unknown(ids: Sequence[str], config: PolicyConfig) -> None:
         if not any(formats.matches(key, policy_id) for policy_id in ids):
             near = near_misses(key, ids)
             meant = f"did you mean `{near[0]}`?" if near else "`gpugate policies` lists them"
-            raise ConfigError(path, f"no policy is called `{key}`; {meant}")
+            raise ConfigError(path, f"unknown policy `{key}`; {meant}")
 
 
 def _refuse_overlapping(entries: Iterable[str], path: Path) -> None:
     patterns = [key for key in entries if "*" in key]
     for pattern in patterns:
         if len(pattern) > _LONGEST_PATTERN:
-            raise ConfigError((*path, pattern), f"is longer than {_LONGEST_PATTERN} characters, which no name is")
+            raise ConfigError((*path, pattern), f"is longer than {_LONGEST_PATTERN} characters, the maximum of a name")
     for one, other in combinations(patterns, 2):
         if formats.overlap(one, other):
-            raise ConfigError((*path, other), f"some names fit both `{one}` and this pattern: make them disjoint")
+            raise ConfigError(
+                (*path, other), f"some names match both `{one}` and this pattern: write patterns that do not overlap"
+            )
 
 
 # A field and what is read below it; everything, where that is empty.

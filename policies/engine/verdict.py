@@ -156,9 +156,9 @@ def line_of(reason: Violation | Finding | Outcome) -> str:
         return reason.line
     if isinstance(reason, Outcome):
         if reason.stance is not Stance.ENFORCE:
-            return f"[{reason.policy}] broke: {reason.error}"
+            return f"[{reason.policy}] failed: {reason.error}"
         return (
-            f"[{reason.policy}] could not judge this object ({reason.error}); "
-            "the platform team can set the policy to warn until it is mended"
+            f"[{reason.policy}] could not evaluate this object ({reason.error}); "
+            "the platform team can set the policy to warn until its error is fixed"
         )
     return f"{render(reason.path)}: {reason.message}"

@@ -55,7 +55,7 @@ def parse(text: str) -> int:
         total += int(amount * _UNITS[part[3]])
         position = part.end()
     if not rest or position < len(rest):
-        raise DurationError("is no duration: write a number with a unit, such as 30m or 12h")
+        raise DurationError("is not a duration: write a number with a unit, such as 30m or 12h")
     if total > _LONGEST:
         raise DurationError("is longer than 292 years, the maximum")
     return sign * total

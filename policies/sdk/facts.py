@@ -64,7 +64,7 @@ class NoFacts:
 
     def list(self, kind: Kind, namespace: str | None = None) -> Fact:  # noqa: ARG002 -- the protocol's signature
         """Say that nothing is available."""
-        return Unavailable(f"no {kind.plural} to look at")
+        return Unavailable(f"no {kind.plural} to look up")
 
 
 def named(fact: Fact, name: str) -> Field | None:

@@ -94,7 +94,7 @@ def _parse_text(text: str) -> Amount:
     scale = _scale(suffix)
     if scale is None and whole + decimals:
         raise QuantityError(
-            f"{_shown(text)} is not a quantity: {_shown(suffix)} after the number is no known suffix; "
+            f"{_shown(text)} is not a quantity: {_shown(suffix)} after the number is not a known suffix; "
             f"write {sign}{whole or '0'}{'.' + decimals if decimals else ''} alone, or one of "
             "m, k, M, G, T, Ki, Mi, Gi, Ti",
         )

@@ -1,4 +1,4 @@
-"""What the policy library writes uses the words of Kubernetes and of its documentation, one for each concept."""
+"""What the policy library and its fixes write uses the words of Kubernetes and of its documentation, one for each concept."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import pytest
 from library_examples import library_example, ruleset_of
 
 import gpugate.policies
+import gpugate.webhook
 from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.defaults import with_defaults
 from gpugate.policies.engine.evaluate import evaluate
@@ -58,8 +59,12 @@ WORDS = {
 }
 PATTERNS = tuple((re.compile(rf"\b(?:{words})\b", re.IGNORECASE), use) for words, use in WORDS.items())
 
-# The modules of policies, whose strings become messages.
-MODULES = sorted(file for file in ROOT.glob("*/*.py") if file.parent.name not in {"data", "engine", "sdk"})
+# The modules whose strings become messages: of the library, and of the edits that a fix refuses.
+EDITS = (
+    Path(gpugate.webhook.__file__).parent / "manifests/edit.py",
+    Path(gpugate.webhook.__file__).parent / "check/fix.py",
+)
+MODULES = (*sorted(file for file in ROOT.glob("*/*.py") if file.parent.name != "data"), *EDITS)
 
 
 def faults(texts: Iterable[str]) -> list[str]:
@@ -127,7 +132,7 @@ def test_documentation_uses_the_words_of_the_field(policy: Policy) -> None:
     assert faults(documentation_of(policy)) == []
 
 
-@pytest.mark.parametrize("file", MODULES, ids=lambda file: str(file.relative_to(ROOT)))
+@pytest.mark.parametrize("file", MODULES, ids=lambda file: f"{file.parent.name}/{file.name}")
 def test_strings_use_the_words_of_the_field(file: Path) -> None:
     assert faults(strings_of(file)) == []
 

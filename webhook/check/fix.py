@@ -147,7 +147,7 @@ class ChangingText:
             return self._text != before.text
         _, index, *inner = manifest.prefix
         if not isinstance(index, int):
-            raise EditError("the object is no item of a list")
+            raise EditError("the object is not an item of a list")
         before = replace(self._document, text=self._parted.alone(index))
         after = changed(before, replace(manifest, prefix=(_ITEMS, 0, *inner)), group)
         self._parted.put(index, after)

@@ -113,7 +113,7 @@ def insert_in_block(text: str, container: Node, part: str | int, value: Json, st
     mark = dash(text, container, part)
     at = _line_start(text, mark)
     if text[at:mark].strip():
-        raise EditError("the list begins on the line of another one")
+        raise EditError("the list begins on a line of another list")
     at = _about(text, at, column(text, mark), container.entries[part - 1].value.end if part else 0)
     return text[:at] + "".join(line + style.newline for line in lines) + text[at:]
 
@@ -135,7 +135,7 @@ def replace_in_block(text: str, container: Node, entry: Entry, value: Json, styl
         or (whole_lines and rest.strip())
         or (whole_lines and _about(text, line, column(text, old.start), entry.start) < line)
     ):
-        raise EditError("a comment stands in the value")
+        raise EditError("the value contains a comment")
     if whole_lines:
         return clear(text, container, entry, style.inline(value))
     if old.sort == "block":
@@ -157,7 +157,7 @@ def remove_from_block(text: str, container: Node, index: int) -> str:
     start = entry.start if container.sort == "object" else dash(text, container, index)
     end = entry.value.end
     if len(entries) == 1:
-        raise EditError("nothing would be left of the document")
+        raise EditError("the document would be empty")
     line = _line_start(text, start)
     if not text[line:start].strip():
         at = column(text, start)
@@ -167,11 +167,11 @@ def remove_from_block(text: str, container: Node, index: int) -> str:
             first = line
         return text[:first] + text[_past(text, _inside(text, entry.value, end, at)) :]
     if index + 1 == len(entries):
-        raise EditError("the value ends on the line of another one")
+        raise EditError("the value ends on a line of another value")
     following = entries[index + 1]
     stop = following.start if container.sort == "object" else dash(text, container, index + 1)
     if "#" in text[_line_end(text, end) : stop]:
-        raise EditError("a comment stands between the value and the next one")
+        raise EditError("a comment is between the value and the next one")
     return text[:start] + text[stop:]
 
 
@@ -184,7 +184,7 @@ def clear(text: str, parent: Node, entry: Entry, written: str) -> str:
     head = _line_end(text, mark)
     if old.start < head:
         if has_comment(text, old):
-            raise EditError("a comment stands in the value")
+            raise EditError("the value contains a comment")
         return text[: old.start] + written + text[old.end :]
     start = _about(text, _line_start(text, old.start), column(text, old.start), mark)
     stop = _past(text, _inside(text, old.entries[-1].value, old.end, column(text, old.start)))
@@ -219,7 +219,7 @@ def _after(text: str, container: Node, lines: list[str], style: Style) -> str:
     end, last = container.end, container.entries[-1]
     indent = column(text, last.start if container.sort == "object" else dash(text, container, 0))
     if text[end - 1 : end] != "\n" and not _is_blank(text[end : _line_end(text, end)]):
-        raise EditError("something else stands on the last line of the value")
+        raise EditError("the last line of the value contains something else")
     at = _inside(text, last.value, end, indent)
     if at == len(text) and text[at - 1 : at] != "\n" and at == _line_end(text, end):
         text, at = _stripped(text, last.value)
@@ -346,7 +346,7 @@ def replace_in_flow(text: str, container: Node, entry: Entry, value: Json, style
     """Write another value in place of that of a member or element."""
     old = entry.value
     if has_comment(text, old):
-        raise EditError("a comment stands in the value")
+        raise EditError("the value contains a comment")
     space = " " if text[old.start - 1 : old.start] == ":" else ""
     return text[: old.start] + space + style.inline(value, text[old.start : old.end]) + text[old.end :]
 
@@ -365,7 +365,7 @@ def remove_from_flow(text: str, container: Node, index: int) -> str:
         kept = text[entries[index - 1].value.end : start]
         start = entries[index - 1].value.end
     if "#" in kept:
-        raise EditError("a comment stands beside the value")
+        raise EditError("a comment follows the value")
     return text[:start] + text[end:]
 
 

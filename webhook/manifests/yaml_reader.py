@@ -402,7 +402,7 @@ class _Builder:
         self._aliased += nodes
         self._nodes += nodes
         if self._aliased > MAX_ALIASED_NODES:
-            raise _error(event, f"aliases stand for more than {MAX_ALIASED_NODES:,} values", _LIMITS)
+            raise _error(event, f"aliases expand to more than {MAX_ALIASED_NODES:,} values", _LIMITS)
         self._put(_copy(value), event)
 
     def _put(self, value: Any, event: Any) -> None:

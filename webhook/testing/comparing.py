@@ -273,7 +273,7 @@ def broken(verdict: Verdict, places: ObservedPlaces) -> Iterator[Failure]:
     """Yield the policies that broke, which nobody expects."""
     for outcome in verdict.outcomes:
         if outcome.error:
-            yield Failure(f"{outcome.policy} broke: {outcome.error}", places.find(()))
+            yield Failure(f"{outcome.policy} failed: {outcome.error}", places.find(()))
 
 
 def malformed(verdict: Verdict, places: ObservedPlaces, but: Collection[str] = ()) -> Iterator[Failure]:

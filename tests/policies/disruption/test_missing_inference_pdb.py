@@ -34,7 +34,7 @@ CLAIM = """
 @pytest.mark.parametrize(
     ("pods", "reason"),
     [
-        pytest.param(GPU, "no poddisruptionbudgets to look at", id="no facts at all"),
+        pytest.param(GPU, "no poddisruptionbudgets to look up", id="no facts at all"),
         pytest.param(CLAIM, "the devices of claim gpu are not known", id="a claim that is not known"),
     ],
 )

@@ -53,7 +53,7 @@ def advises(pod: Field, _ctx: AnyContext) -> Iterator[Violation | Skip]:
 
 @validates(POD)
 def blind(_pod: Field, _ctx: AnyContext) -> Iterator[Violation | Skip]:
-    yield Skip("no Namespaces to look at")
+    yield Skip("no Namespaces to look up")
 
 
 @validates(POD)
@@ -278,18 +278,18 @@ class TestOutcomes:
     def test_skipped_does_not_deny(self) -> None:
         verdict = judge("pods/blind", obj=pod())
         assert verdict.allowed
-        assert verdict.outcomes[0].skipped == ("no Namespaces to look at",)
+        assert verdict.outcomes[0].skipped == ("no Namespaces to look up",)
 
     def test_a_check_that_breaks_denies_and_names_itself_and_no_value(self) -> None:
         verdict = judge("pods/broken", obj=pod())
         assert verdict.denials[0].startswith(
-            "[pods/broken] could not judge this object (ZeroDivisionError at test_evaluate.py:"
+            "[pods/broken] could not evaluate this object (ZeroDivisionError at test_evaluate.py:"
         )
 
     def test_a_check_that_breaks_in_warn_warns(self) -> None:
         verdict = judge("pods/broken", obj=pod(), policies={"*": {"mode": "warn"}})
         assert verdict.allowed
-        assert verdict.warnings[0].startswith("[pods/broken] broke: ZeroDivisionError")
+        assert verdict.warnings[0].startswith("[pods/broken] failed: ZeroDivisionError")
 
 
 class TestMutation:
@@ -324,10 +324,10 @@ class TestMutation:
         [
             (
                 ("pods/name-it-one", "pods/name-it-two"),
-                "pods/name-it-one and pods/name-it-two do not agree on spec.schedulerName",
+                "pods/name-it-one and pods/name-it-two make different changes to spec.schedulerName",
             ),
-            (("pods/restless",), "still not content with its own patches"),
-            (("pods/misfit",), "a patch does not fit: kind is neither an object nor a list"),
+            (("pods/restless",), "its own patches change the object again in every round"),
+            (("pods/misfit",), "a patch cannot be applied: kind is neither an object nor a list"),
         ],
         ids=["two that conflict", "one that never rests", "one that does not fit"],
     )
@@ -493,7 +493,7 @@ class TestShape:
                 pod(containers=[{"name": "a", "resources": {"limits": {"nvidia.com/gpu": "8 GPUs"}}}]),
                 (
                     'spec.containers[0].resources.limits["nvidia.com/gpu"]: "8 GPUs" is not a quantity: " GPUs" after '
-                    "the number is no known suffix; write 8 alone, or one of m, k, M, G, T, Ki, Mi, Gi, Ti"
+                    "the number is not a known suffix; write 8 alone, or one of m, k, M, G, T, Ki, Mi, Gi, Ti"
                 ),
             ),
             (

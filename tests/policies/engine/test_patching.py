@@ -110,7 +110,7 @@ def test_the_api_servers_library_makes_the_same_object(patch: Patch, operation: 
         (Patch("set", ("spec", "absent", "x", 0), 1, ""), r"^spec.absent.x\[0\] has no parent$"),
         (Patch("set", ("spec", "containers", 7, "x"), 1, ""), r"spec.containers\[7\] is not in the list"),
         (Patch("set", ("spec", "absent", 0), 1, ""), r"spec.absent\[0\] has no parent"),
-        (Patch("remove", ("spec", "absent"), None, ""), "spec.absent is not there to remove"),
+        (Patch("remove", ("spec", "absent"), None, ""), "spec.absent does not exist, so it cannot be removed"),
         (Patch("remove", ("spec", "absent", "x"), None, ""), "spec.absent.x has no parent"),
     ],
     ids=lambda value: value if isinstance(value, str) else None,

@@ -84,9 +84,9 @@ def test_the_mode_of_a_rule(sections: dict[str, Json], expected: dict[str, Stanc
     [
         (
             {"policies": {"pods/onne": {}}},
-            'policies["pods/onne"]: no policy is called `pods/onne`; did you mean `pods/one`',
+            'policies["pods/onne"]: unknown policy `pods/onne`; did you mean `pods/one`',
         ),
-        ({"policies": {"jobs/*": {}}}, 'policies["jobs/*"]: no policy is called `jobs/*`; `gpugate policies` lists'),
+        ({"policies": {"jobs/*": {}}}, 'policies["jobs/*"]: unknown policy `jobs/*`; `gpugate policies` lists'),
         (
             {"policies": {"pods/*": {}, "*/one": {}}},
             'policies["*/one"]: `pods/*` names pods/one too: write its id, or one pattern',
@@ -102,11 +102,11 @@ def test_the_mode_of_a_rule(sections: dict[str, Json], expected: dict[str, Stanc
         ({"policies": {"pods/one": {"mode": True}}}, 'policies["pods/one"].mode: must be off, audit, warn or enforce'),
         (
             {"namespaces": {"a-*": {"policies": {}}, "*-b": {"policies": {}}}},
-            'namespaces["*-b"]: some names fit both `a-*` and this pattern',
+            'namespaces["*-b"]: some names match both `a-*` and this pattern',
         ),
         (
             {"namespaces": {"a" * 253 + "*": {"policies": {}}}},
-            f'namespaces["{"a" * 253}*"]: is longer than 253 characters, which no name is',
+            f'namespaces["{"a" * 253}*"]: is longer than 253 characters, the maximum of a name',
         ),
         ({"mode": True}, "mode: must be off, audit, warn or enforce"),
         (
@@ -119,11 +119,11 @@ def test_the_mode_of_a_rule(sections: dict[str, Json], expected: dict[str, Stanc
                     {"policies": ["pods/won"], "reason": "a", "owner": "b", "expires": "2027-03-31"},
                 ],
             },
-            "exemptions[0].policies: no policy is called `pods/won`",
+            "exemptions[0].policies: unknown policy `pods/won`",
         ),
         (
             {"namespaces": {"a": {"policies": {"pods/won": {"mode": "warn"}}}}},
-            'namespaces.a.policies["pods/won"]: no policy is called `pods/won`',
+            'namespaces.a.policies["pods/won"]: unknown policy `pods/won`',
         ),
     ],
     ids=lambda value: value if isinstance(value, str) else None,

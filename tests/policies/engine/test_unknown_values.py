@@ -33,7 +33,7 @@ def in_turn(pod: Field, _: AnyContext) -> Iterator[Violation]:
 @validates(POD)
 def elsewhere(pod: Field, _: AnyContext) -> Iterator[Violation | Skip]:
     yield Violation(pod["metadata", "name"].path, "is named")
-    yield Skip("no Namespaces to look at")
+    yield Skip("no Namespaces to look up")
 
 
 @mutates(POD)
@@ -70,7 +70,7 @@ def test_what_was_found_before_the_value_is_kept_and_the_rest_is_not_evaluated()
     assert [outcome.skipped for outcome in verdict.outcomes] == [
         ("the value of the placeholder ${TEAM} is not known",),
         ("the value of the placeholder ${IMAGE} is not known",),
-        ("no Namespaces to look at",),
+        ("no Namespaces to look up",),
     ]
     assert not any(outcome.error for outcome in verdict.outcomes)
 

@@ -33,8 +33,8 @@ def broke(stance: Stance) -> Outcome:
 
 LINE = "[pods/bad] spec.x: is bad"
 BROKEN = (
-    "[pods/broken] could not judge this object (KeyError at some.py:1); "
-    "the platform team can set the policy to warn until it is mended"
+    "[pods/broken] could not evaluate this object (KeyError at some.py:1); "
+    "the platform team can set the policy to warn until its error is fixed"
 )
 CASES = {
     "nothing is found": (Verdict(REQUEST), (), (), True),
@@ -51,7 +51,7 @@ CASES = {
     "a policy that broke and warns": (
         Verdict(REQUEST, (broke(Stance.WARN),)),
         (),
-        ("[pods/broken] broke: KeyError at some.py:1",),
+        ("[pods/broken] failed: KeyError at some.py:1",),
         True,
     ),
     "a policy that broke and is recorded": (Verdict(REQUEST, (broke(Stance.AUDIT),)), (), (), True),

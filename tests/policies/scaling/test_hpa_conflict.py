@@ -29,10 +29,10 @@ def test_without_facts_nothing_is_said(context: Contexts) -> None:
     scaled_object = context(scaler("ScaledObject", "s"))
     autoscaler = context(scaler("HorizontalPodAutoscaler", "h"))
     assert list(check_scaled_object(scaled_object.subject, scaled_object)) == [
-        Skip("no horizontalpodautoscalers to look at"),
-        Skip("no scaledobjects to look at"),
+        Skip("no horizontalpodautoscalers to look up"),
+        Skip("no scaledobjects to look up"),
     ]
-    assert list(check_autoscaler(autoscaler.subject, autoscaler)) == [Skip("no scaledobjects to look at")]
+    assert list(check_autoscaler(autoscaler.subject, autoscaler)) == [Skip("no scaledobjects to look up")]
 
 
 @pytest.mark.parametrize("spec", [{}, {"scaleTargetRef": {}}, {"scaleTargetRef": "w"}])

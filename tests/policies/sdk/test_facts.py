@@ -43,4 +43,4 @@ def test_whether_an_object_exists_is_known_or_a_doubt(fact: Fact, name: str, dou
 
 
 def test_without_facts_nothing_is_available() -> None:
-    assert NoFacts().list(JOB, "ml") == Unavailable("no jobs to look at")
+    assert NoFacts().list(JOB, "ml") == Unavailable("no jobs to look up")

@@ -123,11 +123,11 @@ ERRORS = [KeyError("k"), TypeError(), RecursionError(), MemoryError(), SystemExi
 class TestBrokenPolicy:
     def test_an_enforcing_policy_that_breaks_denies_and_is_named(self, error: BaseException) -> None:
         status = answered(gate(raising(error)), Phase.VALIDATE, review())["status"]
-        assert (status["code"], "[pods/raises] could not judge this object" in status["message"]) == (500, True)
+        assert (status["code"], "[pods/raises] could not evaluate this object" in status["message"]) == (500, True)
 
     def test_a_warning_policy_that_breaks_warns(self, error: BaseException) -> None:
         review_response = answered(gate(raising(error, Stance.WARN)), Phase.VALIDATE, review())
-        assert (review_response["allowed"], "[pods/raises] broke" in review_response["warnings"][0]) == (True, True)
+        assert (review_response["allowed"], "[pods/raises] failed" in review_response["warnings"][0]) == (True, True)
 
 
 @pytest.mark.parametrize("phase", PHASES)

@@ -24,7 +24,7 @@ DENIED = Outcome(POLICY, Stance.ENFORCE, (Finding(POLICY, (), "m", Stance.ENFORC
 WARNED = Outcome(POLICY, Stance.WARN, (Finding(POLICY, (), "m", Stance.WARN),))
 RECORDED = Outcome(POLICY, Stance.AUDIT, (Finding(POLICY, (), "m", Stance.AUDIT),))
 PATCHED = Outcome(POLICY, Stance.ENFORCE, patches=(Patch("set", ("spec",), 1, "r"),))
-SKIPPED = Outcome(POLICY, Stance.ENFORCE, skipped=("no nodepools to look at",))
+SKIPPED = Outcome(POLICY, Stance.ENFORCE, skipped=("no nodepools to look up",))
 BROKE = Outcome(POLICY, Stance.WARN, error="KeyError")
 
 

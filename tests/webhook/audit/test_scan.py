@@ -154,7 +154,7 @@ def test_an_exemption_that_lets_nothing_off_is_told() -> None:
 
     report = audited(pod("a"), config=config(exemptions=[exemption])).report
 
-    assert report.unused == (f"{TOLERATION} for names nobody: exempts nothing (o: r)",)
+    assert report.unused == (f"{TOLERATION} for names nobody: applies to no finding (o: r)",)
 
 
 def test_the_worst_come_first() -> None:

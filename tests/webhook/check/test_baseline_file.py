@@ -59,7 +59,7 @@ REFUSED = {
         "schema: gpugate.dev/baseline/v2\n",
         "1:9: schema: invalid enum value 'gpugate.dev/baseline/v2'",
     ),
-    "no schema": ("findings: []\n", "1:1: lacks `schema`, which is required"),
+    "no schema": ("findings: []\n", "1:1: missing `schema`, which is required"),
     "an unknown key": (
         f"{HEAD}findings:\n- {{policy: a, kind: b, name: c}}\n- {{policy: a, kind: b, names: c}}\n",
         "4:31: findings[1].names: unknown key; did you mean `name`?",

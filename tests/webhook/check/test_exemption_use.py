@@ -48,13 +48,13 @@ def test_one_that_lets_something_off_is_of_use(exempting: Exempting) -> None:
 def test_one_that_is_over_is_told(exempting: Exempting) -> None:
     report = exempting(expires=TODAY - dt.timedelta(days=1))
 
-    assert (report.expired, report.unused) == (("pods/denied: over since 2025-12-31 (o: r)",), ())
+    assert (report.expired, report.unused) == (("pods/denied: expired on 2025-12-31 (o: r)",), ())
 
 
 def test_one_that_matches_nothing_is_told(exempting: Exempting) -> None:
     report = exempting(names=("b",))
 
-    assert (report.expired, report.unused) == ((), ("pods/denied for names b: exempts nothing (o: r)",))
+    assert (report.expired, report.unused) == ((), ("pods/denied for names b: applies to no finding (o: r)",))
 
 
 OPEN = {

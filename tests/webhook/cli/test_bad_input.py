@@ -41,7 +41,7 @@ CONTENTS: dict[str, tuple[bytes | str, int, str]] = {
     "aliases of aliases": (
         "a: &a [x,x,x,x,x,x,x,x,x,x]\n" + "".join(f"{b}: &{b} [{','.join(f'*{a}' for _ in range(10))}]\n" for a, b in zip("abcdef", "bcdefg", strict=True)),
         4,
-        "5:29 error aliases stand for more than 100,000 values",
+        "5:29 error aliases expand to more than 100,000 values",
     ),
     "an alias in itself": ("a: &a [*a]\n", 4, "1:8 error anchor a contains itself"),
     "a merge": (f"x: &x {{a: 1}}\n{POD}spec: {{<<: *x}}\n", 0, ""),

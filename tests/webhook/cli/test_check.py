@@ -65,7 +65,7 @@ def test_a_quantity_with_a_unit_is_one_error(gpugate: Run, monkeypatch: pytest.M
     assert ran.code == 1
     assert ran.out.splitlines() == [
         (
-            'error[malformed]: "8 GPUs" is not a quantity: " GPUs" after the number is no known suffix; '
+            'error[malformed]: "8 GPUs" is not a quantity: " GPUs" after the number is not a known suffix; '
             "write 8 alone, or one of m, k, M, G, T, Ki, Mi, Gi, Ti"
         ),
         "  --> <stdin>:11:27   Pod/default/trainer",

@@ -42,7 +42,7 @@ def test_a_selection_does_not_hide_a_mistake_in_the_policy_file(gpugate: Run, ma
 
     ran = gpugate("check", "-p", file, "--select", TAGS, manifests)
 
-    assert (ran.code, "no policy is called `pods/none`" in ran.err) == (2, True)
+    assert (ran.code, "unknown policy `pods/none`" in ran.err) == (2, True)
 
 
 UNKNOWN = {

@@ -44,13 +44,13 @@ REFUSED = {
     "an unknown key": (f"{HEAD}polices: {{}}\n", "3:10: polices: unknown key; did you mean `policies`?"),
     "an unknown policy": (
         f"{HEAD}policies:\n  pods/missing-gpu-tolerations: {{mode: warn}}\n",
-        '4:33: policies["pods/missing-gpu-tolerations"]: no policy is called `pods/missing-gpu-tolerations`; did you mean',
+        '4:33: policies["pods/missing-gpu-tolerations"]: unknown policy `pods/missing-gpu-tolerations`; did you mean',
     ),
     "an unknown parameter": (
         f"{HEAD}policies:\n  nodepools/single-instance-type:\n    params:\n      atleast: 3\n",
         '6:16: policies["nodepools/single-instance-type"].params.atleast: unknown key; did you mean `at_least`?',
     ),
-    "an exemption without a date": (f"{HEAD}{EXEMPTION}", "4:5: exemptions[0]: lacks `expires`, which is required"),
+    "an exemption without a date": (f"{HEAD}{EXEMPTION}", "4:5: exemptions[0]: missing `expires`, which is required"),
 }
 
 

@@ -51,10 +51,10 @@ SUMMARIES = {
         ["  and 2 more; -o json has them all"],
     ),
     "exemptions": (
-        Report((), objects=1, expired=("pods/*: over since 2026-01-01 (o: r)",), unused=("pods/a: exempts nothing (o: r)",)),
+        Report((), objects=1, expired=("pods/*: expired on 2026-01-01 (o: r)",), unused=("pods/a: applies to no finding (o: r)",)),
         [
-            "expired exemption: pods/*: over since 2026-01-01 (o: r)",
-            "unused exemption: pods/a: exempts nothing (o: r)",
+            "expired exemption: pods/*: expired on 2026-01-01 (o: r)",
+            "unused exemption: pods/a: applies to no finding (o: r)",
         ],
     ),
 }  # fmt: skip

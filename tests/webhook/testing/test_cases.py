@@ -70,8 +70,8 @@ def test_a_file_that_nobody_has_written_by_hand_is_refused(folder: Path) -> None
     [
         ("{name: a, objct: pod.yaml, expect: {}}", ":3:22: objct: unknown key; did you mean `object`?"),
         ("{name: a, object: pod.yaml, expect: {dney: []}}", ":3:48: expect.dney: unknown key; did you mean `deny`?"),
-        ("{name: a, object: pod.yaml}", ":3:5: lacks `expect`, which is required"),
-        ("{object: pod.yaml, expect: {}}", ":3:5: lacks `name`, which is required"),
+        ("{name: a, object: pod.yaml}", ":3:5: missing `expect`, which is required"),
+        ("{object: pod.yaml, expect: {}}", ":3:5: missing `name`, which is required"),
         ("a text", ":3:5: a test is an object"),
         ("{name: a, object: pod.yaml, expect: {}, parametrize: 3}", "parametrize: must be lists of values by name"),
         ("{name: a, object: pod.yaml, expect: {}, parametrize: {ct: []}}", "parametrize.ct: must be a list of values"),
