@@ -43,8 +43,8 @@ def _told(harm: SeenHarm) -> Iterator[str]:
 def _cost(harm: SeenHarm) -> str:
     if not harm.dollars:
         return ""
-    gpus = f"{harm.gpu_hours:,} GPU-hours, " if harm.gpu_hours else ""
-    return f" A day of it costs {gpus}${harm.dollars:,.2f}."
+    dollars = f"${harm.dollars:,.2f}"
+    return f" This costs {f'{harm.gpu_hours:,} GPU-hours ({dollars})' if harm.gpu_hours else dollars} a day."
 
 
 _HEAD = """# Policies

@@ -120,8 +120,8 @@ class Harm:
         answer = self.guarded.asked(obj)
         said = answer.warnings if answer.ok else [answer.message]
         assert any(self.policy in text for text in said), f"{self.policy} is not in {said}"
-        word = "warned of" if answer.ok else "refused"
-        sentence = f"the {obj['kind']} is {word}"
+        outcome = "gets a warning" if answer.ok else "is denied"
+        sentence = f"the {obj['kind']} {outcome}"
         self._prevented = f"{sentence}; {instead}" if instead else sentence
 
     def wastes(self, nodes: Iterable[Object], instead: Iterable[Object] = ()) -> None:

@@ -16,7 +16,7 @@ def test_the_drain_never_ends(harm: Harm) -> None:
         # Given: a node is to go, as for a new image: its NodeClaim is deleted.
         side.create(side.pool(["g5.xlarge", "g5.2xlarge"]), side.deployment("serve", 2))
         side.until_running("serve", 2)
-    harm.refused(budget({"maxUnavailable": 0}), "with maxUnavailable: 1 the Pods leave one after the other")
+    harm.refused(budget({"maxUnavailable": 0}), "with maxUnavailable: 1 Karpenter evicts the Pods one after the other")
     harm.without.create(budget({"maxUnavailable": 0}))
     harm.guarded.create(budget({"maxUnavailable": 1}))
     for side in harm.sides:
@@ -24,7 +24,7 @@ def test_the_drain_never_ends(harm: Harm) -> None:
 
     harm.guarded.until(harm.guarded.gone_nodes, "the drained node goes", 240)
     harm.happens(
-        "the drain does not end: Karpenter cannot evict the Pod, and the node takes no others",
+        "the drain does not end: Karpenter cannot evict the Pod, and the node accepts no other Pods",
         lambda: harm.without.said("FailedDraining") or harm.without.said("Evicted", "disruption budget"),
     )
     assert len(harm.without.nodes()) == 2

@@ -22,11 +22,14 @@ def test_an_empty_node_is_kept(harm: Harm) -> None:
     emptied(harm.guarded, IN_USE)
 
     harm.happens(
-        "Karpenter keeps the empty node: the budget allows it to remove none",
+        "Karpenter keeps the empty node, because the budget allows it to remove none",
         lambda: harm.without.said("DisruptionBlocked", "disruption reason Empty due to blocking budget"),
     )
 
-    harm.prevented("warned of; with reasons [Underutilized, Drifted] the empty node goes", harm.guarded.gone_nodes)
+    harm.prevented(
+        "the NodePool gets a warning; with reasons [Underutilized, Drifted] Karpenter removes the empty node",
+        harm.guarded.gone_nodes,
+    )
     assert not harm.without.gone_nodes()
     harm.wastes(harm.without.nodes())
 

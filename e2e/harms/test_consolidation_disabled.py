@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @pytest.mark.harm("nodepools/consolidation-disabled")
 def test_an_idle_node_stays(harm: Harm) -> None:
-    harm.refused(never(harm.guarded), "with consolidateAfter: 2s the node goes when it is empty")
+    harm.refused(never(harm.guarded), "with consolidateAfter: 2s Karpenter removes the empty node")
     harm.without.create(never(harm.without))
     harm.guarded.create(harm.guarded.pool(["g5.xlarge", "g5.2xlarge"], disruption=EMPTY_GOES))
     for side in harm.sides:
@@ -25,7 +25,7 @@ def test_an_idle_node_stays(harm: Harm) -> None:
         side.delete(side.pod("infer"))
 
     harm.guarded.until(harm.guarded.gone_nodes, "the empty node goes", 180)
-    nodes = harm.happens("the node of a Pod that has ended stays, and nothing runs on it", harm.without.nodes)
+    nodes = harm.happens("the node stays after its Pod has ended, although no Pod runs on it", harm.without.nodes)
     assert not harm.without.gone_nodes()
     assert not harm.without.running()
     harm.wastes(nodes)

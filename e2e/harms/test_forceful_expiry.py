@@ -16,7 +16,7 @@ EXPIRES = {"expireAfter": "40s"}
 DRAINS = {**EXPIRES, "terminationGracePeriod": "20s"}
 PROTECTED = {DO_NOT_DISRUPT: "true"}
 DISRUPTED = "karpenter.sh/disrupted"
-STAYS = "with expireAfter: Never the run goes on"
+STAYS = "with expireAfter: Never the run continues"
 
 
 @pytest.mark.quick
@@ -25,7 +25,8 @@ def test_an_expired_node_ends_a_plain_pod(harm: Harm) -> None:
     given(harm, EXPIRES, {})
 
     harm.happens(
-        "its node expires, and Karpenter evicts the run, whatever budgets say", lambda: harm.without.ended("run")
+        "the node expires, and Karpenter evicts the run, despite the disruption budgets",
+        lambda: harm.without.ended("run"),
     )
 
     goes_on(harm)
@@ -36,7 +37,7 @@ def test_an_expired_node_is_not_drained_of_a_protected_pod(harm: Harm) -> None:
     given(harm, EXPIRES, PROTECTED)
 
     harm.happens(
-        "its node expires and takes no other Pods, but is not drained while the protected run is on it",
+        "the node expires and accepts no other Pods, but is not drained while the protected run is on it",
         lambda: [node for node in harm.without.nodes() if DISRUPTED in taints(node)],
     )
 
@@ -50,7 +51,7 @@ def test_a_grace_period_ends_a_protected_pod_too(harm: Harm) -> None:
     given(harm, DRAINS, PROTECTED)
 
     harm.happens(
-        "its node expires, and after terminationGracePeriod the protected run is ended too",
+        "the node expires, and after its terminationGracePeriod even the protected run is ended",
         lambda: harm.without.ended("run"),
     )
 

@@ -21,14 +21,14 @@ def test_a_tolerating_pod_without_gpus_keeps_the_node(harm: Harm) -> None:
         side.create(side.pool(["g5.xlarge", "g5.2xlarge"], disruption=EMPTY_GOES), side.pod("infer"))
         side.until_running("infer")
     harm.without.create(squatter(harm.without))
-    harm.refused(squatter(harm.guarded), "the node goes when its GPU Pod has gone")
+    harm.refused(squatter(harm.guarded), "Karpenter removes the node after its GPU Pod has ended")
 
     harm.without.until_running("squatter")
     for side in harm.sides:
         side.delete(side.pod("infer"))
     harm.guarded.until(harm.guarded.gone_nodes, "the empty node goes", 180)
     nodes = harm.happens(
-        "the GPU node stays after its GPU Pod has gone: a Pod that uses no GPU is on it",
+        "the GPU node stays after its GPU Pod has ended, because a Pod without a GPU runs on it",
         lambda: [node for node in harm.without.nodes() if node["metadata"]["name"] in hosts(harm.without)],
     )
     assert not harm.without.gone_nodes()

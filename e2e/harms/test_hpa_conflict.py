@@ -21,11 +21,11 @@ def test_two_autoscalers_of_one_deployment(harm: Harm) -> None:
     harm.without.create(autoscaler())
 
     harm.happens(
-        "the HPA controller reports AmbiguousSelector for both, and scales on neither",
+        "the HPA controller reports AmbiguousSelector for both, and neither scales the workload",
         lambda: ambiguous(harm.without) == {"keda-hpa-serve", "serve"},
     )
     harm.guarded.until(lambda: not harm.guarded.asked(autoscaler()).ok, "gpugate knows the ScaledObject")
-    harm.refused(autoscaler(), "KEDA's stays the only one")
+    harm.refused(autoscaler(), "only that of KEDA exists")
     names = [hpa["metadata"]["name"] for hpa in harm.guarded.all("HorizontalPodAutoscaler")]
     assert (names, ambiguous(harm.guarded)) == (["keda-hpa-serve"], set())
 

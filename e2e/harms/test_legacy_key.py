@@ -26,10 +26,10 @@ def test_do_not_evict_protects_nothing(harm: Harm) -> None:
         side.until_running("serve")
         side.scale(side.deployment("neighbour"), 0)
 
-    harm.happens("Karpenter evicts the Pod all the same", lambda: harm.without.ended("serve"))
+    harm.happens("Karpenter evicts the Pod despite the old annotation", lambda: harm.without.ended("serve"))
 
     harm.prevented(
-        "with karpenter.sh/do-not-disrupt, which the warning names, it stays",
+        "the Pod gets a warning; with karpenter.sh/do-not-disrupt, which the warning names, it is not evicted",
         lambda: harm.guarded.said("DisruptionBlocked", "do-not-disrupt"),
     )
     assert not harm.guarded.ended("serve")

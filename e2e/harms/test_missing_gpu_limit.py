@@ -23,7 +23,7 @@ def test_a_runaway_deployment_gets_all_it_asks_for(harm: Harm) -> None:
     # Given: somebody meant one replica and wrote ten.
     harm.without.create(harm.without.pool(TYPES, limits={}), harm.without.deployment("serve", WANTED))
     launched = harm.happens(
-        f"Karpenter launches {WANTED} GPU nodes, and would launch any number",
+        f"Karpenter launches {WANTED} GPU nodes, and nothing limits their number",
         lambda: enough(harm.without.nodes(), WANTED),
     )
 
@@ -31,7 +31,7 @@ def test_a_runaway_deployment_gets_all_it_asks_for(harm: Harm) -> None:
     harm.guarded.create(harm.guarded.pool(TYPES, limits={GPU: str(LIMIT)}), harm.guarded.deployment("serve", WANTED))
     harm.guarded.until_running("serve", LIMIT)
     harm.prevented(
-        f"the NodePool is refused; with a limit of {LIMIT} GPUs Karpenter stops there",
+        f"the NodePool is denied; with a limit of {LIMIT} GPUs Karpenter launches no more",
         lambda: harm.guarded.said("FailedScheduling", "exceed limits"),
     )
     assert len(harm.guarded.nodes()) == LIMIT

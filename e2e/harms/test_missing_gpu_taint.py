@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 @pytest.mark.harm("nodepools/missing-gpu-taint")
 def test_a_cpu_pod_settles_on_the_gpu_node(harm: Harm) -> None:
     # Given: a GPU Pod runs, and a plain Pod comes for which nobody thought of GPUs.
-    harm.refused(untainted(harm.guarded), "with the taint the plain Pod does not land there, and the node goes")
+    harm.refused(untainted(harm.guarded), "with the taint that Pod runs elsewhere, and Karpenter removes the node")
     harm.without.create(untainted(harm.without))
     harm.guarded.create(harm.guarded.pool(["g5.xlarge", "g5.2xlarge"], disruption=EMPTY_GOES))
     for side in harm.sides:
@@ -30,7 +30,7 @@ def test_a_cpu_pod_settles_on_the_gpu_node(harm: Harm) -> None:
 
     harm.guarded.until(harm.guarded.gone_nodes, "the empty node goes", 180)
     nodes = harm.happens(
-        "a plain Pod settles on the GPU node, which stays for it when the GPU Pod has gone",
+        "a Pod without a GPU runs on the GPU node, and keeps it alive after the GPU Pod has ended",
         lambda: [node for node in harm.without.nodes() if node["metadata"]["name"] in hosts(harm.without)],
     )
     assert not harm.without.gone_nodes()

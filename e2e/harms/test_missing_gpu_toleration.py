@@ -18,10 +18,10 @@ def test_karpenter_launches_nothing(harm: Harm) -> None:
         side.create(side.pool(["g5.xlarge", "g5.2xlarge"]), side.pod("serve", tolerations=()))
 
     harm.happens(
-        "the Pod stays Pending: it does not tolerate the taint of GPU nodes, so Karpenter launches nothing",
+        "the Pod stays Pending: it does not tolerate the taint of GPU nodes, so Karpenter launches no node",
         lambda: harm.without.unscheduled("serve") and harm.without.said("FailedScheduling", "did not tolerate taint"),
     )
 
-    harm.prevented("patched with the toleration, it runs", lambda: harm.guarded.running("serve"))
+    harm.prevented("gpugate adds the toleration, and the Pod runs", lambda: harm.guarded.running("serve"))
     assert harm.guarded.node_claims()
     assert not harm.without.node_claims()

@@ -31,7 +31,9 @@ def test_no_capacity_in_one_family(harm: Harm) -> None:
         lambda: harm.without.unscheduled("infer") and harm.without.said("NoCompatibleInstanceTypes"),
     )
 
-    harm.prevented("warned of; with more families the Pod runs", lambda: harm.guarded.running("infer"))
+    harm.prevented(
+        "the NodePool gets a warning; with more families the Pod runs", lambda: harm.guarded.running("infer")
+    )
     assert not harm.without.nodes()
 
 

@@ -27,14 +27,14 @@ def test_it_never_leaves_zero(harm: Harm) -> None:
         asked = counted(side, OF_ITS_PODS, lambda side=side: WAITING if side.running("serve") else None)
         counted(side, OF_THE_QUEUE, lambda: WAITING)
         if side.guarded:
-            harm.refused(scaled(side, OF_ITS_PODS), "on the length of the queue it starts")
+            harm.refused(scaled(side, OF_ITS_PODS), "with the length of the queue as its metric the workload starts")
             side.create(scaled(side, OF_THE_QUEUE))
         else:
             side.create(scaled(side, OF_ITS_PODS))
             polled = asked
 
     harm.happens(
-        "KEDA asks again and again, there is no result, and the workload stays at 0 while requests wait",
+        "KEDA polls the metric, which has no result, and the workload stays at 0 while requests wait",
         lambda: len(polled) >= 3 and is_inactive(harm.without),
     )
     assert harm.guarded.until_running("serve")

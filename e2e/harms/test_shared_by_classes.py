@@ -34,7 +34,7 @@ def test_an_inference_pod_holds_a_training_node(harm: Harm) -> None:
         side.delete(side.pod("train", 3))
 
     harm.happens(
-        "the node of four GPUs stays, when training has ended, for an inference Pod that uses one",
+        "after training has ended, its node with four GPUs stays for an inference Pod that uses one",
         lambda: not harm.without.pods("train") and harm.without.said("Unconsolidatable", "node is not empty"),
     )
     assert harm.without.running("infer")
@@ -42,7 +42,7 @@ def test_an_inference_pod_holds_a_training_node(harm: Harm) -> None:
     harm.wastes(harm.without.nodes(), instead=needed)
 
     harm.prevented(
-        "warned of; from a pool of its own the training node is empty, and may go",
+        "the NodePool gets a warning; with separate pools the training node is empty, and can be removed",
         lambda: [node for node in harm.guarded.nodes() if node["metadata"]["name"] not in in_use(harm.guarded)],
     )
 

@@ -28,10 +28,10 @@ def test_a_node_in_use_is_consolidated(harm: Harm) -> None:
         side.until_running("run")
         side.scale(side.deployment("neighbour"), 0)
 
-    harm.happens("Karpenter evicts the run, to move it to a smaller node", lambda: harm.without.ended("run"))
+    harm.happens("Karpenter evicts the run to move it to a smaller node", lambda: harm.without.ended("run"))
 
     harm.prevented(
-        "the NodePool is refused; with WhenEmpty Karpenter leaves nodes in use alone",
+        "the NodePool is denied; with WhenEmpty Karpenter disrupts no node in use",
         lambda: harm.guarded.said("Unconsolidatable", "not empty"),
     )
     assert harm.guarded.running("run")

@@ -20,12 +20,12 @@ def test_keda_takes_a_hundred_for_the_maximum(harm: Harm) -> None:
     # Given: nothing is said of how many replicas there may be.
     harm.without.create(scaled(harm.without))
     hpa = harm.happens(
-        "KEDA makes a HorizontalPodAutoscaler of up to 100 replicas, 100 GPUs",
+        "KEDA creates a HorizontalPodAutoscaler with up to 100 replicas, which request 100 GPUs",
         lambda: [hpa for hpa in harm.without.all("HorizontalPodAutoscaler") if hpa["spec"]["maxReplicas"] == 100],
     )
     assert hpa
 
-    harm.refused(scaled(harm.guarded), "with maxReplicaCount: 8 KEDA stops there")
+    harm.refused(scaled(harm.guarded), "with maxReplicaCount: 8 KEDA scales to at most 8")
     harm.guarded.create(scaled(harm.guarded, maxReplicaCount=8))
     made = harm.guarded.until(lambda: harm.guarded.all("HorizontalPodAutoscaler"), "an HPA is made")
     assert made[0]["spec"]["maxReplicas"] == 8

@@ -24,10 +24,10 @@ def test_consolidation_evicts_a_training_pod(harm: Harm) -> None:
         side.until_running("train")
         side.scale(side.deployment("neighbour"), 0)
 
-    harm.happens("Karpenter evicts the training Pod, to move it to a smaller node", lambda: harm.without.ended("train"))
+    harm.happens("Karpenter evicts the training Pod to move it to a smaller node", lambda: harm.without.ended("train"))
 
     harm.prevented(
-        "patched with karpenter.sh/do-not-disrupt, it stays: Karpenter says that it cannot disrupt the node",
+        "gpugate adds karpenter.sh/do-not-disrupt, and Karpenter reports that it cannot disrupt the node",
         lambda: harm.guarded.said("DisruptionBlocked", "do-not-disrupt"),
     )
     assert harm.guarded.running("train")

@@ -26,7 +26,7 @@ def test_a_harm_is_told_with_its_cost_its_versions_and_its_test() -> None:
         "",
         (
             "**Without gpugate:** Karpenter keeps the empty node (after 31 s)."
-            " A day of it costs 1,096 GPU-hours, $1,136.10.\\"
+            " This costs 1,096 GPU-hours ($1,136.10) a day.\\"
         ),
         "**With gpugate:** the empty node goes.\\",
         (
