@@ -1,8 +1,8 @@
 """Node class without the cost allocation tags for its nodes.
 
 ## Why is this bad?
-Without these tags the cost of the nodes cannot be attributed, because AWS splits bills by tags. Karpenter puts the
-tags of an EC2NodeClass on every instance and volume that it creates, and a GPU node costs 1 to 140 USD an hour.
+The AWS bill is split by tags, so it shows the cost of these nodes under no team. Karpenter puts the tags of an
+EC2NodeClass on every instance and volume that it creates, and a GPU node costs 1 to 140 USD an hour.
 
 A value such as `TBD`, a template placeholder (`${TEAM}`) or an invisible character counts as missing. AWS tag keys
 must match exactly: `team` is not `Team`.

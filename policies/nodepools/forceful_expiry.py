@@ -1,10 +1,9 @@
 """Training NodePool whose nodes expire while they are in use.
 
 ## Why is this bad?
-When a node reaches `expireAfter`, Karpenter drains it even if training runs on it, and disruption budgets do not
-prevent that. The default is 30 days. Pods without the annotation `karpenter.sh/do-not-disrupt` are evicted and lose
-their work since the last checkpoint. Pods with the annotation keep running, but their node accepts no other Pods, and
-it costs money until they end.
+Training Pods lose their work since the last checkpoint, because Karpenter drains a node that reaches `expireAfter`.
+Disruption budgets do not prevent that. The default is 30 days. Pods with the annotation `karpenter.sh/do-not-disrupt`
+keep running, but their node accepts no other Pods, and it costs money until they end.
 
 With a `terminationGracePeriod` all Pods are deleted after that time, so it must be long enough to write a checkpoint.
 

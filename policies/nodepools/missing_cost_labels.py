@@ -1,8 +1,8 @@
 """GPU pool without cost labels on its nodes.
 
 ## Why is this bad?
-Without these labels the idle cost of GPU nodes cannot be attributed to a team: Kubecost and OpenCost split the cost
-of a node by its labels. An empty label, or one with the value `tbd`, counts as missing.
+Kubecost and OpenCost split the cost of a node by its labels, so the idle cost of these nodes appears under no team.
+An empty label, or one with the value `tbd`, counts as missing.
 
 ## Instead
 Write `team` and `cost-center` under `spec.template.metadata.labels`. A new pool can get them from its own labels

@@ -1,8 +1,8 @@
 """Spot pool of one instance family or one zone.
 
 ## Why is this bad?
-Spot capacity runs out by family and zone: a pool with one family or one zone loses all its nodes within minutes and
-gets no replacement. The number of instance types matters less, because the sizes of one family run out together.
+Spot capacity runs out by family and zone: a pool with one family or one zone can lose all its nodes within minutes
+and get no replacement. The number of instance types matters less, because the sizes of one family run out together.
 
 Only types with an accelerator count, and only those that EC2 offered on the date of the data.
 `nodepools/single-instance-type` reports pools with too few *types*.

@@ -293,7 +293,7 @@ _DEARER: Final = (
 )
 _TAKEN: Final = "Karpenter tries pools by weight, so inference uses up nodes and limits of the training pool."
 _CLASSIFY: Final = (
-    "add a label that its nodes have to platform.workload_classes in the policy file; or add the label "
+    "list a label of its nodes under platform.workload_classes in the policy file; or add the label "
     f"{CLASS_LABEL} to its template, which replaces its nodes"
 )
 _UNREAD: Final = (

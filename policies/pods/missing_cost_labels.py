@@ -1,8 +1,8 @@
 """GPU Pod without cost labels.
 
 ## Why is this bad?
-Without these labels the cost of the GPUs appears under no team: Kubecost and OpenCost attribute cost by the labels of
-Pods and namespaces. An empty label, or one with the value `tbd`, counts as missing.
+Kubecost and OpenCost read the labels of Pods and namespaces, so the cost of these GPUs appears under no team. An
+empty label, or one with the value `tbd`, counts as missing.
 
 ## Instead
 Label the namespace: GPU Pods get their missing labels from it.

@@ -143,7 +143,7 @@ def _takes_over(scaled_object: Field, autoscaler: Field) -> bool:
 
 def _conflict(judged: Field, autoscaler: str, scaled_object: str, target: ScaleTarget, at_most: Stance) -> Violation:
     message = f"{autoscaler} and ScaledObject {scaled_object} both scale {target}"
-    hint = f"move the metrics of {autoscaler} to triggers of the ScaledObject, for which KEDA creates an autoscaler, and delete it"
+    hint = f"move the metrics of {autoscaler} to triggers of the ScaledObject, then delete it: KEDA creates its own"
     return Violation(_reference(judged), message, at_most, hint)
 
 

@@ -80,7 +80,7 @@ def check(scaled_object: Field, ctx: AnyContext) -> Iterator[Violation]:
     if at_most:
         metric = _queries.right_name(asks[0][1].selectors[0].metric) or "its metric"
         name = "idleReplicaCount" if lowest.path[-1] == "idleReplicaCount" else "minReplicaCount"
-        message = f"{name} is 0, but {metric} exists only while a Pod of {target} runs: the workload never starts"
+        message = f"{name} is 0, but {metric} exists only while a Pod of {target} runs"
         hint = "use a metric of the gateway or queue, or write minReplicaCount: 1"
         yield Violation(lowest.path, message, at_most, hint, _fix(lowest))
 

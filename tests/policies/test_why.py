@@ -26,7 +26,7 @@ CAUSES = [
     ("nodeclasses/exposed-metadata", "bad-two-hops", "the node's permissions"),
     ("nodeclasses/invalid-tag", "bad-too-many", "more than 50 tags"),
     ("nodeclasses/invalid-tag", "bad-odd-character", "from launching nodes"),
-    ("nodeclasses/missing-cost-tags", "bad-no-team", "Without these tags the cost of the nodes cannot be attributed"),
+    ("nodeclasses/missing-cost-tags", "bad-no-team", "The AWS bill is split by tags"),
     ("nodeclasses/missing-cost-tags", "bad-lower-case-key", "does not appear under Team"),
     ("nodeclasses/unencrypted-volume", "bad-false", "If the account does not encrypt by default"),
     ("nodeclasses/unencrypted-volume", "bad-from-snapshot", "If the snapshot is not encrypted"),
