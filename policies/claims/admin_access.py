@@ -40,8 +40,8 @@ class Params(PolicyParams, frozen=True, kw_only=True):
     """Where administrative access is allowed.
 
     Attributes:
-        admin_namespaces: namespaces that may contain claims for it; `*` matches anything.
-        admin_groups: groups whose members may label other namespaces for it.
+        admin_namespaces: namespaces that may contain claims with administrative access; `*` matches anything.
+        admin_groups: groups whose members may set the label on other namespaces.
     """
 
     admin_namespaces: tuple[str, ...] = ()

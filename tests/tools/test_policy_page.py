@@ -63,6 +63,11 @@ def test_a_mutation_is_shown_as_a_difference() -> None:
     assert "\n+  tolerations:\n+    - key: nvidia.com/gpu\n" in page
 
 
+def test_a_difference_leaves_out_the_context_of_its_example() -> None:
+    assert [policy for policy, page in PAGES.items() if "\n-# context" in page or "\n-# complete context" in page] == []
+    assert "\n-  maxUnavailable: 0\n+  maxUnavailable: 1\n" in PAGES["disruption/blocking-pdb"]
+
+
 def test_every_policy_has_a_page_and_stands_in_the_index() -> None:
     wanted = generated()
     pages = {
