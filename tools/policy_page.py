@@ -85,7 +85,7 @@ def _page(policy: Policy) -> Iterator[str]:
     kinds = ", ".join(dict.fromkeys(kind.name for kind in policy.kinds))
     source = f"../../../policies/{policy.id.replace('-', '_')}.py"
     denied, allowed = _examples(policy, "bad-"), _examples(policy, "good-")
-    first, good = _shown_first(denied, allowed)
+    first, good = _named(policy.id, denied, allowed) or _shown_first(denied, allowed)
     yield from (_NOTE, "", f"# {policy.id}", "", policy.title + ".", "")
     yield from ("| kinds | does | default mode | file |", "|---|---|---|---|")
     yield from (f"| {kinds} | {does} | {policy.mode.word} | [{Path(source).name}]({source}) |", "")
@@ -156,6 +156,57 @@ def _folder(policy: Policy) -> tuple[str, str, str]:
 def _read(file: Path) -> _Example:
     title, *lines = file.read_text(encoding="utf-8").splitlines()
     return _Example(file, title.lstrip("# "), tuple(lines))
+
+
+# Policies whose typical examples are not those that differ least.
+_TYPICAL: Final = {
+    "claims/admin-access": ("bad-claim", "good-access-turned-off"),
+    "claims/invalid-device-class": ("bad-an-extended-resource", "good-class-that-exists"),
+    "disruption/blocking-pdb": ("bad-all-available", "good-two-of-three"),
+    "disruption/missing-inference-pdb": ("bad-a-deployment", "good-budget"),
+    "nodeclasses/exposed-metadata": ("bad-two-hops", "good-defaults"),
+    "nodeclasses/missing-cost-tags": ("bad-no-tags", "good-all-tags"),
+    "nodeclasses/unencrypted-volume": ("bad-not-said", "good-encrypted"),
+    "nodeclasses/unpinned-ami": ("bad-latest", "good-version"),
+    "nodepools/budget-blocks-empty": ("bad-zero-without-reasons", "good-nodes-in-use-only"),
+    "nodepools/consolidation-disabled": ("bad-never", "good-minutes"),
+    "nodepools/forceful-expiry": ("bad-thirty-days", "good-never"),
+    "nodepools/incomplete-node-class-ref": ("bad-only-a-name", "good-gpu-class"),
+    "nodepools/legacy-api": ("bad-node-pool-v1beta1", "good-v1-with-old-annotation"),
+    "nodepools/legacy-field": ("bad-expire-after", "good-v1"),
+    "nodepools/missing-gpu-taint": ("bad-no-taint", "good-no-execute"),
+    "nodepools/narrow-spot": ("bad-one-family", "good-several-families-and-zones"),
+    "nodepools/single-instance-type": ("bad-one-type", "good-two-types"),
+    "nodepools/training-on-spot": ("bad-allows-spot", "good-reserved-first"),
+    "nodepools/unknown-requirement-value": ("bad-upper-case", "good-retired-types-excluded"),
+    "pods/gpu-node-squatter": ("bad-debug-pod", "good-gpu-by-claim"),
+    "pods/hidden-gpu-access": ("bad-visible-devices", "good-no-devices"),
+    "pods/invalid-do-not-disrupt": ("bad-capital", "good-protected-and-not"),
+    "pods/invalid-gpu-quantity": ("bad-request-without-limit", "good-spellings"),
+    "pods/mig-without-claim": ("bad-wanted-by-annotation", "good-asks-by-claim"),
+    "pods/missing-checkpoint": ("bad-nowhere", "good-claim"),
+    "pods/missing-cost-labels": ("bad-no-labels", "good-labelled"),
+    "pods/missing-gpu-toleration": ("bad-a-whole-gpu", "good-tolerated"),
+    "pods/mixed-gpu-resources": ("bad-gpu-and-slice", "good-one-kind-in-all-containers"),
+    "pods/time-sliced-models": ("bad-shared-gpu", "good-own-gpu"),
+    "pods/training-on-spot": ("bad-selects-spot", "good-on-demand"),
+    "pods/unprotected-training": ("bad-a-parallel-job", "good-protected-job"),
+    "scaling/hpa-conflict": ("bad-autoscaler-beside-scaled-object", "good-taken-over"),
+    "scaling/missing-fallback": ("bad-without", "good-within-bounds"),
+    "scaling/scale-from-zero-deadlock": ("bad-requests-in-the-server", "good-one-replica"),
+    "scaling/unbounded-replicas": ("bad-a-scaled-object-without-maximum", "good-bounded"),
+    "scaling/wrong-metric": ("bad-underscore-and-rate", "good-rate-of-a-counter"),
+    "scaling/zero-floor-in-production": ("bad-to-zero", "good-two"),
+}
+
+
+def _named(policy_id: str, denied: Sequence[_Example], allowed: Sequence[_Example]) -> tuple[_Example, _Example] | None:
+    """Return the typical examples of a policy; None where none are named."""
+    if policy_id not in _TYPICAL:
+        return None
+    by_name = {example.file.stem: example for example in (*denied, *allowed)}
+    bad, good = _TYPICAL[policy_id]
+    return by_name[bad], by_name[good]
 
 
 def _shown_first(denied: Sequence[_Example], allowed: Sequence[_Example]) -> tuple[_Example, _Example]:

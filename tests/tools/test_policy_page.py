@@ -43,6 +43,14 @@ def test_the_first_examples_differ_in_what_the_policy_is_about() -> None:
     } == {'  limits: {nodes: "4"}'}
 
 
+def test_a_page_can_open_with_typical_examples_in_place_of_those_that_differ_least() -> None:
+    captions = [line for line in PAGES["pods/missing-gpu-toleration"].splitlines() if line.endswith(".")]
+    assert captions[1:3] == [
+        "A Pod that requests a GPU and has no toleration.",
+        "A Deployment whose Pods tolerate the taint.",
+    ]
+
+
 @pytest.mark.parametrize("policy", PAGES)
 def test_the_first_examples_are_expanded_and_all_others_folded(policy: str) -> None:
     opening = PAGES[policy].partition("## Why is this bad?")[0]
