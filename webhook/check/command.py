@@ -10,6 +10,7 @@ import sys
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -41,7 +42,7 @@ from gpugate.webhook.report.view import View
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from gpugate.policies.engine.ruleset import Ruleset
     from gpugate.policies.sdk.objects import Request
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
     from gpugate.webhook.check.session import Session
     from gpugate.webhook.cli.project_flags import Project
     from gpugate.webhook.manifests.git import Revision
-    from gpugate.webhook.manifests.inputs import ObjectsInValues, Passed
+    from gpugate.webhook.manifests.inputs import ObjectsInValues
     from gpugate.webhook.rendering.options import ChartValues
     from gpugate.webhook.report.located import Located
 
@@ -153,19 +154,68 @@ def _write(known: Baseline) -> None:
 _CI: Final = ("CI", "TF_BUILD", "TEAMCITY_VERSION")
 
 
+# Each checks all files again. A fix in one file may cause a finding in another, rarely that one a third.
+_PASSES: Final = 10
+
+
 @dataclass(frozen=True, slots=True)
 class Mended:
-    """The files with changes, the number of changes, and a line for each fix that was not applied."""
+    """The files with changes, and a line for each fix that was not applied."""
 
     files: tuple[MendedFile, ...]
-    changes: int
     left: tuple[str, ...]
+
+    @property
+    def changes(self) -> int:
+        """The number of changes."""
+        return sum(len(file.policies) for file in self.files)
 
 
 def fix_files(
-    found: Sequence[Input | Problem | Passed], result: CheckResult, ruleset: Ruleset, options: Options, *, unsafe: bool
+    found: Sequence[Found],
+    result: CheckResult,
+    fix: Callable[[Sequence[Found], CheckResult], Mended],
+    again: Callable[[list[Found]], CheckResult],
+) -> tuple[Mended, CheckResult]:
+    """Compute the fixes of findings, also of those that another fix causes in another file. Writes no file.
+
+    Args:
+        found: the files of the run.
+        result: what a check of them found.
+        fix: computes the fixes of the findings of one check.
+        again: checks the files with their new texts.
+
+    Returns:
+        All fixes, and what the last check found.
+    """
+    files = dict[str, MendedFile]()
+    left: tuple[str, ...] = ()
+    for _ in range(_PASSES):
+        mended = fix(found, result)
+        left = mended.left
+        if not mended.files:
+            break
+        for file in mended.files:
+            first = files.get(file.file.name)
+            files[file.file.name] = file if first is None else first.followed_by(file)
+        new = {name: file.after.encode(file.codec) for name, file in files.items()}
+        found = [
+            replace(part, data=new[part.name]) if isinstance(part, Input) and part.name in new else part
+            for part in found
+        ]
+        result = again(list(found))
+        if any(file.is_unfinished for file in mended.files):
+            break
+    else:
+        left = (*left, f"fixes are incomplete after {_PASSES} passes, each of which caused another finding; run again")
+    made = (files[part.name] for part in found if isinstance(part, Input) and part.name in files)
+    return Mended(tuple(file for file in made if file.after != file.before), left), result
+
+
+def fixes_of(
+    found: Sequence[Found], result: CheckResult, ruleset: Ruleset, options: Options, *, unsafe: bool
 ) -> Mended:
-    """Compute the fixes of findings. Writes no file."""
+    """Compute the fixes of the findings of one check."""
     wanted = {
         finding.place.file
         for finding in _each(result.report.findings)
@@ -176,7 +226,6 @@ def fix_files(
     files = mend(list(numbers.values()), others, ruleset, options, unsafe=unsafe)
     return Mended(
         tuple(file for file in files if file.after != file.before),
-        sum(len(file.policies) for file in files),
         (*(line for file in files for line in file.left), *_rendered(result)),
     )
 
@@ -497,7 +546,10 @@ def _judged(
     gathered = replace(gathered, found=_kept(gathered.found, args))
     result = baseline.hidden(_checked(gathered, ruleset, how, only, args), how.fail_on)
     if args.fix or args.diff:
-        result = _mended(gathered, result, ruleset, how, only, args)
+        fixing = partial(_checked, ruleset=ruleset, how=how, only=only, args=args)
+        result = _mended(
+            gathered, result, lambda files: baseline.hidden(fixing(files), how.fail_on), ruleset, how, args
+        )
     result = baseline.finished(result, how.fail_on)
     remarks = (*gathered.remarks, *result.report.remarks)
     return replace(result, report=replace(result.report, remarks=remarks))
@@ -557,13 +609,18 @@ def _processors() -> int:
 def _mended(
     gathered: Gathered,
     result: CheckResult,
+    check_again: Callable[[Gathered], CheckResult],
     ruleset: Ruleset,
     how: Options,
-    only: frozenset[str] | None,
     args: argparse.Namespace,
 ) -> CheckResult:
-
-    mended = fix_files(gathered.found, result, ruleset, how, unsafe=args.unsafe_fixes)
+    """Write the fixes, or show them as a diff."""
+    mended, after = fix_files(
+        gathered.found,
+        result,
+        lambda found, seen: fixes_of(found, seen, ruleset, how, unsafe=args.unsafe_fixes),
+        lambda found: check_again(replace(gathered, found=found)),
+    )
     if args.diff:
         sys.stdout.write(diff_of(mended.files))
         for line in mended.left:
@@ -571,6 +628,4 @@ def _mended(
         return replace(result, report=replace(result.report, unfixed=mended.left))
     for file in mended.files:
         write_fixed(file)
-    if mended.files:
-        result = _checked(gathered, ruleset, how, only, args)
-    return replace(result, report=replace(result.report, fixed=mended.changes, unfixed=mended.left))
+    return replace(after, report=replace(after.report, fixed=mended.changes, unfixed=mended.left))

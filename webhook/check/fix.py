@@ -246,7 +246,10 @@ _ROUNDS: Final = 50  # each changes every object once; few objects have so many 
 
 @dataclass(slots=True)
 class MendedFile:
-    """A file with its text before and after; `policies` are those whose changes were made, one entry for each."""
+    """A file with its text before and after; `policies` are those whose changes were made, one entry for each.
+
+    `left` says which fixes were not applied, and `is_unfinished` that changes went on causing findings.
+    """
 
     file: Input
     before: str
@@ -254,6 +257,11 @@ class MendedFile:
     codec: str
     policies: list[str] = field(default_factory=list)
     left: list[str] = field(default_factory=list)
+    is_unfinished: bool = False
+
+    def followed_by(self, later: MendedFile) -> MendedFile:
+        """Return the file with the changes of both."""
+        return replace(self, after=later.after, policies=self.policies + later.policies)
 
 
 def mend(
@@ -295,6 +303,7 @@ def mend(
     for file in unfinished:
         why = f"fixes are incomplete after {_ROUNDS} changes of one object, each of which caused another finding; run again"
         file.left.append(f"{file.file.label}: {why}")
+        file.is_unfinished = True
     return mended
 
 

@@ -65,6 +65,39 @@ def test_fix_changes_every_file_with_a_finding_that_is_reported_once(gpugate: Ru
     assert ran.out.splitlines()[1:] == ["Made 2 changes"]
 
 
+POOL = """\
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: inference}
+spec:
+  template:
+    spec:
+      nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: gpu}
+      requirements:
+        - {key: karpenter.k8s.aws/instance-family, operator: In, values: [g5, g6]}
+"""
+TAINT = '      taints:\n        - key: nvidia.com/gpu\n          value: "true"\n          effect: NoSchedule\n'
+ON_THE_POOL = POD + "  nodeSelector: {karpenter.sh/nodepool: inference}\n"
+IN_TURN = ("--select", "nodepools/missing-gpu-taint", *SELECT, "--unsafe-fixes")
+
+
+def test_a_finding_that_a_fix_causes_in_another_file_is_fixed_in_the_same_run(gpugate: Run, pod: Path) -> None:
+    pod.write_text(ON_THE_POOL)
+    pool = pod.with_name("pool.yaml")
+    pool.write_text(POOL)
+
+    shown = gpugate("check", "--diff", *IN_TURN, ".").out
+    ran = gpugate("check", "--fix", *IN_TURN, ".")
+
+    assert (pool.read_text(), pod.read_text()) == (POOL + TAINT, ON_THE_POOL + TOLERATION)
+    assert ran.out.splitlines()[1:] == ["Made 2 changes"]
+    assert gpugate("check", "--diff", *IN_TURN, ".").out == ""
+    pool.write_text(POOL)
+    pod.write_text(ON_THE_POOL)
+    subprocess.run(["patch", "-s", "-p0"], input=shown, text=True, check=True)  # noqa: S607 -- whichever there is
+    assert (pool.read_text(), pod.read_text()) == (POOL + TAINT, ON_THE_POOL + TOLERATION)
+
+
 def test_diff_prints_what_fix_would_do_and_writes_nothing(gpugate: Run, pod: Path, tmp_path: Path) -> None:
     ran = gpugate("check", "--diff", *SELECT, "pod.yaml", "-o", "json=found.json")
 

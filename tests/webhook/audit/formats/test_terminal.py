@@ -114,7 +114,7 @@ def test_what_was_not_looked_at_is_said_with_the_coverage(audit: AuditReport, pr
 def test_a_complete_coverage_is_not_written_beside_what_was_not_evaluated(
     audit: AuditReport, presentation: Presentation
 ) -> None:
-    lines = block(audit_table.render(replace(audit, coverage=1.0), presentation), "NOT EVALUATED")
+    lines = block(audit_text.render(replace(audit, coverage=1.0), presentation), "NOT EVALUATED")
 
     assert lines[0] == "NOT EVALUATED"
 
