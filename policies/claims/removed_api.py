@@ -141,6 +141,7 @@ def check(obj: Field, ctx: AnyContext) -> Iterator[Violation]:
         f"{sent.api_version} {_fate(lifecycle, ctx.target.kubernetes)}",
         hint=_hint(fields_left_out(obj, ctx.request.kind.kind)),
         fix=_fix(obj, ctx),
+        why="" if at_least(ctx.target.kubernetes, lifecycle.removed) else _off(lifecycle),
     )
 
 
@@ -162,8 +163,17 @@ def _fate(lifecycle: _Lifecycle, target: str) -> str:
     if at_least(target, lifecycle.removed):
         return f"was removed in Kubernetes {lifecycle.removed}; the target is {target}"
     if at_least(target, lifecycle.deprecated):
-        return f"is deprecated since Kubernetes {lifecycle.deprecated} and removed in {lifecycle.removed}"
+        return (
+            f"is off by default, deprecated since Kubernetes {lifecycle.deprecated}, and removed in {lifecycle.removed}"
+        )
     return f"is off by default, and removed in Kubernetes {lifecycle.removed}; the target is {target}"
+
+
+def _off(lifecycle: _Lifecycle) -> str:
+    return (
+        "Applying the file ends in `no matches for kind` on API servers that do not turn the version on, and on all "
+        f"from Kubernetes {lifecycle.removed} on."
+    )
 
 
 def _hint(left_out: tuple[str, ...]) -> str:

@@ -38,10 +38,10 @@ def found(ctx: Context[Any]) -> list[Violation]:
         ("v1alpha3", "1.34", "was removed in Kubernetes 1.34; the target is 1.34"),
         ("v1beta1", "1.33", None),
         ("v1beta1", "1.34", "is off by default, and removed in Kubernetes 1.38; the target is 1.34"),
-        ("v1beta1", "1.35", "is deprecated since Kubernetes 1.35 and removed in 1.38"),
+        ("v1beta1", "1.35", "is off by default, deprecated since Kubernetes 1.35, and removed in 1.38"),
         ("v1beta1", "1.38", "was removed in Kubernetes 1.38; the target is 1.38"),
         ("v1beta2", "1.35", "is off by default, and removed in Kubernetes 1.39; the target is 1.35"),
-        ("v1beta2", "1.36", "is deprecated since Kubernetes 1.36 and removed in 1.39"),
+        ("v1beta2", "1.36", "is off by default, deprecated since Kubernetes 1.36, and removed in 1.39"),
         ("v1beta2", "1.39", "was removed in Kubernetes 1.39; the target is 1.39"),
         ("v1", "1.36", None),
     ],
@@ -56,7 +56,10 @@ def test_a_claim_that_was_converted_on_its_way_has_no_fix(context: Contexts) -> 
     ctx = context(claim("v1"))
     sent = GroupVersionKind("resource.k8s.io", "v1beta1", "ResourceClaim")
     (violation,) = found(replace(ctx, request=replace(ctx.request, requested_kind=sent)))
-    assert violation.message == "resource.k8s.io/v1beta1 is deprecated since Kubernetes 1.35 and removed in 1.38"
+    assert (
+        violation.message
+        == "resource.k8s.io/v1beta1 is off by default, deprecated since Kubernetes 1.35, and removed in 1.38"
+    )
     assert violation.fix is None
 
 

@@ -83,7 +83,7 @@ def test_no_name_is_left_in_a_text(field: str, text: str) -> None:
         "adds the toleration nvidia.com/gpu:NoSchedule, the usual taint of nodes with nvidia.com/gpu",
         "no maxReplicaCount, so KEDA uses 100: 100 Pods x 8 GPUs = 800 GPUs; worst case as p5.48xlarge",
         "Pods of this Deployment would be denied",
-        "resource.k8s.io/v1beta1 is deprecated since Kubernetes 1.35 and removed in 1.38",
+        "resource.k8s.io/v1beta1 is off by default, deprecated since Kubernetes 1.35, and removed in 1.38",
         'spec.template.spec.containers[0].resources.limits["nvidia.com/mig-1g.10gb"]',
         "write karpenter.sh/nodepool, with the name of a NodePool",
         "prices are for us-east-1, but there are GPU nodes in eu-central-1 and ap-southeast-2",
