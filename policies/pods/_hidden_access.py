@@ -193,7 +193,8 @@ _RUNTIMES: Final = ("nvidia", "habana")
 # Device files below /dev by the start of their name: NVIDIA, Neuron, ROCm, and the kernel's accelerators, among them
 # Gaudi; `hl` is Gaudi's name before Linux 6.2.
 _DEVICE_FILES: Final = re.compile(r"nvidia|neuron|kfd$|accel[0-9]*$|hl(_controlD)?[0-9]")
-_DIRECTORIES: Final = ("/var/lib/kubelet/device-plugins", "/run/nvidia")
+_PLUGINS: Final = "/var/lib/kubelet/device-plugins"
+_DIRECTORIES: Final = (_PLUGINS, "/run/nvidia")
 # Character devices by number: 195 is NVIDIA's (Linux, `Documentation/admin-guide/devices.txt`).
 _NVIDIA_MAJOR: Final = "/dev/char/195:"
 
@@ -205,10 +206,13 @@ def runtime(pod: Field) -> Iterator[Sign]:
         yield Sign(name, f'the runtime class "{name.text}" exposes the GPUs that the image names')
 
 
-def exclusive(pod: Field) -> Iterator[Sign]:
-    """Yield the paths of the host that are of use for nothing but accelerators."""
+def exclusive(pod: Field, *, of_daemon_set: bool) -> Iterator[Sign]:
+    """Yield the paths of the host that are of use for nothing but accelerators.
+
+    A device plugin is a DaemonSet that registers itself in the kubelet's directory, and serves any kind of device.
+    """
     for path, clean in _host_paths(pod):
-        if _is_exclusive(clean):
+        if _is_exclusive(clean) and not (of_daemon_set and _is_in(clean, _PLUGINS)):
             yield Sign(path, f"{path.text} of the host gives access to its GPUs")
 
 

@@ -45,7 +45,8 @@ resources:
 ```
 
 Run agents that monitor the GPUs of every node as a DaemonSet. In a DaemonSet, access to GPUs is a warning, and a
-setting that gives access to more than GPUs is not reported.
+setting that gives access to more than GPUs is not reported. A device plugin is a DaemonSet too, and may mount the
+directory of the kubelet's device plugins.
 
 This policy does not see variables from `envFrom` and of the image, which affect every Pod on a GPU node whose default
 runtime is NVIDIA's. Nor does it see that a runtime class of another name uses NVIDIA's runtime. To prevent such
@@ -130,7 +131,7 @@ def _evaluated(
     if demand:
         yield from _beside_demand(demand, named, containers, most)
         return
-    found = (*named, *(_hidden_access.exclusive(pod) if whole_pod else ()))
+    found = (*named, *(_hidden_access.exclusive(pod, of_daemon_set=of_daemon_set) if whole_pod else ()))
     runtime = tuple(_hidden_access.runtime(pod)) if whole_pod else ()
     if demand.doubt and demand.unknown and runtime:
         # Pods that ask for a GPU run in this runtime.

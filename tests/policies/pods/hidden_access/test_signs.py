@@ -30,7 +30,7 @@ def found(subject: Field) -> list[tuple[str, Stance]]:
         *_hidden_access.named(subject, containers),
         *_hidden_access.annotated(subject),
         *_hidden_access.runtime(subject),
-        *_hidden_access.exclusive(subject),
+        *_hidden_access.exclusive(subject, of_daemon_set=False),
         *_hidden_access.privileged(containers),
         *_hidden_access.general(subject, containers),
     )
