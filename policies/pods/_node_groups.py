@@ -3,7 +3,7 @@
 Karpenter disrupts its own nodes only, and only they have its labels. What it reads of a Pod has no effect elsewhere, and a
 Pod that is told to select `karpenter.sh/capacity-type` too would stay Pending.
 
-Sources: labels of nodes in the documentation of EKS (managed node groups), eksctl, GKE (node pools), AKS (use of labels) and
+Sources: labels of nodes in the documentation of EKS (managed node groups), eksctl, GKE (node pools, and the labels that it gives to nodes), AKS (use of labels) and
 kOps (instance groups), as of 2026-11-22; Karpenter v1.14.1 `pkg/controllers/state/statenode.go` (it manages nodes that have
 a NodeClaim).
 """
@@ -28,13 +28,14 @@ _NODE_GROUPS: Final = frozenset(
     {
         "agentpool",
         "alpha.eksctl.io/nodegroup-name",
-        "cloud.google.com/gke-nodepool",
         "eks.amazonaws.com/capacityType",
         "eks.amazonaws.com/nodegroup",
         "kops.k8s.io/instancegroup",
         "kubernetes.azure.com/agentpool",
     }
 )
+# GKE starts every node that has one, such as `gke-nodepool`, `gke-accelerator` and `gke-tpu-topology`.
+_OF_GKE: Final = "cloud.google.com/gke-"
 _HOSTNAME: Final = "kubernetes.io/hostname"
 
 
@@ -64,7 +65,7 @@ def is_bound(pod: Field, ctx: AnyContext) -> bool:
 
 
 def _selected_groups(required: Requirements) -> frozenset[str]:
-    return _NODE_GROUPS & _required(required)
+    return frozenset(key for key in _required(required) if key in _NODE_GROUPS or key.startswith(_OF_GKE))
 
 
 def _required(required: Requirements) -> frozenset[str]:

@@ -12,7 +12,8 @@ checkpoints, run training on on-demand or reserved capacity, and set `expireAfte
 ## Instead
 gpugate adds the missing annotation to Pods that train and request a GPU. An existing value is not changed; `"false"`
 on a Pod that is known to train is reported. Pods of a DaemonSet never get it, because they would keep their nodes
-indefinitely. Nor do Pods that select a node group (of EKS, GKE, AKS, kOps), whose nodes Karpenter does not disrupt.
+indefinitely. Nor do Pods that select a node group (of EKS, AKS, kOps) or nodes of GKE by a label such as
+`cloud.google.com/gke-accelerator`, because Karpenter does not disrupt these nodes.
 
 A Pod is known to train by its labels, by a framework that only trains (such as a PyTorchJob), or by a training
 launcher in its command (`torchrun`, `accelerate launch`, `deepspeed`, `horovodrun`, `python -m
