@@ -18,6 +18,9 @@ taints:
 Each make of accelerator has its own key: `nvidia.com/gpu`, `amd.com/gpu`, `habana.ai/gaudi`, `aws.amazon.com/neuron`.
 `platform.taints` can define other keys, or no taint for a resource.
 
+A pool with a taint of another key is a warning, unless `platform.taints` names the taints of its nodes: which Pods
+tolerate it is not known. The taints of other accelerators do not count, nor do those of Karpenter and Kubernetes.
+
 A pool whose taint covers only some of its accelerators is a warning, if it has the others only because a requirement
 is wide: require one manufacturer.
 
@@ -40,7 +43,7 @@ from typing import TYPE_CHECKING, Final
 from gpugate.policies.nodepools._accelerators import is_minor, makes
 from gpugate.policies.nodepools._gpu_pools import with_gpu_types
 from gpugate.policies.sdk.findings import Patch, Patches, Skip, Stance, Violation
-from gpugate.policies.sdk.node_pools import INSTANCE_TYPES
+from gpugate.policies.sdk.node_pools import INSTANCE_TYPES, accelerator_taint_keys
 from gpugate.policies.sdk.objects import NODE_POOL
 from gpugate.policies.sdk.policy import Context, Params, validates
 
@@ -55,6 +58,12 @@ if TYPE_CHECKING:
 _KEEPS_OFF: Final = frozenset({"NoSchedule", "NoExecute"})
 _WEAK: Final = "The scheduler ignores the taint when no other node fits, so Pods without a GPU run on the GPU nodes."
 _BRIEF: Final = "Karpenter removes the taint when the node is ready, and then any Pod that fits runs there."
+_ADMITS: Final = (
+    "A Pod that tolerates the taint and requests no GPU keeps a GPU node running, and uses the CPU and memory that the "
+    "next GPU Pod needs."
+)
+# Taints of these say something else of a node: its capacity type, or that it is not ready.
+_GENERAL: Final = ("karpenter.sh", "kubernetes.io", "k8s.aws", "amazonaws.com")
 # A taint on a pool with other types too would exclude the Pods that use those.
 _APART: Final = "move the types with an accelerator to a separate pool with the taint"
 
@@ -76,7 +85,7 @@ def _found(pool: Field, types: MatchingTypes, ctx: Context[Params]) -> Iterator[
         yield from (_another_make(make, types, template["taints"]) for make in open_to_all)
     else:
         largest = open_to_all[0]
-        found = _none(template, largest.resources[0], wanted[largest])
+        found = _none(template, largest.resources[0], wanted[largest], ctx)
         yield replace(found, hint=_APART, fix=None) if types.others else found
 
 
@@ -96,7 +105,22 @@ def _another_make(make: Make, types: MatchingTypes, taints: Field) -> Violation:
     )
 
 
-def _none(template: Field, resource: str, wanted: tuple[Taint, ...]) -> Violation:
+def _of_platform(template: Field, ctx: Context[Params]) -> Field | None:
+    """Return the first taint that the platform chose itself, and that excludes Pods that do not tolerate it."""
+    accelerators = accelerator_taint_keys(ctx)
+    return next(
+        (
+            taint
+            for taint in template["taints"]
+            if taint["effect"].text in _KEEPS_OFF
+            and taint["key"].text not in accelerators
+            and not taint["key"].text.partition("/")[0].endswith(_GENERAL)
+        ),
+        None,
+    )
+
+
+def _none(template: Field, resource: str, wanted: tuple[Taint, ...], ctx: Context[Params]) -> Violation:
     taint = wanted[0]
     keys = {each.key for each in wanted}
     hint = (
@@ -121,6 +145,17 @@ def _none(template: Field, resource: str, wanted: tuple[Taint, ...]) -> Violatio
             message = f"the taint {brief['key'].text} is a startup taint, which is removed when the node is ready"
             moved = Patch("remove", brief.path, None, "a startup taint is removed when the node is ready")
             return Violation(brief.path, message, hint=hint, fix=Patches((moved, added)), why=_BRIEF)
+    own = None if ctx.platform.configured_taints_of(resource) else _of_platform(template, ctx)
+    if own is not None:
+        key = own["key"].text
+        return Violation(
+            own.path,
+            f"no taint for {resource}: Pods that tolerate {key} may run on these nodes without a GPU",
+            Stance.WARN,
+            f"name {key} under platform.taints of the policy file if only GPU Pods tolerate it, or add the taint "
+            f"{taint.key}={taint.value}:NoSchedule, and let Pods that use these nodes tolerate it",
+            why=_ADMITS,
+        )
     return Violation(
         template["taints"].path,
         f"missing taint {taint.key}: Pods that do not request {resource} can run on these nodes",
