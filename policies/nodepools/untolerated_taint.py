@@ -18,15 +18,21 @@ tolerations:
   - {key: karpenter.sh/capacity-type, operator: Exists, effect: NoSchedule}
 ```
 
-A pool is compared with the known DaemonSets that tolerate its accelerators and can select its nodes. If no such
-DaemonSet is known, but others may exist, gpugate assumes that they tolerate the taints of accelerators and the keys
-in `tolerated`. It assumes this only for EC2 nodes of Karpenter: nodes of EKS Auto Mode include the device plugin, GKE
-installs one that tolerates every taint, and the one in the AKS documentation tolerates `sku=gpu`.
+A pool is compared with the DaemonSets that tolerate its accelerators and can select its nodes. If no such DaemonSet is
+known, but others may exist, the taint is reported too. By default, the device plugins of NVIDIA, AMD and Neuron tolerate
+only the taint of their accelerator; with other values of their charts they may tolerate more. List the keys that they
+tolerate in `tolerated`.
+
+This second case concerns EC2 nodes of Karpenter only. Nodes of EKS Auto Mode include the device plugin, and those of
+Bottlerocket include NVIDIA's. GKE installs one that tolerates every taint, and the one in the AKS documentation tolerates
+`sku=gpu`.
 
 A DaemonSet is compared with the known pools.
 
 ## Sources
-NVIDIA gpu-operator v26.7.0 `deployments/gpu-operator/values.yaml` (`daemonsets.tolerations`); Karpenter v1.14.1
+NVIDIA gpu-operator v26.7.0 `deployments/gpu-operator/values.yaml` (`daemonsets.tolerations`); NVIDIA k8s-device-plugin
+v0.17.1 `deployments/helm/nvidia-device-plugin/values.yaml` (`tolerations`); EKS user guide "Install the
+Kubernetes device plugin for GPUs", as of 2026-11-22; Karpenter v1.14.1
 `pkg/controllers/nodeclaim/lifecycle/initialization.go` (RequestedResourcesRegistered); Kubernetes v1.36
 `pkg/controller/daemon/daemon_controller.go` (NodeShouldRunDaemonPod); EKS user guide "Deploy an accelerated workload", as
 of 2026-11-21; AKS documentation "Use GPUs for compute-intensive workloads", GKE documentation "Run GPUs in GKE Standard node
@@ -80,6 +86,10 @@ DAEMON_SET_NEED: Final = Need(
 _KEPT_OFF: Final = (
     "Nodes of the pool run no Pod of the DaemonSet: without a device plugin Pods cannot use their GPUs, and without an "
     "exporter their GPUs are not measured."
+)
+_WITHOUT_PLUGIN: Final = (
+    "Nodes without a device plugin report no GPUs: GPU Pods stay Pending, and Karpenter does not treat the nodes as "
+    "initialized. Bottlerocket includes that of NVIDIA."
 )
 _HARD_EFFECTS: Final = frozenset({"NoSchedule", "NoExecute"})
 _TOLERATED_BY_ALL: Final = "node.kubernetes.io/"
@@ -188,10 +198,26 @@ def _kept_off(pool: Field, ctx: Context[Params]) -> Iterator[Violation]:
         expected = {*accelerator_taint_keys(ctx), *ctx.params.tolerated}
         for taint in hard_taints(pool):
             if taint["key"].text not in expected:
-                message = (
-                    f"the DaemonSets for GPUs do not tolerate the taint {shown(taint)}: the nodes get no device plugin"
-                )
-                yield _unwanted(taint, message, ctx)
+                yield _assumed(taint)
+
+
+def _assumed(taint: Field) -> Violation:
+    """Report a taint of which it is not known whether the DaemonSets tolerate it: only that they do not by default."""
+    key, effect = taint["key"].text, taint["effect"].text
+    message = f"no known DaemonSet for GPUs tolerates the taint {shown(taint)}, and device plugins do not by default"
+    tolerate = f"add a toleration of {key} with the effect {effect} to the DaemonSets for GPUs"
+    if not key.startswith(_LABELS_OF_NODES):
+        hint = f"{tolerate}, and list {key} under `tolerated` of this policy"
+        return Violation(taint.path, message, hint=hint, why=_WITHOUT_PLUGIN)
+    hint = f"remove the taint (nodes have the label {key} anyway), or {tolerate}"
+    return Violation(taint.path, message, hint=hint, fix=_removal(taint), why=_WITHOUT_PLUGIN)
+
+
+def _removal(taint: Field) -> Patches:
+    key = taint["key"].text
+    return Patches(
+        (Patch("remove", taint.path, None, f"removes the taint {key}, which DaemonSets for GPUs do not tolerate"),)
+    )
 
 
 def _by_known(pool: Field, agents: list[Field], ctx: Context[Params]) -> Iterator[Violation]:
@@ -209,14 +235,12 @@ def _unwanted(taint: Field, message: str, ctx: AnyContext) -> Violation:
     key, effect = taint["key"].text, taint["effect"].text
     tolerate = f"add a toleration for {key}:{effect} to the DaemonSets"
     if key in accelerator_taint_keys(ctx):
-        return Violation(
-            taint.path, message, hint=f"change the taint to one that the DaemonSets tolerate, or {tolerate}"
-        )
+        hint = f"change the taint to one that the DaemonSets tolerate, or {tolerate}"
+        return Violation(taint.path, message, hint=hint)
     anyway = (
         f" (nodes have the label {key} anyway)" if key.startswith(_LABELS_OF_NODES) and key not in _NO_LABELS else ""
     )
-    removed = Patch("remove", taint.path, None, f"removes the taint {key}, which DaemonSets for GPUs do not tolerate")
-    return Violation(taint.path, message, hint=f"remove the taint{anyway}, or {tolerate}", fix=Patches((removed,)))
+    return Violation(taint.path, message, hint=f"remove the taint{anyway}, or {tolerate}", fix=_removal(taint))
 
 
 @validates(
