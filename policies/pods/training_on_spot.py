@@ -19,8 +19,9 @@ If nodes for training have another label, select that too. The labels of a Kueue
 the flavors of the workload's queue are known. If they are not known, the Pod is not evaluated.
 
 A Pod is not reported if it is bound to nodes that Karpenter does not launch: by the label of an EKS managed node
-group, a GKE node pool and the like, by the name of a host or by `nodeName`. Nor is it reported if all NodePools are
-known and none of them would run it on Spot.
+group, a GKE node pool and the like, by the name of a host or by `nodeName`. A Pod that does not select Spot itself is
+reported if a known NodePool may put it there. If other NodePools may exist and the Pod does not exclude Spot, it is not
+evaluated.
 
 A Pod is reported only if it is known to train: by its labels, by a framework that only trains (such as a PyTorchJob),
 or by a training launcher in its command (`torchrun`, `accelerate launch`, `deepspeed`, `horovodrun`). The finding
@@ -72,19 +73,24 @@ _CONSOLIDATED: Final = "Karpenter consolidates nodes for inference often, and an
     concerns=MAY_DEMAND,
 )
 def check(pod: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
-    """Report that the Pod selects Spot, that a pool may put it there, or that nothing keeps it off."""
+    """Report that the Pod selects Spot, or that a known pool may put it there."""
     demand = ctx.derived(gpu_demand)
     if not demand and demand.doubt and ctx.derived(workload_class).name == "training":
         yield demand.doubt
     if not ctx.derived(trains) or is_bound(pod, ctx):
         return
     queue = admission(ctx)
-    found = next((each for each in map(_violation, queue.placements) if each), None)
-    if found:
-        yield found if "spot" in selected(CAPACITY_TYPE, ctx) else queue.doubt or found
+    unknown: Skip | None = None
+    for found in map(_found, queue.placements):
+        if isinstance(found, Violation):
+            yield found if "spot" in selected(CAPACITY_TYPE, ctx) else queue.doubt or found
+            return
+        unknown = unknown or found
+    if unknown:
+        yield queue.doubt or unknown
 
 
-def _violation(placement: Placement) -> Violation | None:
+def _found(placement: Placement) -> Violation | Skip | None:
     """Report that the Pod, with what a flavor of its queue adds, may run on Spot capacity, or beside inference."""
     pod, ctx = placement.pod, placement.ctx
     selector = pod["spec", "nodeSelector"]
@@ -96,26 +102,24 @@ def _violation(placement: Placement) -> Violation | None:
     # Who writes the flavor chooses the nodes by its labels.
     chosen = bool(placement.added) or _chooses(ctx)
     on_spot = may_have(CAPACITY_TYPE, "spot", ctx)
-    message = _spot_message(pod, ctx, chosen=chosen) if on_spot else _company_message(pod, ctx, chosen=chosen)
+    message = _spot_message(pod, ctx) if on_spot else _company_message(pod, ctx, chosen=chosen)
     if not message:
-        return None
+        return None if chosen or _complete(ctx) else Skip("not all node pools are known")
     why = _INTERRUPTED if on_spot else _CONSOLIDATED
     return Violation(selector.path, f"{message} {told_by(ctx)}", hint=_hint(ctx), why=why)
 
 
-def _spot_message(pod: Field, ctx: AnyContext, *, chosen: bool) -> str:
-    """Say what may put the Pod on Spot; empty where nothing known does, and the Pod or complete facts keep it off."""
+def _spot_message(pod: Field, ctx: AnyContext) -> str:
+    """Say which known pool may put the Pod on Spot; empty where none does."""
     for pool, both in pools_for(pod, ctx.derived(gpu_demand), ctx):
         if "spot" in capacity_types(both):
             name = pool["metadata", "name"].text
             return f"NodePool {name} may put this training Pod on Spot: {_loss(pod)}"
-    if chosen or _complete(ctx):
-        return ""
-    return f"this training Pod may run on Spot: {_loss(pod)}"
+    return ""
 
 
 def _company_message(pod: Field, ctx: AnyContext, *, chosen: bool) -> str:
-    """Say that the Pod may share nodes with inference; empty where it selects its nodes, or complete facts say not."""
+    """Say which known pool for inference may run the Pod; empty where none does, or the Pod selects its nodes."""
     if chosen:
         return ""
     demand = ctx.derived(gpu_demand)
@@ -123,7 +127,7 @@ def _company_message(pod: Field, ctx: AnyContext, *, chosen: bool) -> str:
         if pool_class(pool, ctx) == "inference":
             name = pool["metadata", "name"].text
             return f"NodePool {name} is for inference, but may run this training Pod and be consolidated"
-    return "" if _complete(ctx) else "selects no nodes for training, so it may run on nodes that are consolidated"
+    return ""
 
 
 def _complete(ctx: AnyContext) -> bool:

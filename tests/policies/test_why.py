@@ -53,7 +53,7 @@ CAUSES = [
     ("nodepools/training-on-spot", "bad-spot-only", "two minutes' notice"),
     ("nodepools/training-consolidates", "bad-one-minute", "start slowly"),
     ("pods/missing-cost-labels", "bad-value-of-another-form", "attributed to no team"),
-    ("pods/training-on-spot", "bad-no-nodes-for-training", "consolidates nodes for inference"),
+    ("pods/training-on-spot", "bad-pool-for-inference", "consolidates nodes for inference"),
     ("pods/training-on-spot", "bad-selects-spot", "two minutes after its notice"),
     ("pods/unknown-mig-profile", "bad-two-slices", "stay unused"),
     ("pods/unknown-mig-profile", "bad-without-its-point", "stays Pending"),

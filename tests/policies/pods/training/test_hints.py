@@ -16,7 +16,7 @@ from gpugate.webhook.manifests.load import RunFacts
 
 HEAD = {"apiVersion": "gpugate.dev/v1", "kind": "PolicyConfig"}
 OWN = {**HEAD, "platform": {"workload_classes": {"node_selectors": {"tier": {"train": "training"}}}}}
-POD = {
+POD: Any = {
     "apiVersion": "v1",
     "kind": "Pod",
     "metadata": {"name": "trainer", "namespace": "ml", "labels": {"gpugate.dev/workload-class": "training"}},
@@ -39,6 +39,9 @@ def pool(**labels: str) -> Request:
         "spec": {"template": template},
     }
     return Request(GroupVersionKind("karpenter.sh", "v1", "NodePool"), Operation.CREATE, obj, name="gpu")
+
+
+ON_SPOT: Any = {"nodeSelector": {"karpenter.sh/capacity-type": "spot"}}
 
 
 @pytest.mark.parametrize(
@@ -71,7 +74,7 @@ def pool(**labels: str) -> Request:
     ],
 )
 def test_training_is_sent_to_labels_that_nodes_have(config: Any, pools: list[Request], hint: str) -> None:
-    pod: Any = POD
+    pod: Any = POD if pools else {**POD, "spec": {**POD["spec"], **ON_SPOT}}
     request = Request(GroupVersionKind("", "v1", "Pod"), Operation.CREATE, pod, name="trainer", namespace="ml")
     ruleset = bind(CATALOG, parse_config(config))
     verdict = evaluate(ruleset, request, RunFacts(pools), today=dt.date(2026, 11, 22))
