@@ -88,7 +88,7 @@ class _Coercion:
             elif node.preserve:
                 out[key] = member
             else:
-                problem, near = wording.unknown((*path, key), node)
+                problem, near = wording.unknown((*path, key), node, value)
                 self._unknown.append(problem)
                 self._meant.add((*path, near))
         for key, default in node.defaults.items():

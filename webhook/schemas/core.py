@@ -130,7 +130,7 @@ class CoreObjects:
                 if child is not None:
                     yield from self._value(member, child, (*path, key))
                 elif not node.preserve and node.type and not self._newer and not wording.is_placeholder(key):
-                    yield wording.unknown((*path, key), node)[0]
+                    yield wording.unknown((*path, key), node, value)[0]
         elif isinstance(value, list) and node.items is not None:
             for index, element in enumerate(value):
                 yield from self._value(element, node.items, (*path, index))

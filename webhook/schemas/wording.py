@@ -12,7 +12,7 @@ from gpugate.policies.sdk.field import render
 from gpugate.policies.sdk.quantity import type_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from gpugate.policies.sdk.field import Path
     from gpugate.webhook.schemas.table import Node
@@ -81,13 +81,20 @@ def is_placeholder(value: Any) -> bool:
     return isinstance(value, str) and _PLACEHOLDER.search(value) is not None
 
 
-def unknown(path: Path, node: Node) -> tuple[SchemaProblem, str]:
-    """Of a field that the schema has not; also returns the name that was meant, where one is near."""
+def unknown(path: Path, node: Node, within: Mapping[str, Any]) -> tuple[SchemaProblem, str]:
+    """Of a field that the schema has not; also returns the name that was meant, where one is near.
+
+    An object whose fields are all known one level up, and missing there, is what an older version of the kind had around
+    them; `within` is the object with the field.
+    """
+    inner = within[str(path[-1])]
     name, known = str(path[-1]), sorted({*node.properties, *(("metadata",) if node.embedded else ())})
     folded = {each.lower(): each for each in known}
     near = folded.get(name.lower()) or next(iter(near_misses(name, known)), "")
     if near:
         remedy = f"did you mean {near}?"
+    elif isinstance(inner, dict) and inner and inner.keys() <= node.properties.keys() - within.keys():
+        remedy = f"remove it, and write what it contains one level up: {_names(sorted(inner))}"
     elif known:
         remedy = f"remove it; there {_is(known)} {_names(known)}"
     else:
