@@ -20,6 +20,7 @@ from gpugate.webhook.check.locate import located_problem
 from gpugate.webhook.check.options import FailOn
 from gpugate.webhook.check.session import LocalSession
 from gpugate.webhook.check.templates import POLICY as PLACEHOLDERS
+from gpugate.webhook.check.templates import template_for
 from gpugate.webhook.manifests.expansion import BASES
 from gpugate.webhook.manifests.inputs import Input, Passed
 from gpugate.webhook.manifests.problems import Passing, Problem
@@ -236,13 +237,13 @@ def _fold(findings: Iterable[Located]) -> list[Located]:
 def _cause(finding: Located) -> tuple[str, ...]:
     """Name the cause of a finding, where it is outside of the object; empty where it is in the object.
 
-    Names that the platform has not configured are one cause of each policy, and placeholders are one cause of each file.
-    A patch that many objects get for the same reason is one thing to know.
+    Names that the platform has not configured are one cause of each policy, and so are templates for one tool. Other
+    placeholders are one cause of each file. A patch that many objects get for the same reason is one thing to know.
     """
     if finding.convention and finding.fix is None:
         return (finding.policy,)
     if finding.policy == PLACEHOLDERS and finding.fix is None:
-        return (finding.policy, finding.place.file)
+        return (finding.policy, template_for(finding) or finding.place.file)
     if finding.sort is Sort.PATCH and finding.patches:
         return (finding.policy, finding.message)
     return ()

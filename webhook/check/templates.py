@@ -177,6 +177,7 @@ def _opened(value: Json, key: str) -> Json:
 
 _MOST_NAMES: Final = 10
 _MOST_LINES: Final = 5
+_STABLE: Final = "placeholders"
 _WHY_TEMPLATE: Final = "Policies that need these values are not evaluated."
 _WHY_MANUAL: Final = (
     "Applied as it is, the object has these texts as its values. Policies that need the values are not evaluated."
@@ -241,8 +242,13 @@ class Placeholders:
             object=self._object,
             why=_WHY_MANUAL if manual else _WHY_TEMPLATE,
             hint=hint,
-            stable_path="placeholders",
+            stable_path=_STABLE,
         )
+
+
+def template_for(finding: Located) -> str:
+    """Return what a finding of `Placeholders` says of its file before it names the placeholders; empty for another finding."""
+    return finding.message.partition(":")[0] if finding.stable_path == _STABLE else ""
 
 
 def _cut(text: str) -> str:

@@ -119,6 +119,23 @@ def test_one_finding_names_all_placeholders_of_a_file(text: str, severity: Sever
     assert not [finding for finding in report.findings if finding.sort is not Sort.VIOLATION]
 
 
+def test_files_for_one_tool_are_one_finding() -> None:
+    tool, other = "metadata: {name: a}\nspec: {role: '${ROLE}'}\n", "metadata: {name: b}\nspec: {role: '${NAME}'}\n"
+    manual = "metadata: {name: c}\nspec: {role: <ROLE>}\n"
+    head = "apiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\n"
+    files = [
+        Input(f"{number}.yaml", explicit=True, data=(head + text).encode())
+        for number, text in enumerate((tool, manual, other))
+    ]
+
+    found = about(check(files, bind(CATALOG, starter.configuration()), Options(dt.date(2026, 11, 21))).report)
+
+    assert [(each.message, each.place.file, [more.place.file for more in each.related]) for each in found] == [
+        ("a template for envsubst: ${ROLE} (line 4)", "0.yaml", ["2.yaml"]),
+        ("a template with placeholders to fill in: <ROLE> (line 4)", "1.yaml", []),
+    ]
+
+
 def test_that_a_file_is_a_template_never_counts() -> None:
     manual, tool = ONE_FINDING["an image"][0], ONE_FINDING["several documents"][0]
 
