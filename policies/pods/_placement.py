@@ -162,9 +162,12 @@ def _missing(
         if not any(tolerates(t, taint) for t in tolerations):
             yield MissingToleration(name, usual)
         return
-    pools = tuple(_tainted_pools(pod, taint.key, ctx))
-    if any(all(any(tolerates(t, own, effect) for t in tolerations) for own, effect in on) for _, on in pools):
-        return
+    pools: list[tuple[str, list[tuple[Taint, str]]]] = []
+    # Most Pods tolerate the first pool, so that most do not look at every other one.
+    for name_of_pool, on in _tainted_pools(pod, taint.key, ctx):
+        if all(any(tolerates(t, own, effect) for t in tolerations) for own, effect in on):
+            return
+        pools.append((name_of_pool, on))
     if pools:
         yield MissingToleration(name, _tolerating([each for _, on in pools for each in on]), pools[0][0])
     elif not any(_tolerates_key(t, taint) for t in tolerations) and not _selects_known_pools(ctx):
