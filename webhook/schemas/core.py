@@ -110,6 +110,10 @@ class CoreObjects:
                     if node.preserve or not node.type or self._newer:
                         continue
                     return False
+                # Most values are texts, which need no call.
+                leaf = self._nodes[child]
+                if type(member) is str and leaf.type == "string" and not leaf.quantity:
+                    continue
                 if not self._accepts(member, child):
                     return False
         elif isinstance(value, list) and node.items is not None:
