@@ -14,7 +14,7 @@ from prometheus_client.mmap_dict import MmapedDict
 
 from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.ruleset import Needs, bind
-from gpugate.webhook.admission.metrics import FACTS_OBJECTS
+from gpugate.webhook.admission.metrics import CLUSTER_DATA_OBJECTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -54,11 +54,11 @@ class WorkersFacts:
 
     def _numbers(self) -> Iterator[dict[str, int]]:
         # The supervisor has such a file too, and no facts in it.
-        files = self._folder.glob(f"gauge_{FACTS_OBJECTS.merge}_*.db")
+        files = self._folder.glob(f"gauge_{CLUSTER_DATA_OBJECTS.merge}_*.db")
         return filter(None, map(_numbers_in, files))
 
 
 def _numbers_in(file: Path) -> dict[str, int]:
     values = MmapedDict.read_all_values_from_file(str(file))  # type: ignore[no-untyped-call] # the library has no types there
     read = ((json.loads(key), value) for key, value, _, _ in values)
-    return {labels["kind"]: int(value) for (_, metric, labels, _), value in read if metric == FACTS_OBJECTS.name}
+    return {labels["kind"]: int(value) for (_, metric, labels, _), value in read if metric == CLUSTER_DATA_OBJECTS.name}

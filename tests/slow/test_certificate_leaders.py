@@ -66,7 +66,7 @@ def test_two_that_lead_at_once_lose_nothing(
             # Both candidates see it at once.
             fleet.cluster.ask_to_rotate(str(number))
             fleet.wait_for_promotions(1, CONVERGED_SECONDS)
-    leading = [each.metric("gpugate_certificates_leader") for each in fleet.replicas]
+    leading = [each.metric("gpugate_certificate_leader") for each in fleet.replicas]
     report = running.finish()
     looked = {"looks": witness.looks, "broken": len(witness.broken)}
     show("two leaders", {"promotions": fleet.cluster.promotions(), **looked, **report.figures()})

@@ -263,7 +263,7 @@ class AdmissionAsgi:
             if not isinstance(answer, Later):
                 return answer
             if not paused:
-                self._count(FrontEvent.AWAITED_FACTS)
+                self._count(FrontEvent.AWAITED_CLUSTER_DATA)
             started = self._turns.now()
             with self._load.data_wait.waiting():
                 await asyncio.sleep(pause)

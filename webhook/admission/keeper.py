@@ -153,7 +153,7 @@ class KeeperReport:
 
     def broke(self, reason: str, *, leads: bool) -> None:
         """Report a step that failed."""
-        self._metrics.certificates_kept(good=False, leads=leads)
+        self._metrics.certificate_management(good=False, leads=leads)
         self.trouble(reason)
 
     def trouble(self, *texts: str) -> None:
@@ -168,7 +168,7 @@ class KeeperReport:
 
     def _measure(self, state: State, *, leads: bool, skew: dt.timedelta | None) -> None:
         metrics, authorities = self._metrics, state.authorities
-        metrics.certificates_kept(good=not state.troubles and not state.waiting, leads=leads)
+        metrics.certificate_management(good=not state.troubles and not state.waiting, leads=leads)
         if skew is not None:
             metrics.clock_skew(skew.total_seconds())
         if authorities is not None:

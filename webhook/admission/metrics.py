@@ -124,14 +124,14 @@ CERTIFICATE_GOOD: Final = Metric(
     merge="livemin",
 )
 # Only the keeper sets this gauge and the next ones.
-CERTIFICATES_KEPT: Final = Metric(
-    "gpugate_certificates_kept",
+MANAGEMENT_HEALTHY: Final = Metric(
+    "gpugate_certificate_management_healthy",
     "gauge",
     "Whether gpugate manages the certificates successfully: CAs are stored and published, the serving certificate is trusted.",
     merge="livemostrecent",
 )
 LEADS: Final = Metric(
-    "gpugate_certificates_leader",
+    "gpugate_certificate_leader",
     "gauge",
     "Whether this replica is the leader, which writes the CAs.",
     merge="livemostrecent",
@@ -163,28 +163,28 @@ CLOCK_SKEW: Final = Metric(
     merge="livemostrecent",
 )
 # The minimum shows missing data in any worker, whose policies then are not evaluated.
-FACTS_AVAILABLE: Final = Metric(
-    "gpugate_facts_available",
+CLUSTER_DATA_AVAILABLE: Final = Metric(
+    "gpugate_cluster_data_available",
     "gauge",
     "Whether the cluster data of a kind is available; if 0, policies that need it are not evaluated.",
     ("kind",),
     merge="livemin",
 )
 # Missing ScaledObjects in a cluster without KEDA need no alert.
-FACTS_SERVED: Final = Metric(
-    "gpugate_facts_served",
+CLUSTER_DATA_SERVED: Final = Metric(
+    "gpugate_cluster_data_served",
     "gauge",
     "Whether the cluster serves a kind; if 0, it has no objects of the kind.",
     ("kind",),
     merge="livemin",
 )
 # Every worker watches all objects, so a sum would count each object several times.
-FACTS_OBJECTS: Final = Metric(
-    "gpugate_facts_objects", "gauge", "Watched objects of a kind.", ("kind",), merge="livemostrecent"
+CLUSTER_DATA_OBJECTS: Final = Metric(
+    "gpugate_cluster_data_objects", "gauge", "Watched objects of a kind.", ("kind",), merge="livemostrecent"
 )
 # The maximum shows the worker that is furthest behind.
-FACTS_AGE: Final = Metric(
-    "gpugate_facts_age_seconds",
+CLUSTER_DATA_AGE: Final = Metric(
+    "gpugate_cluster_data_age_seconds",
     "gauge",
     "Seconds since the cluster data of a kind was last up to date; 0 while the kind is watched.",
     ("kind",),
@@ -210,16 +210,16 @@ METRICS: Final = (
     CONFIG_TIME,
     CERTIFICATE_EXPIRY,
     CERTIFICATE_GOOD,
-    CERTIFICATES_KEPT,
+    MANAGEMENT_HEALTHY,
     LEADS,
     AUTHORITY_EXPIRY,
     BUNDLE_EXPIRY,
     DRIFT,
     CLOCK_SKEW,
-    FACTS_AVAILABLE,
-    FACTS_SERVED,
-    FACTS_OBJECTS,
-    FACTS_AGE,
+    CLUSTER_DATA_AVAILABLE,
+    CLUSTER_DATA_SERVED,
+    CLUSTER_DATA_OBJECTS,
+    CLUSTER_DATA_AGE,
     LOG_DROPPED,
     RESTARTS,
 )
@@ -364,9 +364,9 @@ class Metrics:
         """Set whether the last reload of the certificate succeeded."""
         self._set(CERTIFICATE_GOOD, ok)
 
-    def certificates_kept(self, *, good: bool, leads: bool) -> None:
+    def certificate_management(self, *, good: bool, leads: bool) -> None:
         """Set whether the certificates and authorities are in order, and whether this replica is the leader."""
-        self._set(CERTIFICATES_KEPT, good)
+        self._set(MANAGEMENT_HEALTHY, good)
         self._set(LEADS, leads)
 
     def authority(self, not_after: dt.datetime) -> None:
@@ -389,13 +389,13 @@ class Metrics:
     def facts(self, kind: str, objects: int | None, *, served: bool = True) -> None:
         """Set the number of watched objects of a kind, None if unavailable; `served`: whether the cluster has the kind."""
         label = kind if kind in self._kind_names else OTHER
-        self._set(FACTS_AVAILABLE, objects is not None, label)
-        self._set(FACTS_SERVED, served, label)
-        self._set(FACTS_OBJECTS, objects or 0, label)
+        self._set(CLUSTER_DATA_AVAILABLE, objects is not None, label)
+        self._set(CLUSTER_DATA_SERVED, served, label)
+        self._set(CLUSTER_DATA_OBJECTS, objects or 0, label)
 
     def facts_age(self, kind: str, seconds: float) -> None:
         """Set the seconds since the cluster data of a kind was last up to date."""
-        self._set(FACTS_AGE, seconds, kind if kind in self._kind_names else OTHER)
+        self._set(CLUSTER_DATA_AGE, seconds, kind if kind in self._kind_names else OTHER)
 
     def log_dropped(self, count: int) -> None:
         """Count dropped log lines."""

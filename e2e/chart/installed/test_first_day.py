@@ -145,7 +145,7 @@ def test_it_knows_all_there_is(release: Release) -> None:
     pods = len(release.pods.ready())
 
     def available() -> dict[str, float]:
-        return {kind: release.metric("gpugate_facts_available", kind=kind) for kind in needed}
+        return {kind: release.metric("gpugate_cluster_data_available", kind=kind) for kind in needed}
 
     eventually(available, lambda found: found == dict.fromkeys(needed, pods))
     assert "forbidden" not in release.pods.logs(NAME)

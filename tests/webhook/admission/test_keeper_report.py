@@ -66,12 +66,12 @@ def case() -> ReportCase:
     ],
 )
 def test_whether_certificates_are_kept(case: ReportCase, state: State, good: int) -> None:
-    assert case.update(state).metrics.value("gpugate_certificates_kept") == good
+    assert case.update(state).metrics.value("gpugate_certificate_management_healthy") == good
 
 
 @pytest.mark.parametrize("leads", [True, False])
 def test_who_leads(case: ReportCase, leads: bool) -> None:  # noqa: FBT001 -- a table's column
-    assert case.update(GOOD, leads=leads).metrics.value("gpugate_certificates_leader") == leads
+    assert case.update(GOOD, leads=leads).metrics.value("gpugate_certificate_leader") == leads
 
 
 def test_when_the_authority_ends(case: ReportCase) -> None:
@@ -122,7 +122,7 @@ def test_a_problem_is_logged_at_once_and_then_once_a_minute(case: ReportCase) ->
 def test_an_error_of_the_keeper_is_reported(case: ReportCase) -> None:
     case.update(GOOD)
     case.report.broke("internal error: KeyError", leads=True)
-    assert case.metrics.value("gpugate_certificates_kept") == 0
+    assert case.metrics.value("gpugate_certificate_management_healthy") == 0
     assert case.log.reasons() == ["internal error: KeyError"]
 
 

@@ -131,7 +131,7 @@ def test_data_that_arrives_during_the_wait_is_used(
 ) -> None:
     worker = Worker(LateFacts(*([] if kind is objects.NAMESPACE else [SEES_NAMESPACE])))
     assert path in worker.patched(obj, (kind, late))
-    assert (len(worker.observed), worker.events) == (1, [FrontEvent.AWAITED_FACTS])
+    assert (len(worker.observed), worker.events) == (1, [FrontEvent.AWAITED_CLUSTER_DATA])
 
 
 def test_the_wait_for_missing_data_is_limited() -> None:

@@ -153,22 +153,24 @@ def test_durations_in_seconds(metrics: Metrics) -> None:
         pytest.param(
             lambda m: m.facts("NodePool", 12),
             {
-                'gpugate_facts_available{kind="NodePool"}': 1,
-                'gpugate_facts_served{kind="NodePool"}': 1,
-                'gpugate_facts_objects{kind="NodePool"}': 12,
+                'gpugate_cluster_data_available{kind="NodePool"}': 1,
+                'gpugate_cluster_data_served{kind="NodePool"}': 1,
+                'gpugate_cluster_data_objects{kind="NodePool"}': 12,
             },
             id="facts",
         ),
         pytest.param(
-            lambda m: m.facts("NodePool", None), {'gpugate_facts_served{kind="NodePool"}': 1}, id="facts-unavailable"
+            lambda m: m.facts("NodePool", None),
+            {'gpugate_cluster_data_served{kind="NodePool"}': 1},
+            id="facts-unavailable",
         ),
         pytest.param(lambda m: m.facts("NodePool", None, served=False), {}, id="facts-of-a-kind-that-is-not-there"),
         pytest.param(
             lambda m: m.facts("Secret", 1),
             {
-                'gpugate_facts_available{kind="other"}': 1,
-                'gpugate_facts_served{kind="other"}': 1,
-                'gpugate_facts_objects{kind="other"}': 1,
+                'gpugate_cluster_data_available{kind="other"}': 1,
+                'gpugate_cluster_data_served{kind="other"}': 1,
+                'gpugate_cluster_data_objects{kind="other"}': 1,
             },
             id="facts-of-an-unknown-kind",
         ),

@@ -40,7 +40,7 @@ def exposed() -> Metrics:
     metrics.reloaded("3f2a", ok=True)
     metrics.certificate(dt.datetime(2026, 11, 21, tzinfo=dt.UTC))
     metrics.certificate_reloaded(ok=True)
-    metrics.certificates_kept(good=True, leads=True)
+    metrics.certificate_management(good=True, leads=True)
     metrics.authority(dt.datetime(2027, 2, 19, tzinfo=dt.UTC))
     metrics.bundle("MutatingWebhookConfiguration", 1.8e9)
     metrics.drift({})

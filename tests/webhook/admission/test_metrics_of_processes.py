@@ -102,7 +102,7 @@ def test_workers_together(tmp_path: Path, workers: int, good: int, connections: 
     assert found["gpugate_config_hash"] == workers
     assert found.get("gpugate_config_last_reload_successful", 0) == good
     assert found["gpugate_certificate_expiry_timestamp_seconds"] == expiry
-    assert found.get('gpugate_facts_available{kind="NodePool"}', 0) == known
+    assert found.get('gpugate_cluster_data_available{kind="NodePool"}', 0) == known
     assert not any("pid" in name for name in found)
 
 

@@ -66,4 +66,4 @@ def kept(kept_by_one: Kept) -> Iterator[Kept]:
     yield kept_by_one
     kept_by_one.cluster.api.forbidden.clear()
     kept_by_one.replica.signal(signal.SIGHUP)
-    assert eventually(lambda: kept_by_one.replica.metric("gpugate_certificates_kept") == 1)
+    assert eventually(lambda: kept_by_one.replica.metric("gpugate_certificate_management_healthy") == 1)

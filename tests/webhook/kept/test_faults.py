@@ -56,7 +56,7 @@ def test_without_a_right_it_serves_on_and_says_so(kept: Kept, plural: str) -> No
     kept.cluster.api.forbidden = {plural}
     kept.replica.signal(signal.SIGHUP)
     assert eventually(lambda: any("may not" in reason and plural in reason for reason in kept.replica.reasons()))
-    assert eventually(lambda: kept.replica.metric("gpugate_certificates_kept") == 0)
+    assert eventually(lambda: kept.replica.metric("gpugate_certificate_management_healthy") == 0)
     assert kept.replica.ready()
     kept.replica.review(kept.cluster.bundles()[0])
 
@@ -75,7 +75,7 @@ def test_a_keeper_that_was_killed_is_replaced(kept: Kept) -> None:
     assert eventually(replaced)
     assert all(ready)
     assert kept.replica.keeper not in kept.replica.workers()
-    assert eventually(lambda: kept.replica.metric("gpugate_certificates_leader") == 1)
+    assert eventually(lambda: kept.replica.metric("gpugate_certificate_leader") == 1)
 
 
 def test_without_an_api_server_it_serves_on(cluster: KeptCluster, replica: Callable[..., Replica]) -> None:
@@ -83,7 +83,7 @@ def test_without_an_api_server_it_serves_on(cluster: KeptCluster, replica: Calla
     assert eventually(alone.ready)
     bundle, signed_by = cluster.bundles()[0], common_name(cluster.authorities().active.certificate)
     cluster.api.stop()
-    assert eventually(lambda: alone.metric("gpugate_certificates_kept") == 0)
+    assert eventually(lambda: alone.metric("gpugate_certificate_management_healthy") == 0)
     alone.review(bundle)
     assert (alone.ready(), alone.signed_by()) == (True, signed_by)
 
@@ -100,9 +100,9 @@ def test_credentials_that_are_gone_for_a_while_end_nothing(
     cluster.api.token = "another"  # noqa: S105 -- of nobody
     alone.signal(signal.SIGHUP)
     assert eventually(lambda: len(cluster.api.asked("leases")) > asked)
-    assert eventually(lambda: alone.metric("gpugate_certificates_kept") == 0)
+    assert eventually(lambda: alone.metric("gpugate_certificate_management_healthy") == 0)
     cluster.api.token = ""
     kubeconfig.write_text(content)
     renewals = len(cluster.history(LEASES))
     assert eventually(lambda: len(cluster.history(LEASES)) > renewals)
-    assert eventually(lambda: alone.metric("gpugate_certificates_kept") == 1)
+    assert eventually(lambda: alone.metric("gpugate_certificate_management_healthy") == 1)

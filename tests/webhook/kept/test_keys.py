@@ -63,7 +63,7 @@ def test_keys_are_nowhere_to_be_read(cluster: KeptCluster, replica: Replica, tmp
     found = told(replica, tmp_path)
     assert [where for where, content in found.items() if any(each in content for each in canaries)] == []
     assert [where for where, content in found.items() if re.search(b"PRIVATE KEY", content)] == []
-    assert b"gpugate_certificates_kept" in found["/metrics"]
+    assert b"gpugate_certificate_management_healthy" in found["/metrics"]
 
 
 def test_a_crash_leaves_no_dump(replica: Replica) -> None:

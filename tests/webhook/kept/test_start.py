@@ -45,7 +45,7 @@ def test_a_second_one_joins_and_another_takes_over(cluster: KeptCluster, replica
     first.stop()
     held = [lease["spec"].get("holderIdentity") or "" for lease in cluster.history(LEASES)]
     assert held[held.index(leader) :].count("") == 1
-    assert eventually(lambda: second.metric("gpugate_certificates_leader") == 1)
+    assert eventually(lambda: second.metric("gpugate_certificate_leader") == 1)
 
 
 def test_a_lease_that_may_not_be_written_is_told(cluster: KeptCluster, replica: Callable[..., Replica]) -> None:

@@ -69,7 +69,7 @@ class FrontEvent(Enum):
     CLIENT_GONE = "client_gone"
     SHED_BYTES = "shed_bytes"
     SHED_WORK = "shed_work"
-    AWAITED_FACTS = "awaited_facts"
+    AWAITED_CLUSTER_DATA = "awaited_cluster_data"
 
 
 class Slot:
