@@ -127,14 +127,14 @@ def details(response: dict[str, Any]) -> Iterator[tuple[str, str]]:
     for line in response.get("status", {}).get("message", "").splitlines():
         yield "reason", line
     if "patch" in response:
-        for policy in annotations["patched"].split(","):
+        for policy in annotations["mutate"].split(","):
             yield "reason", f"[{policy}] {TITLES[policy]}"
         for operation in json.loads(base64.b64decode(response["patch"])):
             yield "patch", " ".join((operation["op"], operation["path"], json.dumps(operation.get("value"))))
     for warning in response.get("warnings", ()):
         yield "warning", warning
-    if "skipped" in annotations:
-        yield "skipped", f"{annotations['skipped']} (no cluster data)"
+    if "skip" in annotations:
+        yield "skipped", f"{annotations['skip']} (no cluster data)"
 
 
 def shown(request: dict[str, Any]) -> str:

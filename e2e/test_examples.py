@@ -60,7 +60,7 @@ def test_a_dry_run_ends_alike(name: str, sent: Mapping[str, Sent]) -> None:
 @pytest.mark.parametrize("name", JUDGED, ids=short)
 def test_who_sent_it_reads_what_denies_and_what_warns_and_nothing_else(name: str, sent: Mapping[str, Sent]) -> None:
     ended = sent[name].ended
-    denied, warned = ended.found.get("denied", frozenset()), ended.found.get("warned", frozenset())
+    denied, warned = ended.found.get("deny", frozenset()), ended.found.get("warn", frozenset())
     assert {policy for policy in denied if f"[{policy}]" in ended.message} == denied
     # The mutating webhook, which cannot deny, warns of what would be denied.
     assert warned <= told(ended) <= denied | warned

@@ -37,7 +37,7 @@ def test_check_of_all_that_the_cluster_holds(name: str, sent: Mapping[str, Sent]
     checked, found = by_check(case(name), tmp_path), sent[name].ended.found
     if checked.pop("template", None):
         # A file may be a template, so its placeholders are unknown values; in an object they are denied.
-        assert PLACEHOLDER in found["denied"]
+        assert PLACEHOLDER in found["deny"]
         assert {word: policies - found.get(word, frozenset()) for word, policies in checked.items()} == dict.fromkeys(
             checked, frozenset()
         )
@@ -48,7 +48,7 @@ def test_check_of_all_that_the_cluster_holds(name: str, sent: Mapping[str, Sent]
 @examples
 def test_review_by_policies_that_look_at_the_object_alone(name: str, sent: Mapping[str, Sent], tmp_path: Path) -> None:
     reviewed = by_review(case(name), tmp_path)
-    ended = {word: policies for word, policies in sent[name].ended.found.items() if word != "patched"}
+    ended = {word: policies for word, policies in sent[name].ended.found.items() if word != "mutate"}
     assert by_itself(reviewed) == by_itself(ended)
 
 

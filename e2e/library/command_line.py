@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from library.cases import Case
 
 Json = dict[str, Any]
-_WORDS = {Stance.ENFORCE: "denied", Stance.WARN: "warned", Stance.AUDIT: "recorded"}
+_WORDS = {Stance.ENFORCE: "deny", Stance.WARN: "warn", Stance.AUDIT: "record"}
 # Policies that look at nothing but the object, as `gpugate review` does.
 BY_ITSELF = frozenset(policy.id for policy in CATALOG if not any(handler.needs for handler in policy.handlers))
 
@@ -52,7 +52,7 @@ def _words(findings: Iterable[Mapping[str, Any]]) -> dict[str, frozenset[str]]:
     for finding in findings:
         if finding.get("sort") == "patch":
             if not finding["template_of"]:
-                words.setdefault("patched", set()).add(finding["policy"])
+                words.setdefault("mutate", set()).add(finding["policy"])
             continue
         if finding["mode"] is None:
             # That the file is a template, whose values are not known.

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 _OURS = "gpugate.dev"
 _DENIED = "admission webhook "
-# What policies found or changed; `skipped`, `broke` and `generation` are about the webhook.
-FOUND = ("denied", "warned", "recorded", "patched")
+# What policies found or changed; `skip`, `error` and `generation` are about the webhook.
+FOUND = ("deny", "warn", "record", "mutate")
 
 
 @dataclass(frozen=True)

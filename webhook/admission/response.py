@@ -17,6 +17,7 @@ from gpugate.policies.engine.verdict import Finding, line_of
 from gpugate.policies.sdk.findings import Stance
 from gpugate.policies.sdk.objects import GroupVersionKind
 from gpugate.policies.sdk.objects import Operation as AdmissionOperation
+from gpugate.webhook.admission.decisions import DENY, ERROR, MUTATE, RECORD, SKIP, WARN
 from gpugate.webhook.admission.review import KIND
 from gpugate.webhook.registration.probe import ANNOTATION, NONCE, answer
 
@@ -217,7 +218,7 @@ def encode(review: Review, verdict: Verdict, phase: Phase, generation: str) -> b
         operations = encode_operations(verdict.operations)
         if len(operations) > LARGEST:
             texts = [f"{_NOT_MUTATED}the patch is larger than {LARGEST >> 20} MiB", *texts[: MOST_WARNINGS - 1]]
-            annotations["unpatched"] = annotations.pop("patched", "")
+            annotations["not-mutated"] = annotations.pop(MUTATE, "")
         else:
             response["patch"] = base64.b64encode(operations).decode("ascii")
             response["patchType"] = "JSONPatch"
@@ -276,12 +277,12 @@ def _annotations(notable: Sequence[Outcome]) -> dict[str, str]:
     if not notable:
         return {}
     by_key = {
-        "denied": [o.policy for o in notable if _reaches(o, Stance.ENFORCE)],
-        "patched": [o.policy for o in notable if o.patches],
-        "warned": [o.policy for o in notable if _reaches(o, Stance.WARN)],
-        "recorded": [o.policy for o in notable if _reaches(o, Stance.AUDIT)],
-        "skipped": [o.policy for o in notable if o.skipped],
-        "broke": [o.policy for o in notable if o.error],
+        DENY: [o.policy for o in notable if _reaches(o, Stance.ENFORCE)],
+        MUTATE: [o.policy for o in notable if o.patches],
+        WARN: [o.policy for o in notable if _reaches(o, Stance.WARN)],
+        RECORD: [o.policy for o in notable if _reaches(o, Stance.AUDIT)],
+        SKIP: [o.policy for o in notable if o.skipped],
+        ERROR: [o.policy for o in notable if o.error],
     }
     return {key: listed(policies, _LONGEST_ANNOTATION) for key, policies in by_key.items() if policies}
 

@@ -110,5 +110,5 @@ def _attributes(observation: Observation, review_decision: str, kind: str) -> di
         "gpugate.generation": observation.generation,
     }
     if review_decision == DENY and observation.verdict is not None:
-        attributes["gpugate.denied"] = [o.policy for o in observation.verdict.outcomes if denies(o)]
+        attributes["gpugate.deny"] = [o.policy for o in observation.verdict.outcomes if denies(o)]
     return attributes

@@ -83,8 +83,8 @@ class Sort(Enum):
     """A document is read in another way than it looks."""
     IGNORE = "ignore"
     """A suppression comment is invalid, or suppresses no finding."""
-    BROKE = "broke"
-    """A policy raised an exception, so that the object is not fully judged."""
+    BROKE = "policy-error"
+    """A policy raised an exception, so the object is not fully evaluated."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,8 +57,8 @@ class Case:
         denied = self.denied if isinstance(self.denied, str) else self.denied.get(generation)
         if denied is None:
             raise WrongAnswerError(f"generation {generation!r} was never in force")
-        if response["allowed"] is bool(denied) or denied not in told.get("denied", ""):
-            raise WrongAnswerError(f"allowed is {response['allowed']}, denied is {told.get('denied')} by {generation}")
+        if response["allowed"] is bool(denied) or denied not in told.get("deny", ""):
+            raise WrongAnswerError(f"allowed is {response['allowed']}, denied is {told.get('deny')} by {generation}")
         self._check_patch(response)
         return generation
 

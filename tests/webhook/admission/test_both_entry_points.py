@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from gpugate.policies.engine.verdict import Verdict
 
-WORDS = {Stance.ENFORCE: "denied", Stance.WARN: "warned", Stance.AUDIT: "recorded"}
+WORDS = {Stance.ENFORCE: "deny", Stance.WARN: "warn", Stance.AUDIT: "record"}
 DENIED = 'admission webhook "validate.gpugate.dev" denied the request: ['
 
 examples = pytest.mark.parametrize("name", FILES, ids=lambda name: name.replace("/examples", ""))
@@ -43,7 +43,7 @@ def annotated(verdict: Verdict) -> dict[str, set[str]]:
         mode = min(finding.stance, Stance.WARN) if finding.template_of else finding.stance
         summary.setdefault(WORDS[mode], set()).add(finding.policy)
     for policy, _ in verdict.patches:
-        summary.setdefault("patched", set()).add(policy)
+        summary.setdefault("mutate", set()).add(policy)
     return summary
 
 
@@ -52,7 +52,7 @@ def outputs(outcome: Outcome) -> dict[str, set[str]]:
     summary: dict[str, set[str]] = {}
     for key, policies in outcome.audit_annotations.items():
         word = key.partition("/")[2]
-        if word not in {"skipped", "generation"}:
+        if word not in {"skip", "generation"}:
             summary.setdefault(word, set()).update(policies.split(","))
     return summary
 
@@ -65,7 +65,7 @@ def test_check_and_webhook_agree(name: str, library: Any) -> None:
     assert without_managed_fields(outcome.mutated) == (expected.object or unpatched)
     assert outputs(outcome) == annotated(expected)
     assert outcome.calls[0].response.allowed is True
-    assert outcome.admitted is not bool(annotated(expected).get("denied"))
+    assert outcome.admitted is not bool(annotated(expected).get("deny"))
     assert outcome.dropped_annotations == ()
 
 

@@ -89,7 +89,7 @@ def test_mutate_patches(gate: Gate) -> None:
     assert (review_response["allowed"], review_response["patchType"], review_response["auditAnnotations"]) == (
         True,
         "JSONPatch",
-        {"generation": "g", "patched": "pods/seen"},
+        {"generation": "g", "mutate": "pods/seen"},
     )
 
 
@@ -118,7 +118,7 @@ def test_a_broken_policy_denies_and_is_named(gate: Gate) -> None:
     assert (review_response["allowed"], review_response["status"]["code"], review_response["auditAnnotations"]) == (
         False,
         500,
-        {"generation": "g", "broke": "pods/breaks"},
+        {"generation": "g", "error": "pods/breaks"},
     )
     assert CANARY not in json.dumps(review_response)
 

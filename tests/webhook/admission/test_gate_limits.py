@@ -174,7 +174,7 @@ def test_a_patch_that_is_too_large_is_not_sent() -> None:
         False,
         ["[gpugate] not mutated: the patch is larger than 1 MiB"],
     )
-    assert review_response["auditAnnotations"] == {"generation": "g", "unpatched": "pods/patches"}
+    assert review_response["auditAnnotations"] == {"generation": "g", "not-mutated": "pods/patches"}
 
 
 @pytest.mark.parametrize("phase", PHASES)
@@ -266,4 +266,4 @@ def test_a_review_keeps_its_ruleset() -> None:
 
     used = gate(Policy("pods/swaps", "", (swaps,)), finding("pods/x"))
     review_response = answered(used, Phase.VALIDATE, review())
-    assert review_response["auditAnnotations"] == {"generation": "g", "denied": "pods/swaps,pods/x"}
+    assert review_response["auditAnnotations"] == {"generation": "g", "deny": "pods/swaps,pods/x"}

@@ -238,12 +238,12 @@ def test_annotations_list_the_policies_of_each_decision() -> None:
     )
     assert response(found)["auditAnnotations"] == {
         "generation": "g",
-        "denied": "pods/a",
-        "warned": "pods/b",
-        "recorded": "pods/c",
-        "patched": "pods/d",
-        "skipped": "pods/e",
-        "broke": "pods/f",
+        "deny": "pods/a",
+        "warn": "pods/b",
+        "record": "pods/c",
+        "mutate": "pods/d",
+        "skip": "pods/e",
+        "error": "pods/f",
     }
 
 

@@ -24,7 +24,7 @@ TOO_LARGE = 33 * 1024 * 1024
 @pytest.mark.parametrize(
     ("name", "path", "allowed", "annotations"),
     [
-        ("pod-create-gpu-untolerated.mutate", "mutate", True, {"patched": "pods/missing-gpu-toleration"}),
+        ("pod-create-gpu-untolerated.mutate", "mutate", True, {"mutate": "pods/missing-gpu-toleration"}),
         ("pod-create-gpu-untolerated.validate", "validate", True, {}),
         ("pod-create-gpu-tolerated.mutate", "mutate", True, {}),
         ("pod-create-training.mutate", "mutate", True, {}),
@@ -39,12 +39,12 @@ TOO_LARGE = 33 * 1024 * 1024
         ("nodepool-create.validate", "validate", True, {}),
         ("nodepool-update.validate", "validate", True, {}),
         ("nodepool-delete.validate", "validate", True, {}),
-        ("nodepool-create-unlimited.validate", "validate", False, {"denied": "nodepools/missing-gpu-limit"}),
+        ("nodepool-create-unlimited.validate", "validate", False, {"deny": "nodepools/missing-gpu-limit"}),
         (
             "scaledobject-create.validate",
             "validate",
             True,
-            {"skipped": "scaling/gpu-ceiling,scaling/hpa-conflict,scaling/zero-floor-in-production"},
+            {"skip": "scaling/gpu-ceiling,scaling/hpa-conflict,scaling/zero-floor-in-production"},
         ),
         ("scaledobject-create-dry-run.mutate", "mutate", True, {}),
     ],
@@ -59,9 +59,9 @@ def test_captured_reviews(
 ) -> None:
     response = getattr(webhook, path)(captured(name))
     review_response = response.get("auditAnnotations", {})
-    decided = {key: review_response[key] for key in ("denied", "patched") if key in review_response}
-    expected = {key: value for key, value in annotations.items() if key != "skipped"}
-    assert (response["allowed"], decided, "patch" in response) == (allowed, expected, "patched" in annotations)
+    decided = {key: review_response[key] for key in ("deny", "mutate") if key in review_response}
+    expected = {key: value for key, value in annotations.items() if key != "skip"}
+    assert (response["allowed"], decided, "patch" in response) == (allowed, expected, "mutate" in annotations)
     assert annotations.items() <= review_response.items()
 
 
@@ -197,7 +197,7 @@ def test_a_policy_file_is_in_force(
     file.write_text("apiVersion: gpugate.dev/v1\nkind: PolicyConfig\nmode: audit\n")
     response = start_webhook(file).validate(captured("nodepool-create-unlimited.validate"))
     assert response["allowed"]
-    assert "nodepools/missing-gpu-limit" in response["auditAnnotations"]["recorded"].split(",")
+    assert "nodepools/missing-gpu-limit" in response["auditAnnotations"]["record"].split(",")
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -71,8 +71,8 @@ def test_cluster_data_decides(
     review = captured("scaledobject-create.validate")
     before = outcome(webhook, review)
     api.store.put(HPAS, autoscaler(scaled_object))
-    assert POLICY not in before.get("skipped", "") + before.get("warned", "")
-    assert eventually(lambda: POLICY in outcome(webhook, review).get("warned", ""))
+    assert POLICY not in before.get("skip", "") + before.get("warn", "")
+    assert eventually(lambda: POLICY in outcome(webhook, review).get("warn", ""))
 
 
 def test_readiness_waits_until_the_cluster_answers(serve: Callable[..., Any], api: FakeApiServer) -> None:
@@ -89,7 +89,7 @@ def test_an_outage_changes_nothing(
     api.start().store.put(HPAS, autoscaler(scaled_object))
     webhook = serve("--workers", "1")
     api.stop()
-    warned = outcome(webhook, captured("scaledobject-create.validate"))["warned"]
+    warned = outcome(webhook, captured("scaledobject-create.validate"))["warn"]
     assert (POLICY in warned, webhook.readiness()) == (True, "ok\n")
 
 

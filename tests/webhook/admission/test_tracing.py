@@ -79,7 +79,7 @@ def test_span_of_a_review(spans: Spans) -> None:
         "gpugate.operation": "CREATE",
         "gpugate.decision": "deny",
         "gpugate.generation": "3f2a",
-        "gpugate.denied": ("pods/x",),
+        "gpugate.deny": ("pods/x",),
     }
 
 

@@ -148,7 +148,7 @@ def _check(path: str, response: Json, uid: str) -> None:
     annotations = response.get("auditAnnotations", {})
     assert [key for key in annotations if not ANNOTATION_KEY.fullmatch(key)] == []
     # Where a policy raises an exception, this says which.
-    assert annotations.get("broke") is None
+    assert annotations.get("error") is None
 
 
 @pytest.fixture(scope="session")
