@@ -368,6 +368,7 @@ def write(report: AuditReport, covered: Covered, asked: Asked, args: argparse.Na
             comparison=comparison,
             rbac=rights(asked.ruleset, args),
             seconds=time.perf_counter() - asked.started,
+            docs=args.docs_url or "",
         )
         options.write(file, audit_formats.render(name, report, presentation))
 

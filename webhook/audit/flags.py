@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -10,9 +11,9 @@ from gpugate.webhook.audit.formats.names import FORMATS
 from gpugate.webhook.audit.formats.presentation import GROUPS, HOURS_PER_MONTH
 from gpugate.webhook.cli import options
 from gpugate.webhook.cli.options import Parser
+from gpugate.webhook.project.read import URL
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Mapping
 
 _EPILOG: Final = """examples:
@@ -124,6 +125,12 @@ def _add_output(command: argparse.ArgumentParser) -> None:
         help="maximum rows of a table, 0 for all (default: %(default)d)",
     )
     add("--include-passed", action="store_true", help="also list objects without findings")
+    add(
+        "--docs-url",
+        type=_address,
+        metavar="URL",
+        help="address of your documentation site, for helpUri in SARIF",
+    )
     add("--compare", type=Path, metavar="OLD.json", help="show new and fixed findings since an earlier audit")
     add("--anonymize", action="store_true", help="replace names with pseudonyms")
     add("--salt", metavar="TEXT", help="with --anonymize: use the same pseudonyms in every run")
@@ -199,6 +206,14 @@ def _count(text: str) -> int:
     if not value:
         raise ValueError
     return value
+
+
+def _address(text: str) -> str:
+    if not URL.fullmatch(text):
+        raise argparse.ArgumentTypeError(
+            f"invalid address {text!r}: write one such as https://docs.example.com/gpugate/"
+        )
+    return text
 
 
 def _percent(text: str) -> float:

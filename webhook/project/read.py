@@ -108,7 +108,7 @@ class ProjectConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
 MOST_BYTES: Final = 2**20
 # Reports contain the address, so that it has only what an address can have (RFC 3986), and neither query nor fragment,
 # because the name of a page is appended.
-_URL: Final = re.compile(r"https?://[A-Za-z0-9.\-\[\]:]+(?:/[A-Za-z0-9._~%!$'()*+,;=:@/-]*)?")
+URL: Final = re.compile(r"https?://[A-Za-z0-9.\-\[\]:]+(?:/[A-Za-z0-9._~%!$'()*+,;=:@/-]*)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +181,7 @@ def parse_project(value: Json) -> ProjectConfig:
             parse(each, entry, (key, index))
     config = parse(value, ProjectConfig, ())
     # Outputs are judged where it is known which work tree they must be in.
-    if config.docs is not None and not _URL.fullmatch(config.docs.base_url):
+    if config.docs is not None and not URL.fullmatch(config.docs.base_url):
         raise ConfigError(("docs", "base_url"), "not an address: write one such as https://docs.example.com/gpugate/")
     _refuse_nul({key: said for key, said in value.items() if key != "output"}, ())
     return config

@@ -64,6 +64,7 @@ class Presentation:
         comparison: the difference to an earlier audit.
         rbac: the RBAC objects that the audit needs, as YAML.
         seconds: the duration of the run.
+        docs: the address of the documentation site; empty if unknown.
     """
 
     policies: Sequence[Policy] = ()
@@ -75,3 +76,4 @@ class Presentation:
     comparison: Comparison | None = None
     rbac: str = ""
     seconds: float | None = None
+    docs: str = ""

@@ -18,4 +18,5 @@ if TYPE_CHECKING:
 def render(report: AuditReport, presentation: Presentation) -> str:
     """Write an audit; what was not evaluated is a notification of the run."""
     findings = [located(audited, finding) for audited in report.audited for finding in audited.findings]
-    return sarif.log(Report(tuple(findings)), presentation.policies, Path(), "audit", say.not_evaluated(report))
+    gaps = say.not_evaluated(report)
+    return sarif.log(Report(tuple(findings)), presentation.policies, Path(), "audit", gaps, docs=presentation.docs)

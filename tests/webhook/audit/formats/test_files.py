@@ -92,6 +92,18 @@ def test_sarif_levels_are_those_of_the_consequence(audit: AuditReport, presentat
     assert levels == [level_of[action] for action in actions]
 
 
+def test_sarif_rules_link_to_the_documentation(audit: AuditReport, presentation: Presentation) -> None:
+    run = sarif_run(audit, replace(presentation, docs="https://docs.example.com/"))
+
+    rules = run["tool"]["driver"]["rules"]
+    assert rules
+    assert [rule["helpUri"] for rule in rules if "/" in rule["id"]] == [
+        f"https://docs.example.com/docs/policies/{rule['id']}.html" for rule in rules if "/" in rule["id"]
+    ]
+    without = sarif_run(audit, presentation)["tool"]["driver"]["rules"]
+    assert [rule for rule in without if "helpUri" in rule] == []
+
+
 def test_sarif_says_what_was_not_looked_at(audit: AuditReport, presentation: Presentation) -> None:
     run = sarif_run(audit, presentation)
 
