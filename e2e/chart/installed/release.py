@@ -81,6 +81,11 @@ class Release:
         self.seconds = time.monotonic() - started
         return ran
 
+    def add_values(self, values: Mapping[str, Any]) -> None:
+        """Add values of a page to `values.yaml`."""
+        written = json.loads(self._values.read_text(encoding="utf-8"))
+        self._values.write_text(json.dumps({**written, **values}), encoding="utf-8")
+
     def ran(self, line: str) -> str:
         """Run a command that has to succeed; returns what it printed."""
         ran = self.run(line)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+import yaml
 from chart.installed.release import NAME, ROOT
 from chart.installed.requests import eventually, gpu_pod, pass_by
 
@@ -17,12 +18,16 @@ if TYPE_CHECKING:
 
 
 def commands(file: str, heading: str) -> list[str]:
-    """The commands below a heading, each on a line of its own."""
+    """Return the commands below a heading, each on a line of its own."""
+    return re.findall(r"^\$ (.*)$", "".join(blocks(file, heading, "console")), re.MULTILINE)
+
+
+def blocks(file: str, heading: str, language: str) -> list[str]:
+    """Return the blocks of a language below a heading."""
     text = (ROOT / file).read_text(encoding="utf-8")
     section = re.search(rf"^{re.escape(heading)}\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
     assert section, f"{file} has no {heading}"
-    blocks = re.findall(r"^```console\n(.*?)^```", section[1], re.MULTILINE | re.DOTALL)
-    return re.findall(r"^\$ (.*)$", "".join(blocks), re.MULTILINE)
+    return re.findall(rf"^```{language}\n(.*?)^```", section[1], re.MULTILINE | re.DOTALL)
 
 
 def tolerates(stage: Stage, tenant: str) -> bool:
@@ -43,6 +48,8 @@ def test_one_policy(
         release.ran(test)
         assert "0 errors, 0 warnings" in release.ran(doctor)
         pass_by(stage, tenant)
+        (policy,) = blocks("docs/install.md", "## Try one policy", "yaml values")
+        release.add_values(yaml.safe_load(policy))
         release.ran(upgrade)
         eventually(lambda: tolerates(stage, tenant))
         release.ran(uninstall)
