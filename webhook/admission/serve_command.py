@@ -13,7 +13,7 @@ from gpugate.webhook.registration import flags as meant_flags
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Sequence
+    from collections.abc import Iterable, Sequence
 
     from gpugate.certs.authorities import Periods
     from gpugate.webhook.admission.options import Keeping
@@ -25,32 +25,37 @@ _SHORTEST_LEAF: Final = dt.timedelta(seconds=4)
 
 class _Text(NamedTuple):
     flag: str
+    metavar: str
     default: str
     text: str
 
 
 _TEXTS: Final = (
-    _Text("--certificate-secret", "", "manage certificates, with CAs in this Secret"),
-    _Text("--namespace", "", "namespace of this webhook (default: that of its Pod)"),
-    _Text("--service", "gpugate", "Service of this webhook"),
-    _Text("--webhook-configuration", "gpugate", "name of both webhook configurations"),
-    _Text("--url", "", "URL of this webhook, if API servers do not use the Service: https://HOST:PORT"),
-    _Text("--authority-life", "90d", "validity of a CA"),
-    _Text("--authority-rotation", "30d", "time until the next CA signs"),
-    _Text("--certificate-life", "24h", "validity of the serving certificate"),
-    _Text("--propagation", "10m", "time between the publication of a CA and its first signature"),
+    _Text("--certificate-secret", "NAME", "", "manage the certificates, and store the CAs in this Secret"),
+    _Text("--namespace", "NAME", "", "namespace of the webhook (default: that of its Pod)"),
+    _Text("--service", "NAME", "gpugate", "Service of the webhook"),
+    _Text("--webhook-configuration", "NAME", "gpugate", "name of both webhook configurations"),
+    _Text("--url", "URL", "", "URL of the webhook, if API servers do not use the Service: https://HOST:PORT"),
+    _Text("--authority-life", "TIME", "90d", "validity of a CA"),
+    _Text("--authority-rotation", "TIME", "30d", "time until the next CA signs"),
+    _Text("--certificate-life", "TIME", "24h", "validity of the serving certificate"),
+    _Text("--propagation", "TIME", "10m", "time between the publication of a CA and its first signature"),
 )
 
 
-def add_certificate_flags(parser: argparse.ArgumentParser, environment: Callable[[str], str | None]) -> None:
-    """Add the flags; `environment` returns the fallback of one by its name, such as `tls_cert`."""
-    group = parser.add_argument_group("certificates")
+def _add_managed_certificates(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("managed certificates (with --certificate-secret)")
     for each in _TEXTS:
-        default = environment(_name(each.flag)) or each.default
+        default = _environment(_name(each.flag)) or each.default
         shown = f"{each.text} (default: {each.default})" if each.default else each.text
-        group.add_argument(each.flag, metavar=each.flag.rsplit("-", 1)[-1].upper(), default=default, help=shown)
-    meant_flags.add(group, environment)
-    client_ca = environment("client_ca")
+        group.add_argument(each.flag, metavar=each.metavar, default=default, help=shown)
+    expected = parser.add_argument_group("expected webhook configurations (to report differences)")
+    meant_flags.add(expected, _environment)
+
+
+def _add_client_certificates(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("client certificates")
+    client_ca = _environment("client_ca")
     group.add_argument(
         "--client-ca",
         type=Path,
@@ -62,7 +67,7 @@ def add_certificate_flags(parser: argparse.ArgumentParser, environment: Callable
         "--client-name",
         action="append",
         metavar="NAME",
-        default=_listed(environment("client_name")),
+        default=_listed(_environment("client_name")),
         help="accepted name in client certificates; repeatable (default: kube-apiserver)",
     )
 
@@ -150,9 +155,11 @@ class _Number(NamedTuple):
     text: str
 
 
-_NUMBERS = (
+_LISTENER: Final = (
     _Number("--port", 8443, 0, 65535, "port for reviews, TLS; 0 selects a free port"),
     _Number("--health-port", 8081, 0, 65535, "port for /healthz, /readyz and /metrics, plain HTTP"),
+)
+_PROCESSES: Final = (
     _Number("--workers", 2, 1, 64, "number of worker processes"),
     _Number("--drain", 10, 0, 600, "seconds during which new connections are accepted after SIGTERM"),
     _Number("--max-connections", 4096, 1, 1_000_000, "maximum number of connections per worker"),
@@ -160,13 +167,7 @@ _NUMBERS = (
         "--max-connections-per-source", 512, 1, 1_000_000, "maximum number of connections per worker and client address"
     ),
 )
-_FILES: tuple[tuple[str, tuple[str, ...], str], ...] = (
-    ("--policy-file", ("-p",), "policy file (default: every policy in its shipped mode)"),
-    ("--tls-cert", (), "certificate chain, PEM (default: a new one at each start)"),
-    ("--tls-key", (), "private key of the certificate, PEM"),
-    ("--ca-file", (), "file to which the CA of the new certificate is written"),
-    ("--kubeconfig", (), "kubeconfig of the cluster with the cluster data (default: the cluster of this Pod, if any)"),
-)
+_NUMBERS: Final = (*_LISTENER, *_PROCESSES)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -219,29 +220,50 @@ def parser() -> argparse.ArgumentParser:
         epilog="examples:\n  gpugate serve --no-cluster --port 8443\n  gpugate serve --tls-cert tls.crt --tls-key tls.key -p policy.yaml\n\n"
         "Each flag can be set in the environment: --tls-cert as GPUGATE_TLS_CERT. A flag wins.",
     )
-    add = command.add_argument
-    add("--host", default=_environment("host") or "0.0.0.0", help="address to listen on (default: all)")  # noqa: S104 -- a Pod is reached by its address
-    for number in _NUMBERS:
-        default = _environment(_name(number.flag)) or str(number.default)
-        add(number.flag, metavar="N", default=default, help=f"{number.text} (default: {number.default})")
-    for flag, short, text in _FILES:
-        value = _environment(_name(flag))
-        add(flag, *short, type=Path, metavar="FILE", default=Path(value) if value else None, help=text)
-    add(
+    listener = command.add_argument_group("addresses")
+    host = _environment("host") or "0.0.0.0"  # noqa: S104 -- a Pod is reached by its address
+    listener.add_argument("--host", default=host, help="address to listen on (default: all)")
+    _add_numbers(listener, _LISTENER)
+    _add_numbers(command.add_argument_group("processes and limits"), _PROCESSES)
+    policies = command.add_argument_group("policies")
+    _add_file(policies, "--policy-file", "policy file (default: every policy in its shipped mode)", "-p")
+    _add_cluster(command)
+    certificate = command.add_argument_group("certificate files")
+    _add_file(certificate, "--tls-cert", "certificate chain, PEM (default: a new certificate at each start)")
+    _add_file(certificate, "--tls-key", "private key of the certificate, PEM")
+    _add_file(certificate, "--ca-file", "write the CA of the new certificate to this file")
+    certificate.add_argument(
         "--tls-san",
         action="append",
         metavar="NAME",
         help="further name or address in certificates that gpugate creates; repeatable",
     )
-    add_certificate_flags(command, _environment)
-    add("--context", metavar="NAME", default=_environment("context"), help="context of the kubeconfig")
-    add("--no-cluster", action="store_true", help="read no cluster data, even in a Pod")
-    add(
+    _add_managed_certificates(command)
+    _add_client_certificates(command)
+    command.add_argument_group("traces").add_argument(
         "--trace",
         action="store_true",
         help="send a span for each review with OTLP; the variables OTEL_* configure it; needs gpugate[tracing]",
     )
     return command
+
+
+def _add_cluster(command: argparse.ArgumentParser) -> None:
+    group = command.add_argument_group("cluster data")
+    _add_file(group, "--kubeconfig", "kubeconfig of the cluster (default: the cluster of this Pod, if any)")
+    group.add_argument("--context", metavar="NAME", default=_environment("context"), help="context of the kubeconfig")
+    group.add_argument("--no-cluster", action="store_true", help="read no cluster data, even in a Pod")
+
+
+def _add_numbers(group: argparse._ArgumentGroup, numbers: Iterable[_Number]) -> None:
+    for number in numbers:
+        default = _environment(_name(number.flag)) or str(number.default)
+        group.add_argument(number.flag, metavar="N", default=default, help=f"{number.text} (default: {number.default})")
+
+
+def _add_file(group: argparse._ArgumentGroup, flag: str, text: str, *short: str) -> None:
+    value = _environment(_name(flag))
+    group.add_argument(flag, *short, type=Path, metavar="FILE", default=Path(value) if value else None, help=text)
 
 
 def _checked(number: _Number, given: str) -> int:

@@ -1,4 +1,4 @@
-"""Flags that say what was chosen where the webhook configurations were generated."""
+"""Flags for the options with which the webhook configurations were generated."""
 
 from __future__ import annotations
 
@@ -20,9 +20,13 @@ NONE: Final = "none"
 def add(parser: argparse._ActionsContainer, environment: Callable[[str], str | None]) -> None:
     """Add the flags; `environment` returns the fallback of one by its name, such as `karpenter_user`."""
     for flag, metavar, text in (
-        ("--karpenter-user", "USER", "user of Karpenter, whose changes of NodePools are not evaluated, or none"),
-        ("--without", "GROUP", f"do not send requests of this group: {', '.join(group.value for group in RiskGroup)}"),
-        ("--only-namespace", "NAME", "send only objects of this namespace"),
+        ("--karpenter-user", "USER", "user of Karpenter whose requests the webhook configurations exclude, or none"),
+        (
+            "--without",
+            "GROUP",
+            f"group that the webhook configurations do not send: {', '.join(group.value for group in RiskGroup)}",
+        ),
+        ("--only-namespace", "NAME", "namespace to which the webhook configurations are limited"),
     ):
         fallback = environment(flag.removeprefix("--").replace("-", "_")) or ""
         parser.add_argument(
@@ -30,15 +34,15 @@ def add(parser: argparse._ActionsContainer, environment: Callable[[str], str | N
             action="append",
             metavar=metavar,
             default=fallback.replace(",", " ").split() or None,
-            help=f"{text}; as in the webhook configurations; repeatable",
+            help=f"{text}; repeatable",
         )
 
 
 def meant(args: argparse.Namespace) -> Meant:
-    """Return what they say; None where they are not given.
+    """Return the values of the flags; None for a flag that is not given.
 
     Raises:
-        UsageError: there is no group of a name.
+        UsageError: a group is unknown.
     """
     from gpugate.webhook.registration.meant import Meant  # noqa: PLC0415 -- imports the catalogue
 
