@@ -18,8 +18,8 @@ _HEAD: Final = """<!-- Written by `make generate` from the parsers of the comman
 
 # Commands
 
-What each command is for, with its arguments and flags; `gpugate COMMAND --help` says the same. What they return is in
-[exit codes](../exit-codes.md), what they print in [formats](../formats.md).
+All commands, with their arguments and flags. `gpugate COMMAND --help` prints the same. [Exit codes](../exit-codes.md) and
+[output formats](../formats.md) have pages of their own.
 """
 
 
@@ -59,7 +59,7 @@ def _sentence(text: str) -> str:
 def _rows(actions: Iterable[argparse.Action], program: str) -> Iterator[tuple[str, str]]:
     for action in actions:
         if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001 -- it has no public name
-            yield code("|".join(action.choices)).replace("|", "\\|"), "which one"
+            yield code("|".join(action.choices)).replace("|", "\\|"), "subcommand"
         elif action.help != argparse.SUPPRESS and not isinstance(action, argparse._HelpAction):  # noqa: SLF001 -- as above
             yield _written(action), cell(_help(action, program))
 

@@ -161,12 +161,17 @@ def parser() -> argparse.ArgumentParser:
     )
     add = made.add_argument
     add("file", metavar="FILE", help="an object or an AdmissionReview, YAML or JSON; - for standard input")
-    add("--operation", type=Operation, choices=list(Operation)[:3], help="default: CREATE, or UPDATE with --old")
+    add(
+        "--operation",
+        type=Operation,
+        choices=list(Operation)[:3],
+        help="operation of the request (default: CREATE, or UPDATE with --old)",
+    )
     add("--old", type=Path, metavar="FILE", help="the object before an UPDATE")
     add("--as", dest="user", metavar="USER", help="user of the request")
     add("--as-group", dest="groups", action="append", default=[], metavar="GROUP", help="group of the user; repeatable")
     add("-n", "--namespace", help="namespace of an object without one (default: default)")
-    add("-o", "--output", choices=("text", "json"), default="text", help="default: text")
+    add("-o", "--output", choices=("text", "json"), default="text", help="output format (default: text)")
     options.add_policy_file(made, options.OF_THE_PROJECT)
     project_flags.add(made)
     return made

@@ -79,9 +79,9 @@ def _add_selection(command: argparse.ArgumentParser) -> None:
     add("-n", "--namespace", action="append", default=[], metavar="NAME", help="only this namespace; repeatable")
     add("-A", "--all-namespaces", action="store_true", help="all namespaces (default)")
     add("-l", "--selector", metavar="SELECTOR", help="only objects with these labels, in the syntax of kubectl")
-    add("--exclude-namespace", action="append", default=[], metavar="NAME", help="not this namespace; repeatable")
+    add("--exclude-namespace", action="append", default=[], metavar="NAME", help="exclude this namespace; repeatable")
     add("--include", action="append", default=[], metavar="KIND", help="only this kind of top-level owner; repeatable")
-    add("--exclude", action="append", default=[], metavar="KIND", help="not this kind; repeatable")
+    add("--exclude", action="append", default=[], metavar="KIND", help="exclude this kind; repeatable")
 
 
 def _add_policies(command: argparse.ArgumentParser) -> None:
@@ -94,7 +94,7 @@ def _add_policies(command: argparse.ArgumentParser) -> None:
         help="use the policy file that is installed in the cluster (default if there is one)",
     )
     add("--select", action="append", default=[], metavar="ID", help="only these policies; ID or pattern, repeatable")
-    add("--ignore", action="append", default=[], metavar="ID", help="without these policies; ID or pattern, repeatable")
+    add("--ignore", action="append", default=[], metavar="ID", help="skip these policies; ID or pattern, repeatable")
     add(
         "--as-mode",
         choices=("enforce", "warn", "audit", "as-is"),
@@ -108,7 +108,13 @@ def _add_cost(command: argparse.ArgumentParser) -> None:
     add = group.add_argument
     add("--no-cost", action="store_true", help="omit the cost of GPUs")
     add("--price-table", type=Path, metavar="FILE", help="your own prices of instance types, CSV or YAML")
-    add("--hours-per-month", type=_positive, default=HOURS_PER_MONTH, metavar="N", help="default: %(default)g")
+    add(
+        "--hours-per-month",
+        type=_positive,
+        default=HOURS_PER_MONTH,
+        metavar="N",
+        help="hours in a month, for costs per month (default: %(default)g)",
+    )
 
 
 def _add_output(command: argparse.ArgumentParser) -> None:
@@ -157,9 +163,9 @@ def _add_output(command: argparse.ArgumentParser) -> None:
         "--color",
         choices=("auto", "always", "never"),
         default="auto",
-        help="default: auto, which respects NO_COLOR and FORCE_COLOR",
+        help="use colors (default: auto, which honors NO_COLOR and FORCE_COLOR)",
     )
-    add("-q", "--quiet", action="store_true", help="show no progress bar")
+    add("-q", "--quiet", action="store_true", help="hide the progress bar")
 
 
 def _add_outcome(command: argparse.ArgumentParser) -> None:

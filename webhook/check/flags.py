@@ -75,14 +75,14 @@ def add_selection(made: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="GLOB",
-        help="leave out files and directories: a name at any depth, or a path with * and **; repeatable",
+        help="exclude files and directories: a name at any depth, or a path with * and **; repeatable",
     )
     add(
         "--force-exclude",
         action="store_true",
-        help="apply --exclude also to files named as PATH, and pass over non-manifests; for hooks",
+        help="apply --exclude also to files given as PATH, and skip files that are not manifests; for hooks",
     )
-    add("--no-respect-gitignore", action="store_true", help="read also files that git ignores")
+    add("--no-respect-gitignore", action="store_true", help="also read files that git ignores")
     add(
         "--changed-since",
         metavar="REF",
@@ -253,7 +253,7 @@ def _add_fixes(made: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--unsafe-fixes",
         action="store_true",
-        help="apply also fixes that may change scheduling or cost, or add objects",
+        help="also apply fixes that may change scheduling or cost, or add objects",
     )
 
 
@@ -278,7 +278,7 @@ def _add_output(made: argparse.ArgumentParser) -> None:
     add(
         "--show-skipped",
         action="store_true",
-        help="list the parts that were passed over (non-manifests, templates, hidden directories), with the reason",
+        help="list skipped parts of the input (non-manifests, templates, hidden directories), with the reason",
     )
     length = group.add_mutually_exclusive_group()
     length.add_argument("-q", "--quiet", action="store_true", help="print only findings, without the summary")

@@ -86,8 +86,8 @@ def parser(environ: Mapping[str, str] = os.environ) -> argparse.ArgumentParser:
         epilog="examples:\n  gpugate doctor\n  gpugate doctor --probe --context prod\n\n"
         "Exit codes: 0 healthy; 1 at least one error; 2 wrong usage; 4 an object could not be read.",
     )
-    add = command.add_argument
-    options.add_cluster(command, environ)
+    options.add_cluster(command.add_argument_group("cluster"), environ)
+    add = command.add_argument_group("installation").add_argument
     add(
         "-n",
         "--namespace",
@@ -122,9 +122,10 @@ def parser(environ: Mapping[str, str] = os.environ) -> argparse.ArgumentParser:
     )
     add("--lease", metavar="NAME", help="Lease of the leader (default: the name of its configurations)")
     add("--url", metavar="URL", default="", help="expected URL of the webhook, if it is not reached through a Service")
-    options.add_policy_file(command, options.INSTALLED)
+    expected = command.add_argument_group("expected webhook configurations (to report differences)")
+    options.add_policy_file(expected, options.INSTALLED)
     for flag, what in (("--fail", "denied"), ("--fail-mutating", "mutated")):
-        add(
+        expected.add_argument(
             flag,
             action="append",
             choices=(*_GROUPS, "none"),
@@ -132,12 +133,13 @@ def parser(environ: Mapping[str, str] = os.environ) -> argparse.ArgumentParser:
             help=f"expect failurePolicy: Fail for requests of this group that can be {what}, or none; repeatable: "
             f"{', '.join(_GROUPS)} (default: accept both failure policies)",
         )
-    meant_flags.add(command, lambda _: None)
+    meant_flags.add(expected, lambda _: None)
+    add = command.add_argument_group("checks and output").add_argument
     add(
         "--probe",
         action="store_true",
         help="also probe the webhook through the API server (dry run), and by TLS from this machine",
     )
-    add("-o", "--output", choices=("text", "json"), default="text", help="default: text")
-    add("--color", choices=("auto", "always", "never"), default="auto", help="default: auto")
+    add("-o", "--output", choices=("text", "json"), default="text", help="output format (default: text)")
+    add("--color", choices=("auto", "always", "never"), default="auto", help="use colors (default: auto)")
     return command

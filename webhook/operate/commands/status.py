@@ -39,5 +39,7 @@ def parser() -> argparse.ArgumentParser:
         epilog="examples:\n  gpugate webhook status\n  gpugate webhook status -o json",
     )
     add_flags(command)
-    command.add_argument("-o", "--output", choices=("text", "json"), default="text", help="default: text")
+    command.add_argument(
+        "-o", "--output", choices=("text", "json"), default="text", help="output format (default: text)"
+    )
     return command
