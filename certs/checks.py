@@ -106,7 +106,7 @@ def validate_authorities(pem: bytes, now: dt.datetime | None, where: str) -> byt
     """Validate a CA bundle with at least one unexpired certificate, and normalize it to plain PEM.
 
     Raises:
-        CertificateError: there is no certificate, one is invalid, or all have expired; begins with `where`.
+        CertificateError: the bundle contains no certificate or an invalid one, or all have expired; begins with `where`.
     """
     bundle = parse_certificates(pem, where)
     if now is not None and all(certificate.not_valid_after_utc <= now for certificate in bundle):

@@ -170,7 +170,7 @@ def connect(options: ClusterOptions, read_timeout: float = READ_SECONDS) -> Conn
         read_timeout: after how many seconds without a byte a call fails.
 
     Raises:
-        ClusterError: there is no kubeconfig or ServiceAccount, or it is unusable.
+        ClusterError: the kubeconfig or ServiceAccount is missing or unusable.
     """
     return Connection(lambda: credentials.load(options), read_timeout)
 
@@ -220,7 +220,7 @@ class Connection:
 
         Raises:
             ApiError: the response is an error.
-            UnreachableError: there is no response, or it is incomplete.
+            UnreachableError: the response is missing or incomplete.
         """
         # The server may have closed a kept connection. The second attempt uses a new one.
         return self._fetch(_Call("GET", path, parameters, retries=1))
@@ -230,7 +230,7 @@ class Connection:
 
         Raises:
             ApiError: the response is an error.
-            UnreachableError: there is no response.
+            UnreachableError: the response is missing.
         """
         return Stream(self._send(_Call("GET", path, parameters), read_timeout), self.host)
 
@@ -239,7 +239,7 @@ class Connection:
 
         Raises:
             ApiError: the response is an error; 409 if an object of that name exists.
-            UnreachableError: there is no response, or it is incomplete; the object may have been created.
+            UnreachableError: the response is missing or incomplete; the object may have been created.
         """
         return self._fetch(_Call("POST", path, body=body))
 
@@ -248,7 +248,7 @@ class Connection:
 
         Raises:
             ApiError: it would be rejected; the text is the message of the API server or the admission webhook.
-            UnreachableError: there is no response, or it is incomplete.
+            UnreachableError: the response is missing or incomplete.
         """
         response = self._send(_Call("POST", path, {"dryRun": "All"}, body), self._read_timeout)
         with convert_transport_errors(self.host):
@@ -260,7 +260,7 @@ class Connection:
 
         Raises:
             ApiError: the response is an error; 409 if the object changed after it was read.
-            UnreachableError: there is no response, or it is incomplete; the object may have been replaced.
+            UnreachableError: the response is missing or incomplete; the object may have been replaced.
         """
         return self._fetch(_Call("PUT", path, body=body))
 
@@ -269,7 +269,7 @@ class Connection:
 
         Raises:
             ApiError: the response is an error; 409 if `body` contains an outdated resource version.
-            UnreachableError: there is no response, or it is incomplete; the fields may have been set.
+            UnreachableError: the response is missing or incomplete; the fields may have been set.
         """
         parameters = {"fieldManager": manager, "force": "true"}
         return self._fetch(_Call("PATCH", path, parameters, body, "application/apply-patch+yaml"))
@@ -279,7 +279,7 @@ class Connection:
 
         Raises:
             ApiError: the response is an error; 409 if `body` contains an outdated resource version.
-            UnreachableError: there is no response, or it is incomplete; the fields may have been changed.
+            UnreachableError: the response is missing or incomplete; the fields may have been changed.
         """
         return self._fetch(_Call("PATCH", path, {"fieldManager": manager}, body, "application/merge-patch+json"))
 
@@ -288,7 +288,7 @@ class Connection:
 
         Raises:
             ApiError: the response is an error; 409 if `body` contains an outdated resource version.
-            UnreachableError: there is no response, or it is incomplete; the fields may have been changed.
+            UnreachableError: the response is missing or incomplete; the fields may have been changed.
         """
         media_type = "application/strategic-merge-patch+json"
         return self._fetch(_Call("PATCH", path, {"fieldManager": manager}, body, media_type))
@@ -298,7 +298,7 @@ class Connection:
 
         Raises:
             ApiError: the response is an error; 404 if the object does not exist.
-            UnreachableError: there is no response, or it is incomplete; the object may have been deleted.
+            UnreachableError: the response is missing or incomplete; the object may have been deleted.
         """
         return self._fetch(_Call("DELETE", path))
 

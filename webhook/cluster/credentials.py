@@ -28,7 +28,7 @@ def check(options: ClusterOptions) -> None:
     share the memory.
 
     Raises:
-        ClusterError: there is no kubeconfig or ServiceAccount, or it is unusable.
+        ClusterError: the kubeconfig or ServiceAccount is missing or unusable.
     """
     # Importing the client takes 160 ms and 11 MB, which commands without a cluster do not need.
     from kubernetes import client, config  # noqa: PLC0415
@@ -51,7 +51,7 @@ def load(options: ClusterOptions) -> ApiClient:
     kubeconfig to temporary files, and removes them when the calling process ends.
 
     Raises:
-        ClusterError: there is no kubeconfig or ServiceAccount, or it is unusable.
+        ClusterError: the kubeconfig or ServiceAccount is missing or unusable.
     """
     from kubernetes import client, config  # noqa: PLC0415 -- as above
 
@@ -114,7 +114,7 @@ def context_name(options: ClusterOptions) -> str:
     """Return the name of the context, by which users know the cluster; empty in a Pod.
 
     Raises:
-        ClusterError: there is no kubeconfig, or it is unusable.
+        ClusterError: the kubeconfig is missing or unusable.
     """
     if options.in_cluster or options.context:
         return options.context or ""

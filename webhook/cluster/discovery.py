@@ -52,7 +52,7 @@ def resource_of(connection: Connection, gvk: GroupVersionKind) -> Kind:
     Raises:
         NotServedError: the server does not serve the type in this version.
         ApiError: the server returned another error.
-        UnreachableError: there is no response.
+        UnreachableError: the response is missing.
     """
     path = f"/apis/{gvk.group}/{gvk.version}" if gvk.group else f"/api/{gvk.version}"
     document = _read(connection, path, _LISTS)
@@ -68,7 +68,7 @@ def path_of(connection: Connection, kind: Kind) -> str:
     Raises:
         NotServedError: the server does not serve the kind, or only in unsupported versions.
         ApiError: the server returned another error.
-        UnreachableError: there is no response.
+        UnreachableError: the response is missing.
     """
     for version in _versions(connection, kind):
         path = f"/apis/{kind.group}/{version}" if kind.group else f"/api/{version}"

@@ -3,7 +3,7 @@
 GpugateError
 └── ClusterError             a user can fix it: no kubeconfig, an unknown context
 CallError                    one call failed; the next may succeed
-├── UnreachableError         there is no response, or it is incomplete
+├── UnreachableError         the response is missing or incomplete
 ├── ApiError                 the API server returned an error
 ├── NotServedError           the API server does not serve the kind
 ├── ShortWatchError          a watch ended within a second, without an event
@@ -28,7 +28,7 @@ class CallError(Exception):
 
 
 class UnreachableError(CallError):
-    """There is no response, or it is incomplete; the text says why and what to check."""
+    """The response is missing or incomplete; the text says why and what to check."""
 
 
 class NotServedError(CallError):

@@ -52,7 +52,7 @@ class Spec(msgspec.Struct, rename="camel", frozen=True):
 
     @property
     def holder(self) -> str:
-        """The identity of the holder; empty if there is none."""
+        """The identity of the holder; empty if the Lease is not held."""
         return self.holder_identity or ""
 
     def duration(self, least: float) -> float:

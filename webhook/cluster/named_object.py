@@ -141,7 +141,7 @@ def read_or_none(connection: Connection, location: ObjectLocation) -> bytes | No
 
     Raises:
         ApiError: the response is another error.
-        UnreachableError: there is no response, or it is incomplete.
+        UnreachableError: the response is missing or incomplete.
     """
     try:
         return connection.read(location.path, {})

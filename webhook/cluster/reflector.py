@@ -95,7 +95,7 @@ class WatchCall:
 
         Raises:
             ApiError: the server returned an error, or ended the watch with one.
-            UnreachableError: there is no response, the watch failed or timed out, or a line is not an event.
+            UnreachableError: the response is missing, the watch failed or timed out, or a line is not an event.
             ShortWatchError: the watch ended within a second, without an event.
         """
         seconds = self._chance.between(_WATCH_SECONDS)
@@ -161,7 +161,7 @@ def list_all(
 
     Raises:
         ApiError: the server returned an error.
-        UnreachableError: there is no response, or it is not a list.
+        UnreachableError: the response is missing, or is not a list.
     """
     try:
         return _list(connection, path, _list_parameters(revision, PAGE), project)
