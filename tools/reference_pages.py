@@ -196,7 +196,7 @@ def values_page(text: str) -> str:
     values = chart_values(text)
     plain = [_value_row(each) for each in values if not each.members]
     sections = [each for each in values if each.members]
-    parts = [f"{_HEAD}\n## At the top\n\n{table(_VALUE_COLUMNS, plain)}"]
+    parts = [f"{_HEAD}\n## Top-level values\n\n{table(_VALUE_COLUMNS, plain)}"]
     parts += [f"\n## {each.path}\n\n{each.meaning}\n\n{table(_VALUE_COLUMNS, _value_rows(each))}" for each in sections]
     return "".join(parts)
 

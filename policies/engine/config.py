@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 
 class GpugateError(Exception):
-    """Something a user can mend; its text is shown as it is."""
+    """An error that a user can fix; its text is shown as it is."""
 
 
 class ConfigError(GpugateError):
-    """The policy configuration is refused at `path`."""
+    """The policy configuration is invalid at `path`."""
 
     def __init__(self, path: Path, message: str) -> None:
         super().__init__(f"{render(path)}: {message}" if path else message)
@@ -59,15 +59,15 @@ WITHOUT_POLICY: Final = ("malformed", "schema")
 
 
 class _Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A section that refuses keys it does not know."""
+    """A section in which unknown keys are errors."""
 
 
 class PolicyEntry(_Strict, frozen=True, kw_only=True):
     """Mode and parameters of a policy, or of every policy that a pattern such as `pods/*` names.
 
     Attributes:
-        mode: what a finding costs; absent: the shipped mode, or the ceiling where that is lower.
-        params: parameters of the policy; under a pattern, each policy that it names must take them.
+        mode: the mode of the policy. If it is not set: the lower of its default mode and the global `mode`.
+        params: the parameters of the policy. Under a pattern, every matching policy must have these parameters.
     """
 
     mode: Mode | None = None
@@ -78,37 +78,37 @@ class NamespacePolicyEntry(_Strict, frozen=True, kw_only=True):
     """The mode of a policy in some namespaces.
 
     Attributes:
-        mode: what a finding costs there; wins over the policy's own entry and over the ceiling.
+        mode: the mode of the policy there. It overrides the entry under `policies` and the global `mode`.
     """
 
     mode: Mode
 
 
 class NamespaceEntry(_Strict, frozen=True, kw_only=True):
-    """What differs in a namespace, or in every namespace that a pattern names.
+    """The settings of a namespace, or of every namespace that a pattern matches.
 
     Attributes:
-        policies: policy id or pattern -> its mode there.
+        policies: policy id or pattern -> mode.
     """
 
     policies: dict[str, NamespacePolicyEntry]
 
 
 class Exemption(_Strict, frozen=True, kw_only=True):
-    """Exempts objects from policies, up to and including the day `expires`.
+    """An exemption of objects from policies, until the end of the day `expires`.
 
     Attributes:
-        policies: ids or patterns of the policies it is about; also `malformed` (fields of the wrong type) and, for `check`,
-            `schema`, which no pattern means.
-        reason: why; shown with each finding that it changes.
-        owner: who is responsible for it.
-        expires: the last day on which it holds, such as 2027-03-31.
+        policies: ids or patterns of policies. `malformed` (fields of the wrong type) and, for `check`, `schema` must be named
+            exactly: patterns do not match them.
+        reason: the reason, which is shown with each affected finding.
+        owner: the person or team responsible for the exemption.
+        expires: the last day on which the exemption applies, such as 2027-03-31.
         kinds: kinds of objects, such as NodePool.
-        namespaces: names or patterns; with any of them, objects without a namespace are not exempt.
-        names: names or patterns of objects. While an object has no name yet, because the API server makes it from
-            `generateName`, only `*` matches: such an object is mutated, and exempt when it is validated.
-        users: names or patterns of users who send the request.
-        groups: groups of the user; one is enough.
+        namespaces: names or patterns. If set, objects without a namespace are not exempt.
+        names: names or patterns of objects. If the API server still has to generate the name from `generateName`, only `*`
+            matches. Such an object is mutated, and the exemption applies when it is validated.
+        users: names or patterns of the requesting users.
+        groups: groups of the requesting user, of which one must match.
     """
 
     policies: tuple[str, ...]
@@ -136,12 +136,12 @@ EXCLUDED_NAMESPACES = (
 
 
 class PodTemplateEntry(_Strict, frozen=True, kw_only=True):
-    """Where objects of a kind that gpugate does not know hold Pod templates.
+    """The location of Pod templates in objects of a kind that gpugate does not know.
 
     Attributes:
-        apiVersion: group and version of the kind, such as `example.com/v1`.
-        kind: its name, such as `TrainingRun`.
-        path: the field that holds a Pod template, or a Pod spec, such as `spec.workers[*].template`; `[*]` stands for
+        apiVersion: the group and version of the kind, such as `example.com/v1`.
+        kind: the name of the kind, such as `TrainingRun`.
+        path: the field that contains a Pod template or a Pod spec, such as `spec.workers[*].template`. `[*]` stands for
             every element of a list or member of a map.
     """
 
@@ -156,18 +156,18 @@ class PodTemplateEntry(_Strict, frozen=True, kw_only=True):
 
 
 class PolicyConfig(_Strict, frozen=True, kw_only=True):
-    """The whole configuration.
+    """The policy file.
 
     Attributes:
         target: the versions that policies assume.
-        mode: a ceiling for the shipped mode of every policy that has no entry of its own.
+        mode: the maximum mode of every policy without a `mode` of its own.
         platform: taints, accelerators and workload classes shared by many policies.
-        policies: policy id or pattern -> mode and parameters; an id beats a pattern, and only an id turns on a policy
-            that ships off.
-        namespaces: namespace or pattern -> what differs there; a name beats a pattern.
-        excluded_namespaces: exact names of namespaces in which nothing is evaluated.
-        exemptions: objects that are exempt from policies, why, by whom and until when.
-        pod_templates: kinds that hold Pod templates, beside those that gpugate knows.
+        policies: policy id or pattern -> mode and parameters. An id takes precedence over a pattern. Only an id enables a
+            policy whose default mode is off.
+        namespaces: namespace or pattern -> settings. A name takes precedence over a pattern.
+        excluded_namespaces: exact names of namespaces whose objects are not evaluated.
+        exemptions: objects that are exempt from policies, with a reason, an owner and an end date.
+        pod_templates: further kinds with Pod templates.
     """
 
     target: Target = Target()

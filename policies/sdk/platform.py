@@ -17,7 +17,7 @@ class Taint(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
     Attributes:
         key: such as nvidia.com/gpu.
-        value: what it is set to.
+        value: the value of the taint.
     """
 
     key: str
@@ -25,12 +25,12 @@ class Taint(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
 
 class Accelerators(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Resources and device classes that count as accelerators beside the known ones; `*` stands for anything.
+    """Further resources and device classes that count as accelerators; `*` stands for any text.
 
     Attributes:
-        resources: extended resources, such as example.com/npu. That of a known DeviceClass of accelerators
-            (`extendedResourceName`) counts in files and audits without being named here. At admission it has to be named,
-            because the webhook is registered for Pods by the names of their resources.
+        resources: extended resources, such as example.com/npu. The `extendedResourceName` of a known DeviceClass also counts
+            in files and audits. For admission, name it here, because the webhook configurations select Pods by the names of
+            their resources.
         device_classes: DeviceClasses of DRA.
     """
 
@@ -43,12 +43,12 @@ CLASSES_KEY: Final = "platform.workload_classes"
 
 
 class WorkloadClasses(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """How a workload's class is read from labels, node selectors and namespace names, where no framework tells it.
+    """How the class of a workload follows from labels, node selectors and namespaces, if its framework does not define it.
 
     Attributes:
-        labels: key -> value -> class, of labels of Pods and of node pools.
-        node_selectors: key -> value -> class, of what Pods select their nodes by.
-        namespaces: name or pattern -> class.
+        labels: key -> value -> class, for labels of Pods and node pools.
+        node_selectors: key -> value -> class, for node selectors of Pods.
+        namespaces: name or pattern of a namespace -> class.
     """
 
     labels: dict[str, dict[str, WorkloadClass]] = msgspec.field(
@@ -71,18 +71,18 @@ class Platform(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     """Taints, accelerators and workload classes of this platform.
 
     Attributes:
-        taints: resource or device class (`*` stands for anything) -> the taints its nodes carry: a node pool needs one
-            of them, a Pod tolerates all of them. It adds to the known ones and wins over them; a name beats a pattern,
-            and of patterns the first that fits decides.
-        accelerators: what counts as an accelerator beside what is known.
-        workload_classes: how the class of a workload is read; null: by the labels and names that gpugate ships with.
-        karpenter_users: the users as which Karpenter sends requests, by name or pattern. NodeClaims and Machines that
-            others create are evaluated, whatever they say of their owner. EKS keeps names that begin with `eks:` for its
-            own controllers, such as those of Auto Mode.
+        taints: resource or device class (`*` stands for any text) -> the taints of its nodes. A node pool needs one of them,
+            and a Pod tolerates all of them. An entry overrides the taints that gpugate knows. A name takes precedence over a
+            pattern; if several patterns match, the first one applies.
+        accelerators: further resources and device classes that count as accelerators.
+        workload_classes: how the class of a workload is determined; null for the labels and names that gpugate ships with.
+        karpenter_users: the users of Karpenter's controllers, as names or patterns. NodeClaims and Machines of other users
+            are evaluated, whatever owner they name. EKS reserves names that begin with `eks:` for its own controllers, such
+            as those of Auto Mode.
         extended_resource_toleration: whether the API server runs the ExtendedResourceToleration plugin, as EKS and GKE do.
-            It adds the toleration of a taint that has the name of the resource, so gpugate does not call that one needed.
-        ec2: whether the nodes are EC2 instances. Where null, they are when a NodePool refers to a node class of EC2 or of EKS
-            Auto Mode.
+            The plugin adds the toleration for a taint with the name of the resource, so gpugate does not require it.
+        ec2: whether the nodes are EC2 instances. If null, they are if a NodePool refers to a node class of EC2 or EKS Auto
+            Mode.
     """
 
     taints: dict[str, tuple[Taint, ...]] = {}
@@ -134,12 +134,12 @@ Version: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^[0-9]+\.[0-9]+$")]
 
 
 class Target(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The versions that policies assume, as `major.minor`; the newest known where none is given.
+    """The versions that policies assume, as `major.minor`. The default is the newest supported version.
 
     Attributes:
-        kubernetes: of the API server.
-        karpenter: of Karpenter and of its provider.
-        keda: of KEDA.
+        kubernetes: the version of the API server.
+        karpenter: the version of Karpenter and its provider.
+        keda: the version of KEDA.
     """
 
     kubernetes: Version = "1.36"

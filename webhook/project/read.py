@@ -28,11 +28,11 @@ class Chart(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
     Attributes:
         path: the chart's directory or archive.
-        values: a rendering each: a values file, or a list of them, of which a later one wins.
-        set: `KEY=VALUE` as `helm --set` takes them, for every rendering.
-        release: the name of the release; absent, the name of the chart's directory.
-        namespace: the namespace of the release; absent, that of the run.
-        api_versions: what `.Capabilities.APIVersions` has beside Helm's own.
+        values: one rendering for each entry. An entry is a values file, or a list of them, of which a later one takes precedence.
+        set: `KEY=VALUE` as for `helm --set`, for every rendering.
+        release: the name of the release (default: the name of the chart's directory).
+        namespace: the namespace of the release (default: that of the run).
+        api_versions: API versions in `.Capabilities.APIVersions`, in addition to those of Helm.
     """
 
     path: str
@@ -44,14 +44,14 @@ class Chart(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
 
 class Objects(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Which values of a chart that is not in the tree are objects.
+    """Values from which a chart outside the repository creates objects.
 
     Attributes:
-        files: patterns of the values files, as those of `exclude`.
-        path: the keys that lead to the objects, with dots; `*` stands for each member of an object and each item of a list.
+        files: patterns of the values files, in the syntax of `exclude`.
+        path: the keys that lead to the objects, separated by dots. `*` stands for each member of an object or item of a list.
         api_version: the apiVersion of the objects.
         kind: the kind of the objects.
-        spec: the key below which each has its spec, with dots; absent, the whole value is the spec.
+        spec: the keys that lead to the spec of each object, separated by dots (default: the whole value is the spec).
     """
 
     files: tuple[str, ...]
@@ -65,8 +65,8 @@ class Template(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     """Files that a tool renders before they are applied.
 
     Attributes:
-        paths: patterns of files; one with a slash is relative to the project file, one without is for a name at any depth.
-        tool: what renders them: envsubst, terraform, go-template, jinja, or sed for a program that fills in any placeholder.
+        paths: patterns of files. A pattern with a slash is relative to the project file. Others match a name at any depth.
+        tool: the program that renders them: envsubst, terraform, go-template or jinja; sed for any other program.
     """
 
     paths: tuple[str, ...]
@@ -84,7 +84,7 @@ class Docs(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
 
 
 class ProjectConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What a project file says; every key may be absent."""
+    """The settings of a project file; all keys are optional."""
 
     paths: tuple[str, ...] | None = None
     exclude: tuple[str, ...] | None = None
