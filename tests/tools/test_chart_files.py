@@ -90,7 +90,7 @@ def test_everything_else_is_as_in_the_registration(phase: Any) -> None:
             other["failurePolicy"] == "Fail"
         )
         conditions = {condition["name"] for condition in other["matchConditions"]}
-        assert mine.get("exemptKarpenter", False) == ("is-not-karpenters-own" in conditions)
+        assert mine.get("exemptKarpenter", False) == ("is-not-from-karpenter" in conditions)
 
 
 def test_what_values_decide_is_among_the_values() -> None:

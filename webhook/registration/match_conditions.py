@@ -238,14 +238,14 @@ def _quoted(text: str) -> str:
 # Policies read these and the spec; an update answers for what it adds, so one that leaves them as they are can be refused
 # by none. So finalizers can be taken away when nobody answers, as that of every Pod of a Job.
 CHANGES_WHAT_IS_JUDGED: Final = {
-    "name": "changes-what-is-judged",
+    "name": "changes-evaluated-fields",
     "expression": (
         "request.operation != 'UPDATE' ||\n"
         "object.?spec != oldObject.?spec ||\n"
         "['labels', 'annotations', 'ownerReferences'].exists(a, object.metadata[?a] != oldObject.metadata[?a])"
     ),
 }
-NOT_OF_KARPENTER: Final = "is-not-karpenters-own"
+NOT_OF_KARPENTER: Final = "is-not-from-karpenter"
 # What no rule judges, as `engine/enforcement.py` decides it: a kubelet says what it runs anyway.
 _NO_MIRROR: Final = ~(SentBy("system:node:*") & Key("metadata.annotations", ("kubernetes.io/config.mirror",)))
 
@@ -262,7 +262,7 @@ def match_conditions(judged: Sequence[Resource], platform: Platform) -> Iterator
     """Yield what must hold of an object of one of some resources; nothing, if each is sent."""
     yield CHANGES_WHAT_IS_JUDGED
     if any((each.group, each.plural) == ("", "pods") for each in judged):
-        yield {"name": "is-no-mirror-pod", "expression": alternatives(_NO_MIRROR, platform)}
+        yield {"name": "is-not-a-mirror-pod", "expression": alternatives(_NO_MIRROR, platform)}
     concerns = {each.concern for each in judged}
     if len(concerns) == 1:
         yield from _interesting(concerns.pop(), platform)
@@ -291,6 +291,6 @@ def _interesting(concern: Concern, platform: Platform) -> Iterator[dict[str, Any
         *rest, excluded = concern.parts
         wanted = rest[0] if len(rest) == 1 else AllOf(tuple(rest))
     if wanted != EVERY_OBJECT:
-        yield {"name": "can-interest-a-policy", "expression": alternatives(wanted, platform)}
+        yield {"name": "concerns-a-policy", "expression": alternatives(wanted, platform)}
     if excluded is not None:
         yield {"name": "is-not-excluded", "expression": alternatives(excluded, platform)}

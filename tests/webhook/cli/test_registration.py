@@ -91,7 +91,7 @@ def test_karpenter_is_who_it_is_said_to_be(gpugate: Run, authority: Path) -> Non
 
     *_, validating = yaml.safe_load_all(ran.out)
     assert validating["webhooks"][0]["matchConditions"][0] == {
-        "name": "is-not-karpenters-own",
+        "name": "is-not-from-karpenter",
         "expression": "!(request.userInfo.username in ['system:serviceaccount:nodes:k'])",
     }
 

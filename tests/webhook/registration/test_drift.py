@@ -117,7 +117,7 @@ CHANGED: dict[str, tuple[Callable[[dict[str, Any]], object], set[Reason]]] = {
     "rules gone": (sets(rules=[]), {Reason.NOT_SENT}),
     "condition added": (also("object.metadata.name != 'mine'"), {Reason.MATCH_CONDITIONS}),
     "condition weakened": (weakened, {Reason.MATCH_CONDITIONS}),
-    "condition gone": (without("can-interest-a-policy"), {Reason.UNCONDITIONAL}),
+    "condition gone": (without("concerns-a-policy"), {Reason.UNCONDITIONAL}),
     "object selector": (sets(objectSelector={"matchLabels": {"a": "b"}}), {Reason.OBJECT_SELECTOR}),
     "object selector by expression": (
         sets(objectSelector={"matchExpressions": [{"key": "a", "operator": "DoesNotExist"}]}),
@@ -209,7 +209,7 @@ def in_training_only(configuration: dict[str, Any]) -> None:
 
 def asking_karpenter(configuration: dict[str, Any]) -> None:
     for each in configuration["webhooks"]:
-        without("is-not-karpenters-own")(each)
+        without("is-not-from-karpenter")(each)
 
 
 CHOSEN: dict[str, tuple[Callable[[dict[str, Any]], None], Meant, Reason]] = {

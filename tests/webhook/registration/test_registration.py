@@ -129,7 +129,7 @@ def test_kinds_of_one_group_with_different_concerns_each_have_their_own_conditio
 
     _, condition = entries(ruleset, "validating")["disruption.gpugate.dev"]["matchConditions"]
     assert condition == {
-        "name": "poddisruptionbudgets-can-interest-a-policy",
+        "name": "poddisruptionbudgets-concerns-a-policy",
         "expression": "request.resource.group != 'policy' || request.resource.resource != 'poddisruptionbudgets' ||\n"
         "object.?metadata.?labels.optMap(a, 'a' in a).orValue(false)",
     }
@@ -285,7 +285,7 @@ def test_pods_that_can_only_be_warned_about_have_an_entry_that_ignores_failures(
     }
 
 
-ABOUT_OBJECTS = {"can-interest-a-policy", "is-not-excluded"}
+ABOUT_OBJECTS = {"concerns-a-policy", "is-not-excluded"}
 WARNED = "warnings.pods.gpugate.dev"
 EXAMPLES = sorted(Path(gpugate.policies.__file__).parent.glob("pods/examples/*/*.yaml"))
 
@@ -348,15 +348,15 @@ def test_kinds_of_one_name_in_several_groups_each_have_their_own_condition() -> 
 
     conditions = entries(ruleset, "validating")["workloads.gpugate.dev"]["matchConditions"]
     assert [each["name"] for each in conditions[1:]] == [
-        "jobs.batch-can-interest-a-policy",
-        "jobs.batch.volcano.sh-can-interest-a-policy",
+        "jobs.batch-concerns-a-policy",
+        "jobs.batch.volcano.sh-concerns-a-policy",
     ]
 
 
 def test_every_webhook_leaves_out_updates_that_change_nothing_that_is_judged() -> None:
     for configuration in webhook_configurations(shipped(), SERVER):
         *hooks, _ = configuration["webhooks"]
-        assert all("changes-what-is-judged" in [each["name"] for each in hook["matchConditions"]] for hook in hooks)
+        assert all("changes-evaluated-fields" in [each["name"] for each in hook["matchConditions"]] for hook in hooks)
 
 
 def test_namespaces_are_left_out_by_the_label_that_nobody_can_change() -> None:
@@ -373,7 +373,7 @@ def test_namespaces_are_left_out_by_the_label_that_nobody_can_change() -> None:
 def test_who_sends_a_node_claim_decides_whether_it_is_sent_not_the_owner_it_names() -> None:
     found = entries(only("nodepools/legacy-api"), "validating")["nodeclaims.gpugate.dev"]
 
-    assert [each["name"] for each in found["matchConditions"]] == ["is-not-karpenters-own", "changes-what-is-judged"]
+    assert [each["name"] for each in found["matchConditions"]] == ["is-not-from-karpenter", "changes-evaluated-fields"]
 
 
 def test_karpenter_writes_node_pools_without_us_and_nothing_else() -> None:
@@ -381,7 +381,7 @@ def test_karpenter_writes_node_pools_without_us_and_nothing_else() -> None:
         name
         for name, each in entries(shipped(), "validating", karpenter_users=["system:serviceaccount:a:b"]).items()
         if {
-            "name": "is-not-karpenters-own",
+            "name": "is-not-from-karpenter",
             "expression": "!(request.userInfo.username in ['system:serviceaccount:a:b'])",
         }
         in each["matchConditions"]
