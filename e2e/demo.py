@@ -33,7 +33,7 @@ DUMP = "tests/fixtures/dumps/ml-platform"
 REPORT = ROOT / "build" / "audit.html"
 WIDTH = 120
 MOST_DETAILS = 2
-COLOURS = {"denied": 31, "allowed, patched": 36, "allowed, with a warning": 33, "allowed": 32}
+COLOURS = {"denied": 31, "allowed, mutated": 36, "allowed, with a warning": 33, "allowed": 32}
 TITLES = {policy.id: policy.title for policy in CATALOG}
 
 
@@ -50,7 +50,7 @@ SCENES = (
         "pod-create-gpu-untolerated.mutate",
         "/mutate",
         "a Pod asks for a GPU and forgets the toleration",
-        "allowed, patched",
+        "allowed, mutated",
     ),
     Scene("pod-create-gpu-tolerated.mutate", "/mutate", "the same with the toleration: nothing to add", "allowed"),
     Scene("nodepool-create-unlimited.validate", "/validate", "a GPU pool without a limit", "denied"),
@@ -118,7 +118,7 @@ def decided(response: dict[str, Any]) -> str:
     if not response["allowed"]:
         return "denied"
     if "patch" in response:
-        return "allowed, patched"
+        return "allowed, mutated"
     return "allowed, with a warning" if "warnings" in response else "allowed"
 
 
@@ -134,7 +134,7 @@ def details(response: dict[str, Any]) -> Iterator[tuple[str, str]]:
     for warning in response.get("warnings", ()):
         yield "warning", warning
     if "skip" in annotations:
-        yield "skipped", f"{annotations['skip']} (no cluster data)"
+        yield "skip", f"{annotations['skip']} (no cluster data)"
 
 
 def shown(request: dict[str, Any]) -> str:

@@ -9,6 +9,7 @@ import msgspec
 
 from gpugate.policies.sdk.field import render
 from gpugate.policies.sdk.findings import Stance
+from gpugate.webhook.admission.decisions import DENY, ERROR, MUTATE, RECORD, SKIP, WARN
 from gpugate.webhook.manifests.problems import lines_of_template
 from gpugate.webhook.report import words, yaml_text
 from gpugate.webhook.report.plain import plain, plain_json
@@ -50,7 +51,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
     }
 
 
-_MARGIN = 9  # as wide as the longest label and a space
+_MARGIN = 7  # as wide as the longest label and a space
 
 
 def write_text(verdict: Verdict) -> str:
@@ -64,14 +65,14 @@ def write_text(verdict: Verdict) -> str:
 
 def _decision(verdict: Verdict) -> str:
     request = verdict.request
-    decision = "DENIED" if not verdict.allowed else "ALLOWED, patched" if verdict.patches else "ALLOWED"
+    decision = "DENIED" if not verdict.allowed else "ALLOWED, mutated" if verdict.patches else "ALLOWED"
     where = f" in {request.namespace}" if request.namespace else ""
     who = f" by {request.user}" if request.user else ""
     return plain(f"{decision}: {request.operation} of {request.kind.kind} {request.shown_name}{where}{who}")
 
 
 def _reasons(verdict: Verdict) -> Iterator[tuple[str, str]]:
-    labels = {Stance.ENFORCE: "denied", Stance.WARN: "warning", Stance.AUDIT: "recorded"}
+    labels = {Stance.ENFORCE: DENY, Stance.WARN: WARN, Stance.AUDIT: RECORD}
     for wrong in verdict.malformed:
         yield labels.get(wrong.at_most, "note"), f"{render(wrong.path)}: {wrong.message}"
     for finding in verdict.findings:
@@ -81,16 +82,16 @@ def _reasons(verdict: Verdict) -> Iterator[tuple[str, str]]:
             if extra:
                 yield "", extra
     for policy, patch in verdict.patches:
-        yield "patch", f"[{policy}] {patch.reason}"
+        yield MUTATE, f"[{policy}] {patch.reason}"
         yield "", words.change((patch,))
     for policy, later in verdict.template_patches:
-        yield "patch", f"[{policy}] {later.patch.reason} (Pods of this {later.template_of.kind}, when they are created)"
+        yield MUTATE, f"[{policy}] {later.patch.reason} (Pods of this {later.template_of.kind}, when they are created)"
         yield "", words.change((later.patch,))
     for outcome in verdict.outcomes:
         if outcome.error:
-            yield "error", f"[{outcome.policy}] failed on this object: {outcome.error}"
+            yield ERROR, f"[{outcome.policy}] failed on this object: {outcome.error}"
         for reason in outcome.skipped:
-            yield "skipped", f"[{outcome.policy}] not evaluated: {reason}"
+            yield SKIP, f"[{outcome.policy}] not evaluated: {reason}"
 
 
 def _diff(verdict: Verdict) -> Iterator[str]:

@@ -37,12 +37,12 @@ def test_a_pod_is_shown_as_it_would_be_stored(gpugate: Run, pod: Path) -> None:
 
     assert ran.code == 0
     assert ran.out.splitlines() == [
-        "ALLOWED, patched: CREATE of Pod server in serving by developer",
+        "ALLOWED, mutated: CREATE of Pod server in serving by developer",
         (
-            "  patch    [pods/missing-gpu-toleration] adds the toleration nvidia.com/gpu:NoSchedule, "
+            "  mutate [pods/missing-gpu-toleration] adds the toleration nvidia.com/gpu:NoSchedule, "
             "the usual taint of nodes with nvidia.com/gpu"
         ),
-        "           append to spec.tolerations: {key: nvidia.com/gpu, operator: Exists, effect: NoSchedule}",
+        "         append to spec.tolerations: {key: nvidia.com/gpu, operator: Exists, effect: NoSchedule}",
         "",
         "--- Pod/server as sent",
         "+++ Pod/server as stored",
@@ -89,7 +89,7 @@ def test_a_deletion_is_allowed(gpugate: Run, manifests: Path) -> None:
 def test_an_admission_review_says_everything_itself(gpugate: Run, reviews: Path) -> None:
     ran = gpugate("review", reviews / "pod-create-gpu-untolerated.mutate.json")
 
-    assert (ran.code, ran.out.split(" ")[:3]) == (0, ["ALLOWED,", "patched:", "CREATE"])
+    assert (ran.code, ran.out.split(" ")[:3]) == (0, ["ALLOWED,", "mutated:", "CREATE"])
 
 
 PROBLEMS: dict[str, tuple[list[str], int, str]] = {
