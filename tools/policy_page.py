@@ -240,21 +240,24 @@ def _body(example: _Example) -> Iterator[str]:
     yield from ("```yaml", *example.lines, "```", "")
     fixed = example.file.with_name(example.file.name.replace("bad-", "fixed-", 1))
     if fixed != example.file and fixed.exists():
-        # A fixed example has no context. The first two lines of the difference name the files.
-        after = _read(fixed).lines
-        before = _without_context(example.plain, after)
-        difference = islice(difflib.unified_diff(before, after, lineterm=""), 2, None)
+        after = _without_context(_read(fixed).lines)
+        # A fixed example may leave out the configuration, which comes first.
+        before = _without_context(example.plain)[-len(after) :]
+        # The first two lines of the difference name the files.
+        difference = islice(difflib.unified_diff(_lines(before), _lines(after), lineterm=""), 2, None)
         yield from ("It becomes:", "", "```diff", *difference, "```", "")
 
 
 _CONTEXT: Final = ("# context", "# complete context", "# old")
 
 
-def _without_context(lines: Sequence[str], fixed: Sequence[str]) -> list[str]:
-    """Return the documents of an example that its fixed form has too: the last ones that are not context."""
-    documents = "\n".join(lines).split("\n---\n")
-    kept = [document for document in documents if not document.startswith(_CONTEXT)]
-    return "\n---\n".join(kept[-fixed.count("---") - 1 :]).split("\n")
+def _without_context(lines: Sequence[str]) -> list[str]:
+    """Return the documents of an example that are not context."""
+    return [document for document in "\n".join(lines).split("\n---\n") if not document.startswith(_CONTEXT)]
+
+
+def _lines(documents: Sequence[str]) -> list[str]:
+    return "\n---\n".join(documents).split("\n")
 
 
 def _html(text: str) -> str:

@@ -12,8 +12,8 @@ over, annotate the ScaledObject with `scaledobject.keda.sh/transfer-hpa-ownershi
 `spec.advanced.horizontalPodAutoscalerConfig.name`. The annotation `validations.keda.sh/hpa-ownership: "false"` on the
 autoscaler only disables the check of KEDA's webhook, so it changes nothing here.
 
-A finding is denied if the workload is known to request GPUs, a warning if the workload is not known, and not reported
-if it requests none.
+The object is denied if the workload is known to request GPUs, and gets a warning if the workload is not known. Nothing
+is reported if the workload requests no GPU.
 
 ## Sources
 KEDA v2.20.2 `apis/keda/v1alpha1/scaledobject_webhook.go` (verifyHpas, verifyScaledObjects),

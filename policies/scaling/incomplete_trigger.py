@@ -17,8 +17,10 @@ triggers:
       threshold: "10"
 ```
 
-Of other triggers only the type is checked, and that their metadata are strings. A finding is denied if the workload
-is known to request GPUs, a warning if the workload is not known, and not reported if it requests none.
+Of triggers of other types only the type is checked, and that their metadata are strings.
+
+The ScaledObject is denied if the workload is known to request GPUs, and gets a warning if the workload is not known.
+Nothing is reported if the workload requests no GPU.
 
 ## Sources
 KEDA v2.20.2 `pkg/scalers/prometheus_scaler.go` (prometheusMetadata), `pkg/scalers/scalersconfig/typed_config.go` (a

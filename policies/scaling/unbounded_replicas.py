@@ -18,8 +18,8 @@ A ScaledObject may have at most `max_replicas` replicas. The same maximum applie
 or a HorizontalPodAutoscaler may reach at most `max_gpus` GPUs. MIG slices and Neuron cores count as their part of a
 device.
 
-A finding is denied if the workload is known to request GPUs. It is a warning if a ScaledObject's workload is not
-known, and it is not reported if the workload requests none.
+The object is denied if the workload is known to request GPUs. A ScaledObject gets a warning if its workload is not
+known. Nothing is reported if the workload requests no GPU.
 
 gpugate can add defaults to new ScaledObjects of GPU workloads: `default_max` adds a missing maximum,
 `default_fallback` a missing fallback, and `default_stabilization` slower scaling down.

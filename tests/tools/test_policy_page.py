@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from gpugate.policies.catalog import CATALOG
@@ -72,7 +74,8 @@ def test_a_mutation_is_shown_as_a_difference() -> None:
 
 
 def test_a_difference_leaves_out_the_context_of_its_example() -> None:
-    assert [policy for policy, page in PAGES.items() if "\n-# context" in page or "\n-# complete context" in page] == []
+    marked = re.compile(r"^[-+ ]# (complete )?context$", re.MULTILINE)
+    assert [policy for policy, page in PAGES.items() if marked.search(page)] == []
     assert "\n-  maxUnavailable: 0\n+  maxUnavailable: 1\n" in PAGES["disruption/blocking-pdb"]
 
 
