@@ -93,7 +93,7 @@ def correction(kind: GroupVersionKind) -> str | None:
 
     names_here = f"{_NAMESPACED[kind.group]} {_CLUSTER_WIDE[kind.group]}".split()
     near = difflib.get_close_matches(kind.kind, names_here, n=1)
-    return f"did you mean {near[0]}?" if near else f"it has {', '.join(sorted(names_here))}"
+    return f"did you mean {near[0]}?" if near else f"known kinds: {', '.join(sorted(names_here))}"
 
 
 _MAX_LISTS = 3  # a list of lists of lists is what `kubectl get -o yaml` makes at worst

@@ -96,16 +96,12 @@ def unknown(path: Path, node: Node, within: Mapping[str, Any]) -> tuple[SchemaPr
     elif isinstance(inner, dict) and inner and inner.keys() <= node.properties.keys() - within.keys():
         remedy = f"remove it, and write what it contains one level up: {_names(sorted(inner))}"
     elif known:
-        remedy = f"remove it; there {_is(known)} {_names(known)}"
+        remedy = f"remove it; known fields: {_names(known)}"
     else:
         remedy = "remove it; no field is allowed here"
     where = render((*path[:-1], _shown_name(name)))
     message = f'unknown field "{where}": kubectl rejects it, and other clients drop it silently'
     return SchemaProblem(path, message, remedy), near
-
-
-def _is(names: list[str]) -> str:
-    return "is" if len(names) == 1 else "are"
 
 
 def missing(path: Path, node: Node | None) -> SchemaProblem:

@@ -250,7 +250,7 @@ def read_case_file(path: Path | str) -> CaseFile:
     for key in value:
         if key not in _SECTIONS:
             near = near_misses(key, _SECTIONS)
-            meant = f"did you mean `{near[0]}`?" if near else f"it has {' and '.join(_SECTIONS)}"
+            meant = f"did you mean `{near[0]}`?" if near else f"known keys: {', '.join(_SECTIONS)}"
             raise CaseFileError(source.places.find((key,)), f"unknown key {key}; {meant}")
     try:
         parse(value.get("defaults") or {}, Setting, ("defaults",))

@@ -16,9 +16,9 @@ LIMITS = "spec.jobTargetRef.template.spec.containers.0.resources.limits"
 CASES: dict[str, tuple[str, str, Any, str, str, str]] = {
     "a field in the wrong case": ("NodePool", "spec.Weight", 1, "spec.Weight", 'Weight": kubectl rejects it', "did you mean weight?"),
     "a field with a letter missing": ("NodePool", "spec.wight", 1, "spec.wight", 'wight": kubectl rejects it', "did you mean weight?"),
-    "a field like no other": ("NodePool", "spec.zzz", 1, "spec.zzz", "other clients drop it", "there are disruption, limits"),
+    "a field like no other": ("NodePool", "spec.zzz", 1, "spec.zzz", "other clients drop it", "known fields: disruption, limits"),
     "an object around known fields": ("NodePool", "spec.pool", {"replicas": 1}, "spec.pool", '"spec.pool"', "one level up: replicas"),
-    "an object around fields that are there": ("NodePool", "spec.zzz", {"template": {}}, "spec.zzz", '"spec.zzz"', "remove it; there"),
+    "an object around fields that are there": ("NodePool", "spec.zzz", {"template": {}}, "spec.zzz", '"spec.zzz"', "remove it; known"),
     "an unknown field of metadata": ("NodePool", "metadata.lables", {}, "metadata.lables", '"metadata.lables"', "labels?"),
     "a field deep in a Pod": (
         "ScaledJob",
