@@ -11,7 +11,8 @@ KEDA v2.20.2, AppWrapper v1beta2 (`api/v1beta2/appwrapper_types.go`), the HyperP
 (`pkg/apis/workflow/v1alpha1/workflow_types.go`, `workflow/controller/workflowpod.go`), Spark operator v1beta2
 (`api/v1beta2/sparkapplication_types.go`) and Spark 4.0 (Running on Kubernetes, Configuration), Flink Kubernetes operator v1beta1 and
 Flink 2.0 (Configuration, external resources), NIM operator v1alpha1 (`api/apps/v1alpha1/nimservice_types.go`), vLLM production
-stack v1alpha1 (`operator/internal/controller/vllmruntime_controller.go`).
+stack v1alpha1 (`operator/internal/controller/vllmruntime_controller.go`), Dynamo operator v1.0, v1alpha1 and v1beta1
+(`deploy/operator/internal/dynamo/graph.go` GenerateBasePodSpec, `internal/controller_common/resource.go` GetResourcesConfig).
 """
 
 from __future__ import annotations
@@ -196,31 +197,27 @@ WORKFLOW_SPECS: Final = {
     ("argoproj.io", "Workflow"): ("spec",),
     ("argoproj.io", "WorkflowTemplate"): ("spec",),
 }
+_DYNAMO: Final = ("nvidia.com", "DynamoGraphDeployment")
 # Entries that the Pods of a workflow copy from it, all together; `engine.bounds` refuses less than this.
 _MOST_SHARED: Final = 200_000
 
 
 def shared(group: str, kind: str, root: Field) -> tuple[Shared, ...]:
     """Return what the Pod templates of an object of this type copy from it, which is little next to the object itself."""
-    path = WORKFLOW_SPECS.get((group, kind))
-    if path is None:
+    spec = root[WORKFLOW_SPECS.get((group, kind), ("spec",))]
+    if (group, kind) == _DYNAMO:
+        pods = len(spec["services"].mapping) + len(list(spec["components"]))
+        copied = [(spec, block, f"metadata.{block}") for block in ("labels", "annotations")]
+        copied.append((spec, "envs", "spec.containers.*.env"))
+    elif (group, kind) in WORKFLOW_SPECS:
+        pods = sum(1 for template in spec["templates"] if _own_containers(template))
+        defaults = spec["templateDefaults"]
+        copied = [(layer, "volumes", "spec.volumes") for layer in (spec, defaults)]
+        for layer in (spec["podMetadata"], defaults["metadata"]):
+            copied += [(layer, block, f"metadata.{block}") for block in ("labels", "annotations")]
+    else:
         return ()
-    spec = root[path]
-    pods = sum(1 for template in spec["templates"] if _own_containers(template))
-    defaults = spec["templateDefaults"]
-    return tuple(
-        Shared(field, place, pods)
-        for field, place in (
-            (spec["volumes"], "spec.volumes"),
-            (defaults["volumes"], "spec.volumes"),
-            *(
-                (layer[block], f"metadata.{block}")
-                for layer in (spec["podMetadata"], defaults["metadata"])
-                for block in ("labels", "annotations")
-            ),
-        )
-        if field
-    )
+    return tuple(Shared(layer[name], place, pods) for layer, name, place in copied if layer[name])
 
 
 def _own_containers(template: Field) -> list[Field]:
@@ -376,6 +373,52 @@ def vllm_pod(config: Field, root: Field) -> Field:
     )
 
 
+def dynamo_pod(service: Field, root: Field) -> Field | None:
+    """See a service (v1alpha1) or a component (v1beta1) of a DynamoGraphDeployment as a Pod template.
+
+    `resources` of a service have short names, such as `gpu`. They come before those of its main container. None where the
+    operator replaces the GPUs by a claim of its own (`gpuMemoryService`), and for a component without a Pod template.
+    """
+    if any(each["gpuMemoryService", "enabled"].value is True for each in (service, service["experimental"])):
+        return None
+    if service.path[1:2] == ("components",):
+        template = service["podTemplate"]
+        layers = {block: (template["metadata", block], root["spec", block]) for block in ("labels", "annotations")}
+        metadata = ObjectView(template["metadata"], {block: _merged(*each) for block, each in layers.items()})
+        return ObjectView(template, {"metadata": metadata, "spec": template["spec"]}) if template.mapping else None
+    extra = service["extraPodSpec"]
+    main, resources = extra["mainContainer"], service["resources"]
+    amounts = {block: _dynamo_amounts(resources[block], main["resources", block]) for block in ("limits", "requests")}
+    claims = _joined(main["resources", "claims"], list(resources["claims"]))
+    container = {
+        "name": Shaped(main, "main"),
+        "resources": ObjectView(Shaped(resources, {}), {**amounts, "claims": claims}),
+        "env": _joined(main["env"], [*service["envs"], *root["spec", "envs"]]),
+    }
+    mounted: list[Field] = [
+        Shaped(mount, {"name": mount["name"].value, "persistentVolumeClaim": {"claimName": mount["name"].value}})
+        for mount in service["volumeMounts"]
+    ]
+    pod = {
+        "containers": ListView(extra["containers"], [*extra["containers"], ObjectView(main, container)]),
+        "volumes": _joined(extra["volumes"], mounted),
+    }
+    labels = {
+        block: _merged(service["extraPodMetadata", block], service[block], root["spec", block])
+        for block in ("labels", "annotations")
+    }
+    metadata = ObjectView(service["extraPodMetadata"], labels)
+    return ObjectView(service, {"metadata": metadata, "spec": ObjectView(extra, pod)})
+
+
+def _dynamo_amounts(own: Field, base: Field) -> Field:
+    """Return the amounts of a container with those of a service, by the names of their resources."""
+    gpu = {own["gpuType"].text or "nvidia.com/gpu": own["gpu"]} if own["gpu"] else {}
+    named = {name: own[name] for name in ("cpu", "memory") if own[name]}
+    members = {**dict(base.items()), **named, **gpu, **dict(own["custom"].items())}
+    return ObjectView(Shaped(own, {}), members) if members else _ABSENT
+
+
 def _joined(home: Field, more: list[Field]) -> Field:
     """Return a list with more elements; one that is no list stays as it is, so that it is refused."""
     if not more or (home and not isinstance(home.value, list | dict)):
@@ -423,6 +466,7 @@ TEMPLATES: dict[tuple[str, str], tuple[tuple[str, ...], ...]] = {
         ("spec", "leaderWorkerTemplate", "leaderTemplate"),
         ("spec", "leaderWorkerTemplate", "workerTemplate"),
     ),
+    _DYNAMO: (("spec", "services", "*"), ("spec", "components", "*")),
     ("production-stack.vllm.ai", "VLLMRuntime"): (("spec", "deploymentConfig"),),
     ("ray.io", "RayCluster"): tuple(("spec", *path) for path in _RAY_CLUSTER),
     ("ray.io", "RayCronJob"): tuple(("spec", "jobTemplate", "rayClusterSpec", *path) for path in _RAY_CLUSTER),
@@ -455,6 +499,7 @@ _VIEWS: Final[dict[tuple[str, str], Callable[[Field, Field], Field | None]]] = {
     ("apps.nvidia.com", "NIMService"): nim_pod,
     **{kind: _workflow_view(path) for kind, path in WORKFLOW_SPECS.items()},
     ("flink.apache.org", "FlinkDeployment"): flink_pod,
+    _DYNAMO: dynamo_pod,
     ("production-stack.vllm.ai", "VLLMRuntime"): vllm_pod,
     ("serving.kserve.io", "InferenceService"): kserve_component,
     ("sparkoperator.k8s.io", "ScheduledSparkApplication"): lambda found, root: spark_pod(
@@ -482,7 +527,7 @@ def pod_templates(group: str, kind: str, root: Field, added: Sequence[TemplatePa
             yield from held.templates
         return
     view = _VIEWS.get((group, kind))
-    if (group, kind) in WORKFLOW_SPECS and _shares_too_much(group, kind, root):
+    if view and _shares_too_much(group, kind, root):
         return
     for path in known:
         for found in _at(root, path):

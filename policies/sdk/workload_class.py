@@ -60,6 +60,7 @@ _KINDS: Final[dict[tuple[str, str], Mark]] = {
     ("kubeflow.org", "TFJob"): Mark("training", "a TFJob"),
     ("kubeflow.org", "XGBoostJob"): Mark("training", "an XGBoostJob"),
     ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): Mark("inference", "a LeaderWorkerSet"),
+    ("nvidia.com", "DynamoGraphDeployment"): Mark("inference", "a DynamoGraphDeployment", needs_gpu=True),
     ("production-stack.vllm.ai", "VLLMRuntime"): Mark("inference", "a VLLMRuntime"),
     ("ray.io", "RayCronJob"): Mark("training", "a RayCronJob", certain=False),
     ("ray.io", "RayJob"): Mark("training", "a RayJob", certain=False),

@@ -74,8 +74,9 @@ def superlinear(
 ) -> Iterator[Growth]:
     """Yield what costs more than 2.5 times as much when its size doubles.
 
-    The templates of an Argo workflow do not grow together with another list, because each template is evaluated with
-    what the workflow shares: templates times tolerations are its size, and `bounds.too_large` counts them so.
+    The templates of an Argo workflow and the services of a Dynamo graph do not grow together with another list, because
+    each is evaluated with what the object shares: templates times tolerations are its size, and `bounds.too_large`
+    counts them so.
 
     Args:
         catalog: the policies to run.
@@ -97,7 +98,7 @@ def superlinear(
                 if key in seen:
                     continue
                 seen.add(key)
-                if len(paths) > 1 and any(path[-2:] == ("spec", "templates") for path in paths):
+                if len(paths) > 1 and any(path[-2:] in {("spec", "templates"), ("spec", "services")} for path in paths):
                     continue
                 found = _measured(ruleset, case, paths, naming, count, floor)
                 if found:

@@ -192,6 +192,22 @@ def test_what_templates_share_is_counted_without_a_copy_for_each(
     assert [str(each) for each in products(CATALOG, [(cases[0], cases[1])], floor=0.1)] == []
 
 
+@pytest.mark.parametrize(
+    ("name", "entries"),
+    [("labels", labels), ("annotations", labels), ("envs", volumes)],
+    ids=["labels", "annotations", "environment"],
+)
+def test_what_services_of_a_dynamo_graph_share_is_counted_so_too(name: str, entries: Callable[[int], Any]) -> None:
+    kind = GroupVersionKind("nvidia.com", "v1alpha1", "DynamoGraphDeployment")
+    cases = []
+    for count, size in ((45, 5_000), (180, 20_000)):
+        services = {f"s{n}": {"resources": {"limits": {"gpu": "1"}}, "envs": [{"name": "own"}]} for n in range(count)}
+        spec = {"services": services, name: entries(size)}
+        obj = {"apiVersion": "nvidia.com/v1alpha1", "kind": "DynamoGraphDeployment", "metadata": {}, "spec": spec}
+        cases.append(Case(f"{count} services", Request(kind, Operation.CREATE, obj, name="a")))
+    assert [str(each) for each in products(CATALOG, [(cases[0], cases[1])], floor=0.1)] == []
+
+
 @pytest.mark.parametrize(("old", "grown"), [(200, True), (400, False)], ids=["grown", "as-before"])
 def test_volumes_that_templates_share_are_reported_at_the_workflow(old: int, grown: bool) -> None:  # noqa: FBT001 -- a table's column
     new, before = (workflow(100, "volumes", entries=volumes(count)) for count in (400, old))

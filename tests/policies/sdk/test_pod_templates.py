@@ -76,7 +76,14 @@ def test_every_workload_that_makes_pods_is_known() -> None:
         *("JAXJob", "MPIJob", "Notebook", "PaddleJob", "PyTorchJob", "TFJob", "XGBoostJob"),
         *("JobSet", "LeaderWorkerSet", "RayCluster", "RayJob", "RayService", "ScaledJob"),
         *("AppWrapper", "ClusterTrainingRuntime", "HyperPodPyTorchJob", "RayCronJob", "TrainingRuntime"),
-        *("FlinkDeployment", "NIMService", "ScheduledSparkApplication", "SparkApplication", "VLLMRuntime"),
+        *(
+            "DynamoGraphDeployment",
+            "FlinkDeployment",
+            "NIMService",
+            "ScheduledSparkApplication",
+            "SparkApplication",
+            "VLLMRuntime",
+        ),
         *("ClusterWorkflowTemplate", "CronWorkflow", "InferenceService", "Workflow", "WorkflowTemplate"),
     }
 

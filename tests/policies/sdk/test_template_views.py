@@ -346,6 +346,83 @@ def test_a_vllm_runtime_requests_gpus_by_amount_and_type() -> None:
     assert not without["spec", "containers", 0, "resources"]
 
 
+DYNAMO = """
+apiVersion: nvidia.com/v1alpha1
+kind: DynamoGraphDeployment
+metadata: {name: llama, labels: {team: of-the-graph-only}}
+spec:
+  labels: {team: search, stage: a}
+  envs: [{name: A, value: a}]
+  services:
+    Worker:
+      labels: {cost-center: cc-1}
+      envs: [{name: B, value: b}]
+      volumeMounts: [{name: models, mountPoint: /models}]
+      resources:
+        requests: {cpu: "4"}
+        limits: {gpu: "2", memory: 1Gi, custom: {example.com/nic: "1"}}
+      extraPodMetadata: {labels: {stage: b}}
+      extraPodSpec:
+        tolerations: [{key: nvidia.com/gpu}]
+        containers: [{name: sidecar}]
+        mainContainer: {image: vllm, resources: {limits: {memory: 2Gi, nvidia.com/gpu: "1"}, requests: {cpu: "1"}}}
+"""
+COMPONENTS = """
+apiVersion: nvidia.com/v1beta1
+kind: DynamoGraphDeployment
+metadata: {name: llama}
+spec:
+  labels: {team: search, stage: a}
+  components:
+    - name: router
+    - name: worker
+      podTemplate:
+        metadata: {labels: {stage: b}}
+        spec: {containers: [{name: main, resources: {limits: {nvidia.com/gpu: 2}}}]}
+"""
+
+
+def test_a_service_of_a_dynamo_graph_has_short_names_of_resources() -> None:
+    (pod,) = templates(DYNAMO)
+    service = "spec.services.Worker"
+    sidecar, main = pod["spec", "containers"]
+    assert (sidecar["name"].text, main["name"].text, main["image"].text) == ("sidecar", "main", "vllm")
+    limits = main["resources", "limits"]
+    assert limits.value == {"memory": "1Gi", "nvidia.com/gpu": "2", "example.com/nic": "1"}
+    assert where(limits["nvidia.com/gpu"], limits["example.com/nic"]) == [
+        f"{service}.resources.limits.gpu",
+        f'{service}.resources.limits.custom["example.com/nic"]',
+    ]
+    assert main["resources", "requests"].value == {"cpu": "4"}
+    assert [each["name"].text for each in main["env"]] == ["B", "A"]
+    assert pod["metadata", "labels"].value == {"team": "search", "cost-center": "cc-1", "stage": "b"}
+    assert where(pod["spec", "tolerations"]) == [f"{service}.extraPodSpec.tolerations"]
+    assert pod["spec", "volumes", 0, "persistentVolumeClaim", "claimName"].text == "models"
+
+    (other,) = templates(
+        DYNAMO.replace('gpu: "2"', 'gpu: "1", gpuType: amd.com/gpu').replace(', nvidia.com/gpu: "1"', "")
+    )
+    assert set(other["spec", "containers", 1, "resources", "limits"].mapping) == {
+        "amd.com/gpu",
+        "memory",
+        "example.com/nic",
+    }
+
+
+@pytest.mark.parametrize("place", ["      ", "      experimental:\n        "])
+def test_gpus_that_the_dynamo_operator_claims_are_not_known(place: str) -> None:
+    claimed = DYNAMO.replace("    Worker:\n", f"    Worker:\n{place}gpuMemoryService: {{enabled: true}}\n")
+    assert templates(claimed) == []
+
+
+def test_a_component_of_a_dynamo_graph_has_a_pod_template() -> None:
+    (pod,) = templates(COMPONENTS)
+    assert where(pod["spec", "containers", 0, "resources"]) == [
+        "spec.components[1].podTemplate.spec.containers[0].resources"
+    ]
+    assert pod["metadata", "labels"].value == {"team": "search", "stage": "b"}
+
+
 WRAPPER = """
 apiVersion: workload.codeflare.dev/v1beta2
 kind: AppWrapper
