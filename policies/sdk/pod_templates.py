@@ -6,7 +6,7 @@ Sources of templates: `kubernetes/api` v0.36; Kubeflow training-operator v1.9.4 
 v2.0.0 (`pkg/apis/trainer/v1alpha1/trainingruntime_types.go`), JobSet v0.12.0, LWS v0.10.0, KubeRay v1.7.0, Volcano v1.15.1,
 KEDA v2.20.2, AppWrapper v1beta2 (`api/v1beta2/appwrapper_types.go`), the HyperPod training operator (SageMaker developer guide,
 `HyperPodPyTorchJob`, 2026-11). Sources of templates that need a view: KServe v0.19.0
-(`pkg/apis/serving/v1beta1/predictor.go`, `transformer.go`, `explainer.go`,
+(`pkg/apis/serving/v1beta1/predictor.go`, `transformer.go`, `explainer.go`, `v1alpha1/llm_inference_service_types.go`,
 `pkg/controller/v1beta1/inferenceservice/components/predictor.go`), Argo Workflows v3.7.3
 (`pkg/apis/workflow/v1alpha1/workflow_types.go`, `workflow/controller/workflowpod.go`), Spark operator v1beta2
 (`api/v1beta2/sparkapplication_types.go`) and Spark 4.0 (Running on Kubernetes, Configuration), Flink Kubernetes operator v1beta1 and
@@ -137,6 +137,14 @@ def kserve_component(component: Field, root: Field) -> Field:
     return ObjectView(component, {"metadata": metadata, "spec": spec})
 
 
+def llm_pod(pod: Field, root: Field) -> Field | None:
+    """See a Pod spec of an LLMInferenceService as a Pod template; None where it has base configurations that are not merged."""
+    if list(root["spec", "baseRefs"]):
+        return None
+    owner = root["spec", "prefill"] if pod.path[-2:-1] == ("prefill",) else root["spec"]
+    return ObjectView(pod, {"metadata": owner, "spec": pod})
+
+
 def argo_template(template: Field, workflow: Field) -> Field | None:
     """See a template of an Argo workflow, which is parts of a Pod, as a Pod template; `workflow` is the workflow's spec.
 
@@ -171,13 +179,7 @@ def _workflow_view(path: TemplatePath) -> Callable[[Field, Field], Field | None]
 
 
 class Shared(NamedTuple):
-    """A list or map of a workload that each of its Pods has a copy of.
-
-    Attributes:
-        field: where it is in the workload.
-        place: where each Pod has it, such as `spec.volumes`.
-        pods: the number of Pod templates.
-    """
+    """A list or map of a workload that each of its `pods` Pod templates has at `place`, such as `spec.volumes`."""
 
     field: Field
     place: str
@@ -191,11 +193,9 @@ class Shared(NamedTuple):
 
 
 # The spec in each kind of Argo workflow.
-WORKFLOW_SPECS: Final = {
-    ("argoproj.io", "ClusterWorkflowTemplate"): ("spec",),
+WORKFLOW_SPECS: Final[Mapping[tuple[str, str], TemplatePath]] = {
     ("argoproj.io", "CronWorkflow"): ("spec", "workflowSpec"),
-    ("argoproj.io", "Workflow"): ("spec",),
-    ("argoproj.io", "WorkflowTemplate"): ("spec",),
+    **{("argoproj.io", kind): ("spec",) for kind in ("ClusterWorkflowTemplate", "Workflow", "WorkflowTemplate")},
 }
 _DYNAMO: Final = ("nvidia.com", "DynamoGraphDeployment")
 # Entries that the Pods of a workflow copy from it, all together; `engine.bounds` refuses less than this.
@@ -203,7 +203,7 @@ _MOST_SHARED: Final = 200_000
 
 
 def shared(group: str, kind: str, root: Field) -> tuple[Shared, ...]:
-    """Return what the Pod templates of an object of this type copy from it, which is little next to the object itself."""
+    """Return what the Pod templates of an object of this type copy from it."""
     spec = root[WORKFLOW_SPECS.get((group, kind), ("spec",))]
     if (group, kind) == _DYNAMO:
         pods = len(spec["services"].mapping) + len(list(spec["components"]))
@@ -479,6 +479,9 @@ TEMPLATES: dict[tuple[str, str], tuple[tuple[str, ...], ...]] = {
         ("spec", "transformer"),
         ("spec", "explainer"),
     ),
+    ("serving.kserve.io", "LLMInferenceService"): tuple(
+        ("spec", *owner, name) for owner in ((), ("prefill",)) for name in ("template", "worker")
+    ),
     ("sparkoperator.k8s.io", "ScheduledSparkApplication"): (
         ("spec", "template", "driver"),
         ("spec", "template", "executor"),
@@ -502,6 +505,7 @@ _VIEWS: Final[dict[tuple[str, str], Callable[[Field, Field], Field | None]]] = {
     _DYNAMO: dynamo_pod,
     ("production-stack.vllm.ai", "VLLMRuntime"): vllm_pod,
     ("serving.kserve.io", "InferenceService"): kserve_component,
+    ("serving.kserve.io", "LLMInferenceService"): llm_pod,
     ("sparkoperator.k8s.io", "ScheduledSparkApplication"): lambda found, root: spark_pod(
         found, ObjectView(root, {"spec": root["spec", "template"]})
     ),

@@ -67,6 +67,7 @@ _KINDS: Final[dict[tuple[str, str], Mark]] = {
     ("ray.io", "RayService"): Mark("inference", "a RayService"),
     ("sagemaker.amazonaws.com", "HyperPodPyTorchJob"): Mark("training", "a HyperPodPyTorchJob"),
     ("serving.kserve.io", "InferenceService"): Mark("inference", "an InferenceService"),
+    ("serving.kserve.io", "LLMInferenceService"): Mark("inference", "an LLMInferenceService"),
     ("trainer.kubeflow.org", "ClusterTrainingRuntime"): Mark("training", "a ClusterTrainingRuntime", needs_gpu=True),
     ("trainer.kubeflow.org", "TrainingRuntime"): Mark("training", "a TrainingRuntime", needs_gpu=True),
 }

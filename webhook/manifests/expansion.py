@@ -1,11 +1,12 @@
-"""Make the object whose Pods run from an object that names a base: a TrainJob and its training runtime, an InferenceService and its.
+"""Make the object whose Pods run from an object that names a base, such as a TrainJob and its training runtime.
 
 The controllers merge both; no file holds the result. Where the base is not among the files of a run, nothing is made.
 
 Sources: Kubeflow trainer v2.0.0 to v2.2 (`pkg/runtime/core/trainingruntime.go`, `pkg/runtime/framework/plugins/jobset/builder.go`,
 `pkg/apis/trainer/v1alpha1/trainjob_types.go`): `podSpecOverrides` is of v2.0, `podTemplateOverrides` of v2.1, `runtimePatches` later.
 KServe v0.15.0 (`pkg/controller/v1beta1/inferenceservice/components/predictor.go` buildPodSpec and buildObjectMeta,
-`inferenceservice/utils/utils.go` MergeRuntimeContainers, MergePodSpec, GetServingRuntime). Both use strategic merge patches of
+`inferenceservice/utils/utils.go` MergeRuntimeContainers, MergePodSpec, GetServingRuntime) and v0.19.0
+(`pkg/controller/v1alpha2/llmisvc/config_merge.go` MergeSpecs). Both use strategic merge patches of
 `k8s.io/apimachinery` v0.36, whose keys of lists are those of `k8s.io/api` core/v1.
 """
 
@@ -33,12 +34,16 @@ _SERVING_RUNTIME: Final = Kind("serving.kserve.io", ("v1alpha1",), "ServingRunti
 _CLUSTER_SERVING_RUNTIME: Final = Kind(
     "serving.kserve.io", ("v1alpha1",), "ClusterServingRuntime", "clusterservingruntimes", namespaced=False
 )
+_LLM_CONFIG: Final = Kind(
+    "serving.kserve.io", ("v1alpha1", "v1alpha2"), "LLMInferenceServiceConfig", "llminferenceserviceconfigs"
+)
 _POD_FIELDS: Final = ("nodeSelector", "affinity", "tolerations", "volumes", "imagePullSecrets")
 _POD_METADATA: Final = ("labels", "annotations")
 # What of the bases must be known.
 BASES: Final = (
     Need(CLUSTER_TRAINING_RUNTIME, ("spec.template",)),
     Need(_TRAINING_RUNTIME, ("spec.template",)),
+    Need(_LLM_CONFIG, ("spec",)),
     *(
         Need(kind, tuple(f"spec.{name}" for name in ("containers", "disabled", *_POD_FIELDS, *_POD_METADATA)))
         for kind in (_SERVING_RUNTIME, _CLUSTER_SERVING_RUNTIME)
@@ -46,6 +51,7 @@ BASES: Final = (
 )
 _TRAIN_JOB: Final = ("trainer.kubeflow.org", "TrainJob")
 _SERVICE: Final = ("serving.kserve.io", "InferenceService")
+_LLM_SERVICE: Final = ("serving.kserve.io", "LLMInferenceService")
 # Values in a base, and patches of it: larger than any real one, because every object that names it costs as much.
 _MOST_VALUES: Final = 5_000
 _MOST_PATCHES: Final = 100
@@ -91,7 +97,7 @@ class Expanded:
 
 def names_base(kind: GroupVersionKind) -> bool:
     """Tell whether objects of a type name a base."""
-    return (kind.group, kind.kind) in {_TRAIN_JOB, _SERVICE}
+    return (kind.group, kind.kind) in {_TRAIN_JOB, _SERVICE, _LLM_SERVICE}
 
 
 def translated(verdict: Verdict, made: Expanded, own: Request, stated_of_base: Container[tuple[str, Path]]) -> Verdict:
@@ -135,6 +141,8 @@ def expanded(request: Request, facts: Facts) -> Expanded | None:
             return _job_set(request, facts)
         if kind == _SERVICE:
             return _service(request, facts)
+        if kind == _LLM_SERVICE:
+            return _llm_service(request, facts)
     return None
 
 
@@ -371,6 +379,34 @@ def _joined(one: Json, other: Json) -> Json:
     if not isinstance(other, list):
         return other
     return [*one, *other] if isinstance(one, list) else one or other
+
+
+_MOST_CONFIGS: Final = 10
+_KSERVE: Final = "kserve"  # where KServe looks for those that the namespace does not have
+
+
+def _llm_service(request: Request, facts: Facts) -> Expanded | None:
+    """Return an LLMInferenceService with what its base configurations add, of which the later ones come first."""
+    whole = Field(request.object)
+    references = whole["spec", "baseRefs"]
+    names = [each["name"].text for each in references]
+    known = [facts.list(_LLM_CONFIG, namespace) for namespace in (request.namespace, _KSERVE)]
+    either = (named(known[0], name) or named(known[1], name) for name in names[:_MOST_CONFIGS])
+    found = [config for config in either if config]
+    bases = [dict(config["spec"].mapping) for config in found]
+    if not names or len(found) < len(names) or not all(map(_is_small, bases)):
+        return None
+    merge = _Merge()
+    spec: dict[str, Json] = {}
+    for base in bases:
+        merged = _Merge().patched(spec, base, ("spec",), ("spec",))
+        spec = merged if isinstance(merged, dict) else spec
+    own: Json = {key: value for key, value in whole["spec"].mapping.items() if key != "baseRefs"}
+    obj: dict[str, Json] = {**whole.mapping, "spec": merge.patched(spec, own, ("spec",), ("spec",))}
+    for path in ((key,) for key in whole.mapping if key != "spec"):
+        merge.origins[path] = path
+    name = f"{_LLM_CONFIG.name} {names[-1]}"
+    return Expanded(_made(request, request.kind, obj), name, None, (), merge.origins, references.path)
 
 
 # What a model says beside its container.

@@ -51,6 +51,7 @@ _OPEN_NAMESPACED: Final = frozenset(
         ("kueue.x-k8s.io", "LocalQueue"),
         ("resource.k8s.io", "ResourceClaim"),
         ("resource.k8s.io", "ResourceClaimTemplate"),
+        ("serving.kserve.io", "LLMInferenceServiceConfig"),
         ("serving.kserve.io", "ServingRuntime"),
         ("trainer.kubeflow.org", "TrainJob"),
     }

@@ -84,7 +84,14 @@ def test_every_workload_that_makes_pods_is_known() -> None:
             "SparkApplication",
             "VLLMRuntime",
         ),
-        *("ClusterWorkflowTemplate", "CronWorkflow", "InferenceService", "Workflow", "WorkflowTemplate"),
+        *(
+            "ClusterWorkflowTemplate",
+            "CronWorkflow",
+            "InferenceService",
+            "LLMInferenceService",
+            "Workflow",
+            "WorkflowTemplate",
+        ),
     }
 
 

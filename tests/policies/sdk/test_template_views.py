@@ -423,6 +423,30 @@ def test_a_component_of_a_dynamo_graph_has_a_pod_template() -> None:
     assert pod["metadata", "labels"].value == {"team": "search", "stage": "b"}
 
 
+LLM = """
+apiVersion: serving.kserve.io/v1alpha1
+kind: LLMInferenceService
+metadata: {name: llama, labels: {team: of-the-service-only}}
+spec:
+  labels: {team: search}
+  template: {containers: [{name: main}]}
+  worker: {containers: [{name: main}]}
+  prefill:
+    labels: {team: prefill}
+    template: {containers: [{name: main}]}
+"""
+
+
+def test_an_llm_service_has_pod_specs_with_labels_beside_them() -> None:
+    pods = templates(LLM)
+    assert [(each["metadata", "labels", "team"].text, *where(each["spec", "containers", 0])) for each in pods] == [
+        ("search", "spec.template.containers[0]"),
+        ("search", "spec.worker.containers[0]"),
+        ("prefill", "spec.prefill.template.containers[0]"),
+    ]
+    assert templates(LLM.replace("spec:\n  labels", "spec:\n  baseRefs: [{name: a}]\n  labels", 1)) == []
+
+
 WRAPPER = """
 apiVersion: workload.codeflare.dev/v1beta2
 kind: AppWrapper

@@ -316,3 +316,45 @@ def test_the_runtime_of_the_namespace_comes_first() -> None:
 )
 def test_a_service_without_a_runtime_that_is_known_is_left(service: str, base: str) -> None:
     assert expanded(request(yaml.safe_load(service)), RunFacts([request(yaml.safe_load(base))])) is None
+
+
+LLM = """
+apiVersion: serving.kserve.io/v1alpha1
+kind: LLMInferenceService
+metadata: {name: llm}
+spec:
+  baseRefs: [{name: first}, {name: second}]
+  template: {containers: [{name: main, resources: {limits: {nvidia.com/gpu: 8}}}]}
+"""
+CONFIG = """
+apiVersion: serving.kserve.io/v1alpha1
+kind: LLMInferenceServiceConfig
+metadata: {name: %s}
+spec:
+  labels: {%s: a, team: %s}
+  template: {tolerations: [{key: %s}], containers: [{name: main, image: %s}]}
+"""
+
+
+def llm(*configs: str, namespace: str = "ml") -> Expanded | None:
+    facts = RunFacts([request(yaml.safe_load(CONFIG % ((name,) * 5)), namespace) for name in configs])
+    return expanded(request(yaml.safe_load(LLM)), facts)
+
+
+@pytest.mark.parametrize("namespace", ["ml", "kserve"])
+def test_an_llm_service_has_what_its_configurations_add(namespace: str) -> None:
+    made = llm("second", "first", namespace=namespace)
+    assert made is not None
+    spec = Field(made.request.object)["spec"]
+    assert spec["labels"].value == {"first": "a", "second": "a", "team": "second"}
+    assert spec["template", "tolerations"].value == [{"key": "second"}]
+    (container,) = spec["template", "containers"]
+    assert container.value == {"name": "main", "image": "second", "resources": {"limits": {"nvidia.com/gpu": 8}}}
+    assert made.written((*container.path, "resources", "limits")) == (*container.path, "resources", "limits")
+    assert made.written(("spec", "template", "tolerations")) == ("spec", "baseRefs")
+    assert not spec["baseRefs"]
+
+
+@pytest.mark.parametrize(("configs", "namespace"), [(["first"], "ml"), (["first", "second"], "other")])
+def test_an_llm_service_without_all_its_configurations_is_left(configs: list[str], namespace: str) -> None:
+    assert llm(*configs, namespace=namespace) is None
