@@ -178,6 +178,7 @@ def check(
     judged.remarks += [f"{part.name}: {part.reason}" for part in directories if not part.hidden]
     judged.remarks += _repeated(judged)
     judged.remarks += _train_jobs(judged)
+    judged.remarks += _unmerged(judged)
     moved = beside.rendered.place(judged, options) if beside.rendered else {}
     _report_each_cause_once(judged)
     judged.findings = _fold(judged.findings)
@@ -372,6 +373,14 @@ def _train_jobs(judged: Judged) -> Iterator[str]:
         yield f"{jobs} Pods from {runtime[:_LONGEST_NAME]}, which is {state}"
     if len(worst) > _RUNTIMES:
         yield f"the TrainJobs of {len(worst) - _RUNTIMES:,} other runtimes are not evaluated"
+
+
+def _unmerged(judged: Judged) -> Iterator[str]:
+    if judged.unmerged:
+        services = (
+            "1 LLMInferenceService is" if judged.unmerged == 1 else f"{judged.unmerged:,} LLMInferenceServices are"
+        )
+        yield f"{services} not evaluated: not all of baseRefs are among the files"
 
 
 def _unknown_kinds(judged: Judged) -> tuple[UnknownKind, ...]:

@@ -23,7 +23,7 @@ from gpugate.webhook.check.locate import Locator, located_problem
 from gpugate.webhook.check.templates import POLICY as PLACEHOLDERS
 from gpugate.webhook.check.templates import Marked, Placeholders, marked
 from gpugate.webhook.manifests.documents import Document, read_text
-from gpugate.webhook.manifests.expansion import BASES, expanded, names_base, stated, translated
+from gpugate.webhook.manifests.expansion import BASES, expanded, names_base, needs_bases, stated, translated
 from gpugate.webhook.manifests.load import RunFacts, parts
 from gpugate.webhook.manifests.objects import Manifest, NotAManifest
 from gpugate.webhook.manifests.placeholders import TOOLS, Form, decoded, found_in, has_signs
@@ -255,7 +255,8 @@ class Judged:
     the configuration that lowered a finding, by their places there. `unknown` counts the objects of kinds that no policy
     knows and that hold Pods or request GPUs, by apiVersion, kind and whether they request GPUs. `applications`
     counts the objects that install Helm charts, by what they are and whether their values request GPUs. `runtimes` counts the TrainJobs that
-    request GPUs, by kind, namespace and name of their training runtime.
+    request GPUs, by kind, namespace and name of their training runtime. `unmerged` counts the objects that are not evaluated
+    because their bases are not known.
     """
 
     findings: list[Located] = field(default_factory=list)
@@ -269,6 +270,7 @@ class Judged:
     unknown: Counter[tuple[str, str, bool]] = field(default_factory=Counter)
     applications: Counter[tuple[str, bool]] = field(default_factory=Counter)
     runtimes: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    unmerged: int = 0
 
     def add(self, other: Judged) -> None:
         """Take in what was found in other files."""
@@ -283,6 +285,7 @@ class Judged:
         self.unknown += other.unknown
         self.applications += other.applications
         self.runtimes += other.runtimes
+        self.unmerged += other.unmerged
 
 
 @dataclass(slots=True)
@@ -474,6 +477,7 @@ class LocalSession:
             verdict = evaluation.of(manifest, whole)
             if whole is not None:
                 self._count_unknown(manifest.request, -1)
+            self._judged.unmerged += whole is None and needs_bases(manifest.request)
             located = (_unfixable(each, whole) if whole else each for each in locator.findings(manifest, verdict))
             located = (each for each in located if not made.repeats(each))
             own = [self._with_note(manifest, each) for each in located]

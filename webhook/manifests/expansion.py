@@ -100,6 +100,12 @@ def names_base(kind: GroupVersionKind) -> bool:
     return (kind.group, kind.kind) in {_TRAIN_JOB, _SERVICE, _LLM_SERVICE}
 
 
+def needs_bases(request: Request) -> bool:
+    """Tell whether an object can only be evaluated with its bases."""
+    kind = (request.kind.group, request.kind.kind)
+    return kind == _LLM_SERVICE and bool(list(Field(request.object)["spec", "baseRefs"]))
+
+
 def translated(verdict: Verdict, made: Expanded, own: Request, stated_of_base: Container[tuple[str, Path]]) -> Verdict:
     """Return a verdict on what is made as one on the object that it is made of.
 

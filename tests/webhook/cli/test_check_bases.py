@@ -155,3 +155,45 @@ spec:
 def test_an_inference_service_has_what_its_runtime_gives(check: Callable[..., Any]) -> None:
     assert check(SERVICE) == [(TOLERATION, "InferenceService", "1.yaml", 7)]
     assert check(SERVICE, SERVING) == [(QUANTITY, "InferenceService", "1.yaml", 11)]
+
+
+LLM = """\
+apiVersion: serving.kserve.io/v1alpha1
+kind: LLMInferenceService
+metadata:
+  name: llm
+  namespace: ml
+spec:
+  baseRefs:
+    - name: gpu
+  template:
+    containers:
+      - name: main
+        resources:
+          limits:
+            nvidia.com/gpu: 8
+"""
+CONFIG = """\
+apiVersion: serving.kserve.io/v1alpha1
+kind: LLMInferenceServiceConfig
+metadata:
+  name: gpu
+  namespace: ml
+spec:
+  template:
+    containers:
+      - name: main
+        resources:
+          requests:
+            nvidia.com/gpu: 4
+"""
+
+
+def test_an_llm_service_needs_its_configurations(gpugate: Run, tmp_path: Path, check: Callable[..., Any]) -> None:
+    assert check(LLM) == []
+    assert "1 LLMInferenceService is not evaluated: not all of baseRefs are among" in gpugate("check", tmp_path).out
+    assert check(LLM, CONFIG) == [
+        (QUANTITY, "LLMInferenceService", "1.yaml", 7),
+        (TOLERATION, "LLMInferenceService", "1.yaml", 7),
+    ]
+    assert "not evaluated: not all" not in gpugate("check", tmp_path).out
