@@ -52,8 +52,10 @@ BASES: Final = (
 _TRAIN_JOB: Final = ("trainer.kubeflow.org", "TrainJob")
 _SERVICE: Final = ("serving.kserve.io", "InferenceService")
 _LLM_SERVICE: Final = ("serving.kserve.io", "LLMInferenceService")
-# Values in a base, and patches of it: larger than any real one, because every object that names it costs as much.
-_MOST_VALUES: Final = 5_000
+# Values in a base, its Pod templates, and patches of it: more than any real one has, because every object that names it
+# costs as much.
+_MOST_VALUES: Final = 2_000
+_MOST_JOBS: Final = 20
 _MOST_PATCHES: Final = 100
 # The key by which a strategic merge patch finds an element of a list; other lists are replaced.
 _MERGE_KEYS: Final = {
@@ -205,6 +207,7 @@ def _job_set(request: Request, facts: Facts) -> Expanded | None:
         found is None
         or not isinstance(spec, dict)
         or not isinstance(replicated, list)
+        or len(replicated) > _MOST_JOBS
         or not _is_small(spec)
         or len(patches) > _MOST_PATCHES
         or not all(_is_small(each.field.value) for each in patches)
