@@ -6,6 +6,7 @@ import contextlib
 import datetime as dt
 import json
 import signal
+import threading
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -171,6 +172,27 @@ def test_after_a_pause_the_rest_of_the_budget_remains(budget: CpuBudget, where: 
     with pytest.raises(OutOfTimeError):
         burn(LONG)
     budget.stop()
+
+
+def test_a_pause_extends_the_budget_by_its_duration(budget: CpuBudget) -> None:
+    budget.start()
+    with budget.paused():
+        burn(4 * SECONDS)
+    burn(SECONDS / 2)
+    started = time.thread_time()
+    with pytest.raises(OutOfTimeError):
+        burn(LONG)
+    budget.stop()
+    assert time.thread_time() - started < 4 * SECONDS
+
+
+def test_other_threads_do_not_use_the_budget(budget: CpuBudget) -> None:
+    budget.start()
+    thread = threading.Thread(target=burn, args=(4 * SECONDS,))
+    thread.start()
+    thread.join()
+    budget.stop()
+    assert not budget.is_spent
 
 
 def test_an_interrupt_while_the_budget_is_stopped_leaves_nothing_behind() -> None:

@@ -71,7 +71,6 @@ class HandOver:
             async with asyncio.timeout(seconds + _GRACE_SECONDS):
                 writer.write(_head(target, traceparent, len(body)))
                 writer.write(body)
-                await writer.drain()
                 return await _read(reader)
         except (OSError, EOFError):
             return _BUSY

@@ -105,3 +105,11 @@ def test_sources_without_bodies_are_deleted() -> None:
     account.began("attacker", 100)
     account.fits("api-server", 100)
     assert len(account.bodies._by_source) == 0
+
+
+def test_the_end_of_an_evicted_body_frees_nothing_again() -> None:
+    account = Account()
+    evicted = account.began("attacker", 60)
+    account.began("api-server", 50)
+    account.bodies.end(evicted)
+    assert (evicted.evicted, account.bodies.bytes) == (True, 50)

@@ -36,3 +36,10 @@ def test_a_slot_is_released_once(times: int) -> None:
     assert connections.open == 1
     entered(connections, "a")
     assert connections.enter("c") is FrontEvent.REFUSED_TOTAL
+
+
+def test_addresses_without_connections_are_deleted() -> None:
+    connections = Connections(100, 2)
+    for number in range(100):
+        entered(connections, str(number)).release()
+    assert len(connections._by_source) == 0

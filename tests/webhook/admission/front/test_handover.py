@@ -22,21 +22,28 @@ def sent(
 ) -> tuple[Response | None, bytes]:
     """Return the response to a review, and what the other process received; a reply of None never comes."""
     received = b""
+    answered = asyncio.Event()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         nonlocal received
         received = await reader.readuntil(b"\r\n\r\n")
         received += await reader.readexactly(len(body))
-        if reply is None:
-            await reader.read()
-        else:
-            writer.write(reply)
-        writer.close()
+        try:
+            if reply is None:
+                # Until the client has closed the connection.
+                await reader.read()
+            else:
+                writer.write(reply)
+        finally:
+            writer.close()
+            answered.set()
 
     async def run() -> Response | None:
         server = await asyncio.start_unix_server(serve, sock=hand_over.listener)
         async with server:
-            return await hand_over.send("/validate?timeout=9ms", b"00-trace", body, seconds)
+            response = await hand_over.send("/validate?timeout=9ms", b"00-trace", body, seconds)
+            await answered.wait()
+            return response
 
     return asyncio.run(run()), received
 
@@ -63,6 +70,11 @@ def test_the_other_process_receives_an_http_request(hand_over: HandOver) -> None
             )
         ),
     )
+
+
+def test_the_response_has_some_time_besides_the_evaluation(hand_over: HandOver) -> None:
+    response, _ = sent(hand_over, OK, seconds=0)
+    assert response == Response(200, b"{}")
 
 
 def test_the_largest_body_passes(hand_over: HandOver) -> None:

@@ -7,12 +7,28 @@ import weakref
 import pytest
 
 from gpugate.webhook.admission.front.limits import Limits
-from gpugate.webhook.admission.front.load import Load, Turns
+from gpugate.webhook.admission.front.load import DataWait, Load, Turns
 
 
 @pytest.mark.parametrize(("waited", "late"), [(0.9, False), (1.0, False), (1.1, True)])
 def test_a_request_above_the_waiting_limit_is_late(waited: float, late: bool) -> None:  # noqa: FBT001 -- a table's column
     assert Load(Limits(waiting=1)).is_late(waited) is late
+
+
+@pytest.mark.parametrize(
+    ("most", "pauses"),
+    [(0, []), (0.01, [0.01]), (0.05, [0.01, 0.02, 0.02]), (0.5, [0.01, 0.02, 0.04, 0.08, 0.16, 0.19])],
+)
+def test_pauses_double_up_to_the_limit(most: float, pauses: list[float]) -> None:
+    assert list(DataWait(Limits(late_facts=most)).pauses()) == pytest.approx(pauses)
+
+
+def test_few_reviews_wait_and_only_with_time_left() -> None:
+    wait = DataWait(Limits(awaiting_facts=1))
+    before = [wait.allows(seconds) for seconds in (0.5, 0.6)]
+    with wait.waiting():
+        during = wait.allows(0.6)
+    assert (before, during, wait.allows(0.6)) == ([False, True], False, True)
 
 
 def test_garbage_is_collected_after_every_64_mib_of_bodies() -> None:
