@@ -289,7 +289,8 @@ class AdmissionAsgi:
         remaining = seconds_left(scope["query_string"], self._waiting_seconds(scope))
         target = f"{scope['path']}?{timeout_query(remaining)}"
         traceparent = headers.get(b"traceparent", b"")
-        response = await self._hand_over.send(target, traceparent, body, remaining)
+        with self._load.handed_over():
+            response = await self._hand_over.send(target, traceparent, body, remaining)
         if response is None:
             request.data = body
             return self._answer(scope, headers, request, may_wait=may_wait)

@@ -55,6 +55,7 @@ class Process:
         rules = Rules(bind((Policy("pods/takes-long", "A policy.", (takes_long,)),), PolicyConfig()), "g")
         gate = Gate(rules, NoFacts(), now, self.observed.append, budget)
         self._limits = limits or Limits()
+        self.load = Load(self._limits)
 
         def application(load: Load, turns: Turns) -> AdmissionAsgi:
             # Only reviews are sent, so no other application is needed.
@@ -67,7 +68,7 @@ class Process:
 
     async def ask(self, body: bytes) -> tuple[int, dict[bytes, bytes], bytes]:
         loop = asyncio.get_running_loop()
-        load = Load(self._limits)
+        self.load.waiting += 1
         sent: list[Any] = []
 
         async def receive() -> dict[str, Any]:
@@ -78,8 +79,9 @@ class Process:
 
         request = scope("/validate", "10s")
         request["headers"].append((b"traceparent", TRACE))
-        app = self.application(load, Turns(loop, load))
+        app = self.application(self.load, Turns(loop, self.load))
         await app({**request, "state": {"complete": loop.time()}}, receive, send)
+        self.load.waiting -= 1
         return sent[0]["status"], dict(sent[0]["headers"]), sent[1]["body"]
 
 
@@ -166,12 +168,14 @@ def test_other_reviews_are_answered_meanwhile(budget: CpuBudget, hand_over: Hand
         # Nothing accepts the connection yet.
         expensive = asyncio.create_task(worker.ask(review(LARGE)))
         await asyncio.sleep(0.05)
+        queued = worker.load.waiting
         usual, *_ = await worker.ask(review({}))
-        waits = not expensive.done()
+        waits = not expensive.done() and not queued
         other = Process(budget, None).front()
         other.accept_from(hand_over.listener, None)
         answered, *_ = await expensive
         await other.leave(1)
+        assert worker.load.waiting == 0
         return usual, waits, answered
 
     assert asyncio.run(run()) == (200, True, 200)

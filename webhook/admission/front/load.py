@@ -86,6 +86,15 @@ class Load:
         """Return whether a request has waited too long; `waited` is in seconds."""
         return waited > self._most_seconds
 
+    @contextmanager
+    def handed_over(self) -> Iterator[None]:
+        """Exclude a request from the queued work while another process answers it."""
+        self.waiting -= 1
+        try:
+            yield
+        finally:
+            self.waiting += 1
+
     def count_freed(self, size: int) -> None:
         """Count a freed body of `size` bytes, and collect garbage after many bytes."""
         self._uncollected += size
