@@ -5,7 +5,9 @@ from __future__ import annotations
 import datetime as dt
 import gc
 import json
+import signal
 import sys
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,7 +20,8 @@ from gpugate.policies.engine.ruleset import bind
 from gpugate.policies.sdk.facts import NoFacts
 from gpugate.policies.sdk.objects import POD
 from gpugate.policies.sdk.policy import AnyContext, Policy, validates
-from gpugate.webhook.admission.gate import Gate, Rules
+from gpugate.webhook.admission.cpu_budget import CpuBudget
+from gpugate.webhook.admission.gate import Gate, Later, Rules
 from gpugate.webhook.manifests.load import RunFacts
 
 if TYPE_CHECKING:
@@ -113,6 +116,37 @@ def test_an_answer_keeps_nothing_of_the_body(gate: Gate, body: bytes, phase: Pha
     before = sys.getrefcount(body)
     gate.answer(phase, body, seconds_left)
     assert (sys.getrefcount(body), gc.collect()) == (before, 0)
+
+
+@validates(POD)
+def _takes_long(pod: Field, _: AnyContext) -> Iterator[Violation]:
+    try:
+        int(pod["metadata", "name"].text)
+    except ValueError as error:
+        # As above: the frame and the exception refer to each other.
+        kept = error
+    end = time.thread_time() + 1
+    while time.thread_time() < end:
+        pass
+    assert kept
+    yield from ()
+
+
+@pytest.mark.usefixtures("uncollected")
+def test_an_evaluation_that_another_process_repeats_keeps_nothing_of_the_body() -> None:
+    before = signal.getsignal(signal.SIGPROF)
+    rules = Rules(bind((Policy("pods/takes-long", "", (_takes_long,)),), PolicyConfig()), "g")
+    gate = Gate(rules, NoFacts(), now, budget=CpuBudget())
+    body = review()
+    try:
+        for _ in range(2):
+            gc.collect()
+            references = sys.getrefcount(body)
+            later = gate.try_answer(Phase.VALIDATE, body, None, may_wait=False, only_quick=True)
+            kept = sys.getrefcount(body) - references, gc.collect()
+    finally:
+        signal.signal(signal.SIGPROF, before)
+    assert (later, kept) == (Later.CPU, (0, 0))
 
 
 @pytest.mark.usefixtures("uncollected")

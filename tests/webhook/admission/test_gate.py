@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -142,6 +143,7 @@ class TestRefused:
 
         review_response = response(Gate(rules(), NoFacts(), broken_clock).answer(phase, review()))
         assert (review_response["allowed"], CANARY in json.dumps(review_response)) == (allowed, False)
+        assert allowed or review_response["status"]["code"] == 500
 
 
 def test_without_a_uid_the_answer_is_an_http_error(gate: Gate) -> None:
@@ -169,6 +171,8 @@ def test_every_review_is_observed_once(
     refused: bool,  # noqa: FBT001 -- a table's column
 ) -> None:
     Gate(rules(), NoFacts(), now, observed.append).validate(body)
+    # The clock began long before.
+    assert all(0 <= o.seconds < min(60, perf_counter()) for o in observed)
     assert [(o.verdict is not None, o.error is not None) for o in observed] == [(judged, refused)]
 
 
