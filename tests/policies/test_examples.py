@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from example_laws import for_each_example
 from library_examples import Example, library_example, ruleset_of
 
 import gpugate.policies
@@ -29,7 +30,7 @@ ROOT = Path(gpugate.policies.__file__).parent
 FILES = sorted(ROOT.glob("*/examples/*/*.yaml"))
 TODAY = dt.date(2026, 11, 21)
 
-examples = pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(ROOT)).replace("/examples", ""))
+examples = for_each_example(FILES)
 
 
 def judge(example: Example, request: Request | None = None) -> Verdict:
@@ -69,17 +70,13 @@ def test_it_says_in_its_first_line_what_it_shows(file: Path) -> None:
     assert library_example(file).title
 
 
-@pytest.mark.parametrize(
-    "file", [f for f in FILES if f.name.startswith("bad-")], ids=lambda file: f"{file.parent.name}/{file.name}"
-)
+@for_each_example(file for file in FILES if file.name.startswith("bad-"))
 def test_a_bad_example_expects_its_own_policy(file: Path) -> None:
     own = f"{file.parts[-4]}/{file.parent.name.replace('_', '-')}"
     assert own in policies_in(library_example(file).expected)
 
 
-@pytest.mark.parametrize(
-    "file", [f for f in FILES if not f.name.startswith("bad-")], ids=lambda file: f"{file.parent.name}/{file.name}"
-)
+@for_each_example(file for file in FILES if not file.name.startswith("bad-"))
 def test_a_good_example_expects_nothing(file: Path) -> None:
     assert file.name.startswith(("good-", "fixed-"))
     if file.name.startswith("good-"):
@@ -92,9 +89,7 @@ def defaulted(obj: Json) -> Json:
     return with_defaults(Request(kind, Operation.CREATE, obj)).object
 
 
-@pytest.mark.parametrize(
-    "file", [f for f in FILES if f.name.startswith("fixed-")], ids=lambda file: f"{file.parent.name}/{file.name}"
-)
+@for_each_example(file for file in FILES if file.name.startswith("fixed-"))
 def test_a_bad_example_becomes_the_fixed_one(file: Path) -> None:
     own = f"{file.parts[-4]}/{file.parent.name.replace('_', '-')}"
     bad = library_example(file.with_name(file.name.replace("fixed-", "bad-", 1)))

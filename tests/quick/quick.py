@@ -20,7 +20,7 @@ ROOT: Final = Path(__file__).parents[2]
 SOURCES: Final = ("certs", "image", "policies", "tools", "webhook")
 # These run whole servers, a browser or measurements, and have targets of their own.
 _SLOW: Final = ("tests/bench/", "tests/browser/", "tests/slow/")
-# Their tests are named after the example, such as `pods/wildcard_toleration/bad-pod.yaml`.
+# Their tests are named after the policy, such as `pods/wildcard_toleration/`.
 _OF_EXAMPLES: Final = ("tests/policies/test_examples.py", "tests/webhook/admission/test_both_entry_points.py")
 # Its tests are named after the page and the line.
 _OF_PAGES: Final = "tests/docs/test_blocks.py"

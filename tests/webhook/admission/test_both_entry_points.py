@@ -7,9 +7,9 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import jsonpatch
-import pytest
 from api_server.library import FILES, as_it_says, example
 from api_server.managed_fields import without_managed_fields
+from example_laws import for_each_example
 from library_examples import ruleset_of
 
 from gpugate.policies.engine.defaults import with_defaults
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 WORDS = {Stance.ENFORCE: "deny", Stance.WARN: "warn", Stance.AUDIT: "record"}
 DENIED = 'admission webhook "validate.gpugate.dev" denied the request: ['
 
-examples = pytest.mark.parametrize("name", FILES, ids=lambda name: name.replace("/examples", ""))
+examples = for_each_example(FILES)
 
 
 def by_check(name: str) -> Verdict:

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import pytest
 from api_server.library import FILES, as_it_says, deletion, known_by_name, unchanged, with_generated_name, with_object
+from example_laws import for_each_example
 
 if TYPE_CHECKING:
     from api_server.outcomes import Outcome
 
 
-def of_each(names: list[str]) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("name", names, ids=lambda name: name.replace("/examples", ""))
-
-
-examples = of_each(FILES)
+examples = for_each_example(FILES)
 
 
 def patches(outcome: Outcome) -> list[bytes]:
@@ -63,7 +59,7 @@ def test_v1beta1_is_decided_alike(name: str, library: Any) -> None:
     assert decision(beta) == decision(library.outcome(name))
 
 
-@of_each([name for name in FILES if not known_by_name(name)])
+@for_each_example(name for name in FILES if not known_by_name(name))
 def test_a_generated_name_is_decided_alike(name: str, library: Any) -> None:
     generated, named = library(name).admit(with_generated_name(name)), library.outcome(name)
     assert (generated.admitted, generated.audit_annotations) == (named.admitted, named.audit_annotations)

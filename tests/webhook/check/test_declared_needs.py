@@ -5,7 +5,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pytest
+from example_laws import for_each_example
 from library_examples import library_example, ruleset_of
 
 import gpugate.policies
@@ -34,7 +34,7 @@ def as_shipped(policy: str) -> Ruleset:
     return bind(CATALOG, AS_SHIPPED, {policy})
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(ROOT)).replace("/examples", ""))
+@for_each_example(FILES)
 def test_a_policy_reads_no_more_of_other_objects_than_it_declares(file: Path) -> None:
     example = library_example(file)
     whole = [with_defaults(request) for request in (*example.context, example.request)]

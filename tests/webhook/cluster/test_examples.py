@@ -6,7 +6,7 @@ import datetime as dt
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pytest
+from example_laws import for_each_example
 from library_examples import library_example, ruleset_of
 
 import gpugate.policies
@@ -38,7 +38,7 @@ def objects(kind: Kind, needs: Needs, requests: Sequence[Request]) -> Objects:
     return Objects.of(project(obj) for obj in stored)
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(ROOT)).replace("/examples", ""))
+@for_each_example(FILES)
 def test_verdicts_are_equal_with_cluster_data_and_files(file: Path) -> None:
     example = library_example(file)
     ruleset = ruleset_of(example.config)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
+from example_laws import for_each_example
 
 from gpugate.webhook.manifests.load import load
 
@@ -31,7 +32,7 @@ def refused(file: Path, problems: Callable[..., Any]) -> set[str]:
     return {path for each in found for path in each}
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
+@for_each_example(EXAMPLES)
 def test_an_example_is_refused_only_where_the_api_server_refuses_it(name: str, problems: Callable[..., Any]) -> None:
     found = refused(POLICIES / name, problems)
 
