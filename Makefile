@@ -24,6 +24,9 @@ IMAGE ?=
 HELM ?= helm
 INSTALL_YAML ?= dist/install.yaml
 
+# The programs that tests start, and the tests, are compiled once, even where the environment keeps Python from it.
+export PYTHONDONTWRITEBYTECODE :=
+
 help: ## What there is
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 

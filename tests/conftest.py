@@ -2,10 +2,28 @@
 
 from __future__ import annotations
 
+import gc
+from typing import TYPE_CHECKING
+
+import pytest
 from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 def pytest_configure() -> None:
     # A machine with much to do takes its time over any example.
     settings.register_profile("any-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
     settings.load_profile("any-machine")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Keep the collector from all that is collected, which stays until the end of the run."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.freeze()
