@@ -42,8 +42,8 @@ def generated() -> Mapping[Path, str]:
 def left_over(wanted: Mapping[Path, str]) -> list[Path]:
     """Return files that are no longer generated."""
     pages = {path.parent.parent for path in wanted if path.suffix == ".md" and path.parent.parent.name == "policies"}
-    found = [path for folder in pages for path in folder.glob("*/*.md")]
-    return [path for path in found if path not in wanted]
+    paths = [path for folder in pages for path in folder.glob("*/*.md")]
+    return [path for path in paths if path not in wanted]
 
 
 def main() -> int:

@@ -77,7 +77,7 @@ def webhooks() -> _Object:
     ruleset = whole_catalogue(PolicyConfig(platform=_PLATFORM))
 
     def configuration(kind: str, phase: Phase, value: str, **common: str) -> _Object:
-        found = [_entry(each, value) for each in entries(ruleset, phase)]
+        rendered = [_entry(entry, value) for entry in entries(ruleset, phase)]
         asked = probe.entry(phase, "")
         del asked["namespaceSelector"]
         return {
@@ -85,7 +85,7 @@ def webhooks() -> _Object:
             "path": phase,
             "timeoutValue": f"{phase}TimeoutSeconds",
             "common": {**COMMON, **common},
-            "webhooks": [*found, asked],
+            "webhooks": [*rendered, asked],
         }
 
     return {
@@ -103,7 +103,9 @@ def _entry(entry: Entry, value: str) -> _Object:
         "group": entry.group.value,
         **({"failurePolicyValue": value} if entry.may_wait else {"failurePolicy": "Ignore"}),
         **({"exemptKarpenter": True} if entry.group.written_by_karpenter else {}),
-        "matchConditions": [{**each, "expression": _template(each["expression"])} for each in entry.conditions],
+        "matchConditions": [
+            {**condition, "expression": _template(condition["expression"])} for condition in entry.conditions
+        ],
         "rules": list(entry.rules),
     }
 
@@ -115,9 +117,9 @@ def _template(expression: str) -> str:
     return _OF_PLATFORM.sub(_compared, expression)
 
 
-def _compared(found: re.Match[str]) -> str:
-    (names,) = {each for each in found.groups() if each}
-    return f"{{{{ with .{names} }}}}{found[0].replace(f'|<{names}>', '{{ . }}')}{{{{ end }}}}"
+def _compared(match: re.Match[str]) -> str:
+    (names,) = {group for group in match.groups() if group}
+    return f"{{{{ with .{names} }}}}{match[0].replace(f'|<{names}>', '{{ . }}')}{{{{ end }}}}"
 
 
 def rights() -> _Object:
@@ -139,7 +141,7 @@ def values_schema(schema: _Object) -> _Object:
     It is of draft-07, which Helm 3 and 4 both know. Its definitions stand behind the others, and begin with `Policy`.
     """
     policy = _plain(config_schema())
-    definitions = {f"{_DEFINITIONS}{name}": each for name, each in policy.pop("$defs").items()}
+    definitions = {f"{_DEFINITIONS}{name}": definition for name, definition in policy.pop("$defs").items()}
     for key in ("apiVersion", "kind"):
         del policy["properties"][key]
     kept = {key: policy[key] for key in ("type", "properties", "additionalProperties") if key in policy}
@@ -154,7 +156,9 @@ def values_schema(schema: _Object) -> _Object:
     for entry in ("PolicyNamespaceEntry", "PolicyExemption"):
         named = definitions[entry]["properties"]["policies"]
         named["propertyNames" if named["type"] == "object" else "items"] = _ids()
-    others = {name: each for name, each in schema["definitions"].items() if not name.startswith(_DEFINITIONS)}
+    others = {
+        name: definition for name, definition in schema["definitions"].items() if not name.startswith(_DEFINITIONS)
+    }
     return {**schema, "definitions": {**others, **definitions}}
 
 
@@ -166,19 +170,19 @@ def _ids() -> _Object:
 def _plain(schema: Any) -> Any:
     """Return a schema without titles, descriptions and defaults, which are about types of the program, and for RE2."""
     if isinstance(schema, list):
-        return [_plain(each) for each in schema]
+        return [_plain(element) for element in schema]
     if isinstance(schema, str):
         # Python's `$` also matches before a last line break.
         return schema.replace("\\Z", "$")
     if not isinstance(schema, dict):
         return schema
-    return {key: _plain(each) for key, each in schema.items() if not _is_left_out(key, each)}
+    return {key: _plain(value) for key, value in schema.items() if not _is_left_out(key, value)}
 
 
-def _is_left_out(key: str, said: Any) -> bool:
+def _is_left_out(key: str, value: Any) -> bool:
     # A property may be called `default` or `title` too, which then is an object.
-    about_types = key == "default" or (key in {"title", "description"} and isinstance(said, str))
-    return about_types or (key == "pattern" and bool(_LOOKS_AROUND.search(said)))
+    about_types = key == "default" or (key in {"title", "description"} and isinstance(value, str))
+    return about_types or (key == "pattern" and bool(_LOOKS_AROUND.search(value)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,11 +235,11 @@ def _comment(lines: Sequence[str], line: int) -> str:
     """Return the comment above a line; empty where there is none that begins with `# --`."""
     texts: list[str] = []
     for above in reversed(lines[:line]):
-        found = _COMMENT.fullmatch(above)
-        if found is None:
+        match = _COMMENT.fullmatch(above)
+        if match is None:
             break
-        texts.insert(0, found["text"])
-        if found["first"]:
+        texts.insert(0, match["text"])
+        if match["first"]:
             return " ".join(texts)
     return ""
 

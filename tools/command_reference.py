@@ -26,11 +26,11 @@ All commands, with their arguments and flags. `gpugate COMMAND --help` prints th
 def command_reference() -> str:
     """Return the page."""
     lines = help_lines()
-    found = parsers()
+    all_parsers = parsers()
     listed = table(
-        ("command", "does"), ((f"[`gpugate {name}`](#{_anchor(name)})", cell(lines[name])) for name in found)
+        ("command", "does"), ((f"[`gpugate {name}`](#{_anchor(name)})", cell(lines[name])) for name in all_parsers)
     )
-    sections = "".join(_command(name, lines[name], parser) for name, parser in found.items())
+    sections = "".join(_command(name, lines[name], parser) for name, parser in all_parsers.items())
     return f"{_HEAD}\n{listed}{sections}"
 
 

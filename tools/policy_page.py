@@ -104,16 +104,16 @@ def _page(policy: Policy) -> Iterator[str]:
             "",
         )
     yield from seen_happening(policy.id, load_harms_seen())
-    yield from _folded(f"More {outcome.lower()} examples", [each for each in denied if each is not first])
-    yield from _folded("More allowed examples", [each for each in allowed if each is not good])
+    yield from _folded(f"More {outcome.lower()} examples", [example for example in denied if example is not first])
+    yield from _folded("More allowed examples", [example for example in allowed if example is not good])
     yield from (f"## {policy_text.SOURCES}", "", policy_text.section(policy.doc, policy_text.SOURCES), "")
 
 
 def _parameters(policy: Policy) -> Iterator[str]:
-    found = policy_text.parameters(policy.params)
-    if found:
+    rows = policy_text.parameters(policy.params)
+    if rows:
         yield from ("## Parameters", "", "| parameter | default | meaning |", "|---|---|---|")
-        for parameter in found:
+        for parameter in rows:
             default = f"`{parameter.default}`" if parameter.default else "required"
             yield f"| `{parameter.name}` | {default} | {_cell(parameter.meaning)} |"
         yield ""
@@ -216,14 +216,14 @@ def _shown_first(denied: Sequence[_Example], allowed: Sequence[_Example]) -> tup
     """
 
     def cost(pair: tuple[_Example, _Example]) -> tuple[int | str, ...]:
-        first, second = (each.plain for each in pair)
+        first, second = (example.plain for example in pair)
         changes = sum(
             line[0] in "+-" for line in islice(difflib.unified_diff(first, second, n=0, lineterm=""), 2, None)
         )
         documents = [lines.count("---") for lines in (first, second)]
         configurations = sum("kind: PolicyConfig" in lines for lines in (first, second))
         further = abs(documents[0] - documents[1])
-        names = [each.file.name for each in pair]
+        names = [example.file.name for example in pair]
         return configurations, further, changes + 4 * sum(documents), len(first) + len(second), *names
 
     return min(product(denied, allowed), key=cost)
@@ -232,8 +232,8 @@ def _shown_first(denied: Sequence[_Example], allowed: Sequence[_Example]) -> tup
 def _folded(heading: str, examples: Sequence[_Example]) -> Iterator[str]:
     if examples:
         yield from (f"## {heading}", "")
-    for each in examples:
-        yield from ("<details>", f"<summary>{_html(each.title)}</summary>", "", *_body(each), "</details>", "")
+    for example in examples:
+        yield from ("<details>", f"<summary>{_html(example.title)}</summary>", "", *_body(example), "</details>", "")
 
 
 def _body(example: _Example) -> Iterator[str]:

@@ -61,28 +61,28 @@ def schema_page(title: str, intro: str, schema: _Object) -> str:
 
 def _reached(root: _Object, parts: _Object) -> _Object:
     """Return the referenced definitions with properties, in the order of their first reference."""
-    found: _Object = {}
+    definitions: _Object = {}
     waiting = [root]
     while waiting:
         for name in _references(waiting.pop(0)):
             part = parts[name]
-            if name in found or part is root or _ELSEWHERE.match(name):
+            if name in definitions or part is root or _ELSEWHERE.match(name):
                 continue
             if part.get("properties") or "enum" in part:
-                found[name] = part
+                definitions[name] = part
                 waiting.append(part)
-    return found
+    return definitions
 
 
 def _references(value: Any) -> Iterator[str]:  # Any: the JSON edge
     if isinstance(value, dict):
         if "$ref" in value:
             yield _named(value)
-        for each in value.values():
-            yield from _references(each)
+        for member in value.values():
+            yield from _references(member)
     elif isinstance(value, list):
-        for each in value:
-            yield from _references(each)
+        for member in value:
+            yield from _references(member)
 
 
 def _named(reference: _Object) -> str:
@@ -92,16 +92,16 @@ def _named(reference: _Object) -> str:
 def _section(part: _Object) -> str:
     about, attributes = _described(part.get("description", ""))
     if "properties" not in part:
-        return f"{about}\n\nOne of {', '.join(code(str(each)) for each in part['enum'])}.\n"
+        return f"{about}\n\nOne of {', '.join(code(str(choice)) for choice in part['enum'])}.\n"
     required = part.get("required", ())
     rows = [
         (
             cell(code(name) + (" (required)" if name in required else "")),
-            cell(_type(each)),
-            cell(code(_default(each))),
-            cell(each.get("description") or attributes.get(name, "")),
+            cell(_type(member)),
+            cell(code(_default(member))),
+            cell(member.get("description") or attributes.get(name, "")),
         )
-        for name, each in part["properties"].items()
+        for name, member in part["properties"].items()
     ]
     return (f"{about}\n\n" if about else "") + table(("key", "type", "default", "meaning"), rows)
 
@@ -112,10 +112,10 @@ def _described(docstring: str) -> tuple[str, dict[str, str]]:
     attributes: dict[str, str] = {}
     name = ""
     for line in listed.splitlines():
-        found = _ATTRIBUTE.match(line)
-        if found:
-            name = found["name"]
-            attributes[name] = found["text"]
+        match = _ATTRIBUTE.match(line)
+        if match:
+            name = match["name"]
+            attributes[name] = match["text"]
         elif name and line.strip():
             attributes[name] += f" {line.strip()}"
     return " ".join(about.split()), attributes
@@ -133,11 +133,11 @@ def _type(part: _Object) -> str:
         return code(str(part["const"]))
     if "enum" in part:
         return _one_of(part["enum"])
-    return " or ".join(_type(each) for each in part["anyOf"]) if "anyOf" in part else _plain_type(part)
+    return " or ".join(_type(choice) for choice in part["anyOf"]) if "anyOf" in part else _plain_type(part)
 
 
 def _one_of(values: list[Any]) -> str:  # Any: the JSON edge
-    listed = [code("null" if each is None else json.dumps(each).strip('"')) for each in values]
+    listed = [code("null" if value is None else json.dumps(value).strip('"')) for value in values]
     return ", ".join(listed if len(listed) <= _MANY else [*listed[:_MANY], "..."])
 
 
@@ -165,8 +165,8 @@ The order of precedence is: flag, variable, file, default. Lists in variables ar
 def project_page() -> str:
     """Return the page."""
     head = ("key", "flag", "variable", "default", "commands")
-    found = table(head, map(_row, SETTINGS))
-    return schema_page("Project file", _INTRODUCTION.format(table=found), project_schema())
+    rows = table(head, map(_row, SETTINGS))
+    return schema_page("Project file", _INTRODUCTION.format(table=rows), project_schema())
 
 
 def _row(setting: Setting) -> tuple[str, ...]:
@@ -178,7 +178,7 @@ def _row(setting: Setting) -> tuple[str, ...]:
 def _plain(default: object) -> Json:
     if isinstance(default, bool):
         return default
-    return [str(each) for each in default] if isinstance(default, tuple) else str(default)
+    return [str(element) for element in default] if isinstance(default, tuple) else str(default)
 
 
 _HEAD: Final = """<!-- Written by `make generate` from charts/gpugate/values.yaml. -->
@@ -194,10 +194,13 @@ _VALUE_COLUMNS: Final = ("key", "default", "meaning")
 def values_page(text: str) -> str:
     """Return the page for `values.yaml`."""
     values = chart_values(text)
-    plain = [_value_row(each) for each in values if not each.members]
-    sections = [each for each in values if each.members]
+    plain = [_value_row(member) for member in values if not member.members]
+    sections = [member for member in values if member.members]
     parts = [f"{_HEAD}\n## Top-level values\n\n{table(_VALUE_COLUMNS, plain)}"]
-    parts += [f"\n## {each.path}\n\n{each.meaning}\n\n{table(_VALUE_COLUMNS, _value_rows(each))}" for each in sections]
+    parts += [
+        f"\n## {section.path}\n\n{section.meaning}\n\n{table(_VALUE_COLUMNS, _value_rows(section))}"
+        for section in sections
+    ]
     return "".join(parts)
 
 
@@ -224,9 +227,9 @@ def chart_readme(text: str, values: str) -> str:
 
 
 def _value_rows(section: ChartValue) -> Iterator[tuple[str, ...]]:
-    for each in section.members:
-        yield _value_row(each)
-        yield from _value_rows(each)
+    for member in section.members:
+        yield _value_row(member)
+        yield from _value_rows(member)
 
 
 def _value_row(value: ChartValue) -> tuple[str, ...]:

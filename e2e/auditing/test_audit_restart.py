@@ -86,7 +86,7 @@ def test_the_list_goes_on_where_it_was(tmp_path: Path) -> None:
             if len(pages) == 3:
                 server.restart()
 
-        source = LiveSource(connection, "restarted", Throttle(1000, 1000), limit=PAGE, told=told)
+        source = LiveSource(connection, "restarted", Throttle(1000, 1000), limit=PAGE, page_read=told)
         read = [each.object["metadata"]["name"] for each in source.read(CONFIG_MAP)]
 
     assert len(pages) >= len(NAMES) / PAGE

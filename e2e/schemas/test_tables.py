@@ -7,14 +7,14 @@ import pytest
 import tools
 from gpugate.tools.schema_tables.modules import folder
 from gpugate.tools.schema_tables.releases import PROJECTS, Module
-from gpugate.tools.schema_tables.tables import made
+from gpugate.tools.schema_tables.tables import make_tables
 from gpugate.webhook.schemas import tables
 
 
 @pytest.fixture(scope="module")
 def made_again() -> dict[str, bytes]:
     program = tools.go()
-    return made(PROJECTS, lambda module: folder(module, program))
+    return make_tables(PROJECTS, lambda module: folder(module, program))
 
 
 def test_the_same_bytes_are_made_again(made_again: dict[str, bytes]) -> None:

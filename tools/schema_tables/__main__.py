@@ -8,7 +8,7 @@ import sys
 from gpugate.policies.engine.config import GpugateError
 from gpugate.tools.schema_tables.modules import folder
 from gpugate.tools.schema_tables.releases import PROJECTS
-from gpugate.tools.schema_tables.tables import made
+from gpugate.tools.schema_tables.tables import make_tables
 from gpugate.webhook.schemas.tables import BUNDLED
 
 
@@ -19,7 +19,7 @@ def main() -> int:
     parser.add_argument("--go", metavar="PROGRAM", help="the Go to use (default: that on the path)")
     args = parser.parse_args()
     try:
-        files = made(PROJECTS, lambda module: folder(module, args.go))
+        files = make_tables(PROJECTS, lambda module: folder(module, args.go))
     except GpugateError as error:
         sys.stderr.write(f"error: {error}\n")
         return 2

@@ -35,9 +35,9 @@ def folder(module: Module, go: str | None = None) -> Path:
     command = [program, "mod", "download", "-json", name]
     # Outside of every module, so that no go.mod has a say.
     ran = subprocess.run(command, cwd=Path(__file__).anchor, capture_output=True, text=True, check=False)  # noqa: S603 -- go, with arguments of ours
-    said = json.loads(ran.stdout or "{}")
-    if ran.returncode or "Dir" not in said:
-        raise ModuleError(f"go mod download {name} failed: {said.get('Error') or ran.stderr}")
-    if said.get("Sum") != module.sum:
-        raise ModuleError(f"{name} has the hash {said.get('Sum')}, and {module.sum} is pinned")
-    return Path(said["Dir"]) / module.folder
+    answer = json.loads(ran.stdout or "{}")
+    if ran.returncode or "Dir" not in answer:
+        raise ModuleError(f"go mod download {name} failed: {answer.get('Error') or ran.stderr}")
+    if answer.get("Sum") != module.sum:
+        raise ModuleError(f"{name} has the hash {answer.get('Sum')}, and {module.sum} is pinned")
+    return Path(answer["Dir"]) / module.folder

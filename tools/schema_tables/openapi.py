@@ -68,7 +68,7 @@ class OpenApi:
         strange = schema.keys() - _KNOWN
         if strange:
             raise GpugateError(f"{', '.join(sorted(strange))} is not known in a schema of an API server")
-        named = schema.get("$ref") or next((each["$ref"] for each in schema.get("allOf") or ()), "")
+        named = schema.get("$ref") or next((part["$ref"] for part in schema.get("allOf") or ()), "")
         if named:
             return self.add(named.removeprefix(_REF))
         items, free = schema.get("items"), schema.get("additionalProperties")
@@ -76,7 +76,9 @@ class OpenApi:
             Node(
                 type=schema.get("type", ""),
                 format=schema.get("format", ""),
-                properties={key: self._add(each) for key, each in sorted((schema.get("properties") or {}).items())},
+                properties={
+                    key: self._add(property_) for key, property_ in sorted((schema.get("properties") or {}).items())
+                },
                 values=self._add(free) if free else None,
                 items=self._add(items) if items else None,
             )

@@ -26,7 +26,7 @@ class Module:
 
 
 def _all(path: str, folder: str, sums: dict[str, str]) -> tuple[Module, ...]:
-    return tuple(Module(path, version, found, folder) for version, found in sums.items())
+    return tuple(Module(path, version, checksum, folder) for version, checksum in sums.items())
 
 
 KARPENTER: Final = _all(

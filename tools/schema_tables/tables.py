@@ -43,7 +43,7 @@ _CORE: Final = {
 }
 
 
-def made(projects: dict[str, tuple[Module, ...]], folder: Folder) -> dict[str, bytes]:
+def make_tables(projects: dict[str, tuple[Module, ...]], folder: Folder) -> dict[str, bytes]:
     """Make every table.
 
     Args:
@@ -66,13 +66,13 @@ def made(projects: dict[str, tuple[Module, ...]], folder: Folder) -> dict[str, b
 
 def _defined(project: str, releases: tuple[Module, ...], folder: Folder) -> Iterator[tuple[str, Table]]:
     """Make tables of definitions of custom resources."""
-    found: dict[Names, list[tuple[Module, dict[str, Any]]]] = {}
+    by_names: dict[Names, list[tuple[Module, dict[str, Any]]]] = {}
     for module in releases:
         for file in sorted(folder(module).glob("*.yaml")):
             for document in yaml.load_all(file.read_text(encoding="utf-8"), yaml.CSafeLoader):
                 if document and names(document).group in _GROUPS:
-                    found.setdefault(names(document), []).append((module, document))
-    for name, definitions in sorted(found.items(), key=lambda item: (item[0].group, item[0].kind)):
+                    by_names.setdefault(names(document), []).append((module, document))
+    for name, definitions in sorted(by_names.items(), key=lambda item: (item[0].group, item[0].kind)):
         nodes = Nodes()
         made_of = tuple(_release(module, definition, nodes) for module, definition in definitions)
         table = Table(name.group, name.kind, project, name.namespaced, made_of, nodes.all())

@@ -101,7 +101,7 @@ class DriftReport:
                     "webhook configuration is not as generated",
                     reason=difference.reason.value,
                     where=difference.where,
-                    found=difference.found,
+                    found=difference.message,
                     remedy=difference.remedy,
                 )
         self._logged = frozenset(lasting)

@@ -195,9 +195,9 @@ def anonymize(report: AuditReport, names: Pseudonyms) -> AuditReport:
         cluster=replace(
             report.cluster, name=names.of(report.cluster.name, "cluster"), user=names.of(report.cluster.user, "user")
         ),
-        audited=tuple(_audited(each, names) for each in report.audited),
+        audited=tuple(_audited(owner, names) for owner in report.audited),
         not_evaluated=tuple(
-            replace(each, what=names.text(each.what), reason=names.text(each.reason)) for each in report.not_evaluated
+            replace(gap, what=names.text(gap.what), reason=names.text(gap.reason)) for gap in report.not_evaluated
         ),
         cost=_cost(report.cost, names) if report.cost else None,
         expired=tuple(map(names.text, report.expired)),
@@ -211,7 +211,7 @@ def anonymize_comparison(comparison: Comparison, names: Pseudonyms) -> Compariso
     """Return a comparison whose names are pseudonyms."""
 
     def changed(changes: Iterable[Changed]) -> tuple[Changed, ...]:
-        return tuple(Changed(_object(each.object, names), _finding(each.finding, names)) for each in changes)
+        return tuple(Changed(_object(change.object, names), _finding(change.finding, names)) for change in changes)
 
     return dataclasses.replace(comparison, new=changed(comparison.new), fixed=changed(comparison.fixed))
 
@@ -225,13 +225,13 @@ def _names(report: AuditReport, comparison: Comparison | None) -> Iterator[str]:
 
 
 def _objects(report: AuditReport, comparison: Comparison | None) -> Iterator[ObjectName]:
-    for each in report.audited:
-        yield each.object
-        yield from (finding.dependent for finding in each.findings if finding.dependent)
-        yield from (name for finding in each.findings for name in finding.related)
+    for audited in report.audited:
+        yield audited.object
+        yield from (finding.dependent for finding in audited.findings if finding.dependent)
+        yield from (name for finding in audited.findings for name in finding.related)
     if report.cost:
-        yield from (each.object for each in report.cost.unbounded)
-        yield from (each.object for each in report.cost.wasted)
+        yield from (unbounded.object for unbounded in report.cost.unbounded)
+        yield from (wasted.object for wasted in report.cost.wasted)
     for changed in (*comparison.new, *comparison.fixed) if comparison else ():
         yield changed.object
 
@@ -283,10 +283,12 @@ def _cost(cost: Cost, names: Pseudonyms) -> Cost:
         cost,
         prices=names.text(cost.prices),
         unbounded=tuple(
-            replace(each, object=_object(each.object, names), reason=names.text(each.reason)) for each in cost.unbounded
+            replace(unbounded, object=_object(unbounded.object, names), reason=names.text(unbounded.reason))
+            for unbounded in cost.unbounded
         ),
         wasted=tuple(
-            replace(each, object=_object(each.object, names), reason=names.text(each.reason)) for each in cost.wasted
+            replace(wasted, object=_object(wasted.object, names), reason=names.text(wasted.reason))
+            for wasted in cost.wasted
         ),
         pools=tuple(replace(pool, node_pool=names.of(pool.node_pool)) for pool in cost.pools),
     )

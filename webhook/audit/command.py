@@ -123,14 +123,16 @@ def live(
     name: str,
     args: argparse.Namespace,
     throttle: Throttle,
-    told: Callable[[Kind, int, int | None], None],
+    page_read: Callable[[Kind, int, int | None], None],
 ) -> LiveSource:
     """Return the cluster as a source.
 
     Raises:
         CallError: it cannot be reached.
     """
-    return LiveSource(connection, name, throttle, limit=args.chunk_size, namespaces=tuple(args.namespace), told=told)
+    return LiveSource(
+        connection, name, throttle, limit=args.chunk_size, namespaces=tuple(args.namespace), page_read=page_read
+    )
 
 
 def dump(args: argparse.Namespace) -> DumpSource:
@@ -260,25 +262,25 @@ def rules(wanted: Wanted, connection: Connection | None) -> Rules:
         return Rules(parse_policy_file(wanted.file, data, wanted.bound), generation(data), f"policy file {wanted.file}")
     if wanted.installed and connection is None:
         raise UsageError("--with-installed needs a cluster: remove --from, or set --policy-file")
-    found = _installed(connection, asked=wanted.installed) if connection else "no policy file was given"
-    if isinstance(found, str):
-        return Rules(load_policy_file(None, wanted.bound), SHIPPED, f"{found}: every policy has its shipped mode")
-    data = (found.data or {})[_KEY].encode()
-    ruleset = parse_policy_file(Path(f"{found.name}, {_KEY}"), data, wanted.bound)
-    return Rules(ruleset, generation(data), f"policy file of {found.name}")
+    installed = _installed(connection, asked=wanted.installed) if connection else "no policy file was given"
+    if isinstance(installed, str):
+        return Rules(load_policy_file(None, wanted.bound), SHIPPED, f"{installed}: every policy has its shipped mode")
+    data = (installed.data or {})[_KEY].encode()
+    ruleset = parse_policy_file(Path(f"{installed.name}, {_KEY}"), data, wanted.bound)
+    return Rules(ruleset, generation(data), f"policy file of {installed.name}")
 
 
 def _installed(connection: Connection, *, asked: bool) -> _ConfigMap | str:
     """Return the ConfigMap of the chart, or why there is none."""
     try:
-        found = _config_maps(connection)
+        config_maps = _config_maps(connection)
     except (CallError, msgspec.DecodeError) as error:
         if asked:
             raise UsageError(f"--with-installed: the policy file cannot be read: {error}") from None
         return "no policy file was given, and the installed one cannot be read"
-    holding = [each for each in found if _KEY in (each.data or {})]
+    holding = [config_map for config_map in config_maps if _KEY in (config_map.data or {})]
     if len(holding) > 1:
-        names = ", ".join(each.name for each in holding)
+        names = ", ".join(config_map.name for config_map in holding)
         raise UsageError(f"several policy files are installed ({names}): select one with --policy-file")
     if asked and not holding:
         raise UsageError(f"--with-installed: no ConfigMap with the label {_LABEL['labelSelector']} contains {_KEY}")
@@ -305,19 +307,19 @@ def rights(ruleset: Ruleset, args: argparse.Namespace) -> str:
     if not (namespace and slash and name):
         raise UsageError(f"--service-account {args.service_account}: write NAMESPACE/NAME")
     granted = audit_rbac(ruleset, namespace, name, reports=args.write_reports)
-    return "---\n".join(yaml_text.block(each) for each in granted)
+    return "---\n".join(yaml_text.block(obj) for obj in granted)
 
 
-def costed(found: Scan, plan: Plan, ruleset: Ruleset) -> AuditReport:
+def costed(scanned: Scan, plan: Plan, ruleset: Ruleset) -> AuditReport:
     """Return the report with costs, the worst objects first."""
-    report = replace(found.report, remarks=(*found.report.remarks, *plan.remarks))
+    report = replace(scanned.report, remarks=(*scanned.report.remarks, *plan.remarks))
     if plan.prices is None:
         return report
     config = ruleset.config
-    money = cost_of(found.inventory, report.audited, plan.prices, config.platform, config.target)
+    money = cost_of(scanned.inventory, report.audited, plan.prices, config.platform, config.target)
     if money is None:
         return replace(report, remarks=(*report.remarks, "nodes could not be read: the cost is unknown"))
-    audited = (replace(each, allocated=money.allocated.get(each.object, ())) for each in report.audited)
+    audited = (replace(owner, allocated=money.allocated.get(owner.object, ())) for owner in report.audited)
     return replace(report, audited=worst_first(audited), cost=money.cost, remarks=(*report.remarks, *money.remarks))
 
 
@@ -414,15 +416,15 @@ def _audit(args: argparse.Namespace, wanted: Wanted) -> int:
         connection, name = way or (None, "")
         if connection:
             stack.callback(connection.close)
-        found = rules(wanted, connection)
-        result = _scanned(args, found, chosen, connection, name, throttle)
-        report = costed(result, beforehand, found.ruleset)
+        bound_rules = rules(wanted, connection)
+        result = _scanned(args, bound_rules, chosen, connection, name, throttle)
+        report = costed(result, beforehand, bound_rules.ruleset)
         written = None
         if connection and args.write_reports:
             whole = chosen == Selection() and wanted.only is None
             written = write_reports(connection, report, throttle, whole=whole)
             report = replace(report, remarks=(*report.remarks, *written.remarks))
-    write(report, result.covered, Asked(found.ruleset, beforehand, chosen, outputs, started), args)
+    write(report, result.covered, Asked(bound_rules.ruleset, beforehand, chosen, outputs, started), args)
     if args.summary_log:
         sys.stderr.write(summary_line(report, written))
     return _exit_code(report, args, written)
@@ -430,20 +432,20 @@ def _audit(args: argparse.Namespace, wanted: Wanted) -> int:
 
 def _scanned(
     args: argparse.Namespace,
-    found: Rules,
+    bound_rules: Rules,
     chosen: Selection,
     connection: Connection | None,
     name: str,
     throttle: Throttle,
 ) -> Scan:
-    with listing(quiet=args.quiet) as told:
+    with listing(quiet=args.quiet) as page_read:
         now = dt.datetime.now(dt.UTC)
-        source = live(connection, name, args, throttle, told) if connection else dump(args)
-        return scan(source, found.ruleset, Options(now, found.generation, chosen, (found.remark,)))
+        source = live(connection, name, args, throttle, page_read) if connection else dump(args)
+        return scan(source, bound_rules.ruleset, Options(now, bound_rules.generation, chosen, (bound_rules.remark,)))
 
 
 def _exit_code(report: AuditReport, args: argparse.Namespace, written: Written | None) -> int:
-    worst = min((_ORDER.index(each.action) for each in report.audited), default=len(_ORDER))
+    worst = min((_ORDER.index(audited.action) for audited in report.audited), default=len(_ORDER))
     if args.fail_on != "never" and worst <= _ORDER.index(Action(args.fail_on)):
         return _FOUND
     if args.require_coverage is not None and report.coverage * 100 < args.require_coverage:

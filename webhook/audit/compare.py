@@ -64,15 +64,15 @@ def compare(
 
 
 def _findings(report: AuditReport) -> dict[_Key, list[Changed]]:
-    found: defaultdict[_Key, list[Changed]] = defaultdict(list)
+    by_key: defaultdict[_Key, list[Changed]] = defaultdict(list)
     for audited in report.audited:
         name = audited.object
         group = name.api_version.rpartition("/")[0]
         for finding in audited.findings:
             path = _INDEX.sub("[]", finding.path)
             key = _Key(finding.policy, group, name.kind, name.namespace, name.name, path)
-            found[key].append(Changed(name, finding))
-    return dict(found)
+            by_key[key].append(Changed(name, finding))
+    return dict(by_key)
 
 
 def _matched(before: Sequence[Changed], now: Sequence[Changed]) -> tuple[Sequence[Changed], Sequence[Changed], int]:
@@ -97,10 +97,10 @@ class _Unseen:
     """Returns whether this audit could not have reported an earlier finding."""
 
     def __init__(self, report: AuditReport, looked_at: Callable[[ObjectName, str], bool] | None) -> None:
-        self._skipped = {(each.object, policy) for each in report.audited for policy in each.skipped}
-        self._there = {each.object for each in report.audited}
+        self._skipped = {(audited.object, policy) for audited in report.audited for policy in audited.skipped}
+        self._there = {audited.object for audited in report.audited}
         # The text contains a kind as `Pod` or `pods`, among other words.
-        self._words = {word for each in report.not_evaluated for word in re.findall(r"[a-z0-9]+", each.what.casefold())}
+        self._words = {word for gap in report.not_evaluated for word in re.findall(r"[a-z0-9]+", gap.what.casefold())}
         self._looked_at = looked_at
 
     def __call__(self, change: Changed) -> bool:

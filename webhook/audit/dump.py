@@ -41,8 +41,8 @@ class DumpSource:
             elif isinstance(path, Passed):
                 self._trouble.append(NotEvaluated(path.name, path.reason))
             else:
-                for found in found_in(path):
-                    self._take(found)
+                for item in found_in(path):
+                    self._take(item)
 
     @property
     def cluster(self) -> Cluster:
@@ -73,7 +73,7 @@ class DumpSource:
         gvk = GroupVersionKind.of(api_version, name)
         return Kind(gvk.group, (gvk.version,), name, f"{name.lower()}s")
 
-    def one(self, kind: Kind, namespace: str, name: str) -> Stored | None:  # noqa: ARG002 -- the protocol's signature
+    def fetch(self, kind: Kind, namespace: str, name: str) -> Stored | None:  # noqa: ARG002 -- the protocol's signature
         """Return None, because `read` yields all objects of the dump."""
         return None
 
@@ -81,14 +81,14 @@ class DumpSource:
         """Return the unreadable parts of the files."""
         return tuple(self._trouble)
 
-    def _take(self, found: Manifest | Problem | ListKind) -> None:
-        if isinstance(found, Problem):
-            self._troubled(found)
+    def _take(self, item: Manifest | Problem | ListKind) -> None:
+        if isinstance(item, Problem):
+            self._troubled(item)
             return
-        if isinstance(found, ListKind):
-            self._objects.setdefault((found.kind.group, found.kind.kind), Packed())
+        if isinstance(item, ListKind):
+            self._objects.setdefault((item.kind.group, item.kind.kind), Packed())
             return
-        request = found.request
+        request = item.request
         # A must-gather contains each Pod twice: in the list of its namespace, and in a separate file.
         key = (request.kind.group, request.kind.kind, request.namespace, request.name)
         if key not in self._seen:

@@ -63,10 +63,10 @@ def exemptions(report: AuditReport, covered: Covered, policies: Iterable[Policy]
     groups: defaultdict[_Group, set[str]] = defaultdict(set)
     left: list[str] = []
     for audited in report.audited:
-        for name, found in _blocking(audited, covered).items():
-            for group, names in _groups(name, found & known, of_pods):
+        for name, blocking in _blocking(audited, covered).items():
+            for group, names in _groups(name, blocking & known, of_pods):
                 groups[group].update(names)
-            left += [str(name)] if found - known else []
+            left += [str(name)] if blocking - known else []
     entries = [dict(_entry(group, names, report, day, days, owner)) for group, names in sorted(groups.items())]
     document: dict[str, Json] = {"apiVersion": API_VERSION, "kind": KIND, "exemptions": list(entries)}
     text = _head(report, day, days, left) + yaml_text.block(document)
@@ -84,13 +84,13 @@ def _blocking(audited: Audited, covered: Covered) -> dict[ObjectName, set[str]]:
     Pods count as their owner, because their names are generated. The policies that a finding covers are included, because
     they would deny the object once the finding is exempt.
     """
-    found: defaultdict[ObjectName, set[str]] = defaultdict(set)
+    blocking: defaultdict[ObjectName, set[str]] = defaultdict(set)
     for finding in audited.findings:
         if finding.action is Action.DENY:
             dependent = finding.dependent if finding.dependent and finding.dependent.kind != POD.name else None
             further = covered.get((audited.object, finding.dependent), ())
-            found[dependent or audited.object].update((finding.policy, *further))
-    return found
+            blocking[dependent or audited.object].update((finding.policy, *further))
+    return blocking
 
 
 def _groups(name: ObjectName, blocking: set[str], of_pods: frozenset[str]) -> Iterator[tuple[_Group, tuple[str, ...]]]:

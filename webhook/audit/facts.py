@@ -74,12 +74,12 @@ class AuditFacts:
         """
         for kind in self._projections:
             if (kind.group, kind.plural) == (resource.group, resource.plural):
-                found = Objects.of(self._read.pop(kind, ()))
+                objects = Objects.of(self._read.pop(kind, ()))
                 if kind in self._foreign:
                     self._closed[kind] = Unavailable(self._foreign[kind])
                 elif not missing:
-                    self._closed[kind] = found
-                elif found.count or namespaces:
-                    self._closed[kind] = _Some(found, namespaces)
+                    self._closed[kind] = objects
+                elif objects.count or namespaces:
+                    self._closed[kind] = _Some(objects, namespaces)
                 else:
                     self._closed[kind] = Unavailable(missing)

@@ -344,8 +344,8 @@ class Stock:
         elif pair in _SCALERS:
             self._scalers.append(_bare(stored))
         elif pair == ("resource.k8s.io", "ResourceClaim"):
-            found = allocation_of(Field(stored.object), self._platform)
-            self._allocations += [found] if found else []
+            allocation = allocation_of(Field(stored.object), self._platform)
+            self._allocations += [allocation] if allocation else []
 
     def templates(self, name: ObjectName, kind: GroupVersionKind, obj: Object) -> None:
         """Take in the Pod templates of a workload, after what claims they name was read."""

@@ -117,12 +117,12 @@ class Listing:
         get: Callable[[str, dict[str, str]], bytes],
         path: str,
         limit: int,
-        told: Callable[[int, int | None], None] = lambda _count, _left: None,
+        page_read: Callable[[int, int | None], None] = lambda _count, _left: None,
     ) -> None:
         self._get = get
         self._path = path
         self._limit = limit
-        self._told = told
+        self._told = page_read
         self._last = b""
         self.left: int | None = None
 
@@ -219,14 +219,14 @@ class LiveSource:
         *,
         limit: int = PAGE,
         namespaces: Sequence[str] = (),
-        told: Callable[[Kind, int, int | None], None] = lambda _kind, _count, _left: None,
+        page_read: Callable[[Kind, int, int | None], None] = lambda _kind, _count, _left: None,
     ) -> None:
         self._connection = connection
         self._throttle = throttle
         self._limit = limit
         # One that is named twice holds no more objects.
         self._namespaces = tuple(dict.fromkeys(namespaces))
-        self._told = told
+        self._told = page_read
         self._paths: dict[Kind, str] = {}
         self._cluster = self._identified(name)
 
@@ -266,12 +266,12 @@ class LiveSource:
         """
         gvk = GroupVersionKind.of(api_version, name)
         try:
-            found = resource_of(self._connection, gvk)
+            resource = resource_of(self._connection, gvk)
         except CallError as error:
             raise _not_read(f"{name} of {api_version}", error) from error
-        return found
+        return resource
 
-    def one(self, kind: Kind, namespace: str, name: str) -> Stored | None:
+    def fetch(self, kind: Kind, namespace: str, name: str) -> Stored | None:
         """Return one object of a kind as it is now; None when it is not there.
 
         Raises:
@@ -279,8 +279,8 @@ class LiveSource:
         """
         path = self._path(kind)
         try:
-            found = self._get(f"{_within(path, namespace) if kind.namespaced else path}/{quote(name, safe='')}", {})
-            return Stored(_typed(kind, path), orjson.loads(found))
+            obj = self._get(f"{_within(path, namespace) if kind.namespaced else path}/{quote(name, safe='')}", {})
+            return Stored(_typed(kind, path), orjson.loads(obj))
         except ApiError as error:
             if error.code == 404:
                 return None

@@ -96,7 +96,7 @@ class Finding(msgspec.Struct, frozen=True):
         return self.remedy.edit if self.remedy else None
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """The location: the path, after the name of the dependent if there is one."""
         return ": ".join(part for part in (str(self.dependent or ""), self.path) if part)
 
@@ -203,7 +203,7 @@ class Summary(msgspec.Struct, frozen=True):
     @classmethod
     def of(cls, audited: Iterable[Audited]) -> Summary:
         """Count objects."""
-        counts = Counter(each.action for each in audited)
+        counts = Counter(owner.action for owner in audited)
         return cls(**{action.value: counts[action] for action in Action})
 
 

@@ -60,9 +60,13 @@ def controller(obj: Mapping[str, Any]) -> Reference | None:
     """Return what an object names as its controller; None where nothing made it."""
     metadata = obj.get("metadata")
     references = metadata.get("ownerReferences") if isinstance(metadata, dict) else None
-    for found in references if isinstance(references, list) else ():
-        if isinstance(found, dict) and found.get("controller") is True and found.get("kind") not in _NOT_OWNERS:
-            texts = (str(found.get(key) or "") for key in ("apiVersion", "kind", "name", "uid"))
+    for reference in references if isinstance(references, list) else ():
+        if (
+            isinstance(reference, dict)
+            and reference.get("controller") is True
+            and reference.get("kind") not in _NOT_OWNERS
+        ):
+            texts = (str(reference.get(key) or "") for key in ("apiVersion", "kind", "name", "uid"))
             return Reference(*texts)
     return None
 
@@ -148,13 +152,13 @@ class Lineage:
 
     def top(self, start: Entry) -> Top:
         """Return where the owners of an object lead."""
-        found = self.owners.top(start)
-        while found.missing is not None and self._seek(found.missing, start.name.namespace):
-            found = self.owners.top(start)
-        if found.missing is not None:
-            pair = _pair(found.missing)
-            self._missing[found.missing.kind, self._reasons.get(pair, _GONE)] += 1
-        return found
+        top = self.owners.top(start)
+        while top.missing is not None and self._seek(top.missing, start.name.namespace):
+            top = self.owners.top(start)
+        if top.missing is not None:
+            pair = _pair(top.missing)
+            self._missing[top.missing.kind, self._reasons.get(pair, _GONE)] += 1
+        return top
 
     def missing(self) -> Iterator[NotEvaluated]:
         """Say which owners could not be followed, and of how many objects."""
@@ -189,11 +193,11 @@ class Lineage:
             return
         self._lookups += 1
         try:
-            found = self._source.one(kind, namespace, reference.name)
+            owner = self._source.fetch(kind, namespace, reference.name)
         except NotReadError:
             return
-        if found is not None:
-            self.owners.add(entry(found.kind, found.object, labels=self._labels))
+        if owner is not None:
+            self.owners.add(entry(owner.kind, owner.object, labels=self._labels))
 
 
 def _pair(reference: Reference) -> tuple[str, str]:

@@ -67,15 +67,15 @@ def results(audited: Audited, earlier: Sequence[Mapping[str, Any]], seconds: int
         limits: the limits of texts.
     """
     since = {_id(result): result["timestamp"] for result in earlier if "timestamp" in result}
-    found = [
+    entries = [
         {**result, "timestamp": since.get(_id(result), {"seconds": seconds, "nanos": 0})}
         for result in _found(audited, limits)
     ]
-    named = {result["policy"] for result in found}
+    named = {result["policy"] for result in entries}
     kept = [
         dict(result) for result in earlier if result.get("policy") in audited.skipped and result["policy"] not in named
     ]
-    return found + kept
+    return entries + kept
 
 
 def _id(result: Mapping[str, Any]) -> str:
@@ -83,16 +83,21 @@ def _id(result: Mapping[str, Any]) -> str:
 
 
 def _found(audited: Audited, limits: Limits) -> Iterator[Json]:
-    def place(finding: Finding) -> tuple[str, str]:
+    def policy_and_path(finding: Finding) -> tuple[str, str]:
         return code(finding), finding.path
+
+    def worst_first(finding: Finding) -> tuple[int, str, str, str]:
+        return _ORDER.index(finding.action), *policy_and_path(finding), finding.message
 
     written = [finding for finding in audited.findings if finding.action in WRITTEN]
     ids: dict[int, str] = {}
-    for where, group in groupby(sorted(written, key=lambda each: (*place(each), each.message)), key=place):
+    for where, group in groupby(
+        sorted(written, key=lambda finding: (*policy_and_path(finding), finding.message)), key=policy_and_path
+    ):
         # Messages contain figures that change. The number distinguishes several findings of a policy at one path.
         for number, finding in enumerate(group):
             ids[id(finding)] = _hash(audited.uid, *where, str(number))
-    for finding in sorted(written, key=lambda each: (_ORDER.index(each.action), *place(each), each.message)):
+    for finding in sorted(written, key=worst_first):
         yield _result(finding, ids[id(finding)], limits.text)
 
 
@@ -102,7 +107,7 @@ def _result(finding: Finding, result_id: str, longest: int) -> Json:
     properties = {
         "resultID": result_id,
         "wouldAction": finding.action.value,
-        "field": finding.place,
+        "field": finding.location,
         "podsOf": finding.template_of,
         "note": finding.note,
         "fix": "\n".join(words.fixes(finding)),
@@ -119,14 +124,14 @@ def _result(finding: Finding, result_id: str, longest: int) -> Json:
     }
 
 
-def cut_to(found: list[Json], uid: str, limits: Limits) -> list[Json]:
+def cut_to(entries: list[Json], uid: str, limits: Limits) -> list[Json]:
     """Limit the number and the size of results; the last result counts the omitted ones."""
-    ends = accumulate(len(orjson.dumps(result)) for result in found)
+    ends = accumulate(len(orjson.dumps(result)) for result in entries)
     fitting = sum(1 for end in ends if end <= limits.bytes)
-    if len(found) <= min(fitting, limits.results):
-        return found
-    kept = found[: min(fitting, limits.results - 1)]
-    left = len(found) - len(kept)
+    if len(entries) <= min(fitting, limits.results):
+        return entries
+    kept = entries[: min(fitting, limits.results - 1)]
+    left = len(entries) - len(kept)
     omitted: Json = {
         "source": SOURCE,
         "policy": CUT,
@@ -190,13 +195,13 @@ def body(
         seconds: the Unix time of this audit.
         limits: the limits of results and texts.
     """
-    found = results(audited, [result for result in earlier if result.get("policy") != CUT], seconds, limits)
-    if not found:
+    entries = results(audited, [result for result in earlier if result.get("policy") != CUT], seconds, limits)
+    if not entries:
         return None
     name = audited.object
     within = {"namespace": name.namespace} if name.namespace else {}
     owner = {"apiVersion": name.api_version, "kind": name.kind, "name": name.name, "uid": audited.uid}
-    counts = Counter(result["result"] for result in found)
+    counts = Counter(result["result"] for result in entries)
     header = {"source": SOURCE, "configuration": {"limits": {"maxResults": limits.results}}} if kinds.headed else {}
     return {
         "apiVersion": kinds.api_version,
@@ -206,7 +211,7 @@ def body(
         **header,
         "scope": {**owner, **within},
         "summary": {"fail": counts["fail"], "warn": counts["warn"], "skip": len(audited.skipped)},
-        "results": cut_to(found, audited.uid, limits),
+        "results": cut_to(entries, audited.uid, limits),
     }
 
 

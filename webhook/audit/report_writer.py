@@ -134,10 +134,10 @@ def stored_reports(connection: Connection, kinds: ReportKinds, throttle: Throttl
         return retried(lambda: connection.read(path, chosen), throttle)
 
     for kind in kinds.both:
-        for found in Listing(get, kinds.collection(kind), _PAGE).objects():
-            if is_ours(found):
-                metadata = found["metadata"]
-                yield Key(metadata.get("namespace", ""), metadata["name"]), found
+        for stored in Listing(get, kinds.collection(kind), _PAGE).objects():
+            if is_ours(stored):
+                metadata = stored["metadata"]
+                yield Key(metadata.get("namespace", ""), metadata["name"]), stored
 
 
 FORBIDDEN: Final = 403
@@ -213,12 +213,12 @@ class Writer:
     def _read(self, key: Key) -> Json | None:
         path = self._path(key)
         try:
-            found: Json = orjson.loads(retried(lambda: self.connection.read(path, {}), self.throttle))
+            stored: Json = orjson.loads(retried(lambda: self.connection.read(path, {}), self.throttle))
         except ApiError as error:
             if error.code == _NOT_FOUND:
                 return None
             raise _ChangedError(f"modified concurrently, and unreadable: {self._why('get', key, error)}") from None
-        return found
+        return stored
 
     def _done(self, verb: str, key: Key, call: Callable[[], bytes]) -> bool:
         """Make a call; return whether it succeeded."""
@@ -280,7 +280,9 @@ class Sync:
         self._report = report
         self._limits = limits
         self._seconds = int(report.time.timestamp())
-        self._audited = {Key(each.object.namespace, name_of(each.uid)): each for each in report.audited if each.uid}
+        self._audited = {
+            Key(owner.object.namespace, name_of(owner.uid)): owner for owner in report.audited if owner.uid
+        }
 
     def put(self, stored: Mapping[Key, Json]) -> None:
         """Write the reports of objects with findings, and delete those of evaluated objects without.
@@ -298,7 +300,7 @@ class Sync:
             self._note(
                 f"{len(left_out)} objects with findings have no report: the limit is {self._limits.reports} reports"
             )
-        nameless = sum(1 for each in self._report.audited if not each.uid and _has_results(each))
+        nameless = sum(1 for owner in self._report.audited if not owner.uid and _has_results(owner))
         if nameless:
             self._note(f"{nameless} objects with findings have no report, because their uid is unknown")
 
@@ -319,12 +321,12 @@ class Sync:
         """Return the objects with results or a report, worst first, and those beyond the limit of reports."""
         # Not by cost, which changes with every Pod.
         ordered = sorted(self._audited, key=lambda key: (_ORDER.index(self._audited[key].action), key))
-        found = [key for key in ordered if _has_results(self._audited[key])]
+        keys = [key for key in ordered if _has_results(self._audited[key])]
         fixed = [key for key in ordered if key in stored and not _has_results(self._audited[key])]
-        return [*found[: self._limits.reports], *fixed], found[self._limits.reports :]
+        return [*keys[: self._limits.reports], *fixed], keys[self._limits.reports :]
 
-    def _body(self, audited: Audited, held: Json | None) -> Json | None:
-        earlier = (held.get("results") or ()) if held else ()
+    def _body(self, audited: Audited, stored: Json | None) -> Json | None:
+        earlier = (stored.get("results") or ()) if stored else ()
         return body(self._kinds, audited, earlier, self._seconds, self._limits)
 
     def _note(self, sentence: str) -> None:
@@ -361,13 +363,13 @@ def write_reports(
         limits: the limits of reports, results and texts.
     """
     try:
-        found = _served(connection)
+        served = _served(connection)
     except CallError as error:
         return _ended(Written(""), error)
-    if not found:
+    if not served:
         missing = f"no reports were written: the cluster serves neither {_GROUPS}; install the CustomResourceDefinitions of one of them"
         return Written("", remarks=(missing,))
-    kinds, *others = found
+    kinds, *others = served
     writer = Writer(connection, kinds, throttle)
     try:
         stored = dict(stored_reports(connection, kinds, throttle))

@@ -182,24 +182,24 @@ class Reading:
         tools.stock.object(stored)
         if stored.kind.kind == "Node":
             return
-        found = entry(stored.kind, stored.object, labels=tools.labels)
-        tools.lineage.owners.add(found)
-        if not judged or self._is_made_from_template(stored.kind, found):
+        object_entry = entry(stored.kind, stored.object, labels=tools.labels)
+        tools.lineage.owners.add(object_entry)
+        if not judged or self._is_made_from_template(stored.kind, object_entry):
             return
-        if found.reference and found.reference.kind == "Pod":
-            self.pods_asked_for.add(found.reference.uid)
+        if object_entry.reference and object_entry.reference.kind == "Pod":
+            self.pods_asked_for.add(object_entry.reference.uid)
             self.of_pods.add(stored)
         else:
             self.waiting.add(stored)
 
-    def _is_made_from_template(self, kind: GroupVersionKind, found: Entry) -> bool:
+    def _is_made_from_template(self, kind: GroupVersionKind, object_entry: Entry) -> bool:
         """Tell whether an object holds Pod templates that its owner's template says already, and nothing else is judged."""
-        if found.reference is None or (kind.group, kind.kind) not in TEMPLATES:
+        if object_entry.reference is None or (kind.group, kind.kind) not in TEMPLATES:
             return False
         ruleset = self._tools.ruleset
         if ruleset.handlers(kind, mutating=False) or ruleset.handlers(kind, mutating=True):
             return False
-        owner = self._tools.lineage.owners.of(found.reference, found.name.namespace)
+        owner = self._tools.lineage.owners.of(object_entry.reference, object_entry.name.namespace)
         return owner is not None and _pair(owner) in TEMPLATES
 
 
@@ -253,8 +253,8 @@ class PodScan:
         if phase not in FINISHED:
             record.pods += 1
             name, node = self_entry.name, _text(pod, "spec", "nodeName")
-            held = GpuPod(record.name, name.namespace, name.name, node, phase, known.demand, known.room)
-            tools.stock.pod(held, known.room)
+            gpu_pod = GpuPod(record.name, name.namespace, name.name, node, phase, known.demand, known.room)
+            tools.stock.pod(gpu_pod, known.room)
 
     def _of(self, content: Object, key: _Key) -> _Known:
         known = self._known.get(key)
@@ -348,13 +348,13 @@ def _added(
 def worst_first(audited: Iterable[Audited]) -> tuple[Audited, ...]:
     """Sort objects by action, then by the cost of their GPUs, then by name."""
 
-    def place(each: Audited) -> tuple[int, float, float, str, str, str]:
-        usd = sum(allocated.usd_per_hour or 0 for allocated in each.allocated)
-        name = each.object
-        gpus = sum(allocated.gpus for allocated in each.allocated)
-        return _ORDER.index(each.action), -usd, -gpus, name.namespace, name.kind, name.name
+    def rank(owner: Audited) -> tuple[int, float, float, str, str, str]:
+        usd = sum(allocated.usd_per_hour or 0 for allocated in owner.allocated)
+        name = owner.object
+        gpus = sum(allocated.gpus for allocated in owner.allocated)
+        return _ORDER.index(owner.action), -usd, -gpus, name.namespace, name.kind, name.name
 
-    return tuple(sorted(audited, key=place))
+    return tuple(sorted(audited, key=rank))
 
 
 def _tools(source: Source, ruleset: Ruleset, options: Options, today: dt.date) -> Tools:
@@ -376,26 +376,26 @@ def _tools(source: Source, ruleset: Ruleset, options: Options, today: dt.date) -
 
 def _judge_all(tools: Tools, waiting: Packed) -> None:
     for stored in waiting.drain():
-        found = entry(stored.kind, stored.object, labels=tools.labels)
-        record = tools.records.of(tools.lineage.top(found))
+        object_entry = entry(stored.kind, stored.object, labels=tools.labels)
+        record = tools.records.of(tools.lineage.top(object_entry))
         content = as_created(stored.object)
         added = tools.ruleset.pod_templates.get(stored.kind, ())
         record.templates.update(_template_contents(stored.kind, content, added))
-        tools.stock.templates(found.name, stored.kind, content)
+        tools.stock.templates(object_entry.name, stored.kind, content)
         if record.selected:
             judgement = tools.judging.judge(creation(stored.kind, content))
-            record.add(judgement, found.name)
+            record.add(judgement, object_entry.name)
             tools.exemptions |= judgement.exemptions
             resource = tools.resources.get((stored.kind.group, stored.kind.kind)) or str(stored.kind)
             tools.coverage.judged(resource, judgement.called, len(judgement.skipped))
 
 
 def _judge_pods(tools: Tools, reading: Reading, source: Source, pods: AuditedResource) -> None:
-    found = PodScan(tools, tools.ruleset.config.exemptions, frozenset(reading.pods_asked_for))
+    pod_scan = PodScan(tools, tools.ruleset.config.exemptions, frozenset(reading.pods_asked_for))
     try:
         for stored in source.read(pods.kind):
             reading.counts[pods.kind.name] += 1
-            found.take(stored)
+            pod_scan.take(stored)
     except NotReadError as error:
         reading.missed(pods, error)
     else:

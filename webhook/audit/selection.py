@@ -39,16 +39,16 @@ def parse_selector(text: str) -> Field:
 
 
 def _requirement(part: str, text: str) -> dict[str, Json]:
-    found = _SET.fullmatch(part)
-    if found:
-        values: list[Json] = [value.strip() for value in found["values"].split(",")]
-        return {"key": found["key"], "operator": _OPERATORS[found["operator"]], "values": values}
-    found = _EQUAL.fullmatch(part)
-    if found:
-        return {"key": found["key"], "operator": _OPERATORS[found["operator"]], "values": [found["value"]]}
-    found = _EXISTS.fullmatch(part)
-    if found:
-        return {"key": found["key"], "operator": "DoesNotExist" if found["not"] else "Exists"}
+    match = _SET.fullmatch(part)
+    if match:
+        values: list[Json] = [value.strip() for value in match["values"].split(",")]
+        return {"key": match["key"], "operator": _OPERATORS[match["operator"]], "values": values}
+    match = _EQUAL.fullmatch(part)
+    if match:
+        return {"key": match["key"], "operator": _OPERATORS[match["operator"]], "values": [match["value"]]}
+    match = _EXISTS.fullmatch(part)
+    if match:
+        return {"key": match["key"], "operator": "DoesNotExist" if match["not"] else "Exists"}
     raise SelectorError(f"-l {text}: invalid label selector: use key=value, key!=value, key in (a, b), key or !key")
 
 

@@ -73,7 +73,7 @@ class Source(Protocol):
         """
         ...
 
-    def one(self, kind: Kind, namespace: str, name: str) -> Stored | None:
+    def fetch(self, kind: Kind, namespace: str, name: str) -> Stored | None:
         """Return the current state of an object whose kind was read before; None if it does not exist.
 
         Raises:

@@ -24,7 +24,7 @@ def summary_line(report: AuditReport, written: Written | None = None) -> str:
     """
     time = report.time.astimezone(dt.UTC).isoformat(timespec="milliseconds").removesuffix("+00:00")
     # Kinds that the cluster does not serve are no problem.
-    unread = [each for each in report.not_evaluated if each.reason != ABSENCE]
+    unread = [gap for gap in report.not_evaluated if gap.reason != ABSENCE]
     incomplete = bool(unread) or (written is not None and written.failed > 0)
     fields: dict[str, Any] = {
         "time": f"{time}Z",
@@ -35,7 +35,7 @@ def summary_line(report: AuditReport, written: Written | None = None) -> str:
         "objects": sum(report.counts.values()),
         **{action.value: count for action, count in actions(report).items()},
         "coverage": round(report.coverage, 4),
-        "not_evaluated": _first([f"{each.what}: {each.reason}" for each in unread]),
+        "not_evaluated": _first([f"{gap.what}: {gap.reason}" for gap in unread]),
     }
     if report.cost is not None:
         fields["usd_per_hour_at_risk"] = round(report.cost.at_risk, 2)

@@ -75,7 +75,7 @@ def model(allocated: AllocatedGpus) -> str:
 
 def usd(allocated: Iterable[AllocatedGpus]) -> float | None:
     """Return the cost in USD per hour, without unpriced GPUs; None if no GPU has a price."""
-    prices = [each.usd_per_hour for each in allocated if each.usd_per_hour is not None]
+    prices = [gpus.usd_per_hour for gpus in allocated if gpus.usd_per_hour is not None]
     return sum(prices) if prices else None
 
 

@@ -100,7 +100,7 @@ def _wrote_node_name(pod: Object) -> bool:
     metadata = pod.get("metadata")
     entries = metadata.get("managedFields") if isinstance(metadata, dict) else None
     fields = (e.get("fieldsV1") for e in entries if isinstance(e, dict)) if isinstance(entries, list) else ()
-    specs = (found.get("f:spec") for found in fields if isinstance(found, dict))
+    specs = (fields_v1.get("f:spec") for fields_v1 in fields if isinstance(fields_v1, dict))
     return any(isinstance(spec, dict) and "f:nodeName" in spec for spec in specs)
 
 
@@ -113,20 +113,20 @@ def _spec(spec: Object, owner_kind: str, *, names_node: bool) -> Object:
     if not names_node:
         kept.pop("nodeName", None)
     of_daemon_set = owner_kind == "DaemonSet"
-    _leave_out(kept, "tolerations", lambda each: _is_added_toleration(each, of_daemon_set=of_daemon_set))
-    tokens = {_name(each) for each in _list(kept.get("volumes")) if _TOKEN_VOLUME.fullmatch(_name(each))}
+    _leave_out(kept, "tolerations", lambda toleration: _is_added_toleration(toleration, of_daemon_set=of_daemon_set))
+    tokens = {_name(volume) for volume in _list(kept.get("volumes")) if _TOKEN_VOLUME.fullmatch(_name(volume))}
     if tokens:
-        _leave_out(kept, "volumes", lambda each: _name(each) in tokens)
+        _leave_out(kept, "volumes", lambda volume: _name(volume) in tokens)
         for containers in ("containers", "initContainers"):
             if containers in kept:
-                kept[containers] = [_without_mounts(each, tokens) for each in _list(kept[containers])]
+                kept[containers] = [_without_mounts(container, tokens) for container in _list(kept[containers])]
     if of_daemon_set:
         _forget_node(kept)
     return kept
 
 
 def _leave_out(obj: Object, key: str, unwanted: Any) -> None:
-    left = [each for each in _list(obj.get(key)) if not unwanted(each)]
+    left = [element for element in _list(obj.get(key)) if not unwanted(element)]
     if left:
         obj[key] = left
     elif isinstance(obj.get(key), list):
@@ -321,20 +321,20 @@ class Judging:
                 Finding(MALFORMED, render(wrong.path), wrong.message, wrong.at_most.word, action, hint=wrong.hint)
             )
         for outcome in verdict.outcomes:
-            for found in outcome.findings:
+            for violation in outcome.findings:
                 finding = Finding(
-                    policy=found.policy,
-                    path=render(found.path),
-                    message=found.message,
-                    mode=found.stance.word,
-                    action=_ACTIONS.get(found.stance, Action.RECORD),
-                    why=found.why or self._reasons.get(found.policy, ""),
-                    hint=found.hint,
-                    note=found.note,
-                    remedy=Fix.of(found.fix),
-                    template_of=found.template_of.kind if found.template_of else "",
+                    policy=violation.policy,
+                    path=render(violation.path),
+                    message=violation.message,
+                    mode=violation.stance.word,
+                    action=_ACTIONS.get(violation.stance, Action.RECORD),
+                    why=violation.why or self._reasons.get(violation.policy, ""),
+                    hint=violation.hint,
+                    note=violation.note,
+                    remedy=Fix.of(violation.fix),
+                    template_of=violation.template_of.kind if violation.template_of else "",
                 )
-                yield Stated(finding, found.others, found.follows, found.covers)
+                yield Stated(finding, violation.others, violation.follows, violation.covers)
             for group in patch_groups(outcome):
                 yield Stated(
                     Finding(

@@ -80,8 +80,8 @@ def gpus(models: Mapping[str, float]) -> str:
 def gpus_of(allocated: Iterable[AllocatedGpus]) -> str:
     """Format the allocated GPUs of an object."""
     models: dict[str, float] = {}
-    for each in allocated:
-        models[model(each)] = models.get(model(each), 0.0) + each.gpus
+    for allocation in allocated:
+        models[model(allocation)] = models.get(model(allocation), 0.0) + allocation.gpus
     return gpus(models)
 
 
@@ -123,7 +123,7 @@ def first_fix(audited: Audited) -> str:
 def growth(report: AuditReport) -> dict[str, str]:
     """Return unbounded object -> its worst-case cost per hour."""
     unbounded = report.cost.unbounded if report.cost else ()
-    return {str(each.object): money(each.usd_per_hour) if each.usd_per_hour else "unbounded" for each in unbounded}
+    return {str(item.object): money(item.usd_per_hour) if item.usd_per_hour else "unbounded" for item in unbounded}
 
 
 def price(audited: Audited, unbounded: Mapping[str, str]) -> str:
@@ -135,6 +135,6 @@ def price(audited: Audited, unbounded: Mapping[str, str]) -> str:
 def not_evaluated(report: AuditReport) -> list[str]:
     """Return a phrase for each kind or object that was not evaluated."""
     return [
-        f"{each.what}: {each.reason}" + (f" ({plural(each.objects, 'object')})" if each.objects else "")
-        for each in report.not_evaluated
+        f"{gap.what}: {gap.reason}" + (f" ({plural(gap.objects, 'object')})" if gap.objects else "")
+        for gap in report.not_evaluated
     ]

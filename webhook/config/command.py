@@ -60,9 +60,9 @@ class _Origins:
         """Return file and line of a path; `otherwise` if the file does not set it."""
         value: Any = self._source.document.value if self._source else None
         for part in path:
-            found = isinstance(value, dict) and part in value
-            found = found or (isinstance(value, list) and isinstance(part, int) and part < len(value))
-            if not found:
+            is_set = isinstance(value, dict) and part in value
+            is_set = is_set or (isinstance(value, list) and isinstance(part, int) and part < len(value))
+            if not is_set:
                 return otherwise
             value = value[part]
         return f"{self._file}:{self._source.place(path)[0]}" if self._source else otherwise
@@ -130,12 +130,12 @@ _SCHEMAS: Final = {
 
 def main(arguments: Sequence[str]) -> int:
     """Run the command and return its exit code."""
-    made = parser()
-    args, further = made.parse_known_args(arguments)
+    flags = parser()
+    args, further = flags.parse_known_args(arguments)
     if args.command == "show":
         print(_shown(args, further), end="")
     elif further:
-        made.refuse(further)
+        flags.refuse(further)
     elif args.command == "init":
         _init()
     else:
@@ -185,12 +185,12 @@ def _create(file: Path, text: str) -> bool:
 
 def parser() -> Parser:
     """Return the parser."""
-    made = Parser(
+    flags = Parser(
         prog="gpugate config",
         description="Show the configuration, create a project file, or print JSON schemas.",
         epilog="examples:\n  gpugate config init\n  gpugate config show --origin\n  gpugate config schema project",
     )
-    commands = made.add_subparsers(dest="command", required=True, metavar="show|init|schema")
+    commands = flags.add_subparsers(dest="command", required=True, metavar="show|init|schema")
     show = commands.add_parser(
         "show",
         help="show the effective configuration, including defaults",
@@ -216,7 +216,7 @@ def parser() -> Parser:
     schema.add_argument(
         "of", nargs="?", choices=tuple(_SCHEMAS), default="policy", help="which schema (default: policy)"
     )
-    return made
+    return flags
 
 
 def _builtins(config: PolicyConfig) -> _Object:

@@ -143,14 +143,14 @@ def project_schema() -> _Object:
     }
 
 
-def _described(text: str, found: _Object) -> _Object:
+def _described(text: str, schema: _Object) -> _Object:
     """Return the schema of a key, without null, which only represents an absent key."""
-    either = [each for each in found.get("anyOf", ()) if each != {"type": "null"}]
-    kept = {key: value for key, value in found.items() if key not in {"anyOf", "default"}}
+    either = [choice for choice in schema.get("anyOf", ()) if choice != {"type": "null"}]
+    kept = {key: value for key, value in schema.items() if key not in {"anyOf", "default"}}
     if len(either) == 1:
         kept |= either[0]
     elif "enum" in kept:
-        kept["enum"] = [each for each in kept["enum"] if each is not None]
+        kept["enum"] = [value for value in kept["enum"] if value is not None]
     return {**kept, "description": f"{text[:1].upper()}{text[1:]}."}
 
 
@@ -163,5 +163,6 @@ def published_schemas() -> Mapping[str, str]:
         "audit-v1.schema.json": audit_json.schema(),
     }
     return {
-        name: f"{msgspec.json.format(msgspec.json.encode(each), indent=2).decode()}\n" for name, each in schemas.items()
+        name: f"{msgspec.json.format(msgspec.json.encode(schema), indent=2).decode()}\n"
+        for name, schema in schemas.items()
     }

@@ -25,14 +25,14 @@ class Problem:
     Attributes:
         severity: an error needs action now, a note needs none.
         code: the stable code of the problem, such as `ca-bundle-expired`.
-        found: what is wrong.
+        message: what is wrong.
         where: the object or address.
         remedy: how to fix it, with a command if there is one.
     """
 
     severity: Severity
     code: str
-    found: str
+    message: str
     where: str
     remedy: str
 
@@ -86,7 +86,7 @@ def write_json(diagnosis: Diagnosis) -> str:
             {
                 "severity": problem.severity.value,
                 "code": problem.code,
-                "message": problem.found,
+                "message": problem.message,
                 "location": problem.where,
                 "fix": problem.remedy,
             }
@@ -118,7 +118,7 @@ def write_text(diagnosis: Diagnosis, paint: Paint | None = None) -> str:
 
 def _problem(problem: Problem, paint: Paint) -> Iterator[str]:
     head = f"{problem.severity.value}[{problem.code}]"
-    yield f"{paint(head, BOLD, _COLOURS[problem.severity])}: {paint(plain(problem.found), BOLD)}"
+    yield f"{paint(head, BOLD, _COLOURS[problem.severity])}: {paint(plain(problem.message), BOLD)}"
     yield f" {paint('-->', BLUE)} {plain(problem.where)}"
     yield f"  {paint('=', BLUE)} fix: {plain(problem.remedy)}"
 
@@ -127,7 +127,7 @@ def _summary(diagnosis: Diagnosis) -> Iterator[str]:
     counts = ", ".join(_count(diagnosis.count(severity), severity.value) for severity in Severity)
     server = f" of a Kubernetes {plain(diagnosis.server)} cluster" if diagnosis.server else ""
     yield f"Checked {_count(len(diagnosis.checked), 'part')} of the installation{server}: {counts}"
-    yield from (f"  {plain(each)}" for each in diagnosis.checked)
+    yield from (f"  {plain(check)}" for check in diagnosis.checked)
     if diagnosis.gaps:
         yield "Not checked:"
     yield from (f"  {plain(gap.what)}: {plain(gap.reason)}" for gap in diagnosis.gaps)

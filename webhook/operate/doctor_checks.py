@@ -200,7 +200,7 @@ def check_registration(case: Case) -> Iterator[Problem]:
         if difference.reason is Reason.MISSING and difference.where in unread:
             continue
         severity = Severity.WARNING if difference.reason in _WARNINGS else Severity.ERROR
-        yield Problem(severity, difference.reason.value, difference.found, difference.where, difference.remedy)
+        yield Problem(severity, difference.reason.value, difference.message, difference.where, difference.remedy)
 
 
 def registration_needs(installation: Installation) -> Iterable[object]:

@@ -132,7 +132,7 @@ def write_json(status: Status) -> str:
             {"name": name, "ready": ready, "desired": desired} for name, ready, desired in status.deployments
         ],
         "leader": status.leader,
-        "authorities": [{"role": each.role, "expires": each.expires} for each in status.authorities],
+        "authorities": [{"role": authority.role, "expires": authority.expires} for authority in status.authorities],
         "mode": status.mode,
         "not_read": list(status.unread),
         "exit_code": status.exit_code,

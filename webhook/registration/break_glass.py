@@ -37,9 +37,9 @@ class Note:
 def disabled(configuration: Mapping[str, Any], note: Note) -> _Object:
     """Return a configuration that only sends probes; an existing note is kept."""
     changed = copy.deepcopy(dict(configuration))
-    for each in changed.get("webhooks") or ():
-        if each["name"] not in _PROBES and not _is_off(each):
-            each["matchConditions"] = [*(each.get("matchConditions") or ()), CONDITION]
+    for entry in changed.get("webhooks") or ():
+        if entry["name"] not in _PROBES and not _is_off(entry):
+            entry["matchConditions"] = [*(entry.get("matchConditions") or ()), CONDITION]
     annotations = changed["metadata"].setdefault("annotations", {})
     if _AT not in annotations:
         texts = {_BY: note.by, _AT: note.at, _REASON: note.reason}
@@ -50,11 +50,11 @@ def disabled(configuration: Mapping[str, Any], note: Note) -> _Object:
 def enabled(configuration: Mapping[str, Any]) -> _Object:
     """Return a configuration without the changes of `disabled`."""
     changed = copy.deepcopy(dict(configuration))
-    for each in changed.get("webhooks") or ():
-        if _is_off(each):
-            each["matchConditions"] = [c for c in each["matchConditions"] if c["name"] != CONDITION["name"]]
-            if not each["matchConditions"]:
-                del each["matchConditions"]
+    for entry in changed.get("webhooks") or ():
+        if _is_off(entry):
+            entry["matchConditions"] = [c for c in entry["matchConditions"] if c["name"] != CONDITION["name"]]
+            if not entry["matchConditions"]:
+                del entry["matchConditions"]
     metadata = changed["metadata"]
     annotations = metadata.get("annotations") or {}
     kept = {key: text for key, text in annotations.items() if key not in {_BY, _AT, _REASON}}
@@ -67,13 +67,13 @@ def enabled(configuration: Mapping[str, Any]) -> _Object:
 
 def off(configuration: Mapping[str, Any]) -> Sequence[str]:
     """Return the names of the disabled entries."""
-    return [each["name"] for each in configuration.get("webhooks") or () if _is_off(each)]
+    return [entry["name"] for entry in configuration.get("webhooks") or () if _is_off(entry)]
 
 
 def on(configuration: Mapping[str, Any]) -> Sequence[str]:
     """Return the names of the enabled entries, except those for probes."""
     entries = configuration.get("webhooks") or ()
-    return [each["name"] for each in entries if each["name"] not in _PROBES and not _is_off(each)]
+    return [entry["name"] for entry in entries if entry["name"] not in _PROBES and not _is_off(entry)]
 
 
 def note(configuration: Mapping[str, Any]) -> Note:

@@ -52,7 +52,7 @@ def main(arguments: Sequence[str]) -> int:
         named = (args.certificate_secret, configuration, configuration)
         rights += keeper_rbac(args.namespace, args.service_account, *named)
     objects = (*rights, *configurations)
-    sys.stdout.write("---\n".join(yaml_text.block(each) for each in objects))
+    sys.stdout.write("---\n".join(yaml_text.block(obj) for obj in objects))
     return 0
 
 

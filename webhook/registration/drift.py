@@ -94,19 +94,19 @@ def bundle_drift(configurations: Iterable[Object], bundle: bytes, now: dt.dateti
         bundle: the CAs that each `caBundle` should contain, PEM; empty if unknown.
         now: the time, with its time zone.
     """
-    wanted = {fingerprint(each): each for each in split(bundle)}
+    wanted = {fingerprint(certificate): certificate for certificate in split(bundle)}
     places: dict[frozenset[str], str] = {}
     for configuration in configurations:
         for entry in configuration.get("webhooks") or ():
-            place = where(configuration, entry)
-            found = {fingerprint(each): each for each in split(decoded(entry))}
-            yield from _wrong(place, found, wanted, now)
-            if found:
-                places.setdefault(frozenset(found), place)
+            location = where(configuration, entry)
+            actual = {fingerprint(certificate): certificate for certificate in split(decoded(entry))}
+            yield from _wrong(location, actual, wanted, now)
+            if actual:
+                places.setdefault(frozenset(actual), location)
     if not wanted and len(places) > 1:
         _, *rest = places.values()
         text = f"trusts other CAs than {next(iter(places.values()))}"
-        yield from (Drift(Reason.BUNDLES_DIFFER, each, text, _PUBLISH) for each in rest)
+        yield from (Drift(Reason.BUNDLES_DIFFER, location, text, _PUBLISH) for location in rest)
 
 
 def decoded(entry: Object) -> bytes:
@@ -117,25 +117,25 @@ def decoded(entry: Object) -> bytes:
         return b""
 
 
-def _wrong(place: str, found: dict[str, bytes], wanted: dict[str, bytes], now: dt.datetime) -> Iterator[Drift]:
-    if not found:
+def _wrong(location: str, actual: dict[str, bytes], wanted: dict[str, bytes], now: dt.datetime) -> Iterator[Drift]:
+    if not actual:
         text = "caBundle contains no certificate: the API server cannot verify the webhook"
-        yield Drift(Reason.BUNDLE_EMPTY, place, text, _PUBLISH)
+        yield Drift(Reason.BUNDLE_EMPTY, location, text, _PUBLISH)
         return
-    if all(validity(each)[1] <= now for each in found.values()):
-        last = max(validity(each)[1] for each in found.values())
+    if all(validity(certificate)[1] <= now for certificate in actual.values()):
+        last = max(validity(certificate)[1] for certificate in actual.values())
         text = f"every CA in caBundle has expired, the last on {last:%Y-%m-%d %H:%M} UTC"
-        yield Drift(Reason.BUNDLE_EXPIRED, place, text, _PUBLISH)
+        yield Drift(Reason.BUNDLE_EXPIRED, location, text, _PUBLISH)
     if not wanted:
         return
-    missing_cas = [pem for key, pem in wanted.items() if key not in found and validity(pem)[1] > now]
+    missing_cas = [pem for key, pem in wanted.items() if key not in actual and validity(pem)[1] > now]
     if missing_cas:
         text = f"caBundle does not contain {_named(missing_cas)}: certificates that it signed are not trusted"
-        yield Drift(Reason.BUNDLE_INCOMPLETE, place, text, _PUBLISH)
-    foreign = [pem for key, pem in found.items() if key not in wanted]
+        yield Drift(Reason.BUNDLE_INCOMPLETE, location, text, _PUBLISH)
+    foreign = [pem for key, pem in actual.items() if key not in wanted]
     if foreign:
         text = f"caBundle contains {_named(foreign)}, which is not of gpugate: the owner of its key can impersonate the webhook"
-        yield Drift(Reason.BUNDLE_FOREIGN, place, text, _PUBLISH)
+        yield Drift(Reason.BUNDLE_FOREIGN, location, text, _PUBLISH)
 
 
 def _named(certificates: list[bytes]) -> str:
@@ -169,23 +169,25 @@ NEEDED_TO_HEAL: Final = frozenset(
 )
 
 
-def too_much(place: str, live: Iterable[Sent], evaluated: Sequence[Sent], match_policy: str) -> Iterator[Drift]:
+def too_much(location: str, live: Iterable[Sent], evaluated: Sequence[Sent], match_policy: str) -> Iterator[Drift]:
     """Yield the requests that an entry selects and no policy evaluates."""
     exact = set(evaluated)
     extra = [
-        each
-        for each in live
-        if each not in exact and not any(_within(each, other, match_policy) for other in evaluated)
+        sent_rule
+        for sent_rule in live
+        if sent_rule not in exact and not any(_within(sent_rule, other, match_policy) for other in evaluated)
     ]
-    for name, group in groupby(sorted(extra, key=lambda each: each.name), key=lambda each: each.name):
+    for name, group in groupby(
+        sorted(extra, key=lambda sent_rule: sent_rule.name), key=lambda sent_rule: sent_rule.name
+    ):
         several = list(group)
-        operations = " and ".join(sorted({each.operation for each in several}))
+        operations = " and ".join(sorted({sent_rule.operation for sent_rule in several}))
         what = f"{'every operation' if operations == '*' else operations} of {_read(name)}"
-        if any(_needed(each) for each in several):
+        if any(_needed(sent_rule) for sent_rule in several):
             text = f"{what} is sent to the webhook, and a cluster needs these requests to recover while the webhook is unavailable"
-            yield Drift(Reason.TOO_WIDE, place, text, APPLY_AGAIN)
+            yield Drift(Reason.TOO_WIDE, location, text, APPLY_AGAIN)
         else:
-            yield Drift(Reason.NOT_EVALUATED, place, f"{what} is sent, but no policy evaluates it", APPLY_AGAIN)
+            yield Drift(Reason.NOT_EVALUATED, location, f"{what} is sent, but no policy evaluates it", APPLY_AGAIN)
 
 
 def _within(live: Sent, evaluated: Sent, match_policy: str) -> bool:
@@ -208,42 +210,42 @@ def _read(name: str) -> str:
 _NAME: Final = "kubernetes.io/metadata.name"
 
 
-def selector_drift(place: str, live: Object, expected: Object) -> Iterator[Drift]:
+def selector_drift(location: str, live: Object, expected: Object) -> Iterator[Drift]:
     """Yield the differences of the namespaceSelector and the objectSelector."""
     for requirement in _requirements(live.get("objectSelector")):
         text = f"objectSelector requires {requirement}: the author of an object can skip its evaluation with labels"
-        yield Drift(Reason.OBJECT_SELECTOR, place, text, APPLY_AGAIN)
-    yield from _namespaces(place, live, expected)
+        yield Drift(Reason.OBJECT_SELECTOR, location, text, APPLY_AGAIN)
+    yield from _namespaces(location, live, expected)
 
 
-def _namespaces(place: str, live: Object, expected: Object) -> Iterator[Drift]:
+def _namespaces(location: str, live: Object, expected: Object) -> Iterator[Drift]:
     excluded, others = _split(live.get("namespaceSelector"))
     meant, asked_for = _split(expected.get("namespaceSelector"))
-    for requirement in [each for each in others if each not in asked_for]:
+    for requirement in [other for other in others if other not in asked_for]:
         text = f"namespaceSelector requires {requirement}: objects in other namespaces are not evaluated"
-        yield Drift(Reason.NAMESPACE_SELECTOR, place, text, APPLY_AGAIN)
+        yield Drift(Reason.NAMESPACE_SELECTOR, location, text, APPLY_AGAIN)
     if excluded - meant:
         text = f"namespaceSelector excludes {_listed(excluded - meant)}, which the policy file does not"
-        yield Drift(Reason.NAMESPACE_SELECTOR, place, text, f"{APPLY_AGAIN}; or add them to excluded_namespaces")
+        yield Drift(Reason.NAMESPACE_SELECTOR, location, text, f"{APPLY_AGAIN}; or add them to excluded_namespaces")
     if asked_for and not others:
         text = f"namespaceSelector does not require {', '.join(asked_for)}"
-        yield Drift(Reason.NOT_EXCLUDED, place, text, APPLY_AGAIN)
+        yield Drift(Reason.NOT_EXCLUDED, location, text, APPLY_AGAIN)
     if meant - excluded:
         text = f"namespaceSelector does not exclude {_listed(meant - excluded)}"
         if (live.get("failurePolicy") or "Fail") == "Fail":
             text += ": while the webhook is unavailable, requests that the cluster needs to recover may be denied there"
-        yield Drift(Reason.NOT_EXCLUDED, place, text, APPLY_AGAIN)
+        yield Drift(Reason.NOT_EXCLUDED, location, text, APPLY_AGAIN)
 
 
 def _split(selector: Object | None) -> tuple[set[str], list[str]]:
     """Return the namespaces that a selector excludes by name, and its other requirements."""
     excluded: set[str] = set()
     others = [f"{key}={value}" for key, value in ((selector or {}).get("matchLabels") or {}).items()]
-    for each in (selector or {}).get("matchExpressions") or ():
-        if each["key"] == _NAME and each["operator"] == "NotIn":
-            excluded.update(each.get("values") or ())
+    for expression in (selector or {}).get("matchExpressions") or ():
+        if expression["key"] == _NAME and expression["operator"] == "NotIn":
+            excluded.update(expression.get("values") or ())
         else:
-            others.append(_written(each))
+            others.append(_written(expression))
     return excluded, others
 
 
@@ -270,75 +272,77 @@ _DEFAULT_FAILURE_POLICY: Final = "Fail"
 _DEFAULT_REINVOCATION: Final = "Never"
 
 
-def escapes(place: str, live: Object, expected: Object, policies: Collection[str]) -> Iterator[Drift]:
+def escapes(location: str, live: Object, expected: Object, policies: Collection[str]) -> Iterator[Drift]:
     """Yield why a live entry sends fewer or more requests than the expected entry.
 
     `policies` are the allowed failure policies.
     """
-    yield from _conditions(place, live, expected)
-    yield from selector_drift(place, live, expected)
-    yield from _failure_policy(place, live, policies)
+    yield from _conditions(location, live, expected)
+    yield from selector_drift(location, live, expected)
+    yield from _failure_policy(location, live, policies)
 
 
-def conduct(place: str, live: Object, configuration: Object) -> Iterator[Drift]:
+def conduct(location: str, live: Object, configuration: Object) -> Iterator[Drift]:
     """Yield the problems of an entry that do not depend on its rules."""
     if live.get("sideEffects") != "None":
-        found = f"sideEffects is {live.get('sideEffects')}: the API server may reject dry runs"
-        yield Drift(Reason.SIDE_EFFECTS, place, found, APPLY_AGAIN)
+        message = f"sideEffects is {live.get('sideEffects')}: the API server may reject dry runs"
+        yield Drift(Reason.SIDE_EFFECTS, location, message, APPLY_AGAIN)
     if "v1" not in (live.get("admissionReviewVersions") or ()):
-        found = f"admissionReviewVersions is {live.get('admissionReviewVersions')}: the webhook supports only v1"
-        yield Drift(Reason.REVIEW_VERSIONS, place, found, APPLY_AGAIN)
+        message = f"admissionReviewVersions is {live.get('admissionReviewVersions')}: the webhook supports only v1"
+        yield Drift(Reason.REVIEW_VERSIONS, location, message, APPLY_AGAIN)
     if (live.get("matchPolicy") or DEFAULT_MATCH_POLICY) != DEFAULT_MATCH_POLICY:
-        found = "matchPolicy is Exact: requests in other versions of the same resource are not evaluated"
-        yield Drift(Reason.MATCH_POLICY, place, found, APPLY_AGAIN)
+        message = "matchPolicy is Exact: requests in other versions of the same resource are not evaluated"
+        yield Drift(Reason.MATCH_POLICY, location, message, APPLY_AGAIN)
     timeout = live.get("timeoutSeconds", _DEFAULT_TIMEOUT_SECONDS)
     if timeout > _LONGEST_TIMEOUT_SECONDS:
-        found = f"timeoutSeconds is {timeout}: each request waits so long while the webhook is unavailable"
-        yield Drift(Reason.TIMEOUT, place, found, f"set timeoutSeconds to {_LONGEST_TIMEOUT_SECONDS} or less")
+        message = f"timeoutSeconds is {timeout}: each request waits so long while the webhook is unavailable"
+        yield Drift(Reason.TIMEOUT, location, message, f"set timeoutSeconds to {_LONGEST_TIMEOUT_SECONDS} or less")
     if configuration["kind"].startswith("Mutating") and _reinvocation(live) != "IfNeeded":
-        found = f"reinvocationPolicy is {_reinvocation(live)}: changes of later webhooks are not mutated again"
-        yield Drift(Reason.REINVOCATION, place, found, APPLY_AGAIN)
+        message = f"reinvocationPolicy is {_reinvocation(live)}: changes of later webhooks are not mutated again"
+        yield Drift(Reason.REINVOCATION, location, message, APPLY_AGAIN)
     if configuration["webhooks"]:
-        yield from _address(place, live["clientConfig"], configuration["webhooks"][0]["clientConfig"])
+        yield from _address(location, live["clientConfig"], configuration["webhooks"][0]["clientConfig"])
 
 
-def _conditions(place: str, live: Object, expected: Object) -> Iterator[Drift]:
-    wanted, found = _expressions(expected), _expressions(live)
-    for expression, name in found.items():
+def _conditions(location: str, live: Object, expected: Object) -> Iterator[Drift]:
+    wanted, actual = _expressions(expected), _expressions(live)
+    for expression, name in actual.items():
         if expression not in wanted:
             text = f"the match condition {name} was added or changed: objects for which it is false are not evaluated"
-            yield Drift(Reason.MATCH_CONDITIONS, place, text, APPLY_AGAIN)
+            yield Drift(Reason.MATCH_CONDITIONS, location, text, APPLY_AGAIN)
     for expression, name in wanted.items():
-        if expression not in found and name not in found.values():
+        if expression not in actual and name not in actual.values():
             text = f"the match condition {name} is missing: objects are sent that no policy evaluates"
-            yield Drift(Reason.UNCONDITIONAL, place, text, APPLY_AGAIN)
+            yield Drift(Reason.UNCONDITIONAL, location, text, APPLY_AGAIN)
 
 
 def _expressions(entry: Object) -> dict[str, str]:
     """Return expression -> name; white space is normalized, because YAML folds it and CEL ignores it."""
-    return {" ".join(each["expression"].split()): each["name"] for each in entry.get("matchConditions") or ()}
+    return {
+        " ".join(condition["expression"].split()): condition["name"] for condition in entry.get("matchConditions") or ()
+    }
 
 
-def _failure_policy(place: str, live: Object, wanted: Collection[str]) -> Iterator[Drift]:
-    found = live.get("failurePolicy") or _DEFAULT_FAILURE_POLICY
-    if found in wanted:
+def _failure_policy(location: str, live: Object, wanted: Collection[str]) -> Iterator[Drift]:
+    actual = live.get("failurePolicy") or _DEFAULT_FAILURE_POLICY
+    if actual in wanted:
         return
-    if found == "Fail":
+    if actual == "Fail":
         text = "failurePolicy is Fail (expected: Ignore): requests are denied while the webhook is unavailable"
-        yield Drift(Reason.FAILURE_POLICY, place, text, "set failurePolicy: Ignore")
+        yield Drift(Reason.FAILURE_POLICY, location, text, "set failurePolicy: Ignore")
     else:
         text = "failurePolicy is Ignore (expected: Fail): nothing is evaluated while the webhook is unavailable"
-        yield Drift(Reason.FAILURE_POLICY, place, text, "set failurePolicy: Fail")
+        yield Drift(Reason.FAILURE_POLICY, location, text, "set failurePolicy: Fail")
 
 
-def _address(place: str, live: Object, expected: Object) -> Iterator[Drift]:
+def _address(location: str, live: Object, expected: Object) -> Iterator[Drift]:
     path, wanted_path = _path(live), _path(expected)
     if path != wanted_path:
         text = f"requests are sent to the path {path} (expected: {wanted_path})"
-        yield Drift(Reason.PATH, place, text, APPLY_AGAIN)
-    found, wanted = _host(live), _host(expected)
-    if found != wanted:
-        yield Drift(Reason.ADDRESS, place, f"requests are sent to {found} (expected: {wanted})", APPLY_AGAIN)
+        yield Drift(Reason.PATH, location, text, APPLY_AGAIN)
+    actual, wanted = _host(live), _host(expected)
+    if actual != wanted:
+        yield Drift(Reason.ADDRESS, location, f"requests are sent to {actual} (expected: {wanted})", APPLY_AGAIN)
 
 
 def _path(client: Object) -> str:
@@ -384,17 +388,17 @@ def turned_off(configuration: Object) -> Drift:
 
 def second_installations(others: Iterable[Object]) -> Iterator[Drift]:
     """Yield the configurations of other installations of gpugate."""
-    for each in others:
-        if _is_ours(each):
-            kind, name = each["kind"], each["metadata"]["name"]
+    for configuration in others:
+        if _is_ours(configuration):
+            kind, name = configuration["kind"], configuration["metadata"]["name"]
             text = "belongs to another installation of gpugate: objects are evaluated twice, by the policies of both"
             yield Drift(Reason.SEVERAL, f"{kind} {name}", text, f"if it is a leftover: kubectl delete {kind} {name}")
 
 
 def _is_ours(configuration: Object) -> bool:
     labels: Mapping[str, str] = configuration["metadata"].get("labels") or {}
-    names = [each["name"] for each in configuration.get("webhooks") or ()]
-    return labels.get("app.kubernetes.io/name") == "gpugate" or any(each.endswith(_OURS) for each in names)
+    names = [entry["name"] for entry in configuration.get("webhooks") or ()]
+    return labels.get("app.kubernetes.io/name") == "gpugate" or any(name.endswith(_OURS) for name in names)
 
 
 _Policies: TypeAlias = "Mapping[str, set[str]]"
@@ -425,23 +429,25 @@ def drift(  # noqa: PLR0913 -- what is compared, with what, and when
         name: the name of both configurations.
         meant: the options with which the configurations were generated.
     """
-    own = {each["kind"]: each for each in live if each["metadata"]["name"] == name}
+    own = {configuration["kind"]: configuration for configuration in live if configuration["metadata"]["name"] == name}
     # The Helm chart installs entries for every policy file, `gpugate registration` those for one policy file.
     every = (ruleset, whole_catalogue(ruleset.config))
-    found = min((_from_expected(rules, own, server, meant or Meant(), name) for rules in every), key=len)
-    found += bundle_drift(own.values(), bundle, now)
-    found += second_installations(each for each in live if each["metadata"]["name"] != name)
-    return tuple(dict.fromkeys(found))
+    differences = min((_from_expected(rules, own, server, meant or Meant(), name) for rules in every), key=len)
+    differences += bundle_drift(own.values(), bundle, now)
+    differences += second_installations(
+        configuration for configuration in live if configuration["metadata"]["name"] != name
+    )
+    return tuple(dict.fromkeys(differences))
 
 
 def _from_expected(ruleset: Ruleset, own: Mapping[str, Object], server: Server, meant: Meant, name: str) -> list[Drift]:
-    found: list[Drift] = []
+    differences: list[Drift] = []
     for expected, policies in _expected(ruleset, server, meant):
         if expected["kind"] in own:
-            found += _compared(expected, own[expected["kind"]], policies)
+            differences += _compared(expected, own[expected["kind"]], policies)
         else:
-            found.append(missing(expected["kind"], name))
-    return found
+            differences.append(missing(expected["kind"], name))
+    return differences
 
 
 def _expected(ruleset: Ruleset, server: Server, meant: Meant) -> Iterator[tuple[Object, _Policies]]:
@@ -458,26 +464,26 @@ def _expected(ruleset: Ruleset, server: Server, meant: Meant) -> Iterator[tuple[
     strict = generated(every, every)
     known = (meant.fail_mutating, meant.fail)
     chosen = strict if known == (None, None) else generated(meant.fail or (), meant.fail_mutating or ())
-    for one, other, groups in zip(strict, chosen, known, strict=True):
-        either = {each["name"]: {each["failurePolicy"], "Ignore"} for each in one["webhooks"]}
-        named = {each["name"]: {each["failurePolicy"]} for each in other["webhooks"]}
-        yield one, either if groups is None else named
+    for strictest, other, groups in zip(strict, chosen, known, strict=True):
+        either = {entry["name"]: {entry["failurePolicy"], "Ignore"} for entry in strictest["webhooks"]}
+        named = {entry["name"]: {entry["failurePolicy"]} for entry in other["webhooks"]}
+        yield strictest, either if groups is None else named
 
 
 def _compared(expected: Object, live: Object, policies: _Policies) -> Iterator[Drift]:
     if break_glass.off(live):
         yield turned_off(live)
-    senders = [_Sender.of(each) for each in break_glass.enabled(live).get("webhooks") or ()]
+    senders = [_Sender.of(entry) for entry in break_glass.enabled(live).get("webhooks") or ()]
     unsent: list[Sent] = []
     for wanted_entry in expected["webhooks"]:
         name = wanted_entry["name"]
-        is_there = any(each.name == name for each in senders)
+        is_there = any(sender.name == name for sender in senders)
         escaping = {
-            each.name: tuple(escapes(where(live, each.entry), each.entry, wanted_entry, policies[name]))
-            for each in senders
+            sender.name: tuple(escapes(where(live, sender.entry), sender.entry, wanted_entry, policies[name]))
+            for sender in senders
         }
         for wanted in sent(wanted_entry):
-            by = [each.name for each in senders if each.sends(wanted)]
+            by = [sender.name for sender in senders if sender.sends(wanted)]
             # If several entries send a request, one without differences is enough. Otherwise the entry of the same name is
             # compared, because two entries for one resource differ only in their conditions.
             best = min(
@@ -488,11 +494,11 @@ def _compared(expected: Object, live: Object, policies: _Policies) -> Iterator[D
             else:
                 yield from escaping[best]
     yield from _not_sent(live, unsent)
-    evaluated = [each for entry in expected["webhooks"] for each in sent(entry)]
-    for each in senders:
-        place = where(live, each.entry)
-        yield from conduct(place, each.entry, expected)
-        yield from too_much(place, each.rules, evaluated, each.match_policy)
+    evaluated = [request for entry in expected["webhooks"] for request in sent(entry)]
+    for live_sender in senders:
+        location = where(live, live_sender.entry)
+        yield from conduct(location, live_sender.entry, expected)
+        yield from too_much(location, live_sender.rules, evaluated, live_sender.match_policy)
 
 
 class _Sender(NamedTuple):
@@ -507,12 +513,12 @@ class _Sender(NamedTuple):
 
     def sends(self, wanted: Sent) -> bool:
         # The first test is fast, and succeeds for generated entries.
-        return wanted in self.rules or any(covers(each, wanted, self.match_policy) for each in self.rules)
+        return wanted in self.rules or any(covers(rule, wanted, self.match_policy) for rule in self.rules)
 
 
 def _not_sent(live: Object, unsent: Sequence[Sent]) -> Iterator[Drift]:
-    for name, group in groupby(sorted(unsent, key=lambda each: each.name), key=lambda each: each.name):
-        operations = " and ".join(sorted({each.operation for each in group}))
+    for name, group in groupby(sorted(unsent, key=lambda request: request.name), key=lambda request: request.name):
+        operations = " and ".join(sorted({request.operation for request in group}))
         text = f"policies evaluate {operations} of {name}, but no entry sends it"
         if name == _PROBE:
             text = (

@@ -74,7 +74,7 @@ class Drift:
 
     reason: Reason
     where: str
-    found: str
+    message: str
     remedy: str
 
 

@@ -139,10 +139,10 @@ def _bound(ruleset: Ruleset, *, mutating: bool) -> Sequence[Bound]:
 
 
 def _judged(bound: Iterable[Bound], on_workloads: frozenset[Operation]) -> Sequence[Judged]:
-    found: dict[tuple[str, str], Judged] = {}
+    by_resource: dict[tuple[str, str], Judged] = {}
 
     def add(kind: Kind, operations: frozenset[Operation], concern: Concern, *, enforced: bool) -> None:
-        judged = found.setdefault((kind.group, kind.plural), Judged(kind.group, kind.plural, kind.namespaced))
+        judged = by_resource.setdefault((kind.group, kind.plural), Judged(kind.group, kind.plural, kind.namespaced))
         judged.add(kind, operations, concern, enforced=enforced)
 
     for rule, handler in bound:
@@ -150,7 +150,7 @@ def _judged(bound: Iterable[Bound], on_workloads: frozenset[Operation]) -> Seque
             add(kind, handler.operations, handler.concerns, enforced=_enforces(rule, handler))
     for group, name in TEMPLATES if on_workloads else ():
         add(workload_kind(group, name), on_workloads, EVERY_OBJECT, enforced=False)
-    return [found[key] for key in sorted(found)]
+    return [by_resource[key] for key in sorted(by_resource)]
 
 
 def _enforces(rule: Rule, handler: Handler[Any]) -> bool:  # Any: the parameters do not matter
@@ -171,10 +171,10 @@ def workload_kind(group: str, name: str) -> Kind:
 def rules(judged: Iterable[Judged]) -> list[dict[str, Any]]:
     """Return the rules of a webhook for some resources; those that differ in their resource alone are one."""
     resources: dict[tuple[str, tuple[str, ...], frozenset[Operation], bool], list[str]] = {}
-    for each in judged:
-        for (subresource, versions), operations in each.requests.items():
-            key = (each.group, versions, operations, each.namespaced)
-            resources.setdefault(key, []).append(f"{each.plural}/{subresource}" if subresource else each.plural)
+    for resource in judged:
+        for (subresource, versions), operations in resource.requests.items():
+            key = (resource.group, versions, operations, resource.namespaced)
+            resources.setdefault(key, []).append(f"{resource.plural}/{subresource}" if subresource else resource.plural)
     return [
         {
             "apiGroups": [group],
@@ -214,7 +214,7 @@ def entries(ruleset: Ruleset, phase: Phase) -> Iterator[Entry]:
     """Yield the entries for the rules in force, in the order of the groups; none for a group that no rule is about."""
     judged = mutated(ruleset) if phase == "mutate" else validated(ruleset)
     for group in RiskGroup:
-        of_group = [each for each in judged if risk_group(each) is group]
+        of_group = [resource for resource in judged if risk_group(resource) is group]
         waiting, advised = _parts(of_group)
         name = f"{group.value}.{phase}.gpugate.dev"
         platform = ruleset.config.platform
@@ -246,12 +246,12 @@ def _entry(name: str, group: RiskGroup, judged: Sequence[Judged], platform: Plat
 def _parts(judged: Iterable[Judged]) -> tuple[list[Judged], list[Judged]]:
     """Return of which requests some can be denied or mutated, and those that get warnings and records at most."""
     waiting, advised = [], []
-    for each in judged:
-        if each.enforced == any_of():
-            advised.append(each)
-        elif covers(each.enforced, each.concern):
-            waiting.append(each)
+    for resource in judged:
+        if resource.enforced == any_of():
+            advised.append(resource)
+        elif covers(resource.enforced, resource.concern):
+            waiting.append(resource)
         else:
-            waiting.append(replace(each, concern=each.enforced))
-            advised.append(replace(each, concern=each.advised & ~each.enforced))
+            waiting.append(replace(resource, concern=resource.enforced))
+            advised.append(replace(resource, concern=resource.advised & ~resource.enforced))
     return waiting, advised

@@ -123,22 +123,22 @@ def nesting(concern: Concern) -> int:
 def _optional_value(concern: Each | Key | Text, around: _Around) -> str:
     """Write what holds for a list, an object or a string that may be absent."""
     field, value = _optional(around.name, concern.path), around.inside()
-    found, absent = "", "false"
+    present, absent = "", "false"
     match concern:
         case Each(_, where) if where == EVERY_OBJECT:
-            found = f"{value.name} != null && size({value.name}) > 0"
+            present = f"{value.name} != null && size({value.name}) > 0"
         case Key(_, ("*",)):
             return f"size({field}.orValue({{}})) > 0"
         case Text(_, like) if is_exact(like):
             return _equals(f"{field}.orValue('')", exact(like))
         case Each(_, where):
-            found = _element(where, value)
+            present = _element(where, value)
         case Key(_, like):
-            found = _key(like, value)
+            present = _key(like, value)
         case Text(_, like):
-            found = _fits(like, value)
+            present = _fits(like, value)
             absent = "true" if "" in exact(like) or "*" in _starred(like) else "false"
-    return f"{field}.optMap({value.name}, {found}).orValue({absent})"
+    return f"{field}.optMap({value.name}, {present}).orValue({absent})"
 
 
 def _element(where: Concern, elements: _Around) -> str:
@@ -148,56 +148,56 @@ def _element(where: Concern, elements: _Around) -> str:
     for path, most in walked(where):
         size = f"size({_optional(element.name, path)}.orValue([]))"
         sizes.append((f"{elements.name}.map({element.name}, {size}).sum()", most))
-    found = f"{elements.name}.exists({element.name}, {_written(where, element._replace(counted=True))})"
-    found = _unless_large(sizes, found, elements)
+    expression = f"{elements.name}.exists({element.name}, {_written(where, element._replace(counted=True))})"
+    expression = _unless_large(sizes, expression, elements)
     # A list that is required is null where the sender left it out (`json` tags without omitempty).
-    return found if elements.counted else f"{elements.name} != null && {_grouped(found)}"
+    return expression if elements.counted else f"{elements.name} != null && {_grouped(expression)}"
 
 
 def _key(like: tuple[str, ...] | Listed, keys: _Around) -> str:
     """Write what holds for a key of an object."""
-    found = [f"{_quoted(name)} in {keys.name}" for name in exact(like)]
+    expressions = [f"{_quoted(name)} in {keys.name}" for name in exact(like)]
     if not is_exact(like):
         key = keys.inside()
         sizes = [] if keys.counted else [(f"size({keys.name})", MOST_KEYS)]
-        found.append(_unless_large(sizes, f"{keys.name}.exists({key.name}, {_compared(like, key)})", keys))
-    return " || ".join(found)
+        expressions.append(_unless_large(sizes, f"{keys.name}.exists({key.name}, {_compared(like, key)})", keys))
+    return " || ".join(expressions)
 
 
 def _fits(like: tuple[str, ...] | Listed, text: _Around) -> str:
     """Write that a string is one of some names, or fits one of the patterns among them."""
-    found = [_equals(text.name, exact(like))] if exact(like) else []
-    return " || ".join(found if is_exact(like) else [*found, _compared(like, text)])
+    expressions = [_equals(text.name, exact(like))] if exact(like) else []
+    return " || ".join(expressions if is_exact(like) else [*expressions, _compared(like, text)])
 
 
 def _compared(like: tuple[str, ...] | Listed, text: _Around) -> str:
     """Write that a string fits one of the patterns."""
-    found = [_like(text.name, pattern) for pattern in _starred(like)]
+    expressions = [_like(text.name, pattern) for pattern in _starred(like)]
     if isinstance(like, Listed):
         # The platform's own come last and in a form of their own, because the Helm chart learns of them when it is
         # rendered; so everything else is the same whether there are any or not.
-        found += ["false"] if not found else []
+        expressions += ["false"] if not expressions else []
         expression = _quoted(own_expression(like, text.platform))
         matches = _unless_large(
             [(f"size({expression})", MOST_OWN_CHARACTERS)], f"{text.name}.matches({expression})", text
         )
-        found += [matches] if own(like, text.platform) else []
-    return _unless_large([(f"size({text.name})", MOST_CHARACTERS)], " || ".join(found), text)
+        expressions += [matches] if own(like, text.platform) else []
+    return _unless_large([(f"size({text.name})", MOST_CHARACTERS)], " || ".join(expressions), text)
 
 
 def _starred(like: tuple[str, ...] | Listed) -> list[str]:
     return [pattern for pattern in (known(like) if isinstance(like, Listed) else like) if "*" in pattern]
 
 
-def _unless_large(sizes: Iterable[tuple[str, int]], found: str, around: _Around) -> str:
+def _unless_large(sizes: Iterable[tuple[str, int]], expression: str, around: _Around) -> str:
     """Write that something is found; where a size is above its limit, the answer is decided and nothing is read."""
     if around.unusual:
-        return " || ".join([*(f"{size} > {most}" for size, most in sizes), found])
-    return f"({' && '.join([*(f'{size} <= {most}' for size, most in sizes), f'({found})'])})"
+        return " || ".join([*(f"{size} > {most}" for size, most in sizes), expression])
+    return f"({' && '.join([*(f'{size} <= {most}' for size, most in sizes), f'({expression})'])})"
 
 
-def _grouped(found: str) -> str:
-    return found if found.startswith("(") else f"({found})"
+def _grouped(expression: str) -> str:
+    return expression if expression.startswith("(") else f"({expression})"
 
 
 def _equals(text: str, like: tuple[str, ...]) -> str:
@@ -205,8 +205,8 @@ def _equals(text: str, like: tuple[str, ...]) -> str:
 
 
 def _joined(operator: str, parts: Iterator[str], nothing: str) -> str:
-    found = list(parts)
-    return f"({operator.join(found)})" if len(found) > 1 else found[0] if found else nothing
+    remaining = list(parts)
+    return f"({operator.join(remaining)})" if len(remaining) > 1 else remaining[0] if remaining else nothing
 
 
 def _optional(around: str, path: str) -> str:
@@ -261,18 +261,18 @@ class Resource(Protocol):
 def match_conditions(judged: Sequence[Resource], platform: Platform) -> Iterator[dict[str, Any]]:
     """Yield what must hold of an object of one of some resources; nothing, if each is sent."""
     yield CHANGES_WHAT_IS_JUDGED
-    if any((each.group, each.plural) == ("", "pods") for each in judged):
+    if any((resource.group, resource.plural) == ("", "pods") for resource in judged):
         yield {"name": "is-not-a-mirror-pod", "expression": alternatives(_NO_MIRROR, platform)}
-    concerns = {each.concern for each in judged}
+    concerns = {resource.concern for resource in judged}
     if len(concerns) == 1:
         yield from _interesting(concerns.pop(), platform)
         return
     # Several groups have a DaemonSet, and names of conditions are keys.
-    several = {name for name, count in Counter(each.plural for each in judged).items() if count > 1}
-    for each in judged:
-        resource = f"{each.plural}.{each.group}" if each.plural in several else each.plural
-        for condition in _interesting(each.concern, platform):
-            other = f"request.resource.group != '{each.group}' || request.resource.resource != '{each.plural}'"
+    several = {name for name, count in Counter(resource.plural for resource in judged).items() if count > 1}
+    for kind in judged:
+        resource = f"{kind.plural}.{kind.group}" if kind.plural in several else kind.plural
+        for condition in _interesting(kind.concern, platform):
+            other = f"request.resource.group != '{kind.group}' || request.resource.resource != '{kind.plural}'"
             name = f"{resource}-{condition['name']}"
             yield {"name": name, "expression": f"{other} ||\n{condition['expression']}"}
 

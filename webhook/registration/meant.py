@@ -42,9 +42,9 @@ class Meant:
     def narrowed(self, configuration: _Object) -> dict[str, Any]:
         """Return a generated configuration without disabled groups and other namespaces."""
         silent = {group.value for group in self.without or ()}
-        entries = [each for each in configuration["webhooks"] if not silent & set(each["name"].split("."))]
+        entries = [entry for entry in configuration["webhooks"] if not silent & set(entry["name"].split("."))]
         if self.only_namespaces:
-            entries = [self._fenced(each) for each in entries]
+            entries = [self._fenced(entry) for entry in entries]
         return {**configuration, "webhooks": entries}
 
     def _fenced(self, entry: _Object) -> _Object:

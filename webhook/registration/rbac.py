@@ -54,12 +54,14 @@ def audited_resources(ruleset: Ruleset) -> Sequence[AuditedResource]:
 
     Owners come before the objects that they own; Pods come last.
     """
-    found: dict[tuple[str, str], AuditedResource] = {}
+    by_resource: dict[tuple[str, str], AuditedResource] = {}
 
     def add(kind: Kind, *, judged: bool = False, needed: bool = False) -> None:
-        known = found.get((kind.group, kind.plural)) or AuditedResource(replace(kind, versions=(), subresource=""))
+        known = by_resource.get((kind.group, kind.plural)) or AuditedResource(
+            replace(kind, versions=(), subresource="")
+        )
         versions = tuple(dict.fromkeys((*known.kind.versions, *kind.versions)))
-        found[kind.group, kind.plural] = AuditedResource(
+        by_resource[kind.group, kind.plural] = AuditedResource(
             replace(known.kind, versions=("*",) if "*" in versions else versions),
             judged=known.judged or judged,
             needed=known.needed or needed,
@@ -70,7 +72,7 @@ def audited_resources(ruleset: Ruleset) -> Sequence[AuditedResource]:
             for kind in handler.kinds:
                 if not kind.subresource:
                     add(kind, judged=True)
-    pods = ("", "pods") in found
+    pods = ("", "pods") in by_resource
     for group, name in TEMPLATES if pods else ():
         add(workload_kind(group, name), judged=True)
     for kind in Needs(ruleset.rules).kinds:
@@ -78,15 +80,15 @@ def audited_resources(ruleset: Ruleset) -> Sequence[AuditedResource]:
     # The cost needs Pods and their owners, even if no policy evaluates them.
     for kind in (*_PRICED, objects.REPLICA_SET, objects.JOB, objects.POD):
         add(kind)
-    return sorted(found.values(), key=lambda resource: _place(resource.kind))
+    return sorted(by_resource.values(), key=lambda resource: _position(resource.kind))
 
 
 # The owners of each kind come before it, here or among the other kinds.
 _MADE_BY_OTHERS: Final = ("raycluster", "deployment", "cronjob", "statefulset", "job", "replicaset", "pod")
 
 
-def _place(kind: Kind) -> tuple[int, str, str]:
-    order = {name: place for place, name in enumerate(_MADE_BY_OTHERS, 1)}
+def _position(kind: Kind) -> tuple[int, str, str]:
+    order = {name: position for position, name in enumerate(_MADE_BY_OTHERS, 1)}
     builtin = kind.group in {"", "apps", "batch", "ray.io"}
     return order.get(kind.name.lower(), 0) if builtin else 0, kind.group, kind.plural
 
@@ -164,7 +166,9 @@ def audit_rbac(
 def audit_rules(ruleset: Ruleset) -> list[dict[str, Any]]:
     """Return the rules of the ClusterRole that reads all audited resources; `get` is for single owners."""
     resources: dict[str, list[str]] = {}
-    for kind in sorted((each.kind for each in audited_resources(ruleset)), key=lambda kind: (kind.group, kind.plural)):
+    for kind in sorted(
+        (resource.kind for resource in audited_resources(ruleset)), key=lambda kind: (kind.group, kind.plural)
+    ):
         resources.setdefault(kind.group, []).append(kind.plural)
     return [{"apiGroups": [group], "resources": names, "verbs": ["get", "list"]} for group, names in resources.items()]
 

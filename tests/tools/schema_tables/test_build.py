@@ -13,7 +13,7 @@ from gpugate.policies.engine.config import GpugateError
 from gpugate.tools.schema_tables.modules import ModuleError, folder
 from gpugate.tools.schema_tables.openapi import OpenApi
 from gpugate.tools.schema_tables.releases import Module
-from gpugate.tools.schema_tables.tables import made
+from gpugate.tools.schema_tables.tables import make_tables
 from gpugate.webhook.schemas.compile import Nodes
 from gpugate.webhook.schemas.table import Table
 
@@ -39,7 +39,7 @@ def tables(tmp_path: Path, *texts: str) -> dict[str, Table]:
     for module, text in zip(RELEASES, texts, strict=True):
         (tmp_path / module.version).mkdir()
         (tmp_path / module.version / "a.yaml").write_text(text, encoding="utf-8")
-    files = made({"karpenter": RELEASES}, lambda module: tmp_path / module.version)
+    files = make_tables({"karpenter": RELEASES}, lambda module: tmp_path / module.version)
     return {name: msgspec.json.decode(content, type=Table) for name, content in files.items()}
 
 

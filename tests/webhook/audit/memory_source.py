@@ -51,7 +51,7 @@ class MemorySource:
         gvk = GroupVersionKind.of(api_version, name)
         return Kind(gvk.group, (gvk.version,), name, f"{name.lower()}s")
 
-    def one(self, kind: Kind, namespace: str, name: str) -> Stored | None:
+    def fetch(self, kind: Kind, namespace: str, name: str) -> Stored | None:
         places = ((namespace, name), ("", name))
         found = (
             o

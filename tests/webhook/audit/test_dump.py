@@ -147,7 +147,7 @@ def test_an_owner_of_a_kind_that_no_policy_is_about_is_found(tmp_path: Path) -> 
     kind = source.find("example.com/v1", "ModelServing")
 
     assert names(source, kind) == ["a"]
-    assert source.one(kind, "team", "other") is None
+    assert source.fetch(kind, "team", "other") is None
 
 
 def test_the_dump_in_the_repository_is_whole() -> None:

@@ -164,8 +164,8 @@ def test_an_owner_of_any_kind_is_found(api: FakeApiServer, connection: Connectio
     kind = found.find("example.com/v1alpha1", "ModelServing")
 
     assert (kind.plural, kind.namespaced) == ("modelservings", True)
-    assert found.one(kind, "team", "a")
-    assert found.one(kind, "team", "b") is None
+    assert found.fetch(kind, "team", "a")
+    assert found.fetch(kind, "team", "b") is None
 
 
 def test_an_owner_of_a_kind_that_is_not_served_is_not_found(connection: Connection) -> None:

@@ -261,7 +261,7 @@ def test_one_that_was_turned_off_says_by_whom_and_nothing_else() -> None:
     (difference,) = found(mutating, off)
 
     assert difference.reason is Reason.DISABLED
-    assert "by alice on 2027-01-31T11:00:00Z (INC-1)" in difference.found
+    assert "by alice on 2027-01-31T11:00:00Z (INC-1)" in difference.message
     assert difference.remedy == "gpugate webhook enable"
 
 

@@ -53,10 +53,10 @@ def share(profile: str, instance_type: str = "") -> Fraction:
 
 def named_profile(text: str) -> str | None:
     """Return the profile in the name of a product, a DRA device or a device class; None where it tells none."""
-    found = _NAMED.search(text)
-    if not found:
+    match = _NAMED.search(text)
+    if not match:
         return None
-    profile = found[1].lower()
+    profile = match[1].lower()
     return profile if "." in profile else near_miss(profile) or profile
 
 
@@ -65,8 +65,8 @@ def _slices(gpu: MigGpu) -> int:
 
 
 def _compute(profile: str) -> int:
-    found = _COMPUTE.match(profile)
-    return int(found[1]) if found else 1
+    match = _COMPUTE.match(profile)
+    return int(match[1]) if match else 1
 
 
 NVIDIA: Final = "nvidia.com/gpu"
@@ -296,17 +296,17 @@ def _device_part(device: Device, node: GpuNode | None) -> Fraction:
 def allocated_by_owner(holding: Iterable[Holding]) -> dict[ObjectName, tuple[AllocatedGpus, ...]]:
     """Add up by top owner: one record for each resource and model, those without a price apart."""
     owners: defaultdict[ObjectName, list[Holding]] = defaultdict(list)
-    for each in holding:
-        owners[each.pod.owner].append(each)
+    for allocation in holding:
+        owners[allocation.pod.owner].append(allocation)
     return {owner: tuple(_records(of_owner)) for owner, of_owner in owners.items()}
 
 
 def _records(holding: Sequence[Holding]) -> Iterator[AllocatedGpus]:
     sums: defaultdict[tuple[str, str, bool], list[Fraction]] = defaultdict(lambda: [Fraction(0), Fraction(0)])
-    for each in holding:
-        usd = each.usd
-        amounts = sums[each.resource, each.node.model if each.node else "", usd is not None]
-        amounts[0] += each.gpus
+    for allocation in holding:
+        usd = allocation.usd
+        amounts = sums[allocation.resource, allocation.node.model if allocation.node else "", usd is not None]
+        amounts[0] += allocation.gpus
         amounts[1] += usd or 0
     for (resource, model, priced), (gpus, usd) in sorted(sums.items()):
         yield AllocatedGpus(resource, model, float(gpus), float(usd) if priced else None)

@@ -58,7 +58,7 @@ class GpuPool:
 
 def gpu_pools(pools: Iterable[Mapping[str, Json]], platform: Platform, target: Target, prices: Prices) -> list[GpuPool]:
     """Return the NodePools that are for GPUs, and those that say so where nobody knows their types."""
-    return [found for pool in pools if (found := _gpu_pool(Field(dict(pool)), platform, target, prices))]
+    return [gpu_pool for pool in pools if (gpu_pool := _gpu_pool(Field(dict(pool)), platform, target, prices))]
 
 
 def _gpu_pool(pool: Field, platform: Platform, target: Target, prices: Prices) -> GpuPool | None:
@@ -73,8 +73,8 @@ def _gpu_pool(pool: Field, platform: Platform, target: Target, prices: Prices) -
     replicas = pool["spec", "replicas"].integer
     if replicas is not None:
         limits[_NODES] = min(replicas, limits.get(_NODES, replicas))
-    found = tuple(make for make in makes(types) if make.offering) if types else ()
-    return GpuPool(ObjectName(kind.api_version, kind.kind, "", request.name), types, found, limits)
+    offered = tuple(make for make in makes(types) if make.offering) if types else ()
+    return GpuPool(ObjectName(kind.api_version, kind.kind, "", request.name), types, offered, limits)
 
 
 def unbounded_pools(pools: Iterable[GpuPool], prices: Prices) -> Iterator[Unbounded]:

@@ -100,15 +100,15 @@ def _worst(scaler: Field, name: ObjectName, demand: Demand, supplies: Mapping[st
     maximum = _maximum(scaler)
     parallel = scaler["spec", "jobTargetRef", "parallelism"].integer or 1
     pods = (KEDA_MAXIMUM if maximum is None else maximum) * parallel
-    asked = [*demand.resources.items(), *((each.device_class, each.count) for each in demand.devices)]
-    each = sum((count * part_of_gpu(resource) for resource, count in asked), Fraction(0))
+    asked = [*demand.resources.items(), *((devices.device_class, devices.count) for devices in demand.devices)]
+    gpus_per_pod = sum((count * part_of_gpu(resource) for resource, count in asked), Fraction(0))
     default = f"no maxReplicaCount, so KEDA uses {pods // parallel}: " if maximum is None else ""
-    reason = f"{default}{pods} Pods x {_number(each)} GPUs = {_number(pods * each)} GPUs"
+    reason = f"{default}{pods} Pods x {_number(gpus_per_pod)} GPUs = {_number(pods * gpus_per_pod)} GPUs"
     supply = supplies[max(asked, key=lambda item: item[1])[0]]
-    if not supply.usd_per_gpu or not each:
+    if not supply.usd_per_gpu or not gpus_per_pod:
         return Unbounded(name, f"{reason}; unknown nodes", None)
     usd, dearest = max((usd, kind) for kind, usd in supply.usd_per_gpu.items())
-    gpus = pods * each
+    gpus = pods * gpus_per_pod
     if supply.most is not None and supply.most < gpus:
         gpus = Fraction(supply.most)
         reason += f", of which the limits of NodePools allow {supply.most}"

@@ -53,15 +53,15 @@ def cost_of(
     audited = tuple(audited)
     nodes = {record.name: node for record in inventory.nodes if (node := gpu_node(record, prices))}
     holding = tuple(holdings(inventory, nodes))
-    blocked = {each.object for each in audited if each.action is Action.DENY}
+    blocked = {owner.object for owner in audited if owner.action is Action.DENY}
     on_nodes: defaultdict[str, Fraction] = defaultdict(Fraction)
-    for each in holding:
-        if each.node:
-            on_nodes[each.node.record.name] += each.gpus
+    for allocation in holding:
+        if allocation.node:
+            on_nodes[allocation.node.record.name] += allocation.gpus
     idle = (max(_NOTHING, n.offered - on_nodes[name]) * (n.usd_per_gpu or 0) for name, n in nodes.items())
     total = Cost(
         prices=str(prices),
-        at_risk=_usd(each for each in holding if each.pod.owner in blocked),
+        at_risk=_usd(allocation for allocation in holding if allocation.pod.owner in blocked),
         allocated=_usd(holding),
         idle=float(sum(idle, _NOTHING)),
         unbounded=tuple(_unbounded(inventory, audited, nodes, prices, platform, target)),
@@ -73,13 +73,13 @@ def cost_of(
 
 
 def _usd(holding: Iterable[Holding]) -> float:
-    return float(sum((each.usd or _NOTHING for each in holding), _NOTHING))
+    return float(sum((allocation.usd or _NOTHING for allocation in holding), _NOTHING))
 
 
 def _unpriced(nodes: Collection[GpuNode], holding: Iterable[Holding]) -> Fraction:
     """Return the GPUs of nodes without a price, and those allocated on nodes that nothing is known of."""
     there = sum((node.gpus for node in nodes if node.usd_per_gpu is None), _NOTHING)
-    return there + sum((each.gpus for each in holding if each.node is None), _NOTHING)
+    return there + sum((allocation.gpus for allocation in holding if allocation.node is None), _NOTHING)
 
 
 def _pools(nodes: Iterable[GpuNode], allocated: Mapping[str, Fraction]) -> Iterator[PoolUse]:
@@ -110,11 +110,11 @@ def _unbounded(
     names = {name for t in inventory.templates for name in t.demand.resources}
     names |= {devices.device_class for t in inventory.templates for devices in t.demand.devices}
     supplies = supplies_of(names, pools, nodes.values(), prices)
-    flagged = {each.object for each in audited if any(finding.policy == POLICY for finding in each.findings)}
-    found = [*unbounded_pools(pools, prices)]
-    found += unbounded_scalers(inventory.scalers, inventory.templates, flagged, supplies)
+    flagged = {owner.object for owner in audited if any(finding.policy == POLICY for finding in owner.findings)}
+    unbounded = [*unbounded_pools(pools, prices)]
+    unbounded += unbounded_scalers(inventory.scalers, inventory.templates, flagged, supplies)
     # An unknown worst case comes first.
-    yield from sorted(found, key=lambda u: (u.usd_per_hour is not None, -(u.usd_per_hour or 0), str(u.object)))
+    yield from sorted(unbounded, key=lambda u: (u.usd_per_hour is not None, -(u.usd_per_hour or 0), str(u.object)))
 
 
 def _remarks(
@@ -139,7 +139,7 @@ def _remarks(
     unpriced = sorted({node.record.instance_type or "no type" for node in nodes.values() if node.usd_per_gpu is None})
     if unpriced:
         yield f"GPU nodes of {', '.join(unpriced)} have no price, and no total includes them: add prices with --price-table"
-    lost = sum((each.gpus for each in holding if each.node is None), _NOTHING)
+    lost = sum((allocation.gpus for allocation in holding if allocation.node is None), _NOTHING)
     if lost:
         yield f"{float(lost):g} GPUs are allocated on nodes without known GPUs, and no total includes them"
     over = sorted(name for name, node in nodes.items() if allocated.get(name, _NOTHING) > node.offered)

@@ -39,13 +39,13 @@ class _Shape:
 
     def filling(self, node: GpuNode, idle: Fraction, room: Room | None) -> Fraction:
         """Return how many idle GPUs of a node Pods of this shape could take."""
-        each = self.gpus(node)
-        if not each or each > idle:
+        gpus = self.gpus(node)
+        if not gpus or gpus > idle:
             return _NOTHING
-        fit = idle // each
+        fit = idle // gpus
         if room is not None and self.room is not None:
             fit = min(fit, room.times(self.room))
-        return fit * each
+        return fit * gpus
 
 
 class _Shortfall(Enum):
@@ -55,7 +55,7 @@ class _Shortfall(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _Loss:
     """How many GPUs of a node are wasted, and why; `allocated` are those that Pods hold."""
 
     node: GpuNode
@@ -77,15 +77,15 @@ def wasted(
     """
     shapes = {_shape(pod) for pod in inventory.pods if pod.demand.resources}
     waiting = {_shape(pod) for pod in inventory.pods if pod.demand.resources and not pod.node}
-    groups: defaultdict[tuple[ObjectName, str, _Shortfall], list[_Found]] = defaultdict(list)
+    groups: defaultdict[tuple[ObjectName, str, _Shortfall], list[_Loss]] = defaultdict(list)
     sizes: defaultdict[tuple[ObjectName, str], int] = defaultdict(int)
     for name, node in sorted(nodes.items()):
         where = (_object(node), node.record.instance_type)
         sizes[where] += 1
         of_node = allocated.get(name, _NOTHING)
-        for found in (_uncut(node, of_node), _idle(node, of_node, inventory.used.get(name), shapes, waiting)):
-            if found:
-                groups[*where, found.why].append(found)
+        for loss in (_uncut(node, of_node), _idle(node, of_node, inventory.used.get(name), shapes, waiting)):
+            if loss:
+                groups[*where, loss.why].append(loss)
     for (obj, kind, _), members in sorted(groups.items(), key=lambda g: (str(g[0][0]), g[0][1], g[0][2].name)):
         yield _wasted(obj, members, sizes[obj, kind], prices)
 
@@ -96,7 +96,7 @@ def _shape(pod: GpuPod) -> _Shape:
 
 def _idle(
     node: GpuNode, allocated: Fraction, used: Room | None, shapes: Iterable[_Shape], waiting: Iterable[_Shape]
-) -> _Found | None:
+) -> _Loss | None:
     idle = node.offered - allocated
     if idle <= 0 or not node.units:
         return None
@@ -107,8 +107,8 @@ def _idle(
     wanted = idle if allocated else _best(node, idle, whole, shapes)
     starved = wanted - fitting
     if allocated and allocated <= idle and fitting and not any(shape.filling(node, idle, left) for shape in waiting):
-        return _Found(node, _Shortfall.UNDERFILLED, allocated, idle)
-    return _Found(node, _Shortfall.STARVED, allocated, starved) if starved > 0 else None
+        return _Loss(node, _Shortfall.UNDERFILLED, allocated, idle)
+    return _Loss(node, _Shortfall.STARVED, allocated, starved) if starved > 0 else None
 
 
 def _best(node: GpuNode, idle: Fraction, room: Room | None, shapes: Iterable[_Shape]) -> Fraction:
@@ -121,11 +121,11 @@ def _best(node: GpuNode, idle: Fraction, room: Room | None, shapes: Iterable[_Sh
     return best
 
 
-def _uncut(node: GpuNode, allocated: Fraction) -> _Found | None:
+def _uncut(node: GpuNode, allocated: Fraction) -> _Loss | None:
     """Return what the slices of a node leave over: four of 1g.20gb are 4 of the 7 compute slices of an H100."""
     is_cut = any(count and profile_of(name) for name, count in node.record.accelerators.items())
     return (
-        _Found(node, _Shortfall.UNCUT, allocated, node.gpus - node.offered)
+        _Loss(node, _Shortfall.UNCUT, allocated, node.gpus - node.offered)
         if is_cut and node.gpus > node.offered
         else None
     )
@@ -137,10 +137,10 @@ def _object(node: GpuNode) -> ObjectName:
     return ObjectName("v1", "Node", "", node.record.name)
 
 
-def _wasted(obj: ObjectName, found: list[_Found], nodes: int, prices: Prices) -> Wasted:
-    first = max(found, key=lambda each: (each.gpus, each.node.record.name))
+def _wasted(obj: ObjectName, losses: list[_Loss], nodes: int, prices: Prices) -> Wasted:
+    first = max(losses, key=lambda loss: (loss.gpus, loss.node.record.name))
     kind = first.node.record.instance_type or "unknown type"
-    where = f"{len(found)} of {nodes} nodes of {kind}" if obj.kind == "NodePool" else f"this node of {kind}"
+    where = f"{len(losses)} of {nodes} nodes of {kind}" if obj.kind == "NodePool" else f"this node of {kind}"
     example = f", such as {first.node.record.name} with" if obj.kind == "NodePool" else ":"
     shown = f"{example} {_number(first.allocated)} of {_number(first.node.offered)} allocated"
     if first.why is _Shortfall.UNDERFILLED:
@@ -152,19 +152,19 @@ def _wasted(obj: ObjectName, found: list[_Found], nodes: int, prices: Prices) ->
     else:
         covered = f"{_number(first.node.offered)} of {_number(first.node.gpus)} GPUs"
         reason = f"the MIG layout of {where} does not use all of each GPU{example} slices of {covered}"
-    costs = [each.gpus * usd for each in found if (usd := each.node.usd_per_gpu) is not None]
-    priced = len(costs) == len(found)
-    return Wasted(obj, reason, float(sum(each.gpus for each in found)), float(sum(costs)) if priced else None)
+    costs = [loss.gpus * usd for loss in losses if (usd := loss.node.usd_per_gpu) is not None]
+    priced = len(costs) == len(losses)
+    return Wasted(obj, reason, float(sum(loss.gpus for loss in losses)), float(sum(costs)) if priced else None)
 
 
-def _smaller(found: _Found, prices: Prices) -> str:
+def _smaller(loss: _Loss, prices: Prices) -> str:
     """Return the cheapest type with as many of the same GPU as are allocated, and fewer than the node has; or nothing."""
     catalogue = prices.catalogue
     fitting = []
-    for position in catalogue.positions_in(catalogue.accelerated if found.node.model else 0):
+    for position in catalogue.positions_in(catalogue.accelerated if loss.node.model else 0):
         name = catalogue.names[position]
         gpus, price = gpus_of_type(name, catalogue), prices.of(name)
-        if price and found.allocated <= gpus < found.node.gpus and model_of_type(name, catalogue) == found.node.model:
+        if price and loss.allocated <= gpus < loss.node.gpus and model_of_type(name, catalogue) == loss.node.model:
             fitting.append((price, name))
     return min(fitting)[1] if fitting else ""
 

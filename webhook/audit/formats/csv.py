@@ -47,7 +47,7 @@ def _rows(audited: Audited, presentation: Presentation) -> Iterator[tuple[object
         "" if cost is None else round(cost, 4),
     )
     for finding in audited.findings:
-        columns = (code(finding), finding.stance.word, finding.place, finding.message)
+        columns = (code(finding), finding.stance.word, finding.location, finding.message)
         yield finding.action.value, *where, *allocated, *columns, "\n".join(words.fixes(finding)), finding.note
     if not audited.findings and presentation.include_passed:
         yield Action.ALLOW.value, *where, *allocated, "", "", "", "", "", ""

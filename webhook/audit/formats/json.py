@@ -25,7 +25,7 @@ def render(report: AuditReport, presentation: Presentation) -> str:
 
 def encode(report: AuditReport, presentation: Presentation) -> bytes:
     """Write an audit on one line; its summary also counts the objects that are left out because they have no findings."""
-    shown = (each for each in report.audited if presentation.include_passed or each.action is not Action.ALLOW)
+    shown = (audited for audited in report.audited if presentation.include_passed or audited.action is not Action.ALLOW)
     return msgspec.json.encode(msgspec.structs.replace(report, audited=tuple(shown)))
 
 

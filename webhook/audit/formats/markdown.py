@@ -52,9 +52,9 @@ def _cost(report: AuditReport, presentation: Presentation) -> Iterator[str]:
     yield f"Allocated: ${say.money(cost.allocated)} per hour, idle: ${say.money(cost.idle)} per hour. {escaped(cost.prices)}"
     if cost.unbounded:
         yield ""
-    for each in cost.unbounded:
-        worst = f"; at most ${say.money(each.usd_per_hour)} per hour" if each.usd_per_hour is not None else ""
-        yield f"- unbounded: {escaped(str(each.object))}: {escaped(each.reason)}{worst}"
+    for unbounded in cost.unbounded:
+        worst = f"; at most ${say.money(unbounded.usd_per_hour)} per hour" if unbounded.usd_per_hour is not None else ""
+        yield f"- unbounded: {escaped(str(unbounded.object))}: {escaped(unbounded.reason)}{worst}"
 
 
 def _groups(name: str, groups: list[Group]) -> Iterator[str]:
@@ -101,7 +101,7 @@ def _gaps(report: AuditReport) -> Iterator[str]:
         yield from ("", "<details><summary>Not evaluated</summary>", "")
         yield from (f"- {escaped(line)}" for line in lines[:_MOST_ROWS])
         yield from ("", "</details>")
-    others = [f"expired exemption: {each}" for each in report.expired]
-    others += [f"unused exemption: {each}" for each in report.unused]
+    others = [f"expired exemption: {exemption}" for exemption in report.expired]
+    others += [f"unused exemption: {exemption}" for exemption in report.unused]
     if others or report.remarks:
         yield from ("", *(f"- {escaped(line)}" for line in (*others, *report.remarks)))

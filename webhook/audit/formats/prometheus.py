@@ -62,7 +62,9 @@ def _cost(report: AuditReport) -> Iterator[str]:
     yield from _family("gpu_usd_per_hour", "Cost of GPUs in USD per hour", states)
     yield from _family("unpriced_gpus", "GPUs without a price", [({}, cost.unpriced_gpus)])
     yield from _family("unbounded", "NodePools and autoscalers without a limit on GPUs", [({}, len(cost.unbounded))])
-    yield from _family("wasted_gpus", "Idle GPUs that no Pod can use", [({}, sum(each.gpus for each in cost.wasted))])
+    yield from _family(
+        "wasted_gpus", "Idle GPUs that no Pod can use", [({}, sum(wasted.gpus for wasted in cost.wasted))]
+    )
     pools: dict[tuple[str, str, str], float] = {}
     for index, pool in enumerate(cost.pools):
         name = (pool.node_pool, pool.instance_type) if index < MOST_POOLS else (OTHER, OTHER)

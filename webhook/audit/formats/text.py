@@ -130,9 +130,9 @@ def cost(report: AuditReport, presentation: Presentation, most: int = 0) -> Iter
         f"{paint('GPU COST AT RISK', BOLD)}  {at_risk} ({month}); "
         f"allocated ${say.money(total.allocated)}/h, idle ${say.money(total.idle)}/h"
     )
-    for each in total.unbounded[: most or None]:
-        worst = f"; at most ${say.money(each.usd_per_hour)}/h" if each.usd_per_hour is not None else ""
-        yield plain(f"  unbounded: {each.object}: {each.reason}{worst}")
+    for unbounded in total.unbounded[: most or None]:
+        worst = f"; at most ${say.money(unbounded.usd_per_hour)}/h" if unbounded.usd_per_hour is not None else ""
+        yield plain(f"  unbounded: {unbounded.object}: {unbounded.reason}{worst}")
     yield from _rest("unbounded", len(total.unbounded), most)
     for waste in total.wasted[: most or None]:
         price = f", ${say.money(waste.usd_per_hour)}/h" if waste.usd_per_hour is not None else ""
@@ -195,7 +195,7 @@ def gaps(report: AuditReport, presentation: Presentation) -> Iterator[str]:
 
 
 def _short_gaps(report: AuditReport, presentation: Presentation) -> Iterator[str]:
-    short = (replace(each, what=_few(each.what)) for each in report.not_evaluated)
+    short = (replace(gap, what=_few(gap.what)) for gap in report.not_evaluated)
     limited = replace(report, not_evaluated=tuple(short))
     phrases = say.not_evaluated(limited)
     shown = phrases[: presentation.top or None]

@@ -39,7 +39,7 @@ def _findings(report: AuditReport, presentation: Presentation) -> Iterator[str]:
                 finding.action.value,
                 *shared,
                 code(finding),
-                finding.place,
+                finding.location,
                 finding.message,
                 " / ".join(words.fixes(finding)),
             )

@@ -87,7 +87,7 @@ def test_each_broken_part_is_reported(parts: dict[str, Any], expected: dict[str,
 def test_without_ready_endpoints_the_states_of_pods_are_listed(status: dict[str, Any], says: str) -> None:
     (problem,) = examine(case(endpoint_slices=(), pods=(pod(**status),))).problems
 
-    assert says in problem.found
+    assert says in problem.message
 
 
 def test_a_lease_is_not_stale_for_the_skew_of_a_clock() -> None:
@@ -126,7 +126,7 @@ def test_kinds_that_the_cluster_does_not_have_are_a_note() -> None:
     (problem,) = doctor_checks.check_kinds(replace(case(), served=served))
 
     assert problem.severity is Severity.NOTE
-    assert "nodepools.karpenter.sh" in problem.found
+    assert "nodepools.karpenter.sh" in problem.message
 
 
 AUTHORITY_LIFE = 90 * DAY
@@ -217,7 +217,7 @@ def test_an_unreachable_address_is_not_reported_as_healthy() -> None:
     ],
 )
 def test_an_unanswered_probe_is_reported(probed: Probed, expected: list[str]) -> None:
-    found = [each.found for each in doctor_checks.check_reachability(replace(case(), probed=probed))]
+    found = [each.message for each in doctor_checks.check_reachability(replace(case(), probed=probed))]
 
     assert [text in each for text, each in zip(expected, found, strict=True)] == [True] * len(expected)
 
@@ -239,7 +239,7 @@ def test_missing_rights_are_reported_by_object() -> None:
         Right("update", "", "secrets", "gpugate-certificates", "gpugate"),
     ]
 
-    found = [each.found for each in doctor_checks.check_rights(replace(case(), rights=allowed))]
+    found = [each.message for each in doctor_checks.check_rights(replace(case(), rights=allowed))]
 
     assert found == ["may not list, watch namespaces", "may not update secrets gpugate-certificates in gpugate"]
 

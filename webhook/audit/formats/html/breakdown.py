@@ -50,7 +50,7 @@ def namespaces(report: AuditReport, presentation: Presentation) -> Html:
 def policies(report: AuditReport, anchors: Mapping[str, str], titles: Mapping[str, str]) -> Html:
     """Return the table of policies with findings."""
     groups = sorted(
-        grouped(report, "policy"), key=lambda group: (*(-group.objects[each] for each in Action), group.name)
+        grouped(report, "policy"), key=lambda group: (*(-group.objects[action] for action in Action), group.name)
     )
     if not groups:
         return NOTHING
@@ -101,7 +101,7 @@ def pools(report: AuditReport) -> Html:
 
 def _rest(groups: Sequence[Group], hours: float) -> Html:
     """Return the totals of the namespaces that are not in the table."""
-    counts = ", ".join(f"{sum(group.objects[each] for group in groups):,} {VERBS[each]}" for each in _COUNTED)
+    counts = ", ".join(f"{sum(group.objects[action] for group in groups):,} {VERBS[action]}" for action in _COUNTED)
     priced = [group.usd_per_hour for group in groups if group.usd_per_hour is not None]
     usd = sum(priced) if priced else None
     text = (

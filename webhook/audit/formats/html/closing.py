@@ -44,11 +44,11 @@ def changes(comparison: Comparison | None) -> Html:
 def _changed(caption: str, findings: Sequence[Changed]) -> Html:
     rows = [
         markup.row(
-            markup.cell(str(each.object)),
-            markup.cell(tag("code", code(each.finding))),
-            markup.cell(each.finding.message),
+            markup.cell(str(item.object)),
+            markup.cell(tag("code", code(item.finding))),
+            markup.cell(item.finding.message),
         )
-        for each in findings
+        for item in findings
     ]
     return markup.table(caption, ("Object", "Policy", "Finding"), rows)
 
@@ -81,11 +81,11 @@ def gaps(report: AuditReport) -> Html:
     policies = skipped(report)
     rows = [
         markup.row(
-            markup.cell(each.what),
-            markup.cell(each.reason),
-            markup.number("" if each.objects is None else f"{each.objects:,}", each.objects),
+            markup.cell(gap.what),
+            markup.cell(gap.reason),
+            markup.number("" if gap.objects is None else f"{gap.objects:,}", gap.objects),
         )
-        for each in report.not_evaluated
+        for gap in report.not_evaluated
     ]
     rows += [
         markup.row(markup.cell(tag("code", policy)), markup.cell(reason), markup.number(f"{count:,}", count))

@@ -81,8 +81,8 @@ def _indent(path: Path) -> str:
 
 def _shared(first: Path, second: Path) -> int:
     count = 0
-    for one, other in zip(first, second, strict=False):
-        if one != other:
+    for left, other in zip(first, second, strict=False):
+        if left != other:
             break
         count += 1
     return count
@@ -158,7 +158,7 @@ def filters(shown: Sequence[Audited]) -> Html:
         # The script fills these two from the list.
         _select("namespace", "Namespace", ()),
         _select("policy", "Policy", ()),
-        _select("action", "Action", [(MARKS[each], VERBS[each]) for each in Action if each in present]),
+        _select("action", "Action", [(MARKS[action], VERBS[action]) for action in Action if action in present]),
         tag("label", "Search", tag("input", type="search", name="search", placeholder="Name, field or text")),
         tag("button", "Reset", type="reset"),
         tag("output", aria_live="polite"),
@@ -168,8 +168,8 @@ def filters(shown: Sequence[Audited]) -> Html:
 
 
 def _select(name: str, label: str, options: Sequence[tuple[str, str]]) -> Html:
-    found = [tag("option", text, value=value) for value, text in options]
-    return tag("label", label, tag("select", Html('<option value="">All</option>'), *found, name=name))
+    choices = [tag("option", text, value=value) for value, text in options]
+    return tag("label", label, tag("select", Html('<option value="">All</option>'), *choices, name=name))
 
 
 MOST_IN_FULL: Final = 2_000
@@ -285,13 +285,13 @@ class _Writer:
         """Return the sort key of an entry: action, then the cost of all its objects."""
         first = objects[0]
         unbounded = str(first.object) in self.growing
-        cost = inf if unbounded else usd(each for audited in objects for each in audited.allocated) or 0.0
+        cost = inf if unbounded else usd(gpus for audited in objects for gpus in audited.allocated) or 0.0
         return _ORDER.index(first.action), -cost
 
     def _entry(self, objects: Sequence[Audited]) -> Html:
         """Return the entry of similar objects."""
         first = objects[0]
-        allocated = [each for audited in objects for each in audited.allocated]
+        allocated = [gpus for audited in objects for gpus in audited.allocated]
         cost, unbounded = usd(allocated), say.price(first, self.growing)
         worst = say.worst_finding(first)
         order = sorted(range(len(first.findings)), key=lambda index: first.findings[index] is not worst)
@@ -330,7 +330,7 @@ class _Writer:
 
 def _place(finding: Finding) -> Html:
     template = f" (Pods of this {finding.template_of})" if finding.template_of else ""
-    path = tag("code", finding.place, template) if finding.place else NOTHING
+    path = tag("code", finding.location, template) if finding.location else NOTHING
     if finding.related:
         more = f" and {len(finding.related) - 1:,} more" if finding.related[1:] else ""
         path = join((path, tag("p", f"also reported for {finding.related[0]}{more}")))

@@ -116,9 +116,13 @@ def money(report: AuditReport, presentation: Presentation) -> Html:
 
 
 def _warnings(cost: Cost) -> Iterator[Html]:
-    for each in cost.unbounded:
-        price = f"at most ${say.money(each.usd_per_hour)}/h" if each.usd_per_hour is not None else "no upper limit"
-        yield tag("li", tag("b", str(each.object)), tag("em", price), tag("p", "Unbounded: ", each.reason))
+    for unbounded in cost.unbounded:
+        price = (
+            f"at most ${say.money(unbounded.usd_per_hour)}/h"
+            if unbounded.usd_per_hour is not None
+            else "no upper limit"
+        )
+        yield tag("li", tag("b", str(unbounded.object)), tag("em", price), tag("p", "Unbounded: ", unbounded.reason))
     for waste in cost.wasted:
         price = f", ${say.money(waste.usd_per_hour)}/h" if waste.usd_per_hour is not None else ""
         gpus = f"{say.number(waste.gpus)} GPUs{price}"
