@@ -172,7 +172,9 @@ def _too_few(pool: Field, types: MatchingTypes, counted: int, ctx: Context[Param
         at_most = Stance.ENFORCE if params.unknown_types == "deny" else Stance.WARN
         message = f"unknown EC2 instance types {shown(types.unknown)} (data of {catalogue.date})"
         why = "If EC2 does not offer these types, Karpenter launches no node and Pods stay Pending."
-        yield Violation(path, message, at_most, real_names(catalogue), why=why)
+        values = (value.path for value in cause.field["values"] if value.text in types.unknown)
+        same_as = ("nodepools/unknown-requirement-value",)
+        yield Violation(next(values, path), message, at_most, real_names(catalogue), why=why, same_as=same_as)
         return
     # A static pool always has the same number of nodes: smaller ones would lower its capacity.
     is_static = bool(pool["spec", "replicas"])
