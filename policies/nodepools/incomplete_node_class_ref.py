@@ -4,7 +4,8 @@
 The file cannot be applied: the API server refuses a v1 NodePool or NodeClaim whose `nodeClassRef` does not have
 group, kind and name. In `v1beta1` a name was enough.
 
-A GPU pool with the class `default` is a warning. Its nodes get the image, volumes and tags of general nodes.
+A GPU pool with the class `default` is a warning if a known NodePool without GPUs uses the same class. Its nodes get the
+image, volumes and tags of general nodes.
 
 ## Instead
 Write group, kind and name. For GPU pools, use a class for GPU nodes: an image with the driver, a volume large enough
@@ -21,8 +22,9 @@ from typing import TYPE_CHECKING
 
 from gpugate.policies.nodepools._gpu_pools import accelerator
 from gpugate.policies.sdk import formats, node_pools
-from gpugate.policies.sdk.findings import Patch, Patches, Stance, Violation
-from gpugate.policies.sdk.node_pools import INSTANCE_TYPES, NODE_CLASS_KINDS, is_gpu_pool
+from gpugate.policies.sdk.facts import Known, Need, Unavailable, derived, each
+from gpugate.policies.sdk.findings import Patch, Patches, Skip, Stance, Violation
+from gpugate.policies.sdk.node_pools import INSTANCE_TYPES, NODE_CLASS_KINDS, is_for_accelerators, is_gpu_pool
 from gpugate.policies.sdk.objects import NODE_CLAIM, NODE_POOL
 from gpugate.policies.sdk.policy import Context, validates
 from gpugate.policies.sdk.policy import Params as PolicyParams
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gpugate.policies.sdk.field import Field
+    from gpugate.policies.sdk.policy import AnyContext
 
 _MEMBERS = ("group", "kind", "name")
 
@@ -40,15 +43,21 @@ class Params(PolicyParams, frozen=True, kw_only=True):
 
     Attributes:
         allowed_node_classes: `group/kind`; `*` matches anything.
-        forbidden_for_gpu: names that no GPU pool should use; `*` matches anything.
+        forbidden_for_gpu: names that no GPU pool should share with other pools; `*` matches anything.
     """
 
     allowed_node_classes: tuple[str, ...] = ("*",)
     forbidden_for_gpu: tuple[str, ...] = ("default",)
 
 
-@validates(NODE_POOL, NODE_CLAIM, params=Params, tables=(INSTANCE_TYPES,))
-def check(pool: Field, ctx: Context[Params]) -> Iterator[Violation]:
+@validates(
+    NODE_POOL,
+    NODE_CLAIM,
+    params=Params,
+    needs=(Need(NODE_POOL, ("spec.limits", "spec.template")),),
+    tables=(INSTANCE_TYPES,),
+)
+def check(pool: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
     """Report each member that is missing, a class that is not allowed, and a general one on a GPU pool."""
     if node_pools.made_by_karpenter(pool, ctx):
         return
@@ -73,7 +82,7 @@ def check(pool: Field, ctx: Context[Params]) -> Iterator[Violation]:
             why="The policy file allows only other node classes, which are set up for this platform.",
         )
     if name and any(formats.matches(pattern, name) for pattern in ctx.params.forbidden_for_gpu):
-        yield from _general(reference["name"], ctx)
+        yield from _general(reference, ctx)
 
 
 def _missing(reference: Field, member: str, provider: str) -> Violation:
@@ -91,13 +100,38 @@ def _missing(reference: Field, member: str, provider: str) -> Violation:
     )
 
 
-def _general(name: Field, ctx: Context[Params]) -> Iterator[Violation]:
-    """Warn, where the pool is for GPUs: a name alone does not prove that the class is unfit."""
-    if ctx.derived(is_gpu_pool):
+def _general(reference: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
+    """Warn, where the pool is for GPUs and a known one without them has the same class: a name alone proves nothing."""
+    if not ctx.derived(is_gpu_pool):
+        return
+    fact = ctx.facts.list(NODE_POOL)
+    if isinstance(fact, Unavailable):
+        yield Skip(fact.reason)
+        return
+    name = reference["name"]
+    other = derived(fact, _general_pools, ctx).get(_class_of(reference))
+    if other is None:
+        if not fact.complete:
+            yield Skip("not all node pools are known")
+    else:
         yield Violation(
             name.path,
-            f'a pool of {ctx.derived(accelerator)} nodes uses the node class "{name.text}", which is shared with general nodes',
+            f'a pool of {ctx.derived(accelerator)} nodes uses the node class "{name.text}", as the general NodePool {other} does',
             at_most=Stance.WARN,
             hint=f"create a node class for {ctx.derived(accelerator)} nodes and refer to it",
             why="These nodes get the image, volumes and tags of general nodes: a driver or disk space may be missing.",
         )
+
+
+def _general_pools(pools: Known, ctx: AnyContext) -> dict[tuple[str, ...], str]:
+    """Return a pool without GPUs for each node class that one uses."""
+    found: dict[tuple[str, ...], str] = {}
+    for around in each(pools, ctx):
+        if not around.derived(is_for_accelerators):
+            reference = node_pools.node_template(around.subject, around)["spec", "nodeClassRef"]
+            found.setdefault(_class_of(reference), around.subject["metadata", "name"].text)
+    return found
+
+
+def _class_of(reference: Field) -> tuple[str, ...]:
+    return tuple(reference[member].text for member in _MEMBERS)
