@@ -26,7 +26,7 @@ from gpugate.webhook.admission.asgi import AdmissionAsgi
 from gpugate.webhook.admission.front.connection import Connection
 from gpugate.webhook.admission.front.limits import Limits, Slot
 from gpugate.webhook.admission.front.server import Front
-from gpugate.webhook.admission.gate import Gate, Observation, Rules
+from gpugate.webhook.admission.gate import Gate, Rules
 from gpugate.webhook.check.flags import FORMATS, Shown
 from gpugate.webhook.check.options import Options
 from gpugate.webhook.check.run import check
@@ -38,6 +38,8 @@ from gpugate.webhook.report.view import View
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from gpugate.webhook.admission.decisions import Observation
 
 ROOT: Final = Path(__file__).parents[2]
 _NOW: Final = dt.datetime(2026, 6, 1, tzinfo=dt.UTC)

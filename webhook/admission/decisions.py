@@ -1,10 +1,11 @@
-"""The decisions on a review and on each policy in it: the closed sets of words that metrics, log and traces share.
+"""What is observed of a review, and the decisions on it and on each policy: closed sets of words for metrics, log and traces.
 
 They are not in `metrics`, because importing that module loads prometheus-client, which then reads its environment.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.engine.evaluate import Phase
@@ -14,9 +15,9 @@ from gpugate.policies.sdk.pod_templates import TEMPLATES
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from gpugate.policies.engine.verdict import Outcome
+    from gpugate.policies.engine.verdict import Outcome, Verdict
     from gpugate.policies.sdk.policy import Policy
-    from gpugate.webhook.admission.gate import Observation
+    from gpugate.webhook.admission.review import Review, ReviewError
 
 ALLOW: Final = "allow"
 MUTATE: Final = "mutate"
@@ -38,6 +39,21 @@ _VALIDATE: Final = Phase.VALIDATE
 # The decision that a finding counts as, by its mode, which is a number.
 _VALIDATING: Final = (RECORD, RECORD, WARN, DENY)
 _MUTATING: Final = (RECORD, RECORD, WARN, WARN)
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """The result of one review: evaluated (`review`, `verdict`) or not (`error`), and its duration in seconds.
+
+    `generation` is that of the ruleset in force when the review arrived.
+    """
+
+    phase: Phase
+    seconds: float
+    generation: str
+    review: Review | None = None
+    verdict: Verdict | None = None
+    error: ReviewError | None = None
 
 
 def decision(observation: Observation) -> str:

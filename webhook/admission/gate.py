@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from gpugate.policies.engine.config import OutOfTimeError
 from gpugate.policies.engine.evaluate import Phase, described, evaluate, release
 from gpugate.policies.sdk.findings import Stance
+from gpugate.webhook.admission.decisions import Observation
 from gpugate.webhook.admission.response import encode, refuse, status
 from gpugate.webhook.admission.review import (
     Review,
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gpugate.policies.engine.ruleset import Ruleset
-    from gpugate.policies.engine.verdict import Verdict
     from gpugate.policies.sdk.facts import Facts
     from gpugate.webhook.admission.cpu_budget import CpuBudget
 
@@ -57,21 +57,6 @@ class Later(Enum):
 # The CPU seconds of an evaluation that may end with `Later.CPU`. A review of 6 KB takes half a millisecond, the first
 # review of a NodePool in a process 10 ms.
 QUICK_SECONDS: Final = 0.025
-
-
-@dataclass(frozen=True, slots=True)
-class Observation:
-    """The result of one review: evaluated (`review`, `verdict`) or not (`error`), and its duration in seconds.
-
-    `generation` is that of the ruleset in force when the review arrived.
-    """
-
-    phase: Phase
-    seconds: float
-    generation: str
-    review: Review | None = None
-    verdict: Verdict | None = None
-    error: ReviewError | None = None
 
 
 Observe: TypeAlias = "Callable[[Observation], None]"

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from gpugate.policies.engine.verdict import Verdict
     from gpugate.policies.sdk.objects import Request
-    from gpugate.webhook.admission.gate import Observation
+    from gpugate.webhook.admission.decisions import Observation
 
 Value: TypeAlias = "str | int | float | bool | Sequence[str]"
 

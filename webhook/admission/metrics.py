@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from gpugate.policies.sdk.policy import Policy
-    from gpugate.webhook.admission.gate import Observation
+    from gpugate.webhook.admission.decisions import Observation
 
 # How prometheus-client combines the values of a gauge from several processes; "live" modes ignore dead processes.
 Merge: TypeAlias = Literal["livesum", "livemin", "livemax", "livemostrecent"]

@@ -20,8 +20,9 @@ from gpugate.webhook.admission.workers import Duties, Worker
 if TYPE_CHECKING:
     import socket
 
+    from gpugate.webhook.admission.decisions import Observation
     from gpugate.webhook.admission.front.handover import HandOver
-    from gpugate.webhook.admission.gate import Observation, Rules
+    from gpugate.webhook.admission.gate import Rules
     from gpugate.webhook.admission.policy_reload import Reload
     from gpugate.webhook.admission.shared import Shared
     from gpugate.webhook.admission.tracing import Tracer

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from opentelemetry.util.types import AttributeValue
 
-    from gpugate.webhook.admission.gate import Observation
+    from gpugate.webhook.admission.decisions import Observation
 
 _FLUSH_SECONDS: Final = 2.0
 

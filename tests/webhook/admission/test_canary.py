@@ -16,8 +16,8 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.evaluate import Phase
 from gpugate.policies.sdk.facts import NoFacts
-from gpugate.webhook.admission.decisions import evaluated_kinds
-from gpugate.webhook.admission.gate import Gate, Observation
+from gpugate.webhook.admission.decisions import Observation, evaluated_kinds
+from gpugate.webhook.admission.gate import Gate
 from gpugate.webhook.admission.log import Log
 from gpugate.webhook.admission.metrics import Metrics
 from gpugate.webhook.admission.policy_reload import load_rules

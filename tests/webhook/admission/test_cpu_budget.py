@@ -20,7 +20,7 @@ from gpugate.policies.sdk.findings import Patch, Violation
 from gpugate.policies.sdk.objects import NAMESPACE, POD
 from gpugate.policies.sdk.policy import AnyContext, Policy, mutates, validates
 from gpugate.webhook.admission.cpu_budget import CpuBudget
-from gpugate.webhook.admission.gate import Answer, Gate, Later, Observation, Rules
+from gpugate.webhook.admission.gate import Answer, Gate, Later, Rules
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.facts import Fact
     from gpugate.policies.sdk.field import Field
     from gpugate.policies.sdk.objects import Kind
+    from gpugate.webhook.admission.decisions import Observation
 
 SECONDS = 0.05
 # Many times the budget: a review that takes this long was not stopped.

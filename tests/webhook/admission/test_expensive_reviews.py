@@ -23,7 +23,7 @@ from gpugate.webhook.admission.front.handover import HandOver
 from gpugate.webhook.admission.front.limits import Limits
 from gpugate.webhook.admission.front.load import Load, Turns
 from gpugate.webhook.admission.front.server import Front
-from gpugate.webhook.admission.gate import Gate, Observation, Rules
+from gpugate.webhook.admission.gate import Gate, Rules
 from gpugate.webhook.admission.shared import now
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from gpugate.policies.sdk.field import Field
     from gpugate.policies.sdk.policy import AnyContext
+    from gpugate.webhook.admission.decisions import Observation
 
 SLOW = {"slow": "yes"}
 LARGE = {"a": "x" * 300_000}

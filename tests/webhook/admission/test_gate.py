@@ -14,13 +14,14 @@ from gpugate.policies.sdk.facts import NoFacts
 from gpugate.policies.sdk.findings import Patch, Violation
 from gpugate.policies.sdk.objects import DEPLOYMENT, POD
 from gpugate.policies.sdk.policy import AnyContext, Policy, mutates, validates
-from gpugate.webhook.admission.gate import Answer, Gate, Observation, Rules
+from gpugate.webhook.admission.gate import Answer, Gate, Rules
 from gpugate.webhook.admission.review import HEAD
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from gpugate.policies.sdk.field import Field
+    from gpugate.webhook.admission.decisions import Observation
 
 CANARY = "do-not-tell-this"
 

@@ -15,7 +15,7 @@ from gpugate.policies.sdk.facts import NoFacts
 from gpugate.policies.sdk.findings import Patch, Stance, Violation
 from gpugate.policies.sdk.objects import POD
 from gpugate.policies.sdk.policy import AnyContext, Policy, mutates, validates
-from gpugate.webhook.admission.gate import Gate, Observation, Rules
+from gpugate.webhook.admission.gate import Gate, Rules
 from gpugate.webhook.admission.response import LARGEST
 from gpugate.webhook.admission.review import UnacceptableError
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gpugate.policies.sdk.field import Field, Json
+    from gpugate.webhook.admission.decisions import Observation
     from gpugate.webhook.admission.review import Review
 
 PHASES = [pytest.param(Phase.MUTATE, id="mutate"), pytest.param(Phase.VALIDATE, id="validate")]

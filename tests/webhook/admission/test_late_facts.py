@@ -23,7 +23,7 @@ from gpugate.policies.sdk.policy import Policy, validates
 from gpugate.webhook.admission.asgi import AdmissionAsgi
 from gpugate.webhook.admission.front.limits import FrontEvent, Limits
 from gpugate.webhook.admission.front.load import Load, Turns
-from gpugate.webhook.admission.gate import Answer, Gate, Observation, Rules
+from gpugate.webhook.admission.gate import Answer, Gate, Rules
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.findings import Violation
     from gpugate.policies.sdk.objects import Kind
     from gpugate.policies.sdk.policy import AnyContext
+    from gpugate.webhook.admission.decisions import Observation
 
 JOB = {"metadata": {"name": "train"}, "spec": {"parallelism": 4}}
 RAY_CLUSTER = {"metadata": {"name": "ray", "labels": {"ray.io/originated-from-crd": "RayJob"}}}

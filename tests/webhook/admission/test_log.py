@@ -10,7 +10,7 @@ from gpugate.policies.engine.evaluate import Phase
 from gpugate.policies.engine.verdict import Finding, Outcome, Verdict
 from gpugate.policies.sdk.findings import Patch, Stance, Violation
 from gpugate.policies.sdk.objects import GroupVersionKind, Operation, Request
-from gpugate.webhook.admission.gate import Observation
+from gpugate.webhook.admission.decisions import Observation
 from gpugate.webhook.admission.log import Log
 from gpugate.webhook.admission.review import Review, UnacceptableError, UnattributableError
 

@@ -10,8 +10,8 @@ from gpugate.policies.engine.evaluate import Phase
 from gpugate.policies.engine.verdict import Finding, Outcome, Verdict
 from gpugate.policies.sdk.findings import Patch, Stance, Violation
 from gpugate.policies.sdk.objects import GroupVersionKind, Operation, Request
+from gpugate.webhook.admission.decisions import Observation
 from gpugate.webhook.admission.front.limits import FrontEvent
-from gpugate.webhook.admission.gate import Observation
 from gpugate.webhook.admission.metrics import Metrics
 from gpugate.webhook.admission.review import Review, ReviewError, UnattributableError
 

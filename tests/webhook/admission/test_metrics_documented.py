@@ -11,9 +11,8 @@ from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.evaluate import Phase
 from gpugate.policies.sdk.findings import Stance
 from gpugate.policies.sdk.objects import Operation
-from gpugate.webhook.admission.decisions import OTHER, OUTCOME_DECISIONS, REVIEW_DECISIONS, UNREAD
+from gpugate.webhook.admission.decisions import OTHER, OUTCOME_DECISIONS, REVIEW_DECISIONS, UNREAD, Observation
 from gpugate.webhook.admission.front.limits import FrontEvent
-from gpugate.webhook.admission.gate import Observation
 from gpugate.webhook.admission.metrics import METRICS, Metric, Metrics
 from gpugate.webhook.admission.review import ReviewError
 from gpugate.webhook.cluster.named_object import MUTATING, VALIDATING

@@ -21,7 +21,7 @@ from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.evaluate import Phase
 from gpugate.webhook.admission.review import UnattributableError
 from gpugate.webhook.admission.front.limits import FrontEvent
-from gpugate.webhook.admission.gate import Observation
+from gpugate.webhook.admission.decisions import Observation
 from gpugate.webhook.admission.metrics import Metrics
 
 metrics = Metrics(CATALOG)

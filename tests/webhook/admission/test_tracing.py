@@ -21,7 +21,7 @@ from gpugate.policies.engine.evaluate import Phase
 from gpugate.policies.engine.verdict import Finding, Outcome, Verdict
 from gpugate.policies.sdk.findings import Stance
 from gpugate.policies.sdk.objects import GroupVersionKind, Operation, Request
-from gpugate.webhook.admission.gate import Observation
+from gpugate.webhook.admission.decisions import Observation
 from gpugate.webhook.admission.options import ServeError
 from gpugate.webhook.admission.review import Review, UnattributableError
 from gpugate.webhook.admission.tracing import Tracer, otlp_provider
