@@ -10,8 +10,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-# The time that a worker may keep other reviews waiting, in milliseconds.
-GOAL = 100
+# The additional wait that other reviews may have, in milliseconds. For few calls it is the CPU budget of one review,
+# because two cores also run the clients, and one percent of few calls is one late call.
+BUDGET, GOAL = 250, 100
 # Records the most CPU time in milliseconds between two passes of a process's event loop, in a file named by its id. A
 # review that arrives waits at most this long for its worker to read it. Unlike a duration, CPU time does not depend on
 # what else the machine does.
@@ -61,4 +62,5 @@ def test_other_reviews_are_answered_in_time(
     show("CPU time between passes", {str(pid): f"{longest[pid]:.1f}ms" for pid in longest})
 
     assert (before.faults(), during.faults(), attacked.faults()) == ([], [], [])
+    assert during.percentile(0.99) < before.percentile(0.99) + counts(BUDGET, GOAL) / 1000
     assert max(longest[worker] for worker in workers) < GOAL
