@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gpugate.policies.pods._amounts import Asked
-    from gpugate.policies.sdk.field import Field
+    from gpugate.policies.sdk.field import Field, Path
     from gpugate.policies.sdk.policy import AnyContext
 
 # Whole GPUs; a server counts other accelerators otherwise.
@@ -66,9 +66,11 @@ def check(pod: Field, ctx: AnyContext) -> Iterator[Violation]:
     owner = owner_kind(pod, ctx)
     if (owner and ctx.wrapper is None) or owner in _SPREAD:
         return
-    amounts = asked(pod, ctx)
+    amounts: dict[Path, list[Asked]] = {}
+    for amount in asked(pod, ctx):
+        amounts.setdefault(amount.container.path, []).append(amount)
     for container in pod["spec", "containers"]:
-        own = [amount for amount in amounts if amount.container.path == container.path]
+        own = amounts.get(container.path, [])
         if len(own) == 1 and own[0].name in _GPUS and own[0].amount >= 1 and not _selects_devices(container):
             yield from _of_container(container, own[0])
 
