@@ -228,7 +228,7 @@ def heads() -> Target:
     async def connected(pieces: list[bytes]) -> bytes:
         slot, transport = made.slots.enter("127.0.0.1"), _Transport()
         assert isinstance(slot, Slot)
-        connection = Connection(made, slot)
+        connection = Connection(made, slot, "https")
         connection.connection_made(transport)
         for piece in pieces:
             connection.data_received(piece)

@@ -93,7 +93,7 @@ def test_sarif_levels_are_those_of_the_consequence(audit: AuditReport, presentat
 
 
 def test_sarif_rules_link_to_the_documentation(audit: AuditReport, presentation: Presentation) -> None:
-    run = sarif_run(audit, replace(presentation, docs="https://docs.example.com/"))
+    run = sarif_run(audit, dataclasses.replace(presentation, docs="https://docs.example.com/"))
 
     rules = run["tool"]["driver"]["rules"]
     assert rules
