@@ -35,7 +35,7 @@ def _told(harm: SeenHarm) -> Iterator[str]:
     file, _, name = harm.test.partition("::")
     *first, last = harm.controllers
     controllers = f"{', '.join(first)} and {last}" if first else last
-    yield f"**Without gpugate:** {harm.happened} (after {harm.seconds} s).{_cost(harm)}\\"
+    yield f"**Without gpugate:** {harm.happened}. Seen {harm.seconds} s after the start of the test.{_cost(harm)}\\"
     yield f"**With gpugate:** {harm.prevented}.\\"
     yield f"Seen on {controllers}, on {harm.date}: [{name}]({_ROOT}/{file})."
 
@@ -181,6 +181,7 @@ _TYPICAL: Final = {
     "nodepools/unknown-requirement-value": ("bad-upper-case", "good-retired-types-excluded"),
     "pods/gpu-node-squatter": ("bad-debug-pod", "good-gpu-by-claim"),
     "pods/hidden-gpu-access": ("bad-visible-devices", "good-no-devices"),
+    "pods/impatient-probe": ("bad-defaults", "good-startup-probe"),
     "pods/invalid-do-not-disrupt": ("bad-capital", "good-protected-and-not"),
     "pods/invalid-gpu-quantity": ("bad-request-without-limit", "good-spellings"),
     "pods/mig-without-claim": ("bad-wanted-by-annotation", "good-asks-by-claim"),
@@ -188,11 +189,15 @@ _TYPICAL: Final = {
     "pods/missing-cost-labels": ("bad-no-labels", "good-labelled"),
     "pods/missing-gpu-toleration": ("bad-a-whole-gpu", "good-tolerated"),
     "pods/mixed-gpu-resources": ("bad-gpu-and-slice", "good-one-kind-in-all-containers"),
+    "pods/parallelism-mismatch": ("bad-one-of-eight", "good-as-many"),
     "pods/time-sliced-models": ("bad-shared-gpu", "good-own-gpu"),
     "pods/training-on-spot": ("bad-selects-spot", "good-on-demand"),
     "pods/unprotected-training": ("bad-a-parallel-job", "good-protected-job"),
+    "quotas/ineffective-gpu-quota": ("bad-without-prefix", "good-requests"),
+    "scaling/empty-result-is-zero": ("bad-by-default", "good-is-an-error"),
     "scaling/hpa-conflict": ("bad-autoscaler-beside-scaled-object", "good-taken-over"),
     "scaling/missing-fallback": ("bad-without", "good-within-bounds"),
+    "scaling/multiple-series": ("bad-waiting-requests", "good-total"),
     "scaling/scale-from-zero-deadlock": ("bad-requests-in-the-server", "good-one-replica"),
     "scaling/unbounded-replicas": ("bad-a-scaled-object-without-maximum", "good-bounded"),
     "scaling/wrong-metric": ("bad-underscore-and-rate", "good-rate-of-a-counter"),

@@ -26,8 +26,7 @@ is wide: require one manufacturer.
 
 A pool that names types with and without GPUs, such as `[p5.48xlarge, t3.nano]`, needs two pools. A taint would
 exclude the Pods that use the other types. Without one they run on the GPU nodes, and Karpenter even launches GPU
-nodes for Pods that are too large for the other types. A pool that allows GPU types only because it names none is not
-reported.
+nodes for Pods that are too large for the other types. A pool that names no instance types, and allows GPU types only for that reason, is not reported.
 
 ## Sources
 Karpenter v1.14.1 `pkg/apis/v1/nodeclaim.go` (`taints`, `startupTaints`); aws/karpenter-provider-aws v1.14.1

@@ -4,7 +4,7 @@
 Spot capacity runs out by family and zone: a pool with one family or one zone can lose all its nodes within minutes
 and get no replacement. The number of instance types matters less, because the sizes of one family run out together.
 
-Only types with an accelerator count, and only those that EC2 offered on the date of the data.
+The policy counts only types that have an accelerator and that EC2 offered on the date of the data.
 `nodepools/single-instance-type` reports pools with too few *types*.
 
 ## Instead

@@ -4,11 +4,12 @@
 When EC2 runs out of the one type that a pool allows, Karpenter launches no node and Pods stay Pending. A GPU type can
 be unavailable for hours, in a whole region at once.
 
-All requirements together decide which types a pool can launch. Two values may name the same type, a label of the
-template acts as a requirement, and a limit may exclude the larger types. A pool that matches no type, or fewer types
+All requirements together decide which types a pool can launch. Fewer types may remain than the list suggests: two
+values may name the same type, a label of the template acts as a requirement, and a limit may exclude the larger types. A pool that matches no type, or fewer types
 than its `minValues`, never launches a node.
 
-In a GPU pool only types with an accelerator count, because a Pod that requests a GPU cannot use the others.
+In a GPU pool, types without an
+accelerator do not count, because a Pod that requests a GPU cannot use them.
 `[g5.xlarge, t3.nano]` therefore counts as one type. A name that is not in gpugate's EC2 data does not count as a
 second type; the parameter `unknown_types` changes that for types that are newer than the data.
 
@@ -18,8 +19,8 @@ Spot needs more choice: a pool that may use Spot gets a warning if it allows few
 Name several types, families or GPUs. Or require what the workload needs, such as
 `karpenter.k8s.aws/instance-gpu-memory Gte 81920`.
 
-If only one type has the requested GPU, the finding is a warning. Use reserved capacity for such a GPU: pools with
-`karpenter.sh/capacity-type In [reserved]`, or for one capacity reservation, may allow only one type.
+If only one type has the requested GPU, the finding is a warning. Use reserved capacity for such a GPU: a pool with
+`karpenter.sh/capacity-type In [reserved]`, or for one capacity reservation, is not reported if it allows a single type.
 
 If only one type has the requested *number* of GPUs, the pool is denied, because Pods can also run on types with more
 GPUs.

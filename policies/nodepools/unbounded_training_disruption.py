@@ -1,7 +1,7 @@
 """Training NodePool in which Karpenter may replace several nodes at once.
 
 ## Why is this bad?
-Karpenter can replace several nodes of a training run at once, and the run stops for each. A new image or a change of
+Karpenter can replace several nodes at once, and each replaced node stops the training run that uses it. A new image or a change of
 the NodePool makes all nodes drift. Karpenter replaces as many at once as the budgets allow: by default a tenth of the
 pool, and without an active budget any number.
 
@@ -17,8 +17,8 @@ budgets:
 ```
 
 A permanent budget of 0 for `Drifted` also keeps old images: add a schedule with a maintenance window, and a budget of
-1 for that time. Budgets are simulated over one week (a year, if a schedule names days of a month), at every quarter
-of an hour, in UTC as Karpenter does. The smallest active budget counts, and a percentage is rounded up.
+1 for that time. To find the smallest limit, gpugate simulates the budgets every 15 minutes for one week (one year if a schedule names
+days of the month). Times are in UTC, as in Karpenter. The smallest active budget counts, and a percentage is rounded up.
 
 A pool counts as a training pool by its labels, as `nodepools/training-on-spot` describes. With `WhenEmpty`, or without
 consolidation, only `Drifted` is evaluated.

@@ -18,16 +18,16 @@ tolerations:
   - {key: karpenter.sh/capacity-type, operator: Exists, effect: NoSchedule}
 ```
 
-A pool is compared with the DaemonSets that tolerate its accelerators and can select its nodes. If no such DaemonSet is
-known, but others may exist, the taint is reported too. By default, the device plugins of NVIDIA, AMD and Neuron tolerate
+A pool is compared with the DaemonSets that tolerate its accelerators and can select its nodes. The taint is also reported if gpugate knows no
+such DaemonSet, but one may exist: `check`, for example, reads only the given files. By default, the device plugins of NVIDIA, AMD and Neuron tolerate
 only the taint of their accelerator; with other values of their charts they may tolerate more. List the keys that they
 tolerate in `tolerated`.
 
-This second case concerns EC2 nodes of Karpenter only. Nodes of EKS Auto Mode include the device plugin, and those of
-Bottlerocket include NVIDIA's. GKE installs one that tolerates every taint, and the one in the AKS documentation tolerates
-`sku=gpu`.
+A taint is reported without a known DaemonSet only for EC2 nodes that Karpenter launches. Other nodes need no such report:
+nodes of EKS Auto Mode include the device plugin, GKE installs one that tolerates every taint, and the one in the AKS
+documentation tolerates `sku=gpu`. EC2 nodes with Bottlerocket include the plugin of NVIDIA.
 
-A DaemonSet is compared with the known pools.
+The reverse also holds: when a DaemonSet is evaluated, it is compared with the known pools.
 
 ## Sources
 NVIDIA gpu-operator v26.7.0 `deployments/gpu-operator/values.yaml` (`daemonsets.tolerations`); NVIDIA k8s-device-plugin

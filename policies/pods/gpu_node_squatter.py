@@ -10,7 +10,7 @@ which EKS enables, adds the toleration for every quantity, even for 0.
 A ResourceClaim counts as a GPU request if it is for GPUs, or if it is unknown and a container uses it. A claim that
 is known not to exist requests nothing. That is a warning, because the claim may be created after the Pod.
 
-A Pod with `nodeName` needs no toleration, because `nodeName` bypasses taints. If the named node is unknown, the
+A Pod whose `nodeName` names a GPU node is reported even without a toleration, because `nodeName` bypasses taints. If the named node is unknown, the
 finding is a warning, because the node may have no GPU.
 
 ## Instead

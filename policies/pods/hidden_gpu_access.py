@@ -4,7 +4,7 @@
 The Pod uses GPUs that the scheduler allocated to other Pods: their jobs run slower or out of memory, and the usage
 appears in no quota and no cost report.
 
-The following is denied on every node, because a container runtime exposes the devices that it names:
+The following settings are denied on every node, because a container runtime exposes the devices that they name:
 
 - The variables `NVIDIA_VISIBLE_DEVICES`, `HABANA_VISIBLE_DEVICES`, `AMD_VISIBLE_DEVICES` and
   `AWS_NEURON_VISIBLE_DEVICES`, also with a value from a field of the Pod. A value from a ConfigMap, a Secret or a
@@ -29,7 +29,8 @@ On such a node the following is a warning: `/dev/dri`, `/dev/char` and CDI speci
 If `nodeName` names an unknown node, all findings of the last two groups are warnings. The Pod bypasses taints, but
 the node may have no GPU.
 
-In a Pod that requests a GPU, named devices are a warning, because they replace the allocated GPU. In a Pod that
+In a Pod that requests a GPU, a setting of the first list is a warning if it names devices, because these replace the
+allocated GPU. In a Pod that
 requests only shares (MIG slices, `nvidia.com/gpu.shared`), named whole GPUs and a privileged container are denied. If
 a Pod has an unknown ResourceClaim, named devices are reported as without it, and the other findings are warnings.
 
@@ -44,12 +45,12 @@ resources:
     nvidia.com/gpu: "1"
 ```
 
-Run agents that monitor the GPUs of every node as a DaemonSet. In a DaemonSet, access to GPUs is a warning, and a
-setting that gives access to more than GPUs is not reported. A device plugin is a DaemonSet too, and may mount the
+Run agents that monitor the GPUs of every node as a DaemonSet. In a DaemonSet, a setting that gives access
+only to GPUs is a warning. A broader one, such as a privileged container, is not reported. A device plugin is a DaemonSet too, and may mount the
 directory of the kubelet's device plugins.
 
-This policy does not see variables from `envFrom` and of the image, which affect every Pod on a GPU node whose default
-runtime is NVIDIA's. Nor does it see that a runtime class of another name uses NVIDIA's runtime. To prevent such
+This policy does not see variables that `envFrom` or the image sets. On a GPU node whose default runtime is NVIDIA's, they
+take effect in every Pod. Nor does it see that a runtime class of another name uses NVIDIA's runtime. To prevent such
 access, configure the nodes: set `accept-nvidia-visible-devices-envvar-when-unprivileged = false` for the container
 toolkit and let the device plugin use volume mounts or CDI.
 

@@ -56,7 +56,7 @@ class Params(PolicyParams, frozen=True, kw_only=True):
     """How long a model may take to load.
 
     Attributes:
-        min_seconds: the shortest time from the start of a container to its first restart that is not reported.
+        min_seconds: a probe is reported if it can restart a container sooner than this after its start.
     """
 
     min_seconds: Annotated[int, msgspec.Meta(ge=0, le=86_400)] = 120

@@ -2,10 +2,10 @@
 
 ## Why is this bad?
 A Pod that requests `nvidia.com/mig-1g.10gb` stays Pending on nodes where the NVIDIA DRA driver allocates GPUs,
-because no device plugin offers that resource. On these nodes a slice needs a ResourceClaim, which takes five fields
-in three places of a Pod to write.
+because no device plugin offers that resource. On these nodes a slice needs a ResourceClaim, and to use one you must write five fields in three places of the Pod.
 
-This policy ships off. Enable it for the namespaces whose Pods run on such nodes. From Kubernetes 1.36 on, prefer a
+This policy is off by default. Enable it for the namespaces whose Pods run on such nodes, and set `mig_nodes: static`:
+with the default, `karpenter`, it adds no claims. From Kubernetes 1.36 on, prefer a
 DeviceClass with `extendedResourceName: nvidia.com/mig-1g.10gb`: the scheduler then creates the claim, and the Pods
 need no change.
 

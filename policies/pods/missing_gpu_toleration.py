@@ -5,7 +5,7 @@ The Pod stays Pending: Karpenter finds no node pool for it, and existing GPU nod
 taint, so that only Pods that use their GPUs run there.
 
 If the API server's ExtendedResourceToleration plugin is enabled, it adds a toleration whose key is the *name of the
-resource*. Set `platform.extended_resource_toleration` if it is. That toleration is not enough for MIG slices and
+resource*. If your API server enables this plugin, set `platform.extended_resource_toleration`. That toleration is not enough for MIG slices and
 shared GPUs (the taint is `nvidia.com/gpu`) and for Neuron cores (the taint is `aws.amazon.com/neuron`). Pods that
 request their GPU through a ResourceClaim do not get it.
 

@@ -5,7 +5,7 @@ GPUs that the server does not use stay idle, and no other Pod can use them. A se
 its container has does not start.
 
 ## Instead
-Make the parallel sizes multiply to the GPUs of the container:
+Choose parallel sizes whose product is the number of GPUs of the container:
 
 ```yaml
 containers:
@@ -17,9 +17,9 @@ containers:
         nvidia.com/gpu: "4"
 ```
 
-The policy reads the commands of vLLM, SGLang and torchrun. vLLM and SGLang use one GPU if no size is given. It does not
-report a server that is spread over several nodes (Ray, LeaderWorkerSet, `--nnodes`), one with a configuration file,
-arguments with variables, or a container that sets `CUDA_VISIBLE_DEVICES`.
+The policy reads the commands of vLLM, SGLang and torchrun. vLLM and SGLang use one GPU if no size is given. The
+policy does not report a server that is spread over several nodes (Ray, LeaderWorkerSet, `--nnodes`), that has a configuration
+file, whose arguments contain variables, or whose container sets `CUDA_VISIBLE_DEVICES`.
 
 ## Sources
 vLLM 0.11 `vllm/engine/arg_utils.py`, `vllm/config/parallel.py` (world size); SGLang 0.5 `python/sglang/srt/server_args.py`;

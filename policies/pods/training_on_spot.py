@@ -15,13 +15,13 @@ nodeSelector:
   karpenter.sh/capacity-type: on-demand # or reserved
 ```
 
-If nodes for training have another label, select that too. The labels of a Kueue ResourceFlavor count as selected if
+If your nodes for training also have another label, such as `node-type`, select that too. The labels of a Kueue ResourceFlavor count as selected if
 the flavors of the workload's queue are known. If they are not known, the Pod is not evaluated.
 
 A Pod is not reported if it is bound to nodes that Karpenter does not launch: by the label of an EKS managed node
 group, a GKE node pool and the like, by the name of a host or by `nodeName`. A Pod that does not select Spot itself is
-reported if a known NodePool may put it there. If other NodePools may exist and the Pod does not exclude Spot, it is not
-evaluated.
+reported if a known NodePool may put it on Spot. If no known NodePool does, but others may exist and the Pod does not exclude
+Spot, it is not evaluated.
 
 A Pod is reported only if it is known to train: by its labels, by a framework that only trains (such as a PyTorchJob),
 or by a training launcher in its command (`torchrun`, `accelerate launch`, `deepspeed`, `horovodrun`). The finding

@@ -1,4 +1,4 @@
-"""Fallback that KEDA does not use when a Prometheus query has no result, because it counts that as 0.
+"""Fallback that KEDA does not use when a Prometheus query has no result, because KEDA takes no result as 0.
 
 ## Why is this bad?
 The workload shrinks to its minimum under full load when Prometheus answers but has lost the series: the target is no
@@ -23,10 +23,12 @@ spec:
         ignoreNullValues: "false"
 ```
 
-A trigger is reported if the fallback keeps more replicas than `minReplicaCount`; with fewer, both end at the minimum.
-It is not reported if the query gives a result without series (`or vector(0)`, `absent()`), which says that 0 is
-meant; if the workload may scale to zero, because a workload without Pods exports no series; or if a formula
-combines the triggers.
+A trigger is reported if the fallback keeps more replicas than `minReplicaCount`. Otherwise the workload ends at the
+minimum with or without the fallback. It is not reported in three cases:
+
+- The query returns a value also without any series (`or vector(0)`, `absent()`), so 0 is intended.
+- The workload may scale to zero, and without Pods it exports no series.
+- A formula combines the triggers.
 
 ## Sources
 KEDA v2.20.2 `pkg/scalers/prometheus_scaler.go` (ExecutePromQuery: without a result the value is 0, or an error if

@@ -5,7 +5,7 @@ Scaling stops when the second replica starts: the query then has two results, KE
 replicas no longer follows the load.
 
 ## Instead
-Aggregate the query to one number: the total, for a threshold per replica.
+Aggregate the query to one number. If the threshold is per replica, use the total:
 
 ```yaml
 triggers:
@@ -16,9 +16,9 @@ triggers:
       threshold: "5"
 ```
 
-A query is reported if nothing aggregates it and it selects metrics of vLLM, Triton or DCGM, which each Pod or GPU exports
-for itself, unless it names one Pod or the workload never has a second replica. Metrics of other exporters are not
-reported, because their number of series is not known.
+A query is reported if it selects metrics of vLLM, Triton or DCGM without an aggregation, because each Pod or GPU exports its
+own series. It is not reported if it names one Pod, or if the workload never has a second replica. Metrics of other
+exporters are not reported, because their number of series is not known.
 
 ## Sources
 KEDA v2.20.2 `pkg/scalers/prometheus_scaler.go` (ExecutePromQuery: "returned multiple elements"), the same in v2.21.0;

@@ -25,7 +25,7 @@ def test_a_harm_is_told_with_its_cost_its_versions_and_its_test() -> None:
         "## Observed",
         "",
         (
-            "**Without gpugate:** Karpenter keeps the empty node (after 31 s)."
+            "**Without gpugate:** Karpenter keeps the empty node. Seen 31 s after the start of the test."
             " This costs 1,096 GPU-hours ($1,136.10) a day.\\"
         ),
         "**With gpugate:** the empty node goes.\\",
