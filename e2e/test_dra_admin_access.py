@@ -104,7 +104,7 @@ def test_gpugate_refuses_it_in_a_labelled_namespace_that_is_not_meant_for_it(
 ) -> None:
     answer = api.create(asking(labelled))
     assert answer.code == 403
-    assert "adminAccess gives access to devices of other claims" in answer.message
+    assert "it gives access to devices of other claims" in answer.message
 
 
 def test_a_claim_for_a_device_of_ones_own_needs_no_label(api: Api, namespace: str) -> None:

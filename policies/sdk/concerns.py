@@ -330,9 +330,12 @@ def _text_reader(keys: tuple[str, ...], like: tuple[str, ...] | Listed, platform
 def _matcher(like: tuple[str, ...] | Listed, platform: Platform) -> Callable[[str], bool]:
     """Return a function that tells whether a string fits a pattern; most objects have the same few strings."""
     every = patterns(like, platform)
+    names, starred = frozenset(every), tuple(pattern for pattern in every if "*" in pattern)
+    # An unusually large object has thousands of strings, nearly all of which begin otherwise.
+    heads = tuple(pattern.partition("*")[0] for pattern in starred)
 
     def compare(text: str) -> bool:
-        return any(formats.matches(pattern, text) for pattern in every)
+        return text in names or (text.startswith(heads) and any(formats.matches(pattern, text) for pattern in starred))
 
     remembered = lru_cache(maxsize=_REMEMBERED)(compare)
     # A sender chooses the strings, and long ones would be kept too.
