@@ -33,8 +33,8 @@ COST_DEFINITIONS: Final = {
     "scaling/unbounded-replicas reports, it is: maximum x GPUs per Pod x price of the most expensive instance type that the "
     "NodePools may launch, within their limits.",
     "wasted": "The idle GPUs that no Pod can use because of the Pods beside them. If Pods use at most half of a node's GPUs "
-    "and no pending Pod fits, all its idle GPUs count. Otherwise those count for which the remaining CPU, memory and Pod "
-    "slots are too small for each GPU Pod of the cluster. GPUs that a MIG layout leaves without a slice also count.",
+    "and no pending Pod fits, all its idle GPUs count. Otherwise an idle GPU counts if the CPU, memory and Pod slots that "
+    "remain for it are too small for any GPU Pod of the cluster. GPUs that a MIG layout leaves without a slice also count.",
     "pools": "By NodePool and instance type: the GPUs of existing nodes, the allocated ones, and the cost of all these nodes "
     "per hour.",
     "month": "The hourly figure times --hours-per-month (default: 730).",
@@ -59,10 +59,10 @@ DEFINITIONS: Final = {
     "metrics and the API server's audit log would contain the finding.",
     "object": "A top-level owner. A Pod counts as the Deployment, Job or other object at the top of its owner references.",
     **COST_DEFINITIONS,
-    "coverage": "The evaluated share of what should be evaluated: the mean over the kinds that policies evaluate or look up "
-    "and that the cluster serves. The share of a kind is the share of its objects that were read, times the share of their "
-    "evaluations that had the required data. An incomplete list counts as 0, unless the API server reported the number of "
-    "remaining objects. Unread objects never count as allowed.",
+    "coverage": "How complete the audit is. Each kind that the cluster serves and that policies evaluate or look up gets a share: "
+    "the fraction of its objects that were read, times the fraction of their evaluations that had all required data. Coverage is "
+    "the mean of these shares. An incomplete list counts as 0, unless the API server reported the number of remaining objects. "
+    "Unread objects never count as allowed.",
 }
 
 
