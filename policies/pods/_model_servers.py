@@ -9,11 +9,12 @@ from gpugate.policies.data.model_servers import SERVERS
 from gpugate.policies.sdk.commands import started_programs
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from gpugate.policies.data.model_servers import ModelServer
     from gpugate.policies.sdk.commands import Started
-    from gpugate.policies.sdk.field import Field
+    from gpugate.policies.sdk.field import Field, Path
+    from gpugate.policies.sdk.policy import AnyContext
 
 _LONGEST_IMAGE: Final = 255
 # A word that a shell, Kubernetes or a template replaces; what it becomes is not known.
@@ -60,11 +61,16 @@ class Running:
     alone: bool
 
 
-def running_server(container: Field) -> Running | None:
-    """Return the server of models that a container runs, by its command or the entrypoint of its image."""
-    started = started_programs(container)
-    if started is None:
-        return None
+def programs(pod: Field, _: AnyContext) -> Mapping[Path, tuple[Started, ...]]:
+    """Return what each app container starts, by its path; take it from `ctx.derived`, for several policies ask."""
+    return {container.path: started_programs(container) or () for container in pod["spec", "containers"]}
+
+
+def running_server(container: Field, started: tuple[Started, ...]) -> Running | None:
+    """Return the server of models that a container runs, by its command or the entrypoint of its image.
+
+    `started` is what `programs` says of the container.
+    """
     if len(started) == 1 and not started[0].program:
         return _of_image(container, started[0].words)
     servers = [found for program in started if (found := _of_program(program))]

@@ -38,7 +38,7 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 
 from gpugate.policies.pods._amounts import asked
-from gpugate.policies.pods._model_servers import running_server
+from gpugate.policies.pods._model_servers import programs, running_server
 from gpugate.policies.sdk.findings import Patch, Patches, Stance, Violation
 from gpugate.policies.sdk.gpu_demand import NAMES_ACCELERATOR
 from gpugate.policies.sdk.objects import POD
@@ -72,7 +72,7 @@ def check(pod: Field, ctx: Context[Params]) -> Iterator[Violation]:
         probe = container["livenessProbe"]
         if not probe["httpGet"] or container["startupProbe"] or container.path not in with_gpus:
             continue
-        running = running_server(container)
+        running = running_server(container, ctx.derived(programs)[container.path])
         seconds = _seconds_to_restart(probe)
         if running is None or not running.server.answers_when_loaded or seconds >= ctx.params.min_seconds:
             continue

@@ -32,8 +32,7 @@ from math import prod
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.pods._amounts import asked
-from gpugate.policies.pods._model_servers import Arguments, running_server
-from gpugate.policies.sdk.commands import started_programs
+from gpugate.policies.pods._model_servers import Arguments, programs, running_server
 from gpugate.policies.sdk.findings import Stance, Violation
 from gpugate.policies.sdk.gpu_demand import NAMES_ACCELERATOR
 from gpugate.policies.sdk.objects import POD
@@ -44,6 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gpugate.policies.pods._amounts import Asked
+    from gpugate.policies.sdk.commands import Started
     from gpugate.policies.sdk.field import Field, Path
     from gpugate.policies.sdk.policy import AnyContext
 
@@ -72,13 +72,13 @@ def check(pod: Field, ctx: AnyContext) -> Iterator[Violation]:
     for container in pod["spec", "containers"]:
         own = amounts.get(container.path, [])
         if len(own) == 1 and own[0].name in _GPUS and own[0].amount >= 1 and not _selects_devices(container):
-            yield from _of_container(container, own[0])
+            yield from _of_container(container, own[0], ctx.derived(programs)[container.path])
 
 
-def _of_container(container: Field, own: Asked) -> Iterator[Violation]:
+def _of_container(container: Field, own: Asked, started: tuple[Started, ...]) -> Iterator[Violation]:
     gpus = int(own.amount)
     name = container["name"].text
-    found = _of_server(container) or _of_torchrun(container)
+    found = _of_server(container, started) or _of_torchrun(started)
     if found is None or found[1] == gpus:
         return
     program, used, sizes = found
@@ -90,14 +90,14 @@ def _of_container(container: Field, own: Asked) -> Iterator[Violation]:
     else:
         idle = f": {_count(gpus - used, 'GPU')} idle" if used < gpus else ""
         message = f"{program} {'uses' if used < gpus else 'needs'} {_count(used, 'GPU')} ({sizes}), but container {name} requests {gpus}{idle}"
-        hint = f"request {_count(used, 'GPU')}, or choose sizes that multiply to {gpus}"
+        hint = f"request {_count(used, 'GPU')}, or choose sizes whose product is {gpus}"
     why = _TOO_MANY if used > gpus else _MAY_BE_IDLE if program == _TORCHRUN else _IDLE
     yield Violation(own.field.path, message, hint=hint, why=why)
 
 
-def _of_server(container: Field) -> tuple[str, int, str] | None:
+def _of_server(container: Field, started: tuple[Started, ...]) -> tuple[str, int, str] | None:
     """Return a server, how many GPUs it uses, and the sizes that say so; None where that is not known."""
-    running = running_server(container)
+    running = running_server(container, started)
     if running is None or not running.alone or not running.server.factors:
         return None
     arguments = running.arguments
@@ -112,11 +112,11 @@ def _of_server(container: Field) -> tuple[str, int, str] | None:
     return running.server.name, prod(numbers), shown
 
 
-def _of_torchrun(container: Field) -> tuple[str, int, str] | None:
-    started = [program for program in started_programs(container) or () if program.program == _TORCHRUN]
-    if len(started) != 1:
+def _of_torchrun(started: tuple[Started, ...]) -> tuple[str, int, str] | None:
+    launchers = [program for program in started if program.program == _TORCHRUN]
+    if len(launchers) != 1:
         return None
-    size = Arguments(started[0].words).option(_PROCESSES)
+    size = Arguments(launchers[0].words).option(_PROCESSES)
     number = _number(size or "")
     return (_TORCHRUN, number, f"{_PROCESSES[0]} {number}") if number else None
 

@@ -1,8 +1,8 @@
 """Fallback that KEDA does not use when a Prometheus query has no result, because KEDA takes no result as 0.
 
 ## Why is this bad?
-The workload shrinks to its minimum under full load when Prometheus answers but has lost the series: the target is no
-longer scraped, a label has changed, an exporter is down. The fallback is only for a query that fails.
+The workload shrinks to its minimum under full load when Prometheus is available, but the series is missing: the
+target is not scraped, a label has changed, or an exporter is down. The fallback is only for a query that fails.
 
 ## Instead
 Write `ignoreNullValues: "false"`, so that a query without a result is an error, and the fallback is used:
