@@ -29,7 +29,7 @@ def test_every_failure_names_its_example(pytester: pytest.Pytester) -> None:
     result = pytester.runpytest_inprocess("-q", "-p", "no:cacheprovider")
     result.assert_outcomes(passed=3, failed=1)
     result.stdout.fnmatch_lines(["*2 of 3 examples*", *(f"*example: {name}" for name in (FILES[0], FILES[2]))])
-    result.stdout.fnmatch_lines(["FAILED *::test_good[[]examples-pods/own/]"])
+    result.stdout.fnmatch_lines(["FAILED *::test_good[[]examples-pods/own/]*"])
 
 
 def test_no_failure_is_kept_back() -> None:
