@@ -18,6 +18,7 @@ SECTIONS: Final = {
         "docs/testing",
         "docs/pytest",
         "docs/how-to/write-a-policy",
+        "docs/how-to/measure",
         "docs/audit",
         "docs/install",
         "docs/how-to/roll-out",

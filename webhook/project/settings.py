@@ -96,7 +96,7 @@ SETTINGS: Final = (
         "--policy-file",
         ("policy_file",),
         "GPUGATE_POLICY_FILE",
-        commands=("check", "test", "review"),
+        commands=("check", "test", "review", "bench"),
         example="policy.yaml",
     ),
     Setting(

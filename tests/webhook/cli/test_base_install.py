@@ -81,6 +81,7 @@ COMMANDS = {
     "rights of an audit": (("audit", "--print-rbac"), {0}),
     "review of an object": (("review", POD), {0, 1}),
     "review of an AdmissionReview": (("review", REVIEW), {1}),
+    "bench of a review": (("bench", REVIEW, "--repetitions", "1"), {0}),
     "explain": (("explain", "pods/missing-gpu-toleration"), {0}),
     "policies": (("policies",), {0}),
     "config": (("config", "show"), {0}),

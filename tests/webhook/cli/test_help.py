@@ -22,8 +22,8 @@ HELP: Final = (*(words.split() for words in PARSERS), ["webhook"], [])
 _EXAMPLE: Final = re.compile(r"^ .*?\bgpugate ([^|>&)\n]+)", re.MULTILINE)
 _IMPERATIVES: Final = frozenset(
     {
-        *("Add", "Answer", "Check", "Create", "Delete", "Diagnose", "Explain", "List", "Look", "Operate", "Print"),
-        *("Report", "Run", "Say", "Serve", "Show", "Turn", "Undo", "Use", "Wait"),
+        *("Add", "Answer", "Check", "Create", "Delete", "Diagnose", "Explain", "List", "Look", "Measure", "Operate"),
+        *("Print", "Report", "Run", "Say", "Serve", "Show", "Turn", "Undo", "Use", "Wait"),
     }
 )
 

@@ -26,6 +26,7 @@ COMMANDS = [
     "check",
     "test",
     "audit",
+    "bench",
     "review",
     "explain",
     "policies",

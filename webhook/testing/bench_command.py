@@ -1,0 +1,282 @@
+"""`gpugate bench`: measure how long the policies take on the user's own objects and recorded reviews."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from gpugate.policies.catalog import CATALOG
+from gpugate.policies.engine.config import GpugateError
+from gpugate.policies.engine.defaults import with_defaults
+from gpugate.policies.engine.evaluate import evaluate
+from gpugate.policies.engine.ruleset import bind
+from gpugate.webhook.cli import options, project_flags
+from gpugate.webhook.cli.options import Parser
+from gpugate.webhook.manifests.documents import Document, read_bytes
+from gpugate.webhook.manifests.inputs import Input, expand
+from gpugate.webhook.manifests.load import RunFacts
+from gpugate.webhook.manifests.objects import Manifest, objects
+from gpugate.webhook.manifests.problems import Problem
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator, Sequence
+
+    from gpugate.policies.engine.ruleset import Ruleset
+    from gpugate.policies.sdk.objects import Request
+    from gpugate.webhook.manifests.inputs import Passed
+
+_REPETITIONS: Final = 7
+_THRESHOLD_PERCENT: Final = 20.0
+# A difference below this is the noise of the clock, whatever the percentage.
+_NOISE_MICROSECONDS: Final = 5.0
+_ALL: Final = "all policies"
+_SLOWER: Final = 1
+_EMPTY: Final = 3
+_INCOMPLETE: Final = 4
+
+
+class FiguresError(GpugateError):
+    """A file without figures of this command; the message has the location and the fix."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """An object or review to evaluate, and its location: `FILE:LINE`, with its kind and name."""
+
+    location: str
+    request: Request
+
+
+class Figure(msgspec.Struct, frozen=True):
+    """The CPU time that a policy takes, in microseconds per object; the least of the repetitions for each object.
+
+    Attributes:
+        objects: how many objects the policy is evaluated for.
+        mean: the mean over these objects.
+        most: the time of the slowest object.
+        slowest: the location of the slowest object.
+    """
+
+    objects: int
+    mean: float
+    most: float
+    slowest: str
+
+
+class Figures(msgspec.Struct, frozen=True):
+    """The figures of a run, by policy id; `total` is an evaluation with every policy."""
+
+    total: Figure
+    policies: dict[str, Figure]
+
+
+def read(paths: Sequence[str]) -> tuple[list[Measured], list[Problem]]:
+    """Read the objects and AdmissionReviews in files and directories, and the problems of those that are unreadable."""
+    found: list[Measured] = []
+    problems: list[Problem] = []
+    for file in expand(paths):
+        for part in _parts(file):
+            if isinstance(part, Problem):
+                problems.append(part)
+            else:
+                found.append(part)
+    return found, [problem for problem in problems if not problem.warning]
+
+
+def _parts(file: Input | Problem | Passed) -> Iterator[Measured | Problem]:
+    if isinstance(file, Problem):
+        yield file
+    if not isinstance(file, Input):
+        return
+    data = file.read()
+    for part in (data,) if isinstance(data, Problem) else read_bytes(file.label, data):
+        if isinstance(part, Problem):
+            yield part
+        elif isinstance(part, Document):
+            yield from _requests(part, explicit=file.explicit)
+
+
+def _requests(document: Document, *, explicit: bool) -> Iterator[Measured | Problem]:
+    value: Any = document.value
+    if isinstance(value, dict) and value.get("kind") == "AdmissionReview":
+        from gpugate.webhook.admission.review import ReviewError, decode  # noqa: PLC0415 -- imports pydantic
+
+        try:
+            request = decode(msgspec.json.encode(value)).request
+        except ReviewError as error:
+            yield Problem(document.source, document.first_line, 1, error.message, "record the review again")
+        else:
+            yield _measured(document, request)
+        return
+    for part in objects(document, lenient=not explicit):
+        if isinstance(part, Manifest):
+            yield _measured(document, with_defaults(part.request))
+        elif isinstance(part, Problem):
+            yield part
+
+
+def _measured(document: Document, request: Request) -> Measured:
+    name = request.name or f"{request.generate_name}*"
+    return Measured(f"{document.source}:{document.first_line} {request.kind.kind}/{name}", request)
+
+
+def measure(ruleset: Ruleset, measured: Sequence[Measured], repetitions: int) -> Figures | None:
+    """Evaluate each object with each policy that applies to it, alone, and then with all of them.
+
+    Every repetition evaluates everything once, so that a slow second of the machine affects all policies. The time of a
+    policy includes what policies share, such as reading the object; the sum over the policies is therefore more than the
+    total. Without an object that concerns a policy, there are no figures.
+    """
+    today = dt.datetime.now(dt.UTC).date()
+    facts = RunFacts(each.request for each in measured)
+    alone = {policy.id: bind((policy,), ruleset.config) for policy in CATALOG}
+    due = {policy: [each for each in measured if _applies(rules, each.request)] for policy, rules in alone.items()}
+    concerned = [each for each in measured if _applies(ruleset, each.request)]
+    works = [(policy, alone[policy], each) for policy, group in due.items() for each in group]
+    works += [(_ALL, ruleset, each) for each in concerned]
+    least: dict[tuple[str, int], float] = {}
+    for _ in range(repetitions):
+        for number, (name, rules, each) in enumerate(works):
+            started = time.process_time_ns()
+            evaluate(rules, each.request, facts, today=today)
+            taken = (time.process_time_ns() - started) / 1000
+            least[name, number] = min(least.get((name, number), taken), taken)
+    grouped: dict[str, list[tuple[float, str]]] = {}
+    for (name, number), taken in least.items():
+        grouped.setdefault(name, []).append((taken, works[number][2].location))
+    if _ALL not in grouped:
+        return None
+    return Figures(_figure(grouped[_ALL]), {name: _figure(times) for name, times in grouped.items() if name != _ALL})
+
+
+def _applies(ruleset: Ruleset, request: Request) -> bool:
+    return any(
+        ruleset.due(subject.kind, request.subresource, request.operation, mutating=mutating)
+        for subject in request.subjects
+        for mutating in (False, True)
+    )
+
+
+def _figure(times: Sequence[tuple[float, str]]) -> Figure:
+    most, slowest = max(times)
+    return Figure(len(times), sum(taken for taken, _ in times) / len(times), most, slowest)
+
+
+def slower(before: Figures, now: Figures, threshold: float) -> dict[str, tuple[Figure, Figure]]:
+    """Return the figures, before and now, whose mean increased by more than `threshold` percent.
+
+    Policies that only one of the runs has are left out.
+    """
+    pairs = {name: (before.policies[name], now.policies[name]) for name in now.policies if name in before.policies}
+    pairs[_ALL] = (before.total, now.total)
+    return {
+        name: (old, new)
+        for name, (old, new) in pairs.items()
+        if new.mean > old.mean * (1 + threshold / 100) and new.mean - old.mean > _NOISE_MICROSECONDS
+    }
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the command and return its exit code."""
+    args, project = project_flags.parse(parser(), "bench", arguments)
+    for remark in project.remarks:
+        print(f"warning: {remark}", file=sys.stderr)
+    before = _load(args.compare) if args.compare else None
+    found, problems = read(args.path)
+    for problem in problems:
+        location = f"{problem.source}:{problem.line}" if problem.line else problem.source
+        print(f"error: {location}: {problem.message}: {problem.remedy}", file=sys.stderr)
+    figures = measure(options.ruleset(args.policy_file), found, args.repetitions)
+    if figures is None:
+        print("error: nothing to measure: no object in the input concerns a policy", file=sys.stderr)
+        return _INCOMPLETE if problems else _EMPTY
+    sys.stdout.write(_json(figures) if args.output == "json" else _text(figures))
+    if args.save:
+        options.write(str(args.save), _json(figures))
+    worse = slower(before, figures, args.threshold) if before else {}
+    for name, (old, new) in worse.items():
+        print(f"error: {name} is slower: {old.mean:.0f} us before, {new.mean:.0f} us now", file=sys.stderr)
+    return _SLOWER if worse else _INCOMPLETE if problems else 0
+
+
+def _text(figures: Figures) -> str:
+    slowest_first = sorted(figures.policies.items(), key=lambda item: -item[1].mean * item[1].objects)
+    rows = [("policy", "objects", "mean us", "max us", "slowest object")]
+    rows += [
+        (name, f"{each.objects:,}", f"{each.mean:.0f}", f"{each.most:.0f}", each.slowest)
+        for name, each in (*slowest_first, (_ALL, figures.total))
+    ]
+    widths = [max(len(row[column]) for row in rows) for column in range(4)]
+    lines = (
+        f"{row[0]:<{widths[0]}}  " + "  ".join(f"{row[n]:>{widths[n]}}" for n in (1, 2, 3)) + f"  {row[4]}"
+        for row in rows
+    )
+    return "\n".join((*lines, "CPU time for one object, the least of the repetitions")) + "\n"
+
+
+def _json(figures: Figures) -> str:
+    return json.dumps(msgspec.to_builtins(figures), indent=1) + "\n"
+
+
+def _load(path: Path) -> Figures:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Figures)
+    except OSError as error:
+        raise FiguresError(f"{path}: {(error.strerror or 'cannot be read').lower()}") from None
+    except msgspec.DecodeError:
+        raise FiguresError(f"{path} has no figures: write them with `gpugate bench --save {path}`") from None
+
+
+def _count(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise ValueError
+    return number
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser."""
+    made = Parser(
+        prog="gpugate bench",
+        description="Measure how long the policies take on objects and recorded AdmissionReviews. Each policy is measured "
+        "alone; its time includes reading the object, which policies share in an admission.",
+        epilog="examples:\n  gpugate bench ./manifests\n  gpugate bench reviews/ --save before.json\n"
+        "  gpugate bench reviews/ --compare before.json --threshold 20\n\n"
+        "exit codes:\n  0 measured; 1 slower than the threshold allows;\n  2 wrong usage or configuration; 3 nothing to "
+        "measure;\n  4 an input could not be read",
+    )
+    add = made.add_argument
+    add(
+        "path",
+        metavar="PATH",
+        nargs="+",
+        help="files, directories or patterns with objects or AdmissionReviews; - for standard input",
+    )
+    add(
+        "--repetitions",
+        type=_count,
+        default=_REPETITIONS,
+        metavar="N",
+        help="evaluations of each object (default: %(default)s)",
+    )
+    add("--save", type=Path, metavar="FILE", help="write the figures to a file, as JSON")
+    add("--compare", type=Path, metavar="FILE", help="compare with figures that --save wrote")
+    add(
+        "--threshold",
+        type=float,
+        default=_THRESHOLD_PERCENT,
+        metavar="PCT",
+        help="increase of the mean that --compare accepts, in percent (default: %(default)g)",
+    )
+    add("-o", "--output", choices=("text", "json"), default="text", help="output format (default: text)")
+    options.add_policy_file(made, options.OF_THE_PROJECT)
+    project_flags.add(made)
+    return made
