@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup demo quick test slow lint types imports drift unit soak e2e-tools e2e packages harms schemas oracle capture-reviews bench mutants browser docs fuzz generate new-policy lock image image-tree install-yaml release-check sbom audit-dependencies clean
+.PHONY: help setup demo quick test slow lint types imports drift unit soak e2e-tools e2e packages harms schemas oracle capture-reviews bench bench-peers mutants browser docs fuzz generate new-policy lock image image-tree install-yaml release-check sbom audit-dependencies clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -106,6 +106,11 @@ capture-reviews: $(READY) ## Record again the reviews in tests/fixtures/reviews,
 
 bench: $(READY) ## How fast it is; BENCH='--save FILE' keeps it, BENCH='--compare FILE' fails on what got slower
 	@$(BIN)/python tests/bench/bench.py $(BENCH)
+
+bench-peers: $(READY) ## gpugate beside Gatekeeper and native policies on one API server, in one run; BENCH='--save FILE' keeps the figures
+	@$(BIN)/python e2e/tools.py
+	@$(BIN)/python e2e/tools.py peers
+	@PYTHONPATH=e2e:tests/webhook $(BIN)/python tests/bench/peers.py $(BENCH)
 
 mutants: $(READY) ## Make small changes to the program and expect a test to fail; M=certs/plan.py one module, SHARE=5 a 5 % sample, AGAIN=1 survivors
 	@$(BIN)/python tests/mutants/mutants.py $(M) $(if $(SHARE),--share $(SHARE)) $(if $(AGAIN),--again)

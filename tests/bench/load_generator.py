@@ -1,7 +1,7 @@
 """Sends reviews to a server over TLS and takes the time, cheaply enough to run beside it on the same cores.
 
-The bytes of a request are made once; an answer is looked at only as far as its end must be found: status 200 and
-Content-Length. One answer in a hundred is kept for the caller to read in full.
+The bytes of a request are made once; an answer is looked at only as far as its end must be found: the status (200, or 201
+of the API server) and Content-Length or the last chunk. One answer in a hundred is kept for the caller to read in full.
 """
 
 from __future__ import annotations
@@ -18,28 +18,35 @@ import uvloop
 if TYPE_CHECKING:
     from pathlib import Path
 
-_OK: Final = b"HTTP/1.1 200 "
+_SUCCEEDED: Final = (b"HTTP/1.1 200 ", b"HTTP/1.1 201 ")
 _LENGTH: Final = b"content-length:"
+_CHUNKED: Final = b"transfer-encoding: chunked"
+_LAST_CHUNK: Final = b"\r\n0\r\n\r\n"
 _SAMPLED: Final = 100
 # A server that hangs must not hang the measurement.
 _PATIENCE_SECONDS: Final = 120
 
 
 class LoadError(Exception):
-    """The server answered something else than 200, closed the connection, or did not answer at all."""
+    """The server answered with another status than 200 or 201, closed the connection, or did not answer at all."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A server: its address and the file of the authority that vouches for it."""
+    """A server: its address, the file of the authority that signed its certificate, and the files of a client certificate.
+
+    A server without `client` asks for no certificate.
+    """
 
     url: str
     ca_file: Path
+    client: tuple[Path, Path] | None = None
 
     def request(self, path: str, body: bytes) -> bytes:
-        """Return the bytes of a POST as the API server sends it."""
+        """Return the bytes of a POST as the API server sends it; `path` may have a query."""
+        separator = "&" if "?" in path else "?"
         head = (
-            f"POST {path}?timeout=10s HTTP/1.1\r\nHost: {urlsplit(self.url).netloc}\r\nUser-Agent: kube-apiserver-admission\r\n"
+            f"POST {path}{separator}timeout=10s HTTP/1.1\r\nHost: {urlsplit(self.url).netloc}\r\nUser-Agent: kube-apiserver-admission\r\n"
             f"Content-Length: {len(body)}\r\nAccept: application/json, */*\r\nContent-Type: application/json\r\n"
             "Accept-Encoding: gzip\r\n\r\n"
         )
@@ -64,7 +71,7 @@ def keep_alive(target: Target, request: bytes, *, connections: int, requests: in
     """Send so many requests in all over connections that stay open, each sending when its last answer has come.
 
     Raises:
-        LoadError: an answer is no 200, or does not come.
+        LoadError: an answer is neither 200 nor 201, or does not come.
     """
     return uvloop.run(_keep_alive(target, request, connections, requests))
 
@@ -79,12 +86,17 @@ def fresh_connections(target: Target, request: bytes, connections: int) -> Load:
 
 
 def length_of(answer: bytes) -> int:
-    """Return how many bytes the answer has in all; 0 when that is not known yet, -1 when it is no 200."""
+    """Return how many bytes the answer has in all; 0 when that is not known yet, -1 when its status or its head is unusable."""
     head = answer.find(b"\r\n\r\n")
     if head < 0:
         return 0
-    length = answer[:head].lower().find(_LENGTH)
-    if not answer.startswith(_OK) or length < 0:
+    fields = answer[:head].lower()
+    length = fields.find(_LENGTH)
+    if not answer.startswith(_SUCCEEDED):
+        return -1
+    if length < 0 and _CHUNKED in fields:
+        return len(answer) if answer.endswith(_LAST_CHUNK) else 0
+    if length < 0:
         return -1
     return head + 4 + int(answer[length + len(_LENGTH) : head].split(b"\r\n", 1)[0])
 
@@ -92,7 +104,7 @@ def length_of(answer: bytes) -> int:
 async def _keep_alive(target: Target, request: bytes, connections: int, requests: int) -> Load:
     load = Load()
     shares = [requests // connections + (number < requests % connections) for number in range(connections)]
-    trust = ssl.create_default_context(cafile=target.ca_file)
+    trust = _trust(target)
     opened = [await _connect(target, trust, request, load, share) for share in shares]
     started = time.perf_counter()
     for connection in opened:
@@ -104,7 +116,7 @@ async def _keep_alive(target: Target, request: bytes, connections: int, requests
 
 async def _fresh(target: Target, request: bytes, connections: int) -> Load:
     load = Load()
-    trust = ssl.create_default_context(cafile=target.ca_file)
+    trust = _trust(target)
     started = time.perf_counter()
     for _ in range(connections):
         connection = await _connect(target, trust, request, load, 1)
@@ -112,6 +124,13 @@ async def _fresh(target: Target, request: bytes, connections: int) -> Load:
         await _wait([connection])
     load.seconds = time.perf_counter() - started
     return load
+
+
+def _trust(target: Target) -> ssl.SSLContext:
+    trust = ssl.create_default_context(cafile=target.ca_file)
+    if target.client is not None:
+        trust.load_cert_chain(*target.client)
+    return trust
 
 
 async def _connect(target: Target, trust: ssl.SSLContext, request: bytes, load: Load, requests: int) -> _Connection:
@@ -165,7 +184,8 @@ class _Connection(asyncio.Protocol):
         if not self._end:
             self._end = length_of(self._answer)
         if self._end < 0:
-            self._fail(f"answered {self._answer[:60]!r}")
+            head, _, body = self._answer.partition(b"\r\n\r\n")
+            self._fail(f"answered {head[:60]!r}: {body[:300]!r}")
         elif 0 < self._end <= len(self._answer):
             self._load.latencies.append(time.perf_counter() - self._sent)
             if len(self._load.latencies) % _SAMPLED == 1:
