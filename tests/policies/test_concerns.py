@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from example_laws import for_each_case, of_policy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from library_examples import Example, library_example, ruleset_of
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.facts import Facts
 
 FILES = sorted(Path(gpugate.policies.__file__).parent.glob("*/examples/*/*.yaml"))
-EXAMPLES = {f"{file.parent.name}/{file.name}": library_example(file) for file in FILES}
+EXAMPLES = {str(file): library_example(file) for file in FILES}
 POD = GroupVersionKind("", "v1", "Pod")
 DEPLOYMENT = GroupVersionKind("apps", "v1", "Deployment")
 TODAY = dt.date(2026, 11, 21)
@@ -80,9 +81,10 @@ EVERYTHING_ON = PolicyConfig(
 )
 
 
-@pytest.mark.parametrize(("name", "pod"), PODS, ids=[name for name, _ in PODS])
-def test_an_example_concerns_every_policy_that_is_heard_of(name: str, pod: dict[str, Any]) -> None:
-    assert unconcerned(pod, EXAMPLES[name], EXAMPLES[name].config, "alice") == set()
+@for_each_case(EXAMPLES, of_policy)
+def test_an_example_concerns_every_policy_that_is_heard_of(example: Example) -> None:
+    for pod in pods_in(example):
+        assert unconcerned(pod, example, example.config, "alice") == set()
 
 
 def parts(*path: str) -> st.SearchStrategy[Any]:
@@ -405,9 +407,8 @@ def assert_same(config: PolicyConfig, request: Request, facts: Facts) -> None:
         assert found == evaluate(unfiltered(ruleset), request, facts, today=TODAY, phase=phase), phase
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
-def test_an_example_has_the_verdict_that_it_has_if_every_policy_is_called(name: str) -> None:
-    example = EXAMPLES[name]
+@for_each_case(EXAMPLES, of_policy)
+def test_an_example_has_the_verdict_that_it_has_if_every_policy_is_called(example: Example) -> None:
     assert_same(example.config, example.request, RunFacts(example.context, complete=example.complete))
 
 

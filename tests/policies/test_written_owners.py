@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from example_laws import for_each_case, of_policy
 from library_examples import Example, library_example, ruleset_of
 
 import gpugate.policies
@@ -29,7 +30,7 @@ OWNED = {"Pod", "NodeClaim", "Machine", "HorizontalPodAutoscaler"}
 # By its name it is the one that KEDA writes to, whoever made it.
 OF_KEDA = "good-autoscaler-made-by-keda.yaml"
 EXAMPLES = {
-    f"{file.parent.name}/{file.name}": example
+    str(file): example
     for file in FILES
     if file.name != OF_KEDA
     and (example := library_example(file)).request.kind.kind in OWNED
@@ -59,13 +60,13 @@ def findings(example: Example, metadata: Json) -> dict[str, Stance]:
     return found
 
 
-@pytest.mark.parametrize("example", EXAMPLES.values(), ids=EXAMPLES)
+@for_each_case(EXAMPLES, of_policy)
 def test_a_written_owner_lowers_no_finding(example: Example) -> None:
     metadata: Json = dict((example.request.object or {})["metadata"])
     name = metadata.get("name", "")
     without = findings(example, {key: value for key, value in metadata.items() if key != "ownerReferences"})
     for api_version, kind in OWNERS:
-        for owner in (name, name.rpartition("-")[0], name.removeprefix("keda-hpa-")):
+        for owner in {name, name.rpartition("-")[0], name.removeprefix("keda-hpa-")}:
             reference = {"apiVersion": api_version, "kind": kind, "name": owner, "uid": "1", "controller": True}
             owned = findings(example, {**metadata, "ownerReferences": [reference]})
             lowered = {policy: cost for policy, cost in without.items() if owned.get(policy, Stance.OFF) < cost}

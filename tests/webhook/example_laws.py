@@ -1,7 +1,7 @@
-"""Makes a law that every example of the library keeps one test for each policy: `@for_each_example(FILES)`.
+"""Makes a law that many cases keep one test for each group of them: `@for_each_example(FILES)`, `@for_each_case(CASES)`.
 
-A test for each example costs more than the law itself for most laws. The test of a policy applies the law to all its
-examples and raises every failure, each with the path of its example.
+A test for each case costs more than the law itself for most laws. The test of a group applies the law to all its cases
+and raises every failure, each with the name of its case. The groups of the library's examples are the policies.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
 File = TypeVar("File", str, Path)
 
@@ -23,29 +23,46 @@ def for_each_example(files: Iterable[File]) -> Callable[[Callable[..., None]], C
 
     The tests are named after the folder of the policy, such as `pods/wildcard_toleration/`.
     """
-    by_policy: dict[str, list[File]] = {}
-    for file in files:
-        family, _, policy, _ = Path(file).parts[-4:]
-        by_policy.setdefault(f"{family}/{policy}/", []).append(file)
+    return for_each_case({str(file): file for file in files}, of_policy)
 
-    def of_policies(law: Callable[..., None]) -> Callable[..., None]:
-        def test(examples: list[File], **fixtures: Any) -> None:
-            failures: list[Exception] = []
-            for file in examples:
+
+def of_policy(file: str) -> str:
+    """Return the folder of an example's policy, such as `pods/wildcard_toleration/`."""
+    family, _, policy, _ = Path(file).parts[-4:]
+    return f"{family}/{policy}/"
+
+
+def for_each_case(
+    cases: Mapping[str, Any], group: Callable[[str], str] | None = None
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Parametrise a law, whose first argument is a case, by groups of cases.
+
+    Args:
+        cases: name -> case.
+        group: returns the group of a name, after which the test is named; without it all cases are one test.
+    """
+    groups: dict[str, dict[str, Any]] = {}
+    for name, case in cases.items():
+        groups.setdefault(group(name) if group else "all", {})[name] = case
+
+    def of_groups(law: Callable[..., None]) -> Callable[..., None]:
+        def test(cases: Mapping[str, Any], **fixtures: Any) -> None:
+            failures: list[BaseException] = []
+            for name, case in cases.items():
                 try:
-                    law(file, **fixtures)
-                except Exception as error:  # noqa: BLE001 -- raised below, with all others
-                    error.add_note(f"example: {file}")
+                    law(case, **fixtures)
+                except (Exception, pytest.fail.Exception) as error:  # noqa: BLE001 -- raised below, with all others
+                    error.add_note(f"case: {name}")
                     failures.append(error)
             if failures:
-                raise ExceptionGroup(f"{len(failures)} of {len(examples)} examples", failures)
+                raise BaseExceptionGroup(f"{len(failures)} of {len(cases)} cases", failures)
 
         _, *fixtures = inspect.signature(law).parameters.values()
-        examples = inspect.Parameter("examples", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        argument = inspect.Parameter("cases", inspect.Parameter.POSITIONAL_OR_KEYWORD)
         test.__name__, test.__module__, test.__doc__ = law.__name__, law.__module__, law.__doc__
-        test.__signature__ = inspect.Signature([examples, *fixtures])  # type: ignore[attr-defined] # what pytest asks for
+        test.__signature__ = inspect.Signature([argument, *fixtures])  # type: ignore[attr-defined] # what pytest asks for
         # Marks of the law are marks of the test.
         test.pytestmark = getattr(law, "pytestmark", [])  # type: ignore[attr-defined] # where pytest looks for them
-        return pytest.mark.parametrize("examples", by_policy.values(), ids=by_policy)(test)
+        return pytest.mark.parametrize("cases", groups.values(), ids=groups)(test)
 
-    return of_policies
+    return of_groups

@@ -15,6 +15,7 @@ from api_server.audit_annotations import AuditAnnotations
 from api_server.patch_conduct import check
 from api_server.responses import HttpAnswer, verify
 from api_server.warning_headers import WarningRecorder
+from example_laws import for_each_case
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -85,47 +86,62 @@ def exchange_with(webhook: Any) -> Callable[[str, str], Exchange]:
     return ask
 
 
-@pytest.fixture(params=[f"{name}{path}" for name in SENT for path in ("/mutate", "/validate")])
-def exchange(request: pytest.FixtureRequest, exchange_with: Callable[[str, str], Exchange]) -> Exchange:
-    name, _, path = request.param.rpartition("/")
-    return exchange_with(name, f"/{path}")
+def every_exchange(law: Callable[[Exchange], None]) -> Callable[..., None]:
+    """Apply a law to the exchange of each review with each endpoint."""
+
+    def of_review(case: tuple[str, str], exchange_with: Callable[[str, str], Exchange]) -> None:
+        law(exchange_with(*case))
+
+    of_review.__name__ = law.__name__
+    return for_each_case({f"{name}{path}": (name, path) for name in SENT for path in ("/mutate", "/validate")})(
+        of_review
+    )
 
 
+@every_exchange
 def test_200_and_json(exchange: Exchange) -> None:
     assert (exchange.answer.status, exchange.answer.headers["content-type"]) == (200, "application/json")
 
 
+@every_exchange
 def test_the_api_server_accepts_it(exchange: Exchange) -> None:
     verify(exchange.answer, exchange.uid, "admission.k8s.io/v1", mutating=exchange.mutating)
 
 
+@every_exchange
 def test_uid_is_echoed(exchange: Exchange) -> None:
     assert exchange.response["uid"] == exchange.uid
 
 
+@every_exchange
 def test_type_is_that_of_the_request(exchange: Exchange) -> None:
     assert (exchange.envelope["apiVersion"], exchange.envelope["kind"]) == ("admission.k8s.io/v1", "AdmissionReview")
 
 
+@every_exchange
 def test_patch_and_its_type_together(exchange: Exchange) -> None:
     assert ("patch" in exchange.response, exchange.response.get("patchType")) in {(False, None), (True, "JSONPatch")}
 
 
+@every_exchange
 def test_no_patch_from_validation(exchange: Exchange) -> None:
     assert exchange.mutating or "patch" not in exchange.response
 
 
+@every_exchange
 def test_patches_follow_the_rules(exchange: Exchange) -> None:
     patch = verify(exchange.answer, exchange.uid, "admission.k8s.io/v1", mutating=exchange.mutating).patch
     if patch:
         check(exchange.request["object"], json.loads(patch))
 
 
+@every_exchange
 def test_no_empty_patch(exchange: Exchange) -> None:
     patch = verify(exchange.answer, exchange.uid, "admission.k8s.io/v1", mutating=exchange.mutating).patch
     assert patch == b"" or json.loads(patch)
 
 
+@every_exchange
 def test_a_denial_has_a_message(exchange: Exchange) -> None:
     if not exchange.response["allowed"]:
         status = exchange.response["status"]
@@ -133,20 +149,24 @@ def test_a_denial_has_a_message(exchange: Exchange) -> None:
         assert len(status["message"]) <= 1024
 
 
+@every_exchange
 def test_a_denial_has_a_code_and_a_reason(exchange: Exchange) -> None:
     if not exchange.response["allowed"]:
         status = exchange.response["status"]
         assert (status["code"] >= 400, status["status"], bool(status["reason"])) == (True, "Failure", True)
 
 
+@every_exchange
 def test_no_status_where_it_is_allowed(exchange: Exchange) -> None:
     assert not (exchange.response["allowed"] and "status" in exchange.response)
 
 
+@every_exchange
 def test_mutation_never_denies(exchange: Exchange) -> None:
     assert not exchange.mutating or exchange.response["allowed"]
 
 
+@every_exchange
 def test_no_annotation_is_dropped(exchange: Exchange) -> None:
     annotations = AuditAnnotations()
     for key, value in exchange.response.get("auditAnnotations", {}).items():
@@ -154,6 +174,7 @@ def test_no_annotation_is_dropped(exchange: Exchange) -> None:
     assert annotations.dropped == []
 
 
+@every_exchange
 def test_no_warning_is_dropped_or_cut(exchange: Exchange) -> None:
     recorder, warnings = WarningRecorder(), exchange.response.get("warnings", [])
     for warning in warnings:
@@ -162,10 +183,12 @@ def test_no_warning_is_dropped_or_cut(exchange: Exchange) -> None:
     assert all(len(warning) <= 120 and not warning.startswith("Warning") for warning in warnings)
 
 
+@every_exchange
 def test_bounded(exchange: Exchange) -> None:
     assert len(exchange.answer.body) < 16 * 1024
 
 
+@every_exchange
 def test_no_unknown_member(exchange: Exchange) -> None:
     assert exchange.response.keys() <= MEMBERS
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from example_laws import for_each_case
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,6 +35,7 @@ KINDS = [
     "resource.k8s.io/v1beta1/ResourceClaimTemplate",
     "resource.k8s.io/v1/DeviceClass",
 ]
+PATHS = ("/mutate", "/validate")
 SPECS = {
     "missing": ...,
     "null": None,
@@ -71,17 +73,17 @@ def make(kind: str, members: Json) -> Json:
     return {"apiVersion": version, "kind": name} | {key: value for key, value in members.items() if value is not ...}
 
 
-@pytest.mark.parametrize("path", ["/mutate", "/validate"])
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.rpartition("/")[2])
-@pytest.mark.parametrize("spec", SPECS.values(), ids=[f"spec-{name}" for name in SPECS])
-def test_specs(ask: Callable[..., Any], review: Callable[..., Any], spec: Any, kind: str, path: str) -> None:
+@for_each_case({f"{name} spec to {path}": (path, spec) for name, spec in SPECS.items() for path in PATHS})
+def test_specs(case: tuple[str, Any], ask: Callable[..., Any], review: Callable[..., Any], kind: str) -> None:
+    path, spec = case
     ask(path, review(make(kind, {"spec": spec})))
 
 
-@pytest.mark.parametrize("path", ["/mutate", "/validate"])
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.rpartition("/")[2])
-@pytest.mark.parametrize("metadata", METADATA.values(), ids=[f"metadata-{name}" for name in METADATA])
-def test_metadata(ask: Callable[..., Any], review: Callable[..., Any], metadata: Any, kind: str, path: str) -> None:
+@for_each_case({f"{name} metadata to {path}": (path, value) for name, value in METADATA.items() for path in PATHS})
+def test_metadata(case: tuple[str, Any], ask: Callable[..., Any], review: Callable[..., Any], kind: str) -> None:
+    path, metadata = case
     ask(path, review(make(kind, {"metadata": metadata}), name="a"))
 
 
