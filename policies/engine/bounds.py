@@ -19,14 +19,15 @@ from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.sdk.field import Field, render
 from gpugate.policies.sdk.findings import Violation
-from gpugate.policies.sdk.pod_templates import TEMPLATES, nested, shared
+from gpugate.policies.sdk.pod_templates import TEMPLATES, nested
+from gpugate.policies.sdk.template_views import shared
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from gpugate.policies.sdk.field import Json, Path
     from gpugate.policies.sdk.objects import GroupVersionKind, Request, Subject
-    from gpugate.policies.sdk.pod_templates import Shared
+    from gpugate.policies.sdk.template_views import Shared
 
 MOST_TEMPLATES: Final = 200
 _TEXTS: Final = (".expression", ".query")

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Final, cast
 from gpugate.policies.sdk import objects
 from gpugate.policies.sdk.facts import Need, named, object_doubt
 from gpugate.policies.sdk.field import Field
+from gpugate.policies.sdk.field_views import ListView, ObjectView, Shaped
 from gpugate.policies.sdk.findings import Skip
 from gpugate.policies.sdk.gpu_demand import gpu_demand
 from gpugate.policies.sdk.platform import Taint
-from gpugate.policies.sdk.pod_templates import ListView, ObjectView, Shaped
 from gpugate.policies.sdk.scheduling import alternatives, is_only, normalized, tolerated
 
 if TYPE_CHECKING:

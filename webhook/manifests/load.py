@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Final, TypedDict
 from gpugate.policies.sdk.facts import Known
 from gpugate.policies.sdk.field import Field, TemplateField, has_unknown, is_unknown
 from gpugate.policies.sdk.objects import NODE_POOL, POD, GroupVersionKind
-from gpugate.policies.sdk.pod_templates import TEMPLATES, WORKFLOW_SPECS
+from gpugate.policies.sdk.pod_templates import TEMPLATES
+from gpugate.policies.sdk.template_views import WORKFLOW_SPECS
 from gpugate.webhook.manifests.documents import Document, Positions, has_head, read_bytes, read_text, texts_between
 from gpugate.webhook.manifests.inputs import Input, Language, Passed, expand
 from gpugate.webhook.manifests.objects import Manifest, NotAManifest, objects

@@ -1,0 +1,118 @@
+"""Views that show a value whose parts are in several places of an object as one value.
+
+A policy reads the value as if it were written so, and the path of each part is where the part is in the object.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpugate.policies.sdk.field import Field, Json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from gpugate.policies.sdk.field import Path
+
+
+class ObjectView(Field):
+    """An object whose members stand in several places.
+
+    A member that is not among `members` is looked up in `home`, whose path is that of the whole.
+    """
+
+    __slots__ = ("_home", "_members")
+
+    def __init__(self, home: Field, members: Mapping[str, Field]) -> None:
+        present = {key: member for key, member in members.items() if member}
+        values = {key: member.value for key, member in present.items()}
+        super().__init__({**home.mapping, **values} if home or values else None)
+        self._home = home
+        self._members = members
+
+    def __getitem__(self, key: str | int | Path) -> Field:
+        """Return the field that stands for a member, or for what is at the end of a path below it."""
+        first, *rest = key if isinstance(key, tuple) else (key,)
+        member = self._members[first] if isinstance(first, str) and first in self._members else self._home[first]
+        return member[tuple(rest)] if rest else member
+
+    def items(self) -> Iterator[tuple[str, Field]]:
+        """Yield key and field of each member that is present."""
+        yield from ((key, self[key]) for key in self.mapping)
+
+    @property
+    def path(self) -> Path:
+        """The path of `home`."""
+        return self._home.path
+
+
+class ListView(Field):
+    """A list whose elements stand in several places; its path is that of `home`, where more would be added."""
+
+    __slots__ = ("_elements", "_home")
+
+    def __init__(self, home: Field, elements: Sequence[Field]) -> None:
+        super().__init__([element.value for element in elements] if home or elements else None)
+        self._home = home
+        self._elements = elements
+
+    def __getitem__(self, key: str | int | Path) -> Field:
+        """Return the field that stands for an element, or for what is at the end of a path below it."""
+        first, *rest = key if isinstance(key, tuple) else (key,)
+        known = isinstance(first, int) and 0 <= first < len(self._elements)
+        element = self._elements[first] if isinstance(first, int) and known else self._home[first]
+        return element[tuple(rest)] if rest else element
+
+    def __iter__(self) -> Iterator[Field]:
+        """Yield the elements."""
+        yield from self._elements
+
+    @property
+    def path(self) -> Path:
+        """The path of `home`."""
+        return self._home.path
+
+
+class Shaped(Field):
+    """A value made of a field of another shape: everything in it is at the path of that field."""
+
+    __slots__ = ("_home",)
+
+    def __init__(self, home: Field, value: Json) -> None:
+        super().__init__(value)
+        self._home = home
+
+    def __getitem__(self, key: str | int | Path) -> Field:
+        """Return a member, or what is at the end of a path below it."""
+        return Shaped(self._home, Field(self.value)[key].value)
+
+    def __iter__(self) -> Iterator[Field]:
+        """Yield the elements of a list."""
+        yield from (Shaped(self._home, element.value) for element in Field(self.value))
+
+    def items(self) -> Iterator[tuple[str, Field]]:
+        """Yield key and field of each member."""
+        yield from ((key, Shaped(self._home, member.value)) for key, member in Field(self.value).items())
+
+    @property
+    def path(self) -> Path:
+        """The path of `home`."""
+        return self._home.path
+
+
+def joined(home: Field, more: list[Field]) -> Field:
+    """Return a list with more elements; one that is no list stays as it is, so that it is refused."""
+    if not more or (home and not isinstance(home.value, list | dict)):
+        return home
+    return ListView(home, [*home, *more])
+
+
+def merged(home: Field, *others: Field) -> Field:
+    """Return labels or annotations with those of others that it does not have itself."""
+    members = {key: field for other in reversed(others) for key, field in other.items()}
+    return ObjectView(home, {**members, **dict(home.items())}) if members else home
+
+
+def first(layers: tuple[Field, ...], name: str) -> Field:
+    """Return the member of the first layer that has it; that of the first layer if none has."""
+    return next((layer[name] for layer in layers if layer[name].value), layers[0][name])
