@@ -1,4 +1,4 @@
-"""`gpugate check` as a process in repositories of strangers: nothing of the machine is in what it writes.
+"""`gpugate check` in repositories of strangers: nothing of the machine is in what it writes.
 
 Each repository names a file beside it, which holds a canary; a program that would render it does not start, or it prints
 what it can reach. The error names the file and the setting.
@@ -11,15 +11,18 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 import tarfile
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import pytest
+
+from gpugate.webhook.cli.main import main
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    Written: TypeAlias = Callable[[Path, Path, tuple[str, ...]], str]
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not on PATH")
 
@@ -175,8 +178,24 @@ HOSTILE = {**PROJECTS, **CHARTS, **KUSTOMIZATIONS, **INFLATED}
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Callable[[Hostile], tuple[str, bool]]:
-    """Make a repository, check it as a process, and return all that it wrote and whether a program was started."""
+def written(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Written:
+    """Check a repository and return all that the run and its programs write; the exit code says that something is wrong."""
+
+    def check(top: Path, programs: Path, arguments: tuple[str, ...]) -> str:
+        monkeypatch.chdir(top)
+        monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
+        monkeypatch.setenv("TOKEN", CANARY)
+        code = main(["check", *(f"--output={each}" for each in FORMATS), *arguments])
+        ran = capfd.readouterr()
+        assert code != 0, ran.err
+        return ran.out + ran.err + "".join(file.read_text() for file in sorted(top.glob("out.*")))
+
+    return check
+
+
+@pytest.fixture
+def run(tmp_path: Path, written: Written) -> Callable[[Hostile], tuple[str, bool]]:
+    """Make a repository, check it, and return all that it wrote and whether a program was started."""
 
     def checked(hostile: Hostile) -> tuple[str, bool]:
         top, programs, started = tmp_path / "repo", tmp_path / "programs", tmp_path / "started"
@@ -198,24 +217,6 @@ def run(tmp_path: Path) -> Callable[[Hostile], tuple[str, bool]]:
         return said, started.exists()
 
     return checked
-
-
-def written(top: Path, programs: Path, arguments: tuple[str, ...]) -> str:
-    """Return all that a run writes; its exit code says that something is wrong."""
-    environment = {**os.environ, "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}", "TOKEN": CANARY}
-    command = [
-        sys.executable,
-        "-I",
-        "-m",
-        "gpugate.webhook.cli.main",
-        "check",
-        *(f"--output={each}" for each in FORMATS),
-    ]
-    ran = subprocess.run(  # noqa: S603 -- ours
-        [*command, *arguments], cwd=top, env=environment, capture_output=True, text=True, check=False, timeout=120
-    )
-    assert ran.returncode != 0 or not arguments, ran.stderr
-    return ran.stdout + ran.stderr + "".join(file.read_text() for file in sorted(top.glob("out.*")))
 
 
 @pytest.mark.parametrize("hostile", HOSTILE.values(), ids=HOSTILE)
@@ -268,7 +269,9 @@ END
 
 
 @pytest.mark.parametrize(("name", "program", "files"), FORGED.values(), ids=FORGED)
-def test_what_a_program_says_chooses_no_file(name: str, program: str, files: dict[str, str], tmp_path: Path) -> None:
+def test_what_a_program_says_chooses_no_file(
+    name: str, program: str, files: dict[str, str], tmp_path: Path, written: Written
+) -> None:
     twin, programs = tmp_path / "twin.yaml", tmp_path / "programs"
     programs.mkdir()
     (tmp_path / "repo/.git").mkdir(parents=True)
