@@ -9,8 +9,8 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from gpugate.webhook.check import command as check
 from gpugate.webhook.check.fix import MendedFile
+from gpugate.webhook.check.fixed_files import diff_of, write_fixed
 from gpugate.webhook.cli import options, project_flags
 from gpugate.webhook.cli.options import Parser, UsageError
 from gpugate.webhook.manifests.inputs import STDIN, Input, expand
@@ -112,9 +112,9 @@ def update(run: Run, setup: Setup) -> tuple[Run, frozenset[tuple[str, str]], lis
     """
     made = updates(run.failed)
     changed = [MendedFile(each.file, each.before, each.after, each.codec) for each in made.files.values()]
-    sys.stderr.write(check.diff_of(changed))
+    sys.stderr.write(diff_of(changed))
     for file in changed:
-        check.write_fixed(file)
+        write_fixed(file)
     failed = {(result.case.file, result.case.name) for result in run.failed}
     again = {
         (case.file, case.name): case

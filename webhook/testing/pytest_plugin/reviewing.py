@@ -164,7 +164,7 @@ def checked(arguments: Sequence[str], config: pytest.Config) -> Report:
     file = policy_file(config)
     chosen = ["--policy-file", str(file)] if file else []
     args, project = project_flags.parse(check_flags.parser(), "check", ["--quiet", *chosen, *arguments])
-    result, _ = check.judged(args, project)
+    result, _ = check.check_project(args, project)
     return result.report
 
 
