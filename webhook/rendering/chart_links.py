@@ -57,11 +57,11 @@ def obstacle(chart: str) -> Problem | None:
             if wrong:
                 kind = "a link out of the repository, to which" if os.path.islink(path) else f"{wrong}, at which"  # noqa: PTH114 -- of a text
                 return Problem(path, 0, 0, f"{kind} a template of this chart could look", _REMEDY)
-            found = _of_schema(path) if name == _SCHEMA else None
-            if found is None and name.endswith(_ARCHIVE) and os.path.basename(folder) == _SUBCHARTS:  # noqa: PTH119 -- of a text
-                found = _of_archive(path)
-            if found is not None:
-                return found
+            problem = _of_schema(path) if name == _SCHEMA else None
+            if problem is None and name.endswith(_ARCHIVE) and os.path.basename(folder) == _SUBCHARTS:  # noqa: PTH119 -- of a text
+                problem = _of_archive(path)
+            if problem is not None:
+                return problem
         # Links to directories above would be followed for ever.
         folders[:] = [name for name in sorted(folders) if _is_new(os.path.join(folder, name), seen)]  # noqa: PTH118 -- as above
     return None
@@ -86,10 +86,10 @@ def _of_archive(path: str) -> Problem | None:
     """Look at the schemas in an archive, and in those that it holds."""
     try:
         data = read_regular(Path(path), MAX_BYTES)
-        return next((found for name, text in _schemas(path, data, 1) if (found := _refused(name, text))), None)
+        return next((problem for name, text in _schemas(path, data, 1) if (problem := _refused(name, text))), None)
     except (tarfile.TarError, OSError, EOFError, ValueError) as error:
-        said = (error.strerror or "cannot be read") if isinstance(error, OSError) else str(error)
-        return Problem(path, 0, 0, f"an archive that gpugate cannot look into: {said}", _REMEDY)
+        cause = (error.strerror or "cannot be read") if isinstance(error, OSError) else str(error)
+        return Problem(path, 0, 0, f"an archive that gpugate cannot look into: {cause}", _REMEDY)
 
 
 def _schemas(path: str, data: bytes, depth: int) -> Iterator[tuple[str, bytes]]:
@@ -116,19 +116,21 @@ def _refused(path: str, data: bytes) -> Problem | None:
         return Problem(path, 0, 0, "is not JSON that gpugate can read, so its `$ref` are unknown", _REMEDY)
     waiting: list[Any] = [value]
     while waiting:
-        each = waiting.pop()
-        if isinstance(each, dict):
-            away = next((key for key, said in each.items() if isinstance(said, str) and _leads_away(key, said)), None)
+        node = waiting.pop()
+        if isinstance(node, dict):
+            away = next(
+                (key for key, value in node.items() if isinstance(value, str) and _leads_away(key, value)), None
+            )
             if away is not None:
-                wrong = f"{away}: {each[away][:200]!r} is another document, which gpugate does not let Helm read"
+                wrong = f"{away}: {node[away][:200]!r} is another document, which gpugate does not let Helm read"
                 return Problem(path, 0, 0, wrong, "take the definition into this file: `#/$defs/NAME`")
-            waiting += each.values()
-        elif isinstance(each, list):
-            waiting += each
+            waiting += node.values()
+        elif isinstance(node, list):
+            waiting += node
     return None
 
 
-def _leads_away(key: str, said: str) -> bool:
+def _leads_away(key: str, value: str) -> bool:
     if key in _REFERENCES:
-        return not said.startswith("#")
-    return key == "$schema" and not said.startswith(_DRAFTS)
+        return not value.startswith("#")
+    return key == "$schema" and not value.startswith(_DRAFTS)

@@ -65,8 +65,8 @@ class _Reader:
     def action(self, action: str) -> None:
         line = self.lines[-1]
         self.acted = True
-        found = _KEYWORD.match(action)
-        word = "/" if action.lstrip("{- ").startswith("/*") else found["word"] if found else ""
+        keyword = _KEYWORD.match(action)
+        word = "/" if action.lstrip("{- ").startswith("/*") else keyword["word"] if keyword else ""
         loops = [begin for block, begin in self.blocks if block == "range"]
         closes_loop = word == "end" and self.blocks and self.blocks[-1][0] == "range"
         if word in _DEFINING or self._defines:
@@ -77,7 +77,7 @@ class _Reader:
             self.blocks.append((word, len(self.lines)))
         elif word == "end" and self.blocks:
             self.blocks.pop()
-        if word not in _SILENT and not (found and found["assigns"]):
+        if word not in _SILENT and not (keyword and keyword["assigns"]):
             line.actions += 1
         line.markable &= "\n" not in action
         for _ in range(action.count("\n")):
@@ -243,15 +243,15 @@ def line_origins(text: str, marked: str, copy: MarkedChart) -> list[tuple[str, i
     if len(lines) != len(others):
         return [None] * len(lines)
     marks = [_mark(line, other, copy) for line, other in zip(lines, others, strict=True)]
-    found: list[tuple[str, int] | None] = []
+    origins: list[tuple[str, int] | None] = []
     for between in _between_marks(lines, marks):
         # Once for all lines between two marks: there may be as many as a chart can write.
         written = _written_by_action(between, lines, marks, copy)
-        found += [written if lines[index].strip() and lines[index] == others[index] else None for index in between]
+        origins += [written if lines[index].strip() and lines[index] == others[index] else None for index in between]
         mark = marks[between.stop] if between.stop < len(marks) else None
         if between.stop < len(marks):
-            found.append((copy.files[mark.file], mark.line) if mark else None)
-    return found
+            origins.append((copy.files[mark.file], mark.line) if mark else None)
+    return origins
 
 
 def _between_marks(lines: list[str], marks: list[_Mark | None]) -> Iterator[range]:
@@ -265,11 +265,11 @@ def _between_marks(lines: list[str], marks: list[_Mark | None]) -> Iterator[rang
 
 
 def _mark(line: str, marked: str, copy: MarkedChart) -> _Mark | None:
-    found = list(_MARK.finditer(marked))
-    if not found or len({mark["file"] for mark in found}) > 1 or _MARK.sub("", marked).rstrip() != line.rstrip():
+    marks = list(_MARK.finditer(marked))
+    if not marks or len({mark["file"] for mark in marks}) > 1 or _MARK.sub("", marked).rstrip() != line.rstrip():
         return None
     # A template can read its own marks, and write others.
-    file, *numbers = (int(text[:_DIGITS]) for text in (found[0]["file"], found[0]["line"], found[-1]["line"]))
+    file, *numbers = (int(text[:_DIGITS]) for text in (marks[0]["file"], marks[0]["line"], marks[-1]["line"]))
     known = file < len(copy.files) and all(0 < number <= len(copy.lines[file]) for number in numbers)
     return _Mark(file, *numbers) if known else None
 
@@ -305,13 +305,13 @@ def _written_by_action(
 
 def sources(text: str) -> list[str]:
     """Return for each line the template that Helm says its document is from; empty where it says none."""
-    found: list[str] = []
+    sources: list[str] = []
     current = ""
     for line in text.split("\n"):
-        said = _SOURCE.match(line)
-        current = said["file"] if said else "" if line.startswith("---") else current
-        found.append(current)
-    return found
+        source = _SOURCE.match(line)
+        current = source["file"] if source else "" if line.startswith("---") else current
+        sources.append(current)
+    return sources
 
 
 # Places of findings count these as the end of a line too (YAML 1.1, 5.4), and Helm does not.
@@ -332,14 +332,20 @@ class ChartPlaces:
 
     def of(self, finding: Located) -> Place:
         """Return the place of a finding in a template, or what is known of it."""
-        place, index = finding.place, finding.place.line - 1
+        location, index = finding.place, finding.place.line - 1
         variants = (self._job.variant,) if self._job.variant else ()
         origin = self._origins[index] if index < len(self._origins) else None
         lines = self._lines_of(origin[0]) if origin else []
         if origin is None or origin[1] > len(lines):
             file = template_file(self._job.chart, self._sources[index]) if index < len(self._sources) else None
             return replace(
-                place, file=file or _whole(self._job), line=1, column=1, end=2, rendered=place.line, variants=variants
+                location,
+                file=file or _whole(self._job),
+                line=1,
+                column=1,
+                end=2,
+                rendered=location.line,
+                variants=variants,
             )
         file, line = origin
         written = lines[line - 1]
@@ -348,7 +354,7 @@ class ChartPlaces:
         around = excerpt(self._shown[file], line, 1)
         column, end = len(written) - len(written.lstrip()) + 1, len(written.rstrip()) + 1
         if written.rstrip() == self._lines[index].rstrip():
-            column, end = place.column, place.end
+            column, end = location.column, location.end
         return Place(file, line, column, end, around.lines, around.first_line, variants=variants)
 
     def _lines_of(self, file: str) -> list[str]:

@@ -51,16 +51,16 @@ def staged(chart: str, home: str, without: Sequence[str] = ()) -> str:
     Raises:
         OSError: the links cannot be made.
     """
-    if not Path(chart).is_dir() or not (without or any(is_git(each.name) for each in Path(chart).iterdir())):
+    if not Path(chart).is_dir() or not (without or any(is_git(entry.name) for entry in Path(chart).iterdir())):
         return chart
     about = _about(chart) if without else None
     stage = Path(os.path.realpath(home), "chart", Path(os.path.realpath(chart)).name)
     stage.mkdir(parents=True)
-    for each in Path(os.path.realpath(chart)).iterdir():
-        if isinstance(about, dict) and each.name == CHART_FILE:
-            (stage / each.name).write_text(json.dumps(_less(about, without)), encoding="utf-8")
-        elif not is_git(each.name):
-            (stage / each.name).symlink_to(each)
+    for entry in Path(os.path.realpath(chart)).iterdir():
+        if isinstance(about, dict) and entry.name == CHART_FILE:
+            (stage / entry.name).write_text(json.dumps(_less(about, without)), encoding="utf-8")
+        elif not is_git(entry.name):
+            (stage / entry.name).symlink_to(entry)
     return str(stage)
 
 
@@ -68,7 +68,11 @@ def _less(about: dict[str, object], without: Sequence[str]) -> dict[str, object]
     """Return the description of a chart without some of its dependencies."""
     listed = about.get("dependencies")
     kept = (
-        [each for each in listed if not (isinstance(each, dict) and each.get("name") in without)]
+        [
+            dependency
+            for dependency in listed
+            if not (isinstance(dependency, dict) and dependency.get("name") in without)
+        ]
         if isinstance(listed, list)
         else []
     )
@@ -81,18 +85,23 @@ _MISSING_REMEDY: Final = "run `helm dependency build {}` first: gpugate download
 _DEFAULT_NAMESPACE: Final = "default"
 
 
-def another_way(job: ChartJob, said: str) -> ChartJob | None:
+def another_way(job: ChartJob, stderr: str) -> ChartJob | None:
     """Return how a chart may render that did not: without dependencies that are not there, or in a namespace of its own.
 
     Args:
         job: how it did not.
-        said: what Helm wrote.
+        stderr: what Helm wrote.
     """
-    missing = _MISSING.search(said)
+    missing = _MISSING.search(stderr)
     if missing and not job.without and Path(job.chart).is_dir():
         return replace(job, without=tuple(name.strip() for name in missing["names"].split(",")))
     # A chart may refuse the namespace that was chosen for it because nothing names one.
-    if job.namespace == _DEFAULT_NAMESPACE and job.may_move and "execution error at" in said and "namespace" in said:
+    if (
+        job.namespace == _DEFAULT_NAMESPACE
+        and job.may_move
+        and "execution error at" in stderr
+        and "namespace" in stderr
+    ):
         return replace(job, namespace=job.release, may_move=False)
     # Values of Terraform hold expressions, which a template may not take for what it expects.
     if job.texts:
@@ -126,9 +135,9 @@ _REMEDIES: Final = (
 _REMEDY: Final = "correct it; `helm template {chart}` reports the same"
 
 
-def chart_failure(job: ChartJob, said: str, stopped: str) -> Failure:
+def chart_failure(job: ChartJob, stderr: str, stopped: str) -> Failure:
     """Return why a chart was not rendered; renderings with other values may have the same cause."""
-    problem = chart_problem(job, said, stopped)
+    problem = chart_problem(job, stderr, stopped)
     message = problem.message.replace(_with(job), "", 1)
     cause = f"{problem.source}\0{problem.line}\0{problem.column}\0{message}"
     return Failure(f"{job.chart}{_with(job)}", problem, cause, chart=job.chart)
@@ -138,15 +147,15 @@ def _with(job: ChartJob) -> str:
     return f" with {job.variant}" if job.variant else ""
 
 
-def chart_problem(job: ChartJob, said: str, stopped: str) -> Problem:
+def chart_problem(job: ChartJob, stderr: str, stopped: str) -> Problem:
     """Return what went wrong with a chart, at the template or the values file that Helm names."""
     chart_file = os.path.join(job.chart, "Chart.yaml") if Path(job.chart).is_dir() else job.chart  # noqa: PTH118 -- `./` stays
     which = _with(job)
     if stopped:
         remedy = "render it by hand to see why: `helm template`, or raise --render-timeout"
         return Problem(chart_file, 0, 0, f"helm {stopped}{which}", remedy)
-    text = _text(said)
-    remedy = next((each for sign, each in _REMEDIES if sign in text), _REMEDY).format(chart=job.chart)
+    text = _text(stderr)
+    remedy = next((remedy for sign, remedy in _REMEDIES if sign in text), _REMEDY).format(chart=job.chart)
     if broken := _BROKEN.search(text):
         file = template_file(job.chart, broken["file"]) or chart_file
         message = f"the rendered output{which} is not valid YAML: {shortened(text[broken.end() :])}"
@@ -158,16 +167,16 @@ def chart_problem(job: ChartJob, said: str, stopped: str) -> Problem:
         file = values["file"] if values["file"] in job.values else own
         line = int(values["line"])
         return Problem(file, line, 1, message, "correct the YAML of the values", excerpt=_around(file, line), end=2)
-    for place in reversed(list(_PLACE.finditer(text))):
-        file = (template_file(job.chart, place["file"]) or "") if "/templates/" in place["file"] else ""
+    for location in reversed(list(_PLACE.finditer(text))):
+        file = (template_file(job.chart, location["file"]) or "") if "/templates/" in location["file"] else ""
         if file:
-            line, column = int(place["line"]), int(place["column"] or 0) + 1  # Go counts the column from 0
+            line, column = int(location["line"]), int(location["column"] or 0) + 1  # Go counts the column from 0
             return Problem(file, line, column, message, remedy, excerpt=_around(file, line), end=column + 1)
     return Problem(chart_file, 0, 0, message, remedy)
 
 
-def _text(said: str) -> str:
-    lines = [line.strip() for line in _NOISE.sub("", said).splitlines()]
+def _text(stderr: str) -> str:
+    lines = [line.strip() for line in _NOISE.sub("", stderr).splitlines()]
     return "; ".join(line for line in lines if line).removeprefix("Error: ") or "helm failed without an error message"
 
 
@@ -217,7 +226,7 @@ class ChartJob:
 
         Of what is set it has the names alone: a password given so must not stand in a report.
         """
-        names = [*self.values, *(f"--set {each.partition('=')[0]}=..." for each in self.set)]
+        names = [*self.values, *(f"--set {value.partition('=')[0]}=..." for value in self.set)]
         return ", ".join([*names, *filter(None, [self.given])])
 
     @property
@@ -237,13 +246,13 @@ class ChartJob:
             OSError: the values that are texts cannot be written below `home`.
         """
         flags = [f"--namespace={self.namespace}", f"--kube-version={self.kube_version}"]
-        flags += [f"--values={_as_one(each)}" for each in self.values]
+        flags += [f"--values={_as_one(value)}" for value in self.values]
         for number, text in enumerate(self.texts):
             file = Path(os.path.realpath(home), f"values-{number}.yaml")
             file.write_text(text, encoding="utf-8")
             flags.append(f"--values={_as_one(str(file))}")
-        flags += [f"--set={each}" for each in self.set]
-        flags += [f"--api-versions={each}" for each in self.api_versions]
+        flags += [f"--set={value}" for value in self.set]
+        flags += [f"--api-versions={value}" for value in self.api_versions]
         # Helm takes the space around the name away, and would render another directory.
         named = chart if chart == chart.strip() else os.path.join(os.path.abspath(chart), "")  # noqa: PTH100, PTH118
         return [helm, "template", *flags, "--", self.release, named]
@@ -252,7 +261,7 @@ class ChartJob:
 def chart_jobs(chart: str, options: RenderOptions) -> Iterator[ChartJob | Failure | Passed]:
     """Yield the ways in which a chart is to be rendered, or why it cannot be."""
     real = os.path.realpath(chart)
-    given = [each for each in options.charts if os.path.realpath(each.path) == real] or [ChartValues(chart)]
+    given = [entry for entry in options.charts if os.path.realpath(entry.path) == real] or [ChartValues(chart)]
     if options.changed is not None and not _is_changed(real, given, options.changed):
         return
     # Before anything is read: also what is wrong in a file is shown with its text.

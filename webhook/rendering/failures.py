@@ -36,21 +36,21 @@ class Failure:
     @property
     def key(self) -> str:
         """What failures of the same cause have in common."""
-        found = self.problem
-        return self.cause or f"{found.source}\0{found.line}\0{found.column}\0{found.message}"
+        problem = self.problem
+        return self.cause or f"{problem.source}\0{problem.line}\0{problem.column}\0{problem.message}"
 
 
 def by_cause(failures: Iterable[Failure]) -> dict[str, Problem]:
     """Return for each cause its problem, which names what is not rendered because of it."""
     groups: dict[str, list[Failure]] = {}
-    for each in failures:
-        groups.setdefault(each.key, []).append(each)
+    for failure in failures:
+        groups.setdefault(failure.key, []).append(failure)
     return {key: _one(group) for key, group in groups.items()}
 
 
 def _one(group: list[Failure]) -> Problem:
     problem = group[0].problem
-    names = list(dict.fromkeys(each.what for each in group))
+    names = list(dict.fromkeys(failure.what for failure in group))
     # A program that is missing is about no chart of its own.
     if len(names) == 1 and not (problem.note and group[0].cause):
         return problem
@@ -59,9 +59,9 @@ def _one(group: list[Failure]) -> Problem:
     return replace(problem, message=f"{problem.message} (not rendered: {shown})")
 
 
-def shortened(said: str) -> str:
+def shortened(text: str) -> str:
     """Return what a program said, without its middle where it is long.
 
     The cause is at the end where a program says first what it was doing, and at the beginning where a chart explains.
     """
-    return said if len(said) <= _LONGEST else f"{said[:_BEGINNING]} ... {said[_BEGINNING - _LONGEST :]}"
+    return text if len(text) <= _LONGEST else f"{text[:_BEGINNING]} ... {text[_BEGINNING - _LONGEST :]}"

@@ -96,7 +96,7 @@ def restrict(programs: list[str], home: str, readable: list[str] | None) -> bool
     if rules < 0:
         return False
     read, run = (READ_FILE | READ_DIR), (READ_FILE | READ_DIR | EXECUTE)
-    allowed = [(path, run) for path in (*SYSTEM, *(each for program in programs for each in with_versions(program)))]
+    allowed = [(path, run) for path in (*SYSTEM, *(file for program in programs for file in with_versions(program)))]
     allowed += [
         *((path, read) for path in (*SYSTEM_FILES, *(readable or ()))),
         *((path, read | WRITE_FILE) for path in DEVICES),
@@ -121,7 +121,7 @@ def with_versions(program: str) -> list[str]:
     """Return the file of a program, and those beside it whose names begin so: kubectl of Google Cloud starts `kubectl.1.32`."""
     folder, name = os.path.split(os.path.realpath(program))
     try:
-        return [os.path.join(folder, each) for each in os.listdir(folder) if each.startswith(name)]  # noqa: PTH118, PTH208 -- starts sooner
+        return [os.path.join(folder, entry) for entry in os.listdir(folder) if entry.startswith(name)]  # noqa: PTH118, PTH208 -- starts sooner
     except OSError:
         return [os.path.join(folder, name)]  # noqa: PTH118 -- as above
 

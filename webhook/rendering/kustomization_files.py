@@ -125,19 +125,23 @@ def read_kustomization(directory: str, name: str = "", *, named: bool = False) -
         name: the file's name, where it is known.
         named: another kustomization builds on the directory, so that what is something else is a problem too.
     """
-    names = [name] if name else [each for each in KUSTOMIZATION_FILES if os.path.lexists(Path(directory, each))]
+    names = (
+        [name]
+        if name
+        else [candidate for candidate in KUSTOMIZATION_FILES if os.path.lexists(Path(directory, candidate))]
+    )
     if not names:
         return None
     shown = os.path.join(directory, names[0])  # noqa: PTH118 -- the user's `./` stays
-    found = _documents(shown)
-    if isinstance(found, Problem):
-        return found
-    value = found[0].value if found else {}
-    if not found or not isinstance(value, dict) or not _is_kustomization(value):
+    documents = _documents(shown)
+    if isinstance(documents, Problem):
+        return documents
+    value = documents[0].value if documents else {}
+    if not documents or not isinstance(value, dict) or not _is_kustomization(value):
         return Problem(shown, 0, 0, "is not a kustomization", _CHECK) if named else None
-    if len(found) > 1:
-        return Problem(shown, found[1].first_line, 1, "a second document: write one", _CHECK)
-    return _read(directory, shown, found[0], value)
+    if len(documents) > 1:
+        return Problem(shown, documents[1].first_line, 1, "a second document: write one", _CHECK)
+    return _read(directory, shown, documents[0], value)
 
 
 def _documents(shown: str) -> list[Document] | Problem:
@@ -149,9 +153,9 @@ def _documents(shown: str) -> list[Document] | Problem:
         data = read_regular(Path(shown), MAX_BYTES)
     except OSError as error:
         return Problem(shown, 0, 0, (error.strerror or "cannot be read").lower(), "make it readable for you")
-    found = list(read_bytes(shown, data))
-    broken = next((part for part in found if isinstance(part, Problem) and not part.warning), None)
-    return broken or [part for part in found if isinstance(part, Document)]
+    parts = list(read_bytes(shown, data))
+    broken = next((part for part in parts if isinstance(part, Problem) and not part.warning), None)
+    return broken or [part for part in parts if isinstance(part, Document)]
 
 
 def _refused_file(shown: str) -> str:
@@ -162,8 +166,8 @@ def _refused_file(shown: str) -> str:
 
 
 def _is_kustomization(value: dict[str, Any]) -> bool:
-    said = [each for _, each in _fields(value, "apiVersion")]
-    return not said or any(str(each or _GROUP).startswith(_GROUP) for each in said)
+    versions = [version for _, version in _fields(value, "apiVersion")]
+    return not versions or any(str(version or _GROUP).startswith(_GROUP) for version in versions)
 
 
 def _read(directory: str, shown: str, document: Document, value: dict[str, Any]) -> KustomizationFile:
@@ -173,14 +177,14 @@ def _read(directory: str, shown: str, document: Document, value: dict[str, Any])
     placed = used.refused or used.refused_inflating or inflates
     positions = Positions(document) if placed else None
 
-    def place(path: FieldPath) -> tuple[int, int]:
+    def location(path: FieldPath) -> tuple[int, int]:
         span = positions.find(path) if positions else None
         return (span.line, span.column) if span else (0, 0)
 
-    def placed_all(found: list[tuple[FieldPath, str, str]]) -> tuple[Refused, ...]:
+    def located(refusals: list[tuple[FieldPath, str, str]]) -> tuple[Refused, ...]:
         return tuple(
-            Refused(f"{render(path)}: {wrong}", remedy, *place(path), wrong if remedy == _TAKE else "")
-            for path, wrong, remedy in found
+            Refused(f"{render(path)}: {wrong}", remedy, *location(path), wrong if remedy == _TAKE else "")
+            for path, wrong, remedy in refusals
         )
 
     return KustomizationFile(
@@ -192,11 +196,11 @@ def _read(directory: str, shown: str, document: Document, value: dict[str, Any])
         files=tuple(used.files),
         resources=tuple(used.resources),
         alters=any(_fields(value, key) for key in ALTER),
-        refused=placed_all(used.refused),
-        refused_inflating=placed_all(used.refused_inflating),
+        refused=located(used.refused),
+        refused_inflating=located(used.refused_inflating),
         charts=tuple(used.charts),
-        inflates=place(inflates) if inflates else None,
-        sort_options=next((each for _, each in _fields(value, "sortOptions")), None),
+        inflates=location(inflates) if inflates else None,
+        sort_options=next((option for _, option in _fields(value, "sortOptions")), None),
     )
 
 
@@ -222,17 +226,17 @@ class _Used:
 
     def all(self, value: dict[str, Any]) -> None:
         """Take in all names of a kustomization."""
-        for path, entry in (each for key in BUILT_ON for each in _items(value, key)):
+        for path, entry in (item for key in BUILT_ON for item in _items(value, key)):
             self._built_on(entry, path)
-        for path, entry in (each for key in FILES for each in _items(value, key)):
+        for path, entry in (item for key in FILES for item in _items(value, key)):
             self._file(entry, path)
-        with_path = [each for key in WITH_PATH for each in _mappings(value, key)]
+        with_path = [item for key in WITH_PATH for item in _mappings(value, key)]
         for path, mapping in [*with_path, *_fields(value, "openapi")]:
             for at, file in _texts_of(mapping, "path"):
                 self._file(file, (*path, *at))
-        for path, mapping in (each for key in GENERATORS for each in _mappings(value, key)):
+        for path, mapping in (item for key in GENERATORS for item in _mappings(value, key)):
             self._generated(mapping, path)
-        for path, entry in (each for key in PLUGINS for each in _items(value, key)):
+        for path, entry in (item for key in PLUGINS for item in _items(value, key)):
             self._plugin(entry, path)
         self._helm(value)
         self._of_git(value, ())
@@ -282,8 +286,8 @@ class _Used:
 
     def _generated(self, entry: dict[str, Any], path: FieldPath) -> None:
         for key in FILES_OF_GENERATORS:
-            for at, said in _fields(entry, key):
-                listed = enumerate(said) if isinstance(said, list) else [(None, said)]
+            for at, member in _fields(entry, key):
+                listed = enumerate(member) if isinstance(member, list) else [(None, member)]
                 for number, file in listed:
                     if isinstance(file, str):
                         where = (*path, *at) if number is None else (*path, *at, number)
@@ -310,14 +314,14 @@ class _Used:
 
     def _plugin_file(self, entry: str, real: str, path: FieldPath) -> None:
         try:
-            found = list(read_bytes(entry, read_regular(Path(real), MAX_BYTES)))
+            parts = list(read_bytes(entry, read_regular(Path(real), MAX_BYTES)))
         except OSError as error:
             self.refused.append((path, f"{entry}: {(error.strerror or 'cannot be read').lower()}", _CHECK))
             return
-        broken = next((part for part in found if isinstance(part, Problem) and not part.warning), None)
+        broken = next((part for part in parts if isinstance(part, Problem) and not part.warning), None)
         if broken is not None:
             self.refused.append((path, f"{entry}:{broken.line}: {broken.message}", broken.remedy))
-        for part in found:
+        for part in parts:
             if isinstance(part, Document):
                 self._configured(part.value, path)
 
@@ -330,8 +334,8 @@ class _Used:
 
     def _helm(self, value: dict[str, Any]) -> None:
         globals_: dict[str, Any] = {}
-        for number, (path, said) in enumerate(_fields(value, "helmGlobals")):
-            globals_ = said if isinstance(said, dict) else {}
+        for number, (path, member) in enumerate(_fields(value, "helmGlobals")):
+            globals_ = member if isinstance(member, dict) else {}
             self._no_home(globals_, path)
             if number:
                 self.refused_inflating.append((path, _TWICE, "write it once"))
@@ -341,8 +345,8 @@ class _Used:
 
     def _no_home(self, globals_: dict[str, Any], path: FieldPath, shown: FieldPath | None = None) -> None:
         for key in ("configHome", "helmHome"):
-            for at, said in _fields(globals_, key):
-                if said:
+            for at, member in _fields(globals_, key):
+                if member:
                     prefix = f"{render(at)} " if shown is not None else ""
                     wrong = f"{prefix}chooses the plugins of Helm, which are programs"
                     where = shown if shown is not None else (*path, *at)
@@ -361,26 +365,26 @@ class _Used:
         for key in _OF_CHART:
             for at, _ in _fields(entry, key)[1:]:
                 refuse(at, _TWICE, "write it once")
-        for at, said in _fields(entry, "releaseName"):
-            if isinstance(said, str) and said.startswith("-"):
-                refuse(at, f"{said} would be a flag of Helm", "write the name of a release")
-        files = [(at, said) for key in ("valuesFile", "values") for at, said in _fields(entry, key)]
+        for at, release in _fields(entry, "releaseName"):
+            if isinstance(release, str) and release.startswith("-"):
+                refuse(at, f"{release} would be a flag of Helm", "write the name of a release")
+        files = [(at, file) for key in ("valuesFile", "values") for at, file in _fields(entry, key)]
         for at, listed in _fields(entry, "additionalValuesFiles"):
-            files += [((*at, index), said) for index, said in enumerate(listed if isinstance(listed, list) else ())]
-        for at, said in files:
-            if not isinstance(said, str) or not said:
+            files += [((*at, index), file) for index, file in enumerate(listed if isinstance(listed, list) else ())]
+        for at, file in files:
+            if not isinstance(file, str) or not file:
                 continue
-            wrong = refusal(self._path(said), self.top or self.directory, Wanted.FILE)
-            if wrong or _is_remote(said) or any(sign in said for sign in ',"'):
+            wrong = refusal(self._path(file), self.top or self.directory, Wanted.FILE)
+            if wrong or _is_remote(file) or any(sign in file for sign in ',"'):
                 # Helm takes several names from one text, parted by commas.
-                refuse(at, f"{said} {wrong or 'is not the name of one file'}", _OWN)
+                refuse(at, f"{file} {wrong or 'is not the name of one file'}", _OWN)
             else:
-                self.files.append(os.path.realpath(self._path(said)))
+                self.files.append(os.path.realpath(self._path(file)))
         self._chart(entry, globals_, refuse)
 
     def _chart(self, entry: dict[str, Any], globals_: dict[str, Any], refuse: Any) -> None:  # Any: a function of ours
         def text(key: str, value: dict[str, Any]) -> str:
-            return next((said for _, said in _fields(value, key) if isinstance(said, str) and said), "")
+            return next((member for _, member in _fields(value, key) if isinstance(member, str) and member), "")
 
         name = text("name", entry) or text("chartName", entry)
         home = text("chartHome", globals_) or _DEFAULT_CHARTS
@@ -451,7 +455,7 @@ def _fields(value: Any, key: str) -> list[tuple[FieldPath, Any]]:
     if not isinstance(value, dict):
         return []
     wanted = key.casefold()
-    return [((name,), said) for name, said in value.items() if isinstance(name, str) and name.casefold() == wanted]
+    return [((name,), member) for name, member in value.items() if isinstance(name, str) and name.casefold() == wanted]
 
 
 def _items(value: dict[str, Any], key: str) -> Iterator[tuple[FieldPath, str]]:
@@ -469,20 +473,22 @@ def _mappings(value: dict[str, Any], key: str) -> Iterator[tuple[FieldPath, dict
 
 
 def _texts_of(value: Any, key: str) -> Iterator[tuple[FieldPath, str]]:
-    yield from ((path, said) for path, said in _fields(value, key) if isinstance(said, str) and said)
+    yield from ((path, member) for path, member in _fields(value, key) if isinstance(member, str) and member)
 
 
 def _texts(value: Any, path: FieldPath) -> Iterator[tuple[FieldPath, str]]:
     """Yield the texts in a value, with their paths."""
     waiting: list[tuple[FieldPath, Any]] = [(path, value)]
     while waiting:
-        at, each = waiting.pop()
-        if isinstance(each, str):
-            yield at, each
-        elif isinstance(each, dict):
-            waiting += [((*at, str(key)), said) for key, said in each.items() if str(key).casefold() not in _NO_PATHS]
-        elif isinstance(each, list):
-            waiting += [((*at, index), said) for index, said in enumerate(each)]
+        at, node = waiting.pop()
+        if isinstance(node, str):
+            yield at, node
+        elif isinstance(node, dict):
+            waiting += [
+                ((*at, str(key)), member) for key, member in node.items() if str(key).casefold() not in _NO_PATHS
+            ]
+        elif isinstance(node, list):
+            waiting += [((*at, index), member) for index, member in enumerate(node)]
 
 
 _PART: Final = "a component that no kustomization here uses"
@@ -499,36 +505,36 @@ class Plan:
     builders: dict[str, set[str]] = field(default_factory=dict)
     used: set[str] = field(default_factory=set)
 
-    def of(self, found: Kustomization) -> Iterator[KustomizationJob | Failure | Passed]:
+    def of(self, kustomization: Kustomization) -> Iterator[KustomizationJob | Failure | Passed]:
         """Yield the job of a kustomization, what is in its way, or nothing where others are built on it."""
-        real = os.path.realpath(found.name)
+        real = os.path.realpath(kustomization.name)
         file = self.read.get(real)
         if isinstance(file, Problem):
-            yield Failure(found.name, file, directory=real)
+            yield Failure(kustomization.name, file, directory=real)
         if not isinstance(file, KustomizationFile):
             return
         closure, problems = self.closure(real)
         if self._is_part(file, closure):
             return
         if file.is_component:
-            yield Passed(found.name, _PART)
+            yield Passed(kustomization.name, _PART)
             return
         changed = self.options.changed
-        if changed is not None and not any(changed & _files(each) for each in closure):
+        if changed is not None and not any(changed & _files(part) for part in closure):
             return
-        unread = [Failure(found.name, each, directory=real) for each in problems]
-        in_the_way = [*unread, *obstacles(found.name, closure, inflate=self.options.inflate)]
+        unread = [Failure(kustomization.name, problem, directory=real) for problem in problems]
+        in_the_way = [*unread, *obstacles(kustomization.name, closure, inflate=self.options.inflate)]
         yield from in_the_way
         if not in_the_way:
-            yield KustomizationJob(found.name, file, self.options.inflate, tuple(closure))
+            yield KustomizationJob(kustomization.name, file, self.options.inflate, tuple(closure))
 
     def _is_part(self, file: KustomizationFile, closure: Sequence[KustomizationFile]) -> bool:
         """Tell whether one that is built contains this one; of a circle none does, so that kustomize refuses it aloud."""
-        seen = {each.directory for each in closure}
+        seen = {part.directory for part in closure}
         waiting = [file.directory]
         while waiting:
             above = self.builders.get(waiting.pop(), set()) - seen
-            if any(isinstance(each := self.read[real], KustomizationFile) and not each.is_component for real in above):
+            if any(isinstance(user := self.read[real], KustomizationFile) and not user.is_component for real in above):
                 return True
             seen |= above
             waiting += above
@@ -536,7 +542,7 @@ class Plan:
 
     def closure(self, real: str) -> tuple[list[KustomizationFile], list[Problem]]:
         """Return a kustomization and all that it builds on, and what of that cannot be read, also outside of what was named."""
-        found: dict[str, KustomizationFile] = {}
+        files: dict[str, KustomizationFile] = {}
         problems: list[Problem] = []
         waiting, seen = [real], {real}
         while waiting:
@@ -548,16 +554,16 @@ class Plan:
             if isinstance(file, Problem):
                 problems.append(file)
             elif file is not None:
-                found[real] = file
-                waiting += [each for each in reversed(file.directories) if each not in seen]
+                files[real] = file
+                waiting += [directory for directory in reversed(file.directories) if directory not in seen]
                 seen.update(file.directories)
-        return list(found.values()), problems
+        return list(files.values()), problems
 
 
-def planned(found: Sequence[Found | Chart | Kustomization], options: RenderOptions) -> Plan:
+def planned(inputs: Sequence[Found | Chart | Kustomization], options: RenderOptions) -> Plan:
     """Read the kustomizations among what was found, and tell what builds on what."""
     plan = Plan(options)
-    for part in found:
+    for part in inputs:
         if isinstance(part, Kustomization):
             plan.read[os.path.realpath(part.name)] = read_kustomization(part.name, part.file)
     for file in plan.read.values():

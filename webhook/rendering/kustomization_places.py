@@ -24,21 +24,21 @@ if TYPE_CHECKING:
     from gpugate.webhook.report.located import Located, ObjectName
 
 
-def place_of(documents: Iterable[Document], name: ObjectName, made: Any, field: str) -> tuple[Document, Span] | None:
+def place_of(documents: Iterable[Document], name: ObjectName, built: Any, field: str) -> tuple[Document, Span] | None:
     """Return the document of an object and the place of a field in it; None when either is not certain.
 
     Args:
         documents: those of the file that the object is from.
         name: the object, as kustomize made it.
-        made: its value, as kustomize made it.
+        built: its value, as kustomize made it.
         field: the field as people write it.
     """
-    held = [each for document in documents for each in _alike(document, name)]
-    if len(held) != 1:
+    manifests = [manifest for document in documents for manifest in _alike(document, name)]
+    if len(manifests) != 1:
         return None
-    manifest = held[0]
-    path, original = path_of(made, field), manifest.request.object
-    if path_of(original, field) != path or _known(made, path, field) != _known(original, path, field):
+    manifest = manifests[0]
+    path, original = path_of(built, field), manifest.request.object
+    if path_of(original, field) != path or _known(built, path, field) != _known(original, path, field):
         return None
     return manifest.document, Positions(manifest.document).find((*manifest.prefix, *path))
 
@@ -62,12 +62,12 @@ def _leads(shown: str, field: str) -> bool:
 
 def _alike(document: Document, name: ObjectName) -> Iterator[Manifest]:
     """Yield the objects that may have become the one of this name: kustomize adds to names, in front and behind."""
-    for found in objects(document, lenient=True):
-        if isinstance(found, Manifest):
-            request = found.request
+    for part in objects(document, lenient=True):
+        if isinstance(part, Manifest):
+            request = part.request
             same = (request.kind.api_version, request.kind.kind) == (name.api_version, name.kind)
             if same and request.name and request.name in name.name:
-                yield found
+                yield part
 
 
 def _known(value: Any, path: FieldPath, field: str) -> list[Any]:
@@ -94,27 +94,29 @@ class KustomizationPlaces:
 
     def of(self, finding: Located) -> Place:
         """Return the place of a finding in a file of the kustomization, or what is known of it."""
-        place = finding.place
+        location = finding.place
         # The origin of an object is an annotation, which a transformer of the kustomization can write.
-        origin = next((each for each in self._text.origins if each.first_line <= place.line <= each.last_line), None)
+        origin = next(
+            (origin for origin in self._text.origins if origin.first_line <= location.line <= origin.last_line), None
+        )
         origin = origin if origin and not refusal(origin.file, self._top, Wanted.FILE) else None
-        found = self._certain(finding, origin) if origin else None
-        if found:
-            return found
+        certain = self._certain(finding, origin) if origin else None
+        if certain:
+            return certain
         file = self._shown(origin.file) if origin else self._job.file.file
-        return replace(place, file=file, line=1, column=1, end=2, rendered=place.line)
+        return replace(location, file=file, line=1, column=1, end=2, rendered=location.line)
 
     def _certain(self, finding: Located, origin: ObjectOrigin) -> Place | None:
-        made = next((part for part in reversed(self._made) if part.first_line <= finding.place.line), None)
-        if origin.generated or finding.object is None or made is None:
+        built = next((part for part in reversed(self._made) if part.first_line <= finding.place.line), None)
+        if origin.generated or finding.object is None or built is None:
             return None
         file = self._shown(origin.file)
         if file not in self._read:
             self._read[file] = _documents(file)
-        found = place_of(self._read[file], finding.object, made.value, finding.path)
-        if found is None:
+        original = place_of(self._read[file], finding.object, built.value, finding.path)
+        if original is None:
             return None
-        document, span = found
+        document, span = original
         around = SourceText(document).around(span.line)
         return Place(file, span.line, span.column, span.end, around.lines, around.first_line)
 

@@ -28,7 +28,7 @@ _QUOTED: Final = re.compile(r"""['"(\[]([^'"\s()\[\]]{2,})['")\]]""")
 _LOGGED: Final = re.compile(r'^E\d{4} [^\n]*? err=(?=[<"])', re.MULTILINE)
 # kustomize says first by which way it came to a directory (sigs.k8s.io/kustomize/api v0.21.1, KustTarget.accumulateResources).
 _AT: Final = re.compile(r"(?:recursed accumulation of|couldn't make target for) path '(?P<directory>[^']+)': ")
-_RESOURCE: Final = re.compile(r"(?:accumulating|merging) resources from '(?P<file>[^']+)': (?P<said>.*)", re.DOTALL)
+_RESOURCE: Final = re.compile(r"(?:accumulating|merging) resources from '(?P<file>[^']+)': (?P<cause>.*)", re.DOTALL)
 _AS_DIRECTORY: Final = re.compile(r"': must build at directory: .*\Z", re.DOTALL)
 _STEPS: Final = ("accumulating resources: ", "accumulation err='")
 _REGISTERED: Final = "may not add resource"
@@ -64,50 +64,50 @@ class KustomizationJob:
         if self.file.sort_options is not None:
             wanted["sortOptions"] = self.file.sort_options
         (overlay / "kustomization.yaml").write_text(json.dumps(wanted), encoding="utf-8")
-        program = [found, "build"] if (found := shutil.which("kustomize")) else ["kubectl", "kustomize"]
+        program = [kustomize, "build"] if (kustomize := shutil.which("kustomize")) else ["kubectl", "kustomize"]
         helm = shutil.which("helm") if self.inflate else None
         return [*program, str(overlay), *(["--enable-helm", f"--helm-command={helm}"] if helm else [])]
 
 
 def obstacles(name: str, files: Iterable[KustomizationFile], *, inflate: bool) -> Iterator[Failure]:
     """Say why a kustomization, and all that it builds on, is not built."""
-    found = 0
+    count = 0
     directory = os.path.realpath(name)
     for file in files:
         for refused in (*file.refused, *(file.refused_inflating if inflate else ())):
             remedy = refused.remedy.format(name)
             problem = Problem(file.file, refused.line, refused.column, refused.message, remedy)
             yield Failure(name, problem, refused.cause, directory)
-            found += 1
+            count += 1
         if file.inflates and not inflate:
             problem = Problem(
                 file.file, *file.inflates, "inflates Helm charts, which runs Helm and may fetch them", _INFLATE
             )
             yield Failure(name, problem, problem.message, directory)
-            found += 1
+            count += 1
         charts = (obstacle(chart) for chart in (file.charts if inflate else ()))
         for wrong in filter(None, charts):
             yield Failure(name, wrong, directory=directory)
-            found += 1
-    if not found and shutil.which("kustomize") is None and shutil.which("kubectl") is None:
+            count += 1
+    if not count and shutil.which("kustomize") is None and shutil.which("kubectl") is None:
         where = os.path.join(name, "kustomization.yaml")  # noqa: PTH118 -- the user's `./` stays
         yield Failure(name, Problem(where, 0, 0, _NO_PROGRAM, _ABSENT, note=True), _NO_PROGRAM, directory)
 
 
-def kustomization_problem(job: KustomizationJob, said: str, stopped: str) -> Problem:
+def kustomization_problem(job: KustomizationJob, stderr: str, stopped: str) -> Problem:
     """Return what went wrong, at the line of the file that names what kustomize complains of."""
     if stopped:
         remedy = "build it by hand to see why: `kustomize build`, or raise --render-timeout"
         return Problem(job.file.file, 0, 0, f"kustomize {stopped}", remedy)
-    directory, text = _cause(_text(said))
+    directory, text = _cause(_text(stderr))
     real = os.path.realpath(directory) if directory else job.file.directory
-    file = next((each for each in job.parts if each.directory == real), job.file)
+    file = next((part for part in job.parts if part.directory == real), job.file)
     remedy = f"correct it; `kustomize build {job.name}` reports the same"
     resource = _RESOURCE.search(text)
     blames = _resource(file, resource["file"]) if resource else ""
-    if resource and blames and not resource["said"].startswith(_REGISTERED):
-        said = _AS_DIRECTORY.sub("", resource["said"])
-        return Problem(blames, 0, 0, f"cannot be read by kustomize: {shortened(said)}", remedy, blames=blames)
+    if resource and blames and not resource["cause"].startswith(_REGISTERED):
+        cause = _AS_DIRECTORY.sub("", resource["cause"])
+        return Problem(blames, 0, 0, f"cannot be read by kustomize: {shortened(cause)}", remedy, blames=blames)
     message = f"cannot be built: {shortened(_AS_DIRECTORY.sub('', text))}"
     for line, word in _named(text, file.text):
         column = file.text.splitlines()[line - 1].index(word) + 1
@@ -115,16 +115,18 @@ def kustomization_problem(job: KustomizationJob, said: str, stopped: str) -> Pro
     return Problem(file.file, 0, 0, message, remedy)
 
 
-def _text(said: str) -> str:
+def _text(stderr: str) -> str:
     """Return the error among what was written: the last line, or what kubectl logs."""
-    logged = _LOGGED.search(said)
+    logged = _LOGGED.search(stderr)
     if logged:
-        found = said[logged.end() :].strip()
-        found = (
-            found[1:].removesuffix(">") if found.startswith("<") else found[1:].removesuffix('"').replace('\\"', '"')
+        message = stderr[logged.end() :].strip()
+        message = (
+            message[1:].removesuffix(">")
+            if message.startswith("<")
+            else message[1:].removesuffix('"').replace('\\"', '"')
         )
-        return "; ".join(line.strip() for line in found.splitlines() if line.strip())
-    lines = [line for line in said.splitlines() if line.strip()]
+        return "; ".join(line.strip() for line in message.splitlines() if line.strip())
+    lines = [line for line in stderr.splitlines() if line.strip()]
     text = lines[-1].strip() if lines else "kustomize failed without an error message"
     return text.removeprefix("error: ").removeprefix("Error: ")
 
@@ -146,10 +148,10 @@ def _resource(file: KustomizationFile, named: str) -> str:
     return os.path.normpath(os.path.join(os.path.dirname(file.file), named))  # noqa: PTH118, PTH120 -- the user's spelling
 
 
-def _named(said: str, text: str) -> Iterator[tuple[int, str]]:
+def _named(message: str, text: str) -> Iterator[tuple[int, str]]:
     """Yield the lines, from 1, that alone hold a word which is named in what was said."""
     lines = text.splitlines()
-    for found in _QUOTED.finditer(said):
-        at = [number for number, line in enumerate(lines, 1) if found[1] in line]
+    for quoted in _QUOTED.finditer(message):
+        at = [number for number, line in enumerate(lines, 1) if quoted[1] in line]
         if len(at) == 1:
-            yield at[0], found[1]
+            yield at[0], quoted[1]

@@ -53,12 +53,12 @@ def joined(findings: Iterable[Located], texts: Mapping[str, Text], files: Mappin
     """
     together: dict[object, list[Located]] = {}
     for number, finding in enumerate(findings):
-        place, label = finding.place, files.get(finding.place.file, "")
-        line = 0 if place.rendered else place.line
-        what = (finding.sort, finding.policy, finding.object, finding.path, finding.message, place.file, line)
-        key = (*what, texts[label].job.unit) if label and place.variants else number
+        location, label = finding.place, files.get(finding.place.file, "")
+        line = 0 if location.rendered else location.line
+        what = (finding.sort, finding.policy, finding.object, finding.path, finding.message, location.file, line)
+        key = (*what, texts[label].job.unit) if label and location.variants else number
         together.setdefault(key, []).append(finding)
-    return [_one(each) for each in together.values()]
+    return [_one(group) for group in together.values()]
 
 
 def _places(text: Text, options: RenderOptions, stop: threading.Event) -> _Places:

@@ -31,7 +31,7 @@ _KEPT: Final = ("PATH", "LANG", "SYSTEMROOT", "CLOUDSDK_PYTHON")
 # The port that nobody listens on: what goes to a network in spite of everything is refused at once.
 _NOWHERE: Final = "http://127.0.0.1:9"
 _BLOCKED: Final = {
-    name: _NOWHERE for each in ("http_proxy", "https_proxy", "all_proxy") for name in (each, each.upper())
+    name: _NOWHERE for proxy in ("http_proxy", "https_proxy", "all_proxy") for name in (proxy, proxy.upper())
 }
 
 
@@ -48,7 +48,7 @@ class Ran:
 def environment(home: str) -> dict[str, str]:
     """Return the variables of a program whose home is an empty directory: no plugins, no repositories, no kubeconfig."""
     kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
-    helm = {f"HELM_{each}_HOME": os.path.join(home, each.lower()) for each in ("CACHE", "CONFIG", "DATA")}  # noqa: PTH118 -- a text
+    helm = {f"HELM_{kind}_HOME": os.path.join(home, kind.lower()) for kind in ("CACHE", "CONFIG", "DATA")}  # noqa: PTH118 -- a text
     return {
         **kept,
         **_BLOCKED,

@@ -27,37 +27,37 @@ class Configured:
     charts: tuple[ChartValues, ...] = ()
 
 
-def configured(found: Sequence[Found | Chart | Kustomization]) -> Configured:
+def configured(inputs: Sequence[Found | Chart | Kustomization]) -> Configured:
     """Read the configurations among what was found, and mark the templates that they evaluate.
 
     A file or chart that they name is held to the rule for paths that a repository names. Without the parser, which is an
     extra, configurations are left out, and counted.
     """
     if not terraform.is_readable():
-        return Configured(_without(found))
-    named = {os.path.realpath(part.name) for part in found if isinstance(part, Input | Chart)}
+        return Configured(_without(inputs))
+    named = {os.path.realpath(part.name) for part in inputs if isinstance(part, Input | Chart)}
     templates: dict[str, Input] = {}
     files: dict[str, Input] = {}
     charts: list[ChartValues] = []
     further: list[Chart] = []
-    for part in found:
+    for part in inputs:
         if not (isinstance(part, Input) and part.language is Language.HCL):
             continue
         data = part.read()
-        for each in terraform.referred(part.name, data) if isinstance(data, bytes) else ():
-            real = _allowed(part.name, each)
+        for reference in terraform.referred(part.name, data) if isinstance(data, bytes) else ():
+            real = _allowed(part.name, reference)
             if not real:
                 continue
-            if each.chart:
-                further += [] if real in named else [Chart(each.path)]
+            if reference.chart:
+                further += [] if real in named else [Chart(reference.path)]
                 named.add(real)
-                charts.append(_values(part.name, each))
-            elif each.is_template:
-                templates[real] = Input(each.path, explicit=False, language=Language.TEMPLATE)
-            elif each.path.endswith(_YAML):
-                files[real] = Input(each.path, explicit=False)
-    marked = [_marked(part, templates) for part in found]
-    added = [each for real, each in {**files, **templates}.items() if real not in named]
+                charts.append(_values(part.name, reference))
+            elif reference.is_template:
+                templates[real] = Input(reference.path, explicit=False, language=Language.TEMPLATE)
+            elif reference.path.endswith(_YAML):
+                files[real] = Input(reference.path, explicit=False)
+    marked = [_marked(part, templates) for part in inputs]
+    added = [reference for real, reference in {**files, **templates}.items() if real not in named]
     return Configured([*marked, *added, *further], tuple(charts))
 
 
@@ -67,11 +67,11 @@ def _marked(part: Found | Chart | Kustomization, templates: dict[str, Input]) ->
     return part
 
 
-def _without(found: Sequence[Found | Chart | Kustomization]) -> list[Found | Chart | Kustomization]:
+def _without(inputs: Sequence[Found | Chart | Kustomization]) -> list[Found | Chart | Kustomization]:
     """Leave out configurations: one that the user named is a problem, the others are counted."""
     kept: list[Found | Chart | Kustomization] = []
     count = 0
-    for part in found:
+    for part in inputs:
         if not (isinstance(part, Input) and part.language is Language.HCL):
             kept.append(part)
         elif part.explicit:
