@@ -73,7 +73,7 @@ unit: $(READY)
 
 slow: $(READY) ## Servers under load and faults; COUNTS=full for as often as it takes to believe it, and all harms
 	@# Growth is measured in CPU seconds, so its tests can share the machine; the others measure time.
-	$(BIN)/pytest -q tests/slow/test_growth.py -n 2 --counts $(COUNTS)
+	$(BIN)/pytest -q tests/slow/test_growth.py -n 2 --dist worksteal --counts $(COUNTS)
 	$(BIN)/pytest -q tests/slow --ignore tests/slow/test_growth.py --counts $(COUNTS)
 	$(if $(filter full,$(COUNTS)),$(MAKE) harms)
 
