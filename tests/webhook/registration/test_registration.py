@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from example_laws import for_each_example
 from library_examples import library_example, ruleset_of
 
 import gpugate.policies
@@ -290,7 +291,7 @@ WARNED = "warnings.pods.gpugate.dev"
 EXAMPLES = sorted(Path(gpugate.policies.__file__).parent.glob("pods/examples/*/*.yaml"))
 
 
-@pytest.mark.parametrize("file", EXAMPLES, ids=lambda file: f"{file.parent.name}/{file.name}")
+@for_each_example(EXAMPLES)
 def test_a_pod_that_is_denied_is_one_that_waits(file: Path) -> None:
     example = library_example(file)
     request = example.request
