@@ -1,6 +1,7 @@
 """The admission front with a gate for every example of the library, told apart by the uid of the review.
 
-`python example_server.py CA_FILE` prints `ready: URL`. Everything but the choice of the gate is what `gpugate serve` runs.
+`python example_server.py CA_FILE` prints `ready: URL`. Everything but the choice of the gate and the wait for cluster data
+is what `gpugate serve` runs.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from gpugate.policies.engine.config import PolicyConfig
 from gpugate.webhook.admission.app import create_app
 from gpugate.webhook.admission.asgi import AdmissionAsgi
 from gpugate.webhook.admission.certificate import Certificate
+from gpugate.webhook.admission.front.limits import Limits
 from gpugate.webhook.admission.front.server import Front, listen
 from gpugate.webhook.admission.gate import Answer, Gate, Later, Rules
 from gpugate.webhook.admission.options import ServeOptions
@@ -84,7 +86,10 @@ def serve(gate: Gate, options: ServeOptions) -> None:
 
 
 def main() -> None:
-    serve(ExampleGate(), ServeOptions(host="127.0.0.1", port=0, health_port=0, ca_file=Path(sys.argv[1])))
+    # The cluster data of an example never changes, so that a review has the same answer after a short wait for more.
+    limits = Limits(late_facts=0.005)
+    options = ServeOptions(host="127.0.0.1", port=0, health_port=0, ca_file=Path(sys.argv[1]), limits=limits)
+    serve(ExampleGate(), options)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import ssl
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -35,36 +36,41 @@ def received(sock: socket.socket) -> bytes:
     return b"".join(parts)
 
 
-@pytest.mark.parametrize(
-    "sent",
-    [
-        pytest.param(b"GET /validate HTTP/1.1\r\nHost: gpugate\r\n\r\n", id="get"),
-        pytest.param(b"POST /validate HTTP/1.1\r\nHost: gpugate\r\nContent-Length: 2\r\n\r\n{}", id="post"),
-        pytest.param(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", id="h2c"),
-        pytest.param(bytes(range(256)) * 100, id="binary-garbage"),
-        pytest.param(b"SSH-2.0-OpenSSH_9.9\r\n", id="ssh"),
-    ],
-)
-def test_no_tls_is_not_answered(wire: Any, sent: bytes) -> None:
-    with wire.tcp() as sock:
-        sock.sendall(sent)
-        answer = received(sock)
+NO_TLS = {
+    "get": b"GET /validate HTTP/1.1\r\nHost: gpugate\r\n\r\n",
+    "post": b"POST /validate HTTP/1.1\r\nHost: gpugate\r\nContent-Length: 2\r\n\r\n{}",
+    "h2c": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    "binary-garbage": bytes(range(256)) * 100,
+    "ssh": b"SSH-2.0-OpenSSH_9.9\r\n",
+}
+OLD_TLS = {
+    "tls-1.0": (client_hello(TLS_1_0, RSA_WITH_AES_128_CBC_SHA), {PROTOCOL_VERSION}),
+    "tls-1.1": (client_hello(TLS_1_1, RSA_WITH_AES_128_CBC_SHA), {PROTOCOL_VERSION}),
+    "no-common-cipher": (client_hello(TLS_1_2, RSA_WITH_NULL_MD5), {HANDSHAKE_FAILURE}),
+}
+
+
+@pytest.fixture(scope="module")
+def answers(wire: Any) -> dict[str, bytes]:
+    """Send each on a connection, and return what comes until the server closes it, which takes it seconds."""
+    sent = NO_TLS | {name: hello for name, (hello, _) in OLD_TLS.items()}
+    with ExitStack() as stack:
+        sockets = {name: stack.enter_context(wire.tcp()) for name in sent}
+        for name, sock in sockets.items():
+            sock.sendall(sent[name])
+        return {name: received(sock) for name, sock in sockets.items()}
+
+
+@pytest.mark.parametrize("name", NO_TLS)
+def test_no_tls_is_not_answered(answers: dict[str, bytes], name: str) -> None:
+    answer = answers[name]
     # An alert at most.
     assert (b"HTTP/1.1 200" in answer, b"<html" in answer.lower(), len(answer) < 100) == (False, False, True)
 
 
-@pytest.mark.parametrize(
-    ("hello", "alerts"),
-    [
-        pytest.param(client_hello(TLS_1_0, RSA_WITH_AES_128_CBC_SHA), {PROTOCOL_VERSION}, id="tls-1.0"),
-        pytest.param(client_hello(TLS_1_1, RSA_WITH_AES_128_CBC_SHA), {PROTOCOL_VERSION}, id="tls-1.1"),
-        pytest.param(client_hello(TLS_1_2, RSA_WITH_NULL_MD5), {HANDSHAKE_FAILURE}, id="no-common-cipher"),
-    ],
-)
-def test_old_tls_gets_an_alert_or_nothing(wire: Any, hello: bytes, alerts: set[int]) -> None:
-    with wire.tcp() as sock:
-        sock.sendall(hello)
-        answer = received(sock)
+@pytest.mark.parametrize("name", OLD_TLS)
+def test_old_tls_gets_an_alert_or_nothing(answers: dict[str, bytes], name: str) -> None:
+    answer, (_, alerts) = answers[name], OLD_TLS[name]
     # OpenSSL makes an alert, which asyncio and uvloop do not always send before they close.
     assert answer == b"" or ((answer[0], answer[5]) == (ALERT, FATAL) and answer[6] in alerts)
 
