@@ -31,7 +31,6 @@ older than 1.34, which does not serve v1.
 from __future__ import annotations
 
 from copy import deepcopy
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.claims._written import made_by_kubernetes
@@ -47,6 +46,7 @@ from gpugate.policies.sdk.objects import (
 )
 from gpugate.policies.sdk.platform import at_least
 from gpugate.policies.sdk.policy import validates
+from gpugate.policies.sdk.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -111,8 +111,7 @@ def _metadata(metadata: Field) -> dict[str, Json]:
 _V1_SINCE: Final = "1.34"
 
 
-@dataclass(frozen=True, slots=True)
-class _Lifecycle:
+class _Lifecycle(Struct, frozen=True):
     """The releases of Kubernetes that deprecated and removed a version."""
 
     deprecated: str

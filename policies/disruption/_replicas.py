@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.sdk.facts import Known, Need, derived
 from gpugate.policies.sdk.objects import HORIZONTAL_POD_AUTOSCALER, SCALED_OBJECT
 from gpugate.policies.sdk.scale_targets import by_target
+from gpugate.policies.sdk.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,8 +29,7 @@ SCALER_NEEDS: Final = (
 _KEDA_MAXIMUM: Final = 100
 
 
-@dataclass(frozen=True, slots=True)
-class Replicas:
+class Replicas(Struct, frozen=True):
     """The fewest and the most Pods of a workload; `certain` when nothing can scale it that is not known."""
 
     least: int

@@ -27,7 +27,6 @@ rounded up); Karpenter v1.14.1 `pkg/controllers/node/termination/terminator`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -39,6 +38,7 @@ from gpugate.policies.sdk.objects import DEPLOYMENT, POD_DISRUPTION_BUDGET
 from gpugate.policies.sdk.policy import validates
 from gpugate.policies.sdk.scale_targets import TARGET_KINDS, TEMPLATE_FIELDS, ScaleTarget, most_for, workload_demand
 from gpugate.policies.sdk.scheduling import selects
+from gpugate.policies.sdk.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,8 +52,7 @@ _FIELDS: Final = ("metadata.ownerReferences", "spec.replicas", "spec.template.me
 SELECTED_NEEDS: Final = (*(Need(kind, _FIELDS) for kind in TARGET_KINDS), *SCALER_NEEDS, *CLAIM_NEEDS)
 
 
-@dataclass(frozen=True, slots=True)
-class Selected:
+class Selected(Struct, frozen=True):
     """A workload, how many Pods it has, and the accelerators that each Pod requests."""
 
     name: str
@@ -87,8 +86,7 @@ def _labels(workload: Field, _ctx: AnyContext) -> dict[str, str] | None:
 _HINT: Final = "write maxUnavailable: 1 instead, so that nodes can be drained one Pod at a time"
 
 
-@dataclass(frozen=True, slots=True)
-class _Share:
+class _Share(Struct, frozen=True):
     """A number of Pods, or a percentage of them."""
 
     number: int

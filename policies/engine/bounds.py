@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final
 from gpugate.policies.sdk.field import Field, render
 from gpugate.policies.sdk.findings import Violation
 from gpugate.policies.sdk.pod_templates import TEMPLATES, nested
+from gpugate.policies.sdk.structs import Struct
 from gpugate.policies.sdk.template_views import shared
 
 if TYPE_CHECKING:
@@ -178,8 +179,7 @@ class _Part:
     elements: _Part | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Excess:
+class Excess(Struct, frozen=True):
     """A place that holds more than is evaluated.
 
     Attributes:

@@ -19,6 +19,7 @@ from gpugate.policies.sdk.concerns import EVERY_OBJECT, reader
 from gpugate.policies.sdk.findings import Stance
 from gpugate.policies.sdk.platform import CLASSES_KEY
 from gpugate.policies.sdk.policy import PARAMETERS_KEY
+from gpugate.policies.sdk.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -36,16 +37,14 @@ if TYPE_CHECKING:
 _LONGEST_PATTERN: Final = 253
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(Struct, frozen=True):
     """A stance, and the exemption that lowered it where one did."""
 
     stance: Stance
     exemption: Exemption | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Struct, frozen=True):
     """A policy with its parameters and its mode; `namespace_modes` is namespace or pattern -> mode there.
 
     `is_configured` says whether the platform has set the names of its own that the policy rests on

@@ -5,12 +5,12 @@ A policy reads a field of the wrong type as absent; without this check it could 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
 from gpugate.policies.sdk import quantity
 from gpugate.policies.sdk.field import UnknownValueError, is_unknown
 from gpugate.policies.sdk.findings import Violation
+from gpugate.policies.sdk.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -32,8 +32,7 @@ def _wrong(field: Field, wanted: str) -> Iterator[Violation]:
         yield Violation(field.path, f"must be {wanted}, not {quantity.type_name(field.value)}")
 
 
-@dataclass(frozen=True, slots=True)
-class _Scalar:
+class _Scalar(Struct, frozen=True):
     wanted: str
     fits: Callable[[Json], bool]
 
@@ -41,7 +40,7 @@ class _Scalar:
         yield from _wrong(field, self.wanted)
 
 
-class _Quoted(_Scalar):
+class _Quoted(_Scalar, frozen=True):
     """A string in a map of strings, where a number or a boolean without quotes is the common mistake."""
 
     def faults(self, field: Field) -> Iterator[Violation]:
@@ -74,8 +73,7 @@ class _Quantity:
             yield Violation(field.path, str(error))
 
 
-@dataclass(frozen=True, slots=True)
-class _Map:
+class _Map(Struct, frozen=True):
     """An object whose keys are free and whose members all have one shape."""
 
     wanted: str
@@ -98,8 +96,7 @@ class _Map:
                 yield from self.member.faults(member)
 
 
-@dataclass(frozen=True, slots=True)
-class _Object:
+class _Object(Struct, frozen=True):
     """An object of which some members have a shape; any may be absent or null."""
 
     members: tuple[tuple[str, _Shape], ...]
@@ -122,8 +119,7 @@ class _Object:
                 yield from shape.faults(member)
 
 
-@dataclass(frozen=True, slots=True)
-class _List:
+class _List(Struct, frozen=True):
     element: _Shape
 
     def fits(self, value: Json) -> bool:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gpugate.policies.sdk.field import render
 from gpugate.policies.sdk.findings import Patch, Patches, Replacement, Stance, Violation
+from gpugate.policies.sdk.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.objects import GroupVersionKind, Request
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """A violation, or a patch that was not made, with what it costs.
 
     `template_of` is the workload's type when the finding is in a Pod template; `note` says in a sentence why the
@@ -49,16 +48,14 @@ class Finding:
         return f"[{self.policy}] {where}{self.message}"
 
 
-@dataclass(frozen=True, slots=True)
-class TemplatePatch:
+class TemplatePatch(Struct, frozen=True):
     """A patch that the Pods of a workload's template will get when they come; the template itself is left alone."""
 
     patch: Patch
     template_of: GroupVersionKind
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """What one policy made of a request: passed when all is empty; else found, skipped or broke.
 
     `patches` are those made. `error` is the exception that broke the policy, and `stance` what that costs. `coming`
@@ -75,8 +72,7 @@ class Outcome:
     coming: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Struct, frozen=True):
     """All outcomes of a request, and the object as it would be stored.
 
     `malformed` is what is wrong with the object itself, each with its mode (`at_most`): fields of the wrong type, which

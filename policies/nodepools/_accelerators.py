@@ -6,10 +6,10 @@ a type of which manufacturer offers).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.sdk.node_pools import AWS, names_one_of
+from gpugate.policies.sdk.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -29,8 +29,7 @@ _RESOURCES: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Make:
+class Make(Struct, frozen=True):
     """Accelerators of one manufacturer.
 
     Attributes:

@@ -9,7 +9,6 @@ v0.32, and "v1 migration" guide, v1.1.
 from __future__ import annotations
 
 from copy import deepcopy
-from dataclasses import dataclass
 from itertools import islice, product
 from typing import TYPE_CHECKING, Final
 
@@ -17,6 +16,7 @@ from gpugate.policies.data.legacy_apis import NODE_CLAIM_MOVES, NODE_CLASS_MOVES
 from gpugate.policies.sdk import scheduling
 from gpugate.policies.sdk.field import Field
 from gpugate.policies.sdk.node_pools import AWS, CAPACITY_TYPE
+from gpugate.policies.sdk.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -29,8 +29,7 @@ if TYPE_CHECKING:
 _BOOKKEEPING = ("kubectl.kubernetes.io/last-applied-configuration", "compatibility.karpenter.sh/", "karpenter.sh/")
 
 
-@dataclass(frozen=True, slots=True)
-class Converted:
+class Converted(Struct, frozen=True):
     """The v1 objects, and the changes that a person must still make, each as a phrase."""
 
     objects: tuple[dict[str, Json], ...]

@@ -21,6 +21,7 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.sdk import durations
+from gpugate.policies.sdk.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,8 +53,7 @@ class ScheduleError(ValueError):
     """The schedule is invalid; the message, the end of a sentence, says what is wrong."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
+class _Place(Struct, frozen=True):
     name: str
     least: int
     most: int
@@ -69,8 +69,7 @@ _PLACES: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Schedule:
+class Schedule(Struct, frozen=True):
     """When a budget starts: in each field the values that fit.
 
     `both_days`: one of the two fields for days is `*`, so that both must fit; else it is enough that one does.
@@ -182,8 +181,7 @@ class Stretch:
         return tuple((date.month, date.day, date.isoweekday() % 7) for date in dates)
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
+class Window(Struct, frozen=True):
     """The quarters of an hour at which a budget is active, and whether it is so at every minute, or at none."""
 
     quarters: int
@@ -252,8 +250,7 @@ class BudgetError(ValueError):
     """The budget cannot be read."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
+class Fault(Struct, frozen=True):
     """Why a budget is refused, by the API server or by Karpenter: at which field, and what to write instead."""
 
     field: Field
@@ -261,8 +258,7 @@ class Fault:
     hint: str
 
 
-@dataclass(frozen=True, slots=True)
-class Budget:
+class Budget(Struct, frozen=True):
     """A budget that can be read.
 
     Attributes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.data.accelerators import PROVISIONED_BY_KARPENTER
@@ -11,6 +11,7 @@ from gpugate.policies.data.instance_types import INSTANCE_TYPE
 from gpugate.policies.sdk import node_pools, scheduling
 from gpugate.policies.sdk.findings import Patch, Patches, Violation
 from gpugate.policies.sdk.node_pools import AWS
+from gpugate.policies.sdk.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -45,8 +46,7 @@ def unmet_minimums(types: MatchingTypes, left: int) -> Iterator[Violation]:
             )
 
 
-@dataclass(frozen=True, slots=True)
-class Narrowing:
+class Narrowing(Struct, frozen=True):
     """Something that narrows a pool's types.
 
     Attributes:

@@ -19,7 +19,6 @@ Karpenter v1.14.1 `designs/v1-api.md` ("Labels/Annotations/Tags"), `designs/v1-r
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
@@ -29,6 +28,7 @@ from gpugate.policies.sdk.findings import Patch, Patches, Stance, Violation
 from gpugate.policies.sdk.objects import EC2_NODE_CLASS, NODE_POOL, POD
 from gpugate.policies.sdk.platform import at_least
 from gpugate.policies.sdk.policy import Context, Params, validates
+from gpugate.policies.sdk.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -66,8 +66,7 @@ USED_IN_POD: Final = any_of(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Use:
+class Use(Struct, frozen=True):
     """A dropped key: the field that holds or names it, the key, and what it is there for."""
 
     field: Field

@@ -33,7 +33,7 @@ and node selectors).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Final
@@ -52,6 +52,7 @@ from gpugate.policies.sdk.policy import Params, validates
 from gpugate.policies.sdk.queues import QUEUE_NEEDS, admission
 from gpugate.policies.sdk.scale_targets import template_contexts
 from gpugate.policies.sdk.scheduling import tolerated
+from gpugate.policies.sdk.structs import Struct
 from gpugate.policies.sdk.workload_class import CLASS_LABEL, CLASS_NEEDS, workload_class
 
 if TYPE_CHECKING:
@@ -108,8 +109,7 @@ _KUBERNETES: Final = ("kubernetes.io/", "node.kubernetes.io/")
 _HARD_EFFECTS: Final = frozenset({"NoSchedule", "NoExecute"})
 
 
-@dataclass(frozen=True, slots=True)
-class GpuWorkload:
+class GpuWorkload(Struct, frozen=True):
     """A workload whose Pods request accelerators.
 
     Attributes:
@@ -208,8 +208,7 @@ def tolerates(workload: GpuWorkload, pool: Field, ctx: AnyContext) -> bool:
 POOL_NEED: Final = Need(NODE_POOL, ("spec.limits", "spec.template", "spec.weight"))
 
 
-@dataclass(frozen=True, slots=True)
-class _Pool:
+class _Pool(Struct, frozen=True):
     field: Field
     name: WorkloadClass | None
     types: int

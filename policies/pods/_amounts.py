@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gpugate.policies.sdk import quantity
+from gpugate.policies.sdk.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.quantity import Amount
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(Struct, frozen=True):
     """What a container asks of one accelerator resource; None where it says nothing."""
 
     container: Field

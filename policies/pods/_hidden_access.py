@@ -32,12 +32,12 @@ from __future__ import annotations
 
 import posixpath
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.data.accelerators import IMPLICIT_CLASS_PREFIX
 from gpugate.policies.sdk.concerns import Each, Flag, Key, Text, any_of
 from gpugate.policies.sdk.findings import Stance
+from gpugate.policies.sdk.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,8 +47,7 @@ if TYPE_CHECKING:
 _CONTAINERS: Final = ("spec.containers", "spec.initContainers", "spec.ephemeralContainers")
 
 
-@dataclass(frozen=True, slots=True)
-class Sign:
+class Sign(Struct, frozen=True):
     """One sign.
 
     Attributes:

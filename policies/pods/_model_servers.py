@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.data.model_servers import SERVERS
 from gpugate.policies.sdk.commands import started_programs
+from gpugate.policies.sdk.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,8 +21,7 @@ _LONGEST_IMAGE: Final = 255
 _EXPANSIONS: Final = ("$", "`")
 
 
-@dataclass(frozen=True, slots=True)
-class Arguments:
+class Arguments(Struct, frozen=True):
     """The words behind a program."""
 
     words: tuple[str, ...]
@@ -46,8 +45,7 @@ class Arguments:
         return any(sign in word for word in self.words for sign in _EXPANSIONS)
 
 
-@dataclass(frozen=True, slots=True)
-class Running:
+class Running(Struct, frozen=True):
     """A server of models that a container runs.
 
     Attributes:

@@ -11,7 +11,6 @@ is created (`pkg/registry/core/pod/strategy.go`, PrepareForCreate).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
@@ -34,6 +33,7 @@ from gpugate.policies.sdk.node_pools import (
 from gpugate.policies.sdk.objects import NODE, NODE_POOL
 from gpugate.policies.sdk.platform import Taint
 from gpugate.policies.sdk.scheduling import REQUIRED, alternatives, tolerated, tolerates
+from gpugate.policies.sdk.structs import Struct
 from gpugate.policies.sdk.workload_class import CONTROLLER_MANAGER, DAEMON_SET_CONTROLLER
 
 if TYPE_CHECKING:
@@ -115,8 +115,7 @@ def gpu_tolerations(pod: Field, ctx: AnyContext) -> tuple[Field, ...]:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class MissingToleration:
+class MissingToleration(Struct, frozen=True):
     """A toleration that a Pod does not have, of a taint on nodes with the accelerators that it asks for.
 
     Attributes:

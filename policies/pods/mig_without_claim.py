@@ -41,7 +41,7 @@ workload's template, which names the extended resource.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from heapq import nsmallest
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -54,6 +54,7 @@ from gpugate.policies.sdk.objects import POD, RESOURCE_CLAIM_TEMPLATE
 from gpugate.policies.sdk.platform import at_least
 from gpugate.policies.sdk.policy import Context, mutates
 from gpugate.policies.sdk.policy import Params as PolicyParams
+from gpugate.policies.sdk.structs import Struct
 from gpugate.policies.sdk.workload_class import owner_kind
 
 if TYPE_CHECKING:
@@ -223,8 +224,7 @@ def _of_container(where: Field, container: Field, demand: GpuDemand) -> Violatio
     return of_claims(where, mine, demand)
 
 
-@dataclass(frozen=True, slots=True)
-class Slices:
+class Slices(Struct, frozen=True):
     """The slices of one profile that one container asks for."""
 
     demand: ContainerDemand
@@ -296,8 +296,7 @@ def rewrite(
             yield Patch("append", one.container["resources", "claims"].path, {"name": name}, reason)
 
 
-@dataclass(frozen=True, slots=True)
-class Claims:
+class Claims(Struct, frozen=True):
     """For each `Slices` the names of the claims made for it, and of those it uses."""
 
     own: tuple[tuple[str, ...], ...]

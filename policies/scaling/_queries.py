@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
+from gpugate.policies.sdk.structs import Struct
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -45,8 +47,7 @@ _WORDS: Final = frozenset({"bool", "offset", "inf", "nan", "@"})
 _SIGNS: Final = frozenset({"+", "-", "*", "/", "%", "^", "==", "!=", "<", ">", "<=", ">="})
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(Struct, frozen=True):
     """A piece of the text: what it is, and where it begins."""
 
     kind: str
@@ -54,8 +55,7 @@ class Token:
     start: int
 
 
-@dataclass(frozen=True, slots=True)
-class Matcher:
+class Matcher(Struct, frozen=True):
     """A condition on a label; the value as it is written, escapes included."""
 
     label: str
@@ -76,8 +76,7 @@ class Call:
     outer: Call | None = field(default=None, repr=False, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Selector:
+class Selector(Struct, frozen=True):
     """Series by metric name (empty where none is given) and labels; `call` is the innermost around them."""
 
     metric: str

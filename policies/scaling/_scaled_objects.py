@@ -11,7 +11,6 @@ Source of replicas: KEDA v2.20.2 `apis/keda/v1alpha1/scaledobject_types.go`, `pk
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.scaling import _queries
@@ -22,6 +21,7 @@ from gpugate.policies.sdk.objects import NODE_POOL
 from gpugate.policies.sdk.platform import Taint
 from gpugate.policies.sdk.scale_targets import most_for, scale_target, target_demand
 from gpugate.policies.sdk.scheduling import is_only, normalized, tolerated
+from gpugate.policies.sdk.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -75,8 +75,7 @@ _POOL: Final = "karpenter.sh/nodepool"
 _KEEPS_OFF: Final = frozenset({"NoSchedule", "NoExecute"})
 
 
-@dataclass(frozen=True, slots=True)
-class Room:
+class Room(Struct, frozen=True):
     """What some pools allow together of one resource, and their names."""
 
     amount: Amount

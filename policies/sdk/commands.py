@@ -16,6 +16,8 @@ from enum import IntEnum
 from itertools import chain
 from typing import TYPE_CHECKING, Final, cast
 
+from gpugate.policies.sdk.structs import Struct
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -33,8 +35,7 @@ class Strength(IntEnum):
     LAUNCHER = 3
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Sign:
+class Sign(Struct, frozen=True, order=True):
     """The evidence that a command gives of training, and the words for messages that name it.
 
     LAUNCHER: it starts a launcher of distributed training. SCRIPT: it runs a script or module that is named for training.
@@ -185,8 +186,7 @@ def _sign_of_shell(text: str, depth: int = 0) -> Sign:
     return max((_sign_of_words(words, depth) for words in _simple_commands(text)), default=_NO_SIGN)
 
 
-@dataclass(frozen=True, slots=True)
-class Started:
+class Started(Struct, frozen=True):
     """A program that a simple command starts, behind assignments and programs that only run it, and the words after it.
 
     `parallel` is the launcher of MPI that starts it several times; empty where none does.

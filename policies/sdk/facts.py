@@ -14,6 +14,7 @@ from gpugate.policies.sdk.field import Field, UnknownValueError
 from gpugate.policies.sdk.findings import Skip
 from gpugate.policies.sdk.objects import GroupVersionKind, Operation, Request
 from gpugate.policies.sdk.policy import Context, Params
+from gpugate.policies.sdk.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -41,8 +42,7 @@ class Known:
         return {}
 
 
-@dataclass(frozen=True, slots=True)
-class Unavailable:
+class Unavailable(Struct, frozen=True):
     """Nothing is known about this kind; `reason` says why."""
 
     reason: str
@@ -89,8 +89,7 @@ def object_doubt(fact: Fact, kind: Kind, name: str) -> Skip | None:
     return Skip(f"{kind.name} {name} is not among the known objects")
 
 
-@dataclass(frozen=True, slots=True)
-class Need:
+class Need(Struct, frozen=True):
     """A kind whose objects a policy looks up, and the fields it reads of them.
 
     A field is dotted, goes through the elements of lists (`spec.containers.resources`) and holds all that is below it.
@@ -119,8 +118,7 @@ class _Remembering:
         return self.looked.setdefault((kind, namespace), fact)
 
 
-@dataclass(frozen=True, slots=True)
-class _Kept:
+class _Kept(Struct, frozen=True):
     """A value, and everything that it was made of beside the objects it is kept with."""
 
     value: object
@@ -137,8 +135,7 @@ class _Kept:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Unread:
+class _Unread(Struct, frozen=True):
     """In the place of a value that cannot be computed, because the value of a placeholder is not known."""
 
     text: str

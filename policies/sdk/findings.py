@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final, Literal
 
 # The audit reads the types of a patch's fields at run time, to read and describe its JSON.
 from gpugate.policies.sdk.field import Json, Path  # noqa: TC001
+from gpugate.policies.sdk.structs import Struct
 
 ModeName = Literal["off", "audit", "warn", "enforce"]
 
@@ -29,8 +29,7 @@ class Stance(IntEnum):
 _WORDS: Final[tuple[ModeName, ...]] = ("off", "audit", "warn", "enforce")
 
 
-@dataclass(frozen=True, slots=True)
-class Patch:
+class Patch(Struct, frozen=True):
     """A change of one field; missing parents are created.
 
     `path` contains the keys and list indices from the object's root. `set` writes `value` at `path`; `append` adds it at
@@ -44,24 +43,21 @@ class Patch:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Patches:
+class Patches(Struct, frozen=True):
     """A fix by changing the object in place; `safe` when it changes neither scheduling nor cost beyond the finding."""
 
     patches: tuple[Patch, ...]
     safe: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Replacement:
+class Replacement(Struct, frozen=True):
     """A fix by writing other objects instead of this one."""
 
     objects: tuple[dict[str, Json], ...]
     safe: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Other:
+class Other(Struct, frozen=True):
     """Another object that has a part in a violation; `namespace` is empty for a cluster-scoped one."""
 
     kind: str
@@ -69,8 +65,7 @@ class Other:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Violation:
+class Violation(Struct, frozen=True):
     """Something wrong at `path`: what was found, the numbers compared, and what to do instead.
 
     Attributes:
@@ -104,8 +99,7 @@ class Violation:
     follows: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Skip:
+class Skip(Struct, frozen=True):
     """The policy was not evaluated, because data was missing; `reason` names the data.
 
     `coming` says that it may be there in a moment (`facts.may_come`), so that another evaluation is worth it.

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 from gpugate.policies.data import accelerators
 from gpugate.policies.sdk import formats, objects, quantity
@@ -19,6 +20,7 @@ from gpugate.policies.sdk.concerns import EVERY_OBJECT, Each, Key, Listed
 from gpugate.policies.sdk.facts import Known, Need, derived, may_come, named
 from gpugate.policies.sdk.field import refuse_unknown
 from gpugate.policies.sdk.findings import Skip
+from gpugate.policies.sdk.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -100,8 +102,7 @@ HAS_CLAIM: Final = Each("spec.resourceClaims", EVERY_OBJECT)
 MAY_DEMAND: Final = NAMES_ACCELERATOR | HAS_CLAIM
 
 
-@dataclass(frozen=True, slots=True)
-class ContainerDemand:
+class ContainerDemand(Struct, frozen=True):
     """What one container asks for: accelerator resource -> count, each above 0; and the names of the claims it uses."""
 
     container: Field
@@ -114,8 +115,7 @@ class ContainerDemand:
         return self.container["restartPolicy"].text == "Always"
 
 
-@dataclass(frozen=True, slots=True)
-class GpuDemand:
+class GpuDemand(Struct, frozen=True):
     """What a Pod asks for; true when that is any accelerator.
 
     Attributes:
@@ -129,10 +129,10 @@ class GpuDemand:
         absent: those of `unresolved` whose object is known not to exist, perhaps only not yet.
     """
 
-    resources: dict[str, int] = field(default_factory=dict)
+    resources: dict[str, int] = msgspec.field(default_factory=dict)
     containers: tuple[ContainerDemand, ...] = ()
     zero: frozenset[str] = frozenset()
-    device_classes: dict[str, int] = field(default_factory=dict)
+    device_classes: dict[str, int] = msgspec.field(default_factory=dict)
     unresolved: tuple[str, ...] = ()
     absent: tuple[str, ...] = ()
 

@@ -7,7 +7,6 @@ EKS user guide "Create a node pool for EKS Auto Mode" for the labels under `eks.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final, cast
 
@@ -19,6 +18,7 @@ from gpugate.policies.sdk.field import Field
 from gpugate.policies.sdk.findings import Skip
 from gpugate.policies.sdk.objects import NODE_POOL, Operation
 from gpugate.policies.sdk.policy import Table
+from gpugate.policies.sdk.structs import Struct
 from gpugate.policies.sdk.workload_class import CLASS_LABEL, CLASSES
 
 if TYPE_CHECKING:
@@ -52,8 +52,7 @@ _ACCELERATOR_KEYS = ("karpenter.k8s.aws/instance-gpu-", "karpenter.k8s.aws/insta
 _UNITS = {"cpu": Fraction(1000), "memory": Fraction(1, 2**20)}
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """A requirement and the field that states it: an element of `requirements`, or a label of the template."""
 
     field: Field
@@ -61,8 +60,7 @@ class Entry:
     requirement: Requirement
 
 
-@dataclass(frozen=True, slots=True)
-class MatchingTypes:
+class MatchingTypes(Struct, frozen=True):
     """The instance types that a pool may launch, limits left aside.
 
     Attributes:

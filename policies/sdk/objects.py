@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.sdk.field import Field, Json, TemplateField, UnknownValueError
 from gpugate.policies.sdk.pod_templates import TEMPLATES, TemplatePath, nested, pod_templates
+from gpugate.policies.sdk.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 
-@dataclass(frozen=True, slots=True)
-class GroupVersionKind:
+class GroupVersionKind(Struct, frozen=True):
     """The type of one object as written in its apiVersion and kind."""
 
     group: str
@@ -38,8 +38,7 @@ class GroupVersionKind:
         return f"{self.api_version} {self.kind}"
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(Struct, frozen=True):
     """A kind in the versions that have one shape for a policy's purposes.
 
     With a `subresource`, what is meant are requests to that subresource, whose objects are of this kind too.
@@ -180,8 +179,7 @@ class Wrapper:
         return pod_templates(self.kind.group, self.kind.kind, self.root, self.added)
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
+class Subject(Struct, frozen=True):
     """A part of a request that policies of one kind judge: the object itself, or a Pod template in it."""
 
     kind: GroupVersionKind

@@ -11,6 +11,7 @@ import msgspec
 from gpugate.policies.sdk.concerns import EVERY_OBJECT
 from gpugate.policies.sdk.findings import Patch, Skip, Stance, Violation
 from gpugate.policies.sdk.objects import Operation, Request, Wrapper
+from gpugate.policies.sdk.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -33,8 +34,7 @@ P = TypeVar("P", bound=Params)
 P_co = TypeVar("P_co", bound=Params, covariant=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Table(Generic[T]):
+class Table(Struct, Generic[T], frozen=True):
     """A table of facts that is loaded when a policy that reads it is bound, never in a request."""
 
     name: str
@@ -81,8 +81,7 @@ Mutate: TypeAlias = "Callable[[Field, Context[P]], Iterator[Patch | Violation | 
 PARAMETERS_KEY: Final = "params"
 
 
-@dataclass(frozen=True, slots=True)
-class Handler(Generic[P]):
+class Handler(Struct, Generic[P], frozen=True):
     """One function of a policy file and what its decorator said about it.
 
     `run` is handed a `Context[P]`, where P is `params`; the engine keeps that promise, because it parses the
@@ -221,8 +220,7 @@ def mutates(  # type: ignore[misc] # the overloads say what each call gives  # n
     return wrap
 
 
-@dataclass(frozen=True, slots=True)
-class Policy:
+class Policy(Struct, frozen=True):
     """A policy as the catalogue holds it; id and documentation come from its file."""
 
     id: str

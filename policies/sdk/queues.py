@@ -12,8 +12,10 @@ Sources: Kueue v0.14 `apis/kueue/v1beta1` and `v1beta2` (`localqueue_types.go`, 
 from __future__ import annotations
 
 from collections import ChainMap
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, cast
+
+import msgspec
 
 from gpugate.policies.sdk import objects
 from gpugate.policies.sdk.facts import Need, named, object_doubt
@@ -23,6 +25,7 @@ from gpugate.policies.sdk.findings import Skip
 from gpugate.policies.sdk.gpu_demand import gpu_demand
 from gpugate.policies.sdk.platform import Taint
 from gpugate.policies.sdk.scheduling import alternatives, is_only, normalized, tolerated
+from gpugate.policies.sdk.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,8 +49,7 @@ QUEUE_NEEDS: Final = (
 _MOST_FLAVORS: Final = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Placement:
+class Placement(Struct, frozen=True):
     """A Pod as it runs: with what one flavor adds.
 
     Attributes:
@@ -66,24 +68,21 @@ class Placement:
         return self.ctx.subject
 
 
-@dataclass(frozen=True, slots=True)
-class Admission:
+class Admission(Struct, frozen=True):
     """Every placement that a Pod may get, at least one; `doubt` says why it may get others."""
 
     placements: tuple[Placement, ...]
     doubt: Skip | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Admitted:
+class _Admitted(Struct, frozen=True):
     """What is computed once for a Pod: the changes, of which there is at least one, and why there may be others."""
 
     changes: tuple[_Change, ...]
     doubt: Skip | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Change:
+class _Change(Struct, frozen=True):
     """What a flavor makes of a Pod; without `pod`, the Pod stays as it is.
 
     It refers to no context: the memo of the context refers to it, and only the garbage collector frees a cycle. `memo` is
@@ -93,7 +92,7 @@ class _Change:
     flavor: str = ""
     added: frozenset[str] = frozenset()
     pod: Field | None = None
-    memo: dict[object, object] = field(default_factory=dict)
+    memo: dict[object, object] = msgspec.field(default_factory=dict)
 
 
 def admission(ctx: AnyContext) -> Admission:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
@@ -13,6 +13,7 @@ from gpugate.policies.sdk.findings import Stance
 from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS, GpuDemand, gpu_demand, is_amount
 from gpugate.policies.sdk.objects import GroupVersionKind, Kind, Wrapper
 from gpugate.policies.sdk.pod_templates import pod_templates
+from gpugate.policies.sdk.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,8 +34,7 @@ TEMPLATE_FIELDS: Final = (
 TARGET_NEEDS: Final = (*(Need(kind, TEMPLATE_FIELDS) for kind in TARGET_KINDS), *CLAIM_NEEDS)
 
 
-@dataclass(frozen=True, slots=True)
-class ScaleTarget:
+class ScaleTarget(Struct, frozen=True):
     """A workload as a scaler names it; its API version does not matter, its group does."""
 
     group: str

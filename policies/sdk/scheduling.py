@@ -15,10 +15,10 @@ from __future__ import annotations
 
 import re
 from collections import ChainMap
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from gpugate.policies.sdk.concerns import Each, Key, Text
+from gpugate.policies.sdk.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -43,8 +43,7 @@ _NUMBER = re.compile(r"([+-]?)0*([0-9]{1,19})")
 _GREATEST = 2**63 - 1
 
 
-@dataclass(frozen=True, slots=True)
-class Requirement:
+class Requirement(Struct, frozen=True):
     """The values that one label may have.
 
     Attributes:

@@ -14,11 +14,11 @@ helm-controller v0.16 `pkg/apis/helm.cattle.io/v1/types.go` (HelmChartSpec).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.sdk import quantity
 from gpugate.policies.sdk.field import Field
+from gpugate.policies.sdk.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -31,8 +31,7 @@ _AMOUNTS: Final = frozenset({"limits", "requests", "resources"})
 _NO_NAME: Final = frozenset("*?|!<>(")
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class UnknownKind:
+class UnknownKind(Struct, frozen=True, order=True):
     """A kind that no policy evaluates, and what its objects hold.
 
     Attributes:
@@ -48,8 +47,7 @@ class UnknownKind:
     gpu_objects: int
 
 
-@dataclass(frozen=True, slots=True)
-class HelmApplications:
+class HelmApplications(Struct, frozen=True):
     """Objects that install Helm charts, such as Applications of Argo CD.
 
     Attributes:
@@ -60,11 +58,10 @@ class HelmApplications:
 
     objects: int = 0
     gpu_objects: int = 0
-    kinds: Mapping[str, int] = field(default_factory=dict)
+    kinds: Mapping[str, int] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
+class Held(Struct, frozen=True):
     """What an object holds: whether a Pod spec, and whether a GPU request."""
 
     pods: bool

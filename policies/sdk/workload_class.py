@@ -10,7 +10,7 @@ labels), Kubeflow trainer v2.3.0 (its Pods are a JobSet's), JobSet v0.12.0 (`job
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, cast, get_args
 
 from gpugate.policies.sdk import formats, objects
@@ -20,6 +20,7 @@ from gpugate.policies.sdk.findings import Skip
 from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS, gpu_demand
 from gpugate.policies.sdk.platform import WorkloadClass
 from gpugate.policies.sdk.scheduling import selected
+from gpugate.policies.sdk.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,8 +33,7 @@ if TYPE_CHECKING:
 RAY_CLUSTER_NEED: Final = Need(objects.RAY_CLUSTER, ("metadata.labels",))
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
+class Mark(Struct, frozen=True):
     """What tells a framework: a label on its Pods, or the workload around a template, which has no such label yet.
 
     `needs_gpu`: the framework also makes Pods of other classes, which ask for no accelerator.
@@ -155,8 +155,7 @@ CLASS_NEEDS: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Classified:
+class Classified(Struct, frozen=True):
     """The class of a workload, or None when nothing tells it.
 
     `source` says what told it. `conflict` is the class its framework tells, where that is another one. `possible` is a

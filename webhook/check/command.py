@@ -7,12 +7,13 @@ import os
 import sys
 import time
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpugate.policies.catalog import CATALOG
+from gpugate.policies.sdk.structs import Struct
 from gpugate.webhook.check.fixed_files import diff_of, fix_files, fixes_of, write_fixed
 from gpugate.webhook.check.flags import FORMATS, Shown, parser
 from gpugate.webhook.check.gathering import gather_inputs
@@ -41,8 +42,7 @@ if TYPE_CHECKING:
     from gpugate.webhook.manifests.inputs import Found
 
 
-@dataclass(frozen=True, slots=True)
-class Baselining:
+class Baselining(Struct, frozen=True):
     """The baseline that hides findings, and whether to prune it; or the file to write all findings to."""
 
     known: Baseline | None = None

@@ -6,10 +6,11 @@ import difflib
 import os
 import shutil
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from gpugate.policies.sdk.structs import Struct
 from gpugate.webhook.check.fix import MendedFile, mend
 from gpugate.webhook.check.run import numbered
 from gpugate.webhook.cli.options import UsageError
@@ -33,8 +34,7 @@ _CI: Final = ("CI", "TF_BUILD", "TEAMCITY_VERSION")
 _PASSES: Final = 10
 
 
-@dataclass(frozen=True, slots=True)
-class Fixes:
+class Fixes(Struct, frozen=True):
     """The files with changes, and a line for each fix that was not applied."""
 
     files: tuple[MendedFile, ...]

@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from gpugate.policies.sdk.structs import Struct
 from gpugate.webhook.cli import options, project_flags
 from gpugate.webhook.cli.options import Parser, seconds
 
@@ -24,8 +25,7 @@ if TYPE_CHECKING:
 FORMATS: Final = ("text", "concise", "json", "github", "gitlab", "sarif", "junit", "markdown")
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
+class Shown(Struct, frozen=True):
     """A report, and the data that output formats need in addition."""
 
     report: Report

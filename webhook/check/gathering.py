@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gpugate.policies.sdk.structs import Struct
 from gpugate.webhook.check.run import Beside
 from gpugate.webhook.cli.options import UsageError
 from gpugate.webhook.manifests.inputs import (
@@ -31,8 +32,7 @@ if TYPE_CHECKING:
     from gpugate.webhook.rendering.options import ChartValues
 
 
-@dataclass(frozen=True, slots=True)
-class Gathered:
+class Gathered(Struct, frozen=True):
     """The inputs to check, the data that they are checked with, and remarks on settings that do not apply."""
 
     inputs: list[Found]

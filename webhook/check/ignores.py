@@ -10,11 +10,11 @@ import datetime as dt
 import re
 from bisect import bisect_right
 from collections import Counter
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final, Literal
 
 from gpugate.policies.engine.config import WITHOUT_POLICY, near_misses
+from gpugate.policies.sdk.structs import Struct
 from gpugate.webhook.manifests.bounded_file import MAX_BYTES
 from gpugate.webhook.manifests.documents import SourceText
 from gpugate.webhook.manifests.inputs import Input
@@ -38,8 +38,7 @@ _FORM: Final = "write `# gpugate: ignore[pods/some-policy] reason`"
 _SUPPRESSIBLE: Final = {Sort.VIOLATION, Sort.PATCH, Sort.MALFORMED, Sort.SCHEMA}
 
 
-@dataclass(frozen=True, slots=True)
-class Ignore:
+class Ignore(Struct, frozen=True):
     """A comment: where it stands, the line (from 1) it counts for, the policies it names, why, and until when.
 
     `until` is the last day on which it counts; None for ever, empty where what stands there is no date.

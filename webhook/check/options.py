@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
+
+from gpugate.policies.sdk.structs import Struct
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -25,8 +26,7 @@ class FailOn(StrEnum):
     """The exit code is never 1; it is still 3 without objects and 4 if an input could not be read or evaluated."""
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(Struct, frozen=True):
     """Options of a run.
 
     Attributes:

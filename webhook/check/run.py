@@ -7,7 +7,7 @@ for the other; otherwise a chart with two values files would appear to contain e
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.engine import enforcement
@@ -15,6 +15,7 @@ from gpugate.policies.engine.config import WITHOUT_POLICY
 from gpugate.policies.engine.defaults import with_defaults
 from gpugate.policies.engine.ruleset import Needs
 from gpugate.policies.sdk.findings import Stance
+from gpugate.policies.sdk.structs import Struct
 from gpugate.policies.sdk.unknown_kinds import HelmApplications, UnknownKind
 from gpugate.webhook.check.locate import located_problem
 from gpugate.webhook.check.options import FailOn
@@ -40,8 +41,7 @@ if TYPE_CHECKING:
 ObjectKey = tuple[str, str, str, str]  # group, kind, namespace, name
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(Struct, frozen=True):
     """What a run looked at.
 
     Attributes:
@@ -114,8 +114,7 @@ def _object_key(request: Request) -> tuple[str, str, str, str]:
 INCOMPLETE: Final = frozenset({Sort.UNREADABLE, Sort.BROKE})
 
 
-@dataclass(frozen=True, slots=True)
-class CheckResult:
+class CheckResult(Struct, frozen=True):
     """The report on a run, the facts in each file that has some, by the file's place in the run, and what was looked at."""
 
     report: Report
@@ -128,8 +127,7 @@ class CheckResult:
         return self.report.exit_code
 
 
-@dataclass(frozen=True, slots=True)
-class Beside:
+class Beside(Struct, frozen=True):
     """What else there is to know about the files of a run.
 
     Attributes:

@@ -17,6 +17,7 @@ from gpugate.policies.sdk.field import Field, as_written, render
 from gpugate.policies.sdk.findings import Stance
 from gpugate.policies.sdk.objects import GroupVersionKind, is_known
 from gpugate.policies.sdk.pod_templates import TEMPLATES
+from gpugate.policies.sdk.structs import Struct
 from gpugate.policies.sdk.unknown_kinds import CHART_INSTALLERS, WITHOUT_TEMPLATE, chart_values, held, training_runtime
 from gpugate.webhook.check.ignores import ignores, sift
 from gpugate.webhook.check.locate import Locator, located_problem
@@ -52,8 +53,7 @@ if TYPE_CHECKING:
     from gpugate.webhook.schemas.wording import SchemaProblem
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(Struct, frozen=True):
     """Something that is refused, and groups of findings that say the same; it need not be told where all of one are."""
 
     finding: Located
@@ -155,8 +155,7 @@ class SchemaFindings:
 _MOST_TRIES: Final = 20
 
 
-@dataclass(frozen=True, slots=True)
-class Denial:
+class Denial(Struct, frozen=True):
     """A finding for which an object is denied, and the field, in parts."""
 
     path: Path

@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.sdk.field import Unknown, render
+from gpugate.policies.sdk.structs import Struct
 from gpugate.webhook.manifests.documents import SourceText
 from gpugate.webhook.manifests.inputs import Selection
 from gpugate.webhook.manifests.placeholders import TOOLS, Declared, Form, found_in, sealed
@@ -50,8 +51,7 @@ _FLUX: Final = frozenset({"metadata"})  # Flux, the language of InfluxDB's queri
 _OWN_SYNTAX: Final = frozenset({"apiextensions.k8s.io", "kro.run", "template.openshift.io"})
 
 
-@dataclass(frozen=True, slots=True)
-class Placeholder:
+class Placeholder(Struct, frozen=True):
     """A placeholder in an object: its text, its form, and the path of the value or key that has it."""
 
     text: str

@@ -7,19 +7,18 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from gpugate import __version__
+from gpugate.policies.sdk.structs import Struct
 from gpugate.webhook.cli.program import called
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-@dataclass(frozen=True, slots=True)
-class _Command:
+class _Command(Struct, frozen=True):
     """A command: the module below `webhook` that runs it, and one line of help."""
 
     module: str

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from gpugate.policies.sdk.structs import Struct
 from gpugate.webhook.cli.options import UsageError
 from gpugate.webhook.manifests.inputs import ObjectsInValues
 from gpugate.webhook.project.find import VARIABLE, Found, find
@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from gpugate.webhook.rendering.options import ChartValues
 
 
-@dataclass(frozen=True, slots=True)
-class Project:
+class Project(Struct, frozen=True):
     """What holds for a run: key -> setting; and the file that says some of it."""
 
     settings: Mapping[str, Settled]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import codecs
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 import yaml
 
+from gpugate.policies.sdk.structs import Struct
 from gpugate.webhook.manifests import json_reader, yaml_reader
 from gpugate.webhook.manifests.bounded_file import MAX_BYTES
 from gpugate.webhook.manifests.placeholders import decoded, encoded, has_control_lines, opens_template
@@ -34,8 +35,7 @@ if TYPE_CHECKING:
 _Loader: Final = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(Struct, frozen=True):
     """A place on one line of a file; line and columns count from 1, `end` is behind the last character.
 
     `line` is that of the key or the list item. The columns are those of the value where it stands on that line, else
@@ -219,8 +219,7 @@ _JSON_SUFFIXES = (".json", ".jsonl", ".ndjson")
 _TEMPLATE: Final = "this looks like a template: render it first, as in `helm template CHART | gpugate check -`"
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(Struct, frozen=True):
     """One document of a file: its text, the line (from 1) and the offset at which that begins, and its value.
 
     `places` are those of its paths where the text is not YAML, `shown` is the text of the file where parts of it are replaced in

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.sdk.field import render
+from gpugate.policies.sdk.structs import Struct
 from gpugate.webhook.manifests import json_reader, yaml_reader
 from gpugate.webhook.manifests.edit_tree import (
     EditError,
@@ -27,24 +27,21 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.field import Json, Path
 
 
-@dataclass(frozen=True, slots=True)
-class Put:
+class Put(Struct, frozen=True):
     """Write a member of an object, or an element of a list, in place of the present one if there is one."""
 
     path: Path
     value: Json
 
 
-@dataclass(frozen=True, slots=True)
-class Insert:
+class Insert(Struct, frozen=True):
     """Write a new element of a list, before the one that is there now, or at the end."""
 
     path: Path
     value: Json
 
 
-@dataclass(frozen=True, slots=True)
-class Drop:
+class Drop(Struct, frozen=True):
     """Remove a member or an element."""
 
     path: Path

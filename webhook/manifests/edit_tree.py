@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import yaml
 
+from gpugate.policies.sdk.structs import Struct
 from gpugate.webhook.manifests import yaml_reader
 from gpugate.webhook.manifests.yaml_reader import Loader
 
@@ -190,8 +191,7 @@ _QUOTES: Final = {'"', "'"}
 _SHORT: Final = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
-@dataclass(frozen=True, slots=True)
-class Style:
+class Style(Struct, frozen=True):
     """How a document is written.
 
     Lists begin `dash` columns and objects `step` columns to the right of their keys, and lines end with `newline`.

@@ -13,13 +13,14 @@ KServe v0.15.0 (`pkg/controller/v1beta1/inferenceservice/components/predictor.go
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gpugate.policies.engine.verdict import Verdict
 from gpugate.policies.sdk.facts import Need, named
 from gpugate.policies.sdk.field import Field, UnknownValueError, has_unknown, is_unknown
 from gpugate.policies.sdk.objects import CLUSTER_TRAINING_RUNTIME, GroupVersionKind, Kind, Operation, Request
+from gpugate.policies.sdk.structs import Struct
 from gpugate.policies.sdk.unknown_kinds import training_runtime
 
 if TYPE_CHECKING:
@@ -64,8 +65,7 @@ _MERGE_KEYS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Expanded:
+class Expanded(Struct, frozen=True):
     """What a controller makes of an object and its base.
 
     Attributes:

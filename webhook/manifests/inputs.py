@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.sdk import formats
+from gpugate.policies.sdk.structs import Struct
 from gpugate.webhook.manifests.bounded_file import MAX_BYTES, MAX_DIRECTORIES, read_regular
 from gpugate.webhook.manifests.problems import Passing, Problem
 from gpugate.webhook.manifests.within import is_within, link_out, tree_of
@@ -88,15 +89,13 @@ KUSTOMIZATION_FILES: Final = ("kustomization.yaml", "kustomization.yml", "Kustom
 _CHART_DIRECTORIES: Final = ("templates", "charts")
 
 
-@dataclass(frozen=True, slots=True)
-class Chart:
+class Chart(Struct, frozen=True):
     """The directory of a Helm chart."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Kustomization:
+class Kustomization(Struct, frozen=True):
     """A directory with a kustomization, and the name of the file in it."""
 
     name: str
@@ -140,16 +139,14 @@ _MOST_HIDDEN: Final = 10_000  # entries looked at to count them, as an environme
 _WANTS_ALL: Final = Selection()
 
 
-@dataclass(frozen=True, slots=True)
-class Rendering:
+class Rendering(Struct, frozen=True):
     """What a text was made of, and how: `unit` is the same for renderings that take each other's place in a cluster."""
 
     what: str
     unit: str
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectsInValues:
+class ObjectsInValues(Struct, frozen=True):
     """Which values of a chart that is not in the tree are objects.
 
     Attributes:
@@ -174,8 +171,7 @@ class Language(Enum):
     TEMPLATE = "a template of Terraform"
 
 
-@dataclass(frozen=True, slots=True)
-class Input:
+class Input(Struct, frozen=True):
     """A file to read, by its name for people; `explicit` when the user named it and not only its directory.
 
     `data` is the content where it was read before, because it can be read only once, or because no file has it, as with
@@ -234,8 +230,7 @@ class Input:
         return self.shown or ("<stdin>" if self.name == STDIN else self.name)
 
 
-@dataclass(frozen=True, slots=True)
-class Passed:
+class Passed(Struct, frozen=True):
     """A directory that was not looked into, and why; `hidden` counts the YAML files in one that is hidden."""
 
     name: str

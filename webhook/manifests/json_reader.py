@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NoReturn
 
+from gpugate.policies.sdk.structs import Struct
 from gpugate.webhook.manifests.bounded_file import MAX_DEPTH
 from gpugate.webhook.manifests.problems import ReadError
 
@@ -27,8 +27,7 @@ class _NotANumberError(ValueError):
     """NaN or Infinity, which JavaScript writes and JSON does not have."""
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """One document: its text, the line and offset at which it begins (from 0), its value, and keys it repeats.
 
     `is_json` is false where the text is not JSON; where it is and has no value, that holds something out of range.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, TypedDict
 
@@ -11,6 +11,7 @@ from gpugate.policies.sdk.facts import Known
 from gpugate.policies.sdk.field import Field, TemplateField, has_unknown, is_unknown
 from gpugate.policies.sdk.objects import NODE_POOL, POD, GroupVersionKind
 from gpugate.policies.sdk.pod_templates import TEMPLATES
+from gpugate.policies.sdk.structs import Struct
 from gpugate.policies.sdk.template_views import WORKFLOW_SPECS
 from gpugate.webhook.manifests.documents import Document, Positions, has_head, read_bytes, read_text, texts_between
 from gpugate.webhook.manifests.inputs import Input, Language, Passed, expand
@@ -79,8 +80,7 @@ _PLAN: Final = "terraform_version"
 _EACH: Final = "*"
 
 
-@dataclass(frozen=True, slots=True)
-class Loaded:
+class Loaded(Struct, frozen=True):
     """What was found: the manifests in order, what could not be read, what was passed over, and the files' names."""
 
     manifests: tuple[Manifest, ...]

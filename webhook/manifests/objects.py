@@ -6,13 +6,13 @@ v1.14.1, KEDA v2.20.2.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.sdk.field import Field, render
 from gpugate.policies.sdk.objects import GroupVersionKind, Operation, Request
 from gpugate.policies.sdk.pod_templates import TEMPLATES
 from gpugate.policies.sdk.quantity import type_name
+from gpugate.policies.sdk.structs import Struct
 from gpugate.webhook.manifests.documents import HEAD, SourceText, is_foreign
 from gpugate.webhook.manifests.placeholders import found_in
 from gpugate.webhook.manifests.problems import Passing, Problem
@@ -105,8 +105,7 @@ _TOOL_FILES: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Manifest:
+class Manifest(Struct, frozen=True):
     """An object of a document; `prefix` is the path to it where a list holds it."""
 
     document: Document
@@ -114,8 +113,7 @@ class Manifest:
     request: Request
 
 
-@dataclass(frozen=True, slots=True)
-class NotAManifest:
+class NotAManifest(Struct, frozen=True):
     """A document that is not meant for the API server; `detail` is worth telling where it is not empty."""
 
     source: str

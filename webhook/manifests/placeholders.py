@@ -7,9 +7,10 @@ Sources: gettext 0.22 `envsubst` (`$NAME`, `${NAME}`); Terraform v1.9 "Strings a
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
+
+from gpugate.policies.sdk.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,8 +33,7 @@ class Form(StrEnum):
     """`<NAME>`, `REPLACE_ME` and the like, which no tool knows."""
 
 
-@dataclass(frozen=True, slots=True)
-class Declared:
+class Declared(Struct, frozen=True):
     """Files that a project declares as templates: a pattern, relative to the working directory, and the tool's name."""
 
     pattern: str

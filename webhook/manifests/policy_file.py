@@ -13,6 +13,7 @@ import yaml
 
 from gpugate.policies.engine.config import ConfigError, GpugateError, PolicyConfig, parse_config
 from gpugate.policies.sdk.field import render
+from gpugate.policies.sdk.structs import Struct
 from gpugate.webhook.manifests.bounded_file import read_named
 from gpugate.webhook.manifests.documents import Document, Positions, read_bytes, read_text
 from gpugate.webhook.manifests.problems import Problem
@@ -29,8 +30,7 @@ _Loader: Final = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 _ESCAPES: Final = {"x": 3, "u": 5, "U": 9}
 
 
-@dataclass(frozen=True, slots=True)
-class Embedded:
+class Embedded(Struct, frozen=True):
     """A text and its place in the file around it.
 
     Attributes:

@@ -7,11 +7,12 @@ hidden character becomes `*`, so columns stay the same.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
 import yaml
+
+from gpugate.policies.sdk.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -30,8 +31,7 @@ _SAID: Final = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Excerpt:
+class Excerpt(Struct, frozen=True):
     """Some lines of a file; `first_line` is the number of the first of them, from 1."""
 
     lines: tuple[str, ...] = ()
@@ -174,8 +174,7 @@ class Passing(StrEnum):
     """Something else that is not read, such as a link out of the repository."""
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(Struct, frozen=True):
     """Something in a file that could not be read, or that Kubernetes reads in another way than it looks.
 
     `line`, `column` and `end` (behind the region) count from 1; line 0 means the file as a whole. `remedy` says what to do. A `warning` leaves

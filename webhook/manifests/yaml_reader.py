@@ -17,12 +17,12 @@ import math
 import re
 import struct
 import sys
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import yaml
 
+from gpugate.policies.sdk.structs import Struct
 from gpugate.webhook.manifests.bounded_file import MAX_ALIASED_NODES, MAX_DEPTH, MAX_NODES
 from gpugate.webhook.manifests.problems import ReadError
 
@@ -262,8 +262,7 @@ Loader: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _LIMITS = "split the file, or write the repeated parts out"
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
+class Note(Struct, frozen=True):
     """Something that Kubernetes reads in another way than it looks; line and column count from 1 in the text."""
 
     message: str
@@ -272,8 +271,7 @@ class Note:
     column: int
 
 
-@dataclass(frozen=True, slots=True)
-class Parsed:
+class Parsed(Struct, frozen=True):
     """The value of a document; None when it is empty or null."""
 
     value: Json

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
+
+from gpugate.policies.sdk.structs import Struct
 
 
 class Sort(Enum):
@@ -24,8 +25,7 @@ class Sort(Enum):
     DOCS = auto()
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(Struct, frozen=True):
     """One setting.
 
     Attributes:

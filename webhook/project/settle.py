@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from gpugate.policies.sdk.field import render
+from gpugate.policies.sdk.structs import Struct
 from gpugate.webhook.manifests.within import Wanted, pattern_refusal, refusal, refuse_link, work_tree
 from gpugate.webhook.project.find import ProjectFileError, VariableError
 from gpugate.webhook.project.settings import SETTINGS, Setting, Sort
@@ -120,8 +120,7 @@ class Source(StrEnum):
     DEFAULT = "default"
 
 
-@dataclass(frozen=True, slots=True)
-class Settled:
+class Settled(Struct, frozen=True):
     """What holds for a setting, and who says so; `project` is the file where it does."""
 
     setting: Setting

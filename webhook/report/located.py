@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from enum import Enum, StrEnum
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from gpugate.policies.sdk.findings import Patches, Stance
+from gpugate.policies.sdk.structs import Struct
 from gpugate.policies.sdk.unknown_kinds import HelmApplications
 from gpugate.webhook.manifests.documents import SourceText
 
@@ -20,8 +21,7 @@ if TYPE_CHECKING:
     from gpugate.webhook.manifests.problems import Passing
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class BaselineKey:
+class BaselineKey(Struct, frozen=True, order=True):
     """What makes findings of different runs the same.
 
     Neither file nor line is part of it, so that it survives moved lines and files. `path` names list elements by their
@@ -41,8 +41,7 @@ class BaselineKey:
         return f"{self.policy} {names} {self.path}".rstrip()
 
 
-@dataclass(frozen=True, slots=True)
-class BaselineUse:
+class BaselineUse(Struct, frozen=True):
     """What a baseline did.
 
     Attributes:
@@ -87,8 +86,7 @@ class Sort(Enum):
     """A policy raised an exception, so the object is not fully evaluated."""
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """A region on one line of a file, and the lines around it.
 
     `line`, `column` and `end` (behind the region) count from 1; line 0 stands for the file as a whole. `excerpt` are
@@ -133,8 +131,7 @@ class ObjectName(msgspec.Struct, frozen=True, rename={"api_version": "apiVersion
         return "/".join(part for part in (self.kind, self.namespace, self.name) if part)
 
 
-@dataclass(frozen=True, slots=True)
-class Located:
+class Located(Struct, frozen=True):
     """One finding.
 
     `policy` is empty when no policy made it. `path` is the field as people write it, and `stable_path` the same with list
@@ -188,8 +185,7 @@ class Located:
         return bool(self.note) and self.stance is Stance.AUDIT
 
 
-@dataclass(frozen=True, slots=True)
-class Skipped:
+class Skipped(Struct, frozen=True):
     """A policy could not look at some objects, because a fact was not available."""
 
     policy: str
@@ -197,8 +193,7 @@ class Skipped:
     objects: int
 
 
-@dataclass(frozen=True, slots=True)
-class PassedOver:
+class PassedOver(Struct, frozen=True):
     """A part of the input that was not checked, and why; line 0 is the file or directory as a whole.
 
     `files` counts the YAML files in a hidden directory; `detail` is empty where the reason says all.
@@ -218,8 +213,7 @@ class SuppressedBy(StrEnum):
     BASELINE = "baseline"
 
 
-@dataclass(frozen=True, slots=True)
-class Suppressed:
+class Suppressed(Struct, frozen=True):
     """A finding that passes, the reason that is given for it, and what lets it pass: a comment beside it, or the baseline."""
 
     finding: Located
@@ -227,16 +221,14 @@ class Suppressed:
     by: SuppressedBy = SuppressedBy.COMMENT
 
 
-@dataclass(frozen=True, slots=True)
-class NotRendered:
+class NotRendered(Struct, frozen=True):
     """A chart or kustomization that was not rendered, by its name for people, and how many of its files were read as they are."""
 
     name: str
     files: int
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(Struct, frozen=True):
     """A run: what was found, in the order of the files, and what was looked at.
 
     `passed_over` counts documents and directories that are not manifests; `remarks` are sentences about some of them.
@@ -268,7 +260,7 @@ class Report:
     unknown_kinds: tuple[UnknownKind, ...] = ()
     passed: tuple[PassedOver, ...] = ()
     not_rendered: tuple[NotRendered, ...] = ()
-    applications: HelmApplications = field(default_factory=HelmApplications)
+    applications: HelmApplications = msgspec.field(default_factory=HelmApplications)
 
     def count(self, severity: Severity) -> int:
         """Return how many findings have a severity."""

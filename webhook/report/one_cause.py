@@ -8,9 +8,10 @@ for one that costs less.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Final, TypeAlias
+
+from gpugate.policies.sdk.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -24,8 +25,7 @@ _COMPARED: Final = 100
 _Key: TypeAlias = tuple[str, str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
+class Statement(Struct, frozen=True):
     """A finding, as far as it takes to compare it with others.
 
     Attributes:

@@ -8,8 +8,9 @@ and `##[` for its formats (azure-pipelines-agent v4 CommandStringConvertor.cs); 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
+
+from gpugate.policies.sdk.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -53,8 +54,7 @@ def wanted(when: When, *, is_terminal: bool, environment: Mapping[str, str]) -> 
     return is_terminal and environment.get("TERM") != "dumb"
 
 
-@dataclass(frozen=True, slots=True)
-class Paint:
+class Paint(Struct, frozen=True):
     """Wraps text in the codes of a colour, or leaves it as it is."""
 
     enabled: bool = False

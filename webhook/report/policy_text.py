@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from gpugate.policies.sdk.findings import Stance
+from gpugate.policies.sdk.structs import Struct
 from gpugate.webhook.report import yaml_text
 
 if TYPE_CHECKING:
@@ -44,8 +44,7 @@ def outcome(policy: Policy) -> str:
     return "Denied" if policy.mode is Stance.ENFORCE else "Reported"
 
 
-@dataclass(frozen=True, slots=True)
-class Parameter:
+class Parameter(Struct, frozen=True):
     """A parameter; `default` is YAML, empty when the parameter is required."""
 
     name: str
@@ -79,8 +78,7 @@ def _default(field: msgspec.structs.FieldInfo) -> str:
     return yaml_text.inline(msgspec.to_builtins(value))
 
 
-@dataclass(frozen=True, slots=True)
-class PatchGroup:
+class PatchGroup(Struct, frozen=True):
     """Patches of one policy for one reason; `template_of` is the workload's kind when its Pods will get them."""
 
     reason: str

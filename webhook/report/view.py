@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
+from gpugate.policies.sdk.structs import Struct
 from gpugate.webhook.report import words
 from gpugate.webhook.report.located import Located, Severity
 from gpugate.webhook.report.plain import plain
@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 GroupBy = Literal["policy", "file", "object"]
 
 
-@dataclass(frozen=True, slots=True)
-class View:
+class View(Struct, frozen=True):
     """What is shown.
 
     Attributes:
@@ -47,8 +46,7 @@ class View:
     docs: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(Struct, frozen=True):
     """Findings under one heading; the heading is empty where findings are not grouped."""
 
     heading: str

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import contextlib
 import json
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from gpugate.policies.sdk import formats
+from gpugate.policies.sdk.structs import Struct
 from gpugate.webhook.schemas import metadata, tables, wording
 from gpugate.webhook.schemas.cel_evaluate import function_of
 from gpugate.webhook.schemas.cel_functions import Budget, Scope, equal
@@ -45,8 +45,7 @@ def leading(nodes: Sequence[Node], to: Callable[[Node], object]) -> frozenset[in
 HEAD: Final = frozenset({"apiVersion", "kind", "metadata"})
 
 
-@dataclass(frozen=True, slots=True)
-class Coerced:
+class Coerced(Struct, frozen=True):
     """An object as it would be validated, the unknown fields that were in it, and the fields that were meant by them."""
 
     value: Any

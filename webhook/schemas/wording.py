@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from gpugate.policies.engine.config import near_misses
 from gpugate.policies.sdk.field import render
 from gpugate.policies.sdk.quantity import type_name
+from gpugate.policies.sdk.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from gpugate.webhook.schemas.table import Node
 
 
-@dataclass(frozen=True, slots=True)
-class SchemaProblem:
+class SchemaProblem(Struct, frozen=True):
     """One thing that the API server refuses: where, what, and what to do.
 
     `whole` says that it is about the value as a whole, so that what else is said of a part of it may mean the same.
@@ -31,8 +30,7 @@ class SchemaProblem:
     whole: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
+class Fault(Struct, frozen=True):
     """A problem, and what decides whether it counts.
 
     Attributes:
