@@ -22,8 +22,7 @@ GPU_NAME: Final = "karpenter.k8s.aws/instance-gpu-name"
 ACCELERATOR_NAME: Final = "karpenter.k8s.aws/instance-accelerator-name"
 
 
-@dataclass(frozen=True, slots=True)
-class Scale:
+class Scale(msgspec.Struct, frozen=True):
     """Types in the order of a whole number that some of them have, such as a GPU count.
 
     `reach[i]` is the set of types that have `numbers[i]` or more; `numbers` ascend.

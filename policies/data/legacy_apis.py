@@ -7,12 +7,12 @@ at v1.14.1. As of 2026-11-21.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
+import msgspec
 
-@dataclass(frozen=True, slots=True)
-class LegacyApi:
+
+class LegacyApi(msgspec.Struct, frozen=True):
     """A kind that Karpenter no longer serves.
 
     `removed` is the release that dropped it, `successor` the type to write instead; empty where there is none.
@@ -25,8 +25,7 @@ class LegacyApi:
     successor: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Move:
+class Move(msgspec.Struct, frozen=True):
     """Where a field went, with its content as it was; both are paths of keys, such as `spec.limits.resources`."""
 
     old: str

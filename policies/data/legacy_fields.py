@@ -7,12 +7,12 @@ aws/karpenter-provider-aws at v0.32 and v1.1); v1.14.1 `pkg/apis/crds/karpenter.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
+import msgspec
 
-@dataclass(frozen=True, slots=True)
-class LegacyField:
+
+class LegacyField(msgspec.Struct, frozen=True):
     """A field that v1 does not have; paths are of keys, such as `spec.limits.resources`.
 
     Attributes:

@@ -8,11 +8,10 @@ names). As of 2026-11-21. T4, T4G, A10G, L4, L40S, V100 and AMD GPUs have no MIG
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from typing import Final
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+import msgspec
 
 RESOURCE_PREFIX: Final = "nvidia.com/mig-"
 # The device plugin's suffix for time-sliced devices (`sharing.timeSlicing.renameByDefault`).
@@ -21,8 +20,7 @@ SHARED_SUFFIX: Final = ".shared"
 MOST_GPUS_PER_NODE: Final = 8
 
 
-@dataclass(frozen=True, slots=True)
-class MigGpu:
+class MigGpu(msgspec.Struct, frozen=True):
     """A GPU with MIG: the EC2 families that have it, and profile -> how many slices of it fit on one GPU."""
 
     name: str

@@ -8,12 +8,12 @@ replicas of attention are inside the tensor parallel group); Text Generation Inf
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
+import msgspec
 
-@dataclass(frozen=True, slots=True)
-class ModelServer:
+
+class ModelServer(msgspec.Struct, frozen=True):
     """A server of models.
 
     Attributes:

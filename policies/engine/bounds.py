@@ -14,13 +14,14 @@ v1.36), and etcd refuses objects above 1.5 MiB (`--max-request-bytes`, v3.6).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
+
+from msgspec import field
 
 from gpugate.policies.sdk.field import Field, render
 from gpugate.policies.sdk.findings import Violation
 from gpugate.policies.sdk.pod_templates import TEMPLATES, nested
-from gpugate.policies.sdk.structs import Struct
+from gpugate.policies.sdk.structs import MutableStruct, Struct
 from gpugate.policies.sdk.template_views import shared
 
 if TYPE_CHECKING:
@@ -169,8 +170,7 @@ _BOUNDS: Final[dict[tuple[str, str], dict[str, int]]] = {
 }
 
 
-@dataclass(slots=True, eq=False)
-class _Part:
+class _Part(MutableStruct, eq=False):
     """A place in objects of one kind: the bound on its lists together, where there is one, and the places below."""
 
     path: str

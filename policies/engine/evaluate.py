@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import traceback
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from enum import Enum
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
+
+from msgspec import field
 
 from gpugate.policies.engine import bounds, shapes
 from gpugate.policies.engine.config import OutOfTimeError
@@ -27,6 +29,7 @@ from gpugate.policies.sdk.findings import Patch, Patches, Skip, Stance, Violatio
 from gpugate.policies.sdk.gpu_demand import has_names_of_classes
 from gpugate.policies.sdk.objects import _POD, DEVICE_CLASS, Operation, Subject, Wrapper
 from gpugate.policies.sdk.policy import Context, Params
+from gpugate.policies.sdk.structs import MutableStruct
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -85,8 +88,7 @@ _HAD_BEFORE = "the object had this before the update"
 _TOO_LARGE = "the object is too large to evaluate"
 
 
-@dataclass(slots=True)
-class _Draft:
+class _Draft(MutableStruct):
     """An outcome while it is written."""
 
     stance: Stance

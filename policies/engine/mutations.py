@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
+
+from msgspec import field
 
 from gpugate.policies.engine import patching
 from gpugate.policies.sdk.field import render
 from gpugate.policies.sdk.findings import Patch, Stance
+from gpugate.policies.sdk.structs import MutableStruct
 
 if TYPE_CHECKING:
     from gpugate.policies.engine.evaluate import Judge
@@ -18,8 +20,7 @@ if TYPE_CHECKING:
 _ROUNDS: Final = 4
 
 
-@dataclass(slots=True)
-class Mutated:
+class Mutated(MutableStruct):
     """The object after the mutations.
 
     `working` has the Pod templates changed too, as their Pods will be; `stored` is what the request would store, and
@@ -31,8 +32,7 @@ class Mutated:
     operations: tuple[patching.Operation, ...] = ()
 
 
-@dataclass(slots=True)
-class _Changes:
+class _Changes(MutableStruct):
     """What `Mutated` is made of, while patches are applied. `writers` are the policies by the path that they wrote to."""
 
     working: patching.Draft

@@ -11,12 +11,11 @@ shell (IEEE 1003.1-2024, 2.2 and 2.3).
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import IntEnum
 from itertools import chain
 from typing import TYPE_CHECKING, Final, cast
 
-from gpugate.policies.sdk.structs import Struct
+from gpugate.policies.sdk.structs import MutableStruct, Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -142,8 +141,7 @@ def _signs(wrapper: Wrapper) -> dict[Path, Sign]:
     return signs
 
 
-@dataclass(slots=True)
-class _Budget:
+class _Budget(MutableStruct):
     """How many characters may still be read."""
 
     left: int = _READ

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar, cast, overload
 
 import msgspec
+from msgspec import field
 
 from gpugate.policies.sdk.concerns import EVERY_OBJECT
 from gpugate.policies.sdk.findings import Patch, Skip, Stance, Violation
 from gpugate.policies.sdk.objects import Operation, Request, Wrapper
-from gpugate.policies.sdk.structs import Struct
+from gpugate.policies.sdk.structs import MutableStruct, Struct
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -42,8 +42,7 @@ class Table(Struct, Generic[T], frozen=True):
 
 
 # Not frozen, because one is made for each policy and request, and that would take three times as long.
-@dataclass(slots=True)
-class Context(Generic[P_co]):
+class Context(MutableStruct, Generic[P_co]):
     """Everything a policy may know beside the thing it judges.
 
     `subject` is that thing; `wrapper` the workload around it when it is a Pod template, else None. What is done

@@ -9,15 +9,18 @@ from __future__ import annotations
 import re
 from collections import Counter
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
+
+from msgspec import field
 
 from gpugate.policies.engine import patching
 from gpugate.policies.engine.defaults import with_defaults
 from gpugate.policies.engine.ruleset import Needs
 from gpugate.policies.sdk.field import Field
 from gpugate.policies.sdk.findings import Patch, Patches, Replacement
+from gpugate.policies.sdk.structs import MutableStruct
 from gpugate.webhook.check.ignores import ignores, sift
 from gpugate.webhook.check.locate import Locator
 from gpugate.webhook.check.session import Evaluation
@@ -167,8 +170,7 @@ class ChangingText:
         return text if text != self._document.text else None
 
 
-@dataclass(slots=True)
-class _Parted:
+class _Parted(MutableStruct):
     """The text of a list: what stands before, between and behind the texts of its items."""
 
     head: str
@@ -244,8 +246,7 @@ def _value(text: str) -> Json:
 _ROUNDS: Final = 50  # each changes every object once; few objects have so many things wrong
 
 
-@dataclass(slots=True)
-class MendedFile:
+class MendedFile(MutableStruct):
     """A file with its text before and after; `policies` are those whose changes were made, one entry for each.
 
     `left` says which fixes were not applied, and `is_unfinished` that changes went on causing findings.

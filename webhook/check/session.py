@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Protocol
+
+from msgspec import field
 
 from gpugate.policies.engine.defaults import with_defaults
 from gpugate.policies.engine.enforcement import ExemptionUse, exempting, exemption_note
@@ -17,7 +19,7 @@ from gpugate.policies.sdk.field import Field, as_written, render
 from gpugate.policies.sdk.findings import Stance
 from gpugate.policies.sdk.objects import GroupVersionKind, is_known
 from gpugate.policies.sdk.pod_templates import TEMPLATES
-from gpugate.policies.sdk.structs import Struct
+from gpugate.policies.sdk.structs import MutableStruct, Struct
 from gpugate.policies.sdk.unknown_kinds import CHART_INSTALLERS, WITHOUT_TEMPLATE, chart_values, held, training_runtime
 from gpugate.webhook.check.ignores import ignores, sift
 from gpugate.webhook.check.locate import Locator, located_problem
@@ -246,8 +248,7 @@ class Evaluation:
         return evaluate(self._ruleset, whole, self._facts, today=today, phase=Phase.BOTH, template_ceiling=ceiling)
 
 
-@dataclass(slots=True)
-class Judged:
+class Judged(MutableStruct):
     """What was found in some files, and what was looked at.
 
     `skipped` counts objects by policy and reason, `names` by group, kind, namespace and name. `exemptions` are those of
@@ -287,8 +288,7 @@ class Judged:
         self.unmerged += other.unmerged
 
 
-@dataclass(slots=True)
-class _File:
+class _File(MutableStruct):
     """What is kept of a file until it is judged."""
 
     number: int

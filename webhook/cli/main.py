@@ -8,17 +8,16 @@ from __future__ import annotations
 import os
 import sys
 from importlib import import_module
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gpugate import __version__
-from gpugate.policies.sdk.structs import Struct
 from gpugate.webhook.cli.program import called
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-class _Command(Struct, frozen=True):
+class _Command(NamedTuple):
     """A command: the module below `webhook` that runs it, and one line of help."""
 
     module: str

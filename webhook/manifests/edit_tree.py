@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import yaml
+from msgspec import field
 
-from gpugate.policies.sdk.structs import Struct
+from gpugate.policies.sdk.structs import MutableStruct, Struct
 from gpugate.webhook.manifests import yaml_reader
 from gpugate.webhook.manifests.yaml_reader import Loader
 
@@ -23,8 +23,7 @@ class EditError(Exception):
     """A text cannot be changed safely; the message says which shape of it stands in the way."""
 
 
-@dataclass(slots=True)
-class Node:
+class Node(MutableStruct):
     """A value in a text.
 
     `sort` is `scalar`, `block` (a scalar after `|` or `>`), `object`, `list` or `alias`. The text from `start` to `end`
@@ -39,8 +38,7 @@ class Node:
     entries: list[Entry] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class Entry:
+class Entry(MutableStruct):
     """A member of an object, or an element of a list; `start` is where it begins, `key_end` where its key ends."""
 
     name: str

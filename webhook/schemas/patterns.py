@@ -14,11 +14,13 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
+from msgspec import field
+
 from gpugate.policies.engine.config import GpugateError
+from gpugate.policies.sdk.structs import MutableStruct
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,8 +52,7 @@ def is_slow(pieces: Sequence[str]) -> bool:
     return whole.ways() * (1 if anchored else LONGEST) > _MOST_WAYS
 
 
-@dataclass(slots=True)
-class _Level:
+class _Level(MutableStruct):
     """What stands in one pair of brackets: alternatives, and of the last one its parts so far."""
 
     before: list[tuple[float, str]] = field(default_factory=list)
