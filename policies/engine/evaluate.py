@@ -23,7 +23,6 @@ from gpugate.policies.engine.enforcement import (
 from gpugate.policies.engine.mutations import mutate
 from gpugate.policies.engine.update_ratchet import Ratchet
 from gpugate.policies.engine.verdict import Finding, Outcome, TemplatePatch, Verdict
-from gpugate.policies.sdk.concerns import any_of, reader
 from gpugate.policies.sdk.field import Field, UnknownValueError, as_written
 from gpugate.policies.sdk.findings import Patch, Patches, Skip, Stance, Violation
 from gpugate.policies.sdk.gpu_demand import has_names_of_classes
@@ -181,18 +180,17 @@ class Judge:
                 groups.setdefault((place, handler.concerns), []).append((rule, mode))
         every = any(excess.is_extreme for excess in excesses)
         # Together first, because that reads each list once: most objects that are this large concern no policy.
-        platform, user = self._ruleset.config.platform, self.request.user
-        together = [any_of(*(c for at, c in groups if at == place)) for place in range(len(subjects))]
+        concerned, user = self._ruleset.concerned, self.request.user
         if not every and not any(
-            reader(concern, platform)(subject.field.value, user)
-            for concern, subject in zip(together, subjects, strict=True)
+            concerned(concern for at, concern in groups if at == place)(subject.field.value, user)
+            for place, subject in enumerate(subjects)
         ):
             return ()
         highest = Stance.OFF
         # What concerns most policies first: once the highest mode is known, the rest need not be looked at.
         for (place, concern), rules in sorted(groups.items(), key=lambda group: -len(group[1])):
             mode = max(mode for _, mode in rules)
-            if mode > highest and (every or reader(concern, platform)(subjects[place].field.value, user)):
+            if mode > highest and (every or concerned([concern])(subjects[place].field.value, user)):
                 highest = mode
                 for rule, _ in rules:
                     self._called.setdefault(rule.policy.id, self.standing(rule).stance)

@@ -15,7 +15,7 @@ from gpugate.policies.engine.config import (
     stance_of,
 )
 from gpugate.policies.sdk import formats
-from gpugate.policies.sdk.concerns import EVERY_OBJECT, reader
+from gpugate.policies.sdk.concerns import EVERY_OBJECT, any_of, reader
 from gpugate.policies.sdk.findings import Stance
 from gpugate.policies.sdk.platform import CLASSES_KEY
 from gpugate.policies.sdk.policy import PARAMETERS_KEY
@@ -83,6 +83,7 @@ class Ruleset:
     standings: Mapping[str, Standing] = field(default_factory=dict)
     readers: Mapping[int, Reader] = field(default_factory=dict)
     _due: dict[object, tuple[Bound, ...]] = field(default_factory=dict, compare=False, repr=False)
+    _concerned: dict[tuple[Concern, ...], Reader] = field(default_factory=dict, compare=False, repr=False)
 
     def handlers(self, kind: GroupVersionKind, subresource: str = "", *, mutating: bool) -> tuple[Bound, ...]:
         """Return what judges objects of a type, or requests to a subresource of it."""
@@ -105,6 +106,15 @@ class Ruleset:
             if found:
                 # Only kinds of policies are kept, because a sender chooses the others.
                 self._due[key] = found
+        return found
+
+    def concerned(self, concerns: Iterable[Concern]) -> Reader:
+        """Return what tells whether any of some concerns holds for an object; each set of concerns is compiled once."""
+        key = tuple(concerns)
+        found = self._concerned.get(key)
+        if found is None:
+            # Only sets of concerns that policies state, so their number is that of kinds and operations.
+            found = self._concerned[key] = reader(any_of(*key), self.config.platform)
         return found
 
 
