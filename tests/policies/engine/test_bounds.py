@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
-from typing import TYPE_CHECKING, Any
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
+import yaml
 from growth import Case, products
 
 from gpugate.policies.catalog import CATALOG
@@ -14,11 +17,11 @@ from gpugate.policies.engine.config import parse_config
 from gpugate.policies.engine.evaluate import Phase, evaluate
 from gpugate.policies.engine.ruleset import bind
 from gpugate.policies.sdk.facts import NoFacts
-from gpugate.policies.sdk.findings import Stance
+from gpugate.policies.sdk.findings import Stance, Violation
 from gpugate.policies.sdk.objects import GroupVersionKind, Operation, Request
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from gpugate.policies.engine.verdict import Verdict
 
@@ -251,12 +254,93 @@ def test_templates_of_nested_objects_count_together() -> None:
     assert said == f"{path}: too large to evaluate: {path} has 202 entries (limit: 200)"
 
 
-@pytest.mark.parametrize("kind", sorted(bounds.bounded()), ids=str)
-def test_every_bound_is_kept(kind: tuple[str, str]) -> None:
-    for path, most in bounds.bounded()[kind].items():
-        value: Any = "x" * (most + 1) if path.endswith((".expression", ".query")) else ["x"] * (most + 1)
-        for name in reversed(path.split(".")):
-            value = [value] if name == "*" else {name: value}
-        subject = Request(GroupVersionKind(kind[0], "v1", kind[1]), Operation.CREATE, value).subjects
-        (excess,) = bounds.too_large(subject, ())
-        assert f"{most + 1} " in excess.violation.message, path
+def bounded_paths(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Yield the path of each list, of each map whose keys users choose, and of each text that policies parse."""
+    if isinstance(value, dict):
+        if "any" in value:
+            yield path
+        for key, member in value.items():
+            yield from bounded_paths(member, (*path, key))
+    elif isinstance(value, list):
+        yield path
+        for member in value:
+            yield from bounded_paths(member, (*path, "*"))
+    elif value == "long":
+        yield path
+
+
+def filled(value: Any, path: tuple[str, ...], size: int) -> Any:
+    """Return the object with this many entries or characters at a path."""
+    if not path:
+        if isinstance(value, dict):
+            return dict.fromkeys(map(str, range(size)))
+        return "x" * size if isinstance(value, str) else [None] * size
+    if path[0] == "*":
+        return [filled(value[0], path[1:], size)]
+    return {**value, path[0]: filled(value[path[0]], path[1:], size)}
+
+
+METADATA: Final = {
+    f"metadata.{name}": bounds.bounded()["", "Pod"][f"metadata.{name}"]
+    for name in ("annotations", "finalizers", "labels", "ownerReferences")
+}
+WHOLE: Final = yaml.safe_load(Path(__file__).with_name("whole_objects.yaml").read_text())
+
+
+@pytest.mark.parametrize("obj", WHOLE, ids=lambda obj: obj["kind"])
+def test_every_list_and_text_that_policies_read_has_a_bound(obj: Any) -> None:
+    kind = GroupVersionKind.of(obj["apiVersion"], obj["kind"])
+    known = bounds.bounded().get((kind.group, kind.kind), METADATA)
+    paths = {".".join(path): path for path in bounded_paths(obj)}
+    assert known.keys() == paths.keys()
+    for dotted, path in paths.items():
+        most = known[dotted]
+        at, above = (
+            bounds.too_large(Request(kind, Operation.CREATE, filled(obj, path, size)).subjects, ())
+            for size in (most, most + 1)
+        )
+        assert at == (), dotted
+        unit = "characters" if path[-1] in {"expression", "query"} else "entries"
+        said = f"too large to evaluate: {dotted.replace('.*', '[*]')} has {most + 1} {unit} (limit: {most})"
+        where = path[: path.index("*")] if "*" in path else path
+        assert [each.violation for each in above] == [
+            Violation(where, said, hint="remove entries, or split the object")
+        ]
+
+
+def documented() -> Iterator[tuple[set[str], set[int]]]:
+    """Yield the kinds of each row of the documented limits, with the limits; what is in parentheses is about others."""
+    page = Path(__file__).parents[3] / "docs" / "reference" / "server-limits.md"
+    table = page.read_text().partition("| kind | limits |")[2].partition("\n\n")[0]
+    for row in table.strip().splitlines()[1:]:
+        kinds, limits = row.strip("| ").split(" | ")
+        numbers = re.findall(r"[\d,]*\d", re.sub(r"\(.*?\)", "", limits))
+        yield set(kinds.split(", ")), {int(number.replace(",", "")) for number in numbers}
+
+
+def test_the_bounds_are_those_of_the_documentation() -> None:
+    rows = [({kind} if kind != "every kind" else set(), numbers) for kinds, numbers in documented() for kind in kinds]
+    everywhere = next(numbers for kinds, numbers in rows if not kinds)
+    by_kind = {kind: numbers for kinds, numbers in rows for kind in kinds}
+    assert by_kind.pop("workload") == {bounds.MOST_TEMPLATES}
+    for (_, kind), known in bounds.bounded().items():
+        of_metadata = {most for path, most in known.items() if path.startswith("metadata.")}
+        assert of_metadata in (everywhere, set()), kind
+        others = {most for path, most in known.items() if "metadata." not in path or "triggers" in path}
+        assert others == by_kind[kind] & others, kind
+    named = {kind for _, kind in bounds.bounded()}
+    assert {kind for kind in by_kind if kind not in named} == {"Pod template"}
+
+
+@pytest.mark.parametrize(("entries", "is_extreme"), [(5_000, False), (5_001, True)])
+def test_beyond_twenty_times_the_bound_it_is_extreme(entries: int, is_extreme: bool) -> None:  # noqa: FBT001 -- a table's column
+    subjects = Request(GroupVersionKind("", "v1", "Pod"), Operation.CREATE, pod(entries)).subjects
+    assert [each.is_extreme for each in bounds.too_large(subjects, ())] == [is_extreme]
+
+
+@pytest.mark.parametrize(("templates", "found"), [(100, 0), (101, 1)])
+def test_what_templates_share_is_reported_beyond_twenty_times_the_bound(templates: int, found: int) -> None:
+    kind = GroupVersionKind("argoproj.io", "v1alpha1", "Workflow")
+    obj = workflow(templates, "volumes", entries=volumes(200))
+    excesses = bounds.too_many_templates(Request(kind, Operation.CREATE, obj))
+    assert [each.grown and each.is_extreme for each in excesses] == [True] * found

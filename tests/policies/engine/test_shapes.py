@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import datetime as dt
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
+import yaml
 
 from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.config import parse_config
@@ -15,7 +17,10 @@ from gpugate.policies.sdk.field import Field, render
 from gpugate.policies.sdk.objects import GroupVersionKind, Operation, Request, Subject
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from gpugate.policies.sdk.field import Json
+    from gpugate.policies.sdk.field import Path as FieldPath
 
 NODE_POOL = GroupVersionKind.of("karpenter.sh/v1", "NodePool")
 EC2_NODE_CLASS = GroupVersionKind.of("karpenter.k8s.aws/v1", "EC2NodeClass")
@@ -65,3 +70,75 @@ def test_only_its_name_exempts_a_field_of_the_wrong_type(policies: list[str], *,
     verdict = evaluate(bind(CATALOG, parse_config(config)), request, NoFacts(), today=dt.date(2026, 11, 22))
 
     assert (verdict.allowed, len(verdict.malformed)) == (allowed, 1)
+
+
+WHOLE: Final = yaml.safe_load(Path(__file__).with_name("whole_objects.yaml").read_text())
+# Of the other kinds, only the types of `metadata` are checked.
+TYPED_KINDS: Final = {
+    *("EC2NodeClass", "HorizontalPodAutoscaler", "NodeClaim", "NodePool", "Pod", "ResourceQuota", "ScaledObject"),
+}
+# Policies accept any type of these, or read only how many there are.
+UNTYPED: Final = {
+    *("affinity", "args", "command", "env", "envFrom", "ephemeralContainers", "finalizers", "metrics", "nodes"),
+    *("ownerReferences", "ports", "schedulingGates", "topologySpreadConstraints", "triggers"),
+    *("volumeDevices", "volumeMounts", "volumes"),
+    *("amiSelector", "securityGroupSelector", "subnetSelector"),
+    *("capacityReservationSelectorTerms", "securityGroupSelectorTerms", "subnetSelectorTerms"),
+}
+WANTED: Final = {bool: "true or false", int: "a whole number", str: "a string", list: "a list", dict: "an object"}
+whole_objects = pytest.mark.parametrize("obj", WHOLE, ids=lambda obj: obj["kind"])
+
+
+def parts(value: Any, path: FieldPath = ()) -> Iterator[tuple[FieldPath, Any]]:
+    """Yield each value in an object, with its path."""
+    members = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, member in members:
+        yield (*path, key), member
+        yield from parts(member, (*path, key))
+
+
+def with_value(obj: Any, path: FieldPath, value: Any) -> Any:
+    """Return the object with another value at a path."""
+    if not path:
+        return value
+    copied = obj.copy()
+    copied[path[0]] = with_value(obj[path[0]], path[1:], value)  # type: ignore[index] # a key or an index
+    return copied
+
+
+def found_in(obj: Any) -> list[tuple[FieldPath, str]]:
+    kind = GroupVersionKind.of(obj["apiVersion"], obj["kind"])
+    return [(found.path, found.message) for found in malformed(Subject(kind, Field(obj)))]
+
+
+def expected(obj: Any, path: FieldPath, value: Any) -> list[str]:
+    """Return what is said of a value of another type at a path."""
+    if UNTYPED & set(path) or (path[0] == "spec" and obj["kind"] not in TYPED_KINDS):
+        return []
+    other = "a string" if isinstance(value, bool) else "a boolean"
+    if path[-1] == "any":
+        is_quantity = path[-2] in {"hard", "limits", "requests"}
+        quantity = "a boolean is not a quantity: write a number such as 1 or 16Gi"
+        return [quantity if is_quantity else "must be a string, not a boolean: put it in quotes"]
+    wanted = WANTED[type(value)]
+    if isinstance(value, dict) and "any" in value:
+        wanted = "an object of quantities" if path[-1] in {"hard", "limits", "requests"} else "an object of strings"
+    return [f"must be {wanted}, not {other}"]
+
+
+@whole_objects
+def test_another_type_of_any_field_is_reported_at_the_field(obj: Any) -> None:
+    assert found_in(obj) == []
+    for path, value in parts(obj):
+        if path[0] not in {"metadata", "spec"}:
+            continue
+        wrong = "true" if isinstance(value, bool) else True
+        said = [(path, message) for message in expected(obj, path, value)]
+        assert found_in(with_value(obj, path, wrong)) == said, path
+
+
+@whole_objects
+def test_null_is_a_value_of_every_field(obj: Any) -> None:
+    for path, _ in parts(obj):
+        if isinstance(path[-1], str) and path[0] in {"metadata", "spec"}:
+            assert found_in(with_value(obj, path, None)) == [], path
