@@ -1,7 +1,10 @@
 from __future__ import annotations
 
 import datetime as dt
-from typing import TYPE_CHECKING
+import gc
+import weakref
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import assume, given
@@ -11,9 +14,19 @@ from gpugate.policies.engine.config import parse_config
 from gpugate.policies.engine.evaluate import Phase, evaluate
 from gpugate.policies.engine.ruleset import bind
 from gpugate.policies.engine.update_ratchet import Ratchet, keyed_path
-from gpugate.policies.sdk.facts import NoFacts
-from gpugate.policies.sdk.findings import Patch, Skip, Stance, Violation
-from gpugate.policies.sdk.objects import NODE_POOL, POD, POD_EPHEMERAL_CONTAINERS, GroupVersionKind, Operation, Request
+from gpugate.policies.engine.verdict import Finding
+from gpugate.policies.sdk.facts import Need, NoFacts
+from gpugate.policies.sdk.findings import Other, Patch, Patches, Skip, Stance, Violation
+from gpugate.policies.sdk.gpu_demand import NAMES_ACCELERATOR
+from gpugate.policies.sdk.objects import (
+    DEVICE_CLASS,
+    NODE_POOL,
+    POD,
+    POD_EPHEMERAL_CONTAINERS,
+    GroupVersionKind,
+    Operation,
+    Request,
+)
 from gpugate.policies.sdk.policy import AnyContext, Policy, mutates, validates
 
 if TYPE_CHECKING:
@@ -559,3 +572,219 @@ def test_a_rule_about_both_versions_judges_a_converted_object_once() -> None:
     )
     verdict = evaluate(ruleset, request, NoFacts(), today=TODAY)
     assert [f.message for f in verdict.findings] == ["found"]
+
+
+def found_by(*handlers: Any, obj: dict[str, Json] | None = None, **attributes: Any) -> Verdict:
+    """Evaluate an object with policies of one function each, which are named after it."""
+    catalog = [Policy(f"pods/{handler.run.__name__}", "A policy.", (handler,)) for handler in handlers]
+    facts = attributes.pop("facts", NoFacts())
+    config = attributes.pop("config", {})
+    kind = GroupVersionKind.of(*attributes.pop("kind", "v1 Pod").split(" "))
+    request = Request(kind, attributes.pop("operation", Operation.CREATE), obj or pod(), **attributes)
+    ruleset = bind(catalog, parse_config({"apiVersion": "gpugate.dev/v1", "kind": "PolicyConfig", **config}))
+    return evaluate(ruleset, request, facts, today=TODAY)
+
+
+class TestFinding:
+    """What a finding has of its violation, and what the engine adds."""
+
+    PATH = ("spec", "containers")
+    WHOLE = Violation(
+        PATH,
+        "is bad",
+        hint="Make it good.",
+        fix=Patches((Patch("remove", PATH, None, "it is bad"),)),
+        why="It is slow.",
+        others=(Other("Node", "", "a"),),
+        follows=True,
+    )
+
+    def test_it_has_everything_that_the_violation_has(self) -> None:
+        @validates(POD)
+        def check(_pod: Field, _ctx: AnyContext) -> Iterator[Violation | Skip]:
+            yield self.WHOLE
+
+        fix = Patches((Patch("remove", self.PATH, None, "it is bad"),))
+        attributes = {"hint": "Make it good.", "fix": fix, "why": "It is slow.", "others": (Other("Node", "", "a"),)}
+        assert list(found_by(check).findings) == [
+            Finding("pods/check", self.PATH, "is bad", Stance.ENFORCE, follows=True, **attributes)  # type: ignore[arg-type]
+        ]
+
+    @pytest.mark.parametrize("entry", [{}, {"policies": {"pods/check": {"mode": "enforce"}}}], ids=["default", "set"])
+    def test_names_that_are_not_configured_are_a_warning(self, entry: dict[str, Any]) -> None:
+        @validates(POD, convention="params")
+        def check(_pod: Field, _ctx: AnyContext) -> Iterator[Violation | Skip]:
+            yield replace(self.WHOLE, convention=True)
+
+        (finding,) = found_by(check, config=entry).findings
+        assert (finding.stance, finding.convention) == ((Stance.ENFORCE, False) if entry else (Stance.WARN, True))
+
+    @pytest.mark.parametrize(
+        ("mode", "old", "note", "stance"),
+        [
+            ("warn", None, "", Stance.WARN),
+            ("audit", None, "", Stance.AUDIT),
+            ("enforce", pod(), "the object had this before the update", Stance.WARN),
+        ],
+    )
+    def test_a_patch_that_is_not_made_is_one(
+        self, mode: str, old: dict[str, Json] | None, note: str, stance: Stance
+    ) -> None:
+        operation = Operation.UPDATE if old else Operation.CREATE
+        modes: Json = {"*": {"mode": mode}}
+        verdict = judge("pods/tolerate", obj=pod(), old=old, operation=operation, policies=modes)
+        message = "would be patched: adds a toleration"
+        path = ("spec", "tolerations")
+        assert list(verdict.findings) == [
+            Finding("pods/tolerate", path, message, stance, note=note, would_patch=True),
+        ]
+
+    def test_skips_are_stated_once_and_may_come(self) -> None:
+        @validates(POD)
+        def waits(pod: Field, _ctx: AnyContext) -> Iterator[Violation | Skip]:
+            for _ in pod["spec", "containers"]:
+                yield Skip("no Namespaces to look up", coming=True)
+            yield Skip("no Nodes to look up")
+
+        two = pod(containers=[{"name": "a"}, {"name": "b"}])
+        (outcome,) = found_by(waits, obj=two).outcomes
+        assert outcome.skipped == ("no Namespaces to look up", "no Nodes to look up")
+        assert outcome.coming
+
+
+class TestSameCause:
+    """A finding is left out beside one of a policy that it names, at the same path and with the same mode or a higher one."""
+
+    PATH = ("spec", "containers")
+
+    @pytest.mark.parametrize(
+        ("path", "modes", "left"),
+        [
+            pytest.param(PATH, {}, ["pods/states"], id="the same path and mode"),
+            pytest.param(PATH, {"pods/repeats": {"mode": "warn"}}, ["pods/states"], id="a higher mode"),
+            pytest.param(PATH, {"pods/states": {"mode": "warn"}}, ["pods/states", "pods/repeats"], id="a lower mode"),
+            pytest.param(PATH, {"pods/states": {"mode": "off"}}, ["pods/repeats"], id="a policy that is off"),
+            pytest.param(("spec",), {}, ["pods/states", "pods/repeats"], id="another path"),
+        ],
+    )
+    @pytest.mark.parametrize("order", [1, -1], ids=["before", "after"])
+    def test_one_cause_is_reported_once(self, path: Path, modes: dict[str, Any], left: list[str], order: int) -> None:
+        @validates(POD)
+        def states(_pod: Field, _ctx: AnyContext) -> Iterator[Violation | Skip]:
+            yield Violation(("metadata",), "another one")
+            yield Violation(path, "is bad")
+
+        @validates(POD)
+        def repeats(_pod: Field, _ctx: AnyContext) -> Iterator[Violation | Skip]:
+            yield Violation(self.PATH, "is bad too", same_as=("pods/other", "pods/states"))
+
+        verdict = found_by(*(states, repeats)[::order], config={"policies": modes})
+
+        found = [finding for finding in verdict.findings if finding.path != ("metadata",)]
+        assert sorted(finding.policy for finding in found) == sorted(left)
+        covers = ("pods/repeats",) if left == ["pods/states"] else ()
+        assert [each.covers for each in verdict.findings if each.policy == "pods/states"] in ([], [(), covers])
+
+    def test_an_exempted_finding_stays(self) -> None:
+        @validates(POD)
+        def states(_pod: Field, _ctx: AnyContext) -> Iterator[Violation | Skip]:
+            yield Violation(self.PATH, "is bad")
+
+        @validates(POD)
+        def repeats(_pod: Field, _ctx: AnyContext) -> Iterator[Violation | Skip]:
+            yield Violation(self.PATH, "is bad too", same_as=("pods/states",))
+
+        exemption = {"policies": ["pods/repeats"], "reason": "r", "owner": "o", "expires": "2026-11-21"}
+        verdict = found_by(states, repeats, config={"exemptions": [exemption]})
+        assert [finding.policy for finding in verdict.findings] == ["pods/states", "pods/repeats"]
+
+
+class Kept:
+    """Something that a policy has in a variable."""
+
+
+@pytest.mark.parametrize("chained", [False, True], ids=["alone", "with a cause"])
+def test_an_exception_of_a_policy_keeps_nothing_of_the_request(chained: bool) -> None:  # noqa: FBT001 -- a table's column
+    kept: list[weakref.ref[Kept]] = []
+
+    @validates(POD)
+    def fails(_pod: Field, _ctx: AnyContext) -> Iterator[Violation | Skip]:
+        content = Kept()
+        kept.append(weakref.ref(content))
+        # A frame that refers to its exception is a cycle.
+        error = ValueError()
+        if chained:
+            error.__cause__ = KeyError()
+            error.__cause__.__cause__ = error
+        yield from ()
+        raise error
+
+    gc.disable()
+    try:
+        (outcome,) = found_by(fails).outcomes
+        assert outcome.error.startswith("ValueError at test_evaluate.py:")
+        assert [each() for each in kept] == [None]
+    finally:
+        gc.enable()
+
+
+WORKLOAD: dict[str, Json] = {
+    "apiVersion": "kubeflow.org/v1",
+    "kind": "PyTorchJob",
+    "metadata": {},
+    "spec": {
+        "pytorchReplicaSpecs": {name: {"template": {"spec": {"containers": []}}} for name in ("Master", "Worker")}
+    },
+}
+
+
+@pytest.mark.parametrize("also_own", [False, True], ids=["shared", "shared and its own"])
+@pytest.mark.parametrize("mode", ["enforce", "warn"])
+def test_what_templates_share_is_patched_once(also_own: bool, mode: str) -> None:  # noqa: FBT001 -- a table's column
+    @mutates(POD)
+    def share(template: Field, ctx: AnyContext) -> Iterator[Patch | Violation | Skip]:
+        if also_own and not template["spec", "schedulerName"]:
+            yield Patch("set", template["spec", "schedulerName"].path, "one", "sets the scheduler")
+        if ctx.wrapper and not ctx.wrapper.root["spec", "runPolicy"]:
+            yield Patch("append", ("spec", "runPolicy"), "a", "adds a policy")
+
+    verdict = found_by(share, obj=WORKLOAD, kind="kubeflow.org/v1 PyTorchJob", config={"mode": mode})
+
+    shared = [each.patch.path for _, each in verdict.template_patches if each.patch.path == ("spec", "runPolicy")]
+    assert len(shared) == (mode == "enforce")
+    assert len(verdict.template_patches) == (mode == "enforce") * (3 if also_own else 1)
+    assert len(list(verdict.findings)) == (mode == "warn") * (4 if also_own else 2)
+    assert verdict.object == WORKLOAD
+
+
+@pytest.mark.parametrize(
+    ("needs", "names_accelerator", "called"),
+    [
+        pytest.param((Need(DEVICE_CLASS, ("spec",)),), True, True, id="a class that names an accelerator"),
+        pytest.param((Need(DEVICE_CLASS, ("spec",)),), False, False, id="a class that names none"),
+        pytest.param((Need(POD, ("spec",)),), True, False, id="a policy that does not read classes"),
+        pytest.param((), True, False, id="a policy that reads nothing"),
+    ],
+)
+def test_a_device_class_may_concern_a_policy_with_any_pod(
+    context: Any,
+    needs: tuple[Need, ...],
+    names_accelerator: bool,  # noqa: FBT001 -- a table's column
+    called: bool,  # noqa: FBT001 -- a table's column
+) -> None:
+    @validates(POD, needs=needs, concerns=NAMES_ACCELERATOR)
+    def check(pod: Field, _ctx: AnyContext) -> Iterator[Violation | Skip]:
+        yield Violation(pod.path, "called")
+
+    resource = "example.com/fast" if names_accelerator else "nvidia.com/gpu"
+    facts = context(
+        "kind: Pod",
+        f"""
+        apiVersion: resource.k8s.io/v1
+        kind: DeviceClass
+        metadata: {{name: gpu.nvidia.com}}
+        spec: {{extendedResourceName: {resource}}}
+        """,
+    ).facts
+
+    assert bool(list(found_by(check, facts=facts).findings)) is called

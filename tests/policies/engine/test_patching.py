@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpugate.policies.engine.patching import PatchError, apply, apply_all
+from gpugate.policies.engine.patching import Draft, PatchError, apply, apply_all
 from gpugate.policies.sdk.findings import Patch
 
 if TYPE_CHECKING:
@@ -155,3 +155,38 @@ def test_the_object_itself_is_left_as_it_is(obj: dict[str, Json], patch: Patch) 
     except PatchError:
         return
     assert obj == before
+
+
+@given(json_objects, st.lists(patches, max_size=6))
+def test_one_draft_makes_what_patches_one_by_one_make(obj: dict[str, Json], todo: list[Patch]) -> None:
+    before, values = copy.deepcopy(obj), copy.deepcopy([patch.value for patch in todo])
+    draft, patched = Draft(obj), obj
+    for patch in todo:
+        try:
+            patched, operation = apply(patched, patch)
+        except PatchError:
+            with pytest.raises(PatchError):
+                draft.apply(patch)
+            continue
+        assert draft.apply(patch) == operation
+        assert draft.root == patched
+    assert (obj, [patch.value for patch in todo]) == (before, values)
+
+
+def test_a_part_that_a_patch_moves_is_changed_in_one_place() -> None:
+    draft = Draft({"a": {"x": []}})
+    draft.apply(Patch("append", ("a", "x"), 1, ""))
+    moved = draft.root["a"]
+    draft.apply(Patch("set", ("b",), {"in": [moved]}, ""))
+    draft.apply(Patch("append", ("b", "in", 0, "x"), 2, ""))
+    draft.apply(Patch("append", ("a", "x"), 3, ""))
+    assert draft.root == {"a": {"x": [1, 3]}, "b": {"in": [{"x": [1, 2]}]}}
+
+
+def test_each_list_is_copied_once() -> None:
+    draft = Draft({"a": {"x": []}})
+    lists = []
+    for number in range(3):
+        draft.apply(Patch("append", ("a", "x"), number, ""))
+        lists.append(draft.root["a"]["x"])  # type: ignore[index,call-overload] # an object
+    assert lists[0] is lists[1] is lists[2]
