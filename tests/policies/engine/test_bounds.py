@@ -96,7 +96,7 @@ def test_policies_that_were_not_run_say_so() -> None:
 @pytest.mark.parametrize("count", [251, 4000])
 def test_an_object_that_concerns_no_policy_is_allowed(count: int) -> None:
     verdict = judge(pod(count, gpu=False), only=None)
-    assert (verdict.allowed, verdict.warnings) == (True, ())
+    assert (verdict.allowed, verdict.warnings, verdict.outcomes) == (True, (), ())
 
 
 def test_thousands_of_arguments_and_variables_of_a_pod_without_gpus_are_allowed() -> None:
@@ -252,6 +252,9 @@ def test_templates_of_nested_objects_count_together() -> None:
     (said,) = judge(obj).warnings
     path = "spec.components[1].template.spec.pytorchReplicaSpecs"
     assert said == f"{path}: too large to evaluate: {path} has 202 entries (limit: 200)"
+    kind = GroupVersionKind.of(obj["apiVersion"], obj["kind"])
+    (found,) = bounds.too_many_templates(Request(kind, Operation.CREATE, obj))
+    assert (found.grown, found.is_extreme) == (True, True)
 
 
 def bounded_paths(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:

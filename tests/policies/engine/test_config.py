@@ -1,11 +1,16 @@
 from __future__ import annotations
 
 import datetime as dt
+import inspect
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 
+from gpugate.policies.catalog import CATALOG
+from gpugate.policies.engine import config
 from gpugate.policies.engine.config import ConfigError, PolicyConfig, near_misses, parse_config, stance_of
+from gpugate.policies.sdk import platform
 from gpugate.policies.sdk.findings import Stance
 from gpugate.policies.sdk.objects import GroupVersionKind
 
@@ -165,3 +170,21 @@ def test_at_most_three_names_look_like_another() -> None:
         "pods/once",
         "pods/on",
     ]
+
+
+SECTIONS = [
+    section
+    for module in (config, platform)
+    for section in vars(module).values()
+    if isinstance(section, type) and issubclass(section, msgspec.Struct)
+]
+
+
+@pytest.mark.parametrize(
+    "section", [*SECTIONS, *dict.fromkeys(each.params for each in CATALOG)], ids=lambda s: s.__name__
+)
+def test_a_section_cannot_change_and_refuses_unknown_keys(section: type[msgspec.Struct]) -> None:
+    kinds = {parameter.kind for parameter in inspect.signature(section).parameters.values()}
+    assert kinds <= {inspect.Parameter.KEYWORD_ONLY}
+    assert section.__struct_config__.frozen
+    assert section.__struct_config__.forbid_unknown_fields

@@ -211,16 +211,19 @@ def test_mirror_pods_and_excluded_namespaces_are_not_evaluated(
     assert is_left_alone(request(obj, **attributes), PolicyConfig()) is skipped
 
 
-def test_a_pattern_of_a_namespace_sets_its_mode() -> None:
-    namespaces = {"ml*": {"policies": {"pods/*": {"mode": "warn"}}}, "dev": {"policies": {"pods/*": {"mode": "off"}}}}
+@pytest.mark.parametrize(
+    ("pattern", "namespace", "mode"),
+    [
+        ("ml*", "ml-1", ["WARN"]),
+        ("ml*", "apps", ["ENFORCE"]),
+        ("ml*", "", ["ENFORCE"]),
+        ("*", "ml-1", ["WARN"]),
+        # Objects without a namespace have the mode of the policy.
+        ("*", "", ["ENFORCE"]),
+    ],
+)
+def test_a_pattern_of_a_namespace_sets_its_mode(pattern: str, namespace: str, mode: list[str]) -> None:
+    namespaces = {pattern: {"policies": {"pods/*": {"mode": "warn"}}}}
     config = parse_config({"apiVersion": "gpugate.dev/v1", "kind": "PolicyConfig", "namespaces": namespaces})
-    modes = {
-        namespace: [
-            finding.stance.name
-            for finding in evaluate(
-                bind(CATALOG, config), request(PLAIN, namespace=namespace), NoFacts(), today=TODAY
-            ).findings
-        ]
-        for namespace in ("ml-1", "dev", "apps", "")
-    }
-    assert modes == {"ml-1": ["WARN"], "dev": [], "apps": ["ENFORCE"], "": ["ENFORCE"]}
+    verdict = evaluate(bind(CATALOG, config), request(PLAIN, namespace=namespace), NoFacts(), today=TODAY)
+    assert [finding.stance.name for finding in verdict.findings] == mode

@@ -118,3 +118,20 @@ def test_a_template_of_a_workload_is_read_the_same_way() -> None:
 
     assert found(verdict)["pods/in_turn"] == ["image is bad"]
     assert verdict.malformed == ()
+
+
+@mutates(POD)
+def moves(pod: Field, _: AnyContext) -> Iterator[Patch]:
+    if not pod["spec", "first"]:
+        yield from (_moved(container) for container in pod["spec", "containers"])
+
+
+def test_a_patch_has_the_placeholder_and_not_the_value() -> None:
+    pod = {"spec": {"containers": [{"name": "a", "tty": Unknown("${TTY}")}]}}
+    request = Request(GroupVersionKind("", "v1", "Pod"), Operation.CREATE, pod, is_template=True)  # type: ignore[arg-type] # as above
+
+    verdict = evaluate(
+        bind([Policy("pods/moves", DOC, (moves,))], PolicyConfig()), request, NoFacts(), today=dt.date(2026, 1, 1)
+    )
+
+    assert [operation["value"] for operation in verdict.operations] == [{"name": "a", "tty": "${TTY}"}]
