@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gpugate.policies.sdk.commands import Strength, command_sign
+from gpugate.policies.sdk.commands import Started, Strength, command_sign, started_programs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -99,3 +99,227 @@ def test_what_is_read_is_bounded(context: Callable[..., Context[Any]], character
     for container in (shell(" " * characters + "torchrun main.py"), {"command": ["torchrun", "main.py"]}):
         ctx = context({"spec": {"containers": [long, container]}})
         assert command_sign(ctx.subject, ctx).strength is expected
+
+
+# Programs by what their words mean. `torchrun main.py` stands for a launcher that they run.
+RUNS_THE_NEXT_WORDS = (  # noqa: SIM905 -- one word for each line is too long
+    "catatonit ddtrace-run dumb-init env gosu ionice nice ncu nsys numactl opentelemetry-instrument setsid stdbuf strace "
+    "sudo taskset timeout tini xargs ! { builtin command do elif else exec if nohup then time until while"
+).split()
+RUNS_A_COMMAND_OF_ITS_OWN = ["conda", "hatch", "mamba", "micromamba", "pdm", "pipenv", "pixi", "poetry", "uv"]
+RUNS_NOTHING = (  # noqa: SIM905 -- as above
+    "add apk apt apt-get cat cd cp curl dnf echo export git grep kubectl ls microdnf mkdir pip pip3 printf rm scp source ssh "
+    "wget which yum"
+).split()
+SHELLS = ["ash", "bash", "dash", "ksh", "sh", "zsh"]
+SERVERS = ["lmdeploy", "lm_eval", "ollama", "text-generation-launcher", "tritonserver", "trtllm-serve", "vllm"]
+MPI = ["mpiexec", "mpiexec.hydra", "mpirun", "orterun", "prun", "srun"]
+LAUNCHERS = {
+    "deepspeed main.py": "deepspeed",
+    "fairseq-train data": "fairseq-train",
+    "horovodrun python main.py": "horovodrun",
+    "torchrun main.py": "torchrun",
+    "axolotl train a.yaml": "axolotl train",
+    "llamafactory-cli train a.yaml": "llamafactory-cli train",
+    "colossalai run main.py": "colossalai run",
+    "tune run lora": "tune run",
+    "accelerate launch main.py": "accelerate launch",
+    "python -m torchrun main.py": "python -m torchrun",
+}
+
+
+def sign(context: Callable[..., Context[Any]], container: dict[str, Any]) -> tuple[Strength, str]:
+    ctx = context({"metadata": {}, "spec": {"containers": [container]}})
+    found = command_sign(ctx.subject, ctx)
+    return found.strength, found.shown
+
+
+TORCHRUN = (LAUNCHER, "the launcher torchrun in its command")
+NONE = (NOTHING, "")
+WORDS = {
+    **{f"{word} torchrun main.py": TORCHRUN for word in RUNS_THE_NEXT_WORDS},
+    **{f"{word} run torchrun main.py": TORCHRUN for word in RUNS_A_COMMAND_OF_ITS_OWN},
+    **{f"{word} install torchrun main.py": NONE for word in RUNS_A_COMMAND_OF_ITS_OWN},
+    "ray start -- torchrun main.py": TORCHRUN,
+    "ray start torchrun main.py": NONE,
+    # A word that is no known program may be the value of an option of the wrapper.
+    "timeout -s KILL 1h torchrun main.py": TORCHRUN,
+    **{f"sudo {word} torchrun main.py": NONE for word in RUNS_NOTHING},
+    **{f"sudo {word} -c 'torchrun main.py'": TORCHRUN for word in SHELLS},
+    **{f"sudo {word} a torchrun main.py": (OTHER, f"{word} in its command") for word in SERVERS},
+    "sudo nvbandwidth torchrun main.py": (OTHER, "nvbandwidth in its command"),
+    "sudo python3 main.py torchrun main.py": NONE,
+    "sudo ./run.sh torchrun main.py": NONE,
+    **{f"{word} python train.py": (LAUNCHER, f"{word} with train.py in its command") for word in MPI},
+    **{text: (LAUNCHER, f"the launcher {shown} in its command") for text, shown in LAUNCHERS.items()},
+    **{f"{text.split()[0]} other a": NONE for text, shown in LAUNCHERS.items() if " " in shown},
+    "bash train.sh": (SCRIPT, "train.sh in its command"),
+    "bash -e -o pipefail /app/train.sh infer": (SCRIPT, "train.sh in its command"),
+    "bash +o posix train.sh": (SCRIPT, "train.sh in its command"),
+    "bash -c": NONE,
+    "bash": NONE,
+    "mpirun bash train.sh": (SCRIPT, "train.sh in its command"),
+    "python -c torchrun train.py": NONE,
+    "python": NONE,
+    "python -m": NONE,
+    "python -u -m": NONE,
+    "python -W ignore.py train.py": NONE,
+    "mpirun python -m pkg.train": (LAUNCHER, "mpirun with pkg.train in its command"),
+    "python torchrun infer.py": (OTHER, "infer.py in its command"),
+    "torchrun -m pkg.infer main.py": (OTHER, "pkg.infer in its command"),
+    "torchrun --module pkg.infer main.py": (OTHER, "pkg.infer in its command"),
+    "torchrun main -m": TORCHRUN,
+    "accelerate launch /app/infer.py": (OTHER, "infer.py in its command"),
+    "python -m torch.distributed.run": NONE,
+    "python -m torch.distributed.run infer.py": (OTHER, "infer.py in its command"),
+    "python -m torch.distributed.run main.py": (
+        LAUNCHER,
+        "the launcher python -m torch.distributed.run in its command",
+    ),
+    "python /app/Train.py": (SCRIPT, "Train.py in its command"),
+    "/app/bench_train.py": (OTHER, "bench_train.py in its command"),
+    "mpirun /app/train.py": (LAUNCHER, "mpirun with train.py in its command"),
+    "A=torchrun B=main.py": NONE,
+    "sudo A=1 torchrun main.py": TORCHRUN,
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), WORDS.items(), ids=WORDS)
+def test_what_the_words_of_a_command_tell(
+    context: Callable[..., Context[Any]], text: str, expected: tuple[Strength, str]
+) -> None:
+    assert sign(context, shell(text)) == expected
+
+
+def in_shells(count: int, text: str) -> list[str]:
+    """Return a command of this many shells in each other, of which the last runs the text."""
+    for _ in range(count - 1):
+        text = "sh -c '" + text.replace("'", "'\\''") + "'"
+    return ["sh", "-c", text]
+
+
+@pytest.mark.parametrize(("shells", "is_read"), [(1, True), (2, True), (3, True), (4, False), (5, False), (6, False)])
+def test_three_shells_in_each_other_are_read(
+    context: Callable[..., Context[Any]],
+    shells: int,
+    is_read: bool,  # noqa: FBT001 -- a table's column
+) -> None:
+    container = {"command": in_shells(shells, "torchrun main.py")}
+    assert sign(context, container) == (TORCHRUN if is_read else NONE)
+    ctx = context({"spec": {"containers": [container]}})
+    started = started_programs(ctx.subject["spec", "containers", 0])
+    assert started == ((Started("torchrun", ("main.py",)),) if is_read else ())
+
+
+SHELL_TEXTS = {
+    "'torchrun' main.py": LAUNCHER,
+    '"torchrun" main.py': LAUNCHER,
+    "torch\\run main.py": LAUNCHER,
+    '"torch\\\nrun" main.py': LAUNCHER,
+    "torch\\\nrun main.py": LAUNCHER,
+    '"torch\\run" main.py': NOTHING,
+    "echo a # b\ntorchrun main.py": LAUNCHER,
+    "echo \\# b; torchrun main.py": LAUNCHER,
+    "cat <<EOF; true\ntorchrun a\nEOF\ntorchrun main.py": LAUNCHER,
+    "cat <<EOF\ntorchrun a\nEOF x\n": NOTHING,
+    "cat <<EOF\ntorchrun a\n EOF\n": NOTHING,
+    "cat <<EOF\nxEOF\nEOF\ntorchrun main.py": LAUNCHER,
+    "cat <<-EOF\nx\n\t\tEOF\ntorchrun main.py": LAUNCHER,
+    "cat <<EOF\nEOF\ntorchrun main.py": LAUNCHER,
+    "cat <<EOF\ntorchrun a": NOTHING,
+    "torchrun main.py < EOF": LAUNCHER,
+    "2>&1 torchrun main.py": LAUNCHER,
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), SHELL_TEXTS.items(), ids=map(repr, SHELL_TEXTS))
+def test_quotes_comments_and_here_documents_are_those_of_a_shell(
+    context: Callable[..., Context[Any]], text: str, expected: Strength
+) -> None:
+    assert sign(context, shell(text))[0] is expected
+
+
+@pytest.mark.parametrize(
+    ("container", "expected"),
+    [
+        pytest.param({"command": ["vllm", "serve"]}, (Started("vllm", ("serve",)),), id="a program"),
+        pytest.param({"args": ["serve", "a"]}, (Started("", ("serve", "a")),), id="arguments of the entrypoint"),
+        pytest.param({}, (Started("", ()),), id="the entrypoint"),
+        pytest.param(
+            {"command": ["sh", "-c"], "args": ["cd /app; env A=1 vllm serve && mpirun -n 2 python a.py"]},
+            (Started("cd", ("/app",)), Started("vllm", ("serve",)), Started("python", ("a.py",), "mpirun")),
+            id="a shell",
+        ),
+        pytest.param({"command": ["bash", "a.sh"]}, (Started("bash", ("a.sh",)),), id="a script"),
+        pytest.param(
+            {"command": ["uv", "pip", "list"]}, (Started("uv", ("pip", "list")),), id="a runner that runs none"
+        ),
+        pytest.param({"command": ["env"]}, (), id="nothing"),
+        pytest.param({"command": ["a" * 16_383]}, (Started("a" * 16_383, ()),), id="16 KiB"),
+        pytest.param({"command": ["a" * 16_384]}, None, id="more than 16 KiB"),
+        pytest.param({"command": ["a" * 8_191, "b" * 8_191]}, (Started("a" * 8_191, ("b" * 8_191,)),), id="two words"),
+        pytest.param({"command": ["a" * 8_191], "args": ["b" * 8_192]}, None, id="two words of more than 16 KiB"),
+    ],
+)
+def test_the_programs_that_a_container_starts(
+    context: Callable[..., Context[Any]], container: dict[str, Any], expected: tuple[Started, ...] | None
+) -> None:
+    ctx = context({"spec": {"containers": [container]}})
+    assert started_programs(ctx.subject["spec", "containers", 0]) == expected
+
+
+GANG = """
+apiVersion: {api}
+kind: {kind}
+metadata: {{}}
+spec: {{{spec}}}
+"""
+PYTORCH = (
+    "pytorchReplicaSpecs: {Master: {template: {spec: {containers: [{command: [torchrun, main.py]}]}}}, "
+    "Worker: {template: {spec: {containers: [{command: [sleep, inf]}]}}}}"
+)
+TASKS = (
+    "tasks: [{template: {spec: {containers: [{command: [sleep, inf]}]}}}, "
+    "{template: {spec: {containers: [{command: [torchrun, main.py]}]}}}]"
+)
+
+
+@pytest.mark.parametrize(
+    ("api", "kind", "spec", "expected"),
+    [
+        pytest.param("kubeflow.org/v1", "PyTorchJob", PYTORCH, LAUNCHER, id="PyTorchJob"),
+        pytest.param("batch.volcano.sh/v1alpha1", "Job", TASKS, LAUNCHER, id="Volcano"),
+    ],
+)
+def test_templates_that_train_together_tell_the_same(
+    context: Callable[..., Context[Any]], api: str, kind: str, spec: str, expected: Strength
+) -> None:
+    for subject in (1, 2):
+        ctx = context(GANG.format(api=api, kind=kind, spec=spec), subject=subject)
+        assert command_sign(ctx.subject, ctx).strength is expected
+
+
+@pytest.mark.parametrize(
+    ("container", "expected"),
+    [
+        pytest.param({"command": ["a", "b" * 60 + ".py"]}, NONE, id="not a script"),
+        pytest.param(
+            {"command": ["python", "train_" + "b" * 54]}, (SCRIPT, "train_" + "b" * 54 + " in its command"), id="60"
+        ),
+        pytest.param(
+            {"command": ["python", "train_" + "b" * 55]}, (SCRIPT, "train_" + "b" * 54 + "... in its command"), id="61"
+        ),
+        pytest.param({"image": "a/nccl-tests:1"}, (OTHER, "nccl-tests in its image"), id="an image"),
+        pytest.param({"image": "nccl-tests/a:1"}, NONE, id="a folder of an image"),
+        pytest.param({"image": "nccl-tests" + "a" * 245}, (OTHER, "nccl-tests in its image"), id="the longest image"),
+        pytest.param({"image": "nccl-tests" + "a" * 246}, NONE, id="a longer image"),
+        pytest.param({"args": ["-x", "torchrun main.py"]}, NONE, id="an option of the entrypoint"),
+        pytest.param({"args": ["torchrun main.py", "a"]}, NONE, id="two arguments of the entrypoint"),
+        pytest.param({"source": "torchrun main.py"}, TORCHRUN, id="a script without a command"),
+        pytest.param({"command": ["python"], "source": "torchrun main.py"}, NONE, id="a script of another language"),
+    ],
+)
+def test_names_images_and_arguments_of_an_entrypoint(
+    context: Callable[..., Context[Any]], container: dict[str, Any], expected: tuple[Strength, str]
+) -> None:
+    assert sign(context, container) == expected
