@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pytest
 
+from gpugate.policies.sdk.field import Field
 from gpugate.policies.sdk.findings import Skip
+from gpugate.policies.sdk.objects import GroupVersionKind, Wrapper
 from gpugate.policies.sdk.platform import Platform, WorkloadClasses
-from gpugate.policies.sdk.workload_class import namespace_doubt, workload_class
+from gpugate.policies.sdk.workload_class import namespace_doubt, owner_kind, workload_class
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -541,3 +544,145 @@ def test_what_told_is_said(context: Contexts) -> None:
     assert context(indexed(TRAIN), subject=1).derived(workload_class).source == (
         "a parallel or indexed Job with train.py in its command"
     )
+
+
+# What the kind of a workload tells of a template with a GPU, of one without, and whether it tells so for certain.
+KINDS = {
+    "apps.nvidia.com NIMService": ("inference", "inference", True),
+    "batch.volcano.sh Job": ("possibly training", "possibly training", False),
+    "jobset.x-k8s.io JobSet": ("possibly training", "none", False),
+    "kubeflow.org JAXJob": ("training", "training", True),
+    "kubeflow.org MPIJob": ("possibly training", "possibly training", False),
+    "kubeflow.org Notebook": ("interactive", "interactive", True),
+    "kubeflow.org PaddleJob": ("training", "training", True),
+    "kubeflow.org PyTorchJob": ("training", "training", True),
+    "kubeflow.org TFJob": ("training", "training", True),
+    "kubeflow.org XGBoostJob": ("training", "training", True),
+    "leaderworkerset.x-k8s.io LeaderWorkerSet": ("inference", "inference", True),
+    "nvidia.com DynamoGraphDeployment": ("inference", "none", True),
+    "production-stack.vllm.ai VLLMRuntime": ("inference", "inference", True),
+    "ray.io RayCronJob": ("possibly training", "possibly training", False),
+    "ray.io RayJob": ("possibly training", "possibly training", False),
+    "ray.io RayService": ("inference", "inference", True),
+    "sagemaker.amazonaws.com HyperPodPyTorchJob": ("training", "training", True),
+    "serving.kserve.io InferenceService": ("inference", "inference", True),
+    "serving.kserve.io LLMInferenceService": ("inference", "inference", True),
+    "trainer.kubeflow.org ClusterTrainingRuntime": ("training", "none", True),
+    "trainer.kubeflow.org TrainingRuntime": ("training", "none", True),
+    "example.com RayJob": ("none", "none", False),
+}
+# The same of the labels of a Pod.
+LABELS = {
+    "training.kubeflow.org/job-name": ("training", "training", True),
+    "jobset.sigs.k8s.io/jobset-name": ("possibly training", "none", False),
+    "volcano.sh/job-name": ("possibly training", "possibly training", False),
+    "serving.kserve.io/inferenceservice": ("inference", "inference", True),
+    "leaderworkerset.sigs.k8s.io/name": ("inference", "inference", True),
+    "notebook-name": ("interactive", "interactive", True),
+    "component=singleuser-server": ("interactive", "interactive", True),
+    "component=another": ("none", "none", False),
+    "training.kubeflow.org/operator-name=mpi-operator": ("possibly training", "possibly training", False),
+    "training.kubeflow.org/operator-name=mpijob-controller": ("possibly training", "possibly training", False),
+    "training.kubeflow.org/operator-name=pytorchjob-controller": ("none", "none", False),
+}
+
+
+def of_kind(ctx: Context[Any], kind: str, **metadata: Any) -> Context[Any]:
+    """Return the context of the Pod as a template of a workload of this kind."""
+    group, name = kind.split()
+    return replace(ctx, wrapper=Wrapper(GroupVersionKind(group, "v1", name), Field({"metadata": metadata})), memo={})
+
+
+def conflicts(ctx: Context[Any]) -> bool:
+    return ctx.derived(workload_class).conflict is not None
+
+
+@pytest.mark.parametrize(("kind", "expected"), KINDS.items(), ids=KINDS)
+def test_each_kind_of_workload_tells_its_class(context: Contexts, kind: str, expected: tuple[str, str, bool]) -> None:
+    with_gpu, without = (of_kind(context(pod(gpu=gpu)), kind) for gpu in (True, False))
+    declared = of_kind(context(pod({"gpugate.dev/workload-class": "batch"})), kind)
+    assert (said(with_gpu), said(without), conflicts(declared)) == expected
+
+
+@pytest.mark.parametrize(("label", "expected"), LABELS.items(), ids=LABELS)
+def test_each_label_of_a_framework_tells_its_class(
+    context: Contexts, label: str, expected: tuple[str, str, bool]
+) -> None:
+    key, _, value = label.partition("=")
+    labels = {key: value or "a"}
+    declared = context(pod({**labels, "gpugate.dev/workload-class": "batch"}))
+    found = (said(context(pod(labels))), said(context(pod(labels, gpu=False))), conflicts(declared))
+    assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "metadata", "expected"),
+    [
+        pytest.param("jobset.x-k8s.io JobSet", {"ownerReferences": [{"kind": "TrainJob"}]}, "training", id="TrainJob"),
+        pytest.param("jobset.x-k8s.io JobSet", {"ownerReferences": [{"kind": "A"}]}, "possibly training", id="JobSet"),
+        pytest.param(
+            "apps Deployment", {"ownerReferences": [{"kind": "TrainJob"}]}, "none", id="an owner of another kind"
+        ),
+        pytest.param(
+            "ray.io RayCluster", {"labels": {"ray.io/originated-from-crd": "RayJob"}}, "possibly training", id="RayJob"
+        ),
+        pytest.param(
+            "ray.io RayCluster", {"labels": {"ray.io/originated-from-crd": "RayService"}}, "inference", id="RayService"
+        ),
+        pytest.param("ray.io RayCluster", {}, "none", id="RayCluster"),
+        # The name of a benchmark or of inference.
+        pytest.param("ray.io RayJob", {"name": "train"}, "possibly training", id="a name"),
+        *(
+            pytest.param("ray.io RayJob", {"name": name}, "none", id=name)
+            for name in ("infer-a", "a-inference", "bench", "benchmarking", "nccl", "rccl-a", "eval", "evaluation")
+        ),
+        pytest.param("ray.io RayJob", {"name": "a" * 252 + "-eval"}, "possibly training", id="a name that is too long"),
+        pytest.param("ray.io RayJob", {"generateName": "eval-"}, "none", id="a name that is generated"),
+        pytest.param("ray.io RayJob", {"name": "a", "generateName": "eval-"}, "possibly training", id="both names"),
+    ],
+)
+def test_the_metadata_of_a_workload_tell_more(
+    context: Contexts, kind: str, metadata: dict[str, Any], expected: str
+) -> None:
+    assert said(of_kind(context(pod()), kind, **metadata)) == expected
+
+
+CONTROLLERS = {
+    "DaemonSet": "system:serviceaccount:kube-system:daemon-set-controller",
+    "Job": "system:serviceaccount:kube-system:job-controller",
+    "ReplicaSet": "system:serviceaccount:kube-system:replicaset-controller",
+    "ReplicationController": "system:serviceaccount:kube-system:replication-controller",
+    "StatefulSet": "system:serviceaccount:kube-system:statefulset-controller",
+}
+OTHER = "system:serviceaccount:ml:operator"
+
+
+@pytest.mark.parametrize(
+    ("kind", "version", "user", "counts"),
+    [
+        *((kind, "", user, True) for kind, user in CONTROLLERS.items()),
+        *((kind, "", "system:kube-controller-manager", True) for kind in CONTROLLERS),
+        *((kind, "", "", True) for kind in CONTROLLERS),
+        *((kind, "", OTHER, False) for kind in CONTROLLERS),
+        *(("Job", version, OTHER, False) for version in ("v1", "apps/v1", "batch/v1")),
+        ("Job", "batch.volcano.sh/v1alpha1", OTHER, True),
+        ("Job", "batch.volcano.sh/v1alpha1", "anna", False),
+        ("RayCluster", "ray.io/v1", OTHER, True),
+        ("RayCluster", "ray.io/v1", "anna", False),
+    ],
+)
+def test_the_owner_of_a_pod_counts_if_its_controller_made_the_pod(
+    context: Contexts,
+    kind: str,
+    version: str,
+    user: str,
+    counts: bool,  # noqa: FBT001 -- a table's column
+) -> None:
+    obj = pod()
+    obj["metadata"]["ownerReferences"] = [
+        {"kind": "Other", "name": "o"},
+        {"kind": kind, "apiVersion": version, "name": "o", "controller": True},
+    ]
+    ctx = context(obj)
+    sent = replace(ctx, request=replace(ctx.request, user=user))
+    assert owner_kind(sent.subject, sent) == (kind if counts else "")
