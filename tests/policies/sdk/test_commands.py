@@ -323,3 +323,13 @@ def test_names_images_and_arguments_of_an_entrypoint(
     context: Callable[..., Context[Any]], container: dict[str, Any], expected: tuple[Strength, str]
 ) -> None:
     assert sign(context, container) == expected
+
+
+@pytest.mark.parametrize(("characters", "expected"), [(16_373, LAUNCHER), (16_374, NOTHING)])
+def test_each_word_counts_one_more_than_its_length(
+    context: Callable[..., Context[Any]], characters: int, expected: Strength
+) -> None:
+    # 10 of 16,384 are left, of which `torchrun` takes nine.
+    containers = [{"command": ["x" * characters]}, {"command": ["torchrun", "main.py"]}]
+    ctx = context({"spec": {"containers": containers}})
+    assert command_sign(ctx.subject, ctx).strength is expected

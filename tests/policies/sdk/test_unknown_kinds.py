@@ -7,7 +7,7 @@ import pytest
 
 from gpugate.policies.sdk.objects import is_known
 from gpugate.policies.sdk.platform import Accelerators, Platform
-from gpugate.policies.sdk.unknown_kinds import Held, held
+from gpugate.policies.sdk.unknown_kinds import CHART_INSTALLERS, Held, chart_values, held, training_runtime
 
 if TYPE_CHECKING:
     from gpugate.policies.sdk.field import Json
@@ -36,6 +36,15 @@ def container(**limits: Json) -> dict[str, Json]:
         # The schema of a field, not containers.
         ({"properties": {"containers": {"type": "array", "items": {"type": "object"}}}}, False, False),
         ({"containers": ["main", None, 1, {}]}, False, False),
+        ({"containers": [{"name": "main"}]}, True, False),
+        ({"containers": [{"image": "train:1"}]}, True, False),
+        ({"containers": [{"name": "", "image": "?*"}]}, False, False),
+        ({"containers": [{"name": "*", "image": "train:1"}]}, True, False),
+        *(({"containers": [{"name": f"a{sign}b"}]}, False, False) for sign in "*?|!<>("),
+        ({"initContainers": [{"name": "main"}]}, False, False),
+        ({"resources": {"nvidia.com/gpu": ["1"]}}, False, False),
+        ({"resources": {"nvidia.com/gpu": "500m"}}, False, True),
+        ({"resources": {"nvidia.com/gpu": 0.5}}, False, True),
         ("a text", False, False),
     ],
 )
@@ -87,3 +96,53 @@ def test_four_times_the_object_is_four_times_the_work(make: Any) -> None:
 )
 def test_a_kind_is_known_by_its_group_and_name(group: str, kind: str, *, known: bool) -> None:
     assert is_known(group, kind) is known
+
+
+CHART: dict[str, Json] = {"chart": "a", "helm": {"valuesObject": {"a": 1}, "values": "b: 2"}}
+BOTH = [({"a": 1}, "b: 2")]
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "values"),
+    [
+        ("HelmRelease", {"chart": {"spec": {}}, "values": {"a": 1}}, [({"a": 1},)]),
+        ("HelmRelease", {"chartRef": {"name": "a"}, "values": {"a": 1}}, [({"a": 1},)]),
+        ("HelmRelease", {"values": {"a": 1}}, []),
+        ("HelmChart", {"chart": "a", "values": {"a": 1}, "valuesContent": "b: 2"}, BOTH),
+        ("HelmChart", {"chartContent": "a", "valuesContent": "b: 2"}, [(None, "b: 2")]),
+        ("HelmChart", {"valuesContent": "b: 2"}, []),
+        ("Application", {"source": CHART}, BOTH),
+        ("Application", {"source": {"helm": CHART["helm"]}}, BOTH),
+        ("Application", {"sources": [CHART, {"path": "a"}, CHART]}, BOTH * 2),
+        ("Application", {"source": {"path": "a"}}, []),
+        ("ApplicationSet", {"template": {"spec": {"source": CHART}}}, BOTH),
+        ("ApplicationSet", {"template": {"spec": {"sources": [CHART]}}}, BOTH),
+        ("Application", {}, []),
+    ],
+)
+def test_a_chart_installer_has_the_values_of_each_chart(kind: str, spec: Json, values: list[tuple[Json, ...]]) -> None:
+    (group,) = (group for group, installer in CHART_INSTALLERS if installer == kind)
+    assert [tuple(each.value for each in found) for found in chart_values(group, {"spec": spec})] == values
+    assert list(chart_values(group, None)) == []
+
+
+def test_the_chart_installers_are_those_of_argo_cd_flux_and_k3s() -> None:
+    assert set(CHART_INSTALLERS) == {
+        ("argoproj.io", "Application"),
+        ("argoproj.io", "ApplicationSet"),
+        ("helm.cattle.io", "HelmChart"),
+        ("helm.toolkit.fluxcd.io", "HelmRelease"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("obj", "runtime"),
+    [
+        ({"spec": {"runtimeRef": {"name": "torch"}}}, ("ClusterTrainingRuntime", "torch")),
+        ({"spec": {"runtimeRef": {"kind": "TrainingRuntime", "name": "own"}}}, ("TrainingRuntime", "own")),
+        ({"spec": {}}, ("ClusterTrainingRuntime", "")),
+        (None, ("ClusterTrainingRuntime", "")),
+    ],
+)
+def test_a_train_job_names_its_runtime(obj: dict[str, Json] | None, runtime: tuple[str, str]) -> None:
+    assert training_runtime(obj) == runtime
