@@ -115,6 +115,10 @@ KNOWN: dict[str, tuple[Callable[[], object], object]] = {
     "the keys beside it": (lambda: list(OPEN["labels"].mapping), ["team", "app"]),
     "that a key is there": (lambda: "team" in OPEN["labels"].labels, True),
     "another label": (lambda: OPEN["labels"].labels.get("app"), "b"),
+    "all labels of which each is known": (
+        lambda: Field({"team": "a", "n": 1}).labels.items() == {"team": "a"}.items(),
+        True,
+    ),
     "a label that is absent": (lambda: OPEN["labels"].labels.get("cost-center"), None),
     "the members": (lambda: [key for key, _ in OPEN["labels"].items()], ["team", "app"]),
     "the elements": (lambda: [item["name"].text for item in OPEN["items"]], ["n", "m"]),

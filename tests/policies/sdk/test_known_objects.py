@@ -110,6 +110,8 @@ def test_each_object_keeps_what_is_derived_of_it(ctx: AnyContext) -> None:
 
     for _ in range(2):
         assert [around.derived(name) for around in each(known, ctx)] == ["a", "b"]
+    assert {around.request.namespace for around in each(known, ctx)} == {""}
+    assert {around.request.namespace for around in each(known, ctx, "ml")} == {"ml"}
     assert seen == ["a", "b"]
 
 

@@ -372,19 +372,3 @@ def test_numbers_are_of_64_bits() -> None:
         True,
         False,
     ]
-
-
-@pytest.mark.parametrize(
-    ("alias", "label"),
-    [
-        ("beta.kubernetes.io/arch", "kubernetes.io/arch"),
-        ("beta.kubernetes.io/instance-type", "node.kubernetes.io/instance-type"),
-        ("beta.kubernetes.io/os", "kubernetes.io/os"),
-        ("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region"),
-        ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone"),
-        ("team", "team"),
-    ],
-)
-def test_old_names_of_labels_stand_for_the_new_ones(alias: str, label: str) -> None:
-    entry: Json = {"key": alias, "operator": "In", "values": ["a"]}
-    assert scheduling.read_requirement(Field(entry)) == (label, in_("a"))

@@ -373,6 +373,7 @@ kind: DynamoGraphDeployment
 metadata: {name: llama}
 spec:
   labels: {team: search, stage: a}
+  annotations: {d: e}
   components:
     - name: router
     - name: worker
@@ -421,6 +422,7 @@ def test_a_component_of_a_dynamo_graph_has_a_pod_template() -> None:
         "spec.components[1].podTemplate.spec.containers[0].resources"
     ]
     assert pod["metadata", "labels"].value == {"team": "search", "stage": "b"}
+    assert pod["metadata", "annotations"].value == {"d": "e"}
 
 
 LLM = """
