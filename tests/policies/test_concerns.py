@@ -18,7 +18,22 @@ from gpugate.policies.catalog import CATALOG
 from gpugate.policies.engine.config import PolicyConfig, PolicyEntry
 from gpugate.policies.engine.defaults import with_defaults
 from gpugate.policies.engine.evaluate import Phase, evaluate
-from gpugate.policies.sdk.concerns import EVERY_OBJECT, AnyOf, Concern, Each, Flag, Key, any_of, reader
+from gpugate.policies.sdk.concerns import (
+    EVERY_OBJECT,
+    MOST_INNER_ELEMENTS,
+    MOST_KEYS,
+    AllOf,
+    AnyOf,
+    Concern,
+    Each,
+    Flag,
+    Key,
+    Not,
+    Text,
+    any_of,
+    reader,
+    walked,
+)
 from gpugate.policies.sdk.facts import NoFacts
 from gpugate.policies.sdk.field import Field
 from gpugate.policies.sdk.objects import GroupVersionKind, Operation, Request
@@ -480,3 +495,25 @@ def test_policies_that_concerns_keep_from_being_called_count_as_passed() -> None
 
     called = [rule.policy.id for rule, _ in ruleset.handlers(POD, mutating=False)]
     assert [outcome.policy for outcome in verdict.outcomes] == called
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [
+        pytest.param(EVERY_OBJECT, (), id="every object"),
+        pytest.param(Text("a", ("b*",)), (), id="a text"),
+        pytest.param(Key("a", ("*",)), (), id="any key"),
+        pytest.param(Key("a", ("b", "c")), (), id="keys by name"),
+        pytest.param(Key("a", ("b*",)), (("a", MOST_KEYS),), id="keys by pattern"),
+        pytest.param(Each("a", EVERY_OBJECT), (), id="any element"),
+        pytest.param(Each("a", Text("b", ("c",))), (("a", MOST_INNER_ELEMENTS),), id="elements by what they hold"),
+        pytest.param(Not(Key("a", ("b*",))), (("a", MOST_KEYS),), id="the opposite"),
+        pytest.param(
+            AllOf((Key("a", ("b*",)), AnyOf((Key("a", ("c*",)), Each("d", Text("b", ("c",))))))),
+            (("a", MOST_KEYS), ("d", MOST_INNER_ELEMENTS)),
+            id="parts",
+        ),
+    ],
+)
+def test_what_is_read_one_by_one_has_a_limit(where: Concern, expected: tuple[tuple[str, int], ...]) -> None:
+    assert walked(where) == expected

@@ -19,6 +19,7 @@ LABELS = {"kueue.x-k8s.io/queue-name": "a"}
 GPU = {"key": "nvidia.com/gpu", "operator": "Exists"}
 TAINT = {"key": "nvidia.com/gpu", "value": "true", "effect": "NoSchedule"}
 MANY = 9
+EIGHT = [f"f{number}" for number in range(8)]
 
 
 def kueue(kind: str, name: str, spec: dict[str, Any], namespace: str | None = None) -> dict[str, Any]:
@@ -97,6 +98,12 @@ TAINTED = flavor("tainted", nodeTaints=[TAINT])
         ),
         pytest.param(
             pod(), [*queue(group("nvidia.com/gpu", "tainted")), TAINTED], ["tainted"], id="unless no other is"
+        ),
+        pytest.param(
+            pod(),
+            [*queue(group("nvidia.com/gpu", *EIGHT)), *(flavor(name) for name in EIGHT)],
+            EIGHT,
+            id="as many as are evaluated",
         ),
     ],
 )

@@ -5,11 +5,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pytest
 
+from gpugate.policies.engine.ruleset import Needs
 from gpugate.policies.sdk.field import Field
 from gpugate.policies.sdk.findings import Stance
 from gpugate.policies.sdk.gpu_demand import GpuDemand
-from gpugate.policies.sdk.objects import RAY_CLUSTER, GroupVersionKind, Wrapper
+from gpugate.policies.sdk.objects import RAY_CLUSTER, GroupVersionKind, Operation, Request, Wrapper
 from gpugate.policies.sdk.scale_targets import (
+    TARGET_KINDS,
+    TARGET_NEEDS,
     ScaleTarget,
     most_for,
     scale_target,
@@ -22,6 +25,7 @@ from gpugate.policies.sdk.scale_targets import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from gpugate.policies.sdk.objects import Kind
     from gpugate.policies.sdk.policy import Context
 
 Contexts: TypeAlias = "Callable[..., Context[Any]]"
@@ -133,3 +137,46 @@ def test_each_template_of_a_workload_is_a_subject_of_its_own(context: Contexts) 
     ]
     for ctx in found:
         assert (ctx.memo, ctx.wrapper) == ({}, Wrapper(GroupVersionKind("ray.io", "v1", "RayCluster"), cluster))
+
+
+PLAIN: dict[str, Any] = {"name": "a", "image": "a"}
+DEMANDS = {
+    "containers": {"containers": [{**PLAIN, "resources": {"limits": {"nvidia.com/gpu": 2}}}]},
+    "init containers": {
+        "containers": [PLAIN],
+        "initContainers": [{**PLAIN, "resources": {"limits": {"nvidia.com/gpu": 2}}}],
+    },
+    "sidecars": {
+        "containers": [{**PLAIN, "resources": {"limits": {"nvidia.com/gpu": 1}}}],
+        "initContainers": [
+            {**PLAIN, "restartPolicy": "Always", "resources": {"limits": {"nvidia.com/gpu": 1}}},
+            {**PLAIN, "resources": {"limits": {"nvidia.com/gpu": 1}}},
+        ],
+    },
+    "claims": {
+        "containers": [{**PLAIN, "resources": {"claims": [{"name": "c"}]}}],
+        "resourceClaims": [{"name": "c", "resourceClaimTemplateName": "gpus"}],
+    },
+}
+
+
+@pytest.mark.parametrize("kind", TARGET_KINDS, ids=lambda kind: kind.name)
+@pytest.mark.parametrize("spec", DEMANDS.values(), ids=DEMANDS)
+def test_the_demand_of_a_target_follows_from_what_is_kept_of_it(
+    context: Contexts, kind: Kind, spec: dict[str, Any]
+) -> None:
+    ctx = context("kind: ScaledObject", facts=CLAIM_TEMPLATE)
+    obj = {"metadata": {"name": "a"}, "spec": {"template": {"spec": spec}}}
+    gvk = GroupVersionKind(kind.group, kind.versions[0], kind.name)
+    kept = Needs((), TARGET_NEEDS).project(Request(gvk, Operation.CREATE, obj))
+    assert kept is not None
+
+    assert [whole_gpus(workload_demand(kind, Field(each), ctx)) for each in (obj, kept.object)] == [2, 2]
+
+
+CLAIM_TEMPLATE = """
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata: {name: gpus, namespace: research}
+spec: {spec: {devices: {requests: [{name: a, exactly: {deviceClassName: gpu.nvidia.com, count: 2}}]}}}
+"""

@@ -360,6 +360,7 @@ spec:
       volumeMounts: [{name: models, mountPoint: /models}]
       resources:
         requests: {cpu: "4"}
+        claims: [{name: nic}]
         limits: {gpu: "2", memory: 1Gi, custom: {example.com/nic: "1"}}
       extraPodMetadata: {labels: {stage: b}}
       extraPodSpec:
@@ -395,6 +396,7 @@ def test_a_service_of_a_dynamo_graph_has_short_names_of_resources() -> None:
         f'{service}.resources.limits.custom["example.com/nic"]',
     ]
     assert main["resources", "requests"].value == {"cpu": "4"}
+    assert main["resources", "claims"].value == [{"name": "nic"}]
     assert [each["name"].text for each in main["env"]] == ["B", "A"]
     assert pod["metadata", "labels"].value == {"team": "search", "cost-center": "cc-1", "stage": "b"}
     assert where(pod["spec", "tolerations"]) == [f"{service}.extraPodSpec.tolerations"]

@@ -636,7 +636,8 @@ def test_each_label_of_a_framework_tells_its_class(
             pytest.param("ray.io RayJob", {"name": name}, "none", id=name)
             for name in ("infer-a", "a-inference", "bench", "benchmarking", "nccl", "rccl-a", "eval", "evaluation")
         ),
-        pytest.param("ray.io RayJob", {"name": "a" * 252 + "-eval"}, "possibly training", id="a name that is too long"),
+        pytest.param("ray.io RayJob", {"name": "a" * 248 + "-eval"}, "none", id="the longest name"),
+        pytest.param("ray.io RayJob", {"name": "a" * 249 + "-eval"}, "possibly training", id="a name that is too long"),
         pytest.param("ray.io RayJob", {"generateName": "eval-"}, "none", id="a name that is generated"),
         pytest.param("ray.io RayJob", {"name": "a", "generateName": "eval-"}, "possibly training", id="both names"),
     ],
@@ -645,6 +646,11 @@ def test_the_metadata_of_a_workload_tell_more(
     context: Contexts, kind: str, metadata: dict[str, Any], expected: str
 ) -> None:
     assert said(of_kind(context(pod()), kind, **metadata)) == expected
+
+
+def test_nothing_tells_the_class_of_a_bare_pod(context: Contexts) -> None:
+    found = context(pod()).derived(workload_class)
+    assert (found.name, found.source, found.conflict, found.possible) == (None, "", None, None)
 
 
 CONTROLLERS = {
