@@ -89,9 +89,9 @@ def _page(policy: Policy) -> Iterator[str]:
     yield from (_NOTE, "", f"# {policy.id}", "", policy.title + ".", "")
     yield from ("| kinds | does | default mode | file |", "|---|---|---|---|")
     yield from (f"| {kinds} | {does} | {policy.mode.word} | [{Path(source).name}]({source}) |", "")
-    outcome = policy_text.outcome(policy)
-    yield from (f"## {outcome}", "", first.title, "", *_body(first))
-    yield from ("## Allowed", "", good.title, "", *_body(good))
+    outcome, changed = policy_text.outcome(policy), policy_text.changed(policy)
+    yield from (f"## {outcome}", "", first.title, "", *_body(first, changed))
+    yield from ("## Allowed", "", good.title, "", *_body(good, changed))
     for heading in (policy_text.WHY, policy_text.INSTEAD):
         yield from (f"## {heading}", "", policy_text.section(policy.doc, heading), "")
     yield from _parameters(policy)
@@ -104,8 +104,10 @@ def _page(policy: Policy) -> Iterator[str]:
             "",
         )
     yield from seen_happening(policy.id, load_harms_seen())
-    yield from _folded(f"More {outcome.lower()} examples", [example for example in denied if example is not first])
-    yield from _folded("More allowed examples", [example for example in allowed if example is not good])
+    yield from _folded(
+        f"More {outcome.lower()} examples", [example for example in denied if example is not first], changed
+    )
+    yield from _folded("More allowed examples", [example for example in allowed if example is not good], changed)
     yield from (f"## {policy_text.SOURCES}", "", policy_text.section(policy.doc, policy_text.SOURCES), "")
 
 
@@ -234,14 +236,21 @@ def _shown_first(denied: Sequence[_Example], allowed: Sequence[_Example]) -> tup
     return min(product(denied, allowed), key=cost)
 
 
-def _folded(heading: str, examples: Sequence[_Example]) -> Iterator[str]:
+def _folded(heading: str, examples: Sequence[_Example], changed: str) -> Iterator[str]:
     if examples:
         yield from (f"## {heading}", "")
     for example in examples:
-        yield from ("<details>", f"<summary>{_html(example.title)}</summary>", "", *_body(example), "</details>", "")
+        yield from (
+            "<details>",
+            f"<summary>{_html(example.title)}</summary>",
+            "",
+            *_body(example, changed),
+            "</details>",
+            "",
+        )
 
 
-def _body(example: _Example) -> Iterator[str]:
+def _body(example: _Example, changed: str) -> Iterator[str]:
     yield from ("```yaml", *example.lines, "```", "")
     fixed = example.file.with_name(example.file.name.replace("bad-", "fixed-", 1))
     if fixed != example.file and fixed.exists():
@@ -250,7 +259,7 @@ def _body(example: _Example) -> Iterator[str]:
         before = _without_context(example.plain)[-len(after) :]
         # The first two lines of the difference name the files.
         difference = islice(difflib.unified_diff(_lines(before), _lines(after), lineterm=""), 2, None)
-        yield from ("It becomes:", "", "```diff", *difference, "```", "")
+        yield from (f"{changed}:", "", "```diff", *difference, "```", "")
 
 
 _CONTEXT: Final = ("# context", "# complete context", "# old")

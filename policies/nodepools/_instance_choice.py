@@ -68,6 +68,13 @@ class Narrowing(Struct, frozen=True):
         """The name without the domain of a label."""
         return self.name.rpartition("/")[2] if self.entry else self.name
 
+    @property
+    def phrase(self) -> str:
+        """The name in a sentence: a label of the template is a requirement too, but it is written elsewhere."""
+        if self.entry is None:
+            return self.name
+        return f"the template label {self.short}" if not self.entry.field.mapping else f"the {self.short} requirement"
+
 
 def within_limits(types: MatchingTypes, pool: Field) -> int:
     """Return the known types of which the limits of the pool allow at least one node."""
@@ -198,7 +205,7 @@ def no_types(types: MatchingTypes, pool: Field, offered: int) -> Violation:
         values = shown(sorted(cause.entry.requirement.values))
         hint = spelling(cause, catalogue) or f"write a value of an existing type (EC2 types of {catalogue.date})"
         return Violation(path, f"no EC2 instance type has {cause.name} {values}".rstrip(), hint=hint)
-    message = f"no EC2 instance type meets the requirements and limits together (limited mainly by {cause.short})"
+    message = f"no EC2 instance type meets the requirements and limits together (limited mainly by {cause.phrase})"
     return Violation(path, message, hint=more_types(cause, (), types))
 
 

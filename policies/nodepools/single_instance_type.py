@@ -181,7 +181,7 @@ def _too_few(pool: Field, types: MatchingTypes, counted: int, ctx: Context[Param
     is_static = bool(pool["spec", "replicas"])
     more = siblings(left, cause.others, catalogue, needed - known - unknown, smaller=not is_static)
     hint, fix = more_types(cause, more, types), widened(types, cause, more, needed, counted)
-    narrowed = f"limited mainly by {cause.short}"
+    narrowed = f"limited mainly by {cause.phrase}"
     names = shown((*catalogue.decode(left), *(types.unknown if unknown else ())))
     if doubtful and known:
         narrowed += f"; unknown types {shown(types.unknown)} (data of {catalogue.date})"
@@ -196,10 +196,10 @@ def _too_few(pool: Field, types: MatchingTypes, counted: int, ctx: Context[Param
     elif known and only_type_with_its_gpu(types, left.bit_length() - 1):
         if params.inherent_singles != "ignore":
             at_most = Stance.ENFORCE if params.inherent_singles == "enforce" else Stance.WARN
-            message = f"allows only 1 instance type ({names}), and no other type has this accelerator; {narrowed}"
+            message = f"allows only 1 instance type ({names}), {narrowed}; no other type has this accelerator"
             yield Violation(path, message, at_most, f"use reserved capacity; or {hint}", fix)
     else:
-        message = f"allows only 1 instance type{with_gpu} ({names}); {narrowed}"
+        message = f"allows only 1 instance type{with_gpu} ({names}), {narrowed}"
         yield Violation(path, message, hint=hint, fix=fix)
 
 

@@ -88,7 +88,7 @@ def _examples(policy: Policy) -> Iterator[str]:
     family, _, name = policy.id.partition("/")
     folder = Path(policies.__path__[0], family, "examples", name.replace("-", "_"))
     for index, file in enumerate(_pair(sorted(folder.glob("*.yaml")))):
-        after = "It becomes" if file.name.startswith("fixed-") else "Allowed"
+        after = policy_text.changed(policy) if file.name.startswith("fixed-") else "Allowed"
         lines = (line.partition("  # expect:")[0] for line in file.read_text(encoding="utf-8").splitlines())
         yield from ("", after if index else policy_text.outcome(policy), *_indented("\n".join(lines)))
 

@@ -44,6 +44,14 @@ def outcome(policy: Policy) -> str:
     return "Denied" if policy.mode is Stance.ENFORCE else "Reported"
 
 
+def changed(policy: Policy) -> str:
+    """Return the heading of a bad example after the change: made by the webhook, by `--fix`, or by either."""
+    mutating = [handler.mutates for handler in policy.handlers]
+    if all(mutating):
+        return "After the mutation"
+    return "After the mutation or fix" if any(mutating) else "With the fix"
+
+
 class Parameter(Struct, frozen=True):
     """A parameter; `default` is YAML, empty when the parameter is required."""
 

@@ -41,10 +41,11 @@ def test_policies_as_json_has_the_same(gpugate: Run) -> None:
 def test_explain_has_every_part(policy: Policy, gpugate: Run) -> None:
     lines = gpugate("explain", policy.id).out.splitlines()
 
-    headings = ["Why is this bad?", "Instead", "Denied", "Reported", "Mutated", "It becomes", "Allowed", "Sources"]
+    changes = ["With the fix", "After the mutation", "After the mutation or fix"]
+    headings = ["Why is this bad?", "Instead", "Denied", "Reported", "Mutated", *changes, "Allowed", "Sources"]
     assert lines[:2] == [policy.id, policy.title]
     before, after = next(
-        (found, after) for found in headings[2:5] if found in lines for after in headings[5:7] if after in lines
+        (found, after) for found in headings[2:5] if found in lines for after in headings[5:9] if after in lines
     )
     assert [line for line in lines if line in headings] == [*headings[:2], before, after, "Sources"]
     assert not any("# expect:" in line for line in lines)
