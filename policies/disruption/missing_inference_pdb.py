@@ -98,7 +98,7 @@ def _without_budget(
     elif any(selects(budget["spec", "selector"], labels) for budget in budgets.items):
         return
     elif not budgets.complete:
-        yield Skip(f"no known PodDisruptionBudget selects {target}, and others may exist")
+        yield Skip(f"no PodDisruptionBudget was found for {target}, but one may exist")
     else:
         message = f"{target} runs {replicas} replicas, and no PodDisruptionBudget selects its Pods"
         hint = "add a PodDisruptionBudget with maxUnavailable: 1 that selects the labels of these Pods"

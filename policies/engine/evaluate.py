@@ -244,7 +244,7 @@ class Judge:
             found.extend(handler(subject.field, ctx))
         except UnknownValueError as unknown:
             # What came before was found without the value.
-            self._draft(rule.policy.id).skipped[f"the value of the placeholder {unknown.text} is not known"] = None
+            self._draft(rule.policy.id).skipped[f"the value of placeholder {unknown.text} is unknown"] = None
             if handler.mutates:
                 self.unmutated.add(rule.policy.id)
             release(unknown)

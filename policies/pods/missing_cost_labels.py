@@ -133,7 +133,7 @@ def check_namespace(namespace: Field, ctx: Context[Params]) -> Iterator[Violatio
     if holds:
         yield from faulty
     elif holds is None:
-        yield Skip("the workloads of the namespace are not known")
+        yield Skip("it is unknown whether the namespace contains GPU workloads")
 
 
 def _faulty(

@@ -80,7 +80,7 @@ def check_scaled_object(scaled_object: Field, ctx: Context[Params]) -> Iterator[
         return
     found = target_workload(target, ctx)
     if found is None:
-        yield Skip(f"{target} is not known")
+        yield Skip(f"the Pod template of {target} is unknown")
         return
     for field, replicas in counts:
         yield from _judge(field, replicas, *found, ctx)

@@ -150,7 +150,7 @@ def check_autoscaler(autoscaler: Field, ctx: Context[Params]) -> Iterator[Violat
     maximum = autoscaler["spec", "maxReplicas"]
     demand = _demand(autoscaler, ctx)
     if demand is None:
-        yield Skip(f"{scale_target(autoscaler)} is not known")
+        yield Skip(f"the Pod template of {scale_target(autoscaler)} is unknown")
     elif not demand and demand.doubt:
         yield demand.doubt
     elif whole_gpus(demand) * (maximum.integer or 0) > ctx.params.max_gpus:

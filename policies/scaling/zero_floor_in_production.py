@@ -85,7 +85,7 @@ def _unknown(scaled_object: Field, ctx: Context[Params]) -> Iterator[Skip]:
     """Say whose labels could ask for more, and are not known."""
     target = scale_target(scaled_object)
     if target and target_workload(target, ctx) is None:
-        yield Skip(f"{target} is not known")
+        yield Skip(f"the Pod template of {target} is unknown")
     doubt = namespace_doubt(ctx)
     if doubt:
         yield doubt

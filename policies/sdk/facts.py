@@ -86,7 +86,7 @@ def object_doubt(fact: Fact, kind: Kind, name: str) -> Skip | None:
         return Skip(fact.reason)
     if fact.complete or name in fact.by_name:
         return None
-    return Skip(f"{kind.name} {name} is not among the known objects")
+    return Skip(f"{kind.name} {name} was not found, but may exist")
 
 
 class Need(Struct, frozen=True):

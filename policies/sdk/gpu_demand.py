@@ -161,7 +161,7 @@ class GpuDemand(Struct, frozen=True):
         """Why the answer may be incomplete; None when it is complete."""
         if not self.unresolved:
             return None
-        return Skip(f"the devices of claim {self.unresolved[0]} are not known", coming=bool(self.absent))
+        return Skip(f"the devices of claim {self.unresolved[0]} are unknown", coming=bool(self.absent))
 
 
 def gpu_demand(pod: Field, ctx: AnyContext) -> GpuDemand:

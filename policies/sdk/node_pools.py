@@ -178,7 +178,7 @@ def matching_types(pool: Field, ctx: AnyContext) -> MatchingTypes | None:
 
 def types_doubt(pool: Field, ctx: AnyContext) -> Skip:
     """Return why `matching_types` has no answer."""
-    return Skip(f"the instance types of {provider(pool, ctx)} are not known")
+    return Skip(f"the instance types of {provider(pool, ctx)} are unknown")
 
 
 def is_gpu_pool(pool: Field, ctx: AnyContext) -> bool | None:

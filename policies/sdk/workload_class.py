@@ -134,7 +134,7 @@ def framework_doubt(labels: Mapping[str, str], ctx: AnyContext) -> Skip | None:
     clusters = ctx.facts.list(objects.RAY_CLUSTER, ctx.request.namespace)
     if cluster is None or named(clusters, cluster):
         return None
-    reason = f"RayCluster {cluster} is not known, and may train or serve"
+    reason = f"RayCluster {cluster} was not found, and may train or serve"
     return Skip(reason, may_come(clusters, cluster))
 
 
@@ -191,7 +191,7 @@ def workload_class(pod: Field, ctx: AnyContext) -> Classified:
     if found.doubt or not namespace or labels.get(CLASS_LABEL, "") in CLASSES:
         return found
     if may_come(ctx.facts.list(objects.NAMESPACE), namespace):
-        reason = f"namespace {namespace} is not known, and its label {CLASS_LABEL} may name another class"
+        reason = f"namespace {namespace} was not found, and its label {CLASS_LABEL} may name another class"
         return replace(found, doubt=Skip(reason, coming=True))
     return found
 
@@ -276,7 +276,7 @@ def _of_job(pod: Field, labels: Mapping[str, str], job: str, sign: Sign, ctx: An
     doubt = None
     if parallel is None:
         made_by = f"Job {job}" if job else "its Job"
-        reason = f"{made_by} is not known, and may be parallel"
+        reason = f"{made_by} was not found, and may be parallel"
         doubt = Skip(reason, coming=bool(job) and may_come(ctx.facts.list(objects.JOB, ctx.request.namespace), job))
     if sign.strength is Strength.SCRIPT:
         if parallel:
@@ -371,4 +371,4 @@ def namespace_doubt(ctx: AnyContext) -> Skip | None:
     namespaces, name = ctx.facts.list(objects.NAMESPACE), ctx.request.namespace
     if named(namespaces, name):
         return None
-    return Skip(f"the labels of namespace {name or 'default'} are not known", may_come(namespaces, name))
+    return Skip(f"namespace {name or 'default'} was not found, so its labels are unknown", may_come(namespaces, name))

@@ -35,7 +35,7 @@ CLAIM = """
     ("pods", "reason"),
     [
         pytest.param(GPU, "no poddisruptionbudgets to look up", id="no facts at all"),
-        pytest.param(CLAIM, "the devices of claim gpu are not known", id="a claim that is not known"),
+        pytest.param(CLAIM, "the devices of claim gpu are unknown", id="a claim that is not known"),
     ],
 )
 def test_what_it_cannot_know_it_does_not_judge(context: Contexts, pods: str, reason: str) -> None:

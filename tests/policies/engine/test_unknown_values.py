@@ -68,8 +68,8 @@ def test_what_was_found_before_the_value_is_kept_and_the_rest_is_not_evaluated()
 
     assert found(verdict)["pods/in_turn"] == ["image is bad"]
     assert [outcome.skipped for outcome in verdict.outcomes] == [
-        ("the value of the placeholder ${TEAM} is not known",),
-        ("the value of the placeholder ${IMAGE} is not known",),
+        ("the value of placeholder ${TEAM} is unknown",),
+        ("the value of placeholder ${IMAGE} is unknown",),
         ("no Namespaces to look up",),
     ]
     assert not any(outcome.error for outcome in verdict.outcomes)

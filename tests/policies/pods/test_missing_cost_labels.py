@@ -39,7 +39,7 @@ def test_a_good_value_is_inherited(context: Contexts) -> None:
 
 def test_without_the_namespace_nothing_is_known(context: Contexts) -> None:
     ctx = context(POD, params=Params())
-    assert list(inherit(ctx.subject, ctx)) == [Skip("the labels of namespace research are not known")]
+    assert list(inherit(ctx.subject, ctx)) == [Skip("namespace research was not found, so its labels are unknown")]
 
 
 NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "research"}}

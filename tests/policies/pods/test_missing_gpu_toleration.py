@@ -42,7 +42,7 @@ def test_a_claim_that_is_not_known_is_said_beside_what_is(context: Contexts) -> 
     ctx = context(pod({"nvidia.com/gpu": 1}, ("net",)), params=Params())
     patch, skip = mutate(ctx.subject, ctx)
     assert isinstance(patch, Patch)
-    assert skip == Skip("the devices of claim net are not known")
+    assert skip == Skip("the devices of claim net are unknown")
 
 
 @pytest.mark.parametrize(

@@ -37,13 +37,13 @@ def pod(resources: dict[str, Any], **labels: str) -> dict[str, Any]:
 
 def test_a_claim_that_is_not_known_is_said(context: Contexts) -> None:
     ctx = context(pod({"claims": [{"name": "x"}]}, workload="training"), params=Params())
-    assert list(mutate(ctx.subject, ctx)) == [Skip("the devices of claim x are not known")]
+    assert list(mutate(ctx.subject, ctx)) == [Skip("the devices of claim x are unknown")]
 
 
 def test_a_job_that_nobody_has_heard_of_is_said(context: Contexts) -> None:
     labels = {"batch.kubernetes.io/job-name": "j"}
     ctx = context(pod({"limits": {"nvidia.com/gpu": 1}}, **labels), params=Params())
-    assert list(mutate(ctx.subject, ctx)) == [Skip("Job j is not known, and may be parallel")]
+    assert list(mutate(ctx.subject, ctx)) == [Skip("Job j was not found, and may be parallel")]
 
 
 def test_it_is_not_said_of_pods_that_do_not_train(context: Contexts) -> None:

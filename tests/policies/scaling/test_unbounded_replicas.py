@@ -64,7 +64,7 @@ def test_a_scaled_job_with_an_unknown_claim_is_skipped(context: Contexts) -> Non
         "spec": {"jobTargetRef": {"template": {"spec": {**spec, "containers": [container]}}}},
     }
     ctx = context(job, params=Params())
-    assert list(check_scaled_job(ctx.subject, ctx)) == [Skip("the devices of claim x are not known")]
+    assert list(check_scaled_job(ctx.subject, ctx)) == [Skip("the devices of claim x are unknown")]
 
 
 def scaled_object(**spec: object) -> dict[str, Any]:

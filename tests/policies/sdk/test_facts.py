@@ -33,7 +33,7 @@ def test_an_object_is_known_or_may_come(fact: Fact, name: str, found: Field | No
         (Known((OBJECT,), complete=True), "a", None),
         (Known((OBJECT,), complete=True), "b", None),
         (Known((OBJECT,), complete=False), "a", None),
-        (Known((OBJECT,), complete=False), "b", Skip("Job b is not among the known objects")),
+        (Known((OBJECT,), complete=False), "b", Skip("Job b was not found, but may exist")),
         (Unavailable("no cluster"), "a", Skip("no cluster")),
     ],
     ids=["known", "known to be missing", "known among others", "perhaps somewhere else", "nothing is known"],

@@ -233,7 +233,7 @@ def test_it_resolves_claims(
 def test_without_facts_a_claim_stays_unresolved(context: Contexts) -> None:
     demand = context(claiming({"resourceClaimTemplateName": "whole"})).derived(gpu_demand)
     assert (bool(demand), demand.unresolved) == (False, ("x",))
-    assert demand.doubt == Skip("the devices of claim x are not known")
+    assert demand.doubt == Skip("the devices of claim x are unknown")
 
 
 @pytest.mark.parametrize(

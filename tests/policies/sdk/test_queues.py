@@ -120,11 +120,9 @@ def test_flavors_that_kueue_may_assign(
 @pytest.mark.parametrize(
     ("others", "reason"),
     [
-        pytest.param([PLAIN], "LocalQueue a is not among the known objects", id="local queue"),
-        pytest.param(queue()[:1], "ClusterQueue all is not among the known objects", id="cluster queue"),
-        pytest.param(
-            queue(group("nvidia.com/gpu", "x")), "ResourceFlavor x is not among the known objects", id="flavor"
-        ),
+        pytest.param([PLAIN], "LocalQueue a was not found, but may exist", id="local queue"),
+        pytest.param(queue()[:1], "ClusterQueue all was not found, but may exist", id="cluster queue"),
+        pytest.param(queue(group("nvidia.com/gpu", "x")), "ResourceFlavor x was not found, but may exist", id="flavor"),
         pytest.param(queue(), "ClusterQueue all names 0 flavors for it", id="no flavor"),
         pytest.param(
             queue(group("nvidia.com/gpu", *map(str, range(MANY)))),

@@ -129,9 +129,9 @@ spec: {parallelism: 1}
 @pytest.mark.parametrize(
     ("labels", "owner", "doubt"),
     [
-        pytest.param(JOB, "Job", "Job j is not known, and may be parallel", id="Job"),
-        pytest.param({}, "Job", "its Job is not known, and may be parallel", id="Job without a label"),
-        pytest.param({"ray.io/cluster": "r"}, "RayCluster", "RayCluster r is not known", id="RayCluster"),
+        pytest.param(JOB, "Job", "Job j was not found, and may be parallel", id="Job"),
+        pytest.param({}, "Job", "its Job was not found, and may be parallel", id="Job without a label"),
+        pytest.param({"ray.io/cluster": "r"}, "RayCluster", "RayCluster r was not found", id="RayCluster"),
         pytest.param(INDEXED, "Job", "", id="a Pod that says it is one of many"),
         pytest.param(JOBSET, "Job", "", id="a framework that needs no object"),
         pytest.param({}, "ReplicaSet", "", id="ReplicaSet"),
@@ -367,14 +367,14 @@ def test_a_namespace_that_is_not_known_yet_may_say_otherwise(
 ) -> None:
     found = context(obj, facts=facts, complete=complete, namespace=namespace).derived(workload_class)
     doubt = found.doubt or Skip("")
-    assert (doubt.coming, doubt.reason.startswith(f"namespace {namespace} is not known")) == (coming, coming)
+    assert (doubt.coming, doubt.reason.startswith(f"namespace {namespace} was not found")) == (coming, coming)
 
 
 @pytest.mark.parametrize(
     ("labels", "owner", "says"),
     [
-        ({"job-name": "j"}, "Job", "Job j is not known"),
-        ({"ray.io/cluster": "r"}, "", "RayCluster r is not known"),
+        ({"job-name": "j"}, "Job", "Job j was not found"),
+        ({"ray.io/cluster": "r"}, "", "RayCluster r was not found"),
     ],
 )
 def test_what_made_a_pod_may_come(context: Contexts, labels: dict[str, str], owner: str, says: str) -> None:
@@ -388,7 +388,9 @@ def test_what_made_a_pod_may_come(context: Contexts, labels: dict[str, str], own
 def test_labels_of_a_namespace_that_is_not_known_are_a_doubt(context: Contexts) -> None:
     for complete in (True, False):
         ctx = context(pod(), facts=NAMESPACES, complete=complete, namespace="research")
-        assert namespace_doubt(ctx) == Skip("the labels of namespace research are not known", coming=complete)
+        assert namespace_doubt(ctx) == Skip(
+            "namespace research was not found, so its labels are unknown", coming=complete
+        )
         assert namespace_doubt(context(pod(), facts=NAMESPACES, complete=complete, namespace="another")) is None
 
 

@@ -141,7 +141,7 @@ def test_the_wait_for_missing_data_is_limited() -> None:
     (observation,) = worker.observed
     assert observation.verdict is not None
     skipped = [outcome.skipped for outcome in observation.verdict.outcomes if outcome.skipped]
-    assert skipped[0][0].startswith("Job train is not known")
+    assert skipped[0][0].startswith("Job train was not found")
 
 
 @validates(objects.POD)

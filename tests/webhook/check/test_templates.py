@@ -190,7 +190,7 @@ def test_a_policy_that_needs_an_unknown_value_is_not_evaluated() -> None:
 
     assert {finding.policy for finding in report.findings} == {POLICY}
     skipped = {
-        each.policy for each in report.skipped if each.reason == "the value of the placeholder ${GPUS} is not known"
+        each.policy for each in report.skipped if each.reason == "the value of placeholder ${GPUS} is unknown"
     }
     assert "pods/missing-gpu-toleration" in skipped
 
@@ -230,7 +230,7 @@ def test_what_may_be_a_password_is_not_quoted() -> None:
     pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec:\n  containers:\n  - name: a\n    image: a\n    env: [{name: NVIDIA_VISIBLE_DEVICES, value: $ecret}]\n    resources: {limits: {nvidia.com/gpu: 1}}\n"
     report = run(pod)
 
-    assert any(each.reason == "the value of the placeholder under env is not known" for each in report.skipped)
+    assert any(each.reason == "the value of placeholder under env is unknown" for each in report.skipped)
     assert "$ecret" not in json.write(report)
 
 
