@@ -104,7 +104,7 @@ def test_from_empty_bundles_on_the_api_server_trusts_it(kept: KeptWebhook, api: 
 def test_promotions_under_load_lose_no_admission(
     kept: KeptWebhook, api: Api, namespace: str, figures: list[str]
 ) -> None:
-    before, called, handshakes = failures(api), calls(api), kept.metric("gpugate_front_events_total", event="accepted")
+    before, called, handshakes = failures(api), calls(api), kept.metric("gpugate_server_events_total", event="accepted")
     stream, seen = Stream(api, namespace), {kept.promoted_at()}
 
     def promoted() -> bool:
@@ -113,7 +113,7 @@ def test_promotions_under_load_lose_no_admission(
 
     with stream.running():
         seconds = until(promoted)
-    accepted = kept.metric("gpugate_front_events_total", event="accepted") - handshakes
+    accepted = kept.metric("gpugate_server_events_total", event="accepted") - handshakes
     figures.append(
         f"{len(seen) - 1} promotions in {seconds:.0f} s: {next(stream.sent)} admissions, {len(stream.refused)} failed; "
         f"{calls(api) - called:.0f} calls of the webhook over {accepted:.0f} connections"

@@ -81,7 +81,7 @@ OUTCOMES: Final = Metric(
     ("policy", "decision", "mode"),
 )
 FRONT_EVENTS: Final = Metric(
-    "gpugate_front_events_total",
+    "gpugate_server_events_total",
     "counter",
     "Connections and requests that were accepted, refused, shed or timed out before evaluation.",
     ("event",),

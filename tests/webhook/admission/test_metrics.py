@@ -134,7 +134,7 @@ def test_durations_in_seconds(metrics: Metrics) -> None:
     ("report", "expected"),
     [
         pytest.param(
-            lambda m: m.front(FrontEvent.SHED_WORK), {'gpugate_front_events_total{event="shed_work"}': 1}, id="front"
+            lambda m: m.front(FrontEvent.SHED_WORK), {'gpugate_server_events_total{event="shed_work"}': 1}, id="front"
         ),
         pytest.param(lambda m: m.connections(25), {"gpugate_connections": 25}, id="connections"),
         pytest.param(lambda m: m.body_bytes(6000), {"gpugate_body_bytes": 6000}, id="body-bytes"),

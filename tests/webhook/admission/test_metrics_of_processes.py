@@ -95,7 +95,7 @@ def test_workers_together(tmp_path: Path, workers: int, good: int, connections: 
     assert found['gpugate_failed_reviews_total{code="400"}'] == 100 * workers
     assert found['gpugate_review_duration_seconds_count{phase="validate"}'] == 100 * workers
     assert found['gpugate_review_duration_seconds_sum{phase="validate"}'] == 25 * workers
-    assert found['gpugate_front_events_total{event="accepted"}'] == workers
+    assert found['gpugate_server_events_total{event="accepted"}'] == workers
     assert found["gpugate_worker_restarts_total"] == 1
     assert found["gpugate_connections"] == connections
     assert found["gpugate_body_bytes"] == 1000 * workers
