@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from gpugate.webhook.audit.model import AllocatedGpus, Audited, AuditReport, Finding
 
 COST_DEFINITIONS: Final = {
-    "GPU": "One whole accelerator from NVIDIA, AMD or AWS (Neuron). A MIG slice counts as its share of the GPU's compute slices: "
-    "1g.10gb of an H100 is 1/7. A Neuron core, or a GPU shared by time-slicing or MPS, counts as its share of the device.",
+    "GPU": "One whole accelerator from NVIDIA, AMD or AWS (Neuron). A MIG slice counts as its share of the GPU's compute"
+    " slices: 1g.10gb of an H100 is 1/7. A Neuron core counts as its share of the device, and so does one replica"
+    " of a GPU that time-slicing or MPS shares: one of four replicas is 1/4.",
     "price": "The price of a node of the instance type, divided by the GPUs of the type, so it includes the node's CPU and "
     "memory. The price comes from --price-table, else it is the on-demand list price of the stated region and date, which is "
     "an upper bound for Spot, savings plans and discounts.",
@@ -23,18 +24,18 @@ COST_DEFINITIONS: Final = {
     "their ResourceClaims. A device that several Pods share counts once, in equal shares.",
     "at risk": "The allocated GPUs of objects that would be denied. Running Pods are not affected, but they could not be "
     "created again.",
-    "idle": "The GPUs that nodes offer to Pods, minus the allocated ones. A node that offers none through a device plugin, as "
-    "with DRA, counts with all GPUs of its instance type.",
-    "unpriced": "GPUs of nodes whose instance type is unknown or has no price, and GPUs allocated on nodes without known GPUs. "
-    "No total includes them, and no price is estimated.",
+    "idle": "The GPUs that nodes offer to Pods, minus the allocated ones. For a node without a device plugin, as with "
+    "DRA, the number of GPUs of its instance type is used.",
+    "unpriced": "GPUs of nodes whose instance type is unknown or has no price, and GPUs allocated on nodes whose number of "
+    "GPUs gpugate cannot determine. No total includes them, and no price is estimated.",
     "unbounded": "NodePools and autoscalers without a limit on their GPUs, with their worst-case cost per hour. A NodePool "
-    "without any limit has no worst case. If only CPU and memory are limited, the worst case is the most expensive instance "
-    "type within these limits. For an autoscaler without a maximum (KEDA then uses 100), or with one that "
-    "scaling/unbounded-replicas reports, it is: maximum x GPUs per Pod x price of the most expensive instance type that the "
-    "NodePools may launch, within their limits.",
-    "wasted": "The idle GPUs that no Pod can use because of the Pods beside them. If Pods use at most half of a node's GPUs "
-    "and no pending Pod fits, all its idle GPUs count. Otherwise an idle GPU counts if the CPU, memory and Pod slots that "
-    "remain for it are too small for any GPU Pod of the cluster. GPUs that a MIG layout leaves without a slice also count.",
+    "without any limit has no worst-case cost. If a NodePool limits only CPU and memory, its worst case is the "
+    "most expensive instance type within these limits. An autoscaler is unbounded if it has no maximum (KEDA then"
+    " uses 100), or if scaling/unbounded-replicas reports its maximum. Its worst-case cost is: maximum x GPUs per"
+    " Pod x GPU price of the most expensive instance type that the NodePools may launch, within their limits.",
+    "wasted": "Idle GPUs of three kinds. First, all idle GPUs of a node, if Pods use at most half of its GPUs and no "
+    "pending Pod fits on it. Second, idle GPUs for which the node has too little free "
+    "CPU, memory or Pod slots for any GPU Pod of the cluster. Third, GPUs for which a MIG layout has no slice.",
     "pools": "By NodePool and instance type: the GPUs of existing nodes, the allocated ones, and the cost of all these nodes "
     "per hour.",
     "month": "The hourly figure times --hours-per-month (default: 730).",
@@ -59,10 +60,10 @@ DEFINITIONS: Final = {
     "metrics and the API server's audit log would contain the finding.",
     "object": "A top-level owner. A Pod counts as the Deployment, Job or other object at the top of its owner references.",
     **COST_DEFINITIONS,
-    "coverage": "How complete the audit is. Each kind that the cluster serves and that policies evaluate or look up gets a share: "
-    "the fraction of its objects that were read, times the fraction of their evaluations that had all required data. Coverage is "
-    "the mean of these shares. An incomplete list counts as 0, unless the API server reported the number of remaining objects. "
-    "Unread objects never count as allowed.",
+    "coverage": "How complete the audit is: the mean of one value for each kind that the cluster serves and that policies "
+    "evaluate or look up. The value of a kind is the fraction of its objects that were read, times the fraction "
+    "of its evaluations that had all required data. If a list is incomplete, its value is 0, unless the API "
+    "server reported the number of remaining objects. Objects that were not read never count as allowed.",
 }
 
 

@@ -141,7 +141,7 @@ def _remarks(
         yield f"GPU nodes of {', '.join(unpriced)} have no price, and no total includes them: add prices with --price-table"
     lost = sum((allocation.gpus for allocation in holding if allocation.node is None), _NOTHING)
     if lost:
-        yield f"{float(lost):g} GPUs are allocated on nodes without known GPUs, and no total includes them"
+        yield f"{float(lost):g} GPUs are allocated on nodes whose number of GPUs is unknown, and no total includes them"
     over = sorted(name for name, node in nodes.items() if allocated.get(name, _NOTHING) > node.offered)
     if over:
         many = "" if len(over) == 1 else f" and {len(over) - 1} more"

@@ -68,7 +68,7 @@ def test_gpus_without_a_price_are_counted_and_not_guessed() -> None:
         (node(instance_type="", gpu=8), "GPU nodes of no type have no price"),
         (node(), "1 of 1 GPU nodes is without GPUs from a device plugin"),
         (node(gpu=1), "Pods use more GPUs of node n1 than it offers"),
-        (node("other", gpu=8), "2 GPUs are allocated on nodes without known GPUs"),
+        (node("other", gpu=8), "2 GPUs are allocated on nodes whose number of GPUs is unknown"),
     ],
 )  # fmt: skip
 def test_what_figures_leave_out_is_said(record: object, said: str) -> None:
