@@ -156,4 +156,4 @@ def located_problem(problem: Problem) -> Located:
     sort, severity = (Sort.UNREADABLE, Severity.NOTE if problem.note else Severity.ERROR)
     if problem.warning:
         sort, severity = (Sort.AMBIGUOUS, Severity.WARNING)
-    return Located(sort, severity, problem.message, place, hint=problem.remedy)
+    return Located(sort, severity, problem.message, place, hint=problem.remedy, of_rendering=problem.of_rendering)

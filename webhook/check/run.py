@@ -173,15 +173,18 @@ def check(
     directories = [part for part in found if isinstance(part, Passed)]
     hidden = sum(part.hidden for part in directories)
     judged.passed += [PassedOver(part.name, 0, part.passing, part.hidden, part.reason) for part in directories]
-    judged.remarks += [f"{part.name}: {part.reason}" for part in directories if not part.hidden]
-    judged.remarks += _repeated(judged)
-    judged.remarks += _train_jobs(judged)
-    judged.remarks += _unmerged(judged)
+    judged.left_out += [f"{part.name}: {part.reason}" for part in directories if not part.hidden]
+    remarks = (*_repeated(judged), *_train_jobs(judged), *_unmerged(judged))
     moved = beside.rendered.place(judged, options) if beside.rendered else {}
     _report_each_cause_once(judged)
     judged.findings = _fold(judged.findings)
     names = tuple(part.label for part in found if isinstance(part, Input))
-    report = replace(_report(judged, ruleset, options, names, moved), hidden=hidden, not_rendered=beside.not_rendered)
+    report = replace(
+        _report(judged, ruleset, options, names, moved),
+        hidden=hidden,
+        not_rendered=beside.not_rendered,
+        remarks=remarks,
+    )
     looked = {rule.policy.id for rule in ruleset.rules} - {policy for policy, _ in judged.skipped}
     looked |= {Sort.SCHEMA.value, Sort.MALFORMED.value} if options.schemas else {Sort.MALFORMED.value}
     complete = not any(finding.sort in INCOMPLETE for finding in report.findings)
@@ -300,14 +303,14 @@ def _units(found: Sequence[Input | Problem | Passed]) -> dict[int, str]:
 
 
 def _repeated(judged: Judged) -> Iterator[str]:
-    """Say that objects occur more than once, as they do in a base and its overlays."""
+    """Say that objects are defined more than once, as they are in a base and its overlays."""
     repeated = sorted(name for name, count in judged.names.items() if count > 1)
     if repeated:
         _, kind, namespace, name = repeated[0]
         first = "/".join(part for part in (kind, namespace, name) if part)
         others = f" and {len(repeated) - 1:,} more" if len(repeated) > 1 else ""
-        verb = "occur" if others else "occurs"
-        yield f"{first}{others} {verb} more than once; each occurrence was evaluated separately"
+        what = f"{len(repeated):,} objects are" if others else "1 object is"
+        yield f"{what} defined more than once, and each definition was evaluated: {first}{others}"
 
 
 def _with_exemptions(report: Report, judged: Judged, ruleset: Ruleset, options: Options, seen: Seen) -> Report:
@@ -338,7 +341,7 @@ def _report(
         policies=len(ruleset.rules),
         passed_over=sum(part.reason is not Passing.HIDDEN for part in judged.passed),
         passed=tuple(sorted(judged.passed, key=lambda part: (part.file, part.line))),
-        remarks=tuple(sorted(judged.remarks)),
+        left_out=tuple(sorted(judged.left_out)),
         target=f"Kubernetes {target.kubernetes}, Karpenter {target.karpenter}, KEDA {target.keda}",
         exit_code=exit_code(findings, judged.objects, options.fail_on),
         suppressed=tuple(sorted(judged.suppressed, key=lambda passing: place(passing.finding))),

@@ -265,7 +265,7 @@ class Judged(MutableStruct):
     names: Counter[tuple[str, str, str, str]] = field(default_factory=Counter)
     objects: int = 0
     passed: list[PassedOver] = field(default_factory=list)
-    remarks: list[str] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
     exemptions: set[int] = field(default_factory=set)
     unknown: Counter[tuple[str, str, bool]] = field(default_factory=Counter)
     applications: Counter[tuple[str, bool]] = field(default_factory=Counter)
@@ -280,7 +280,7 @@ class Judged(MutableStruct):
         self.names.update(other.names)  # keeps those that are known and not counted
         self.objects += other.objects
         self.passed += other.passed
-        self.remarks += other.remarks
+        self.left_out += other.left_out
         self.exemptions |= other.exemptions
         self.unknown += other.unknown
         self.applications += other.applications
@@ -385,7 +385,7 @@ class LocalSession:
                 self._judged.findings.append(located_problem(part))
             else:
                 self._judged.passed.append(PassedOver(part.source, part.line, part.passing, detail=part.detail))
-                self._judged.remarks += [f"{part.source}: {part.detail}"] if part.detail else []
+                self._judged.left_out += [f"{part.source}: {part.detail}"] if part.detail else []
         return facts
 
     def _in_namespace(self, manifest: Manifest) -> Manifest:

@@ -181,7 +181,7 @@ class Problem(Struct, frozen=True):
     the object readable; any other problem means that it was not judged. `excerpt` shows the line. `passing` says why the
     text is passed over instead where the user did not name the file; None for a manifest. A `note` is a cause outside of
     the files, such as a program that is not installed. `blames` is a file that a program could not read: what is found
-    unreadable in it is this problem too.
+    unreadable in it is this problem too. `of_rendering` says that a chart or kustomization was not rendered.
     """
 
     source: str
@@ -195,6 +195,7 @@ class Problem(Struct, frozen=True):
     passing: Passing | None = None
     note: bool = False
     blames: str = ""
+    of_rendering: bool = False
 
 
 class ReadError(Exception):

@@ -154,7 +154,7 @@ def _collected(results: Sequence[Found | Failure | Text], plan: Plan) -> Rendere
         elif not isinstance(each, Failure):
             made.append(each)
         if isinstance(failure, Failure) and (problem := causes.pop(failure.key, None)):
-            made.append(problem)
+            made.append(replace(problem, of_rendering=isinstance(each, Failure)))
     # What no path stands for, such as a base outside of it.
     for each in as_they_are.values():
         made.append(each)

@@ -140,6 +140,7 @@ class Located(Struct, frozen=True):
     kind of the workload when a Pod template in it was judged, because then its Pods bear the consequence. `convention`
     says that the finding rests on names that the platform has not configured. `related` are the findings at other
     objects that state the same cause; `others`, `follows` and `owner` are what tells that (`one_cause.Statement`).
+    `of_rendering` says that a chart or kustomization was not rendered, which the report counts as such.
     """
 
     sort: Sort
@@ -162,6 +163,7 @@ class Located(Struct, frozen=True):
     follows: bool = False
     owner: Other | None = None
     related: tuple[Located, ...] = ()
+    of_rendering: bool = False
 
     @property
     def code(self) -> str:
@@ -231,7 +233,8 @@ class NotRendered(Struct, frozen=True):
 class Report(Struct, frozen=True):
     """A run: what was found, in the order of the files, and what was looked at.
 
-    `passed_over` counts documents and directories that are not manifests; `remarks` are sentences about some of them.
+    `passed_over` counts documents and directories that are not manifests; `left_out` are sentences about some of them,
+    `remarks` about objects.
     `hidden` counts the YAML files in hidden directories, which are not read. `passed` lists all of these. `unknown_kinds`
     are kinds that no policy knows and whose objects hold Pods or request GPUs, `applications` those of Argo CD that deploy
     Helm charts. `not_rendered` are charts and kustomizations.
@@ -261,6 +264,7 @@ class Report(Struct, frozen=True):
     passed: tuple[PassedOver, ...] = ()
     not_rendered: tuple[NotRendered, ...] = ()
     applications: HelmApplications = msgspec.field(default_factory=HelmApplications)
+    left_out: tuple[str, ...] = ()
 
     def count(self, severity: Severity) -> int:
         """Return how many findings have a severity."""

@@ -36,23 +36,25 @@ def summary(report: Report, view: View | None = None) -> Iterator[str]:
     yield f"Checked {looked} {against}{took}: {counts}{passing}"
     yield from _conventions(report)
     yield from _fixes(report)
-    lost = sum(f.sort is Sort.UNREADABLE for f in report.findings)
+    lost = sum(f.sort is Sort.UNREADABLE and not f.of_rendering for f in report.findings)
     if lost:
         yield f"{_count(lost, 'part')} could not be read and {'was' if lost == 1 else 'were'} not evaluated"
     yield from _not_rendered(report)
     yield from _skipped(report, view)
     yield from unknown_kinds(report.unknown_kinds)
     yield from _applications(report.applications)
+    for remark in report.remarks:
+        yield plain(remark)
     if report.passed_over:
         yield f"Passed over {_count(report.passed_over, 'part')}{_by_reason(report)}"
     if report.hidden:
         yield f"Passed over {_count(report.hidden, 'YAML file')} in hidden directories; name such a directory to read it"
-    for remark in report.remarks:
-        yield f"  {plain(remark)}"
+    for reason in report.left_out:
+        yield f"  {plain(reason)}"
     yield from _baseline(report.baseline)
     yield from _some(f"expired exemption: {each}" for each in report.expired)
     yield from _some(f"unused exemption: {each}" for each in report.unused)
-    if not report.objects and not lost:
+    if not report.objects and not lost and not report.not_rendered:
         yield "Nothing was checked: exit code 3"
 
 
@@ -60,11 +62,11 @@ def _conventions(report: Report) -> Iterator[str]:
     by_convention = [finding for finding in report.findings if finding.convention]
     if by_convention:
         policies = ", ".join(sorted({finding.policy for finding in by_convention}))
-        verb = "depends" if len(by_convention) == 1 else "depend"
+        verb = "uses" if len(by_convention) == 1 else "use"
         objects = sum(1 + len(finding.related) for finding in by_convention)
-        about = f"{_count(len(by_convention), 'note')} about {_count(objects, 'object')}"
-        yield f"{about} {verb} on names that the policy file does not set ({policies})"
-        yield "  `gpugate config init` writes a policy.yaml that sets them; `mode: off` turns such a policy off"
+        about = f"{_count(len(by_convention), 'note')} ({_count(objects, 'object')})"
+        yield f"{about} {verb} default names of labels, tags and classes, because no policy file sets yours: {policies}"
+        yield "  `gpugate config init` writes a policy.yaml in which you can set them; `mode: off` turns a policy off"
 
 
 _REASON: Final = {

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.findings import Patch
 
 _VERBS = {Stance.ENFORCE: "DENIED", Stance.WARN: "allowed with a warning", Stance.AUDIT: "allowed and recorded"}
-BY_CONVENTION: Final = "note, because the policy file does not set these names (`gpugate config init` writes them)"
+BY_CONVENTION: Final = (
+    "note, because no policy file sets your names of labels, tags and classes (`gpugate config init` writes one)"
+)
 # The pages about findings without a policy, below `docs`.
 _PAGES = {
     Sort.MALFORMED: "schema-checks",

@@ -146,7 +146,7 @@ def test_an_object_that_occurs_twice_is_judged_twice_and_told(run: Run) -> None:
     report = run(DENIED, f"{DENIED}---\n{GOOD.replace('name: a', 'name: b')}").report
 
     assert [finding.place.file for finding in report.findings] == ["1.yaml", "2.yaml"]
-    assert report.remarks == ("Pod/default/a occurs more than once; each occurrence was evaluated separately",)
+    assert report.remarks == ("1 object is defined more than once, and each definition was evaluated: Pod/default/a",)
 
 
 def test_several_objects_that_occur_twice_are_one_remark(run: Run) -> None:
@@ -154,7 +154,7 @@ def test_several_objects_that_occur_twice_are_one_remark(run: Run) -> None:
 
     (remark,) = run(both, both).report.remarks
 
-    assert remark == "Pod/default/a and 1 more occur more than once; each occurrence was evaluated separately"
+    assert remark == "2 objects are defined more than once, and each definition was evaluated: Pod/default/a and 1 more"
 
 
 def test_the_report_counts_what_was_looked_at(run: Run) -> None:
@@ -162,4 +162,4 @@ def test_the_report_counts_what_was_looked_at(run: Run) -> None:
     report = run(f"{GOOD}---\n{other}", "{apiVersion: kustomize.config.k8s.io/v1, kind: Kustomization}").report
 
     assert (report.objects, report.files, report.policies, report.passed_over) == (2, 2, 3, 1)
-    assert report.remarks == ("2.yaml: a kustomization: check what `kustomize build` makes of it",)
+    assert report.left_out == ("2.yaml: a kustomization: check what `kustomize build` makes of it",)

@@ -189,9 +189,7 @@ def test_a_policy_that_needs_an_unknown_value_is_not_evaluated() -> None:
     report = run(WORKLOAD.format(team="ml", replicas=1, gpus="${GPUS}"))
 
     assert {finding.policy for finding in report.findings} == {POLICY}
-    skipped = {
-        each.policy for each in report.skipped if each.reason == "the value of placeholder ${GPUS} is unknown"
-    }
+    skipped = {each.policy for each in report.skipped if each.reason == "the value of placeholder ${GPUS} is unknown"}
     assert "pods/missing-gpu-toleration" in skipped
 
 

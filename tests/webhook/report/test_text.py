@@ -47,7 +47,7 @@ def test_a_finding_about_names_of_the_platform_says_why_it_is_a_note() -> None:
     note = replace(DENIAL, severity=Severity.NOTE, stance=Stance.WARN, convention=True)
 
     assert [line.partition("= ")[2] for line in lines(note)[-3:-1]] == [
-        "severity: note, because the policy file does not set these names (`gpugate config init` writes them)",
+        "severity: note, because no policy file sets your names of labels, tags and classes (`gpugate config init` writes one)",
         "at admission: would be allowed with a warning (warn)",
     ]
 
@@ -158,7 +158,8 @@ def test_colours_are_codes_around_the_same_text() -> None:
 def test_the_summary_says_what_was_not_looked_at() -> None:
     lost = Located(Sort.UNREADABLE, Severity.ERROR, "no such file", Place("a.yaml"))
     skipped = (Skipped("a/b", "needs Jobs", 1), Skipped("a/b", "needs Pods", 2), Skipped("a/c", "needs Jobs", 1))
-    report = Report((lost,), skipped, 1234, 1, 10, 2, ("chart/templates: Helm templates",), "Kubernetes 1.36", 4)
+    left_out = ("chart/templates: Helm templates",)
+    report = Report((lost,), skipped, 1234, 1, 10, 2, ("an object",), "Kubernetes 1.36", 4, left_out=left_out)
 
     assert text.write(report, view=View(seconds=0.114)).splitlines()[3:] == [
         "Checked 1,234 objects in 1 file against 10 policies for Kubernetes 1.36 in 0.11 s: 1 error, 0 warnings, 0 notes",
@@ -167,6 +168,7 @@ def test_the_summary_says_what_was_not_looked_at() -> None:
         "  a/b: needs Jobs (1 object)",
         "  a/b: needs Pods (2 objects)",
         "  a/c: needs Jobs (1 object)",
+        "an object",
         "Passed over 2 parts",
         "  chart/templates: Helm templates",
     ]
