@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from dataclasses import dataclass
 from itertools import groupby, islice, product
 from pathlib import Path
@@ -35,9 +36,9 @@ def _told(harm: SeenHarm) -> Iterator[str]:
     file, _, name = harm.test.partition("::")
     *first, last = harm.controllers
     controllers = f"{', '.join(first)} and {last}" if first else last
-    yield f"**Without gpugate:** {harm.happened}. Seen {harm.seconds} s after the start of the test.{_cost(harm)}\\"
+    yield f"**Without gpugate:** {harm.happened}. The test observed this {harm.seconds} s after its start.{_cost(harm)}\\"
     yield f"**With gpugate:** {harm.prevented}.\\"
-    yield f"Seen on {controllers}, on {harm.date}: [{name}]({_ROOT}/{file})."
+    yield f"Observed with {controllers}, on {harm.date}: [{name}]({_ROOT}/{file})."
 
 
 def _cost(harm: SeenHarm) -> str:
@@ -50,7 +51,7 @@ def _cost(harm: SeenHarm) -> str:
 _HEAD = """# Policies
 
 Written by `make generate` from the policy files. `gpugate explain ID` prints the documentation of one policy.
-The mode is the default; `policy.yaml` changes it.
+The mode is the default; `policy.yaml` changes it. [Terms](../docs/terms.md) defines words such as *found* and *unknown*.
 """
 
 
@@ -80,6 +81,10 @@ def policy_page(policy: Policy) -> str:
     return "\n".join(_page(policy)).rstrip() + "\n"
 
 
+# Words that mean whether gpugate has read an object.
+_KNOWLEDGE: Final = re.compile(r"\b(?:gpugate (?:finds?|does not find|has read)|(?:un)?known|not evaluated)\b")
+
+
 def _page(policy: Policy) -> Iterator[str]:
     does = " and ".join(dict.fromkeys("mutates" if handler.mutates else "validates" for handler in policy.handlers))
     kinds = ", ".join(dict.fromkeys(kind.name for kind in policy.kinds))
@@ -94,6 +99,8 @@ def _page(policy: Policy) -> Iterator[str]:
     yield from ("## Allowed", "", good.title, "", *_body(good, changed))
     for heading in (policy_text.WHY, policy_text.INSTEAD):
         yield from (f"## {heading}", "", policy_text.section(policy.doc, heading), "")
+    if _KNOWLEDGE.search(policy.doc):
+        yield from ("What gpugate finds, knows or does not evaluate: see [Terms](../../terms.md).", "")
     yield from _parameters(policy)
     if policy.conventions:
         keys = " and ".join(f"`{key}`" for key in sorted(policy.conventions))
@@ -104,10 +111,10 @@ def _page(policy: Policy) -> Iterator[str]:
             "",
         )
     yield from seen_happening(policy.id, load_harms_seen())
+    yield from _folded("More examples with findings", [example for example in denied if example is not first], changed)
     yield from _folded(
-        f"More {outcome.lower()} examples", [example for example in denied if example is not first], changed
+        "More examples without findings", [example for example in allowed if example is not good], changed
     )
-    yield from _folded("More allowed examples", [example for example in allowed if example is not good], changed)
     yield from (f"## {policy_text.SOURCES}", "", policy_text.section(policy.doc, policy_text.SOURCES), "")
 
 

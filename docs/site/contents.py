@@ -49,6 +49,7 @@ SECTIONS: Final = {
         "docs/metrics",
         "docs/alerts",
         "docs/annotations-and-labels",
+        "docs/terms",
     ),
     "Explanation": (
         "docs/comparison",

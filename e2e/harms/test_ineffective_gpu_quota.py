@@ -29,7 +29,7 @@ def test_a_namespace_uses_more_than_its_quota(harm: Harm) -> None:
 
     harm.without.create(harm.without.pod("first"), harm.without.pod("second"))
     harm.happens(
-        "two Pods with a GPU each run in a namespace with a quota of one GPU",
+        "in a namespace with a quota of one GPU, two Pods run, each with one GPU",
         lambda: enough(harm.without.running(), 2),
     )
 

@@ -24,7 +24,7 @@ def test_karpenter_launches_nothing_for_a_slice(harm: Harm) -> None:
     harm.without.create(asking(harm.without, "by-resource"), claiming(harm.without, "by-claim"))
 
     harm.happens(
-        "Karpenter launches no node, neither for the resource nor for a claim, and both Pods stay Pending",
+        "a Pod that requests the extended resource and a Pod with a claim stay Pending, because Karpenter launches a node for neither",
         lambda: is_refused(harm.without, SLICE) and is_refused(harm.without, "Dynamic Resource Allocation"),
     )
     assert {pod["metadata"]["name"] for pod in harm.without.unscheduled()} == {"by-resource", "by-claim"}
@@ -34,7 +34,10 @@ def test_karpenter_launches_nothing_for_a_slice(harm: Harm) -> None:
     asked = harm.guarded.asked(asking(harm.guarded, "by-resource"))
     assert any("Karpenter launches no nodes for Pods with claims" in warning for warning in asked.warnings)
     assert "resourceClaims" not in asked.body["spec"]
-    harm.refused(asking(harm.guarded, "by-resource"), "no claim is added; a Pod for a whole GPU gets its node")
+    harm.refused(
+        asking(harm.guarded, "by-resource"),
+        "no claim is added, and Karpenter launches a node only for a Pod with a whole GPU",
+    )
     harm.guarded.create(harm.guarded.pod("whole"))
     assert harm.guarded.until_running("whole")
 

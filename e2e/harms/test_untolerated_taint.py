@@ -36,7 +36,7 @@ def test_the_device_plugin_is_absent(harm: Harm) -> None:
     assert harm.guarded.until_running("device-plugin")
     assert wanted(harm.guarded) == 1
     nodes = harm.happens(
-        "the node runs no device plugin, so a real node would never report its GPUs",
+        "the node runs no device plugin, without which a node reports no GPUs",
         lambda: wanted(harm.without) == 0 and harm.without.nodes(),
     )
     assert not harm.without.pods("device-plugin")

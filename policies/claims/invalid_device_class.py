@@ -42,7 +42,9 @@ if TYPE_CHECKING:
 
 _SHOWN: Final = 80  # characters of a name, which may have any length
 _GPU: Final = "nvidia.com/gpu"
-_REFUSED: Final = "The API server refuses the object: the name of a DeviceClass is a DNS subdomain."
+_REFUSED: Final = (
+    "The API server refuses the object: the name of a DeviceClass must be a DNS subdomain, without a slash."
+)
 _UNALLOCATED: Final = "No device can be allocated for the claim, so its Pod stays Pending."
 
 

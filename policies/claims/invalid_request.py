@@ -1,9 +1,10 @@
 """ResourceClaim that the API server refuses, or that no node can satisfy.
 
 ## Why is this bad?
-The API server refuses the claim. It refuses requests in the form of another API version, two requests with one name,
-a reference to an unknown request, and a template with such a claim. The devices of a claim are allocated on one node:
-if no node has as many devices, the Pod stays Pending.
+The API server refuses a claim whose requests have the form of another API version, a claim that gives two requests
+the same name, and a claim that refers to a request that it does not have. It also refuses a ResourceClaimTemplate
+with such an error. The devices of a claim are allocated on one node: if no node has as many devices, the Pod stays
+Pending.
 
 ## Instead
 In `resource.k8s.io/v1` and `v1beta2` a request has either `exactly` or `firstAvailable`:
@@ -16,8 +17,9 @@ requests:
       count: 1
 ```
 
-A claim has at most 32 requests. Each has at most 8 alternatives and a name that is a DNS label. A claim requests at
-most `max_devices` of one device class; of several alternatives the largest counts.
+The API server allows at most 32 requests in a claim, and at most 8 alternatives (`firstAvailable`) in a request. The
+name of a request must be a DNS label. gpugate also denies a claim that requests more than `max_devices` devices of
+one device class. Of the alternatives of a request, it counts the largest.
 
 ## Sources
 Kubernetes v1.36 `pkg/apis/resource/validation/validation.go`, `kubernetes/api` v0.36 `resource/v1/types.go`; EC2 instance
@@ -157,8 +159,8 @@ class Params(PolicyParams, frozen=True, kw_only=True):
     """How much one claim may request.
 
     Attributes:
-        max_devices: device class, where `*` matches anything -> maximum number of its devices in one claim; the first that
-            matches decides, and other classes have no maximum.
+        max_devices: the maximum number of devices in one claim, by device class. `*` in the name of a class matches any
+            characters. The first entry that matches applies; a class that no entry matches has no maximum.
     """
 
     max_devices: dict[str, Annotated[int, msgspec.Meta(ge=1)]] = msgspec.field(

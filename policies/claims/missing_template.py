@@ -8,8 +8,8 @@ Deployment or Job appears to be starting.
 ## Instead
 Create the template in the namespace of the Pod, before the Pod. Templates are not shared between namespaces.
 
-The policy is evaluated only if all templates are known, in the cluster or in complete files. It is a warning, because
-the API server accepts Pod and template in any order.
+The policy is evaluated only if gpugate has read all templates: in a cluster, or in `check` with `--complete-context`.
+The finding is a warning, because the API server accepts Pod and template in any order.
 
 ## Sources
 `kubernetes/api` v0.36 `core/v1/types.go` (PodResourceClaim: the template is in the namespace of the Pod); Kubernetes v1.36

@@ -170,8 +170,8 @@ def _fate(lifecycle: _Lifecycle, target: str) -> str:
 
 def _off(lifecycle: _Lifecycle) -> str:
     return (
-        "Applying the file ends in `no matches for kind` on API servers that do not turn the version on, and on all "
-        f"from Kubernetes {lifecycle.removed} on."
+        "Applying the file fails with `no matches for kind`, unless the API server enables this version. From Kubernetes "
+        f"{lifecycle.removed}, it always fails."
     )
 
 

@@ -1,10 +1,10 @@
 """PodDisruptionBudget that blocks every eviction.
 
 ## Why is this bad?
-Karpenter cannot drain the node: it evicts the Pods before it removes a node, and waits while a budget refuses an
-eviction. Without `terminationGracePeriod` it waits indefinitely. With `maxUnavailable: 0`, `minAvailable: 100%` or a
-`minAvailable` of all Pods, GPU nodes are neither consolidated nor replaced for a new image, and an interrupted Spot
-node ends with its Pods still running.
+Karpenter cannot drain the node, because the PodDisruptionBudget refuses to let it evict the Pods. Karpenter then
+waits, without `terminationGracePeriod` indefinitely. With `maxUnavailable: 0`, `minAvailable: 100%` or a
+`minAvailable` of all Pods, Karpenter cannot consolidate GPU nodes or replace them for a new image. When EC2 takes
+back a Spot node, its Pods are killed, because they could not be evicted.
 
 ## Instead
 Allow one Pod at a time to be evicted, for any number of replicas:
@@ -16,9 +16,10 @@ spec:
 
 A training Pod that must not be evicted needs the annotation `karpenter.sh/do-not-disrupt: "true"` and no budget.
 
-The PodDisruptionBudget is denied if a selected Deployment, StatefulSet or ReplicaSet is known to request GPUs. It is a warning if
-no selected workload is known, and is not reported if the workloads request no GPU. A `minAvailable` that blocks only
-while an autoscaler is at its minimum, or that protects a single Pod, is a warning.
+The PodDisruptionBudget is denied if it selects a Deployment, StatefulSet or ReplicaSet that requests GPUs. If gpugate
+finds no workload that it selects, the finding is a warning. If the workloads request no GPU, nothing is reported. Two
+cases are only warnings: a `minAvailable` that blocks only while an autoscaler is at its minimum, and a `minAvailable`
+that protects the only Pod of a workload.
 
 ## Sources
 `kubernetes/api` v0.36 `policy/v1/types.go`; Kubernetes v1.36 `pkg/controller/disruption/disruption.go` (percentages are

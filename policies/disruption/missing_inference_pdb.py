@@ -20,8 +20,8 @@ spec:
 ```
 
 The policy reports Deployments and StatefulSets of class inference with at least `min_replicas` replicas whose Pods
-request GPUs. If an autoscaler is known, its minimum counts. The policy is evaluated only if all budgets of the
-namespace are known.
+request GPUs. If an autoscaler scales the workload, its minimum counts. The policy is evaluated only if gpugate has
+read all budgets of the namespace.
 
 ## Sources
 Karpenter documentation "Disruption" v1.14; `kubernetes/api` v0.36 `policy/v1/types.go` (an empty selector selects every

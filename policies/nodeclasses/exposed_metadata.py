@@ -10,8 +10,8 @@ fetches URLs for users can then be made to fetch the credentials.
 Omit `metadataOptions`: Karpenter's defaults are a hop limit of 1 and required tokens. Give Pods their own AWS roles
 with EKS Pod Identity or IRSA. If an agent without host network needs the service, raise `max_hop_limit`.
 
-A class is not evaluated if only pools without GPUs use it. If no known NodePool uses a class, its findings are at
-most warnings.
+A class is not evaluated if only pools without GPUs use it. If gpugate finds no NodePool that uses a class, its
+findings are at most warnings.
 
 ## Sources
 aws/karpenter-provider-aws v1.14.1 `pkg/apis/crds/karpenter.k8s.aws_ec2nodeclasses.yaml` (metadataOptions, defaults);

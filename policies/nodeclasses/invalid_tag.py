@@ -13,8 +13,8 @@ Karpenter sets, or two keys that differ only in case, which IAM treats as one.
 With `instanceProfile` instead of `role`, Karpenter tags no IAM resource. Other characters and keys that differ only
 in case are then warnings, because AWS Billing and other services may not support them.
 
-A class is not evaluated if only pools without GPUs use it. If no known NodePool uses a class, its findings are at
-most warnings.
+A class is not evaluated if only pools without GPUs use it. If gpugate finds no NodePool that uses a class, its
+findings are at most warnings.
 
 ## Sources
 aws/karpenter-provider-aws v1.14.1 `pkg/apis/crds/karpenter.k8s.aws_ec2nodeclasses.yaml`, `pkg/apis/v1/labels.go`

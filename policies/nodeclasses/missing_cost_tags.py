@@ -12,8 +12,8 @@ Write every required tag with a real value under `spec.tags`. Use one class for 
 tags per pool. For a class that several teams share, write `Team: shared`. Tags of a new class can be filled in from `defaults` or
 from its annotations. On an existing class a new tag replaces all its nodes (drift), so the tag is only reported.
 
-A class is not evaluated if only pools without GPUs use it. If no known NodePool uses a class, its findings are at
-most warnings.
+A class is not evaluated if only pools without GPUs use it. If gpugate finds no NodePool that uses a class, its
+findings are at most warnings.
 
 ## Sources
 aws/karpenter-provider-aws v1.14.1 `pkg/apis/v1/ec2nodeclass.go` (`spec.tags`, which is part of the drift hash); EKS Auto
@@ -85,12 +85,12 @@ class Params(PolicyParams, frozen=True, kw_only=True):
 
     Attributes:
         required: tag keys, spelled as in AWS Billing.
-        formats: tag key -> forms; the value matches one of them: `#` is a digit, `*` any run of characters. Without an
-            entry any value is valid.
+        formats: the valid forms of values, by tag: `#` is a digit, `*` any characters. A tag without an entry may have
+            any value.
         placeholders: values that count as missing, in any case.
-        defaults: tag key -> value that a new class gets if the tag is missing; empty: none.
-        from_annotations: tag key -> annotation of a new class that gives the value, such as
-            `Team: gpugate.dev/team` and `CostCenter: gpugate.dev/cost-center`; it is used before `defaults`; empty: none.
+        defaults: the value that a new class gets if a tag is missing, by tag; empty: none.
+        from_annotations: the annotation of a new class that contains the value, by tag, such as
+            `Team: gpugate.dev/team` and `CostCenter: gpugate.dev/cost-center`. It precedes `defaults`; empty: none.
     """
 
     required: tuple[str, ...] = ("Environment", "Team", "CostCenter")

@@ -2,8 +2,8 @@
 
 ## Why is this bad?
 Model weights, training data and tokens in container images can be read from the disk and from every snapshot of it. A
-mapping without `encrypted: true` is encrypted only if the account encrypts EBS volumes by default; then `encrypted:
-false` has no effect either. Without any mapping, Karpenter's own default is encrypted. A volume with
+volume without `encrypted: true` is encrypted only if the account encrypts EBS volumes by default. In such an account,
+`encrypted: false` has no effect. Without any mapping, Karpenter's default volume is encrypted. A volume with
 `deleteOnTermination: false` remains after its node is terminated. GPU nodes are launched and terminated by the hour,
 and each leaves a disk of hundreds of gigabytes that costs money until it is deleted.
 
@@ -18,8 +18,8 @@ A manifest does not show the account's settings, so a missing `encrypted: true` 
 `encrypted_by_default: false` it is denied, except for a volume from a snapshot, which is encrypted if the snapshot
 is. With `encrypted_by_default: true` a mapping need not set the field. Keep persistent data on a PersistentVolume.
 
-A class is not evaluated if only pools without GPUs use it. If no known NodePool uses a class, its findings are at
-most warnings.
+A class is not evaluated if only pools without GPUs use it. If gpugate finds no NodePool that uses a class, its
+findings are at most warnings.
 
 ## Sources
 aws/karpenter-provider-aws v1.14.1 `pkg/apis/crds/karpenter.k8s.aws_ec2nodeclasses.yaml`,
@@ -57,7 +57,7 @@ class Params(PolicyParams, frozen=True, kw_only=True):
 
     Attributes:
         encrypted_by_default: whether EBS encryption by default is on in every account and region of the platform; null if
-            this is not known.
+            you do not know.
     """
 
     encrypted_by_default: bool | None = None

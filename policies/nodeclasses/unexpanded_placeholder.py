@@ -5,9 +5,10 @@ The placeholder is used as it is: Karpenter finds no role, subnet or security gr
 and a scaler gets no metric from such an address. The CRDs accept any string, so the API server stores the object and
 the problem appears later, as Pods that stay Pending.
 
-In a file, a placeholder may be filled in later. `gpugate check` therefore reports a note: one for all files with the
-placeholders of a tool (`${NAME}`, `{{ .name }}`), and one for those where a person must write the value (`<NAME>`,
-`REPLACE_ME`). It names the placeholders of the first file. Policies that need such a value are not evaluated.
+In a file, a placeholder may be filled in later. `gpugate check` therefore reports notes: one about all files with the
+placeholders of a tool (`${NAME}`, `{{ .name }}`), and one about all files where a person must write the value
+(`<NAME>`, `REPLACE_ME`). A note shows the placeholders of the first file. Policies that need such a value are not
+evaluated.
 
 ## Instead
 Render the file before you apply it: `envsubst`, `helm template`, `kustomize build`. The example cluster name

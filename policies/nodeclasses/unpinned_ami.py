@@ -14,11 +14,12 @@ amiSelectorTerms:
   - alias: al2023@v20261015
 ```
 
-If a term selects images by name or tags, write exact values, or add the `owner` of the images, who then decides which
-image is new. Windows families support only `latest` and are allowed, like the families in `latest_allowed`.
+If a term selects images by name or tags, write values without wildcards, or add the `owner` of the images: only that
+account can then publish a newer image. Windows families support only `latest` and are allowed, like the families in
+`latest_allowed`.
 
-A class is not evaluated if only pools without GPUs use it. If no known NodePool uses a class, its findings are at
-most warnings.
+A class is not evaluated if only pools without GPUs use it. If gpugate finds no NodePool that uses a class, its
+findings are at most warnings.
 
 ## Sources
 aws/karpenter-provider-aws v1.14.1 `pkg/apis/crds/karpenter.k8s.aws_ec2nodeclasses.yaml` (alias),

@@ -157,11 +157,11 @@ def only_type_with_its_gpu(types: MatchingTypes, position: int) -> bool:
 
 
 def more_types(narrowing: Narrowing, more: tuple[int, ...], types: MatchingTypes) -> str:
-    """Say what to loosen, and which types are nearest."""
+    """Say what to loosen, and which types are the most similar."""
     catalogue = types.catalogue
-    source = f"(EC2 types of {catalogue.date})"
+    source = f"(EC2 data of {catalogue.date})"
     nearest = shown(catalogue.names[position] for position in more)
-    tail = f"; nearest in GPU, memory and price: {nearest} {source}" if more else f" {source}"
+    tail = f"; most similar in GPU, memory and price: {nearest} {source}" if more else f" {source}"
     entry = narrowing.entry
     if entry is None:
         return f"raise {narrowing.name}, or require smaller instance types{tail}"
@@ -172,7 +172,7 @@ def more_types(narrowing: Narrowing, more: tuple[int, ...], types: MatchingTypes
     values = dict.fromkeys(catalogue.label(entry.key, position) for position in more)
     new = [v for v in values if v and not entry.requirement.allows(v)]
     if entry.key == INSTANCE_TYPE and new:
-        return f"also allow {shown(new)}: nearest in GPU, memory and price (EC2 types of {catalogue.date})"
+        return f"also allow {shown(new)}, which are the most similar in GPU, memory and price {source}"
     if entry.requirement.operator == "In" and new:
         return f"add {shown(new)} to the values of {narrowing.name}{tail}"
     return f"allow more values of {narrowing.name}{tail}"
@@ -203,7 +203,7 @@ def no_types(types: MatchingTypes, pool: Field, offered: int) -> Violation:
     path = edited(cause.field).path
     if cause.entry and not cause.meets:
         values = shown(sorted(cause.entry.requirement.values))
-        hint = spelling(cause, catalogue) or f"write a value of an existing type (EC2 types of {catalogue.date})"
+        hint = spelling(cause, catalogue) or f"write a value of an existing type (EC2 data of {catalogue.date})"
         return Violation(path, f"no EC2 instance type has {cause.name} {values}".rstrip(), hint=hint)
     message = f"no EC2 instance type meets the requirements and limits together (limited mainly by {cause.phrase})"
     return Violation(path, message, hint=more_types(cause, (), types))

@@ -78,8 +78,8 @@ def _found(ctx: Context[Params]) -> Iterator[Violation]:
 
 def _blocking(budget: Budget, how_long: str, kind: str) -> Violation:
     reasons = budget.field["reasons"]
-    whose = "for the reason Empty" if reasons else "without reasons"
-    message = f'a budget of nodes: "{budget.nodes}" {whose} keeps empty {kind} nodes {how_long}'
+    whose = "for the reason Empty" if reasons else "and no reasons"
+    message = f'a disruption budget with nodes: "{budget.nodes}" {whose} keeps empty {kind} nodes {how_long}'
     others = [reason for reason in REASONS if reason != "Empty" and reason in budget.reasons]
     if not others:
         hint = "remove this budget"

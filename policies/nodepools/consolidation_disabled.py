@@ -4,8 +4,8 @@
 Karpenter keeps GPU nodes without Pods, and each costs money until it expires. A node with eight GPUs costs 20 to 140
 USD an hour, and nodes expire after 30 days by default.
 
-`consolidateAfter: Never` has this effect. So has a value that is not below `expireAfter`, because the node then
-expires first. A value of `max_after` or more is reported too.
+`consolidateAfter: Never` has this effect. A value that is not below `expireAfter` has it too, because the node then
+expires first. A value of `max_after` or more is also reported.
 
 An `expireAfter` of one hour or less already limits the cost of an empty node. Then only `Never` and a value of
 `max_after` or more are reported.
@@ -19,8 +19,9 @@ disruption:
   consolidateAfter: 30m
 ```
 
-Pools with `spec.replicas`, which Karpenter does not consolidate, are not reported, nor are pools with only reserved
-capacity, which costs the same when idle. `nodepools/budget-blocks-empty` reports budgets that keep empty nodes.
+Pools with `spec.replicas` are not reported, because Karpenter does not consolidate them. Pools with only reserved
+capacity are not reported, because it costs the same when idle. `nodepools/budget-blocks-empty` reports budgets that
+keep empty nodes.
 
 ## Sources
 Karpenter v1.14.1 `pkg/apis/v1/nodepool.go` (consolidateAfter, replicas), `pkg/controllers/disruption/emptiness.go`

@@ -4,8 +4,8 @@
 The file cannot be applied: the API server refuses a v1 NodePool or NodeClaim whose `nodeClassRef` does not have
 group, kind and name. In `v1beta1` a name was enough.
 
-A GPU pool with the class `default` is a warning if a known NodePool without GPUs uses the same class. Its nodes get the
-image, volumes and tags of general nodes.
+A GPU pool with the class `default` gets a warning if a NodePool without GPUs uses the same class. The GPU nodes then
+get the image, volumes and tags of general nodes.
 
 ## Instead
 Write group, kind and name. For GPU pools, use a class for GPU nodes: an image with the driver, a volume large enough

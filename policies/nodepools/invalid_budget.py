@@ -5,7 +5,7 @@ If Karpenter cannot read a schedule, it disrupts no node of the pool, for any re
 stay, and nodes with an old image are never replaced. The API server accepts most invalid schedules, because it only
 checks for five words. It refuses the pool for other errors, such as `nodes: 0` without quotes.
 
-Some budgets are valid, but always or never active. They are a warning: a duration that reaches the next start, a
+Some budgets are valid, but always or never active. They get a warning: a duration that lasts until the next start, a
 duration of zero, a date that does not exist, and an empty list of reasons.
 
 ## Instead

@@ -44,11 +44,11 @@ class Params(PolicyParams, frozen=True, kw_only=True):
 
     Attributes:
         required: the labels that the nodes of every GPU pool have.
-        formats: label -> forms; the value matches one of them: `#` is a digit, `*` any run of characters. Without an entry
-            any value is valid.
+        formats: the valid forms of values, by label: `#` is a digit, `*` any characters. A label without an entry may have
+            any value.
         placeholders: values that count as missing, in any case.
-        defaults: label -> value that a new pool gets if the label is missing; empty: none.
-        from_labels: label -> label of the new pool itself that has the value, such as `team: team`; it wins over
+        defaults: the value that a new pool gets if a label is missing, by label; empty: none.
+        from_labels: the label of the new pool itself that contains the value, by label, such as `team: team`. It precedes
             `defaults`; empty: none.
     """
 

@@ -13,11 +13,11 @@ limits:
 ```
 
 A limit of `nodes` has the same effect. So has `spec.replicas` of a static pool, which accepts no other limit than
-`nodes`. A limit of `"0"` switches a pool off and is allowed. Limits of `cpu` and `memory` bound GPUs only indirectly:
-up to `at_most_indirect` GPUs that is a warning.
+`nodes`. A limit of `"0"` switches a pool off and is allowed. Limits of `cpu` and `memory` bound GPUs only indirectly.
+If they allow up to `at_most_indirect` GPUs, the pool gets a warning; if they allow more, it is denied.
 
-A pool may limit NVIDIA GPUs and also launch AMD GPUs. That is a warning if the pool includes the AMD types only
-through a wide requirement, such as the category `g`.
+A pool may limit NVIDIA GPUs and also launch AMD GPUs. It gets a warning if it includes the AMD types only through a
+broad requirement, such as the category `g`.
 
 A pool counts as a GPU pool if its requirements name types, families, categories or GPUs with an accelerator, even
 together with types that have none. A pool whose requirements name no types at all may launch GPU types too, but does
@@ -61,8 +61,8 @@ class Params(PolicyParams, frozen=True, kw_only=True):
 
     Attributes:
         max_per_pool: the highest limit of one pool, in whole accelerators; absent: no maximum.
-        at_most_indirect: if only cpu or memory are limited, up to how many accelerators that is a warning and not a
-            denial.
+        at_most_indirect: if only cpu or memory are limited, a pool with up to this many accelerators gets a warning and is
+            not denied.
     """
 
     max_per_pool: Annotated[int, msgspec.Meta(ge=1)] | None = None
@@ -148,7 +148,7 @@ def _another_make(make: Make, types: MatchingTypes, limits: Field) -> Violation:
     count = make.offering.bit_count()
     return Violation(
         limits.path,
-        f"no limit on {make.resources[0]}, which {count} of the instance types {'has' if count == 1 else 'have'}",
+        f"{count} of the instance types {'has' if count == 1 else 'have'} {make.resources[0]}, but the pool has no limit on it",
         at_most=Stance.WARN if is_minor(make, types) else Stance.ENFORCE,
         hint=f"add a limit of {make.resources[0]}, or require one manufacturer",
         why=f"Limits on other accelerators do not limit the nodes for Pods that request {make.resources[0]}.",

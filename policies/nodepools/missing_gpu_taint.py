@@ -18,11 +18,13 @@ taints:
 Each make of accelerator has its own key: `nvidia.com/gpu`, `amd.com/gpu`, `habana.ai/gaudi`, `aws.amazon.com/neuron`.
 `platform.taints` can define other keys, or no taint for a resource.
 
-A pool with a taint of another key is a warning, unless `platform.taints` names the taints of its nodes: which Pods
-tolerate it is not known. The taints of other accelerators do not count, nor do those of Karpenter and Kubernetes.
+A pool with another taint that you chose, such as `example.com/gpu`, gets only a warning, because gpugate cannot see
+whether Pods without a GPU tolerate that taint. If `platform.taints` sets the taint of these nodes, the pool needs
+that taint and is denied without it. Taints of other accelerators, of Karpenter and of Kubernetes do not protect the
+GPU nodes, so they do not count.
 
-A pool whose taint covers only some of its accelerators is a warning, if it has the others only because a requirement
-is wide: require one manufacturer.
+A broad requirement, such as `instance-category`, may allow accelerators of several manufacturers. If the taint covers
+only some of them, the pool gets a warning. Require one manufacturer.
 
 A pool that names types with and without GPUs, such as `[p5.48xlarge, t3.nano]`, needs two pools. A taint would
 exclude the Pods that use the other types. Without one they run on the GPU nodes, and Karpenter even launches GPU
@@ -97,10 +99,10 @@ def _another_make(make: Make, types: MatchingTypes, taints: Field) -> Violation:
     count = make.types.bit_count()
     return Violation(
         taints.path,
-        f"no taint for {make.resources[0]}, which {count} of the instance types {'has' if count == 1 else 'have'}",
+        f"{count} of the instance types {'has' if count == 1 else 'have'} {make.resources[0]}, but the pool has no taint for it",
         at_most=Stance.WARN if is_minor(make, types) else Stance.ENFORCE,
         hint="require one manufacturer with the label karpenter.k8s.aws/instance-gpu-manufacturer",
-        why=f"These nodes have the taint of another accelerator, which Pods that request {make.resources[0]} do not tolerate.",
+        why=f"Pods that request {make.resources[0]} do not tolerate the taint of the other accelerator, so they cannot run on these nodes.",
     )
 
 

@@ -10,8 +10,8 @@ even protect running Pods.
 Annotate the Pods that must not be disrupted, not the nodes; `pods/unprotected-training` does so for training. To
 protect a whole pool, use disruption budgets with `reasons: [Underutilized, Drifted]`.
 
-Only the value `"true"` has an effect on nodes; other values are not reported. Nor are pools with `spec.replicas` and
-pools with only reserved capacity, whose nodes are kept on purpose.
+Only the value `"true"` has an effect on nodes; other values are not reported. Pools with `spec.replicas` and pools
+with only reserved capacity are not reported, because their nodes are kept on purpose.
 
 ## Sources
 Karpenter v1.14.1 `pkg/controllers/state/statenode.go` (ValidateNodeDisruptable),

@@ -20,8 +20,8 @@ template:
 The labels are `gpugate.dev/workload-class`, `workload` and `node-type`, or those of the platform's configuration. A
 requirement on one of them counts like the label, because Karpenter labels nodes with the values of its requirements.
 
-If the workloads are known, the policy also reports workloads of another class that select the pool. If the other
-pools are known, it reports weights that make Karpenter try pools in the wrong order:
+The policy also reports workloads of another class that select the pool, and weights that make Karpenter try pools in
+the wrong order:
 
 - A Spot pool for inference that is not tried before the on-demand pool.
 - A training pool that is tried before an inference pool, for Pods that select neither.
@@ -293,7 +293,7 @@ _DEARER: Final = (
 _TAKEN: Final = "Karpenter tries pools by weight, so inference uses up nodes and limits of the training pool."
 _CLASSIFY: Final = (
     "list a label of its nodes under platform.workload_classes in the policy file; or add the label "
-    f"{CLASS_LABEL} to its template, which replaces its nodes"
+    f"{CLASS_LABEL} to its template (Karpenter then replaces its nodes)"
 )
 _UNREAD: Final = (
     "Policies for training or inference are not evaluated on a pool whose labels name no class of workload."

@@ -22,8 +22,7 @@ Name several types, families or GPUs. Or require what the workload needs, such a
 If only one type has the requested GPU, the finding is a warning. Use reserved capacity for such a GPU: a pool with
 `karpenter.sh/capacity-type In [reserved]`, or for one capacity reservation, is not reported if it allows a single type.
 
-If only one type has the requested *number* of GPUs, the pool is denied, because Pods can also run on types with more
-GPUs.
+If other types have the same GPU in other numbers, the pool is denied: allow the types with more GPUs too.
 
 ## Sources
 Karpenter v1.14.1 `pkg/scheduling/requirement.go`, `requirements.go` (matching, `minValues`),
@@ -92,11 +91,12 @@ class Params(PolicyParams, frozen=True, kw_only=True):
     """What counts as too few.
 
     Attributes:
-        at_least: how many types a pool needs, by its purpose. Fewer than two are denied, fewer than this are a warning.
-        inherent_singles: the highest mode if no second type has the requested GPU.
-        unknown_types: whether types count that are not in gpugate's EC2 data. `count`: like known types. `warn` or `deny`:
-            they do not count if the pool also has known types, and a pool of only unknown types gets a warning or is
-            denied.
+        at_least: how many types a pool needs, by its purpose. A pool with fewer gets a warning; a pool with only one type
+            is denied.
+        inherent_singles: the highest mode of the finding if no second type has the requested GPU: `warn` gives a warning
+            instead of a denial, `ignore` nothing.
+        unknown_types: how types count that are missing in gpugate's EC2 data. `count`: like other types. With `warn` and
+            `deny` they do not count; a pool of only such types gets a warning or is denied.
         offered_types: the types that EC2 offers in the platform's regions; empty means all.
         only_gpu_pools: evaluate only pools for accelerators.
         allow_static_single: allow one type in static pools (`spec.replicas`).

@@ -2,9 +2,10 @@
 
 ## Why is this bad?
 Karpenter evicts training Pods from a node that is little used, and they lose their work since the last checkpoint.
-Only the annotation `karpenter.sh/do-not-disrupt` on each Pod prevents that.
+`consolidationPolicy: WhenEmpty` prevents that. The annotation `karpenter.sh/do-not-disrupt` prevents it too, but
+every Pod needs it.
 
-If Karpenter removes a node as soon as it is empty, the next step or a restart of the run needs a new one minutes
+If Karpenter removes a node as soon as it is empty, the next Job of a run, or a restart, needs another node minutes
 later. GPU nodes start slowly, and EC2 may have no capacity left.
 
 Karpenter's defaults, `WhenEmptyOrUnderutilized` and `0s`, have both effects.

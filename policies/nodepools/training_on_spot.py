@@ -11,8 +11,9 @@ A pool is for training if its nodes have the label `gpugate.dev/workload-class: 
 
 ## Instead
 Require `karpenter.sh/capacity-type In [on-demand, reserved]`. Karpenter uses capacity reservations and Capacity
-Blocks only for `reserved`. If a node class selects reservations and the pool does not allow `reserved`, they stay
-unused, which is a warning. A pool that allows only `reserved` is a warning too if its class selects no reservation.
+Blocks only for `reserved`. If a node class selects reservations and the pool does not allow `reserved`, the
+reservations stay unused, and the pool gets a warning. A pool that allows only `reserved` gets a warning too if its
+class selects no reservation.
 
 ## Sources
 Karpenter v1.14.1 `pkg/apis/v1/labels.go` (capacity types), `website/content/en/v1.14/concepts/disruption.md` (interruption);

@@ -1,9 +1,9 @@
 """Training NodePool in which Karpenter may replace several nodes at once.
 
 ## Why is this bad?
-Karpenter can replace several nodes at once, and each replaced node stops the training run that uses it. A new image or a change of
-the NodePool makes all nodes drift. Karpenter replaces as many at once as the budgets allow: by default a tenth of the
-pool, and without an active budget any number.
+Karpenter can replace several nodes at once, and each replaced node stops the training run that uses it. A new image
+or a change of the NodePool makes all nodes drift. Karpenter replaces as many nodes at once as the budgets allow. By
+default that is a tenth of the pool. If the pool has budgets and none is active, it is any number.
 
 ## Instead
 Limit the reasons that affect nodes in use, and let Karpenter remove empty nodes:

@@ -2,12 +2,12 @@
 
 ## Why is this bad?
 Karpenter compares values exactly: no type matches `H100` where the label has `h100`, and the API server does not
-report it. Among valid values an invalid one goes unnoticed: the pool has fewer types than intended. Memory is in MiB
-and per GPU, so `instance-gpu-memory Gt 79` matches every GPU.
+report it. If the other values are valid, an invalid one goes unnoticed, and the pool has fewer types than intended.
+Memory is in MiB and per GPU, so `instance-gpu-memory Gt 79` matches every GPU.
 
 ## Instead
 Write values as in Karpenter's labels: in lower case, with hyphens for spaces (`rtx-pro-server-6000`), memory as a
-number of MiB (`81920` for 80 GiB). A value only in `NotIn`, such as that of a retired type, is harmless.
+number of MiB (`81920` for 80 GiB). A value under `NotIn` may be the name of a retired type.
 
 Add types that are newer than the data to `also_known`.
 
@@ -118,7 +118,7 @@ class Params(PolicyParams, frozen=True, kw_only=True):
     """Which other values are valid.
 
     Attributes:
-        also_known: label -> values that are valid although they are not in the data; `*` matches anything.
+        also_known: further valid values that are not in the data, by label; `*` matches anything.
     """
 
     also_known: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)

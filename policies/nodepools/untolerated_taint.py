@@ -10,7 +10,7 @@ of their accelerator, such as `nvidia.com/gpu`. A second taint, such as one for 
 ## Instead
 Remove the second taint. Pods can select or avoid nodes by label instead, because Karpenter sets
 `karpenter.sh/capacity-type` and other labels on every node. If you need the taint, add a toleration to the
-DaemonSets. The GPU operator copies `daemonsets.tolerations` from its values to them:
+DaemonSets. The GPU operator adds the tolerations in its Helm value `daemonsets.tolerations` to its DaemonSets:
 
 ```yaml
 tolerations:
@@ -23,11 +23,12 @@ such DaemonSet, but one may exist: `check`, for example, reads only the given fi
 only the taint of their accelerator; with other values of their charts they may tolerate more. List the keys that they
 tolerate in `tolerated`.
 
-A taint is reported without a known DaemonSet only for EC2 nodes that Karpenter launches. Other nodes need no such report:
-nodes of EKS Auto Mode include the device plugin, GKE installs one that tolerates every taint, and the one in the AKS
-documentation tolerates `sku=gpu`. EC2 nodes with Bottlerocket include the plugin of NVIDIA.
+If gpugate finds no such DaemonSet, it reports the taint only for pools of EC2 nodes that Karpenter launches. The
+other nodes have a device plugin: nodes of EKS Auto Mode include it, GKE installs one that tolerates every taint, and
+the one in the AKS documentation tolerates `sku=gpu`. EC2 nodes with Bottlerocket include NVIDIA's plugin: list the
+keys of their taints in `tolerated`.
 
-The reverse also holds: when a DaemonSet is evaluated, it is compared with the known pools.
+When a DaemonSet is evaluated, it is compared with the pools in the same way.
 
 ## Sources
 NVIDIA gpu-operator v26.7.0 `deployments/gpu-operator/values.yaml` (`daemonsets.tolerations`); NVIDIA k8s-device-plugin
@@ -89,7 +90,7 @@ _KEPT_OFF: Final = (
 )
 _WITHOUT_PLUGIN: Final = (
     "Nodes without a device plugin report no GPUs: GPU Pods stay Pending, and Karpenter does not treat the nodes as "
-    "initialized. Bottlerocket includes that of NVIDIA."
+    "initialized. Nodes with Bottlerocket include NVIDIA's plugin and are not affected."
 )
 _HARD_EFFECTS: Final = frozenset({"NoSchedule", "NoExecute"})
 _TOLERATED_BY_ALL: Final = "node.kubernetes.io/"
@@ -204,7 +205,9 @@ def _kept_off(pool: Field, ctx: Context[Params]) -> Iterator[Violation]:
 def _assumed(taint: Field) -> Violation:
     """Report a taint of which it is not known whether the DaemonSets tolerate it: only that they do not by default."""
     key, effect = taint["key"].text, taint["effect"].text
-    message = f"no known DaemonSet for GPUs tolerates the taint {shown(taint)}, and device plugins do not by default"
+    message = (
+        f"no DaemonSet for GPUs was found that tolerates the taint {shown(taint)}, and device plugins do not by default"
+    )
     tolerate = f"add a toleration of {key} with the effect {effect} to the DaemonSets for GPUs"
     if not key.startswith(_LABELS_OF_NODES):
         hint = f"{tolerate}, and list {key} under `tolerated` of this policy"

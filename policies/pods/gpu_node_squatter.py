@@ -7,11 +7,12 @@ otherwise empty node. GPU nodes are the most expensive nodes of a cluster.
 A copy of a GPU manifest with the quantity 0 is reported too. The API server's ExtendedResourceToleration plugin,
 which EKS enables, adds the toleration for every quantity, even for 0.
 
-A ResourceClaim counts as a GPU request if it is for GPUs, or if it is unknown and a container uses it. A claim that
-is known not to exist requests nothing. That is a warning, because the claim may be created after the Pod.
+A ResourceClaim counts as a GPU request if it is for GPUs. If gpugate does not find the claim, it counts if a
+container uses it. A claim that does not exist in the cluster requests nothing, but the Pod gets only a warning,
+because the claim may be created after the Pod.
 
-A Pod whose `nodeName` names a GPU node is reported even without a toleration, because `nodeName` bypasses taints. If the named node is unknown, the
-finding is a warning, because the node may have no GPU.
+A Pod whose `nodeName` names a GPU node is reported even without a toleration, because `nodeName` bypasses taints. If
+gpugate does not find the node, the finding is a warning, because the node may have no GPU.
 
 ## Instead
 Delete the toleration and the quantity of 0. If the Pod needs a GPU, request it. Run agents for every node as a

@@ -7,8 +7,8 @@ appears in no quota and no cost report.
 The following settings are denied on every node, because a container runtime exposes the devices that they name:
 
 - The variables `NVIDIA_VISIBLE_DEVICES`, `HABANA_VISIBLE_DEVICES`, `AMD_VISIBLE_DEVICES` and
-  `AWS_NEURON_VISIBLE_DEVICES`, also with a value from a field of the Pod. A value from a ConfigMap, a Secret or a
-  field that is not set yet is a warning.
+  `AWS_NEURON_VISIBLE_DEVICES`, also if `fieldRef` takes the value from the Pod's metadata. If the value comes from a
+  ConfigMap, a Secret or a field that has no value yet, the finding is only a warning.
 - A CDI annotation, an `nvidia` or `habana` runtime class, and mounts of `/dev/null` below
   `/var/run/nvidia-container-devices`.
 - Device files of accelerators on the host, and the directory of the kubelet's device plugins.
@@ -23,16 +23,18 @@ It gives access to every device of the node:
   `/`, `/run` and `/var/lib/kubelet`. A read-only mount does not protect a socket.
 - The host's `/dev`.
 
-On such a node the following is a warning: `/dev/dri`, `/dev/char` and CDI specifications of the host, a writable
-`/proc` of the host, and capabilities over the host's processes with `hostPID`.
+For the same Pods, the following are only warnings: a mount of the host's `/dev/dri`, `/dev/char` or CDI
+specifications (`/etc/cdi`, `/run/cdi`), a writable mount of the host's `/proc`, and `hostPID` together with the
+capability `SYS_ADMIN`, `SYS_PTRACE` or `ALL`.
 
-If `nodeName` names an unknown node, all findings of the last two groups are warnings. The Pod bypasses taints, but
-the node may have no GPU.
+If `nodeName` names a node that gpugate does not find, all findings of the last two groups are warnings. The Pod
+bypasses taints, but the node may have no GPU.
 
-In a Pod that requests a GPU, a setting of the first list is a warning if it names devices, because these replace the
-allocated GPU. In a Pod that
-requests only shares (MIG slices, `nvidia.com/gpu.shared`), named whole GPUs and a privileged container are denied. If
-a Pod has an unknown ResourceClaim, named devices are reported as without it, and the other findings are warnings.
+If the Pod requests a GPU, a setting of the first list that names devices is only a warning. The named devices replace
+the allocated GPU. If the Pod requests only shares of GPUs (MIG slices, `nvidia.com/gpu.shared`), a setting that names
+whole GPUs is denied, and so is a privileged container. If gpugate does not find a ResourceClaim of the Pod, the claim
+may be for a GPU. Settings that name devices are then reported as if the Pod had no claim, and all other findings are
+warnings.
 
 A debug container that is added to a running Pod is evaluated in the same way.
 
@@ -45,14 +47,14 @@ resources:
     nvidia.com/gpu: "1"
 ```
 
-Run agents that monitor the GPUs of every node as a DaemonSet. In a DaemonSet, a setting that gives access
-only to GPUs is a warning. A broader one, such as a privileged container, is not reported. A device plugin is a DaemonSet too, and may mount the
-directory of the kubelet's device plugins.
+Run agents that monitor the GPUs of every node as a DaemonSet. In a DaemonSet, a setting that gives access only to
+GPUs is a warning. Settings that agents also need for other purposes, such as a privileged container, are not
+reported. A device plugin is a DaemonSet too, and may mount the directory of the kubelet's device plugins.
 
-This policy does not see variables that `envFrom` or the image sets. On a GPU node whose default runtime is NVIDIA's, they
-take effect in every Pod. Nor does it see that a runtime class of another name uses NVIDIA's runtime. To prevent such
-access, configure the nodes: set `accept-nvidia-visible-devices-envvar-when-unprivileged = false` for the container
-toolkit and let the device plugin use volume mounts or CDI.
+This policy does not see variables that `envFrom` or the image sets. On a GPU node whose default runtime is NVIDIA's,
+they take effect in every Pod. It also does not see that a runtime class with another name uses NVIDIA's runtime. To
+prevent such access, configure the nodes: set `accept-nvidia-visible-devices-envvar-when-unprivileged = false` for the
+container toolkit and let the device plugin use volume mounts or CDI.
 
 ## Sources
 - `NVIDIA_VISIBLE_DEVICES`, `CUDA_VERSION`, mounts and annotations: NVIDIA container toolkit v1.20.1

@@ -5,7 +5,8 @@ The Pod is not protected: Karpenter reads `"true"` and, from 1.12 on, a positive
 value. `"True"`, `"yes"`, `"1"` and `"-5m"` protect nothing. A duration protects nothing with Karpenter 1.11 or older.
 
 ## Instead
-Write `"true"`, in quotes, or a duration such as `12h`, for which the Pod is protected after its start.
+Write `"true"`, in quotes, or a duration such as `12h`: the Pod is then protected for the first 12 hours after its
+start.
 
 ```yaml
 metadata:
@@ -13,8 +14,8 @@ metadata:
     karpenter.sh/do-not-disrupt: "true"
 ```
 
-`"false"` has the same effect as no annotation. It is reported on a GPU Pod that does not train, because it has no
-effect; `pods/unprotected-training` reports it on training. Pods that select a node group (of EKS, GKE, AKS, kOps) are
+`"false"` has the same effect as no annotation. This policy reports it on GPU Pods that do not train;
+`pods/unprotected-training` reports it on training Pods. Pods that select a node group (of EKS, GKE, AKS, kOps) are
 not reported, because Karpenter does not disrupt its nodes.
 
 ## Sources

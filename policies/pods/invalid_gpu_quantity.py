@@ -5,8 +5,9 @@ The API server refuses the Pod, or no node can run it. The API server refuses ha
 limit, and a request that differs from the limit. In a custom resource, such as a PyTorchJob, the error appears only
 when its Pods are created.
 
-A Pod with more GPUs than the largest instance type stays Pending. If nodes are EC2 instances (`platform.ec2`, or a
-NodePool of EC2 is known), the maximum is that of the EC2 instance types. Elsewhere more than 16 GPUs are a warning.
+A Pod with more GPUs than the largest instance type stays Pending. If nodes are EC2 instances (`platform.ec2`, or
+gpugate finds a NodePool of EC2), the maximum is that of the largest EC2 instance type. Elsewhere a Pod with more than
+16 GPUs gets a warning.
 
 ## Instead
 Write one whole number as the limit; the request follows from it. For a part of a GPU, request a MIG slice.
@@ -60,8 +61,8 @@ class Params(PolicyParams, frozen=True, kw_only=True):
     """How much a Pod may ask for.
 
     Attributes:
-        max_per_pod: resource -> the most of it that one Pod may request, instead of what the largest EC2 instance type
-            or machine offers.
+        max_per_pod: how much one Pod may request, by resource. Without an entry, the largest EC2 instance type or machine
+            is the maximum.
     """
 
     max_per_pod: dict[str, Annotated[int, msgspec.Meta(ge=0)]] = msgspec.field(default_factory=dict)

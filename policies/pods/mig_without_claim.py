@@ -2,17 +2,19 @@
 
 ## Why is this bad?
 A Pod that requests `nvidia.com/mig-1g.10gb` stays Pending on nodes where the NVIDIA DRA driver allocates GPUs,
-because no device plugin offers that resource. On these nodes a slice needs a ResourceClaim, and to use one you must write five fields in three places of the Pod.
+because no device plugin offers that resource. On these nodes a Pod gets a slice only through a ResourceClaim, which
+it must name in `resourceClaims` and in the `resources.claims` of each container.
 
-This policy is off by default. Enable it for the namespaces whose Pods run on such nodes, and set `mig_nodes: static`:
-with the default, `karpenter`, it adds no claims. From Kubernetes 1.36 on, prefer a
-DeviceClass with `extendedResourceName: nvidia.com/mig-1g.10gb`: the scheduler then creates the claim, and the Pods
+This policy is off by default. To use it, enable it for the namespaces whose Pods run on such nodes, and set
+`mig_nodes: static`. With the default, `karpenter`, it adds no claims and only warns. From Kubernetes 1.36 on, prefer
+a DeviceClass with `extendedResourceName: nvidia.com/mig-1g.10gb`: the scheduler then creates the claim, and the Pods
 need no change.
 
 ## Instead
-A Pod that requests `nvidia.com/mig-<profile>` gets the same slices through claims of the template `mig-<profile, with
-hyphens>` of its namespace. Init containers use the claims of the app containers, because a Pod holds a claim for its
-whole life. A Pod can also request a slice by annotation:
+The policy replaces a request for `nvidia.com/mig-1g.10gb` with claims for the same slices. The claims are created
+from the ResourceClaimTemplate `mig-1g-10gb` (the profile, with hyphens instead of dots), which must exist in the
+Pod's namespace. A Pod keeps its claims until it ends, so init containers use the claims of the app containers. A Pod
+can also request a slice by annotation:
 
 ```yaml
 metadata:
@@ -29,8 +31,8 @@ In these cases the Pod is not changed, and a warning gives the reason:
 - A container requests two kinds of GPUs.
 - The Pod belongs to a DaemonSet.
 
-Side effects: quota counts the claims instead of `requests.nvidia.com/mig-*`, and queues such as Kueue still count the
-workload's template, which names the extended resource.
+Side effects: a ResourceQuota counts the claims instead of `requests.nvidia.com/mig-*`. Queues such as Kueue read the
+workload's Pod template, which is not changed, so they still count the extended resource.
 
 ## Sources
 - Claims: `kubernetes/api` v0.36 `core/v1/types.go`, `resource/v1/types.go`; GA in Kubernetes 1.34.

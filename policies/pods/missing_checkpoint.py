@@ -16,11 +16,11 @@ volumes:
 ```
 
 Training that names an object store in its arguments or environment (`s3://` and the like) is not reported. If a
-library writes to an object store that the Pod does not name, add an exemption to the policy configuration. The
-annotation `gpugate.dev/checkpointed: "true"` changes only the message.
+library writes to an object store that the Pod does not name, add an exemption to the policy file. The annotation
+`gpugate.dev/checkpointed: "true"` does not prevent the finding, because it does not show where the checkpoints are.
 
-A workload is reported only if it is known to train: by its labels, by a framework that only trains, or by a training
-launcher in its command. The finding says which. If it does not train, label it `gpugate.dev/workload-class: batch`.
+A workload is reported only if its labels, a framework that only trains, or a training launcher in its command show
+that it trains. The finding names which. If it does not train, label it `gpugate.dev/workload-class: batch`.
 
 ## Sources
 - Volumes: `k8s.io/api/core/v1/types.go` VolumeSource, v0.36; Volcano v1.15.1 `batch/v1alpha1` VolumeSpec.

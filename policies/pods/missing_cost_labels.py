@@ -59,8 +59,8 @@ class Params(PolicyParams, frozen=True, kw_only=True):
 
     Attributes:
         required: the labels that every GPU Pod and its namespace have.
-        formats: label -> forms; the value matches one of them: `#` is a digit, `*` any run of characters. Without an entry
-            any value is valid.
+        formats: the valid forms of values, by label: `#` is a digit, `*` any characters. A label without an entry may have
+            any value.
         placeholders: values that count as missing, in any case.
         as_annotation: give Pods annotations instead of labels, and accept either.
     """

@@ -5,14 +5,15 @@ The Pod stays Pending: Karpenter finds no node pool for it, and existing GPU nod
 taint, so that only Pods that use their GPUs run there.
 
 If the API server's ExtendedResourceToleration plugin is enabled, it adds a toleration whose key is the *name of the
-resource*. If your API server enables this plugin, set `platform.extended_resource_toleration`. That toleration is not enough for MIG slices and
-shared GPUs (the taint is `nvidia.com/gpu`) and for Neuron cores (the taint is `aws.amazon.com/neuron`). Pods that
-request their GPU through a ResourceClaim do not get it.
+resource*. If your API server enables this plugin, set `platform.extended_resource_toleration: true`; gpugate then
+does not add the same toleration again. The plugin's toleration does not cover MIG slices and shared GPUs, whose nodes
+have the taint `nvidia.com/gpu`, nor Neuron cores, whose nodes have the taint `aws.amazon.com/neuron`. The plugin adds
+nothing to Pods that request their GPU through a ResourceClaim.
 
 ## Instead
-gpugate adds the missing toleration; a Pod that tolerates the taint in any way is not changed. If NodePools that may
-run the Pod are known, the toleration follows their taint: `nvidia.com/gpu=present:NoSchedule` is tolerated with that
-value and effect. To have it in your manifests, write
+gpugate adds the missing toleration; a Pod that tolerates the taint in any way is not changed. If gpugate finds
+NodePools that may run the Pod, the toleration has the value and effect of their taint, for example `present` and
+`NoSchedule` for `nvidia.com/gpu=present:NoSchedule`. To have the toleration in your manifests, write
 
 ```yaml
 tolerations:
@@ -22,17 +23,18 @@ tolerations:
 ```
 
 Kueue adds the tolerations of a ResourceFlavor when it admits a workload with the label `kueue.x-k8s.io/queue-name`.
-If the flavors of the queue are known, one flavor with the toleration is enough. If they are not known, the Pod is not
-evaluated.
+If gpugate finds the flavors of the queue, one flavor with the toleration is enough. If it does not find them, the Pod
+is not evaluated.
 
 Two kinds of Pods never get the toleration:
 
 - Pods without a GPU, or with the quantity 0, because it would allow them on GPU nodes.
-- Pods of a DaemonSet, because it comes too late: the controller reads the tolerations of the template, and creates no
-  Pod for a node whose taint the template does not tolerate.
+- Pods of a DaemonSet, because a toleration on the Pod is too late: the controller reads the tolerations of the
+  DaemonSet's template, and creates no Pod for a node whose taint the template does not tolerate.
 
-`extra_tolerations` adds further tolerations by workload class, such as that of Spot nodes for inference. Training
-never gets them, because a Spot interruption ends even a protected Pod.
+`extra_tolerations` adds further tolerations by workload class, such as the toleration of Spot nodes for inference.
+Training Pods never get them, because a Spot interruption ends a Pod even if it has the annotation
+`karpenter.sh/do-not-disrupt`.
 
 ## Sources
 - ExtendedResourceToleration: `plugin/pkg/admission/extendedresourcetoleration/admission.go`, Kubernetes v1.36; on by

@@ -5,7 +5,7 @@ It is undefined which device the container uses: NVIDIA's device plugin does not
 slices of two profiles, in one container, and CUDA sees only one of them. A GPU by device plugin and another by a
 ResourceClaim come from two independent drivers.
 
-Two kinds in two containers of one Pod are a warning, because only a node that offers both can run the Pod.
+If two containers of a Pod request two kinds, the Pod gets a warning, because only a node that offers both can run it.
 
 ## Instead
 Request one kind of resource in a container, and run work that needs another in a separate Pod.

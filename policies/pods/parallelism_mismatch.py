@@ -1,8 +1,8 @@
 """Server or launcher that is started for another number of GPUs than its container requests.
 
 ## Why is this bad?
-GPUs that the server does not use stay idle, and no other Pod can use them. A server that is started for more GPUs than
-its container has does not start.
+GPUs that the server does not use stay idle, and no other Pod can use them. A server whose arguments need more GPUs
+than its container has exits with an error.
 
 ## Instead
 Choose parallel sizes whose product is the number of GPUs of the container:

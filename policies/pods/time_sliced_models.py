@@ -12,7 +12,8 @@ T4, A10G, L4 and L40S do not: there use MPS with memory limits, or a smaller GPU
 `gpugate.dev/gpu-memory`, such as `10Gi`, gives the memory of the model, the finding names profiles that are large
 enough.
 
-Time-slicing without renamed resources cannot be seen on a Pod, unless it selects its nodes by their product.
+If the device plugin does not rename shared GPUs, gpugate recognizes time-slicing only if the Pod selects its nodes by
+their product label.
 
 ## Sources
 - Shared resources and labels: NVIDIA k8s-device-plugin v0.20.0 `README.md` (`renameByDefault`), GPU feature discovery

@@ -4,8 +4,8 @@
 When EC2 takes a Spot instance back, two minutes after its notice, the work since the last checkpoint is lost. The
 annotation `karpenter.sh/do-not-disrupt` does not prevent that.
 
-A training Pod without a node selector runs on the node pool with the highest weight that it tolerates. That may be a
-Spot pool, or a pool for inference, which Karpenter consolidates often.
+Without a node selector, Karpenter chooses the node pool with the highest weight among those whose taints the training
+Pod tolerates. That may be a Spot pool, or a pool for inference, which Karpenter consolidates often.
 
 ## Instead
 Select the nodes for training and their capacity type.
@@ -15,18 +15,19 @@ nodeSelector:
   karpenter.sh/capacity-type: on-demand # or reserved
 ```
 
-If your nodes for training also have another label, such as `node-type`, select that too. The labels of a Kueue ResourceFlavor count as selected if
-the flavors of the workload's queue are known. If they are not known, the Pod is not evaluated.
+If your nodes for training also have another label, such as `node-type`, select that too. The Pod also selects the
+labels of its Kueue ResourceFlavor, if gpugate finds the flavors of the workload's queue. If it does not find them,
+the Pod is not evaluated.
 
-A Pod is not reported if it is bound to nodes that Karpenter does not launch: by the label of an EKS managed node
-group, a GKE node pool and the like, by the name of a host or by `nodeName`. A Pod that does not select Spot itself is
-reported if a known NodePool may put it on Spot. If no known NodePool does, but others may exist and the Pod does not exclude
-Spot, it is not evaluated.
+A Pod is not reported if it can run only on nodes that Karpenter does not launch, because it selects the label of an
+EKS managed node group, a GKE node pool or similar, or one host by its host name or by `nodeName`. A Pod that does not
+select Spot is reported if one of the NodePools that gpugate finds may put it on Spot. If none does, but other
+NodePools may exist, a Pod that does not exclude Spot is not evaluated.
 
-A Pod is reported only if it is known to train: by its labels, by a framework that only trains (such as a PyTorchJob),
-or by a training launcher in its command (`torchrun`, `accelerate launch`, `deepspeed`, `horovodrun`). The finding
-says which. If a Pod does not train, label it `gpugate.dev/workload-class: batch`. The annotation
-`gpugate.dev/checkpointed: "true"` changes only the message.
+A Pod is reported only if something shows that it trains: its labels, a framework that only trains (such as a
+PyTorchJob), or a training launcher in its command (`torchrun`, `accelerate launch`, `deepspeed`, `horovodrun`). The
+finding names which. If a Pod does not train, label it `gpugate.dev/workload-class: batch`. The annotation
+`gpugate.dev/checkpointed: "true"` does not prevent the finding, but changes its message.
 
 ## Sources
 - Weights and requirements: Karpenter v1.14.1 `pkg/apis/v1/nodepool.go`, documentation "Scheduling".

@@ -6,8 +6,8 @@ supports only a few profiles.
 
 These are warnings:
 
-- A profile of a GPU that EC2 does not have, if nodes are EC2 instances (`platform.ec2`, or a NodePool of EC2 is
-  known).
+- A profile of a GPU that EC2 does not have, if nodes are EC2 instances (`platform.ec2`, or gpugate finds a NodePool
+  of EC2).
 - More than one slice in a container, because a CUDA process sees only one.
 - A slice if the GPU operator's MIG strategy is not `mixed`: it then offers slices as `nvidia.com/gpu`, and no node
   offers `nvidia.com/mig-*`.

@@ -11,16 +11,16 @@ checkpoints, run training on on-demand or reserved capacity, and set `expireAfte
 
 ## Instead
 gpugate adds the missing annotation to Pods that train and request a GPU. An existing value is not changed; `"false"`
-on a Pod that is known to train is reported. Pods of a DaemonSet never get it, because they would keep their nodes
-indefinitely. Nor do Pods that select a node group (of EKS, AKS, kOps) or nodes of GKE by a label such as
-`cloud.google.com/gke-accelerator`, because Karpenter does not disrupt these nodes.
+on a Pod that trains is reported. Pods of a DaemonSet never get it, because they would keep their nodes indefinitely.
+Pods that select a node group (of EKS, AKS, kOps) or nodes of GKE by a label such as
+`cloud.google.com/gke-accelerator` do not get it either, because Karpenter does not disrupt these nodes.
 
-A Pod is known to train by its labels, by a framework that only trains (such as a PyTorchJob), or by a training
-launcher in its command (`torchrun`, `accelerate launch`, `deepspeed`, `horovodrun`, `python -m
-torch.distributed.run`, `mpirun` with a script that is named for training). Pods of a RayJob, MPIJob, JobSet or Volcano
-Job, Pods of an indexed or parallel Job, and Pods that run a script such as `train.py` possibly train. They are protected
-too, because an annotation costs little, and no other policy reports them. Benchmarks (`all_reduce_perf`,
-`nvbandwidth`), servers and inference are not protected. If a Pod does not train, label it
+gpugate recognizes a Pod that trains by its labels, by a framework that only trains (such as a PyTorchJob), or by a
+training launcher in its command (`torchrun`, `accelerate launch`, `deepspeed`, `horovodrun`, `python -m
+torch.distributed.run`, `mpirun` with a script that is named for training). Pods of a RayJob, MPIJob, JobSet or
+Volcano Job, Pods of an indexed or parallel Job, and Pods that run a script such as `train.py` possibly train. They
+are protected too, because an annotation costs little. No other policy treats them as training. Benchmarks
+(`all_reduce_perf`, `nvbandwidth`), servers and inference are not protected. If a Pod does not train, label it
 `gpugate.dev/workload-class: batch`.
 
 ```yaml
@@ -29,8 +29,8 @@ metadata:
     karpenter.sh/do-not-disrupt: "true"
 ```
 
-With Karpenter 1.12 or later, `value` may be a duration such as `12h`, for which a Pod is protected after its start. A
-training run that hangs then does not keep its GPUs indefinitely.
+With Karpenter 1.12 or later, `value` may be a duration such as `12h`: the Pod is then protected for the first 12
+hours after its start. A training run that hangs thus cannot keep its GPUs indefinitely.
 
 ## Sources
 - Annotation and values: Karpenter v1.14.1 `pkg/apis/v1/labels.go`, `pkg/utils/pod/scheduling.go`; durations since

@@ -1,9 +1,9 @@
 """Pod that tolerates every taint.
 
 ## Why is this bad?
-The Pod may run on any node, including GPU nodes. A toleration without a key also covers the taint by which Karpenter
-empties a node, `karpenter.sh/disrupted`: Karpenter does not evict such a Pod, which then ends with its node, without
-a drain. With the effect `NoExecute` the Pod also stays on failed nodes.
+The Pod may run on any node, including GPU nodes. A toleration without a key also covers `karpenter.sh/disrupted`, the
+taint of nodes that Karpenter drains. Karpenter does not evict such a Pod, so it ends with its node, without a drain.
+With the effect `NoExecute` the Pod also stays on failed nodes.
 
 ## Instead
 Name the taints that the Pod should tolerate. Run agents for every node as a DaemonSet, whose Pods are not reported.

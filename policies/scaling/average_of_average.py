@@ -19,9 +19,9 @@ triggers:
       threshold: "70"
 ```
 
-The policy reports an average, a maximum or a quantile of a metric whose greatest value is known, if that value gives
-fewer replicas than `maxReplicaCount`. ScaledObjects with `scalingModifiers` are not reported, because the thresholds
-of their triggers do not count.
+The policy reports an average, a maximum or a quantile of a metric with a fixed greatest value, such as 100 for a
+percentage, if that value gives fewer replicas than `maxReplicaCount`. ScaledObjects with `scalingModifiers` are not
+reported, because the thresholds of their triggers do not count.
 
 ## Sources
 KEDA v2.20.2 `pkg/scalers/scaler.go` (GetMetricTargetType: AverageValue where nothing is said), `prometheus_scaler.go`;

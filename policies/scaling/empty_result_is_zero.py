@@ -1,8 +1,9 @@
-"""Fallback that KEDA does not use when a Prometheus query has no result, because KEDA takes no result as 0.
+"""Fallback that KEDA does not use when a Prometheus query has no result, because KEDA treats an empty result as 0.
 
 ## Why is this bad?
-The workload shrinks to its minimum under full load when Prometheus is available, but the series is missing: the
-target is not scraped, a label has changed, or an exporter is down. The fallback is only for a query that fails.
+When the series is missing in Prometheus, the workload shrinks to its minimum, even under full load. A series is
+missing if the target is not scraped, a label has changed, or an exporter is down. KEDA uses the fallback only if the
+query fails.
 
 ## Instead
 Write `ignoreNullValues: "false"`, so that a query without a result is an error, and the fallback is used:
@@ -32,8 +33,8 @@ minimum with or without the fallback. It is not reported in three cases:
 
 ## Sources
 KEDA v2.20.2 `pkg/scalers/prometheus_scaler.go` (ExecutePromQuery: without a result the value is 0, or an error if
-`ignoreNullValues` is "false", which is "true" by default), `pkg/fallback/fallback.go` (only after errors);
-kedacore/keda issues 3065 (workloads shrank at peak) and 4249.
+`ignoreNullValues` is "false"; its default is "true"), `pkg/fallback/fallback.go` (only after errors); kedacore/keda
+issues 3065 (workloads shrank at peak) and 4249.
 """
 
 from __future__ import annotations

@@ -1,18 +1,20 @@
 """Workload that may grow to more GPUs than the platform allows or offers.
 
 ## Why is this bad?
-The workload can use more GPUs than intended: eight replicas with eight GPUs each are 64 GPUs. If the node pools allow
-fewer, the last replicas stay Pending, while the workload uses all GPUs that it shares with other workloads.
+The workload can use more GPUs than intended, because every replica requests the GPUs of its Pod template. If the
+limits of the node pools are lower, the last replicas stay Pending. The workload then uses all GPUs of these pools,
+and other workloads get none.
 
 ## Instead
 Lower the maximum, or raise the limits of the pools if the workload needs that many GPUs.
 
 The policy evaluates a ScaledObject's `maxReplicaCount`, the annotation `autoscaling.keda.sh/paused-replicas`, and the
 `replicas` of a Deployment or StatefulSet. The GPUs of that many replicas must not exceed `max_gpus`, nor the sum of
-the limits of the node pools that can run the Pods. MIG slices and Neuron cores count as their part of a device.
+the limits of the node pools that can run the Pods. A MIG slice or a Neuron core counts as its part of a device.
 `scaling/unbounded-replicas` reports a ScaledObject without a maximum.
 
-The pools are compared only if all of them are known, and each that can run the Pods has a limit for the resource.
+The GPUs are compared with the limits of the pools only if gpugate has read all pools, and if every pool that can run
+the Pods has a limit for the resource.
 
 ## Sources
 KEDA v2.20.2 `apis/keda/v1alpha1/scaledobject_webhook.go` (no check of the maximum), `controllers/keda/hpa.go` (paused

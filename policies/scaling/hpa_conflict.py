@@ -1,10 +1,11 @@
 """HorizontalPodAutoscaler and ScaledObject, or two ScaledObjects, that scale one workload.
 
 ## Why is this bad?
-Kubernetes stops both autoscalers: each reports `AmbiguousSelector`, and no metric scales the workload. GPU nodes are
-then too few, or idle. Only the bounds still apply, and if one's minimum is above the other's maximum, replicas go up
-and down continuously. KEDA creates a HorizontalPodAutoscaler for every ScaledObject, so two exist. KEDA's webhook
-refuses a ScaledObject that is created second; it does not see a HorizontalPodAutoscaler that is created later.
+Kubernetes stops both autoscalers: each reports `AmbiguousSelector`, and no metric scales the workload. The workload
+no longer follows the load. Only the bounds still apply, and if the minimum of one autoscaler is above the maximum of
+the other, the number of replicas goes up and down continuously. KEDA creates a HorizontalPodAutoscaler for every
+ScaledObject, so two exist. KEDA's webhook refuses a ScaledObject if a HorizontalPodAutoscaler exists. It does not see
+a HorizontalPodAutoscaler that is created later.
 
 ## Instead
 Delete the HorizontalPodAutoscaler, and move its metrics to the triggers of the ScaledObject. To let KEDA take it
@@ -12,7 +13,7 @@ over, annotate the ScaledObject with `scaledobject.keda.sh/transfer-hpa-ownershi
 `spec.advanced.horizontalPodAutoscalerConfig.name`. The annotation `validations.keda.sh/hpa-ownership: "false"` on the
 autoscaler only disables the check of KEDA's webhook, so it changes nothing here.
 
-The object is denied if the workload is known to request GPUs, and gets a warning if the workload is not known. Nothing
+The object is denied if the workload requests GPUs. It gets a warning if gpugate does not find the workload. Nothing
 is reported if the workload requests no GPU.
 
 ## Sources
@@ -143,7 +144,9 @@ def _takes_over(scaled_object: Field, autoscaler: Field) -> bool:
 
 def _conflict(judged: Field, autoscaler: str, scaled_object: str, target: ScaleTarget, at_most: Stance) -> Violation:
     message = f"{autoscaler} and ScaledObject {scaled_object} both scale {target}"
-    hint = f"move the metrics of {autoscaler} to triggers of the ScaledObject, then delete it: KEDA creates its own"
+    hint = (
+        f"move the metrics of {autoscaler} to triggers of the ScaledObject, then delete {autoscaler}: KEDA creates one"
+    )
     return Violation(_reference(judged), message, at_most, hint)
 
 

@@ -1,8 +1,9 @@
 """ScaledObject with settings that have no effect.
 
 ## Why is this bad?
-The setting has no effect: a `cooldownPeriod` keeps no GPU Pod unless the workload scales to zero, and a `metricName`
-no longer names a metric. Only the query, the threshold and the behavior of the autoscaler decide.
+The setting has no effect. A `cooldownPeriod` delays nothing unless the workload scales to zero, and a `metricName` no
+longer names a metric. Only the query, the threshold and the behavior of the autoscaler decide how the workload
+scales.
 
 ## Instead
 Delete the setting. To scale down slowly, set `spec.advanced.horizontalPodAutoscalerConfig.behavior.scaleDown`. KEDA
@@ -81,11 +82,17 @@ def check(scaled_object: Field, ctx: AnyContext) -> Iterator[Violation]:
 
 def _on_the_way_to_zero(scaled_object: Field, at_most: Stance) -> Iterator[Violation]:
     spec = scaled_object["spec"]
-    why = f"has no effect: it applies only to scaling from or to 0 replicas, and minReplicaCount is {minimum(scaled_object)}"
-    slow = "delete the setting, and set slow scaling down in advanced.horizontalPodAutoscalerConfig.behavior.scaleDown"
+    minimum_is = f"and minReplicaCount is {minimum(scaled_object)}"
+    slow = "delete the setting; to delay scale-down, set advanced.horizontalPodAutoscalerConfig.behavior.scaleDown"
     for name in ("cooldownPeriod", "initialCooldownPeriod"):
         if spec[name]:
-            yield _ignored(spec[name], f"{name} {why}", at_most, slow, _NO_DELAY)
+            yield _ignored(
+                spec[name],
+                f"{name} has no effect: KEDA uses it only to scale to 0 replicas, {minimum_is}",
+                at_most,
+                slow,
+                _NO_DELAY,
+            )
     activations = [
         member
         for trigger in spec["triggers"]
@@ -95,7 +102,8 @@ def _on_the_way_to_zero(scaled_object: Field, at_most: Stance) -> Iterator[Viola
     ]
     for field in (*activations, spec["advanced", "scalingModifiers", "activationTarget"]):
         if field:
-            yield _ignored(field, f"{field.path[-1]} {why}", at_most, "delete the setting", _ALWAYS_ACTIVE)
+            message = f"{field.path[-1]} has no effect: KEDA uses it only to scale from or to 0 replicas, {minimum_is}"
+            yield _ignored(field, message, at_most, "delete the setting", _ALWAYS_ACTIVE)
 
 
 _NO_DELAY: Final = (

@@ -17,9 +17,9 @@ triggers:
       threshold: "10"
 ```
 
-Of triggers of other types only the type is checked, and that their metadata are strings.
+For triggers of other types, gpugate checks only the type, and that all metadata are strings.
 
-The ScaledObject is denied if the workload is known to request GPUs, and gets a warning if the workload is not known.
+The ScaledObject is denied if the workload requests GPUs. It gets a warning if gpugate does not find the workload.
 Nothing is reported if the workload requests no GPU.
 
 ## Sources

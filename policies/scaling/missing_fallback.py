@@ -1,11 +1,12 @@
 """Scaling on Prometheus without a usable fallback for times when it is unavailable.
 
 ## Why is this bad?
-While Prometheus is unavailable, the number of replicas does not change: too few for the load, or idle GPUs. A
-workload at zero stays at zero. A fallback outside the minimum and maximum is never reached.
+While Prometheus is unavailable, the number of replicas does not follow the load. If the load rises, there are too few
+replicas; a workload at zero stays at zero. KEDA never reaches a fallback outside the minimum and maximum.
 
 ## Instead
-Write the number of replicas for times without a metric, between minimum and maximum:
+Add a `fallback`. KEDA uses its `replicas` while the metric is unavailable. Choose a number from `minReplicaCount` to
+`maxReplicaCount`:
 
 ```yaml
 spec:
@@ -16,8 +17,8 @@ spec:
     replicas: 2
 ```
 
-A workload is reported if it requests GPUs or is not known. The behaviors `currentReplicas` and `scalingModifiers` do
-not read `replicas`, so any value is allowed there.
+A workload is reported if it requests GPUs, or if gpugate does not find it. The behaviors `currentReplicas` and
+`scalingModifiers` do not read `replicas`, so any value is allowed there.
 
 ## Sources
 KEDA v2.20.2 `pkg/fallback/fallback.go`, `apis/keda/v1alpha1/scaledobject_types.go` (CheckFallbackValid: no check against

@@ -16,9 +16,9 @@ triggers:
       threshold: "5"
 ```
 
-A query is reported if it selects metrics of vLLM, Triton or DCGM without an aggregation, because each Pod or GPU exports its
-own series. It is not reported if it names one Pod, or if the workload never has a second replica. Metrics of other
-exporters are not reported, because their number of series is not known.
+A query is reported if it selects metrics of vLLM, Triton or DCGM without an aggregation, because each Pod or GPU
+exports its own series. It is not reported if it names one Pod, or if the workload never has a second replica. Metrics
+of other exporters are not reported, because gpugate does not know their number of series.
 
 ## Sources
 KEDA v2.20.2 `pkg/scalers/prometheus_scaler.go` (ExecutePromQuery: "returned multiple elements"), the same in v2.21.0;

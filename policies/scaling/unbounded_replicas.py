@@ -15,11 +15,11 @@ spec:
 
 A ScaledObject may have at most `max_replicas` replicas. The same maximum applies to the annotation
 `autoscaling.keda.sh/paused-replicas`, which keeps that number of replicas, even above `maxReplicaCount`. A ScaledJob
-or a HorizontalPodAutoscaler may reach at most `max_gpus` GPUs. MIG slices and Neuron cores count as their part of a
+or a HorizontalPodAutoscaler may reach at most `max_gpus` GPUs. A MIG slice or a Neuron core counts as its part of a
 device.
 
-The object is denied if the workload is known to request GPUs. A ScaledObject gets a warning if its workload is not
-known. Nothing is reported if the workload requests no GPU.
+The object is denied if the workload requests GPUs. A ScaledObject gets a warning if gpugate does not find its
+workload. Nothing is reported if the workload requests no GPU.
 
 gpugate can add defaults to new ScaledObjects of GPU workloads: `default_max` adds a missing maximum,
 `default_fallback` a missing fallback, and `default_stabilization` slower scaling down.

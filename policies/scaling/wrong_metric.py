@@ -2,8 +2,8 @@
 
 ## Why is this bad?
 The workload stays at its minimum while requests wait: KEDA counts a query without a result as 0, and reports nothing.
-vLLM's metrics have a colon: `vllm:num_requests_running`. `rate()` gives the growth of a counter; of a gauge, such as
-the number of running requests, it gives about 0 under a steady load.
+vLLM's metrics have a colon: `vllm:num_requests_running`. `rate()` is for counters: it returns how fast they grow. A
+gauge, such as the number of running requests, does not grow under a steady load, so its `rate()` is about 0.
 
 ## Instead
 Write the exported name of the metric. Query a gauge itself, or its average over a time:
@@ -12,8 +12,9 @@ Write the exported name of the metric. Query a gauge itself, or its average over
 query: sum(avg_over_time(vllm:num_requests_running[1m]))
 ```
 
-The policy knows the names of vLLM's metrics, and the gauges of vLLM, Triton and DCGM. It also reports a recording
-rule whose name looks like a misspelt one of these, so choose another name for such a rule.
+The policy knows the names of vLLM's metrics, and the gauges of vLLM, Triton and DCGM. If a recording rule of yours
+has a name that looks like a misspelt metric of vLLM, such as `vllm_num_requests_running`, the policy reports it too.
+Rename such a rule.
 
 ## Sources
 vLLM `vllm/v1/metrics/loggers.py`; dcgm-exporter `etc/dcp-metrics-included.csv` (types); Prometheus v3.5

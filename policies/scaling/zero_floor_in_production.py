@@ -51,8 +51,8 @@ class Params(PolicyParams, frozen=True, kw_only=True):
     """Which service levels there are.
 
     Attributes:
-        sla_min: service level, as in the label -> the minimum number of replicas; other levels require none.
-        namespaces: name of a namespace, where `*` matches anything -> the service level of its workloads.
+        sla_min: the minimum number of replicas, by service level as in the label; other levels require none.
+        namespaces: the service level of the workloads of a namespace, by name; `*` matches anything.
     """
 
     sla_min: dict[str, _Count] = msgspec.field(default_factory=lambda: {"prod": 2, "production": 2})

@@ -231,8 +231,8 @@ class Placeholders:
         tools = sorted({form.value for form, _ in self._lines if form is not Form.MANUAL})
         kind = "a template with placeholders to fill in" if manual else f"a template for {' and '.join(tools)}"
         message = f"{kind}: {', '.join(named)}{f' and {more} more' if more else ''}"
-        declare = "list the file under `templates` in .gpugate.yaml with its tool"
-        hint = f"Write the values, or {declare}." if manual else f"Check what the tool renders, or {declare}."
+        declare = "list the file and its tool under `templates` in .gpugate.yaml"
+        hint = f"Write the values, or {declare}." if manual else f"Render the file and check the result, or {declare}."
         return Located(
             Sort.VIOLATION,
             Severity.NOTE,

@@ -204,7 +204,7 @@ def _wanted(node: Node | None) -> str:
     if node.enum:
         return ("" if len(node.enum) == 1 else "one of ") + _names([_plain(each) for each in node.enum])
     if node.required:
-        return f"an object with {_names(node.required)}"
+        return f"an object with the field{'s' if len(node.required) > 1 else ''} {_names(node.required)}"
     if node.int_or_string:
         return "a string or a whole number"
     return _EXAMPLES.get(node.pattern) or _TYPES.get(node.type, "")
