@@ -121,7 +121,7 @@ def somebody_else(folder: Path) -> Iterator[tuple[str, bytes]]:
 
 FAULTS = {
     "nobody listens": (closed_port, "no process listens at this address"),
-    "signed by another authority": (another_authority, "no authority in the caBundle signed the certificate"),
+    "signed by another authority": (another_authority, "no CA in the caBundle signed the certificate"),
     "another name": (another_name, "not valid for the name that the API server verifies"),
     "caBundle of rubbish": (no_pem, "the caBundle of the entry contains no certificates"),
     "slow": (slow, "the webhook did not answer in time"),

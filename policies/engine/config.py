@@ -88,7 +88,7 @@ class NamespaceEntry(_Strict, frozen=True, kw_only=True):
     """The settings of a namespace, or of every namespace that a pattern matches.
 
     Attributes:
-        policies: policy id or pattern -> mode.
+        policies: the mode, by policy id or pattern.
     """
 
     policies: dict[str, NamespacePolicyEntry]
@@ -162,9 +162,9 @@ class PolicyConfig(_Strict, frozen=True, kw_only=True):
         target: the versions that policies assume.
         mode: the maximum mode of every policy without a `mode` of its own.
         platform: taints, accelerators and workload classes shared by many policies.
-        policies: policy id or pattern -> mode and parameters. An id takes precedence over a pattern. Only an id enables a
+        policies: mode and parameters, by policy id or pattern. An id takes precedence over a pattern. Only an id enables a
             policy whose default mode is off.
-        namespaces: namespace or pattern -> settings. A name takes precedence over a pattern.
+        namespaces: settings, by namespace or pattern. A name takes precedence over a pattern.
         excluded_namespaces: exact names of namespaces whose objects are not evaluated.
         exemptions: objects that are exempt from policies, with a reason, an owner and an end date.
         pod_templates: further kinds with Pod templates.

@@ -93,7 +93,7 @@ class Params(PolicyParams, frozen=True, kw_only=True):
     """What Pods tolerate in addition to the taints of the platform.
 
     Attributes:
-        extra_tolerations: workload class -> tolerations that its GPU Pods get in addition to the one for their GPU.
+        extra_tolerations: the tolerations that GPU Pods get in addition to the one for their GPU, by workload class.
     """
 
     extra_tolerations: dict[Literal["inference", "batch", "interactive", "system"], tuple[Toleration, ...]] = (

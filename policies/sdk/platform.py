@@ -46,9 +46,9 @@ class WorkloadClasses(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     """How the class of a workload follows from labels, node selectors and namespaces, if its framework does not define it.
 
     Attributes:
-        labels: key -> value -> class, for labels of Pods and node pools.
-        node_selectors: key -> value -> class, for node selectors of Pods.
-        namespaces: name or pattern of a namespace -> class.
+        labels: the class, by key and value of a label of Pods and node pools.
+        node_selectors: the class, by key and value of a node selector of Pods.
+        namespaces: the class, by name or pattern of a namespace.
     """
 
     labels: dict[str, dict[str, WorkloadClass]] = msgspec.field(
@@ -71,8 +71,8 @@ class Platform(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     """Taints, accelerators and workload classes of this platform.
 
     Attributes:
-        taints: resource or device class (`*` stands for any text) -> the taints of its nodes. A node pool needs one of them,
-            and a Pod tolerates all of them. An entry overrides the taints that gpugate knows. A name takes precedence over a
+        taints: the taints of nodes, by resource or device class; `*` stands for any text. A node pool needs one of them, and
+            a Pod tolerates all of them. An entry overrides the taints that gpugate knows. A name takes precedence over a
             pattern; if several patterns match, the first one applies.
         accelerators: further resources and device classes that count as accelerators.
         workload_classes: how the class of a workload is determined; null for the labels and names that gpugate ships with.

@@ -340,7 +340,7 @@ class Judging:
                     Finding(
                         policy=outcome.policy,
                         path=render(group.patches[0].path),
-                        message=group.reason,
+                        message=group.message,
                         mode="enforce",
                         action=Action.MUTATE,
                         why=self._reasons.get(outcome.policy, ""),

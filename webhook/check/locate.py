@@ -106,7 +106,7 @@ class Locator:
             yield Located(
                 sort=Sort.PATCH,
                 severity=Severity.NOTE,
-                message=str(decoded(group.reason)),
+                message=str(decoded(group.message)),
                 place=self._place(manifest, group.patches[0].path),
                 policy=outcome.policy,
                 object=name,

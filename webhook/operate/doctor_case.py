@@ -223,11 +223,11 @@ class CertificateType:
 
 # Authorities are replaced when a third of their lifetime remains, serving certificates a tenth of it earlier or later.
 AUTHORITY: Final = CertificateType(
-    "authority",
+    "CA",
     1 / 3,
     1.0,
-    "gpugate replaces its authorities automatically: see the log of the leader for the reason why it does not; "
-    "for certificates of your own, create a new authority and add it to every caBundle first",
+    "gpugate replaces its CAs automatically: see the log of the leader for the reason why it does not; "
+    "for certificates of your own, create a new CA and add it to every caBundle first",
 )
 SERVER: Final = CertificateType(
     "serving certificate",
@@ -358,7 +358,7 @@ def check_handshakes(case: Case) -> Iterator[Problem]:
             text = f"the API server would refuse the certificate of the webhook: {handshake.refused}"
             remedy = (
                 "add the name with --tls-san of `gpugate serve`; for certificates of your own, create one for the name, "
-                "signed by an authority in the caBundle"
+                "signed by a CA in the caBundle"
             )
             yield error("refused", text, f"{handshake.target}, as {handshake.target.name}", remedy)
     for pem, target in targets_by_certificate.items():

@@ -41,15 +41,15 @@ def check_authorities(case: Case) -> Iterator[Problem]:
     if isinstance(secret, Unread):
         return
     if secret is None:
-        text = "the Secret does not exist: authorities cannot be stored, and a new replica gets no certificate"
+        text = "the Secret does not exist: CAs cannot be stored, and a new replica gets no certificate"
         yield error("secret-missing", text, where, f"the leader creates it at once; see its log for the reason: {log}")
     elif secret.corrupt:
-        text = f"contains no valid authority: {secret.corrupt}"
+        text = f"contains no valid CA: {secret.corrupt}"
         remedy = f"kubectl -n {names.namespace} delete secret {names.secret}: the leader creates a new one"
         yield error("secret-corrupt", text, where, remedy)
     else:
         if not secret.next:
-            text = "contains no next authority, so the active one cannot be replaced"
+            text = "contains no next CA, so the active one cannot be replaced"
             yield warning("no-next-authority", text, where, f"the leader creates one at once: {log}")
         for annotation in (ROTATE, DISTRUST):
             requested = secret.annotations.get(annotation)
@@ -351,7 +351,7 @@ def _by_url(case: Case) -> str:
 
 
 def _not_kept(case: Case) -> str:
-    return "" if case.keeps_authorities else "no --secret, and no caBundle contains an authority of gpugate"
+    return "" if case.keeps_authorities else "no --secret, and no caBundle contains a CA of gpugate"
 
 
 def _not_probed(case: Case) -> str:
@@ -387,7 +387,7 @@ CHECKS: Final = (
         needs=lambda case: registration_needs(case.installation),
     ),
     Check(
-        "validity of the authorities in every caBundle",
+        "validity of the CAs in every caBundle",
         doctor_case.check_certificates,
         needs=lambda case: registration_needs(case.installation),
     ),

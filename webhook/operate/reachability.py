@@ -48,7 +48,7 @@ _FAILURES: Final[tuple[tuple[str, str, str], ...]] = (
     ),
     (
         r"x509: certificate signed by unknown authority",
-        "no authority in the caBundle signed the certificate of the webhook",
+        "no CA in the caBundle signed the certificate of the webhook",
         "check which server answers, and whether the caBundle is the one that gpugate publishes: gpugate doctor",
     ),
     (

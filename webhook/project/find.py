@@ -124,11 +124,15 @@ def _in(directory: Path, shown: Path) -> Found | None:
     file, pyproject = shown / FILE, shown / PYPROJECT
     in_pyproject = speaks_of_gpugate(directory, pyproject)
     if (directory / file).is_file():
-        passed = f"{pyproject}: [tool.gpugate] is not read, because {FILE} beside it wins" if in_pyproject else ""
+        passed = (
+            f"{pyproject}: [tool.gpugate] is not read, because {FILE} in the same directory takes precedence"
+            if in_pyproject
+            else ""
+        )
         return Found(file, (passed,) if passed else ())
     for name in _MISSPELT:
         if (directory / shown / name).is_file():
-            raise ProjectFileError(f"{shown / name}: is not read under this name: call it {FILE}")
+            raise ProjectFileError(f"{shown / name}: gpugate does not read a file with this name: rename it to {FILE}")
     return Found(pyproject) if in_pyproject else None
 
 

@@ -87,9 +87,9 @@ def _default(field: msgspec.structs.FieldInfo) -> str:
 
 
 class PatchGroup(Struct, frozen=True):
-    """Patches of one policy for one reason; `template_of` is the workload's kind when its Pods will get them."""
+    """Patches of one policy for one reason, as a message; `template_of` is the workload's kind when its Pods will get them."""
 
-    reason: str
+    message: str
     template_of: str
     patches: tuple[Patch, ...]
 
@@ -102,7 +102,7 @@ def patch_groups(outcome: Outcome) -> Iterator[PatchGroup]:
     for later in outcome.template_patches:
         groups.setdefault((later.patch.reason, later.template_of.kind), []).append(later.patch)
     for (reason, template_of), patches in groups.items():
-        yield PatchGroup(reason, template_of, tuple(patches))
+        yield PatchGroup(f"gpugate {reason}", template_of, tuple(patches))
 
 
 def reasons(policies: Iterable[Policy]) -> Mapping[str, str]:

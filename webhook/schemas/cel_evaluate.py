@@ -92,7 +92,7 @@ def _divided(one: Value, other: Value) -> Value:
 
 def _rest(one: Value, other: Value) -> Value:
     if not isinstance(one, int) or not other:
-        raise CelEvaluationError("modulus by zero, or of a number that is not whole")
+        raise CelEvaluationError("modulus by zero, or of a number that is not an integer")
     rest = abs(one) % abs(other)
     return -rest if one < 0 else rest
 
@@ -255,7 +255,7 @@ def _index(tree: Expression) -> Function:
         if isinstance(value, list) and is_number(at):
             if at == int(at) and 0 <= at < len(value):
                 return value[int(at)]
-            raise CelEvaluationError(f"there is no element {at}")
+            raise CelEvaluationError(f"element {at} does not exist")
         raise no_overload("[]")
 
     return index

@@ -217,7 +217,7 @@ def _fail(name: str) -> Any:
 
 def no_overload(name: str) -> CelEvaluationError:
     """Say that a function or operator cannot take what it is given, as it depends on the object."""
-    return CelEvaluationError(f"`{name}` cannot take a value of this type")
+    return CelEvaluationError(f"`{name}` does not accept a value of this type")
 
 
 def _text(function: Callable[..., Value], *, argument: bool = False) -> Callable[..., Value]:

@@ -71,12 +71,12 @@ def tokens(text: str) -> Iterator[Token]:
         CelUnsupportedError: it holds bytes or unsigned numbers.
     """
     if len(text) > LONGEST:
-        raise CelSyntaxError(f"an expression of {len(text):,} characters; at most {LONGEST:,} are read")
+        raise CelSyntaxError(f"the expression has {len(text):,} characters (maximum: {LONGEST:,})")
     position = 0
     while position < len(text):
         found = _TOKEN.match(text, position)
         if found is None:
-            raise CelSyntaxError(f"character {position + 1}: {text[position]!r} begins nothing that is known")
+            raise CelSyntaxError(f"character {position + 1}: unexpected {text[position]!r}")
         sort = found.lastgroup or ""
         if sort in {"bytes", "unsigned"}:
             raise CelUnsupportedError(f"{'bytes' if sort == 'bytes' else 'an unsigned number'} at {position + 1}")
@@ -89,7 +89,7 @@ def tokens(text: str) -> Iterator[Token]:
 def _value(sort: str, text: str) -> str | int | float:
     if sort == "integer":
         if len(text) > _MOST_DIGITS:
-            raise CelSyntaxError("a whole number that does not fit 64 bits")
+            raise CelSyntaxError("an integer does not fit 64 bits")
         return int(text, 0) if text.startswith("0x") else int(text)
     if sort == "double":
         return float(text)
@@ -108,11 +108,11 @@ def _unescaped(found: re.Match[str]) -> str:
     what = found[1]
     if len(what) == 1:
         if what not in _ESCAPED:
-            raise CelSyntaxError(f"\\{what} in a text stands for nothing")
+            raise CelSyntaxError(f"\\{what} is not a valid escape sequence")
         return _ESCAPED[what]
     code = int(what, 8) if what[0] in "0123" else int(what[1:], 16)
     if code > sys.maxunicode:
-        raise CelSyntaxError(f"\\{what} in a text stands for nothing")
+        raise CelSyntaxError(f"\\{what} is not a valid escape sequence")
     return chr(code)
 
 
@@ -144,7 +144,7 @@ def _refuse_deep(tree: Tree) -> None:
     while left:
         part, depth = left.pop()
         if depth > _DEEPEST_TREE:
-            raise CelUnsupportedError(f"more than {_DEEPEST_TREE} members or operators within each other")
+            raise CelUnsupportedError(f"more than {_DEEPEST_TREE} nested members or operators")
         left += [(each, depth + 1) for each in part if isinstance(each, list)]
 
 
@@ -157,7 +157,7 @@ class _Parser:
     def expression(self) -> Tree:
         self._depth += 1
         if self._depth > _DEEPEST:
-            raise CelUnsupportedError(f"more than {_DEEPEST} levels of expressions")
+            raise CelUnsupportedError(f"more than {_DEEPEST} nested expressions")
         tree = self._either()
         if self._take("?"):
             yes = self._either()
@@ -169,7 +169,7 @@ class _Parser:
     def expect(self, sort: str) -> Token:
         token = self._tokens[self._index]
         if token.sort != sort:
-            raise CelSyntaxError(f"character {token.at + 1}: {sort} was expected, not {token.value or 'the end'!r}")
+            raise CelSyntaxError(f"character {token.at + 1}: expected {sort}, but found {token.value or 'the end'!r}")
         self._index += 1
         return token
 
@@ -186,7 +186,7 @@ class _Parser:
     def _expect_sign(self, sign: str) -> None:
         if not self._take(sign):
             token = self._tokens[self._index]
-            raise CelSyntaxError(f"character {token.at + 1}: {sign} was expected, not {token.value or 'the end'!r}")
+            raise CelSyntaxError(f"character {token.at + 1}: expected {sign}, but found {token.value or 'the end'!r}")
 
     def _either(self) -> Tree:
         tree = self._both()

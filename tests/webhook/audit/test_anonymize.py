@@ -62,7 +62,7 @@ def report(**finding: object) -> AuditReport:
         "exempt until 2027-01-31 (zqowner: zqreason, INC-4312)",
         "zqa,zqb;zqc|zqd zqe=zqf (zqg) 'zqh' <zqi> {zqj} zqk\\zql #zqm $zqn ~zqo %zqp zqq.",
         "ip-10-0-1-2.zqregion.compute.internal",
-        "such as 123.45.67.89 with 4 of 8 allocated",
+        "(for example, 4 of 8 GPUs of 123.45.67.89 are allocated)",
     ],
 )
 @pytest.mark.parametrize("field", ["message", "hint", "note", "path"])

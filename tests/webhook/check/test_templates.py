@@ -364,7 +364,7 @@ def test_what_is_looked_up_is_not_taken_from_unknown_values() -> None:
     pod = "---\napiVersion: v1\nkind: Pod\nmetadata: {name: a, namespace: ml}\nspec:\n  containers:\n  - name: a\n    image: a\n    resources: {limits: {nvidia.com/gpu: 1}}\n"
     known, unknown = (run(claim % value + pod, complete_context=True) for value in ("search", "${TEAM}"))
 
-    patched = "adds the label team: search of namespace ml"
+    patched = "gpugate adds the label team: search of namespace ml"
     assert any(finding.message.startswith(patched) for finding in known.findings)
     assert not any("${TEAM}" in f.message for f in unknown.findings if f.policy != POLICY)
     assert any(each.policy == "pods/missing-cost-labels" for each in unknown.skipped)

@@ -421,8 +421,8 @@ def test_context_is_looked_up_and_not_judged(gpugate: Run, tree: Callable[..., P
 
     assert [each["sort"] for each in without["findings"]] == ["violation"]
     assert {each["message"] for each in with_it["findings"]} == {
-        "adds the label team: a of namespace default, for cost reports",
-        "adds the label cost-center: b of namespace default, for cost reports",
+        "gpugate adds the label team: a of namespace default, for cost reports",
+        "gpugate adds the label cost-center: b of namespace default, for cost reports",
     }
     assert (with_it["summary"]["objects"], with_it["summary"]["files"]) == (1, 1)
 

@@ -8,7 +8,7 @@ _POST = 'failed to call webhook: Post "https://gpugate.gpugate.svc:443/validate?
 # Recorded from kube-apiserver v1.36.3, except those that need a cluster with a Pod network.
 MESSAGES = {
     f"{_POST}dial tcp 127.0.0.1:41517: connect: connection refused": "no process listens",
-    f"{_POST}tls: failed to verify certificate: x509: certificate signed by unknown authority": "no authority in the caBundle signed",
+    f"{_POST}tls: failed to verify certificate: x509: certificate signed by unknown authority": "no CA in the caBundle signed",
     f"{_POST}tls: failed to verify certificate: x509: certificate is valid for a, not b": "not valid for the name",
     f"{_POST}tls: failed to verify certificate: x509: certificate has expired or is not yet valid: current time": "not valid now",
     f"{_POST}tls: failed to verify certificate: x509: something new": "refuses the certificate",

@@ -54,13 +54,13 @@ def test_of_both_beside_each_other_one_wins_and_the_other_is_told(tree: Tree) ->
     assert found is not None
     assert (found.file, found.remarks) == (
         Path(".gpugate.yaml"),
-        ("pyproject.toml: [tool.gpugate] is not read, because .gpugate.yaml beside it wins",),
+        ("pyproject.toml: [tool.gpugate] is not read, because .gpugate.yaml in the same directory takes precedence",),
     )
 
 
 REFUSED = {
-    "another suffix": (".gpugate.yml", "", r"^\.gpugate\.yml: is not read under this name: call it \.gpugate\.yaml$"),
-    "without the dot": ("gpugate.yaml", "", r"^gpugate\.yaml: is not read under this name"),
+    "another suffix": (".gpugate.yml", "", r"^\.gpugate\.yml: gpugate does not read a file with this name: rename it to \.gpugate\.yaml$"),
+    "without the dot": ("gpugate.yaml", "", r"^gpugate\.yaml: gpugate does not read a file with this name"),
     "not TOML": ("pyproject.toml", "[tool.gpugate]\nselect = [\n", r"^pyproject\.toml:2:1: not TOML: invalid value$"),
     "no table": ("pyproject.toml", "[tool]\ngpugate = 1\n", r"^pyproject\.toml: tool\.gpugate must be a table: write \["),
 }  # fmt: skip

@@ -141,17 +141,22 @@ def _wasted(obj: ObjectName, losses: list[_Loss], nodes: int, prices: Prices) ->
     first = max(losses, key=lambda loss: (loss.gpus, loss.node.record.name))
     kind = first.node.record.instance_type or "unknown type"
     where = f"{len(losses)} of {nodes} nodes of {kind}" if obj.kind == "NodePool" else f"this node of {kind}"
-    example = f", such as {first.node.record.name} with" if obj.kind == "NodePool" else ":"
-    shown = f"{example} {_number(first.allocated)} of {_number(first.node.offered)} allocated"
+    name = f" of {first.node.record.name}" if obj.kind == "NodePool" else ""
+    example = "for example, " if name else ""
+    shown = f" ({example}{_number(first.allocated)} of {_number(first.node.offered)} GPUs{name} are allocated)"
     if first.why is _Shortfall.UNDERFILLED:
         smaller = _smaller(first, prices)
-        fewer = f"; {smaller} has {gpus_of_type(smaller, prices.catalogue)} of the same GPU" if smaller else ""
-        reason = f"Pods use at most half of the GPUs of {where}, and no pending Pod fits beside them{shown}{fewer}"
+        fewer = (
+            f"; instance type {smaller} has {gpus_of_type(smaller, prices.catalogue)} of the same GPU"
+            if smaller
+            else ""
+        )
+        reason = f"Pods use at most half of the GPUs of {where}, and no pending Pod fits next to them{shown}{fewer}"
     elif first.why is _Shortfall.STARVED:
         reason = f"no GPU Pod of this cluster fits into the remaining capacity of {where}{shown}"
     else:
-        covered = f"{_number(first.node.offered)} of {_number(first.node.gpus)} GPUs"
-        reason = f"the MIG layout of {where} does not use all of each GPU{example} slices of {covered}"
+        covered = f"{_number(first.node.offered)} of {_number(first.node.gpus)} GPUs{name}"
+        reason = f"the MIG layout of {where} does not use all of each GPU ({example}the slices cover {covered})"
     costs = [loss.gpus * usd for loss in losses if (usd := loss.node.usd_per_gpu) is not None]
     priced = len(costs) == len(losses)
     return Wasted(obj, reason, float(sum(loss.gpus for loss in losses)), float(sum(costs)) if priced else None)

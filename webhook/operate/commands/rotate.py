@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
     from gpugate.webhook.operate.rotation import Progress
 
-_ROTATION: Final = """The leader promotes the next authority ten minutes after its publication, when every API server trusts
+_ROTATION: Final = """The leader promotes the next CA ten minutes after its publication, when every API server trusts
 it. The replicas then sign new certificates with it within seconds, without an interruption."""
-_DISTRUST: Final = """The leader creates and publishes a new authority, promotes it after ten minutes, and removes the previous
-authorities from every caBundle after ten more minutes. Until then, a leaked key can still impersonate gpugate."""
+_DISTRUST: Final = """The leader creates and publishes a new CA, promotes it after ten minutes, and removes the previous
+CAs from every caBundle after ten more minutes. Until then, a leaked key can still impersonate gpugate."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -26,9 +26,7 @@ def main(arguments: Sequence[str]) -> int:
     args = parser().parse_args(arguments)
     from gpugate.webhook.operate.rotation import follow, request_rotation  # noqa: PLC0415 -- imports cryptography, which --help does not need
 
-    text, question = (
-        (_DISTRUST, "Replace every authority?") if args.distrust else (_ROTATION, "Promote the next authority?")
-    )
+    text, question = (_DISTRUST, "Replace every CA?") if args.distrust else (_ROTATION, "Promote the next CA?")
     print(text)
     if not confirmed(question, yes=args.yes):
         print("nothing was requested", file=sys.stderr)
@@ -56,9 +54,9 @@ def main(arguments: Sequence[str]) -> int:
 
 def _print_progress(progress: Progress) -> None:
     if progress.retired:
-        print("the previous authorities are no longer trusted")
+        print("the previous CAs are no longer trusted")
     elif progress.promoted:
-        print("the next authority signs")
+        print("the next CA signs")
     elif progress.taken_up:
         print("the leader has accepted the request")
     sys.stdout.flush()
@@ -68,12 +66,12 @@ def parser() -> argparse.ArgumentParser:
     """Return the parser."""
     command = Parser(
         prog="gpugate webhook rotate",
-        description="Use the next certificate authority now, in installations where gpugate manages the certificates.",
+        description="Use the next certificate authority (CA) now, in installations where gpugate manages the certificates.",
         epilog="examples:\n  gpugate webhook rotate --wait",
     )
     add_flags(command)
     add = command.add_argument
-    add("--distrust", action="store_true", help="replace all authorities and remove the old ones, after a key leak")
+    add("--distrust", action="store_true", help="replace all CAs and remove the old ones, after a key leak")
     add("--wait", action="store_true", help="wait until the request is complete, and print each step")
     add("--timeout", type=seconds, default=1800.0, metavar="TIME", help="time limit of --wait (default: 30m)")
     add("--yes", "-y", action="store_true", help="do not ask for confirmation")

@@ -30,8 +30,8 @@ def test_a_pod_with_one_gpu_keeps_a_node_with_eight() -> None:
     assert found.object == POOL
     assert (found.gpus, found.usd_per_hour) == (7, pytest.approx(7 * 6.88))
     assert found.reason == (
-        "Pods use at most half of the GPUs of 1 of 1 nodes of p5.48xlarge, and no pending Pod fits beside them, such as n1 "
-        "with 1 of 8 allocated; p5.4xlarge has 1 of the same GPU"
+        "Pods use at most half of the GPUs of 1 of 1 nodes of p5.48xlarge, and no pending Pod fits next to them (for "
+        "example, 1 of 8 GPUs of n1 are allocated); instance type p5.4xlarge has 1 of the same GPU"
     )
 
 
@@ -54,7 +54,8 @@ def test_gpus_for_which_no_cpu_is_left_are_wasted() -> None:
 
     assert found.gpus == 3
     assert found.reason == (
-        "no GPU Pod of this cluster fits into the remaining capacity of 1 of 1 nodes of p5.48xlarge, such as n1 with 5 of 8 allocated"
+        "no GPU Pod of this cluster fits into the remaining capacity of 1 of 1 nodes of p5.48xlarge (for example, "
+        "5 of 8 GPUs of n1 are allocated)"
     )
 
 

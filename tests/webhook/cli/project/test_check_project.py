@@ -107,7 +107,10 @@ def test_a_second_file_that_is_not_read_is_told(gpugate: Run, project: Path) -> 
 
     out = gpugate("check").out
 
-    assert "pyproject.toml: [tool.gpugate] is not read, because .gpugate.yaml beside it wins\n" in out
+    assert (
+        "pyproject.toml: [tool.gpugate] is not read, because .gpugate.yaml in the same directory takes precedence\n"
+        in out
+    )
 
 
 def test_other_commands_leave_it_alone(gpugate: Run, project: Path) -> None:

@@ -75,15 +75,15 @@ class Keeper:
         (
             (),
             [{"pressing": True}, {"pressing": False}],
-            ["the leader has accepted the request", "the next authority signs"],
+            ["the leader has accepted the request", "the next CA signs"],
         ),
         (
             ("--distrust",),
             [{"pressing": True}, {"pressing": False, "previous": b"old"}, {"pressing": False}],
             [
                 "the leader has accepted the request",
-                "the next authority signs",
-                "the previous authorities are no longer trusted",
+                "the next CA signs",
+                "the previous CAs are no longer trusted",
             ],
         ),
     ],

@@ -56,7 +56,7 @@ NOT_REACHED = {
         (),
         failure(f"{CALLED}tls: failed to verify certificate: x509: certificate signed by unknown authority"),
         1,
-        "no authority in the caBundle signed the certificate",
+        "no CA in the caBundle signed the certificate",
     ),
     "no right": (
         (),

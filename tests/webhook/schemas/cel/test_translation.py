@@ -8,21 +8,21 @@ from gpugate.webhook.schemas.cel_parse import CelSyntaxError, CelUnsupportedErro
 from gpugate.webhook.schemas.compile import reads, translate
 
 WRONG: dict[str, str] = {
-    "": "character 1: name was expected, not 'the end'",
-    "self.": "name was expected",
-    "self ==": "name was expected",
-    "(self": ") was expected",
-    "[1, 2": "] was expected",
-    "{'a': 1": "} was expected",
-    "{'a' 1}": ": was expected",
-    "self ? 1": ": was expected",
-    "self self": "end was expected",
-    "self # x": "character 6: '#' begins nothing",
-    "'a": "begins nothing",
-    "'\\q'": "stands for nothing",
-    "a" * 20_001: "at most 20,000",
+    "": "character 1: expected name, but found 'the end'",
+    "self.": "expected name",
+    "self ==": "expected name",
+    "(self": "expected )",
+    "[1, 2": "expected ]",
+    "{'a': 1": "expected }",
+    "{'a' 1}": "expected :",
+    "self ? 1": "expected :",
+    "self self": "expected end",
+    "self # x": "character 6: unexpected '#'",
+    "'a": "unexpected",
+    "'\\q'": "is not a valid escape sequence",
+    "a" * 20_001: "maximum: 20,000",
     "9" * 5_000: "does not fit 64 bits",
-    "'\\UFFFFFFFF'": "stands for nothing",
+    "'\\UFFFFFFFF'": "is not a valid escape sequence",
 }  # fmt: skip
 
 
@@ -50,10 +50,10 @@ UNKNOWN: dict[str, str] = {
     "self.matches(self)": "of a pattern that is not written out",
     "self.matches('(?=a)')": "the pattern '(?=a)'",
     "self.matches('(a*)*')": "repeats what repeats itself",
-    "(" * 70 + "1" + ")" * 70: "levels",
-    "self" + ".a" * 5_000: "within each other",
-    "+".join("1" * 5_000): "within each other",
-    "!" * 5_000 + "self": "within each other",
+    "(" * 70 + "1" + ")" * 70: "nested expressions",
+    "self" + ".a" * 5_000: "nested members or operators",
+    "+".join("1" * 5_000): "nested members or operators",
+    "!" * 5_000 + "self": "nested members or operators",
 }  # fmt: skip
 
 
