@@ -176,7 +176,7 @@ def _off(lifecycle: _Lifecycle) -> str:
 
 
 def _hint(left_out: tuple[str, ...]) -> str:
-    lost = f", and which has no {' and no '.join(left_out)}" if left_out else ""
+    lost = f"; v1 has no {' and no '.join(left_out)}" if left_out else ""
     return f"write {V1}, which Kubernetes serves from {_V1_SINCE} on{lost}"
 
 

@@ -168,7 +168,7 @@ def more_types(narrowing: Narrowing, more: tuple[int, ...], types: MatchingTypes
     if not entry.field.mapping:
         return f"remove the label {narrowing.name} from the template, because it is a requirement too{tail}"
     if sum(1 for other in types.entries if other.key == entry.key) > 1:
-        return f"write {narrowing.name} once: of several requirements only the values that all allow count{tail}"
+        return f"write one requirement for {narrowing.name}: of several, only the values that all of them allow apply{tail}"
     values = dict.fromkeys(catalogue.label(entry.key, position) for position in more)
     new = [v for v in values if v and not entry.requirement.allows(v)]
     if entry.key == INSTANCE_TYPE and new:

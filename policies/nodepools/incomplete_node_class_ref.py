@@ -87,7 +87,7 @@ def check(pool: Field, ctx: Context[Params]) -> Iterator[Violation | Skip]:
 
 def _missing(reference: Field, member: str, provider: str) -> Violation:
     value = {"group": provider, "kind": NODE_CLASS_KINDS.get(provider, "")}.get(member, "")
-    message = f"missing {member} in nodeClassRef, which karpenter.sh/v1 requires"
+    message = f"missing {member} in nodeClassRef (required in karpenter.sh/v1)"
     path = reference[member].path
     if not value:
         return Violation(path, message, hint=f"add the {member} of the node class")
@@ -116,7 +116,7 @@ def _general(reference: Field, ctx: Context[Params]) -> Iterator[Violation | Ski
     else:
         yield Violation(
             name.path,
-            f'a pool of {ctx.derived(accelerator)} nodes uses the node class "{name.text}", as the general NodePool {other} does',
+            f'this {ctx.derived(accelerator)} pool and the general NodePool {other} use the same node class "{name.text}"',
             at_most=Stance.WARN,
             hint=f"create a node class for {ctx.derived(accelerator)} nodes and refer to it",
             why="These nodes get the image, volumes and tags of general nodes: a driver or disk space may be missing.",

@@ -151,7 +151,7 @@ def _none(template: Field, resource: str, wanted: tuple[Taint, ...], ctx: Contex
         key = own["key"].text
         return Violation(
             own.path,
-            f"no taint for {resource}: Pods that tolerate {key} may run on these nodes without a GPU",
+            f"no taint for {resource}: Pods that tolerate the taint {key} and request no GPU may run on these nodes",
             Stance.WARN,
             f"name {key} under platform.taints of the policy file if only GPU Pods tolerate it, or add the taint "
             f"{taint.key}={taint.value}:NoSchedule, and let Pods that use these nodes tolerate it",

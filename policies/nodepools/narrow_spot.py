@@ -95,11 +95,8 @@ def _families(pool: Field, types: MatchingTypes, needed: int, whose: str) -> Ite
     like = cause.others & _of_the_same_makes(types)
     by_name = types.catalogue.values[_FAMILY]
     others = sorted(name for name, members in by_name.items() if members & like and name not in families)
-    hint = (
-        f"allow more values of {cause.short}: it excludes the families {shown(others)}"
-        if others
-        else "allow other accelerators"
-    )
+    more = f"raise {cause.name}" if cause.entry is None else f"allow more values of {cause.short}"
+    hint = f"{more}: it excludes the families {shown(others)}" if others else "allow other accelerators"
     # Too few types by the same requirement: types of other families fix both.
     yield Violation(edited(cause.field).path, message, hint=hint, same_as=("nodepools/single-instance-type",))
 

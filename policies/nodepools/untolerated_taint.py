@@ -229,7 +229,8 @@ def _by_known(pool: Field, agents: list[Field], ctx: Context[Params]) -> Iterato
         off = sorted((agent for agent, taints in missing if taint.path in taints), key=named)
         if off:
             first, more = named(off[0]), f" and {len(off) - 1} more do" if len(off) > 1 else " does"
-            message = f"DaemonSet {first}{more} not tolerate the taint {shown(taint)}: its Pods cannot run on nodes of this pool"
+            whose = "their" if len(off) > 1 else "its"
+            message = f"DaemonSet {first}{more} not tolerate the taint {shown(taint)}: {whose} Pods cannot run on nodes of this pool"
             kept_off = tuple(Other("DaemonSet", agent["metadata", "namespace"].text, _name(agent)) for agent in off)
             yield replace(_unwanted(taint, message, ctx), others=kept_off, why=_KEPT_OFF)
 

@@ -141,7 +141,7 @@ def _evaluated(
         yield demand.doubt
     else:
         found += tuple(sign for sign in runtime if not any(_names_for(sign, other) for other in named))
-    asks = "regardless of its claim" if demand.unknown else "but the Pod requests none"
+    asks = "regardless of its claim" if demand.unknown else "but the Pod requests no GPU"
     for sign in found:
         yield _violation(sign, f"{sign.what}, {asks}", most)
     if not of_daemon_set:
@@ -170,7 +170,7 @@ def _on_gpu_nodes(
     by_name = reach_by_name(pod, ctx)
     # In a Pod that claims whole GPUs this would be no finding.
     most = Stance.WARN if demand.unknown else most
-    asks = "but the Pod has no known request for one" if demand.unknown else "but the Pod requests none"
+    asks = "but gpugate finds no GPU request of the Pod" if demand.unknown else "but the Pod requests no GPU"
     for sign in found:
         where = f"{sign.what}; nodeName bypasses the taints of GPU nodes" if by_name else sign.what
         yield _violation(sign, f"{where}, {asks}", most, _ON_GPU_NODES)

@@ -126,7 +126,7 @@ def _annotated(pod: Field, ctx: Context[Params], found: Classified) -> Iterator[
         )
         value = "true"
     if found.name in ctx.params.classes:
-        reason = f"which keeps Karpenter from evicting {found.name} Pods ({found.name}: {found.source})"
+        reason = f"which keeps Karpenter from evicting {found.name} Pods (detected as {found.name} by: {found.source})"
     else:
         reason = f"because it may train ({found.source}); label the Pod {CLASS_LABEL}: batch if it does not"
     yield Patch("set", annotation.path, value, f'adds {_KEY}: "{value}", {reason}')

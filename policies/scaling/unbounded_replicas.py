@@ -169,7 +169,7 @@ def _unknown_target(scaler: Field) -> str:
 
 
 def _gpus(replicas: int, demand: GpuDemand | None) -> str:
-    return f", {_product(replicas, demand)}" if demand else ""
+    return f": {_product(replicas, demand)}" if demand else ""
 
 
 def _product(replicas: int, demand: GpuDemand) -> str:

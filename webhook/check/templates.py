@@ -229,7 +229,9 @@ class Placeholders:
         named = [f"{_cut(text)} ({_lines(lines)})" for (_, text), lines in listed[:_MOST_NAMES]]
         more = len(listed) - len(named)
         tools = sorted({form.value for form, _ in self._lines if form is not Form.MANUAL})
-        kind = "a template with placeholders to fill in" if manual else f"a template for {' and '.join(tools)}"
+        kind = (
+            "contains placeholders to replace by hand" if manual else f"contains placeholders of {' and '.join(tools)}"
+        )
         message = f"{kind}: {', '.join(named)}{f' and {more} more' if more else ''}"
         declare = "list the file and its tool under `templates` in .gpugate.yaml"
         hint = f"Write the values, or {declare}." if manual else f"Render the file and check the result, or {declare}."

@@ -118,7 +118,7 @@ def test_a_default_above_the_bound_is_refused() -> None:
     [
         (
             workload("nvidia.com/gpu", 8),
-            "missing maxReplicaCount, so KEDA's default of 100 applies, 100 x 8 GPUs = 800 GPUs (maximum: 20 replicas)",
+            "missing maxReplicaCount, so KEDA's default of 100 applies: 100 x 8 GPUs = 800 GPUs (maximum: 20 replicas)",
         ),
         (
             "",

@@ -61,52 +61,52 @@ ONE_FINDING = {
     "envsubst": (
         NODE_CLASS.format(role='"role-${CLUSTER}"', cluster='"$CLUSTER"', tag='"kubernetes.io/cluster/${CLUSTER}"'),
         Severity.NOTE,
-        "a template for envsubst: ${CLUSTER} (lines 6, 10), $CLUSTER (lines 8, 9)",
+        "contains placeholders of envsubst: ${CLUSTER} (lines 6, 10), $CLUSTER (lines 8, 9)",
     ),
     "Terraform": (
         NODE_CLASS.format(role="${role}", cluster='"${cluster}"', tag="x"),
         Severity.NOTE,
-        "a template for Terraform: ${role} (line 6), ${cluster} (lines 8, 9)",
+        "contains placeholders of Terraform: ${role} (line 6), ${cluster} (lines 8, 9)",
     ),
     "Go templates": (
         NODE_CLASS.format(role="{{ .Role }}", cluster='"{{ .Cluster }}"', tag="x"),
         Severity.NOTE,
-        "a template for Go templates or Jinja: {{ .Role }} (line 6), {{ .Cluster }} (lines 8, 9)",
+        "contains placeholders of Go templates or Jinja: {{ .Role }} (line 6), {{ .Cluster }} (lines 8, 9)",
     ),
     "a manual": (
         NODE_CLASS.format(role="<ROLE>", cluster="<<CLUSTER_NAME>>", tag="x"),
         Severity.NOTE,
-        "a template with placeholders to fill in: <ROLE> (line 6), <<CLUSTER_NAME>> (lines 8, 9)",
+        "contains placeholders to replace by hand: <ROLE> (line 6), <<CLUSTER_NAME>> (lines 8, 9)",
     ),
     "both": (
         NODE_CLASS.format(role="${ROLE}", cluster="<CLUSTER>", tag="x"),
         Severity.NOTE,
-        "a template with placeholders to fill in: <CLUSTER> (lines 8, 9), ${ROLE} (line 6)",
+        "contains placeholders to replace by hand: <CLUSTER> (lines 8, 9), ${ROLE} (line 6)",
     ),
     "a node class of Auto Mode": (
         "apiVersion: eks.amazonaws.com/v1\nkind: NodeClass\nmetadata: {name: a}\nspec: {role: <ROLE>}\n",
         Severity.NOTE,
-        "a template with placeholders to fill in: <ROLE> (line 4)",
+        "contains placeholders to replace by hand: <ROLE> (line 4)",
     ),
     "an image": (
         "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec:\n  containers:\n  - {name: a, image: IMG_PLACEHOLDER}\n",
         Severity.NOTE,
-        "a template with placeholders to fill in: IMG_PLACEHOLDER (line 6)",
+        "contains placeholders to replace by hand: IMG_PLACEHOLDER (line 6)",
     ),
     "a kind without policies": (
         "apiVersion: example.com/v1\nkind: Bucket\nmetadata: {name: a}\nspec: {name: <BUCKET>}\n",
         Severity.NOTE,
-        "a template with placeholders to fill in: <BUCKET> (line 4)",
+        "contains placeholders to replace by hand: <BUCKET> (line 4)",
     ),
     "several documents": (
         "apiVersion: v1\nkind: Pod\nmetadata: {name: $NAME}\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: $NAME}\n",
         Severity.NOTE,
-        "a template for envsubst: $NAME (lines 3, 7)",
+        "contains placeholders of envsubst: $NAME (lines 3, 7)",
     ),
     "items of a list": (
         "apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: Pod\n  metadata: {name: $NAME}\n",
         Severity.NOTE,
-        "a template for envsubst: $NAME (line 6)",
+        "contains placeholders of envsubst: $NAME (line 6)",
     ),
 }
 
@@ -131,8 +131,8 @@ def test_files_for_one_tool_are_one_finding() -> None:
     found = about(check(files, bind(CATALOG, starter.configuration()), Options(dt.date(2026, 11, 21))).report)
 
     assert [(each.message, each.place.file, [more.place.file for more in each.related]) for each in found] == [
-        ("a template for envsubst: ${ROLE} (line 4)", "0.yaml", ["2.yaml"]),
-        ("a template with placeholders to fill in: <ROLE> (line 4)", "1.yaml", []),
+        ("contains placeholders of envsubst: ${ROLE} (line 4)", "0.yaml", ["2.yaml"]),
+        ("contains placeholders to replace by hand: <ROLE> (line 4)", "1.yaml", []),
     ]
 
 
@@ -282,7 +282,7 @@ def test_a_placeholder_that_the_tool_does_not_know_stays_one() -> None:
 
     (finding,) = about(run(text, templates=(Declared("*.yaml", "envsubst"),)))
 
-    assert finding.message == "a template with placeholders to fill in: <CLUSTER> (lines 8, 9)"
+    assert finding.message == "contains placeholders to replace by hand: <CLUSTER> (lines 8, 9)"
 
 
 def test_a_comment_lets_the_finding_pass() -> None:
