@@ -217,6 +217,9 @@ def test_without_helm_the_run_is_incomplete_and_plain_files_are_judged(
     assert ran.code == 4
     assert "note[unreadable]: helm is not on PATH (not rendered: ./app)" in ran.out
     assert "./plain/pod.yaml:3" in ran.out
+    # The chart counts once: as not rendered, and not as a part that could not be read.
+    assert "1 chart or kustomization was not rendered" in ran.out
+    assert "could not be read" not in ran.out
 
 
 SINGLE = """apiVersion: karpenter.sh/v1

@@ -105,7 +105,7 @@ def test_without_helm_one_note_names_the_charts_and_plain_templates_are_read(tre
         "./app/Chart.yaml",
         "helm is not on PATH (not rendered: ./app, ./b, ./c and 1 more)",
     )
-    assert note.note
+    assert (note.note, note.of_rendering) == (True, True)
     assert inputs(made) == {"./plain/pod.yaml": "", "./b/templates/plain.yaml": "./b"}
     assert sorted((each.name, each.files) for each in made.not_rendered) == [
         ("./app", 0),
@@ -324,7 +324,7 @@ def test_a_chart_is_rendered_without_the_dependencies_that_are_not_there(
     assert '"dependencies": [{"name": "held"}]' in text.text
     wrong = "rendered without its dependencies absent, which are not in charts/"
     assert problems(made) == [("./app/Chart.yaml", 0, wrong)]
-    assert [part.note for part in made.found if isinstance(part, Problem)] == [True]
+    assert [(part.note, part.of_rendering) for part in made.found if isinstance(part, Problem)] == [(True, False)]
     assert made.not_rendered == ()
 
 
