@@ -49,6 +49,7 @@ IDS: Final = (
     "pods/missing-gpu-toleration",
     "pods/unprotected-training",
     "pods/missing-cost-labels",
+    "pods/endless-job",
     "pods/gpu-node-squatter",
     "pods/hidden-gpu-access",
     "pods/impatient-probe",

@@ -121,6 +121,16 @@ CLUSTER_WORKFLOW_TEMPLATE = Kind(
     "argoproj.io", ("v1alpha1",), "ClusterWorkflowTemplate", "clusterworkflowtemplates", namespaced=False
 )
 RAY_CLUSTER = Kind("ray.io", ("v1",), "RayCluster", "rayclusters")
+RAY_CRON_JOB = Kind("ray.io", ("v1",), "RayCronJob", "raycronjobs")
+RAY_JOB = Kind("ray.io", ("v1",), "RayJob", "rayjobs")
+JOB_SET = Kind("jobset.x-k8s.io", ("v1alpha2",), "JobSet", "jobsets")
+JAX_JOB = Kind("kubeflow.org", ("v1",), "JAXJob", "jaxjobs")
+# v1 is of the training operator, v2beta1 of the MPI operator.
+MPI_JOB = Kind("kubeflow.org", ("v1", "v2beta1"), "MPIJob", "mpijobs")
+PADDLE_JOB = Kind("kubeflow.org", ("v1",), "PaddleJob", "paddlejobs")
+PYTORCH_JOB = Kind("kubeflow.org", ("v1",), "PyTorchJob", "pytorchjobs")
+TF_JOB = Kind("kubeflow.org", ("v1",), "TFJob", "tfjobs")
+XGBOOST_JOB = Kind("kubeflow.org", ("v1",), "XGBoostJob", "xgboostjobs")
 LOCAL_QUEUE = Kind("kueue.x-k8s.io", ("v1beta1", "v1beta2"), "LocalQueue", "localqueues")
 CLUSTER_QUEUE = Kind("kueue.x-k8s.io", ("v1beta1", "v1beta2"), "ClusterQueue", "clusterqueues", namespaced=False)
 RESOURCE_FLAVOR = Kind("kueue.x-k8s.io", ("v1beta1", "v1beta2"), "ResourceFlavor", "resourceflavors", namespaced=False)
