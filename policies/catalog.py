@@ -55,6 +55,7 @@ IDS: Final = (
     "pods/impatient-probe",
     "pods/invalid-do-not-disrupt",
     "pods/invalid-gpu-quantity",
+    "pods/kept-ray-cluster",
     "pods/missing-checkpoint",
     "pods/mixed-gpu-resources",
     "pods/parallelism-mismatch",
