@@ -56,6 +56,7 @@ IDS: Final = (
     "pods/invalid-do-not-disrupt",
     "pods/invalid-gpu-quantity",
     "pods/kept-ray-cluster",
+    "pods/misplaced-do-not-disrupt",
     "pods/missing-checkpoint",
     "pods/mixed-gpu-resources",
     "pods/parallelism-mismatch",
