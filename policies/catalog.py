@@ -60,6 +60,7 @@ IDS: Final = (
     "pods/missing-checkpoint",
     "pods/mixed-gpu-resources",
     "pods/parallelism-mismatch",
+    "pods/surging-rollout",
     "pods/time-sliced-models",
     "pods/training-on-spot",
     "pods/unknown-mig-profile",
