@@ -54,7 +54,7 @@ ALONE = {
         "nodeclasses/unpinned-ami",
     },
     "hpa-model-a: HorizontalPodAutoscaler model-a-hpa": NOTHING,
-    "job-distributed-training: Job distributed-training": {"pods/missing-cost-labels"},
+    "job-distributed-training: Job distributed-training": {"pods/endless-job", "pods/missing-cost-labels"},
     "nodepool-gpu-general: NodePool gpu-general": {
         "nodepools/missing-cost-labels",
         "nodepools/missing-gpu-limit",
