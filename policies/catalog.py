@@ -75,6 +75,7 @@ IDS: Final = (
     "scaling/incomplete-trigger",
     "scaling/missing-fallback",
     "scaling/multiple-series",
+    "scaling/paused-above-ceiling",
     "scaling/scale-from-zero-deadlock",
     "scaling/unbounded-replicas",
     "scaling/wrong-metric",

@@ -4,8 +4,8 @@ A pool is excluded only if it certainly takes none of the Pods: its taints, labe
 Karpenter v1.14.1 `pkg/controllers/provisioning/scheduling`, `pkg/scheduling/requirements.go` (Compatible: a label that is
 neither well known nor defined by the pool is refused).
 
-Source of replicas: KEDA v2.20.2 `apis/keda/v1alpha1/scaledobject_types.go`, `pkg/scaling/executor/scale_scaledobjects.go`
-(GetPausedReplicaCount), `controllers/keda/hpa.go` (newHPAForScaledObject: paused replicas are minimum and maximum).
+Source of replicas: KEDA v2.20.2 `apis/keda/v1alpha1/scaledobject_types.go` (GetPausedReplicaCount),
+`controllers/keda/scaledobject_controller.go` (scaleTargetToPausedCount: the number replaces minimum and maximum).
 """
 
 from __future__ import annotations

@@ -17,8 +17,8 @@ The GPUs are compared with the limits of the pools only if gpugate has read all 
 the Pods has a limit for the resource.
 
 ## Sources
-KEDA v2.20.2 `apis/keda/v1alpha1/scaledobject_webhook.go` (no check of the maximum), `controllers/keda/hpa.go` (paused
-replicas); Karpenter v1.14.1
+KEDA v2.20.2 `apis/keda/v1alpha1/scaledobject_webhook.go` (no check of the maximum),
+`controllers/keda/scaledobject_controller.go` (paused replicas); Karpenter v1.14.1
 `pkg/controllers/provisioning/scheduling` (limits, taints, requirements of pools).
 """
 

@@ -26,8 +26,8 @@ gpugate can add defaults to new ScaledObjects of GPU workloads: `default_max` ad
 
 ## Sources
 KEDA v2.20.2 `apis/keda/v1alpha1/scaledobject_types.go` (defaultHPAMaxReplicas), `scaledjob_types.go`
-(defaultScaledJobMaxReplicaCount), `scaledobject_webhook.go` (no check of the maximum), `controllers/keda/hpa.go`
-(paused replicas).
+(defaultScaledJobMaxReplicaCount), `scaledobject_webhook.go` (no check of the maximum),
+`controllers/keda/scaledobject_controller.go` (paused replicas).
 """
 
 from __future__ import annotations
