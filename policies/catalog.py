@@ -76,6 +76,7 @@ IDS: Final = (
     "scaling/missing-fallback",
     "scaling/multiple-series",
     "scaling/paused-above-ceiling",
+    "scaling/saturating-signal",
     "scaling/scale-from-zero-deadlock",
     "scaling/unbounded-replicas",
     "scaling/wrong-metric",

@@ -208,6 +208,7 @@ _TYPICAL: Final = {
     "scaling/missing-fallback": ("bad-without", "good-within-bounds"),
     "scaling/multiple-series": ("bad-waiting-requests", "good-total"),
     "scaling/paused-above-ceiling": ("bad-above-the-maximum", "good-within-the-maximum"),
+    "scaling/saturating-signal": ("bad-value-of-all-replicas", "good-waiting-requests"),
     "scaling/scale-from-zero-deadlock": ("bad-requests-in-the-server", "good-one-replica"),
     "scaling/unbounded-replicas": ("bad-a-scaled-object-without-maximum", "good-bounded"),
     "scaling/wrong-metric": ("bad-underscore-and-rate", "good-rate-of-a-counter"),

@@ -10,6 +10,7 @@ Source of replicas: KEDA v2.20.2 `apis/keda/v1alpha1/scaledobject_types.go` (Get
 
 from __future__ import annotations
 
+import math
 import re
 from typing import TYPE_CHECKING, Final
 
@@ -200,3 +201,14 @@ def queries(scaled_object: Field, _: AnyContext) -> tuple[tuple[Field, Query], .
         for trigger in scaled_object["spec", "triggers"]
         if trigger["type"].text == "prometheus"
     )
+
+
+def most_replicas(trigger: Field, query: Query) -> int | None:
+    """Return the most replicas that the largest result of a query asks for; None where that is not bounded or not known.
+
+    Only a metric of type AverageValue, which is the default, is divided by the threshold.
+    """
+    bound, threshold = _queries.most(query), _queries.number(trigger["metadata", "threshold"].text)
+    if trigger["metricType"].text not in {"", "AverageValue"} or bound is None or threshold is None or threshold <= 0:
+        return None
+    return math.ceil(bound / threshold)

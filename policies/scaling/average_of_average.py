@@ -31,11 +31,10 @@ ceil(usage / target)); dcgm-exporter `etc/dcp-metrics-included.csv` (units).
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 from gpugate.policies.scaling._queries import most, number
-from gpugate.policies.scaling._scaled_objects import has_formula, highest_stance, maximum, queries
+from gpugate.policies.scaling._scaled_objects import has_formula, highest_stance, maximum, most_replicas, queries
 from gpugate.policies.sdk.findings import Patch, Patches, Stance, Violation
 from gpugate.policies.sdk.objects import SCALED_OBJECT
 from gpugate.policies.sdk.platform import at_least
@@ -57,13 +56,10 @@ def check(scaled_object: Field, ctx: AnyContext) -> Iterator[Violation]:
         return
     allowed = maximum(scaled_object)
     for trigger, query in ctx.derived(queries):
-        kind = trigger["metricType"]
-        threshold = number(trigger["metadata", "threshold"].text)
-        bound = most(query)
-        if kind.text not in {"", "AverageValue"} or bound is None or threshold is None or threshold <= 0:
-            continue
-        replicas = math.ceil(bound / threshold)
-        if replicas < allowed:
+        replicas = most_replicas(trigger, query)
+        bound, threshold = most(query), number(trigger["metadata", "threshold"].text)
+        if replicas is not None and bound is not None and threshold is not None and replicas < allowed:
+            kind = trigger["metricType"]
             found = f"the query returns at most {float(bound):g}: at {float(threshold):g} per replica, KEDA never requests more than"
             message = f"{found} {replicas} replicas (maxReplicaCount: {allowed})"
             hint = "write metricType: Value, or change the query to a total"

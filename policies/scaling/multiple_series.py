@@ -58,4 +58,7 @@ def check(scaled_object: Field, ctx: AnyContext) -> Iterator[Violation]:
         exporter = "GPU" if metric.startswith("DCGM_FI_") else "Pod"
         message = f"the query returns a series of {metric} for each {exporter}, but KEDA accepts only one"
         aggregated = f"avg({metric}) and metricType: Value" if metric in BOUNDS else f"sum({metric})"
-        yield Violation(trigger["metadata", "query"].path, message, at_most, f"aggregate it, such as {aggregated}")
+        hint = f"aggregate it, such as {aggregated}"
+        # A query for another metric replaces this one.
+        same_as = ("scaling/saturating-signal",)
+        yield Violation(trigger["metadata", "query"].path, message, at_most, hint, same_as=same_as)
