@@ -74,6 +74,7 @@ IDS: Final = (
     "scaling/ignored-field",
     "scaling/incomplete-trigger",
     "scaling/missing-fallback",
+    "scaling/missing-target",
     "scaling/multiple-series",
     "scaling/paused-above-ceiling",
     "scaling/saturating-signal",

@@ -206,6 +206,7 @@ _TYPICAL: Final = {
     "scaling/empty-result-is-zero": ("bad-by-default", "good-is-an-error"),
     "scaling/hpa-conflict": ("bad-autoscaler-beside-scaled-object", "good-taken-over"),
     "scaling/missing-fallback": ("bad-without", "good-within-bounds"),
+    "scaling/missing-target": ("bad-misspelt-name", "good-existing"),
     "scaling/multiple-series": ("bad-waiting-requests", "good-total"),
     "scaling/paused-above-ceiling": ("bad-above-the-maximum", "good-within-the-maximum"),
     "scaling/saturating-signal": ("bad-value-of-all-replicas", "good-waiting-requests"),
