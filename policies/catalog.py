@@ -79,6 +79,7 @@ IDS: Final = (
     "scaling/paused-above-ceiling",
     "scaling/saturating-signal",
     "scaling/scale-from-zero-deadlock",
+    "scaling/thrashing",
     "scaling/unbounded-replicas",
     "scaling/wrong-metric",
     "scaling/zero-floor-in-production",

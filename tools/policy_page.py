@@ -211,6 +211,7 @@ _TYPICAL: Final = {
     "scaling/paused-above-ceiling": ("bad-above-the-maximum", "good-within-the-maximum"),
     "scaling/saturating-signal": ("bad-value-of-all-replicas", "good-waiting-requests"),
     "scaling/scale-from-zero-deadlock": ("bad-requests-in-the-server", "good-one-replica"),
+    "scaling/thrashing": ("bad-no-window", "good-one-minute"),
     "scaling/unbounded-replicas": ("bad-a-scaled-object-without-maximum", "good-bounded"),
     "scaling/wrong-metric": ("bad-underscore-and-rate", "good-rate-of-a-counter"),
     "scaling/zero-floor-in-production": ("bad-to-zero", "good-two"),
