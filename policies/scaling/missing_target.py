@@ -2,7 +2,7 @@
 
 ## Why is this bad?
 Nothing is scaled: KEDA and Kubernetes report an error in the status of the object and change no replicas. The workload that was
-meant keeps its replicas at the peak, and its GPUs when there is no load.
+meant keeps its replicas at the peak, and its GPUs without load.
 
 ## Instead
 Write kind and name of the workload as they are. Without `kind`, KEDA looks for a Deployment:
@@ -17,7 +17,7 @@ spec:
 
 The policy looks up Deployments, StatefulSets and ReplicaSets, and only where all of them are known: at admission, in an audit, and in
 `gpugate check --complete-context`. It reports an autoscaler if a workload of its namespace requests GPUs, or if a query reads
-metrics of model servers or GPUs. The HorizontalPodAutoscaler that KEDA made for a ScaledObject is not reported beside it.
+metrics of model servers or GPUs. A HorizontalPodAutoscaler that KEDA made is not reported in addition to its ScaledObject.
 
 ## Sources
 KEDA v2.20.2 `controllers/keda/scaledobject_controller.go` (checkTargetResourceIsScalable), `pkg/util/k8s.go` (ParseGVKR);
