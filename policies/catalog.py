@@ -77,6 +77,7 @@ IDS: Final = (
     "scaling/missing-target",
     "scaling/multiple-series",
     "scaling/paused-above-ceiling",
+    "scaling/pinned-replicas",
     "scaling/saturating-signal",
     "scaling/scale-from-zero-deadlock",
     "scaling/thrashing",

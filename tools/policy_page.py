@@ -209,6 +209,7 @@ _TYPICAL: Final = {
     "scaling/missing-target": ("bad-misspelt-name", "good-existing"),
     "scaling/multiple-series": ("bad-waiting-requests", "good-total"),
     "scaling/paused-above-ceiling": ("bad-above-the-maximum", "good-within-the-maximum"),
+    "scaling/pinned-replicas": ("bad-beside-a-scaled-object", "good-left-out"),
     "scaling/saturating-signal": ("bad-value-of-all-replicas", "good-waiting-requests"),
     "scaling/scale-from-zero-deadlock": ("bad-requests-in-the-server", "good-one-replica"),
     "scaling/thrashing": ("bad-no-window", "good-one-minute"),

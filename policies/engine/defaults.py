@@ -164,9 +164,10 @@ def _claim(*path: str) -> Callable[[dict[str, Json]], None]:
 
 _DEFAULTS: dict[tuple[str, str], Callable[[dict[str, Json]], None]] = {
     ("", "Pod"): _pod,
-    ("apps", "Deployment"): _workload(replicas=1),
-    ("apps", "StatefulSet"): _workload(replicas=1),
-    ("apps", "ReplicaSet"): _workload(replicas=1),
+    # Without `replicas`: a policy reads whether the author wrote it, and an absent one means 1 to all others.
+    ("apps", "Deployment"): _workload(),
+    ("apps", "StatefulSet"): _workload(),
+    ("apps", "ReplicaSet"): _workload(),
     ("apps", "DaemonSet"): _workload(),
     ("batch", "Job"): _workload(parallelism=1, completionMode="NonIndexed", backoffLimit=6, suspend=False),
     ("karpenter.sh", "NodePool"): _node_pool,

@@ -378,7 +378,7 @@ def _judge_all(tools: Tools, waiting: Packed) -> None:
     for stored in waiting.drain():
         object_entry = entry(stored.kind, stored.object, labels=tools.labels)
         record = tools.records.of(tools.lineage.top(object_entry))
-        content = as_created(stored.object)
+        content = as_created(stored.object, keep_version=True)
         added = tools.ruleset.pod_templates.get(stored.kind, ())
         record.templates.update(_template_contents(stored.kind, content, added))
         tools.stock.templates(object_entry.name, stored.kind, content)

@@ -66,12 +66,17 @@ _OF_DAEMON_SETS: Final = frozenset(
 )
 
 
-def as_created(obj: Object) -> Object:
-    """Return an object without its status and the metadata that the API server sets; the argument is unchanged."""
+def as_created(obj: Object, *, keep_version: bool = False) -> Object:
+    """Return an object without its status and the metadata that the API server sets; the argument is unchanged.
+
+    With `keep_version` the `resourceVersion` stays, by which a policy sees that others may have changed the object since.
+    """
     metadata = obj.get("metadata")
     kept = {key: value for key, value in obj.items() if key != "status"}
     if isinstance(metadata, dict):
         kept["metadata"] = _metadata(metadata)
+        if keep_version and "resourceVersion" in metadata:
+            kept["metadata"]["resourceVersion"] = metadata["resourceVersion"]
     return kept
 
 

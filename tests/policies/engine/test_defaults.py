@@ -75,7 +75,6 @@ CASES: dict[str, tuple[str, Json, Json]] = {
         "apps/v1 Deployment",
         {"template": {"spec": {"containers": [{"resources": {"limits": {"nvidia.com/gpu": 1}}}]}}},
         {
-            "replicas": 1,
             "template": {
                 "spec": {
                     "containers": [{"resources": {"limits": {"nvidia.com/gpu": 1}}}],
@@ -144,8 +143,8 @@ CASES: dict[str, tuple[str, Json, Json]] = {
         {},
         {"metadataOptions": METADATA_OPTIONS},
     ),
-    "a StatefulSet": ("apps/v1 StatefulSet", {}, {"replicas": 1}),
-    "a ReplicaSet without replicas": ("apps/v1 ReplicaSet", {"replicas": 0}, {"replicas": 0}),
+    "a StatefulSet without a number of replicas": ("apps/v1 StatefulSet", {}, {}),
+    "a ReplicaSet of no Pods": ("apps/v1 ReplicaSet", {"replicas": 0}, {"replicas": 0}),
     "a DaemonSet": ("apps/v1 DaemonSet", {"template": {"spec": {}}}, {"template": {"spec": POD_DEFAULTS}}),
     "a Job": (
         "batch/v1 Job",

@@ -133,6 +133,8 @@ ALONE = {
 }
 # What more is found when all of them are checked in one run.
 TOGETHER = {
+    "deployment-and-hpa-llm-inference: Deployment llm-inference": {"scaling/pinned-replicas"},
+    "deployment-and-hpa-llm-inference: HorizontalPodAutoscaler llm-inference-hpa": {"scaling/saturating-signal"},
     "hpa-model-a: HorizontalPodAutoscaler model-a-hpa": {"scaling/hpa-conflict"},
     "scaledobject-model-a: ScaledObject model-a-gpu-scaler": {"scaling/hpa-conflict"},
     # Deployment model-a-serving selects no pool, so the weights decide, and that of the training pool is above theirs.
@@ -145,6 +147,7 @@ TOGETHER = {
 COMPLETE = {
     "deployment-and-hpa-llm-inference: Deployment llm-inference": {"disruption/missing-inference-pdb"},
     "deployment-model-a-serving-without-selector: Deployment model-a-serving": {"disruption/missing-inference-pdb"},
+    "scaledobject-vllm: ScaledObject vllm-scaler": {"scaling/missing-target"},
 }
 
 # What the API server itself refuses, as CRDs and validation of Karpenter v1.14.1 and Kubernetes v1.36 have it: the field,

@@ -1,0 +1,113 @@
+"""Number of replicas in the manifest of a workload that an autoscaler scales.
+
+## Why is this bad?
+Each apply of the manifest sets the number of the manifest: at the peak it ends GPU replicas, and the autoscaler starts them again
+minutes later, on new nodes. At low load it starts replicas that are not needed.
+
+## Instead
+Leave `replicas` out of the manifest. The autoscaler's minimum is the number for low load:
+
+```yaml
+kind: Deployment
+spec:
+  # no replicas: the autoscaler sets them
+  selector:
+    matchLabels:
+      app: llm
+```
+
+Remove the line once without an interruption: Kubernetes sets 1 replica when `kubectl apply` removes a field that it wrote before.
+`kubectl apply edit-last-applied` removes the line from what kubectl wrote before, so that the number of replicas stays.
+
+`gpugate check` reports Deployments and StatefulSets with GPUs that an autoscaler of the run scales. At admission, the field also
+contains what an autoscaler set, or the default. The webhook therefore reports it only in a new object with another number than 1, and
+in an update that changes it. An audit does not report it. Not reported are:
+
+- `replicas: 0` with a HorizontalPodAutoscaler, which turns it off.
+- A ScaledObject that is paused, and an autoscaler whose minimum is its maximum.
+
+## Sources
+Kubernetes v1.36 "Horizontal Pod Autoscaling", sections "Migrating Deployments and StatefulSets to horizontal autoscaling" and
+"Implicit maintenance-mode deactivation"; argoproj/argo-cd issue 5105; KEDA v2.20.2 `apis/keda/v1alpha1/scaledobject_types.go`
+(NeedToBePausedByAnnotation).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from gpugate.policies.scaling._scaled_objects import maximum, minimum
+from gpugate.policies.sdk.facts import Known, Need, derived
+from gpugate.policies.sdk.field import Field
+from gpugate.policies.sdk.findings import Patch, Patches, Stance, Violation
+from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS
+from gpugate.policies.sdk.objects import DEPLOYMENT, HORIZONTAL_POD_AUTOSCALER, SCALED_OBJECT, STATEFUL_SET, Kind
+from gpugate.policies.sdk.policy import validates
+from gpugate.policies.sdk.scale_targets import ScaleTarget, by_target, most_for, workload_demand
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpugate.policies.sdk.policy import AnyContext
+
+_PAUSED: Final = ("autoscaling.keda.sh/paused", "autoscaling.keda.sh/paused-replicas")
+_SCALERS: Final = (
+    Need(
+        SCALED_OBJECT, ("metadata.annotations", "spec.maxReplicaCount", "spec.minReplicaCount", "spec.scaleTargetRef")
+    ),
+    Need(HORIZONTAL_POD_AUTOSCALER, ("spec.maxReplicas", "spec.minReplicas", "spec.scaleTargetRef")),
+)
+
+
+@validates(DEPLOYMENT, STATEFUL_SET, mode=Stance.WARN, needs=(*_SCALERS, *CLAIM_NEEDS))
+def check(workload: Field, ctx: AnyContext) -> Iterator[Violation]:
+    """Report a written number of replicas beside an autoscaler."""
+    replicas = workload["spec", "replicas"]
+    number = replicas.integer
+    if number is None or not _is_written(workload, number, ctx):
+        return
+    kind = DEPLOYMENT if DEPLOYMENT.covers(ctx.request.kind) else STATEFUL_SET
+    # Before the API server generates a name, `generateName` takes its place.
+    target = ScaleTarget(kind.group, kind.name, ctx.request.name or ctx.request.generate_name)
+    scaler = next(_scalers(target, number, ctx), "")
+    at_most = most_for(workload_demand(kind, workload, ctx)) if scaler else Stance.OFF
+    if at_most:
+        message = f"replicas is {number}, although {scaler} sets the replicas of this {kind.name}"
+        hint = "remove replicas; where kubectl apply wrote it, first run kubectl apply edit-last-applied and remove it there"
+        fix = Patches((Patch("remove", replicas.path, None, "leaves the number of replicas to the autoscaler"),))
+        yield Violation(replicas.path, message, at_most, hint, fix)
+
+
+def _is_written(workload: Field, number: int, ctx: AnyContext) -> bool:
+    """Tell whether the author wrote the number, and neither an autoscaler nor the API server.
+
+    A stored object has a `resourceVersion`. An object that the API server creates has `managedFields`, and a `uid` when it is
+    validated (apiserver v0.36 `pkg/endpoints/handlers/create.go`). A file has none of them. Autoscalers set the number by the
+    subresource `scale`, so that an update of the object itself that changes it comes from elsewhere.
+    """
+    metadata = workload["metadata"]
+    if metadata["resourceVersion"]:
+        before = Field(ctx.request.old_object)["spec", "replicas"].integer
+        return before is not None and before != number
+    return number != 1 or not (metadata["uid"] or metadata["managedFields"])
+
+
+def _scalers(target: ScaleTarget, number: int, ctx: AnyContext) -> Iterator[str]:
+    """Yield the autoscalers that set another number of replicas than that of the manifest, as words for a message."""
+    for need in _SCALERS:
+        for scaler in _of(need.kind, target, ctx):
+            if need.kind is SCALED_OBJECT:
+                annotations = scaler["metadata", "annotations"]
+                sets = not any(annotations[name] for name in _PAUSED) and minimum(scaler) < maximum(scaler)
+            else:
+                least, most = scaler["spec", "minReplicas"].integer, scaler["spec", "maxReplicas"].integer
+                sets = bool(number) and (1 if least is None else least) < (most or 0)
+            if sets:
+                yield f"{need.kind.name} {scaler['metadata', 'name'].text}"
+
+
+def _of(kind: Kind, target: ScaleTarget, ctx: AnyContext) -> list[Field]:
+    fact = ctx.facts.list(kind, ctx.request.namespace)
+    if not isinstance(fact, Known):
+        return []
+    return derived(fact, by_target, ctx, ctx.request.namespace).get(target, [])
