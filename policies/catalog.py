@@ -66,6 +66,7 @@ IDS: Final = (
     "pods/training-on-spot",
     "pods/unknown-mig-profile",
     "pods/wildcard-toleration",
+    "queues/missing-queue",
     "quotas/ineffective-gpu-quota",
     "scaling/average-of-average",
     "scaling/empty-result-is-zero",

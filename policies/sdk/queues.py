@@ -107,7 +107,7 @@ def _placement(change: _Change, ctx: AnyContext) -> Placement:
 
 
 def _admitted(pod: Field, ctx: AnyContext) -> _Admitted:
-    queue = _queue(pod, ctx)
+    queue = queue_name(pod, ctx)
     if not queue:
         return _Admitted((_Change(),))
     found = _flavors(queue, ctx)
@@ -129,8 +129,8 @@ def _admitted(pod: Field, ctx: AnyContext) -> _Admitted:
     return _Admitted(tuple(tolerating or (change for change, _ in changes)))
 
 
-def _queue(pod: Field, ctx: AnyContext) -> str:
-    """Return the queue of a Pod, or of the workload that makes it.
+def queue_name(pod: Field, ctx: AnyContext, label: str = QUEUE_LABEL) -> str:
+    """Return the queue that a label names, of a Pod or of the workload that makes it; empty where there is none.
 
     A CronJob has the label on its Jobs, an AppWrapper on itself.
     """
@@ -139,7 +139,7 @@ def _queue(pod: Field, ctx: AnyContext) -> str:
         roots = [ctx.wrapper.root, *roots]
     labels = [pod["metadata", "labels"]]
     labels += [root[path] for root in roots for path in _LABELS]
-    return next((found[QUEUE_LABEL].text for found in labels if found[QUEUE_LABEL].text), "")
+    return next((found[label].text for found in labels if found[label].text), "")
 
 
 _LABELS: Final = (("metadata", "labels"), ("spec", "jobTemplate", "metadata", "labels"))

@@ -1,0 +1,1 @@
+"""Policies on queues of workloads: Kueue and KAI."""
