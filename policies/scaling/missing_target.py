@@ -78,9 +78,8 @@ def _missing(scaler: Field, ctx: AnyContext, *, of_gpus: bool) -> Iterator[Viola
     if not others and not of_gpus:
         return
     message = f"{target} does not exist in namespace {namespace}"
-    same_name = next((found for found in others if found[1] == target.name), None)
-    shown = same_name or (others[0] if len(others) == 1 else None)
-    hint = "write kind and name of an existing workload" + (f", such as {shown[0]} {shown[1]}" if shown else "")
+    same_name = next((kind for kind, name in others if name == target.name), "")
+    hint = "write kind and name of an existing workload" + (f": kind: {same_name}" if same_name else "")
     yield Violation(scaler["spec", "scaleTargetRef"].path, message, hint=hint)
 
 
