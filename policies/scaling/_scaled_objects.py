@@ -15,10 +15,10 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.scaling import _queries
-from gpugate.policies.sdk.facts import Known, Need, each
+from gpugate.policies.sdk.facts import Known, Need, each, named
 from gpugate.policies.sdk.findings import Patch, Skip, Stance
 from gpugate.policies.sdk.node_pools import INSTANCE_TYPES, limits, matching_types, pool_requirements
-from gpugate.policies.sdk.objects import NODE_POOL
+from gpugate.policies.sdk.objects import NODE_POOL, SCALED_OBJECT
 from gpugate.policies.sdk.platform import Taint
 from gpugate.policies.sdk.scale_targets import most_for, scale_target, target_demand
 from gpugate.policies.sdk.scheduling import is_only, normalized, tolerated
@@ -201,6 +201,31 @@ def queries(scaled_object: Field, _: AnyContext) -> tuple[tuple[Field, Query], .
         for trigger in scaled_object["spec", "triggers"]
         if trigger["type"].text == "prometheus"
     )
+
+
+HPA_NAME: Final = ("spec", "advanced", "horizontalPodAutoscalerConfig", "name")
+# What a policy that asks whether KEDA made an autoscaler declares that it looks up.
+MAKER_NEEDS: Final = (Need(SCALED_OBJECT, (".".join(HPA_NAME),)),)
+
+
+def autoscaler_names(scaled_object: Field) -> tuple[str, ...]:
+    """Return the names that KEDA may give the autoscaler of a ScaledObject; older versions cut them at 63 characters."""
+    chosen = scaled_object[HPA_NAME].text
+    default = f"keda-hpa-{scaled_object['metadata', 'name'].text}"
+    return (chosen,) if chosen else (default, default[:63].rstrip("-._"))
+
+
+def is_made_by_keda(autoscaler: Field, ctx: AnyContext) -> bool:
+    """Tell whether KEDA made an autoscaler, for a ScaledObject that is known and evaluated itself.
+
+    Anyone can write a ScaledObject as the owner. The autoscaler that KEDA makes has the name that KEDA gives it.
+    """
+    fact = ctx.facts.list(SCALED_OBJECT, ctx.request.namespace)
+    # A name that is yet to be made is known when the object is validated.
+    own = ctx.request.name or ctx.request.generate_name
+    owners = autoscaler["metadata", "ownerReferences"]
+    makers = (named(fact, owner["name"].text) for owner in owners if owner["kind"].text == SCALED_OBJECT.name)
+    return any(maker is not None and own in autoscaler_names(maker) for maker in makers)
 
 
 def most_replicas(trigger: Field, query: Query) -> int | None:

@@ -28,6 +28,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from gpugate.policies.scaling._scaled_objects import HPA_NAME, autoscaler_names
 from gpugate.policies.sdk.facts import Known, Need, derived
 from gpugate.policies.sdk.field import Field
 from gpugate.policies.sdk.findings import Other, Skip, Stance, Violation
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.scale_targets import ScaleTarget
 
 _TRANSFER: Final = "scaledobject.keda.sh/transfer-hpa-ownership"
-_HPA_NAME: Final = ("spec", "advanced", "horizontalPodAutoscalerConfig", "name")
 _SCALED_OBJECTS: Final = Need(
     SCALED_OBJECT,
     ("metadata.annotations", "spec.scaleTargetRef", "spec.advanced.horizontalPodAutoscalerConfig.name"),
@@ -127,19 +127,12 @@ def _counts(autoscaler: Field, scaled_objects: list[Field]) -> bool:
     named = {owner["name"].text for owner in owners if owner["kind"].text == SCALED_OBJECT.name}
     # A name that is yet to be made is known when the object is validated.
     own = _name(autoscaler) or autoscaler["metadata", "generateName"].text
-    return not any(_name(each) in named and own in _autoscaler_names(each) for each in scaled_objects)
-
-
-def _autoscaler_names(scaled_object: Field) -> tuple[str, ...]:
-    """Return the names that KEDA may give the autoscaler of a ScaledObject; older versions cut them at 63 characters."""
-    chosen = scaled_object[_HPA_NAME].text
-    default = f"keda-hpa-{_name(scaled_object)}"
-    return (chosen,) if chosen else (default, default[:63].rstrip("-._"))
+    return not any(_name(each) in named and own in autoscaler_names(each) for each in scaled_objects)
 
 
 def _takes_over(scaled_object: Field, autoscaler: Field) -> bool:
     transfers = scaled_object["metadata", "annotations", _TRANSFER].text == "true"
-    return transfers and scaled_object[_HPA_NAME].text == _name(autoscaler)
+    return transfers and scaled_object[HPA_NAME].text == _name(autoscaler)
 
 
 def _conflict(judged: Field, autoscaler: str, scaled_object: str, target: ScaleTarget, at_most: Stance) -> Violation:

@@ -30,7 +30,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.scaling._queries import is_of_servers
-from gpugate.policies.scaling._scaled_objects import queries
+from gpugate.policies.scaling._scaled_objects import MAKER_NEEDS, is_made_by_keda, queries
 from gpugate.policies.sdk.facts import Known, derived, named, object_doubt
 from gpugate.policies.sdk.findings import Stance, Violation
 from gpugate.policies.sdk.objects import HORIZONTAL_POD_AUTOSCALER, SCALED_OBJECT
@@ -54,11 +54,10 @@ def check_scaled_object(scaled_object: Field, ctx: AnyContext) -> Iterator[Viola
     yield from _missing(scaled_object, ctx, of_gpus=of_gpus)
 
 
-@validates(HORIZONTAL_POD_AUTOSCALER, mode=Stance.WARN, needs=TARGET_NEEDS)
+@validates(HORIZONTAL_POD_AUTOSCALER, mode=Stance.WARN, needs=(*TARGET_NEEDS, *MAKER_NEEDS))
 def check_autoscaler(autoscaler: Field, ctx: AnyContext) -> Iterator[Violation | Skip]:
     """Look the workload up, unless KEDA made the autoscaler."""
-    owners = autoscaler["metadata", "ownerReferences"]
-    if not any(owner["kind"].text == SCALED_OBJECT.name for owner in owners):
+    if not is_made_by_keda(autoscaler, ctx):
         yield from _missing(autoscaler, ctx, of_gpus=False)
 
 

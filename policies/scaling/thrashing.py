@@ -39,7 +39,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 
-from gpugate.policies.scaling._scaled_objects import highest_stance, maximum, minimum, queries
+from gpugate.policies.scaling._scaled_objects import (
+    MAKER_NEEDS,
+    highest_stance,
+    is_made_by_keda,
+    maximum,
+    minimum,
+    queries,
+)
 from gpugate.policies.sdk.findings import Patch, Patches, Stance, Violation
 from gpugate.policies.sdk.objects import HORIZONTAL_POD_AUTOSCALER, SCALED_OBJECT
 from gpugate.policies.sdk.policy import Context, validates
@@ -87,12 +94,11 @@ def check_scaled_object(scaled_object: Field, ctx: Context[Params]) -> Iterator[
         yield Violation(cooldown.path, message, at_most, hint, _fix(cooldown, ctx.params.min_cooldown))
 
 
-@validates(HORIZONTAL_POD_AUTOSCALER, params=Params, mode=Stance.WARN, needs=TARGET_NEEDS)
+@validates(HORIZONTAL_POD_AUTOSCALER, params=Params, mode=Stance.WARN, needs=(*TARGET_NEEDS, *MAKER_NEEDS))
 def check_autoscaler(autoscaler: Field, ctx: Context[Params]) -> Iterator[Violation]:
     """Report a short window for scaling down, unless KEDA made the autoscaler."""
     spec, target = autoscaler["spec"], scale_target(autoscaler)
-    owners = autoscaler["metadata", "ownerReferences"]
-    if any(owner["kind"].text == SCALED_OBJECT.name for owner in owners):
+    if is_made_by_keda(autoscaler, ctx):
         return
     least = spec["minReplicas"].integer
     if (1 if least is None else least) >= (spec["maxReplicas"].integer or 0):
