@@ -59,6 +59,7 @@ IDS: Final = (
     "pods/kept-ray-cluster",
     "pods/misplaced-do-not-disrupt",
     "pods/missing-checkpoint",
+    "pods/missing-requests",
     "pods/mixed-gpu-resources",
     "pods/parallelism-mismatch",
     "pods/surging-rollout",

@@ -197,6 +197,7 @@ _TYPICAL: Final = {
     "pods/missing-checkpoint": ("bad-nowhere", "good-claim"),
     "pods/missing-cost-labels": ("bad-no-labels", "good-labelled"),
     "pods/missing-gpu-toleration": ("bad-a-whole-gpu", "good-tolerated"),
+    "pods/missing-requests": ("bad-only-a-gpu", "good-requests"),
     "pods/mixed-gpu-resources": ("bad-gpu-and-slice", "good-one-kind-in-all-containers"),
     "pods/parallelism-mismatch": ("bad-one-of-eight", "good-as-many"),
     "pods/time-sliced-models": ("bad-shared-gpu", "good-own-gpu"),

@@ -62,6 +62,7 @@ POD_EPHEMERAL_CONTAINERS = Kind("", ("v1",), "Pod", "pods", subresource="ephemer
 NAMESPACE = Kind("", ("v1",), "Namespace", "namespaces", namespaced=False)
 NODE = Kind("", ("v1",), "Node", "nodes", namespaced=False)
 RESOURCE_QUOTA = Kind("", ("v1",), "ResourceQuota", "resourcequotas")
+LIMIT_RANGE = Kind("", ("v1",), "LimitRange", "limitranges")
 
 DEPLOYMENT = Kind("apps", ("v1",), "Deployment", "deployments")
 STATEFUL_SET = Kind("apps", ("v1",), "StatefulSet", "statefulsets")

@@ -24,7 +24,8 @@ _NAMESPACES: Final = 50
 _NODES: Final = 100
 _MARK: Final = "@{}@"
 _GROUPS: Final = {
-    "": {"pods": "Pod", "nodes": "Node", "namespaces": "Namespace", "resourcequotas": "ResourceQuota"},
+    "": {"pods": "Pod", "nodes": "Node", "namespaces": "Namespace", "resourcequotas": "ResourceQuota"}
+    | {"limitranges": "LimitRange"},
     "apps": {"deployments": "Deployment", "replicasets": "ReplicaSet", "statefulsets": "StatefulSet"}
     | {"daemonsets": "DaemonSet"},
     "autoscaling": {"horizontalpodautoscalers": "HorizontalPodAutoscaler"},

@@ -38,7 +38,7 @@ metadata: {name: finetune, namespace: ml, uid: "1"}
 spec:
   template:
     spec:
-      containers: [{name: a, image: a, resources: {limits: {nvidia.com/gpu: 1}}}]
+      containers: [{name: a, image: a, resources: {requests: {cpu: 1, memory: 1Gi}, limits: {nvidia.com/gpu: 1}}}]
 """
 WRONG_TYPE = """
 apiVersion: karpenter.sh/v1

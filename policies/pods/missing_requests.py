@@ -1,0 +1,156 @@
+"""Container with GPUs that requests no CPU or no memory.
+
+## Why is this bad?
+No CPU or memory is reserved for the container: Karpenter can launch the smallest instance type with enough GPUs, and other
+Pods can be placed on the node until their requests fill it. While they are busy, the container gets little CPU time, and its
+Pod is among the first to be evicted if memory runs short.
+
+## Instead
+Request what the server or the training needs besides the GPUs:
+
+```yaml
+resources:
+  requests:
+    cpu: "4"
+    memory: 16Gi
+  limits:
+    memory: 16Gi
+    nvidia.com/gpu: "1"
+```
+
+A limit counts as a request, because the API server copies it. The policy evaluates the templates of workloads and no bare
+Pods, which are usually short tests. It does not report requests that a known LimitRange of the namespace adds, and no
+workload whose controller writes CPU and memory itself (KServe, Spark, Flink, Dynamo, VLLMRuntime).
+
+## Sources
+Kubernetes v1.36 "Node-pressure Eviction" (Pods that use more than they request are evicted first), "Resource Management for
+Pods and Containers" (CPU time is shared by requests), `pkg/apis/core/v1/defaults.go` (requests from limits),
+`plugin/pkg/admission/limitranger`; Karpenter v1.14.1 "Scheduling" (instance types are chosen by resource requests); KServe
+0.16 `inferenceservice-config` (1 CPU and 2Gi by default).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from gpugate.policies.pods._amounts import asked
+from gpugate.policies.pods._placement import POOL_NEED, is_of_daemon_set, pools_for
+from gpugate.policies.sdk import quantity
+from gpugate.policies.sdk.facts import Known, Need, derived
+from gpugate.policies.sdk.findings import Stance, Violation
+from gpugate.policies.sdk.gpu_demand import CLAIM_NEEDS, NAMES_ACCELERATOR, gpu_demand
+from gpugate.policies.sdk.node_pools import INSTANCE_TYPES
+from gpugate.policies.sdk.objects import LIMIT_RANGE, POD
+from gpugate.policies.sdk.policy import validates
+from gpugate.policies.sdk.scheduling import alternatives, matching
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpugate.policies.data.instance_types import Scale
+    from gpugate.policies.sdk.field import Field
+    from gpugate.policies.sdk.policy import AnyContext
+
+_NAMES: Final = ("cpu", "memory")
+# The catalogue has millicores and MiB.
+_UNITS: Final = {"cpu": 1000, "memory": 1024}
+_UNIT_NAMES: Final = {"cpu": "CPU", "memory": "GiB"}
+# Kinds whose controller writes CPU and memory from other fields or from defaults of its own.
+_OWN_AMOUNTS: Final = frozenset(
+    {
+        *("DynamoGraphDeployment", "FlinkDeployment", "InferenceService", "LLMInferenceService"),
+        *("ScheduledSparkApplication", "SparkApplication", "VLLMRuntime"),
+    }
+)
+_WHY: Final = {
+    ("cpu",): "No CPU is reserved for it: while other containers on the node are busy, it gets little CPU time.",
+    (
+        "memory",
+    ): "No memory is reserved for it: if the node runs short of memory, its Pod is among the first to be evicted.",
+    _NAMES: (
+        "No CPU or memory is reserved for it: while other containers on the node are busy, it gets little CPU time, and "
+        "if the node runs short of memory, its Pod is among the first to be evicted."
+    ),
+}
+
+
+@validates(
+    POD,
+    mode=Stance.WARN,
+    concerns=NAMES_ACCELERATOR,
+    needs=(*CLAIM_NEEDS, Need(LIMIT_RANGE, ("spec.limits",)), POOL_NEED),
+    tables=(INSTANCE_TYPES,),
+)
+def check(pod: Field, ctx: AnyContext) -> Iterator[Violation]:
+    """Report each container of a template that requests accelerators, but no CPU or no memory."""
+    if ctx.wrapper is None or ctx.wrapper.kind.kind in _OWN_AMOUNTS or is_of_daemon_set(pod, ctx):
+        return
+    ranges = ctx.facts.list(LIMIT_RANGE, ctx.request.namespace)
+    added = derived(ranges, _added, ctx) if isinstance(ranges, Known) else frozenset()
+    with_gpus = {amount.container.path: amount.name for amount in asked(pod, ctx) if amount.amount > 0}
+    for container in pod["spec", "containers"]:
+        resource = with_gpus.get(container.path)
+        if resource is None:
+            continue
+        missing = tuple(name for name in _NAMES if name not in added and not _requests(name, container, pod))
+        if missing:
+            message = f"container {container['name'].text} is missing requests {', '.join(missing)}"
+            hint = f"add requests for {' and '.join(missing)}{_share(resource, missing, ctx)}"
+            yield Violation(container["resources"].path, message, hint=hint, why=_WHY[missing])
+
+
+def _added(ranges: Known, _: AnyContext) -> frozenset[str]:
+    """Return the requests that the LimitRanges of a namespace add to containers; a default limit is one too."""
+    return frozenset(
+        name
+        for found in ranges.items
+        for limit in found["spec", "limits"].having("type", "Container")
+        for name in (*limit["default"].mapping, *limit["defaultRequest"].mapping)
+    )
+
+
+def _requests(name: str, container: Field, pod: Field) -> bool:
+    """Tell whether a container, or its Pod for all containers together (`spec.resources`), requests some of a resource."""
+    for resources in (container["resources"], pod["spec", "resources"]):
+        blocks = (resources["requests"], resources["limits"])
+        written = next((block[name] for block in blocks if name in block.mapping), None)
+        if written is not None and _is_positive(written):
+            return True
+    return False
+
+
+def _is_positive(written: Field) -> bool:
+    """Tell whether a quantity is above zero, or cannot be read: the API server rejects that."""
+    try:
+        return quantity.parse(written.value) > 0
+    except quantity.QuantityError:
+        return True
+
+
+def _share(resource: str, names: tuple[str, ...], ctx: AnyContext) -> str:
+    """Return how much CPU and memory there is for each GPU on every type that the Pod can get; empty if not known."""
+    catalogue = ctx.table(INSTANCE_TYPES)
+    gpus = catalogue.allocatable.get(resource)
+    types = ctx.derived(_types) & catalogue.offering(resource)
+    if gpus is None or types in {0, catalogue.offering(resource)}:
+        return ""
+    counts = [(count, types & gpus.at_least(count) & ~gpus.at_least(count + 1)) for count in gpus.numbers]
+    shares = " and ".join(
+        f"{min(_least(catalogue.allocatable[name], of) // count for count, of in counts if of) // _UNITS[name]} {_UNIT_NAMES[name]}"
+        for name in names
+    )
+    return f": up to {shares} for each GPU fit on every instance type that the Pod can get"
+
+
+def _types(pod: Field, ctx: AnyContext) -> int:
+    """Return the types of the known NodePools that can launch a node for a Pod, otherwise those that it selects."""
+    pools = [both for _, both in pools_for(pod, ctx.derived(gpu_demand), ctx)]
+    types = 0
+    for required in pools or ctx.derived(alternatives):
+        types |= matching(required, ctx.table(INSTANCE_TYPES))
+    return types
+
+
+def _least(amounts: Scale, types: int) -> int:
+    """Return the amount that all of some types have."""
+    return max((number for number in amounts.numbers if not types & ~amounts.at_least(number)), default=0)
