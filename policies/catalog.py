@@ -62,6 +62,7 @@ IDS: Final = (
     "pods/missing-requests",
     "pods/mixed-gpu-resources",
     "pods/parallelism-mismatch",
+    "pods/server-without-gpu",
     "pods/surging-rollout",
     "pods/time-sliced-models",
     "pods/training-on-spot",

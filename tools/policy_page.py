@@ -200,6 +200,7 @@ _TYPICAL: Final = {
     "pods/missing-requests": ("bad-only-a-gpu", "good-requests"),
     "pods/mixed-gpu-resources": ("bad-gpu-and-slice", "good-one-kind-in-all-containers"),
     "pods/parallelism-mismatch": ("bad-one-of-eight", "good-as-many"),
+    "pods/server-without-gpu": ("bad-no-gpu", "good-gpu"),
     "pods/time-sliced-models": ("bad-shared-gpu", "good-own-gpu"),
     "pods/training-on-spot": ("bad-selects-spot", "good-on-demand"),
     "pods/unprotected-training": ("bad-a-parallel-job", "good-protected-job"),

@@ -21,6 +21,7 @@ class ModelServer(msgspec.Struct, frozen=True):
         programs: names of its program -> the word that must follow; empty for none.
         modules: names after `python -m`.
         images: the last part of the names of images whose entrypoint is the server.
+        gpu_images: the last part of the names of images that are built for GPUs, unless their tag names other hardware.
         factors: options whose values multiply to the GPUs that it uses, each with all its names; 1 where one is absent.
         distributed: beginnings of options after which the GPUs are not those of one container, or are counted otherwise.
         answers_when_loaded: whether its HTTP health check succeeds only after the model is loaded.
@@ -30,6 +31,7 @@ class ModelServer(msgspec.Struct, frozen=True):
     programs: tuple[tuple[str, str], ...] = ()
     modules: tuple[str, ...] = ()
     images: tuple[str, ...] = ()
+    gpu_images: tuple[str, ...] = ()
     factors: tuple[tuple[str, ...], ...] = ()
     distributed: tuple[str, ...] = ()
     answers_when_loaded: bool = True
@@ -41,6 +43,7 @@ SERVERS: Final = (
         programs=(("vllm", "serve"),),
         modules=("vllm.entrypoints.openai.api_server", "vllm.entrypoints.api_server"),
         images=("vllm-openai",),
+        gpu_images=("vllm-openai",),
         factors=(
             ("--tensor-parallel-size", "-tp"),
             ("--pipeline-parallel-size", "-pp"),
@@ -65,6 +68,7 @@ SERVERS: Final = (
         "SGLang",
         programs=(("sglang", "serve"),),
         modules=("sglang.launch_server",),
+        gpu_images=("sglang",),
         factors=(
             ("--tp-size", "--tensor-parallel-size", "--tp"),
             ("--pp-size", "--pipeline-parallel-size", "--pp"),
@@ -74,7 +78,10 @@ SERVERS: Final = (
     ),
     ModelServer("TensorRT-LLM", programs=(("trtllm-serve", ""),)),
     ModelServer(
-        "Text Generation Inference", programs=(("text-generation-launcher", ""),), images=("text-generation-inference",)
+        "Text Generation Inference",
+        programs=(("text-generation-launcher", ""),),
+        images=("text-generation-inference",),
+        gpu_images=("text-generation-inference",),
     ),
     ModelServer("Triton", programs=(("tritonserver", ""),), answers_when_loaded=False),
     ModelServer("llama.cpp", programs=(("llama-server", ""),)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from gpugate.policies.sdk import quantity
 from gpugate.policies.sdk.structs import Struct
@@ -13,6 +13,15 @@ if TYPE_CHECKING:
     from gpugate.policies.sdk.field import Field
     from gpugate.policies.sdk.policy import AnyContext
     from gpugate.policies.sdk.quantity import Amount
+
+
+# Kinds whose controller writes the resources of containers from other fields or from defaults of its own.
+OWN_AMOUNTS: Final = frozenset(
+    {
+        *("DynamoGraphDeployment", "FlinkDeployment", "InferenceService", "LLMInferenceService"),
+        *("ScheduledSparkApplication", "SparkApplication", "VLLMRuntime"),
+    }
+)
 
 
 class Asked(Struct, frozen=True):

@@ -33,7 +33,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from gpugate.policies.pods._amounts import asked
+from gpugate.policies.pods._amounts import OWN_AMOUNTS, asked
 from gpugate.policies.pods._placement import POOL_NEED, is_of_daemon_set, pools_for
 from gpugate.policies.sdk import quantity
 from gpugate.policies.sdk.facts import Known, Need, derived
@@ -55,13 +55,6 @@ _NAMES: Final = ("cpu", "memory")
 # The catalogue has millicores and MiB.
 _UNITS: Final = {"cpu": 1000, "memory": 1024}
 _UNIT_NAMES: Final = {"cpu": "CPU", "memory": "GiB"}
-# Kinds whose controller writes CPU and memory from other fields or from defaults of its own.
-_OWN_AMOUNTS: Final = frozenset(
-    {
-        *("DynamoGraphDeployment", "FlinkDeployment", "InferenceService", "LLMInferenceService"),
-        *("ScheduledSparkApplication", "SparkApplication", "VLLMRuntime"),
-    }
-)
 _WHY: Final = {
     ("cpu",): "No CPU is reserved for it: while other containers on the node are busy, it gets little CPU time.",
     (
@@ -83,7 +76,7 @@ _WHY: Final = {
 )
 def check(pod: Field, ctx: AnyContext) -> Iterator[Violation]:
     """Report each container of a template that requests accelerators, but no CPU or no memory."""
-    if ctx.wrapper is None or ctx.wrapper.kind.kind in _OWN_AMOUNTS or is_of_daemon_set(pod, ctx):
+    if ctx.wrapper is None or ctx.wrapper.kind.kind in OWN_AMOUNTS or is_of_daemon_set(pod, ctx):
         return
     ranges = ctx.facts.list(LIMIT_RANGE, ctx.request.namespace)
     added = derived(ranges, _added, ctx) if isinstance(ranges, Known) else frozenset()
@@ -144,7 +137,7 @@ def _share(resource: str, names: tuple[str, ...], ctx: AnyContext) -> str:
 
 def _types(pod: Field, ctx: AnyContext) -> int:
     """Return the types of the known NodePools that can launch a node for a Pod, otherwise those that it selects."""
-    pools = [both for _, both in pools_for(pod, ctx.derived(gpu_demand), ctx)]
+    pools = tuple(both for _, both in pools_for(pod, ctx.derived(gpu_demand), ctx))
     types = 0
     for required in pools or ctx.derived(alternatives):
         types |= matching(required, ctx.table(INSTANCE_TYPES))
