@@ -57,6 +57,7 @@ IDS: Final = (
     "pods/invalid-do-not-disrupt",
     "pods/invalid-gpu-quantity",
     "pods/kept-ray-cluster",
+    "pods/late-node-label",
     "pods/misplaced-do-not-disrupt",
     "pods/missing-checkpoint",
     "pods/missing-requests",

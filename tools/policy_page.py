@@ -193,6 +193,7 @@ _TYPICAL: Final = {
     "pods/impatient-probe": ("bad-defaults", "good-startup-probe"),
     "pods/invalid-do-not-disrupt": ("bad-capital", "good-protected-and-not"),
     "pods/invalid-gpu-quantity": ("bad-request-without-limit", "good-spellings"),
+    "pods/late-node-label": ("bad-product", "good-label-of-karpenter"),
     "pods/mig-without-claim": ("bad-wanted-by-annotation", "good-asks-by-claim"),
     "pods/missing-checkpoint": ("bad-nowhere", "good-claim"),
     "pods/missing-cost-labels": ("bad-no-labels", "good-labelled"),
