@@ -92,10 +92,12 @@ def finding(located: Located) -> Finding:
 def objects(findings: int) -> Iterator[Audited]:
     """Objects of a cluster, with at least so many findings in all."""
     chance, count = random.Random(7), 0  # noqa: S311 -- figures for a table
+    # One object is only mutated, regardless of the number of examples.
+    mutated = next(each for each in judged() if worst(each[1]) is Action.MUTATE)
     for number in itertools.count():
         if count >= findings:
             return
-        name, found = judged()[number * 17 % len(judged())]
+        name, found = mutated if number == 1 else judged()[number * 17 % len(judged())]
         namespace = f"team-{TEAMS[number % len(TEAMS)]}" if name.kind in NAMESPACED else ""
         suffix = f"-{number // 10}" if number >= 10 else ""
         renamed = replace(name, namespace=namespace, name=f"{NAMES[number * 7 % len(NAMES)]}{suffix}")
