@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import shutil
 import sys
@@ -130,6 +129,8 @@ def diff_of(files: Sequence[MendedFile]) -> str:
 
 
 def _diff(file: MendedFile) -> Iterator[str]:
+    import difflib  # noqa: PLC0415 -- only --diff needs it, and it costs start-up time
+
     name = file.file.label
     before, after = file.before.splitlines(keepends=True), file.after.splitlines(keepends=True)
     is_read = sys.stdout.isatty() or any(os.environ.get(name) for name in _CI)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -41,6 +40,8 @@ def table(file: File, data: bytes) -> dict[str, Any] | None:
     Raises:
         ProjectFileError: the file is not TOML, or the table is none.
     """
+    import tomllib  # noqa: PLC0415 -- only a pyproject.toml needs it, and it costs start-up time
+
     try:
         document = tomllib.loads(data.decode())
     except UnicodeDecodeError as error:
