@@ -109,11 +109,11 @@ def combinations(parametrize: Json) -> list[dict[str, Json]]:
         return [dict(zip(parametrize, values, strict=True)) for values in product(*lists)]
     if isinstance(parametrize, list) and parametrize:
         _refuse_many((), len(parametrize))
-        found = [each for each in parametrize if isinstance(each, dict)]
-        if len(found) == len(parametrize):
-            for index, values in enumerate(found):
+        rows = [row for row in parametrize if isinstance(row, dict)]
+        if len(rows) == len(parametrize):
+            for index, values in enumerate(rows):
                 _refuse_names((index,), values)
-            return found
+            return rows
     raise ConfigError((), "must be lists of values by name, or a list of such objects as `{name: value}`")
 
 
@@ -152,15 +152,17 @@ def substituted(value: Json, values: Mapping[str, Json]) -> Json:
 
 
 def _text(text: str, values: Mapping[str, Json]) -> str:
-    return _NAMED.sub(lambda found: shown(values[found[1]]) if found[1] in values else found[0], text)
+    return _NAMED.sub(
+        lambda placeholder: shown(values[placeholder[1]]) if placeholder[1] in values else placeholder[0], text
+    )
 
 
 def named(name: str, values: Mapping[str, Json]) -> str:
     """Name one of the tests: the values take their place in the name, or follow it where it has none for them."""
     if not values:
         return name
-    made = _text(name, values)
-    return made if made != name else f"{name} [{', '.join(map(shown, values.values()))}]"
+    text = _text(name, values)
+    return text if text != name else f"{name} [{', '.join(map(shown, values.values()))}]"
 
 
 def shown(value: Any) -> str:  # Any: a JSON value
@@ -260,8 +262,8 @@ def read_case_file(path: Path | str) -> CaseFile:
     if not isinstance(tests, list) or not tests:
         place = source.places.find(("tests",))
         raise CaseFileError(place, "no tests: write `tests:` and a list of them below it, each with `- name:`")
-    found = [case for index, test in enumerate(tests) for case in _cases(source, index, test)]
-    return CaseFile(name, document, source.places, tuple(_unique(found)))
+    cases = [case for index, test in enumerate(tests) for case in _cases(source, index, test)]
+    return CaseFile(name, document, source.places, tuple(_unique(cases)))
 
 
 def _document(name: str) -> Document:
@@ -304,16 +306,16 @@ def _cases(source: CaseFile, index: int, test: Json) -> Iterator[Case]:
         yield broken(name, ConfigError((*at, "parametrize", *error.path), error.message))
         return
     whole = _with_defaults(source.document.value, {key: test[key] for key in test if key != "parametrize"})
-    said: set[str] = set()
+    reported: set[str] = set()
     for values in given:
         called = named(name, values)
         try:
             definition = parse(substituted(whole, values), Definition, at)
         except ConfigError as error:
             # A mistake is told once, and not for each combination of parameters.
-            if str(error) not in said:
+            if str(error) not in reported:
                 yield broken(called, error)
-            said.add(str(error))
+            reported.add(str(error))
             continue
         yield Case(called, source.file, line, index, values, definition, source)
 
@@ -323,21 +325,21 @@ def _with_defaults(document: Json, test: dict[str, Json]) -> dict[str, Json]:
     section = document.get("defaults") if isinstance(document, dict) else None
     defaults = section if isinstance(section, dict) else {}
     configured = {"policy_file", "config"} & test.keys()
-    made = {key: value for key, value in defaults.items() if not (configured and key in {"policy_file", "config"})}
-    made |= test
+    result = {key: value for key, value in defaults.items() if not (configured and key in {"policy_file", "config"})}
+    result |= test
     for key in ("request", "target"):
-        one, other = defaults.get(key), test.get(key)
-        if isinstance(one, dict) and isinstance(other, dict):
-            made[key] = {**one, **other}
-    one, other = defaults.get("context"), test.get("context")
-    if isinstance(one, list) and isinstance(other, list):
-        made["context"] = [*one, *other]
-    return made
+        default, other = defaults.get(key), test.get(key)
+        if isinstance(default, dict) and isinstance(other, dict):
+            result[key] = {**default, **other}
+    default, other = defaults.get("context"), test.get("context")
+    if isinstance(default, list) and isinstance(other, list):
+        result["context"] = [*default, *other]
+    return result
 
 
-def _unique(found: list[Case]) -> Iterator[Case]:
+def _unique(cases: list[Case]) -> Iterator[Case]:
     first: dict[str, Case] = {}
-    for case in found:
+    for case in cases:
         other = first.setdefault(case.name, case)
         if other is case:
             yield case

@@ -45,12 +45,12 @@ read."""
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser."""
-    made = Parser(
+    command = Parser(
         prog="gpugate test",
         description="Run tests of policies and manifests. Reads files and uses no network.",
         epilog=_EPILOG,
     )
-    add = made.add_argument
+    add = command.add_argument
     add("path", nargs="*", metavar="PATH", help="file, directory or pattern (default: .)")
     add(
         "-k",
@@ -69,7 +69,7 @@ def parser() -> argparse.ArgumentParser:
         help="report which policies have an allowed and a denied test; fail below MIN percent (write --coverage=MIN)",
     )
     add("--require-tests", action="store_true", help="exit with 1 if a PATH contains no test")
-    options.add_policy_file(made, options.OF_THE_PROJECT)
+    options.add_policy_file(command, options.OF_THE_PROJECT)
     add(
         "-o",
         "--output",
@@ -84,20 +84,20 @@ def parser() -> argparse.ArgumentParser:
         help="use colors (default: auto, which honors NO_COLOR and FORCE_COLOR)",
     )
     add("-q", "--quiet", action="store_true", help="print only failures, without the summary")
-    project_flags.add(made)
-    return made
+    project_flags.add(command)
+    return command
 
 
 def _percent(text: str) -> float:
     try:
-        found = float(text)
+        percentage = float(text)
     except ValueError:
-        found = -1.0
-    if not 0 <= found <= 100:
+        percentage = -1.0
+    if not 0 <= percentage <= 100:
         raise argparse.ArgumentTypeError(
             f"{text}: write a number from 0 to 100, as in --coverage=80, and PATH before it"
         )
-    return found
+    return percentage
 
 
 def update(run: Run, setup: Setup) -> tuple[Run, frozenset[tuple[str, str]], list[str]]:
@@ -110,15 +110,15 @@ def update(run: Run, setup: Setup) -> tuple[Run, frozenset[tuple[str, str]], lis
     Raises:
         UsageError: a file cannot be written, or was changed by somebody else meanwhile.
     """
-    made = updates(run.failed)
-    changed = [MendedFile(each.file, each.before, each.after, each.codec) for each in made.files.values()]
+    changes = updates(run.failed)
+    changed = [MendedFile(file.file, file.before, file.after, file.codec) for file in changes.files.values()]
     sys.stderr.write(diff_of(changed))
     for file in changed:
         write_fixed(file)
     failed = {(result.case.file, result.case.name) for result in run.failed}
     again = {
         (case.file, case.name): case
-        for case in Collector().collect(Input(name, explicit=True) for name in made.files).cases
+        for case in Collector().collect(Input(name, explicit=True) for name in changes.files).cases
     }
     cases = [again.get((case.file, case.name), case) for case, _ in run.results]
     anew = run_tests(cases, setup)
@@ -127,7 +127,7 @@ def update(run: Run, setup: Setup) -> tuple[Run, frozenset[tuple[str, str]], lis
         for case, result in anew.results
         if not isinstance(result, CaseFileError) and result.passed and (case.file, case.name) in failed
     )
-    return anew, passed, made.left
+    return anew, passed, changes.left
 
 
 _FAILED: Final = 1
@@ -145,8 +145,8 @@ def main(arguments: Sequence[str]) -> int:
     with project.blamed():
         wanted = options.outputs(args.output or ["text"], FORMATS)
     setup = Setup(options.ruleset(args.policy_file).config)
-    found = [(path, Collector().collect(expand([path]))) for path in paths]
-    collected = _together([each for _, each in found])
+    by_path = [(path, Collector().collect(expand([path]))) for path in paths]
+    collected = _together([part for _, part in by_path])
     chosen, deselected = _chosen(collected, args.names)
     run = run_tests(chosen, setup, stop=args.stop)
     updated: frozenset[tuple[str, str]] = frozenset()
@@ -154,7 +154,7 @@ def main(arguments: Sequence[str]) -> int:
     if args.update and run.failed:
         run, updated, left = update(run, setup)
         remarks += left
-    remarks += _empty(found, collected, chosen)
+    remarks += _empty(by_path, collected, chosen)
     report = TestReport(
         cases=[reported(case, result, updated=(case.file, case.name) in updated) for case, result in run.results],
         broken=[mistake(error) for error in collected.broken],
@@ -163,19 +163,19 @@ def main(arguments: Sequence[str]) -> int:
         wanted=args.coverage,
         remarks=remarks,
     )
-    code = _exit_code(report, require=args.require_tests and any(not each.cases for _, each in found))
+    code = _exit_code(report, require=args.require_tests and any(not part.cases for _, part in by_path))
     _write(replace(report, exit_code=code), wanted, args, time.perf_counter() - started)
     return code
 
 
-def _together(found: Sequence[Collected]) -> Collected:
+def _together(parts: Sequence[Collected]) -> Collected:
     """Add up the tests of several paths; one that two of them hold counts once."""
     cases: dict[tuple[str, str], Case | InlineCase] = {}
     broken: dict[str, Any] = {}  # Any: errors, by their text
-    for each in found:
-        for case in each.cases:
+    for part in parts:
+        for case in part.cases:
             cases.setdefault((os.path.realpath(case.file), case.name), case)
-        for error in each.broken:
+        for error in part.broken:
             broken.setdefault(str(error), error)
     return Collected(list(cases.values()), list(broken.values()))
 
@@ -189,10 +189,10 @@ def _chosen(collected: Collected, names: str | None) -> tuple[list[Case | Inline
 
 
 def _empty(
-    found: Sequence[tuple[str, Collected]], collected: Collected, chosen: Sequence[Case | InlineCase]
+    by_path: Sequence[tuple[str, Collected]], collected: Collected, chosen: Sequence[Case | InlineCase]
 ) -> list[str]:
     """Say what contains no tests."""
-    without = [path for path, each in found if not each.cases and not each.broken]
+    without = [path for path, part in by_path if not part.cases and not part.broken]
     remarks = [f"{path} contains no tests: *.gpugate-test.yaml, or manifests with `# expect: ID`" for path in without]
     if collected.cases and not chosen:
         remarks.append("-k matches no test")

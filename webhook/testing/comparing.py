@@ -122,9 +122,9 @@ def observed(verdict: Verdict, places: ObservedPlaces) -> Iterator[Observed]:
         yield Observed(finding.policy, effect, render(finding.path), finding.message, places.find(finding.path))
     for policy, patch in verdict.patches:
         yield Observed(policy, "mutate", render(patch.path), patch.reason, places.find(patch.path))
-    for policy, made in verdict.template_patches:
-        path = made.patch.path
-        yield Observed(policy, "mutate", render(path), made.patch.reason, places.find(path))
+    for policy, mutation in verdict.template_patches:
+        path = mutation.patch.path
+        yield Observed(policy, "mutate", render(path), mutation.patch.reason, places.find(path))
 
 
 EFFECTS: Final[tuple[Effect, ...]] = get_args(Effect)
@@ -141,29 +141,29 @@ def effects(case: Case, expect: Expect, judged: Judged, seen: Sequence[Observed]
     asked = wanted(expect)
     for effect in EFFECTS:
         for index, policy in enumerate(asked[effect]):
-            if not any((each.policy, each.effect) == (policy, effect) for each in seen):
+            if not any((finding.policy, finding.effect) == (policy, effect) for finding in seen):
                 place = case.error(("expect", effect, index), "").place
                 yield Failure(f"{policy} is expected to {effect}", place, (why_not(policy, judged, seen),))
     if expect.also == "any":
         return
     # A whole patch or a whole object says more than who makes it.
     by_patch = expect.patch is not None or expect.fixed is not None
-    for each in seen:
-        excused = each.effect == "mutate" and by_patch and not expect.mutate
-        if each.policy not in asked[each.effect] and not excused:
-            at = f"{each.path}: " if each.path else ""
-            message = f"{each.policy} {SAID[each.effect]}, which is not expected"
-            yield Failure(message, each.place, (f"{at}{each.message}",))
+    for finding in seen:
+        excused = finding.effect == "mutate" and by_patch and not expect.mutate
+        if finding.policy not in asked[finding.effect] and not excused:
+            at = f"{finding.path}: " if finding.path else ""
+            message = f"{finding.policy} {SAID[finding.effect]}, which is not expected"
+            yield Failure(message, finding.place, (f"{at}{finding.message}",))
 
 
 def why_not(policy: str, judged: Judged, seen: Sequence[Observed]) -> str:
     """Say what a policy does instead of what is expected of it."""
-    others = dict.fromkeys(SAID[each.effect] for each in seen if each.policy == policy)
+    others = dict.fromkeys(SAID[finding.effect] for finding in seen if finding.policy == policy)
     if others:
         return f"it {' and '.join(others)}"
     if policy not in {rule.policy.id for rule in judged.ready.ruleset.rules}:
         return "it is off in this configuration"
-    outcome = next((each for each in judged.verdict.outcomes if each.policy == policy), None)
+    outcome = next((outcome for outcome in judged.verdict.outcomes if outcome.policy == policy), None)
     if outcome is None:
         what = f"{judged.ready.request.operation} of {judged.ready.request.kind.kind}"
         return f"it does not apply to this {what}; `gpugate explain {policy}` lists its kinds"
@@ -176,19 +176,19 @@ def located(case: Case, expect: Expect, judged: Judged, seen: Sequence[Observed]
     """Yield places at which nothing is found, and what is found elsewhere."""
     for policy, places in expect.at.items():
         asked = listed(places)
-        found = [each for each in seen if each.policy == policy]
-        if not found:
+        findings = [finding for finding in seen if finding.policy == policy]
+        if not findings:
             yield from _finds_nothing(case, expect, judged, ("at", policy))
             continue
         for index, where in enumerate(asked):
-            if not any(fits(where, each) for each in found):
+            if not any(fits(where, finding) for finding in findings):
                 step = (index,) if isinstance(places, tuple) else ()
                 place = case.error(("expect", "at", policy, *step), "").place
-                got = tuple(dict.fromkeys(f"it is at {_at(each)}" for each in found))
+                got = tuple(dict.fromkeys(f"it is at {_at(finding)}" for finding in findings))
                 yield Failure(f"{policy} finds nothing at {_written(where)}", place, got)
-        for each in found:
-            if not any(fits(where, each) for where in asked):
-                yield Failure(f"{policy} finds something at {_at(each)}, which is not expected", each.place)
+        for finding in findings:
+            if not any(fits(where, finding) for where in asked):
+                yield Failure(f"{policy} finds something at {_at(finding)}, which is not expected", finding.place)
 
 
 def _finds_nothing(case: Case, expect: Expect, judged: Judged, at: tuple[str, str]) -> Iterator[Failure]:
@@ -202,12 +202,12 @@ def _finds_nothing(case: Case, expect: Expect, judged: Judged, at: tuple[str, st
 def listed(places: Places) -> tuple[Where, ...]:
     """Return places as a list of them, whichever way they are written."""
     several = places if isinstance(places, tuple) else (places,)
-    return tuple(Where(path=each) if isinstance(each, str) else each for each in several)
+    return tuple(Where(path=entry) if isinstance(entry, str) else entry for entry in several)
 
 
-def fits(where: Where, each: Observed) -> bool:
+def fits(where: Where, finding: Observed) -> bool:
     """Tell whether something is at a place."""
-    return where.path in {None, each.path} and where.line in {None, each.place.line}
+    return where.path in {None, finding.path} and where.line in {None, finding.place.line}
 
 
 def _written(where: Where) -> str:
@@ -216,21 +216,21 @@ def _written(where: Where) -> str:
     return ", ".join(part for part in (path, line) if part)
 
 
-def _at(each: Observed) -> str:
-    return f"{each.path or 'the object'}, line {each.place.line}"
+def _at(finding: Observed) -> str:
+    return f"{finding.path or 'the object'}, line {finding.place.line}"
 
 
 def messages(case: Case, expect: Expect, judged: Judged, seen: Sequence[Observed]) -> Iterator[Failure]:
     """Yield texts that no message of their policy contains."""
     for policy, texts in expect.message.items():
-        found = [each.message for each in seen if each.policy == policy]
-        if not found and policy not in expect.at:
+        present = [finding.message for finding in seen if finding.policy == policy]
+        if not present and policy not in expect.at:
             yield from _finds_nothing(case, expect, judged, ("message", policy))
         for index, text in enumerate((texts,) if isinstance(texts, str) else texts):
-            if found and not any(text in message for message in found):
+            if present and not any(text in message for message in present):
                 step = () if isinstance(texts, str) else (index,)
                 place = case.error(("expect", "message", policy, *step), "").place
-                details = tuple(dict.fromkeys(f"it says: {message}" for message in found))
+                details = tuple(dict.fromkeys(f"it says: {message}" for message in present))
                 yield Failure(f"no message of {policy} contains {text!r}", place, details)
 
 
@@ -245,24 +245,24 @@ def compare(case: Case, definition: Definition, judged: Judged, setup: Setup) ->
     """
     expect, verdict, places = definition.expect, judged.verdict, ObservedPlaces(judged.ready.manifest)
     seen = list(observed(verdict, places))
-    found = [*broken(verdict, places), *malformed(verdict, places, expect.malformed)]
-    found += _well_formed(case, definition, verdict)
-    found += effects(case, expect, judged, seen)
-    found += located(case, expect, judged, seen)
-    found += messages(case, expect, judged, seen)
-    found += _skipped(case, definition, verdict)
+    failures = [*broken(verdict, places), *malformed(verdict, places, expect.malformed)]
+    failures += _well_formed(case, definition, verdict)
+    failures += effects(case, expect, judged, seen)
+    failures += located(case, expect, judged, seen)
+    failures += messages(case, expect, judged, seen)
+    failures += _skipped(case, definition, verdict)
     if expect.patch is not None:
-        wanted: list[Any] = [_operation(one) for one in expect.patch]
+        wanted: list[Any] = [_operation(operation) for operation in expect.patch]
         got: list[Any] = list(verdict.operations)
         if not same(wanted, got):
             details = differing(yaml_text.block(wanted).splitlines(), yaml_text.block(got).splitlines())
-            found.append(_failure(case, ("patch",), "the patch differs", *details))
+            failures.append(_failure(case, ("patch",), "the patch differs", *details))
     if expect.fixed is not None:
-        found += _fixed(case, definition, verdict, setup)
-    if expect.allow not in {None, verdict.allowed} and not found:
+        failures += _fixed(case, definition, verdict, setup)
+    if expect.allow not in {None, verdict.allowed} and not failures:
         what = "goes through" if verdict.allowed else "is denied"
-        found.append(_failure(case, ("allow",), f"the request {what}", *verdict.denials))
-    yield from found
+        failures.append(_failure(case, ("allow",), f"the request {what}", *verdict.denials))
+    yield from failures
 
 
 def _failure(case: Case, below: Path, message: str, *details: str) -> Failure:

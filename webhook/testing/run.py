@@ -61,7 +61,7 @@ def run_inline(case: InlineCase, setup: Setup | None = None) -> CaseResult:
 
 def _refuse_unknown(case: InlineCase, read: Annotated) -> None:
     known = {policy.id for policy in CATALOG}
-    for expected in sorted(read.expected, key=lambda each: each.line):
+    for expected in sorted(read.expected, key=lambda expectation: expectation.line):
         if expected.policy not in known:
             message = f"unknown policy {expected.policy}; {suggestion(expected.policy, known)}"
             raise CaseFileError(comment_place(case, expected), message)
@@ -82,7 +82,7 @@ def _prepared(case: InlineCase, read: Annotated, setup: Setup) -> Iterator[Prepa
         ruleset, needs = setup.bound(read.config or setup.config)
     except ConfigError as error:
         raise CaseFileError(Place(case.file), str(error)) from None
-    everything = (each.request for each in (*read.context, *read.manifests))
+    everything = (manifest.request for manifest in (*read.context, *read.manifests))
     facts = facts_of(everything, needs, complete=read.complete)
     for manifest in read.manifests:
         yield Prepared(manifest, with_defaults(read.request(manifest)), facts, ruleset, setup.today)
@@ -90,25 +90,25 @@ def _prepared(case: InlineCase, read: Annotated, setup: Setup) -> Iterator[Prepa
 
 def _compared(case: InlineCase, read: Annotated, judged: Sequence[Judged]) -> Iterator[Failure]:
     seen: list[Observed] = []
-    for one in judged:
-        places = ObservedPlaces(one.ready.manifest)
-        yield from broken(one.verdict, places)
-        yield from malformed(one.verdict, places)
-        seen += observed(one.verdict, places)
-    got = {Expected(each.place.line, each.policy) for each in seen}
-    for missing in sorted(read.expected - got, key=lambda each: each.line):
-        lines = dict.fromkeys(each.place.line for each in seen if each.policy == missing.policy)
+    for evaluated in judged:
+        places = ObservedPlaces(evaluated.ready.manifest)
+        yield from broken(evaluated.verdict, places)
+        yield from malformed(evaluated.verdict, places)
+        seen += observed(evaluated.verdict, places)
+    got = {Expected(finding.place.line, finding.policy) for finding in seen}
+    for missing in sorted(read.expected - got, key=lambda expectation: expectation.line):
+        lines = dict.fromkeys(finding.place.line for finding in seen if finding.policy == missing.policy)
         why = [f"it finds something on line {line}" for line in lines]
         why = why or [why_not(missing.policy, judged[-1], seen)]
         yield Failure(f"{missing.policy} finds nothing on this line", comment_place(case, missing), tuple(why))
-    said: set[Expected] = set()
-    for each in seen:
-        here = Expected(each.place.line, each.policy)
-        if here not in read.expected and here not in said:
-            said.add(here)
-            at = f"{each.path}: " if each.path else ""
-            message = f"{each.policy} {SAID[each.effect]}, which is not expected"
-            yield Failure(message, each.place, (f"{at}{each.message}",))
+    already: set[Expected] = set()
+    for finding in seen:
+        here = Expected(finding.place.line, finding.policy)
+        if here not in read.expected and here not in already:
+            already.add(here)
+            at = f"{finding.path}: " if finding.path else ""
+            message = f"{finding.policy} {SAID[finding.effect]}, which is not expected"
+            yield Failure(message, finding.place, (f"{at}{finding.message}",))
 
 
 def run_case(case: Case, setup: Setup | None = None) -> CaseResult:

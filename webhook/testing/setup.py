@@ -66,14 +66,14 @@ class ObjectFiles:
 
     def _objects(self, name: str, namespace: str) -> tuple[list[Manifest], Problem | None]:
         if (name, namespace) not in self._read:
-            found: list[Manifest] = []
+            manifests: list[Manifest] = []
             problem: Problem | None = None
             for part in parts(Input(name, explicit=True), namespace):
                 if isinstance(part, Manifest):
-                    found.append(part)
+                    manifests.append(part)
                 elif isinstance(part, Problem) and not part.warning:
                     problem = problem or part
-            self._read[name, namespace] = (found, problem)
+            self._read[name, namespace] = (manifests, problem)
         return self._read[name, namespace]
 
 
@@ -96,13 +96,17 @@ class GivenObjects:
         """
         return self._only(at, self.all(at, given))
 
-    def _only(self, at: FieldPath, found: Sequence[Manifest]) -> Manifest:
-        if len(found) > 1:
-            names = ", ".join(f"{each.request.kind.kind} {each.request.shown_name}" for each in found[:3])
-            more = " ..." if len(found) > 3 else ""
-            message = f"{len(found)} objects fit ({names}{more}): choose one with `{{file: ..., kind: ..., name: ...}}`"
+    def _only(self, at: FieldPath, manifests: Sequence[Manifest]) -> Manifest:
+        if len(manifests) > 1:
+            names = ", ".join(
+                f"{manifest.request.kind.kind} {manifest.request.shown_name}" for manifest in manifests[:3]
+            )
+            more = " ..." if len(manifests) > 3 else ""
+            message = (
+                f"{len(manifests)} objects fit ({names}{more}): choose one with `{{file: ..., kind: ..., name: ...}}`"
+            )
             raise self._case.error(at, message)
-        return found[0]
+        return manifests[0]
 
     def all(self, at: FieldPath, given: Given, depth: int = 0) -> Sequence[Manifest]:
         """Return every object that is given at a field of the test; one at least.
@@ -125,29 +129,31 @@ class GivenObjects:
 
     def _inline(self, at: FieldPath, given: dict[str, Json]) -> list[Manifest]:
         source = self._case.source.document
-        found: list[Manifest] = []
+        manifests: list[Manifest] = []
         for part in objects(replace(source, value=given), namespace=self._namespace):
             if isinstance(part, Problem):
                 raise self._case.error(at, f"{part.message}: {part.remedy}")
             if isinstance(part, Manifest):
-                found.append(Manifest(source, ("tests", self._case.index, *at, *part.prefix), part.request))
-        if not found:
+                manifests.append(Manifest(source, ("tests", self._case.index, *at, *part.prefix), part.request))
+        if not manifests:
             raise self._case.error(at, "not an object for the API server: write one with apiVersion and kind")
-        return found
+        return manifests
 
     def _chosen(self, at: FieldPath, wanted: FromFile) -> list[Manifest]:
-        held = self._files.objects(self._case, (*at, "file"), wanted.file, self._namespace)
-        found = [
-            each
-            for each in held
-            if wanted.kind in {"", each.request.kind.kind}
-            and wanted.name in {"", each.request.name, each.request.generate_name}
-            and wanted.namespace in {"", each.request.namespace}
+        manifests = self._files.objects(self._case, (*at, "file"), wanted.file, self._namespace)
+        chosen = [
+            manifest
+            for manifest in manifests
+            if wanted.kind in {"", manifest.request.kind.kind}
+            and wanted.name in {"", manifest.request.name, manifest.request.generate_name}
+            and wanted.namespace in {"", manifest.request.namespace}
         ]
-        if not found:
-            names = ", ".join(f"{each.request.kind.kind} {each.request.shown_name}" for each in held[:5])
+        if not chosen:
+            names = ", ".join(
+                f"{manifest.request.kind.kind} {manifest.request.shown_name}" for manifest in manifests[:5]
+            )
             raise self._case.error(at, f"no object of {wanted.file} fits; it holds {names}")
-        return found
+        return chosen
 
     def _merged(self, at: FieldPath, given: Merged, depth: int) -> Manifest:
         base = self._only((*at, "base"), self.all((*at, "base"), given.base, depth + 1))
@@ -160,13 +166,13 @@ def merged(value: Json, patch: Json) -> Json:
     """Return a value with a JSON merge patch applied (RFC 7386, section 2); the value itself is left as it is."""
     if not isinstance(patch, dict):
         return patch
-    made = dict(value) if isinstance(value, dict) else {}
+    result = dict(value) if isinstance(value, dict) else {}
     for key, member in patch.items():
         if member is None:
-            made.pop(key, None)
+            result.pop(key, None)
         else:
-            made[key] = merged(made.get(key), member)
-    return made
+            result[key] = merged(result.get(key), member)
+    return result
 
 
 class Setup:
@@ -279,35 +285,37 @@ def prepared(case: Case, definition: Definition, setup: Setup) -> Prepared:
     ruleset, needs = setup.of(case, definition)
     given = GivenObjects(case, setup.files, asked.namespace or "default")
     manifest = given.one(("object",), definition.object)
-    found = manifest.request
-    if asked.namespace and found.namespace != asked.namespace:
-        stands = f"in namespace {found.namespace}" if found.namespace else "in no namespace"
+    request = manifest.request
+    if asked.namespace and request.namespace != asked.namespace:
+        stands = f"in namespace {request.namespace}" if request.namespace else "in no namespace"
         raise case.error(("request", "namespace"), f"the object is {stands}: leave one of them")
     others = [
-        each.request for index, one in enumerate(definition.context) for each in given.all(("context", index), one)
+        manifest.request
+        for index, entry in enumerate(definition.context)
+        for manifest in given.all(("context", index), entry)
     ]
     if asked.namespace_labels is not None:
-        if not found.namespace:
-            raise case.error(("request", "namespace_labels"), f"a {found.kind.kind} is in no namespace")
-        own = _namespace(found.namespace, asked.namespace_labels)
-        others = [each for each in others if (each.kind, each.name) != (own.kind, own.name)] + [own]
+        if not request.namespace:
+            raise case.error(("request", "namespace_labels"), f"a {request.kind.kind} is in no namespace")
+        own = _namespace(request.namespace, asked.namespace_labels)
+        others = [other for other in others if (other.kind, other.name) != (own.kind, own.name)] + [own]
     return Prepared(
         manifest=manifest,
-        request=with_defaults(_request(case, asked, found, given)),
-        facts=facts_of((*others, found), needs, complete=bool(definition.complete_context)),
+        request=with_defaults(_request(case, asked, request, given)),
+        facts=facts_of((*others, request), needs, complete=bool(definition.complete_context)),
         ruleset=ruleset,
         today=definition.today or setup.today,
     )
 
 
-def _request(case: Case, asked: Asked, found: Request, given: GivenObjects) -> Request:
+def _request(case: Case, asked: Asked, request: Request, given: GivenObjects) -> Request:
     operation = Operation(asked.operation) if asked.operation else None
     if operation is None:
         operation = Operation.CREATE if asked.old is None else Operation.UPDATE
     if (operation is Operation.UPDATE) is not (asked.old is not None):
         raise case.error(("request",), "an UPDATE needs `old`, the object before it, and only an UPDATE has it")
-    made = replace(
-        found,
+    sent = replace(
+        request,
         operation=operation,
         subresource=asked.subresource,
         user=asked.user,
@@ -315,14 +323,16 @@ def _request(case: Case, asked: Asked, found: Request, given: GivenObjects) -> R
         dry_run=asked.dry_run,
     )
     if operation is Operation.DELETE:
-        return replace(made, object=None, old_object=found.object)
+        return replace(sent, object=None, old_object=request.object)
     if asked.old is not None:
         old = given.one(("request", "old"), asked.old).request
-        if (old.kind, old.namespace, old.name) != (found.kind, found.namespace, found.name):
-            message = f"{old.kind.kind} {old.shown_name} is another object than {found.kind.kind} {found.shown_name}"
+        if (old.kind, old.namespace, old.name) != (request.kind, request.namespace, request.name):
+            message = (
+                f"{old.kind.kind} {old.shown_name} is another object than {request.kind.kind} {request.shown_name}"
+            )
             raise case.error(("request", "old"), f"{message}: an UPDATE changes neither kind nor name")
-        return replace(made, old_object=old.object)
-    return made
+        return replace(sent, old_object=old.object)
+    return sent
 
 
 def _namespace(name: str, labels: dict[str, str]) -> Request:

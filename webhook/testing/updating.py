@@ -35,10 +35,10 @@ def recommented(source: str, text: str, result: CaseResult) -> str:
     Raises:
         EditError: no comment can stand on a line on which something is found.
     """
-    found = {
-        Expected(each.place.line, each.policy)
+    expected_comments = {
+        Expected(finding.place.line, finding.policy)
         for judged in result.judged
-        for each in observed(judged.verdict, ObservedPlaces(judged.ready.manifest))
+        for finding in observed(judged.verdict, ObservedPlaces(judged.ready.manifest))
     }
     documents = [part for part in read_text(source, text) if isinstance(part, Document)]
     lines = text.splitlines(keepends=True)
@@ -46,14 +46,14 @@ def recommented(source: str, text: str, result: CaseResult) -> str:
     for comment in (*comments, *outside(lines, documents)):
         line = lines[comment.line - 1]
         lines[comment.line - 1] = line[: comment.start].rstrip() + _ending(line)
-    for number in {expected.line for expected in found}:
-        _append(lines, number, [p.id for p in CATALOG if Expected(number, p.id) in found])
-    if not found:
+    for number in {expected.line for expected in expected_comments}:
+        _append(lines, number, [p.id for p in CATALOG if Expected(number, p.id) in expected_comments])
+    if not expected_comments:
         # Without a comment it would be no test any more.
         _append(lines, result.judged[0].ready.manifest.document.first_line + _first(result), [NOTHING])
-    made = "".join(lines)
-    _refuse_another_meaning(source, documents, made, found)
-    return made
+    updated = "".join(lines)
+    _refuse_another_meaning(source, documents, updated, expected_comments)
+    return updated
 
 
 def _append(lines: list[str], number: int, ids: Sequence[str]) -> None:
@@ -71,10 +71,12 @@ def _first(result: CaseResult) -> int:
     return next((index for index, line in enumerate(lines) if line.strip() and not line.startswith(("---", "#"))), 0)
 
 
-def _refuse_another_meaning(source: str, before: Sequence[Document], made: str, wanted: Collection[Expected]) -> None:
-    values: list[Json] = [part.value for part in read_text(source, made) if isinstance(part, Document)]
+def _refuse_another_meaning(
+    source: str, before: Sequence[Document], updated: str, wanted: Collection[Expected]
+) -> None:
+    values: list[Json] = [part.value for part in read_text(source, updated) if isinstance(part, Document)]
     try:
-        alike = same(values, [part.value for part in before]) and read_annotated(source, made).expected == wanted
+        alike = same(values, [part.value for part in before]) and read_annotated(source, updated).expected == wanted
     except CaseFileError:
         alike = False
     if not alike:
@@ -94,67 +96,71 @@ def rewritten(written: _Json, expect: Expect, judged: Judged) -> _Json:
     """
     verdict = judged.verdict
     seen = list(observed(verdict, ObservedPlaces(judged.ready.manifest)))
-    made = dict(written)
-    if "allow" in made:
-        made["allow"] = verdict.allowed
+    updated = dict(written)
+    if "allow" in updated:
+        updated["allow"] = verdict.allowed
     for effect in EFFECTS:
-        by_patch = effect == "mutate" and ("patch" in made or "fixed" in made) and effect not in made
+        by_patch = effect == "mutate" and ("patch" in updated or "fixed" in updated) and effect not in updated
         if not by_patch:
-            _put(made, effect, _policies(getattr(expect, effect), effect, seen, others=expect.also is None))
-    _put(made, "malformed", [render(wrong.path) for wrong in verdict.malformed])
-    if "skip" in made:
-        made["skip"] = [outcome.policy for outcome in verdict.outcomes if outcome.skipped]
-    if "patch" in made:
-        made["patch"] = [dict(operation) for operation in verdict.operations]
-    if isinstance(made.get("fixed"), dict) and "apiVersion" in made["fixed"]:
-        made["fixed"] = verdict.object or {}
-    found = {each.policy for each in seen}
-    if "at" in made:
-        _put(made, "at", {p: _places(made["at"][p], expect, p, seen) for p in made["at"] if p in found})
-    if "message" in made:
-        _put(made, "message", {p: _messages(made["message"][p], p, seen) for p in made["message"] if p in found})
+            _put(updated, effect, _policies(getattr(expect, effect), effect, seen, others=expect.also is None))
+    _put(updated, "malformed", [render(wrong.path) for wrong in verdict.malformed])
+    if "skip" in updated:
+        updated["skip"] = [outcome.policy for outcome in verdict.outcomes if outcome.skipped]
+    if "patch" in updated:
+        updated["patch"] = [dict(operation) for operation in verdict.operations]
+    if isinstance(updated.get("fixed"), dict) and "apiVersion" in updated["fixed"]:
+        updated["fixed"] = verdict.object or {}
+    policies = {finding.policy for finding in seen}
+    if "at" in updated:
+        _put(updated, "at", {p: _places(updated["at"][p], expect, p, seen) for p in updated["at"] if p in policies})
+    if "message" in updated:
+        _put(
+            updated,
+            "message",
+            {p: _messages(updated["message"][p], p, seen) for p in updated["message"] if p in policies},
+        )
     # Nothing but `also: any` would pass whatever comes.
-    return made if made.keys() - {"also"} else {**made, "allow": verdict.allowed}
+    return updated if updated.keys() - {"also"} else {**updated, "allow": verdict.allowed}
 
 
-def _put(made: _Json, key: str, value: list[str] | _Json) -> None:
+def _put(expectation: _Json, key: str, value: list[str] | _Json) -> None:
     if value:
-        made[key] = value
+        expectation[key] = value
     else:
-        made.pop(key, None)
+        expectation.pop(key, None)
 
 
 def _policies(before: Sequence[str], effect: str, seen: Sequence[Observed], *, others: bool) -> list[str]:
-    now = dict.fromkeys(each.policy for each in seen if each.effect == effect)
+    now = dict.fromkeys(finding.policy for finding in seen if finding.effect == effect)
     kept = [policy for policy in before if policy in now]
     return [*kept, *(policy for policy in now if policy not in kept)] if others else kept
 
 
 def _places(written: Any, expect: Expect, policy: str, seen: Sequence[Observed]) -> Any:  # Any: as it is written
     before = listed(expect.at[policy])
-    found = [each for each in seen if each.policy == policy]
-    if all(any(fits(where, each) for where in before) for each in found) and all(
-        any(fits(where, each) for each in found) for where in before
+    findings = [finding for finding in seen if finding.policy == policy]
+    if all(any(fits(where, finding) for where in before) for finding in findings) and all(
+        any(fits(where, finding) for finding in findings) for where in before
     ):
         return written
     with_path = any(where.path is not None for where in before)
     with_line = any(where.line is not None for where in before)
-    made: list[Any] = []
-    for each in found:
-        where = Where(path=each.path if with_path else None, line=each.place.line if with_line else None)
-        shown = each.path if where.line is None else msgspec.to_builtins(where)
-        if shown not in made:
-            made.append(shown)
-    return made[0] if len(made) == 1 else made
+    locations: list[Any] = []
+    for finding in findings:
+        where = Where(path=finding.path if with_path else None, line=finding.place.line if with_line else None)
+        shown = finding.path if where.line is None else msgspec.to_builtins(where)
+        if shown not in locations:
+            locations.append(shown)
+    return locations[0] if len(locations) == 1 else locations
 
 
 def _messages(written: Any, policy: str, seen: Sequence[Observed]) -> Any:  # Any: as it is written
-    found = [each.message for each in seen if each.policy == policy]
-    made = [
-        text if any(text in message for message in found) else found[0]
+    present = [finding.message for finding in seen if finding.policy == policy]
+    texts = [
+        text if any(text in message for message in present) else present[0]
         for text in (written if isinstance(written, list) else [written])
     ]
-    return made if isinstance(written, list) else made[0]
+    return texts if isinstance(written, list) else texts[0]
 
 
 @dataclass(slots=True)
@@ -177,31 +183,31 @@ class Updates:
 
 def updates(failed: Iterable[CaseResult]) -> Updates:
     """Rewrite what tests expect, so that they would pass."""
-    made = Updates()
+    changes = Updates()
     for result in failed:
         case = result.case
         try:
-            file = _opened(made, case.file)
+            file = _opened(changes, case.file)
             if isinstance(case, InlineCase):
                 file.after = recommented(case.file, file.after, result)
             else:
                 file.after = _rewritten(case, file.after, result)
         except EditError as error:
-            made.left.append(f"{case.file}:{case.line}: {case.name} was not updated: {error}")
-    made.files = {name: file for name, file in made.files.items() if file.after != file.before}
-    return made
+            changes.left.append(f"{case.file}:{case.line}: {case.name} was not updated: {error}")
+    changes.files = {name: file for name, file in changes.files.items() if file.after != file.before}
+    return changes
 
 
-def _opened(made: Updates, name: str) -> UpdatedFile:
-    if name not in made.files:
+def _opened(changes: Updates, name: str) -> UpdatedFile:
+    if name not in changes.files:
         file = Input(name, explicit=True)
         data = file.read()
         if isinstance(data, Problem):
             raise EditError(data.message)
         codec = encoding(data)
         text = data.decode(codec)
-        made.files[name] = UpdatedFile(file, text, text, codec)
-    return made.files[name]
+        changes.files[name] = UpdatedFile(file, text, text, codec)
+    return changes.files[name]
 
 
 def _rewritten(case: Case, text: str, result: CaseResult) -> str:
