@@ -116,7 +116,7 @@ KNOWN: dict[str, tuple[Callable[[], object], object]] = {
     "that a key is there": (lambda: "team" in OPEN["labels"].labels, True),
     "another label": (lambda: OPEN["labels"].labels.get("app"), "b"),
     "all labels of which each is known": (
-        lambda: Field({"team": "a", "n": 1}).labels.items() == {"team": "a"}.items(),
+        lambda: TemplateField({"team": "a", "n": 1}).labels.items() == {"team": "a"}.items(),
         True,
     ),
     "a label that is absent": (lambda: OPEN["labels"].labels.get("cost-center"), None),

@@ -76,6 +76,27 @@ def test_types_that_the_catalogue_lacks_are_named() -> None:
     assert types.unknown == ("p5.96xlarge", "p9.metal")
 
 
+FAMILY = "karpenter.k8s.aws/instance-family"
+
+
+@pytest.mark.parametrize(
+    ("requirement", "found"),
+    [
+        pytest.param(
+            needs(TYPE, "In", "p9.metal", "p5.48xlarge", "p5.96xlarge"), ("p5.96xlarge", "p9.metal"), id="types"
+        ),
+        pytest.param(needs(FAMILY, "In", "p9", "p5", "g99"), ("g99", "p9"), id="families"),
+        pytest.param(needs(FAMILY, "NotIn", "p9"), (), id="excluded families"),
+        pytest.param(needs(FAMILY, "In", "m99"), (), id="a category without accelerators"),
+        pytest.param(needs(FAMILY, "In", "99"), (), id="no category"),
+    ],
+)
+def test_the_category_tells_whether_an_unknown_type_has_accelerators(requirement: Json, found: tuple[str, ...]) -> None:
+    types = types_of(pool(requirement))
+    assert types
+    assert node_pools.unknown_accelerated(types) == found
+
+
 @pytest.mark.parametrize(
     ("reference", "known"),
     [
