@@ -176,7 +176,7 @@ SECTIONS = [
     section
     for module in (config, platform)
     for section in vars(module).values()
-    if isinstance(section, type) and issubclass(section, msgspec.Struct)
+    if isinstance(section, type) and issubclass(section, msgspec.Struct) and section.__module__ == module.__name__
 ]
 
 

@@ -27,11 +27,16 @@ ec2nodeclasses           karpenter.k8s.aws/v1beta1          false EC2NodeClass
 horizontalautoscalers    karpenter.sh/v1alpha1              true  HorizontalAutoscaler
 horizontalpodautoscalers autoscaling/v1                     true  HorizontalPodAutoscaler
 horizontalpodautoscalers autoscaling/v2                     true  HorizontalPodAutoscaler
+jaxjobs                  kubeflow.org/v1                    true  JAXJob
 jobs                     batch/v1                           true  Job
+jobsets                  jobset.x-k8s.io/v1alpha2           true  JobSet
+limitranges              v1                                 true  LimitRange
 localqueues              kueue.x-k8s.io/v1beta1             true  LocalQueue
 localqueues              kueue.x-k8s.io/v1beta2             true  LocalQueue
 machines                 karpenter.sh/v1alpha5              false Machine
 metricsproducers         karpenter.sh/v1alpha1              true  MetricsProducer
+mpijobs                  kubeflow.org/v1                    true  MPIJob
+mpijobs                  kubeflow.org/v2beta1               true  MPIJob
 namespaces               v1                                 false Namespace
 nodeclaims               karpenter.sh/v1                    false NodeClaim
 nodeclaims               karpenter.sh/v1beta1               false NodeClaim
@@ -39,6 +44,7 @@ nodeclasses              eks.amazonaws.com/v1               false NodeClass
 nodepools                karpenter.sh/v1                    false NodePool
 nodepools                karpenter.sh/v1beta1               false NodePool
 nodes                    v1                                 false Node
+paddlejobs               kubeflow.org/v1                    true  PaddleJob
 poddisruptionbudgets     policy/v1                          true  PodDisruptionBudget
 pods                     v1                                 true  Pod
 pods/ephemeralcontainers v1                                 true  Pod
@@ -46,7 +52,10 @@ provisioners             karpenter.sh/v1alpha3              false Provisioner
 provisioners             karpenter.sh/v1alpha4              false Provisioner
 provisioners             karpenter.sh/v1alpha5              false Provisioner
 provisioners             provisioning.karpenter.sh/v1alpha1 true  Provisioner
+pytorchjobs              kubeflow.org/v1                    true  PyTorchJob
 rayclusters              ray.io/v1                          true  RayCluster
+raycronjobs              ray.io/v1                          true  RayCronJob
+rayjobs                  ray.io/v1                          true  RayJob
 replicasets              apps/v1                            true  ReplicaSet
 resourceclaims           resource.k8s.io/v1                 true  ResourceClaim
 resourceclaims           resource.k8s.io/v1alpha1           true  ResourceClaim
@@ -69,6 +78,8 @@ scalablenodegroups       karpenter.sh/v1alpha1              true  ScalableNodeGr
 scaledjobs               keda.sh/v1alpha1                   true  ScaledJob
 scaledobjects            keda.sh/v1alpha1                   true  ScaledObject
 statefulsets             apps/v1                            true  StatefulSet
+tfjobs                   kubeflow.org/v1                    true  TFJob
+xgboostjobs              kubeflow.org/v1                    true  XGBoostJob
 """
 
 

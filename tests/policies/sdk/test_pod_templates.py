@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from gpugate.policies.sdk.field import Field, render
-from gpugate.policies.sdk.pod_templates import TEMPLATES, pod_templates, shared
+from gpugate.policies.sdk.pod_templates import TEMPLATES, pod_templates
+from gpugate.policies.sdk.template_views import shared
 
 TEMPLATE: dict[str, Any] = {"spec": {"containers": []}}
 
