@@ -7,7 +7,8 @@ takes a tenth of that time, and creating or hashing a value takes a sixth. `chec
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, ClassVar, cast
+from types import SimpleNamespace
+from typing import Any, ClassVar, Final, cast
 
 import msgspec
 
@@ -26,13 +27,19 @@ def _fields(struct: type[msgspec.Struct]) -> dict[str, Any]:
     return {field.name: field for field in fields(make_dataclass(struct.__name__, struct.__struct_fields__))}
 
 
+# What printers of values ask of a dataclass: whether to write its fields themselves.
+_OWN_REPR: Final = SimpleNamespace(repr=False)
+
+
 class Struct(msgspec.Struct, frozen=True):
     """A struct that `dataclasses.replace` takes, as policies do with a finding."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]] = cast("Any", _AsDataclass())
+    __dataclass_params__: ClassVar[SimpleNamespace] = _OWN_REPR
 
 
 class MutableStruct(msgspec.Struct):
     """The same with fields that can be set, for values that are made step by step."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]] = cast("Any", _AsDataclass())
+    __dataclass_params__: ClassVar[SimpleNamespace] = _OWN_REPR

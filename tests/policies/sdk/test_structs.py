@@ -1,6 +1,7 @@
 """Structs behave as the frozen dataclasses of the standard library do."""
 
 from dataclasses import asdict, fields, replace
+from pprint import pformat
 
 import pytest
 
@@ -47,3 +48,7 @@ def test_a_struct_is_immutable_and_hashable() -> None:
         FOUND.message = "another"  # type: ignore[misc] # it is frozen
 
     assert {Named("a"), Named("a", "default"), Named("b")} == {Named("b"), Named("a")}
+
+
+def test_a_struct_is_printed_in_its_own_words() -> None:
+    assert pformat(Named("a")) == repr(Named("a"))

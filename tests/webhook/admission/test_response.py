@@ -3,7 +3,7 @@ from __future__ import annotations
 import base64
 import json
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import jsonpatch
 import pytest
@@ -17,6 +17,10 @@ from gpugate.policies.sdk.objects import GroupVersionKind, Operation, Request
 from gpugate.webhook.admission.response import LONGEST_MESSAGE, encode, refuse, status
 from gpugate.webhook.admission.review import Review, UnacceptableError
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+T = TypeVar("T")
 POD = GroupVersionKind("", "v1", "Pod")
 ADD = {"op": "add", "path": "/metadata/labels", "value": {"a": "b"}}
 
@@ -26,7 +30,14 @@ texts = st.text(_odd, max_size=300) | st.builds(
     lambda text, times: text * times, st.text(_odd, max_size=10), st.just(1024)
 )
 paths = st.lists(texts | st.integers(0, 9), max_size=4).map(tuple)
-findings = st.builds(
+
+
+def values_of(struct: Callable[..., T], **fields: st.SearchStrategy[Any]) -> st.SearchStrategy[T]:
+    """Build structs: `builds` would resolve their annotations, some of which are imported for type checking only."""
+    return st.builds(lambda **values: struct(**values), **fields)  # noqa: PLW0108 -- a function without annotations
+
+
+findings = values_of(
     Finding,
     policy=st.from_regex(r"[a-z]{1,20}/[a-z]{1,40}", fullmatch=True),
     path=paths,
@@ -34,8 +45,8 @@ findings = st.builds(
     stance=st.sampled_from(Stance),
     hint=texts,
 )
-patches = st.builds(Patch, op=st.just("set"), path=paths, value=st.none(), reason=texts)
-outcomes = st.builds(
+patches = values_of(Patch, op=st.just("set"), path=paths, value=st.none(), reason=texts)
+outcomes = values_of(
     Outcome,
     policy=st.from_regex(r"[a-z]{1,20}/[a-z]{1,40}", fullmatch=True),
     stance=st.sampled_from(Stance),
@@ -47,11 +58,11 @@ outcomes = st.builds(
 requests = st.builds(
     Request, kind=st.just(POD), operation=st.sampled_from(Operation), object=st.just({"metadata": {"name": "a"}})
 )
-verdicts = st.builds(
+verdicts = values_of(
     Verdict,
     request=requests,
     outcomes=st.lists(outcomes, max_size=40).map(tuple),
-    malformed=st.lists(st.builds(Violation, path=paths, message=texts), max_size=3).map(tuple),
+    malformed=st.lists(values_of(Violation, path=paths, message=texts), max_size=3).map(tuple),
     operations=st.sampled_from([(), (ADD,), (ADD, ADD)]),
 )
 uids = st.from_regex(r"[!#-\[\]-~]{1,253}", fullmatch=True)

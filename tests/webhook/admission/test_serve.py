@@ -44,7 +44,9 @@ TOO_LARGE = 33 * 1024 * 1024
             "scaledobject-create.validate",
             "validate",
             True,
-            {"skip": "scaling/gpu-ceiling,scaling/hpa-conflict,scaling/zero-floor-in-production"},
+            {
+                "skip": "scaling/gpu-ceiling,scaling/hpa-conflict,scaling/missing-target,scaling/zero-floor-in-production"
+            },
         ),
         ("scaledobject-create-dry-run.mutate", "mutate", True, {}),
     ],

@@ -89,6 +89,7 @@ def test_a_chart_with_a_link_out_is_not_rendered_and_nothing_of_it_is_read(tree:
             0,
             "a link out of the repository, to which a template of this chart could look",
             "put a file in its place, or leave the chart out with --exclude",
+            of_rendering=True,
         )
     ]
 
