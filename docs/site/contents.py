@@ -57,6 +57,7 @@ SECTIONS: Final = {
         "docs/explain/positions",
         "docs/explain/cost",
         "docs/explain/server-measurements",
+        "docs/benchmarks",
         "docs/server",
         "docs/api-server",
         "SECURITY",
