@@ -18,6 +18,7 @@ from gpugate.policies.engine.ruleset import bind
 from gpugate.policies.sdk.field import Field
 from gpugate.policies.sdk.objects import POD, GroupVersionKind, Operation, Request
 from gpugate.policies.sdk.pod_templates import TEMPLATES, pod_templates
+from gpugate.webhook.cli.main import main
 from gpugate.webhook.manifests.load import RunFacts
 from gpugate.webhook.registration.entries import entries
 
@@ -61,3 +62,9 @@ def test_no_pod_is_sent_to_the_webhook_for_a_policy_on_workloads(policy: Policy)
     sent = {resource for entry in entries(alone, "validate") for rule in entry.rules for resource in rule["resources"]}
     assert sent
     assert "pods" not in sent
+
+
+def test_common_mistakes_are_found_at_their_lines_and_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
+    code = main(["test", str(Path(__file__).with_name("workload_mistakes.yaml")), "--no-config"])
+
+    assert (code, capsys.readouterr().out.splitlines()[-1].split(" in ")[0]) == (0, "1 passed")
